@@ -67,7 +67,7 @@ impl Engine {
     }
 
     fn run<O: Operation>(&self, mut operation: O, queue_ns: u64) {
-        if operation.is_cancelled() {
+        if !operation.begins() {
             operation.failed(Failure::Cancelled);
             return operation.complete();
         }

@@ -40,7 +40,7 @@ pub mod span;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use vfs::fs::{Extent, Flush};
 use vfs::status::Status;
@@ -92,11 +92,12 @@ pub trait Operation: Send + Sized + 'static {
     /// It has no result: the reply must say so.
     fn failed(&mut self, why: Failure);
 
-    /// Whether its owner wants it no more; asked on the pool thread, right before [`run`].
+    /// Whether it still begins, unless its owner has cancelled it ([`CancelToken::begin`]); asked
+    /// on the pool thread, right before [`run`].
     ///
     /// [`run`]: Operation::run
-    fn is_cancelled(&self) -> bool {
-        false
+    fn begins(&self) -> bool {
+        true
     }
 
     /// Hands the result to its owner.
@@ -104,21 +105,46 @@ pub trait Operation: Send + Sized + 'static {
 }
 
 /// Cancels an operation that waits for the pool: its owner keeps one, the operation has the other.
-/// One that runs already is not interrupted.
+/// One that runs already is not interrupted, and has its effect; so who cancels hears which of both
+/// it is.
 #[derive(Debug, Clone, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken(Arc<AtomicU8>);
 
 impl CancelToken {
-    /// Cancels it.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+    const CANCELLED: u8 = 1;
+    const BEGUN: u8 = 2;
+    const ENDED: u8 = 4;
+
+    /// Cancels it; whether it certainly has no further effect: it never begins, or has ended.
+    pub fn cancel(&self) -> bool {
+        let before = self.0.fetch_or(Self::CANCELLED, Ordering::AcqRel);
+        before & Self::BEGUN == 0 || before & Self::ENDED != 0
     }
 
-    /// Whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    /// It begins; false if it was cancelled, and must not.
+    pub fn begin(&self) -> bool {
+        let begun = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            (state & Self::CANCELLED == 0).then_some(state | Self::BEGUN)
+        });
+        begun.is_ok()
+    }
+
+    /// It has ended.
+    pub fn end(&self) {
+        self.0.fetch_or(Self::ENDED, Ordering::AcqRel);
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Acquire) & Self::ENDED != 0
+    }
+
+    /// Whether it can have no further effect: it has ended, or was cancelled before it began.
+    pub fn is_over(&self) -> bool {
+        let state = self.0.load(Ordering::Acquire);
+        state & Self::ENDED != 0 || state & (Self::CANCELLED | Self::BEGUN) == Self::CANCELLED
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

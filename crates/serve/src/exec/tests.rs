@@ -17,7 +17,8 @@ use crate::transport::budget::Limits;
 
 const WAIT: Duration = Duration::from_secs(40);
 
-fn engine_of(threads: usize) -> Arc<Engine> {
+/// An engine with few threads and small budgets.
+pub(crate) fn engine_of(threads: usize) -> Arc<Engine> {
     let limits = PoolLimits { threads, queue: 10, per_client: 10 };
     Engine::new(
         Pool::start(limits).unwrap(),
@@ -64,8 +65,8 @@ impl Operation for Planned {
         self.came = Came::Failed(why);
     }
 
-    fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
+    fn begins(&self) -> bool {
+        self.token.begin()
     }
 
     fn complete(mut self) {
@@ -228,4 +229,16 @@ fn completion_queue_wakes_for_completions_and_for_the_end() {
     let Poll::Ready(woken) = queue.poll(cx, false) else { panic!("it is ready") };
     assert!(!woken.has_completions && woken.closing);
     assert_eq!(queue.poll(cx, true), Poll::Pending, "it is known");
+}
+
+#[test]
+fn who_cancels_hears_whether_there_is_an_effect() {
+    let token = CancelToken::default();
+    assert!(token.cancel() && token.is_over(), "it has not begun");
+    assert!(!token.begin(), "and never does");
+    let token = CancelToken::default();
+    assert!(token.begin());
+    assert!(!token.cancel() && !token.is_over(), "it runs");
+    token.end();
+    assert!(token.cancel() && token.is_over(), "it has had its effect");
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use vfs::fs::Flush;
 use vfs::status::Status as Failure;
 use wire::iscsi::command::ScsiCommand;
 use wire::iscsi::data::{DataOut, R2t};
@@ -11,12 +10,12 @@ use wire::scsi::{Asc, Sense, SenseKey};
 
 use super::conn::stream::Wire;
 use super::dispatch::Meant;
+use super::operation::{Command, Entered};
 use super::scsi::{self, Done, Fail};
-use super::session::{About, Finished, Session, Stage, Task};
+use super::session::{About, Session, Stage, Task};
 use super::state::gather::{Fault, Gather};
 use super::state::tasks::{Mark, Verdict};
-use super::unit::Unit;
-use super::{status, tmf};
+use super::status;
 use crate::transport::budget::Held;
 use crate::transport::buffers::ReplyBuf;
 
@@ -74,14 +73,12 @@ impl Session {
     ) {
         let Some(joined) = &self.joined else { return };
         let mark = Mark::new(joined.port().clone(), about.itt, &self.wake);
-        let entered = request.as_ref().ok().map(|request| {
-            let number = request.unit.enter(&mark);
-            (Arc::clone(&request.unit), number)
-        });
+        let unit = request.as_ref().ok().map(|request| Arc::clone(&request.unit));
+        let entered = unit.as_ref().map(|unit| Entered::new(unit, &mark));
         let held = self.core.budget.hold(gather.wanted() as usize);
         let (gather, request, lun) = (Box::new(gather), Box::new(request), command.lun);
-        let stage = Stage::Gathering { gather, request, lun, held };
-        self.tasks.insert(about.itt, Task { about, mark, entered, stage });
+        let stage = Stage::Gathering { gather, request, lun, held, entered };
+        self.tasks.insert(about.itt, Task { about, mark, unit, stage });
         self.ask(wire, about.itt);
     }
 
@@ -129,11 +126,9 @@ impl Session {
 
     fn begin_gathered(&mut self, wire: &mut Wire, itt: u32) {
         let Some(task) = self.tasks.remove(&itt) else { return };
-        let Task { mut about, mark, entered, stage } = task;
-        let Stage::Gathering { gather, request, held, .. } = stage else { return };
-        if let Some((unit, number)) = &entered {
-            unit.ended(*number);
-        }
+        let Task { mut about, mark, stage, .. } = task;
+        let Stage::Gathering { gather, request, held, entered, .. } = stage else { return };
+        drop(entered);
         if let Some(verdict) = mark.verdict() {
             return match verdict {
                 Verdict::Silent => self.forget(&about),
@@ -163,16 +158,17 @@ impl Session {
             Err(done) => return self.respond(wire, &about, &done, buffer),
         };
         let mut buffer = self.core.buffers.take_reply();
-        let budgets = &self.core.engine.budgets;
-        let tried = budgets.contain(|| scsi::execute(&request, &data, false, &mut buffer));
-        let done = match tried {
+        let step = || scsi::execute(&request, &data, false, &mut buffer);
+        let done = match self.core.engine.attempt(step) {
             Err(failure) => Done::failed(status::of(failure, Asc::INTERNAL_TARGET_FAILURE)),
             Ok(Ok(done)) if done.flush.is_empty() && done.aborts.is_empty() => done,
-            Ok(Ok(done)) => return self.spawn(about, request, Work::Flush(done, buffer), held),
+            Ok(Ok(done)) => {
+                let left = (request, Vec::new(), buffer);
+                return self.submit(wire, about, left, Some(done), held);
+            }
             Ok(Err(Fail::WouldBlock)) => {
                 buffer.truncate(0);
-                let work = Work::Execute(data, buffer);
-                return self.spawn(about, request, work, held);
+                return self.submit(wire, about, (request, data, buffer), None, held);
             }
             Ok(Err(fail)) => {
                 buffer.truncate(0);
@@ -182,108 +178,50 @@ impl Session {
         self.respond(wire, &about, &done, buffer);
     }
 
-    /// Runs the rest of a command beside the connection.
-    fn spawn(&mut self, about: About, request: scsi::Request, work: Work, held: Option<Held>) {
+    /// Gives the engine of its unit a command, or what is left of one that is `done` but for its
+    /// flush and the tasks that it ends.
+    fn submit(
+        &mut self,
+        wire: &mut Wire,
+        about: About,
+        (request, data, buffer): (scsi::Request, Vec<u8>, ReplyBuf),
+        done: Option<Done>,
+        held: Option<Held>,
+    ) {
+        let unit = Arc::clone(&request.unit);
         let mark = Mark::new(request.nexus.port.clone(), about.itt, &self.wake);
-        let number = request.unit.enter(&mark);
-        let (itt, client) = (about.itt, u64::from(self.client));
+        let entered = Entered::new(&unit, &mark);
         let held = held.unwrap_or_else(|| self.core.budget.hold(0));
-        let entered = Some((Arc::clone(&request.unit), number));
-        let task = Task { about, mark: Arc::clone(&mark), entered, stage: Stage::Running(held) };
-        self.tasks.insert(itt, task);
-        self.running.spawn_local(async move {
-            let unit = Arc::clone(&request.unit);
-            let (done, buffer) = run(request, work, &mark, client).await;
-            mark.end();
-            unit.ended(number);
-            Finished::Command { itt, done, buffer }
-        });
-    }
-}
-
-/// What is left of a command.
-enum Work {
-    /// All of it, with its data.
-    Execute(Vec<u8>, ReplyBuf),
-    /// What it has changed is to be on disk.
-    Flush(Done, ReplyBuf),
-}
-
-/// Runs what is left of a command, on the unit's threads.
-async fn run(
-    request: scsi::Request,
-    work: Work,
-    mark: &Arc<Mark>,
-    client: u64,
-) -> (Done, ReplyBuf) {
-    let (mut done, buffer) = match work {
-        Work::Flush(done, buffer) => (done, buffer),
-        Work::Execute(data, buffer) => execute(&request, (data, buffer), mark, client).await,
-    };
-    if !done.flush.is_empty() {
-        let flush = std::mem::take(&mut done.flush);
-        let outcome = flushed(&request.unit, flush).await;
-        if let Some(written) = done.settles {
-            request.nexus.settle(written);
-        }
-        if let Err(failure) = outcome {
-            return (Done::failed(status::of(failure, Asc::WRITE_ERROR)), ReplyBuf::default());
-        }
-    }
-    if !done.aborts.is_empty() {
-        let ports = std::mem::take(&mut done.aborts);
-        let unit = &request.unit;
-        let running = unit.abort(Verdict::Told, |other| ports.contains(&other.port));
-        // They have lost their right to the unit; that their disk is stuck changes nothing of it.
-        let _ = tmf::wait_over(vec![(Arc::clone(unit), running, unit.ranges.snapshot())]).await;
-    }
-    (done, buffer)
-}
-
-/// Carries a command out where it may block.
-async fn execute(
-    request: &scsi::Request,
-    (data, mut buffer): (Vec<u8>, ReplyBuf),
-    mark: &Arc<Mark>,
-    client: u64,
-) -> (Done, ReplyBuf) {
-    let (sender, ended) = tokio::sync::oneshot::channel();
-    let (own, mark) = (request.clone(), Arc::clone(mark));
-    let job = move || {
-        if !mark.begin() {
-            return;
-        }
-        let run = || scsi::execute(&own, &data, true, &mut buffer);
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-        let done = match outcome {
-            Ok(Ok(done)) => done,
-            Ok(Err(fail)) => {
-                buffer.truncate(0);
-                Done::failed(fail)
-            }
-            Err(_) => Done::failed(status::of(Failure::Fault, Asc::INTERNAL_TARGET_FAILURE)),
+        let itt = about.itt;
+        let task = Task {
+            about,
+            mark: Arc::clone(&mark),
+            unit: Some(Arc::clone(&unit)),
+            stage: Stage::Running(held),
         };
-        // Who asked may have gone.
-        let _ = sender.send((done, buffer));
-    };
-    let failed = |failure| {
-        let done = Done::failed(status::of(failure, Asc::INTERNAL_TARGET_FAILURE));
-        (done, ReplyBuf::default())
-    };
-    if let Err(failure) = request.unit.engine.run(client, job) {
-        return failed(failure);
+        self.tasks.insert(itt, task);
+        let has_run = done.is_some();
+        let mut done = done.unwrap_or_else(|| Done::good(0));
+        let flush = std::mem::take(&mut done.flush);
+        if has_run && flush.is_empty() {
+            return self.abort_others(itt, done, (buffer, entered));
+        }
+        let to = Arc::clone(&self.completions);
+        let command = Command { itt, request, data, buffer, done, mark, entered, to };
+        let engine = match unit.threads.engine(&self.core.engine) {
+            Ok(engine) if has_run => return engine.flush(flush, command),
+            Ok(engine) => engine,
+            Err(_) => return self.crowded(wire, itt),
+        };
+        match engine.pool.reserve(u64::from(self.client)) {
+            Some(slot) => engine.submit(slot, command),
+            None => self.crowded(wire, itt),
+        }
     }
-    // Nothing comes of one that was aborted before it began: nobody answers it either.
-    ended.await.unwrap_or_else(|_| failed(Failure::Fault))
-}
 
-/// Waits until something is on disk.
-async fn flushed(unit: &Unit, flush: Flush) -> vfs::fs::Result<()> {
-    let (sender, ended) = tokio::sync::oneshot::channel();
-    let done = move |outcome| {
-        // Who asked may have gone.
-        let _ = sender.send(outcome);
-    };
-    unit.engine.flush(flush, Box::new(done));
-    ended.await.unwrap_or(Err(Failure::Fault))
+    /// A command for which there is no place.
+    fn crowded(&mut self, wire: &mut Wire, itt: u32) {
+        let failed = Done::failed(status::of(Failure::Busy, Asc::INTERNAL_TARGET_FAILURE));
+        self.ended(wire, itt, failed, ReplyBuf::default());
+    }
 }

@@ -5,7 +5,8 @@
 //!   part that does I/O, with `conn/stream.rs`. [`login`]: how it begins.
 //! - `session`: what came, and what is answered; `dispatch`, `data_in`, `data_out`, `text`, `tmf`,
 //!   `nop`: by PDU. [`state`]: what is pure of it.
-//! - [`scsi`]: commands. [`unit`]: what they are carried out on. [`run`]: where they may block.
+//! - [`scsi`]: commands. [`unit`]: what they are carried out on. `operation`: those
+//!   that leave the connection's thread; [`threads`]: where these run.
 //! - [`targets`]: which units an initiator sees, and how it signs in. `status`: errors.
 //!   [`settings`] and [`node`]: what can be set and seen. [`ops`]: commands in statistics.
 
@@ -16,8 +17,8 @@ mod dispatch;
 pub mod login;
 pub mod node;
 mod nop;
+mod operation;
 pub mod ops;
-pub mod run;
 pub mod scsi;
 pub mod serving;
 mod session;
@@ -26,6 +27,7 @@ pub mod state;
 mod status;
 pub mod targets;
 mod text;
+pub mod threads;
 mod tmf;
 pub mod unit;
 

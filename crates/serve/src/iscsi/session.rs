@@ -1,6 +1,7 @@
 //! A session: its numbers, its tasks, and what is done with each when it ends.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use wire::iscsi::tmf::TmfOutcome;
 use wire::iscsi::{Bhs, Digests, RESERVED_TAG, Serial, TargetSn};
 
 use super::conn::stream::{Wire, header};
+use super::operation::Entered;
 use super::scsi::Done;
 use super::serving::Core;
 use super::state::gather::{Bounds, Gather};
@@ -31,6 +33,7 @@ use super::state::window::Window;
 use super::targets::{Joined, Target};
 use super::unit::Unit;
 use super::{scsi, status};
+use crate::exec::CompletionQueue;
 use crate::transport::budget::Held;
 use crate::transport::buffers::ReplyBuf;
 
@@ -75,8 +78,8 @@ pub(super) struct About {
 pub(super) struct Task {
     pub about: About,
     pub mark: Arc<Mark>,
-    /// The unit's number for it.
-    pub entered: Option<(Arc<Unit>, u64)>,
+    /// Its unit; none for one that fails in any case.
+    pub unit: Option<Arc<Unit>>,
     pub stage: Stage,
 }
 
@@ -90,15 +93,19 @@ pub(super) enum Stage {
         lun: u64,
         /// The memory of its data.
         held: Held,
+        /// Its place among the tasks of its unit.
+        entered: Option<Entered>,
     },
-    /// It runs; the memory of its data is held.
+    /// The engine has it; the memory of its data is held.
     Running(#[expect(dead_code, reason = "held, not looked at")] Held),
 }
 
-/// Something that ran beside the connection has ended.
+/// Something that ran beside the connection has ended. One whose connection has gone is dropped:
+/// what it has entered ends all the same.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 pub(super) enum Finished {
     /// A command.
-    Command { itt: u32, done: Done, buffer: ReplyBuf },
+    Command { itt: u32, done: Done, buffer: ReplyBuf, entered: Entered },
     /// Task management.
     Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
 }
@@ -122,7 +129,10 @@ pub(super) struct Session {
     stat_sn: Serial,
     pub tasks: HashMap<u32, Task>,
     pub immediate: usize,
-    pub running: JoinSet<Finished>,
+    /// Commands that the engine has completed.
+    pub completions: Arc<CompletionQueue<Finished>>,
+    /// What waits until tasks of others are over.
+    pub waiting: JoinSet<Finished>,
     ready: Vec<Finished>,
     pub wake: Arc<Notify>,
     next_tag: u32,
@@ -157,7 +167,8 @@ impl Session {
             stat_sn,
             tasks: HashMap::new(),
             immediate: 0,
-            running: JoinSet::new(),
+            completions: core.completion_queue(),
+            waiting: JoinSet::new(),
             ready: Vec::new(),
             wake: Arc::default(),
             next_tag: 0,
@@ -242,13 +253,16 @@ impl Session {
             Some(pinged) => (pinged, ISCSI_NOP_TIME_MAX),
         };
         let past = Duration::from_nanos(monotonic_ns().saturating_sub(since));
-        let runs = !self.running.is_empty();
+        let waits = !self.waiting.is_empty();
+        // That the service ends is heard by the connection's own ear.
+        let completed = poll_fn(|cx| self.completions.poll(cx, true));
         tokio::select! {
-            Some(done) = self.running.join_next(), if runs => {
+            Some(done) = self.waiting.join_next(), if waits => {
                 self.core.engine.budgets.count_panic(&done);
                 self.ready.extend(done);
                 Event::Finished
             }
+            _ = completed => Event::Finished,
             () = self.wake.notified() => Event::Finished,
             () = tokio::time::sleep(patience.saturating_sub(past)) => Event::Quiet,
         }
@@ -256,13 +270,20 @@ impl Session {
 
     /// Answers what has ended.
     pub fn collect(&mut self, wire: &mut Wire) {
-        while let Some(done) = self.running.try_join_next() {
+        while let Some(done) = self.waiting.try_join_next() {
             self.core.engine.budgets.count_panic(&done);
             self.ready.extend(done);
         }
+        self.completions.drain(&mut self.ready);
         for finished in std::mem::take(&mut self.ready) {
             match finished {
-                Finished::Command { itt, done, buffer } => self.ended(wire, itt, done, buffer),
+                Finished::Command { itt, done, buffer, entered } if done.aborts.is_empty() => {
+                    drop(entered);
+                    self.ended(wire, itt, done, buffer);
+                }
+                Finished::Command { itt, done, buffer, entered } => {
+                    self.abort_others(itt, done, (buffer, entered));
+                }
                 Finished::Management { itt, immediate, outcome, ends } => {
                     self.managed(wire, (itt, immediate), outcome);
                     self.leaves |= ends;
@@ -287,10 +308,8 @@ impl Session {
     /// A task has ended: it is answered, unless it was aborted.
     pub fn ended(&mut self, wire: &mut Wire, itt: u32, done: Done, buffer: ReplyBuf) {
         let Some(task) = self.tasks.remove(&itt) else { return };
+        // It has no further effect now, and no verdict any more.
         task.mark.end();
-        if let Some((unit, number)) = &task.entered {
-            unit.ended(*number);
-        }
         match task.mark.verdict() {
             None => self.respond(wire, &task.about, &done, buffer),
             Some(Verdict::Told) => {
@@ -361,11 +380,9 @@ impl Session {
     pub fn end(&mut self) {
         for task in self.tasks.values() {
             task.mark.judge(Verdict::Silent);
-            if let (Some((unit, number)), Stage::Gathering { .. }) = (&task.entered, &task.stage) {
-                unit.ended(*number);
-            }
         }
-        // Those that run leave their unit when they end.
-        self.running.detach_all();
+        // Those that wait for their data leave their unit, those that run do so when they end.
+        self.tasks.clear();
+        self.waiting.detach_all();
     }
 }

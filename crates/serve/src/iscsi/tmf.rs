@@ -13,16 +13,19 @@ use wire::scsi::Asc;
 use wire::scsi::lun::Lun;
 
 use super::conn::stream::Wire;
+use super::operation::Entered;
+use super::scsi::Done;
 use super::session::{Finished, Session};
 use super::state::sessions::Order;
 use super::state::tasks::{Mark, Verdict};
 use super::unit::Unit;
+use crate::transport::buffers::ReplyBuf;
 
 /// What a function waits for on a unit: tasks that run, and ranges that are held.
-pub(super) type Waits = Vec<(Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>)>;
+type Waits = Vec<(Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>)>;
 
 /// Waits until all of that is over; false if it takes too long.
-pub(super) async fn wait_over(mut waits: Waits) -> bool {
+async fn wait_over(mut waits: Waits) -> bool {
     let until = Deadline::after(ISCSI_ABORT_TIME_MAX);
     loop {
         waits.retain_mut(|(unit, marks, ranges)| {
@@ -51,7 +54,7 @@ impl Session {
             Ok(waits) => {
                 let ends = request.function == Function::TARGET_COLD_RESET;
                 let (itt, immediate) = about;
-                self.running.spawn_local(async move {
+                self.waiting.spawn_local(async move {
                     let outcome = match wait_over(waits).await {
                         true => TmfOutcome::COMPLETE,
                         false => TmfOutcome::REJECTED,
@@ -60,6 +63,25 @@ impl Session {
                 });
             }
         }
+    }
+
+    /// A command is done that ends tasks of others (PREEMPT AND ABORT): it is answered when they
+    /// are over, or a stuck disk has held them for too long. They have lost their right to the
+    /// unit; that such a disk may still answer changes nothing of it.
+    pub fn abort_others(&mut self, itt: u32, done: Done, (buffer, entered): (ReplyBuf, Entered)) {
+        let mut done = done;
+        let ports = std::mem::take(&mut done.aborts);
+        let unit = self.tasks.get(&itt).and_then(|task| task.unit.clone());
+        let waits = unit.into_iter().map(|unit| {
+            let running = unit.abort(Verdict::Told, |other| ports.contains(&other.port));
+            let ranges = unit.ranges.snapshot();
+            (unit, running, ranges)
+        });
+        let waits: Waits = waits.collect();
+        self.waiting.spawn_local(async move {
+            wait_over(waits).await;
+            Finished::Command { itt, done, buffer, entered }
+        });
     }
 
     /// Answers a function.
@@ -86,8 +108,8 @@ impl Session {
                 let task = self.tasks.get(&request.referenced_tag).ok_or(TmfOutcome::NO_TASK)?;
                 let is_over = task.mark.judge(Verdict::Silent);
                 let running = if is_over { Vec::new() } else { vec![Arc::clone(&task.mark)] };
-                let unit = task.entered.as_ref().map(|(unit, _)| Arc::clone(unit));
-                Ok(unit.into_iter().map(|unit| (unit, running.clone(), Vec::new())).collect())
+                let unit = task.unit.iter().cloned();
+                Ok(unit.map(|unit| (unit, running.clone(), Vec::new())).collect())
             }
             Function::ABORT_TASK_SET => {
                 let unit = unit()?;

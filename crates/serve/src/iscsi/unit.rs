@@ -13,9 +13,9 @@ use vfs::lun::reservations::{Port, Reservations};
 use vfs::lun::{self, Medium, RangeLock, Written};
 use wire::scsi::Asc;
 
-use super::run::Engine;
 use super::scsi::copy::Copies;
 use super::state::tasks::{Mark, Verdict};
+use super::threads::UnitThreads;
 
 /// Who a unit is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub struct Unit {
     pub medium: Arc<dyn Medium>,
     /// Bytes that commands work on.
     pub ranges: RangeLock,
-    /// What runs where it may block.
-    pub engine: Engine,
+    /// Where commands run that may block.
+    pub threads: UnitThreads,
     /// Copies that it has made for initiators.
     pub copies: Copies,
     /// Its number in statistics ([`probe::names::Shares`]).
@@ -167,7 +167,7 @@ impl Unit {
             identity,
             medium,
             ranges: RangeLock::default(),
-            engine: Engine::default(),
+            threads: UnitThreads::default(),
             copies: Copies::default(),
             statistic: AtomicU16::new(probe::names::NO_SHARE),
             settings: RwLock::new(settings),

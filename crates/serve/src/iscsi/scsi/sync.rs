@@ -12,7 +12,7 @@ pub(super) fn synchronize(request: &Request, range: CacheRange) -> Outcome {
     let flush = request.unit.flush(FlushSite::LunSync, written);
     if range.immediate {
         // Whether it went well is told by the next one: what is written stays unsettled.
-        request.unit.engine.flush(flush, Box::new(|_| {}));
+        request.unit.threads.flush_behind(flush);
         return Ok(Done::good(0));
     }
     Ok(Done { flush, settles: Some(written), ..Done::good(0) })

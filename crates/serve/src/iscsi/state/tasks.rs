@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 use vfs::lun::reservations::Port;
 
+use crate::exec::CancelToken;
+
 /// What the initiator hears of a task that was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -18,11 +20,6 @@ pub enum Verdict {
     Told = 2,
 }
 
-/// Bits of a mark's state: a verdict, and how far the task is.
-const VERDICT: u8 = 3;
-const RUNNING: u8 = 4;
-const DONE: u8 = 8;
-
 /// A task that may be aborted from elsewhere.
 #[derive(Debug)]
 pub struct Mark {
@@ -30,7 +27,9 @@ pub struct Mark {
     pub port: Port,
     /// Its initiator task tag.
     pub tag: u32,
-    state: AtomicU8,
+    token: CancelToken,
+    /// A verdict as its number, or 0.
+    verdict: AtomicU8,
     /// Tells its connection to look.
     wake: Arc<Notify>,
 }
@@ -38,42 +37,44 @@ pub struct Mark {
 impl Mark {
     /// Of a task that has not begun, whose connection listens to `wake`.
     pub fn new(port: Port, tag: u32, wake: &Arc<Notify>) -> Arc<Self> {
-        Arc::new(Self { port, tag, state: AtomicU8::new(0), wake: Arc::clone(wake) })
+        let (token, verdict) = (CancelToken::default(), AtomicU8::new(0));
+        Arc::new(Self { port, tag, token, verdict, wake: Arc::clone(wake) })
     }
 
     /// Passes a verdict, unless there is one or the task has ended; whether it certainly has no
     /// further effect.
     pub fn judge(&self, verdict: Verdict) -> bool {
-        let judged = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-            (state & (VERDICT | DONE) == 0).then_some(state | verdict as u8)
-        });
+        if self.token.has_ended() {
+            return true;
+        }
+        // The first verdict holds. It stands before the task is cancelled: one that hears that it
+        // must not begin finds it.
+        let first = (0, verdict as u8);
+        let _ =
+            self.verdict.compare_exchange(first.0, first.1, Ordering::AcqRel, Ordering::Acquire);
+        let is_over = self.token.cancel();
         self.wake.notify_one();
-        let (Ok(before) | Err(before)) = judged;
-        before & RUNNING == 0 || before & DONE != 0
+        is_over
     }
 
     /// The task begins; false if it must not.
     pub fn begin(&self) -> bool {
-        let begun = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-            (state & VERDICT == 0).then_some(state | RUNNING)
-        });
-        begun.is_ok()
+        self.token.begin()
     }
 
     /// The task has ended.
     pub fn end(&self) {
-        self.state.fetch_or(DONE, Ordering::AcqRel);
+        self.token.end();
     }
 
     /// Whether it can have no further effect: it has ended, or was aborted before it began.
     pub fn is_over(&self) -> bool {
-        let state = self.state.load(Ordering::Acquire);
-        state & DONE != 0 || (state & VERDICT != 0 && state & RUNNING == 0)
+        self.token.is_over()
     }
 
     /// The verdict.
     pub fn verdict(&self) -> Option<Verdict> {
-        match self.state.load(Ordering::Acquire) & VERDICT {
+        match self.verdict.load(Ordering::Acquire) {
             0 => None,
             1 => Some(Verdict::Silent),
             _ => Some(Verdict::Told),

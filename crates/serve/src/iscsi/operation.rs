@@ -1,0 +1,95 @@
+//! A command that has left its connection's thread, as the engine has it.
+
+use std::sync::Arc;
+
+use vfs::fs::Flush;
+use vfs::status::Status as Failed;
+use wire::scsi::Asc;
+
+use super::scsi::{self, Done, Fail};
+use super::session::Finished;
+use super::state::tasks::Mark;
+use super::status;
+use super::unit::Unit;
+use crate::exec::{CompletionQueue, Failure, Operation};
+use crate::transport::buffers::ReplyBuf;
+
+/// A place among the tasks of a unit. When it is dropped, the task has no further effect.
+pub(super) struct Entered {
+    unit: Arc<Unit>,
+    mark: Arc<Mark>,
+    number: u64,
+}
+
+impl Entered {
+    /// A task that does not end at once.
+    pub fn new(unit: &Arc<Unit>, mark: &Arc<Mark>) -> Self {
+        let number = unit.enter(mark);
+        Self { unit: Arc::clone(unit), mark: Arc::clone(mark), number }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.unit.ended(self.number);
+        self.mark.end();
+    }
+}
+
+/// A command, or what is left of it.
+pub(super) struct Command {
+    pub itt: u32,
+    pub request: scsi::Request,
+    /// Its data.
+    pub data: Vec<u8>,
+    /// What it sends.
+    pub buffer: ReplyBuf,
+    /// What it came to, once it has run.
+    pub done: Done,
+    pub mark: Arc<Mark>,
+    pub entered: Entered,
+    /// The connection.
+    pub to: Arc<CompletionQueue<Finished>>,
+}
+
+impl Command {
+    fn fail(&mut self, fail: Fail) {
+        self.buffer.truncate(0);
+        self.done = Done::failed(fail);
+    }
+}
+
+impl Operation for Command {
+    /// A task that was aborted before never begins.
+    fn begins(&self) -> bool {
+        self.mark.begin()
+    }
+
+    fn run(&mut self, _queue_ns: u64) -> Option<Flush> {
+        match scsi::execute(&self.request, &self.data, true, &mut self.buffer) {
+            Ok(done) => self.done = done,
+            Err(fail) => self.fail(fail),
+        }
+        let flush = std::mem::take(&mut self.done.flush);
+        (!flush.is_empty()).then_some(flush)
+    }
+
+    fn flushed(&mut self, outcome: vfs::fs::Result<()>) {
+        if let Some(written) = self.done.settles.take() {
+            self.request.nexus.settle(written);
+        }
+        if let Err(failure) = outcome {
+            self.fail(status::of(failure, Asc::WRITE_ERROR));
+        }
+    }
+
+    /// One that was cancelled is not answered: its verdict says what the initiator hears.
+    fn failed(&mut self, _why: Failure) {
+        self.fail(status::of(Failed::Fault, Asc::INTERNAL_TARGET_FAILURE));
+    }
+
+    fn complete(self) {
+        let Self { itt, done, buffer, entered, to, .. } = self;
+        to.push(Finished::Command { itt, done, buffer, entered });
+    }
+}
