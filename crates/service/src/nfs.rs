@@ -18,15 +18,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::clock::monotonic_ns;
 use base::failure::{Failure, chain};
 use base::limits::TLS_TELL_EVERY;
+use base::limits::SMALL_CONNECTIONS_MAX;
 use base::protocol::{self, Port, Protocol, ports};
 use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
 use parking_lot::{Mutex, RwLock};
+use serve::exec::Engine;
 use serve::nfs3;
 use serve::nfs4::Stateful;
 use serve::nlm::Nlm;
 use serve::rpc::{RpcConfig, RpcService};
+use serve::transport::budget::Limits;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, Tasks};
 use vfs::locks::LockTable;
@@ -192,10 +195,19 @@ impl Nfs {
         base::warning!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 
+    /// What executes what is asked of the port mapper and of NSM by datagram: they share the
+    /// permits of NFS, but have few connections of their own.
+    fn mapper_engine(&self) -> Arc<Engine> {
+        let parts = &self.parts;
+        let limits = Limits { connections: SMALL_CONNECTIONS_MAX, ..parts.limits };
+        let budgets = Budgets::sharing(limits, &parts.places, protocol::Service::Nfs.index());
+        Engine::new(parts.pool.clone(), parts.flush.clone(), budgets.into(), parts.hub.clone())
+    }
+
     fn map(&self, mapping: &mut Option<Tasks>, online: &Online) {
         let mut tasks = Tasks::default();
         let at = (self.parts.address(ports::PORTMAP), self.at());
-        let parts = (&online.nlm, &self.budgets);
+        let parts = (&online.nlm, &self.mapper_engine());
         let started = portmap::start(at, parts, &self.parts.runtimes, &mut tasks);
         *mapping = Some(tasks);
         *self.running.mapper.write() = match started {

@@ -19,9 +19,10 @@ use wire::portmap::{
 use wire::rpc::{self, CallHeader};
 use wire::xdr::{Decode, DecodeError, Reader};
 
+use crate::exec::Engine;
 use crate::rpc::plain;
 use crate::transport::small::{self, Answer, Answers, Origin};
-use crate::transport::{Budgets, Runtimes, Tasks};
+use crate::transport::{Runtimes, Tasks, listener};
 
 /// A program that is served, by one transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,22 +184,22 @@ impl Answers for PortMap {
     }
 }
 
-/// Serves it over TCP and UDP, as two of `tasks`; panics are counted in `budgets`.
+/// Serves it over TCP and UDP, as some of `tasks`. The engine has budgets of its own.
 ///
 /// # Errors
 /// One of the sockets cannot be had.
 pub fn start(
     at: SocketAddr,
-    (map, budgets): (PortMap, Arc<Budgets>),
+    (map, engine): (PortMap, &Arc<Engine>),
     runtimes: &Runtimes,
     tasks: &mut Tasks,
 ) -> io::Result<()> {
-    let (udp, tcp) = (small::bind(at)?, small::listen(at)?);
+    let (udp, tcp) = (small::bind(at)?, listener::listen(at)?);
     let service: Arc<dyn Answers> = Arc::new(map);
-    let (other, counted) = (Arc::clone(&service), Arc::clone(&budgets));
+    let (other, shared) = (Arc::clone(&service), Arc::clone(engine));
     // Both sockets are good; that the runtimes end ends them, too.
-    tasks.spawn_endless(runtimes, 0, move || small::datagrams(udp, other, counted));
-    tasks.spawn_endless(runtimes, 0, move || small::connections(tcp, service, budgets));
+    tasks.spawn_endless(runtimes, 0, move || small::datagrams(udp, other, shared));
+    small::connections(tcp, &service, engine, runtimes, tasks);
     Ok(())
 }
 

@@ -1,25 +1,25 @@
 //! Small services beside the large one: each datagram, or each record of a short connection, is
 //! one question, answered by a function. For the port mapper and for NSM over UDP, which are asked
-//! a few times in a client's life. Their budgets are their own.
+//! a few times in a client's life. Their engine has budgets of their own.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::{
-    ACCEPT_PAUSE, LISTEN_BACKLOG, SMALL_BLOCKING_MAX, SMALL_CONNECTIONS_MAX, SMALL_IDLE_MAX,
-    SMALL_RECORD_MAX,
-};
-use socket2::{Domain, Protocol, Socket, Type};
+use base::limits::{ACCEPT_PAUSE, SMALL_BLOCKING_MAX, SMALL_IDLE_MAX, SMALL_RECORD_MAX};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 use wire::rpc::{Framed, Framer, begin_record, end_record};
 use wire::xdr::Writer;
 
-use super::Budgets;
+use super::Runtimes;
+use super::listener::Accepted;
+use super::tasks::{Ending, Tasks};
+use crate::exec::{Core, Engine, ServiceCore, accept};
 
 /// Where a question comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,32 +58,28 @@ pub fn bind(addr: SocketAddr) -> io::Result<std::net::UdpSocket> {
     Ok(socket)
 }
 
-/// A listening socket for [`connections`].
-///
-/// # Errors
-/// What the kernel says.
-pub fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&addr.into())?;
-    socket.listen(LISTEN_BACKLOG)?;
-    Ok(socket.into())
-}
-
 /// The answer of a service; nothing if it panics, which is counted: who asked asks again.
-fn contained(service: &dyn Answers, budgets: &Budgets, message: &[u8], origin: Origin) -> Answer {
-    budgets.contain(|| service.answer(message, origin)).unwrap_or(Answer::Nothing)
+fn attempted(service: &dyn Answers, engine: &Engine, message: &[u8], origin: Origin) -> Answer {
+    engine.attempt(|| service.answer(message, origin)).unwrap_or(Answer::Nothing)
 }
 
-/// Answers datagrams for as long as the runtime lasts; panics are counted in `budgets`.
+/// What a job gives on the pool; nothing if there is no place for it, or it panics. All who ask are
+/// one client there: their addresses need not be their own.
+async fn pooled(engine: &Arc<Engine>, job: Box<dyn FnOnce() -> Vec<u8> + Send>) -> Option<Vec<u8>> {
+    let (to, answer) = oneshot::channel();
+    // Who asked may have gone.
+    let is_taken = engine.run_behind(0, move || drop(to.send(job())));
+    if is_taken { answer.await.ok() } else { None }
+}
+
+/// Answers datagrams for as long as the runtime lasts.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.
 pub async fn datagrams(
     socket: std::net::UdpSocket,
     service: Arc<dyn Answers>,
-    budgets: Arc<Budgets>,
+    engine: Arc<Engine>,
 ) -> io::Result<()> {
     let socket = Rc::new(UdpSocket::from_std(socket)?);
     let places = Arc::new(Semaphore::new(SMALL_BLOCKING_MAX));
@@ -100,16 +96,14 @@ pub async fn datagrams(
         let (address, port) = (from.ip().to_canonical(), from.port());
         let origin = Origin { address, port, connected: false };
         // Whoever does not get its answer asks again: sending may fail.
-        match contained(&*service, &budgets, message, origin) {
+        match attempted(&*service, &engine, message, origin) {
             Answer::Nothing => {}
             Answer::Now(answer) => drop(socket.send_to(&answer, from).await),
             Answer::Later(job) => {
                 let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                let (socket, budgets) = (Rc::clone(&socket), Arc::clone(&budgets));
+                let (socket, engine) = (Rc::clone(&socket), Arc::clone(&engine));
                 tokio::task::spawn_local(async move {
-                    let answer = tokio::task::spawn_blocking(job).await;
-                    budgets.count_panic(&answer);
-                    if let Ok(answer) = answer {
+                    if let Some(answer) = pooled(&engine, job).await {
                         drop(socket.send_to(&answer, from).await);
                     }
                     drop(place);
@@ -119,52 +113,70 @@ pub async fn datagrams(
     }
 }
 
-/// Answers records on connections for as long as the runtime lasts; panics are counted in
-/// `budgets`.
-///
-/// # Errors
-/// When the socket cannot be registered with this runtime.
-pub async fn connections(
-    listener: std::net::TcpListener,
+/// What the connections of a small service share on one core.
+struct SmallCore {
+    core: Core,
     service: Arc<dyn Answers>,
-    budgets: Arc<Budgets>,
-) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(SMALL_CONNECTIONS_MAX));
-    loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let (service, budgets) = (Arc::clone(&service), Arc::clone(&budgets));
-        tokio::task::spawn_local(async move {
-            // How it ended is of no interest: the client asks again over another one.
-            let _ended = serve(stream, peer, (&*service, &budgets)).await;
-            drop(place);
-        });
+}
+
+impl Deref for SmallCore {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    peer: SocketAddr,
-    (service, budgets): (&dyn Answers, &Budgets),
-) -> io::Result<()> {
+impl ServiceCore for SmallCore {
+    fn show(&self) {}
+}
+
+/// Answers records on connections, as some of `tasks`. False if the runtimes have ended.
+pub fn connections(
+    listener: std::net::TcpListener,
+    service: &Arc<dyn Answers>,
+    engine: &Arc<Engine>,
+    runtimes: &Runtimes,
+    tasks: &mut Tasks,
+) -> bool {
+    let service = Arc::clone(service);
+    let new_core = move |core| SmallCore { core, service: Arc::clone(&service) };
+    let connection = |core: Rc<SmallCore>, accepted, (), ending| async move {
+        // How it ended is of no interest: the client asks again over another one.
+        let _ended = serve(&core, accepted, ending).await;
+    };
+    let sockets = vec![(listener, ())];
+    let own = accept::serve(engine, runtimes, sockets, new_core, connection);
+    let is_started = own.is_some();
+    own.into_iter().for_each(|own| tasks.adopt(own));
+    is_started
+}
+
+async fn serve(core: &SmallCore, accepted: Accepted, mut ending: Ending) -> io::Result<()> {
+    let Accepted { stream, peer, permit: _permit } = accepted;
+    let Some(_held) = core.budget.try_hold(2 * SMALL_RECORD_MAX) else {
+        core.engine.budgets.refuse();
+        return Ok(());
+    };
+    let mut stream = TcpStream::from_std(stream)?;
     let (mut framer, mut input) = (Framer::new(), Vec::new());
     let (address, port) = (peer.ip().to_canonical(), peer.port());
     let origin = Origin { address, port, connected: true };
     loop {
         let record = timeout(SMALL_IDLE_MAX, read_record(&mut stream, &mut framer, &mut input));
-        let Some(record) = record.await?? else { return Ok(()) };
-        let answer = match contained(service, budgets, &record, origin) {
+        let record = tokio::select! {
+            biased;
+            record = record => record??,
+            _ = ending.wait_for(|end| *end) => return Ok(()),
+        };
+        let Some(record) = record else { return Ok(()) };
+        let answer = match attempted(&*core.service, &core.engine, &record, origin) {
             Answer::Nothing => return Ok(()),
             Answer::Now(answer) => answer,
-            Answer::Later(job) => {
-                let answer = tokio::task::spawn_blocking(job).await;
-                budgets.count_panic(&answer);
-                answer?
-            }
+            Answer::Later(job) => match pooled(&core.engine, job).await {
+                Some(answer) => answer,
+                None => return Ok(()),
+            },
         };
         timeout(SMALL_IDLE_MAX, stream.write_all(&framed(&answer))).await??;
     }

@@ -17,12 +17,14 @@ pub type Ending = watch::Receiver<bool>;
 pub struct Tasks {
     ending: watch::Sender<bool>,
     running: Vec<oneshot::Receiver<bool>>,
+    /// Others that end with these.
+    others: Vec<Tasks>,
 }
 
 impl Default for Tasks {
     fn default() -> Self {
         let (ending, _) = watch::channel(false);
-        Self { ending, running: Vec::new() }
+        Self { ending, running: Vec::new(), others: Vec::new() }
     }
 }
 
@@ -59,13 +61,24 @@ impl Tasks {
         })
     }
 
+    /// Takes others in, which are told to end together with these.
+    pub fn adopt(&mut self, others: Self) {
+        self.others.push(others);
+    }
+
     /// Tells all to end, and waits for each a little longer than [`DRAIN_TIME_MAX`]. Returns
     /// whether all have ended and left nothing undone.
     pub async fn end(self) -> bool {
-        self.ending.send_replace(true);
+        let mut running = Vec::new();
+        let mut all = vec![self];
+        while let Some(mut tasks) = all.pop() {
+            tasks.ending.send_replace(true);
+            running.append(&mut tasks.running);
+            all.append(&mut tasks.others);
+        }
         let mut clean = true;
         let patience = DRAIN_TIME_MAX + Duration::from_secs(1);
-        for running in self.running {
+        for running in running {
             let done = tokio::time::timeout(patience, running).await;
             clean &= matches!(done, Ok(Ok(true)));
         }

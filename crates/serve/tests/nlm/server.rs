@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use base::clock::{ManualClock, NS_PER_S};
 use probe::hub::{Hub, HubOptions};
 use probe::op::{OpRecord, Protocol};
+use serve::exec::Engine;
 use serve::nlm::{Config, Nlm};
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{self, RpcConfig, RpcService};
@@ -138,21 +139,26 @@ impl Server {
             reserved_ports: world.reserved_ports,
         };
         let nlm = Nlm::start(config, &runtimes);
+        let flush = Arc::new(FlushGroup::start().unwrap());
+        let limits = PoolLimits { threads: 4, queue: 1000, per_client: 1000 };
+        let pool = Pool::start(limits).unwrap();
+        let budgets = Arc::new(Budgets::new(Limits::default()));
+        let engine = Engine::new(pool.clone(), flush.clone(), budgets.clone(), Arc::clone(&hub));
         let service = RpcService::start(RpcConfig {
             socket: rpc::listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes: Arc::clone(&runtimes),
             programs: nlm.programs(),
             hub: Arc::clone(&hub),
-            flush: Arc::new(FlushGroup::start().unwrap()),
-            pool: Pool::start(PoolLimits { threads: 4, queue: 1000, per_client: 1000 }).unwrap(),
-            budgets: Arc::new(Budgets::new(Limits::default())),
+            flush,
+            pool,
+            budgets,
             tls: None,
         })
         .unwrap();
         let socket = small::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let (udp, datagrams) = (socket.local_addr().unwrap(), nlm.datagrams());
         runtimes.spawn_on(1, move || async move {
-            drop(small::datagrams(socket, datagrams, Arc::default()).await)
+            drop(small::datagrams(socket, datagrams, engine).await)
         });
         Self {
             addr: service.local_addr(),

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::protocol::ports::PORTMAP;
+use serve::exec::Engine;
 use serve::nlm::Nlm;
 use serve::portmap::{self, Entry, PortMap};
-use serve::transport::{Budgets, Runtimes, Tasks, small};
+use serve::transport::{Runtimes, Tasks, small};
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
 use wire::nfs3::{NFS_PROGRAM, NFS_V3};
 use wire::nfs4::NFS_V4;
@@ -29,7 +30,7 @@ const PROGRAMS: [(u32, u32); 5] = [
 /// There is no port mapper: why, one sentence.
 pub fn start(
     (at, nfs): (SocketAddr, SocketAddr),
-    (nlm, budgets): (&Arc<Nlm>, &Arc<Budgets>),
+    (nlm, engine): (&Arc<Nlm>, &Arc<Engine>),
     runtimes: &Runtimes,
     tasks: &mut Tasks,
 ) -> Result<bool, String> {
@@ -37,9 +38,9 @@ pub fn start(
     let mut programs = tcp.to_vec();
     match small::bind(nfs) {
         Ok(socket) => {
-            let (service, budgets) = (nlm.datagrams(), Arc::clone(budgets));
+            let (service, engine) = (nlm.datagrams(), Arc::clone(engine));
             // That the runtimes end ends it, too.
-            tasks.spawn_endless(runtimes, 0, move || small::datagrams(socket, service, budgets));
+            tasks.spawn_endless(runtimes, 0, move || small::datagrams(socket, service, engine));
             let port = nfs.port();
             programs.push(Entry { prog: NSM_PROGRAM, vers: NSM_V1, udp: true, port });
         }
@@ -50,7 +51,7 @@ pub fn start(
         ),
     }
     let map = PortMap::new(nfs.ip(), at.port(), programs);
-    let started = portmap::start(at, (map, Arc::clone(budgets)), runtimes, tasks);
+    let started = portmap::start(at, (map, engine), runtimes, tasks);
     started
         .map(|()| at.port() == PORTMAP.number)
         .map_err(|e| format!("no port mapper at {at} ({e}): NFSv3 clients must mount with nolock"))

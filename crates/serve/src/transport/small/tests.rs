@@ -5,7 +5,8 @@ use std::net::TcpStream as Stream;
 use std::time::Duration;
 
 use super::*;
-use crate::transport::Runtimes;
+use crate::exec::tests::engine_of;
+use crate::transport::{Runtimes, listener};
 
 /// Says what it was asked; on a thread of its own when that begins with `b`, nothing when `x`.
 struct Echo;
@@ -30,7 +31,7 @@ fn datagrams_are_answered() {
     let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
     let at = socket.local_addr().unwrap();
     runtimes.spawn_on(0, move || async move {
-        drop(datagrams(socket, Arc::new(Echo), Arc::default()).await)
+        drop(datagrams(socket, Arc::new(Echo), engine_of(1)).await)
     });
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -49,11 +50,11 @@ fn datagrams_are_answered() {
 #[test]
 fn connections_are_answered_until_they_make_no_sense() {
     let runtimes = Runtimes::start(1).unwrap();
-    let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
+    let socket = listener::listen(([127, 0, 0, 1], 0).into()).unwrap();
     let at = socket.local_addr().unwrap();
-    runtimes.spawn_on(0, move || async move {
-        drop(connections(socket, Arc::new(Echo), Arc::default()).await)
-    });
+    let (mut tasks, engine) = (Tasks::default(), engine_of(1));
+    let service: Arc<dyn Answers> = Arc::new(Echo);
+    assert!(connections(socket, &service, &engine, &runtimes, &mut tasks));
     let connect = || {
         let stream = Stream::connect(at).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -71,4 +72,9 @@ fn connections_are_answered_until_they_make_no_sense() {
         client.write_all(&wrong).unwrap();
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "closed: {wrong:?}");
     }
+    // The service drains: who says nothing is not waited for.
+    let mut idle = connect();
+    assert!(tasks.end_blocking().unwrap(), "nothing was left undone");
+    assert_eq!(idle.read(&mut [0; 1]).unwrap(), 0, "closed");
+    assert_eq!(engine.budgets.connections(), 0);
 }
