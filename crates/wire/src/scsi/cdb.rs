@@ -198,7 +198,7 @@ pub struct PersistentReserveOut {
     pub action: ReserveOut,
     /// Scope: 4 bits; 0 is the logical unit.
     pub scope: u8,
-    /// Type of the reservation: 4 bits ([`super::reserve::ReservationType`]).
+    /// Type of the reservation: 4 bits, by its number in SPC-5 §6.16.3.4.
     pub kind: u8,
     /// Bytes that are sent.
     pub list_length: u32,

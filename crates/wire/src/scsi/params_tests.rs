@@ -15,7 +15,7 @@ use super::ports::{
     put_all_commands, put_one_command, put_port_groups,
 };
 use super::reserve::{
-    Capabilities, FullStatus, More, Parameters, Reservation, ReservationType, full_status, keys,
+    Capabilities, FullStatus, More, Parameters, Reservation, full_status, keys,
     put_full_status, put_keys, put_reservation, reservation,
 };
 use super::transport_id::TransportId;
@@ -344,7 +344,7 @@ fn reserve_answers() {
     let bytes = put(|out| put_keys(7, &[1, 2], out));
     assert_eq!(bytes[..9], [0, 0, 0, 7, 0, 0, 0, 16, 0]);
     assert_eq!(keys(&bytes), Ok((7, vec![1, 2])));
-    let held = Reservation { key: 5, scope: 0, kind: ReservationType::WriteExclusiveAll as u8 };
+    let held = Reservation { key: 5, scope: 0, kind: 7 };
     let bytes = put(|out| put_reservation(7, Some(held), out));
     #[rustfmt::skip]
     assert_eq!(bytes, [0, 0, 0, 7, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 7, 0, 0]);
@@ -365,10 +365,8 @@ fn reserve_answers() {
     assert_eq!(Capabilities::decode(&bytes), Ok((capabilities, 0xea01)));
     // The mask has one bit for each type: WR_EX is bit 1 of the first byte, EX_AC_AR bit 0 of the
     // second.
-    assert_eq!(ReservationType::ALL.map(|kind| kind as u8), [1, 3, 5, 6, 7, 8]);
-    let mask: u32 = ReservationType::ALL.iter().map(|kind| 1 << (*kind as u32)).sum();
+    let mask: u32 = [1, 3, 5, 6, 7, 8].iter().map(|kind| 1 << kind).sum();
     assert_eq!((mask & 0xff) << 8 | mask >> 8, 0xea01);
-    assert_eq!(ReservationType::of(2), None);
     let list = vec![
         FullStatus { key: 1, all_ports: false, holds: Some((0, 5)), port: 1, initiator: port("a") },
         FullStatus { key: 2, all_ports: true, holds: None, port: 0, initiator: port("bb") },

@@ -10,40 +10,6 @@ use super::fields::{
 use super::transport_id::TransportId;
 use super::{ResponseError, ScsiError};
 
-/// Type of a reservation (SPC-5 §6.16.3.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReservationType {
-    /// Others may read.
-    WriteExclusive = 1,
-    /// Others may neither read nor write.
-    ExclusiveAccess = 3,
-    /// Who is registered may write; others may read.
-    WriteExclusiveRegistrants = 5,
-    /// Who is registered may read and write.
-    ExclusiveAccessRegistrants = 6,
-    /// The same as 5, and all who are registered hold it.
-    WriteExclusiveAll = 7,
-    /// The same as 6, and all who are registered hold it.
-    ExclusiveAccessAll = 8,
-}
-
-impl ReservationType {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::WriteExclusive,
-        Self::ExclusiveAccess,
-        Self::WriteExclusiveRegistrants,
-        Self::ExclusiveAccessRegistrants,
-        Self::WriteExclusiveAll,
-        Self::ExclusiveAccessAll,
-    ];
-
-    /// The type with this number.
-    pub fn of(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-}
-
 /// Bytes of the parameters, TransportIDs apart.
 const LIST: usize = 24;
 
@@ -198,7 +164,7 @@ pub struct Reservation {
     pub key: u64,
     /// Scope (4 bits): 0 is the logical unit.
     pub scope: u8,
-    /// Type (4 bits; [`ReservationType`]).
+    /// Type (4 bits), by its number in SPC-5 §6.16.3.4.
     pub kind: u8,
 }
 

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use vfs::lun::Medium;
 use vfs::lun::mapping::Initiators;
 use vfs::lun::mem::MemMedium;
-use vfs::lun::reservations::Port;
+use vfs::lun::reservations::{self, Port};
 use wire::scsi::capacity::{Capacity, lba_status};
 use wire::scsi::cdb::*;
 use wire::scsi::copy::{Copy, CopyStatus, CopyTarget, Segment};
 use wire::scsi::mode::{self, Caching, Control, Header, page};
-use wire::scsi::reserve::{self, More, Parameters, ReservationType};
+use wire::scsi::reserve::{self, More, Parameters};
 use wire::scsi::unmap::Extent;
 use wire::scsi::vpd::{self, Association};
 use wire::scsi::{Asc, Sense, SenseKey, Status, sense};
@@ -424,7 +424,7 @@ fn reserve_out(
     let more = More::Plain { all_ports: false, initiators: Vec::new() };
     let mut list = Vec::new();
     Parameters { key, action_key, persist: false, more }.put(&mut list);
-    let kind = ReservationType::WriteExclusiveRegistrants as u8;
+    let kind = reservations::Kind::WriteExclusiveRegistrants as u8;
     let list_length = list.len() as u32;
     let out = PersistentReserveOut { action, scope: 0, kind, list_length };
     bench.run(who, Cdb::PersistentReserveOut(out), &list).map(|(done, _)| done)
