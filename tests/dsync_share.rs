@@ -181,3 +181,31 @@ fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
     wait_for("the killed run's directory", DEADLINE, next);
     assert_same(&from, &place.inside("copy"));
 }
+
+/// The file of a LUN in a share is not carried, and a run that deletes what its source has not
+/// leaves it alone.
+#[test]
+fn a_logical_unit_is_not_carried_nor_deleted() {
+    let Some(place) = Place::new("dsync-lun") else { return };
+    let (from, back) = (place.folder("from"), place.folder("back"));
+    fs::create_dir(place.inside("copy")).expect("made");
+    fs::set_permissions(place.inside("copy"), fs::Permissions::from_mode(0o777)).expect("a mode");
+    let disk = place.inside("copy/disk");
+    fs::write(&disk, vec![7; 1 << 20]).expect("blocks");
+    fs::set_permissions(&disk, fs::Permissions::from_mode(0o666)).expect("a mode");
+    fs::write(place.inside("copy/plain"), b"plain").expect("written");
+    let unit = json!({"create": "/shares/default/luns", "name": "disk",
+        "properties": {"backing": "file", "path": disk}});
+    let (status, done) = place.api.post("/api/v1/changes", &json!({ "changes": [unit] }));
+    assert_eq!(status, 200, "{done}");
+    place.done(&place.there("box/copy"), &back, &[]);
+    let names: Vec<_> =
+        fs::read_dir(&back).expect("there").map(|one| one.expect("one").file_name()).collect();
+    assert_eq!(names, ["plain"]);
+    fs::write(from.join("new"), b"new").expect("written");
+    fs::write(from.join("disk"), b"mine").expect("written");
+    let replaced = place.go(&from, &place.there("box/copy"), &["--delete"]);
+    assert_ne!(code(&replaced), 0, "one of its name cannot be written: {}", said(&replaced));
+    assert!(place.inside("copy/new").exists() && !place.inside("copy/plain").exists());
+    assert_eq!(fs::read(&disk).expect("it is there"), vec![7; 1 << 20]);
+}

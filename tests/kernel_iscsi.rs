@@ -153,9 +153,9 @@ fn a_linux_initiator_finds_the_target_and_both_prove_who_they_are() {
     stage.run(0, &format!("node {at} --logout"));
     // The target proves itself as well, if it is asked to: with the right secret it is let in, and
     // with another one the initiator does not believe it.
-    let own = Access::own(&stage.scratch.path().join("state"));
+    let (user, own) = Access::own(&stage.scratch.path().join("state"));
     let set = |what: &str, value: &str| format!("set_node {at} node.session.auth.{what} {value}\n");
-    let both = set("username_in", "plimsoll-target") + &set("password_in", &own);
+    let both = set("username_in", &user) + &set("password_in", &own);
     let login = format!("node {at} --login");
     let logout = format!("node {at} --logout");
     stage.run(0, &format!("{both}{login}\n{logout}"));

@@ -1,11 +1,11 @@
-//! Logical units as nodes of the tree: made by `--lun`, grown, renamed, exported and destroyed by the
-//! API, the same over a restart; and no share that holds the state directory shows their files.
+//! Logical units as nodes of the tree: made by `--lun`, grown, renamed, exported and destroyed by
+//! the API, the same over a restart.
 
 use e2e::api::Api;
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
-const DISK: &str = "/api/v1/tree/shares/default/luns/disk";
+const DISK: &str = "/api/v1/nodes/shares/default/luns/disk";
 
 /// The value of a property of a node.
 fn told(api: &Api, path: &str, property: &str) -> Value {
@@ -32,7 +32,8 @@ fn units_are_nodes_of_the_tree() {
     let secret = std::fs::read_to_string(scene.state.join("luns/secret")).expect("it is made");
     let (_, node) = api.get(DISK);
     assert!(!node.to_string().contains(secret.trim()), "the secret is in no answer");
-    let set = |value: &str| json!([{ "set": "/shares/default/luns/disk", "property": "volsize", "value": value }]);
+    let at = "/shares/default/luns/disk";
+    let set = |value: &str| json!([{ "set": at, "property": "volsize", "value": value }]);
     change(&api, set("32M"));
     assert_eq!(told(&api, DISK, "size"), json!(32 << 20));
     let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": set("8M") }));
@@ -49,7 +50,7 @@ fn units_are_nodes_of_the_tree() {
     assert_eq!(told(&api, DISK, "lunguid"), guid);
     assert_eq!(told(&api, DISK, "size"), json!(32 << 20), "it is as it was");
     change(&api, json!([{ "rename": "/shares/default/luns/disk", "to": "other" }]));
-    let other = "/api/v1/tree/shares/default/luns/other";
+    let other = "/api/v1/nodes/shares/default/luns/other";
     assert_eq!(told(&api, other, "lunguid"), guid);
     change(&api, json!([{ "destroy": "/shares/default/luns/other", "confirm": true }]));
     let gone = e2e::api::wait_for("its file is removed", e2e::patience(10), || {

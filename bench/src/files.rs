@@ -186,7 +186,7 @@ fn turns(
         }
         // Half of the rounds would be no comparison.
         outcome.table.remove(&(n, name));
-        eprintln!("bench: {}: {name} was abandoned: {why}", case.name());
+        eprintln!("bench: {}: {name} was given up: {why}", case.name());
         let case = Some(case.name());
         outcome.gaps.push(Gap { name, protocol: None, case, why: why.to_string() });
     }

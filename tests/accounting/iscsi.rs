@@ -2,6 +2,7 @@
 //! preparation included; with CHAP both ways and with digests.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use e2e::api::{self, Api};
@@ -29,8 +30,10 @@ fn counts_as_it_says(job: &str, options: &str, main: &str) {
     let api = Api::new(&state);
     let from = api::now() + 1;
     api.wait_for_second(from - 1);
-    let own = state.join("luns/target-secret");
-    let options = options.replace("OWN", &own.display().to_string());
+    let (user, own) = Access::own(&state);
+    let file = scratch.path().join("own");
+    fs::write(&file, own).expect("a secret file");
+    let options = options.replace("USER", &user).replace("OWN", &file.display().to_string());
     let target = Access::of(&state).url(server.at(3260), 0) + &options;
     let out = scratch.path().join("out");
     let result = run_at(job, &target, &out, &["schedule=[[8,1],[8,2]]"]);
@@ -64,7 +67,7 @@ fn counts_as_it_says(job: &str, options: &str, main: &str) {
 
 #[test]
 fn reads_of_eight_initiators() {
-    let both = "?digests=header,data&target-user=plimsoll-target&target-password-file=OWN";
+    let both = "?digests=header,data&target-user=USER&target-password-file=OWN";
     counts_as_it_says("iops-4k", both, "read(16)");
 }
 

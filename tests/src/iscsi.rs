@@ -55,14 +55,15 @@ impl Access {
         Self { target: read("target"), secret: read("secret") }
     }
 
-    /// What the target proves itself with, under the name `plimsoll-target`.
+    /// What the target proves itself with: a name and a secret.
     ///
     /// # Panics
     /// When the server has no units.
-    pub fn own(state: &Path) -> String {
+    pub fn own(state: &Path) -> (String, String) {
         let path = state.join("luns/target-secret");
         let text = fs::read_to_string(&path);
-        text.unwrap_or_else(|e| panic!("{}: {e}", path.display())).trim().to_owned()
+        let secret = text.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        ("plimsoll-target".to_owned(), secret.trim().to_owned())
     }
 
     /// URL of a unit, as libiscsi and the laboratory take it.

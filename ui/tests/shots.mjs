@@ -94,7 +94,7 @@ const PAGES = {
   webdav: async (page, { url }) => {
     await page.goto(`${url}/webdav`);
     await page.getByRole('heading', { level: 1, name: 'WebDAV locks' }).waitFor();
-    await page.getByRole('table').or(page.getByText('No client holds a lock')).waitFor();
+    await page.getByRole('table').or(page.getByText('No locks.')).waitFor();
   },
   'webdav-release': async (page, { url }) => {
     await page.goto(`${url}/webdav`);
@@ -104,7 +104,7 @@ const PAGES = {
   'nfs-one': async (page, { url }) => {
     await page.goto(`${url}/nfs`);
     await page.getByRole('table', { name: 'NFS clients' }).getByRole('link').nth(1).click();
-    await page.getByRole('region', { name: 'Locked' }).waitFor();
+    await page.getByRole('region', { name: 'Locks' }).waitFor();
   },
   'nfs-expire': async (page, { url }) => {
     await page.goto(`${url}/nfs`);
@@ -116,7 +116,7 @@ const PAGES = {
     await node(page, where, '/configuration/services/nfs', 'NFS');
     await page.getByLabel('Delegations', { exact: true }).uncheck();
     await page.getByLabel('Lease', { exact: true }).fill('5 h');
-    await page.getByRole('region', { name: /not committed/ }).waitFor();
+    await page.getByRole('region', { name: /pending/ }).waitFor();
   },
   'service-disable': async (page, where) => {
     await node(page, where, '/configuration/services/nfs', 'NFS');
@@ -134,6 +134,8 @@ const PAGES = {
     await page.getByRole('dialog').getByRole('table').waitFor();
   },
   file: (page, where) => node(page, where, '/configuration?view=file', 'Export and import'),
+  luns: (page, where) => node(page, where, '/shares/default/luns', 'LUNs'),
+  san: (page, where) => node(page, where, '/configuration/san', 'SAN'),
   shares: async (page, where) => {
     await node(page, where, '/shares', 'Shares');
     await page.getByRole('table').first().waitFor();

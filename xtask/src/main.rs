@@ -11,8 +11,8 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo xtask tidy [--places|--vocabulary] | deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS
+const USAGE: &str = "usage: cargo xtask tidy [--places|--vocabulary] | deny | tally LOG[=GOLDEN]… |
+       conformance SUITE RESULTS
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
          --vocabulary prints the counts of avoided phrases and identifiers

@@ -24,7 +24,7 @@ const EVERYBODY: u32 = 0o1777;
 pub struct Tree {
     /// Everything, the servers' own things too.
     pub base: PathBuf,
-    /// Served shares.
+    /// What is served.
     pub root: PathBuf,
     /// The content of all files, again and again.
     pub block: Vec<u8>,

@@ -112,7 +112,7 @@ fn what_cannot_be_served_is_told() {
     let cases: [(&[&str], i32, &str); 6] = [
         (&["serve", arg(&missing)], 1, "the directory does not exist"),
         (&["serve", arg(&file)], 1, "not a directory"),
-        (&["serve", arg(&data), "--user", "nobody"], 2, "colon"),
+        (&["serve", arg(&data), "--user", "nobody"], 2, "missing ':'"),
         (&["serve", arg(&data), "--port-offset", "65000"], 2, "65535"),
         (&["serve", arg(&data), "--state", arg(&file)], 1, "state"),
         (&["serve", "--frobnicate"], 2, "--frobnicate"),

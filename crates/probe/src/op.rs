@@ -46,10 +46,11 @@ pub struct OpRecord {
     pub queue_ns: u32,
     /// Client: number given by [`crate::names`].
     pub client: u32,
-    /// User: the uid of the caller, or `u32::MAX` when the call had none; of iSCSI the I_T nexus, by
-    /// its number in [`crate::names::Nexuses`].
+    /// User: the uid of the caller, or `u32::MAX` when the call had none; of iSCSI the I_T nexus,
+    /// by its number in [`crate::names::Nexuses`].
     pub user: u32,
-    /// Share: number given by [`crate::names`]; 0 is "no share". Of iSCSI the logical unit, likewise.
+    /// Share: number given by [`crate::names`]; 0 is "no share". Of iSCSI the logical unit,
+    /// likewise.
     pub share: u16,
     /// The protocol's own status (NFS3ERR_*), 0 is OK.
     pub status: u16,

@@ -62,19 +62,21 @@ impl Iscsi {
         })
     }
 
-    /// How each unit is reached from this machine, for people: its name, and lines to type, with the
-    /// secret.
+    /// How each unit is reached from this machine, for people: its name, and lines to type, with
+    /// the secret.
     pub fn ways(&self) -> Vec<(String, Vec<String>)> {
         let inner = self.room.inner();
         let at = self.parts.address(ISCSI);
         let secret = String::from_utf8_lossy(&inner.secret.secret).into_owned();
-        let sign_in = (inner.secret.name.as_str(), secret.as_str());
+        let common = (inner.secret.name.as_str(), secret.as_str());
         let one = |entry: &Entry| {
             let (_, record) = entry.known.as_ref()?;
             let target = inner.targets_of(&entry.config).into_iter().next()?;
             let name = entry.config.path.name().unwrap_or_default().to_owned();
             let is_open = entry.opened.is_some() && entry.config.online;
-            is_open.then(|| (name, ways::lines(at, &target, record.number, Some(sign_in))))
+            // Those of a group have secrets of their own.
+            let sign_in = entry.config.initiators.is_none().then_some(common);
+            is_open.then(|| (name, ways::lines(at, &target, record.number, sign_in)))
         };
         inner.entries.values().filter_map(one).collect()
     }
@@ -126,10 +128,12 @@ impl Service for Iscsi {
 
     fn state(&self) -> Vec<(&'static str, Value)> {
         let peer = |peer: SocketAddr| peer.ip().to_string();
+        // Not within the list: the lock would be held while the units are asked for.
+        let target = self.room.inner().target.clone();
         let rows = self.server.sessions.rows();
         let sessions = rows.iter().map(|row| format!("{} {}", row.port.name, peer(row.peer)));
         vec![
-            ("target", Value::Text(self.room.inner().target.clone())),
+            ("target", Value::Text(target)),
             ("luns", Value::texts(self.units())),
             ("sessions", Value::texts(sessions.collect::<Vec<_>>())),
         ]

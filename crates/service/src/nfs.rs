@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::monotonic_ns;
 use base::failure::{Failure, chain};
-use base::limits::TLS_TELL_EVERY;
 use base::limits::SMALL_CONNECTIONS_MAX;
+use base::limits::TLS_TELL_EVERY;
 use base::protocol::{self, Port, Protocol, ports};
 use control::appliance::Access;
 use control::certificates::Certificates;

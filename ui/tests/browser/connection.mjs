@@ -18,13 +18,13 @@ export async function connection(t, { page, where, another }) {
     await lease.fill('88 s');
     await said(page).getByText('The server does not respond').waitFor();
     await page.getByRole('button', { name: 'Commit', exact: true }).click();
-    await page.getByRole('region', { name: /not committed/ }).getByRole('alert').filter({ hasText: 'does not answer' }).waitFor();
+    await page.getByRole('region', { name: /pending/ }).getByRole('alert').filter({ hasText: 'does not respond' }).waitFor();
   });
   await t.test('when it is back that goes away, and what was typed is still there', async () => {
     await page.unroute(API);
     await said(page).getByText('The server does not respond').waitFor({ state: 'detached' });
     assert.equal(await lease.inputValue(), '1 min 28 s');
-    await page.getByRole('button', { name: 'Take back the change of Lease' }).click();
+    await page.getByRole('button', { name: 'Discard the change of Lease' }).click();
   });
   await t.test('a slow answer is said to be awaited', async () => {
     let answer = () => {};
@@ -67,7 +67,7 @@ export async function connection(t, { page, where, another }) {
     await other.getByLabel('Password').fill(where.password);
     await cut(other);
     await other.getByRole('button', { name: 'Sign in' }).click();
-    await other.getByRole('alert').filter({ hasText: 'does not answer' }).waitFor();
+    await other.getByRole('alert').filter({ hasText: 'does not respond' }).waitFor();
     assert.equal(await other.getByLabel('Password').inputValue(), where.password);
     await other.context().close();
   });

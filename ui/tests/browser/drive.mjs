@@ -75,7 +75,7 @@ async function enter(where, property) {
 /** The first of several things that comes to be; the name of which it was. */
 const first = (waits) => Promise.any(Object.entries(waits).map(async ([name, locator]) => (await locator.first().waitFor(), name)));
 
-const pending = () => page.getByRole('region', { name: /not committed|Nothing to commit/ });
+const pending = () => page.getByRole('region', { name: /pending|No pending changes/ });
 
 /** Commits what waits; what is said against it, if it is refused. What is found wrong between two changes
  * that go together is gone again when both are there. */
@@ -125,7 +125,7 @@ async function usable(where, name) {
   await one.waitFor({ timeout: SOON });
   // A page that is still reading has not decided yet.
   const end = Date.now() + SOON;
-  while (/^$|being loaded/.test((await whyNot(one)) ?? 'usable') && Date.now() < end) await page.waitForTimeout(20);
+  while (/^$|Loading/.test((await whyNot(one)) ?? 'usable') && Date.now() < end) await page.waitForTimeout(20);
   if (await one.isDisabled()) throw new Error(`${name} is disabled: ${await one.getAttribute('title')}`);
   return one;
 }
@@ -239,7 +239,7 @@ const WAYS = {
     const one = button(page, name).or(page.getByLabel(name, { exact: true })).first();
     await one.waitFor();
     const end = Date.now() + SOON;
-    while (/being loaded/.test((await whyNot(one)) ?? '') && Date.now() < end) await page.waitForTimeout(20);
+    while (/Loading/.test((await whyNot(one)) ?? '') && Date.now() < end) await page.waitForTimeout(20);
     return whyNot(one);
   },
   async export() {

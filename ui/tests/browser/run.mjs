@@ -293,19 +293,19 @@ async function nfsClients(t, { page, where }) {
   });
   await t.test('it shows what is open and what is locked', async () => {
     await page.getByRole('region', { name: 'Open files' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
-    await page.getByRole('region', { name: 'Locked' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
+    await page.getByRole('region', { name: 'Locks' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
   });
   await t.test('it is expired only after a question', async () => {
     const question = page.getByRole('dialog', { name: /^Expire / });
     await page.getByRole('button', { name: 'Expire', exact: true }).click();
-    await question.getByText('With it goes what it holds').waitFor();
+    await question.getByText('Releases its state').waitFor();
     await question.getByRole('button', { name: 'Cancel' }).click();
     await question.waitFor({ state: 'hidden' });
     await page.getByRole('button', { name: 'Expire', exact: true }).click();
     await question.getByRole('button', { name: 'Expire' }).click();
-    await page.getByRole('status').filter({ hasText: 'is expired' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'Expired' }).waitFor();
     if (before > 2) await clients.getByRole('row').nth(before - 1).waitFor({ state: 'detached' });
-    else await page.getByText('No client holds state').waitFor();
+    else await page.getByText('No clients.').waitFor();
   });
 }
 
@@ -327,13 +327,13 @@ async function webdavLocks(t, { page, where }) {
   await page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'WebDAV locks' }).click();
   await page.getByRole('heading', { level: 1, name: 'WebDAV locks' }).waitFor();
   const locks = page.getByRole('table', { name: 'WebDAV locks' });
-  await locks.or(page.getByText('No client holds a lock')).waitFor();
+  await locks.or(page.getByText('No locks.')).waitFor();
   if (!(await locks.isVisible())) return t.skip('no client of WebDAV holds a lock');
   const before = await locks.getByRole('button').count();
   await t.test('the list is narrowed by any word', async () => {
     const file = await locks.getByRole('rowheader').first().getAttribute('title');
     await page.getByLabel('Filter locks').fill('no such lock');
-    await page.getByText('No lock is like that').waitFor();
+    await page.getByText('No matching lock').waitFor();
     await page.getByLabel('Filter locks').fill(file);
     await locks.getByRole('rowheader').first().filter({ hasText: file }).waitFor();
   });
@@ -344,10 +344,10 @@ async function webdavLocks(t, { page, where }) {
     await question.waitFor({ state: 'hidden' });
     await locks.getByRole('button', { name: /^Release/ }).first().click();
     await question.getByRole('button', { name: 'Release' }).click();
-    await page.getByRole('status').filter({ hasText: 'is released' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'Released' }).waitFor();
     await page.getByLabel('Filter locks').fill('').catch(() => {});
     if (before > 1) await locks.getByRole('button').nth(before - 1).waitFor({ state: 'detached' });
-    else await page.getByText('No client holds a lock').waitFor();
+    else await page.getByText('No locks.').waitFor();
   });
 }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 
 const NFS = '/configuration/services/nfs';
-const pendingBar = (page) => page.getByRole('region', { name: /not committed/ });
+const pendingBar = (page) => page.getByRole('region', { name: /pending/ });
 const field = (page, name) => page.getByLabel(name, { exact: true });
 const commit = (page) => page.getByRole('button', { name: 'Commit', exact: true });
 
@@ -48,7 +48,7 @@ async function settings(t, { page, where }) {
     await field(page, 'Lease').fill('soon');
     await page.getByRole('alert').filter({ hasText: 'such as 90 s' }).waitFor();
     assert.ok(await commit(page).isDisabled());
-    assert.match(await commit(page).getAttribute('title'), /mend/);
+    assert.match(await commit(page).getAttribute('title'), /[Cc]orrect/);
     await page.getByRole('button', { name: 'Abort' }).click();
     await page.getByRole('alert').filter({ hasText: 'such as 90 s' }).waitFor({ state: 'detached' });
     assert.notEqual(await field(page, 'Lease').inputValue(), 'soon');
@@ -65,7 +65,7 @@ async function settings(t, { page, where }) {
   });
   await t.test('what is taken back was never there', async () => {
     await field(page, 'Lease').fill('88 s');
-    await page.getByRole('button', { name: 'Take back the change of Lease' }).click();
+    await page.getByRole('button', { name: 'Discard the change of Lease' }).click();
     await pendingBar(page).waitFor({ state: 'detached' });
     await page.keyboard.press('Tab');
     assert.equal(await field(page, 'Lease').inputValue(), '1 min 17 s');
@@ -74,7 +74,7 @@ async function settings(t, { page, where }) {
     await field(page, 'Lease').fill('88');
     await pendingBar(page).waitFor();
     await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Status' }).click();
-    const question = page.getByRole('dialog', { name: '1 change not committed' });
+    const question = page.getByRole('dialog', { name: '1 change pending' });
     await question.getByRole('button', { name: 'Stay' }).click();
     await pendingBar(page).waitFor();
     assert.equal(new URL(page.url()).pathname, NFS);
@@ -107,7 +107,7 @@ async function settings(t, { page, where }) {
     await together.first().waitFor();
     assert.equal(await together.count(), 1);
     const log = page.getByRole('region', { name: 'Log' });
-    await log.getByText('It has said nothing').or(log.getByRole('listitem').first()).first().waitFor();
+    await log.getByText('No lines since').or(log.getByRole('listitem').first()).first().waitFor();
   });
   await t.test('the search jumps to a setting', async () => {
     await page.keyboard.press('/');
@@ -163,7 +163,7 @@ async function shares(t, { page, where }) {
     await page.getByRole('button', { name: 'Destroy' }).click();
     await dialog.locator('.facts').waitFor();
     await dialog.getByRole('button', { name: 'Destroy' }).click();
-    await page.getByRole('status').filter({ hasText: 'is destroyed' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'Destroyed' }).waitFor();
     await node(page, where, '/shares', 'Shares');
     await page.getByRole('table').first().waitFor();
     assert.equal(await page.getByRole('rowheader', { name: 'renamed' }).count(), 0);
@@ -182,7 +182,7 @@ async function versions(t, { page, where }) {
     const dialog = page.getByRole('dialog', { name: /^Restore revision/ });
     await dialog.getByRole('row', { name: /Lease/ }).waitFor();
     await dialog.getByRole('button', { name: 'Restore' }).click();
-    await page.getByRole('status').filter({ hasText: 'is in force again' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'Restored revision' }).waitFor();
     assert.equal((await valueOf(page, NFS, 'lease')).value, 77);
   });
   await t.test('the configuration is exported, and another one imported after a look', async () => {
@@ -309,7 +309,7 @@ async function withTheMock(t, { page, where }) {
     assert.ok(await field(page, 'Lease').isDisabled());
     await page.getByText('has no services:change').first().waitFor();
     await node(page, where, '/shares', 'Shares');
-    // Until the node has come, it says that it is being loaded.
+    // Until the node has come, it says that it is Loading.
     await page.getByRole('button', { name: 'New project' }).and(page.locator('[title*="shares:change"]:disabled')).waitFor();
   });
   await t.test('a place that may not be seen is not in the bar', async () => {

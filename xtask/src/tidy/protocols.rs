@@ -16,13 +16,14 @@ const LIST: &str = "xtask/protocol-places.txt";
 const PLACES_MAX: usize = 10;
 
 /// Folders and files of a protocol that are not named after it.
-const ALSO_OWN: [(&str, &[&str]); 6] = [
+const ALSO_OWN: [(&str, &[&str]); 7] = [
     ("nfs", &["nfs3", "nfs4", "nlm", "mount3", "rpc", "portmap"]),
     ("nfs3", &["nfs", "nlm", "mount3", "rpc", "portmap"]),
     ("nfs4", &["nfs", "rpc", "portmap"]),
     ("mount3", &["nfs3", "nfs", "rpc", "portmap"]),
     ("nlm", &["nfs", "nfs4", "rpc", "portmap"]),
     ("dsync", &["sync", "sftp"]),
+    ("iscsi", &["lun", "luns", "scsi"]),
 ];
 
 /// Where a name of the registry means something else: the protocol, the file, and what it is there.

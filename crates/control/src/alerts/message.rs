@@ -34,7 +34,7 @@ impl Kind {
     fn words(self) -> &'static str {
         match self {
             Self::Fired => "fired",
-            Self::Again => "goes on",
+            Self::Again => "is still firing",
             Self::Cleared => "has cleared",
             Self::Test => "is tested",
         }

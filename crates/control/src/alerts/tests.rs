@@ -152,11 +152,11 @@ fn it_fires_clears_and_fires_again_and_the_log_says_so() {
     assert_eq!(
         recent,
         [
-            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: it is \
-         510 ops/s",
+            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: \
+             current value 510 ops/s",
             "alert reads has cleared: it is 10 ops/s",
-            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: it is \
-         500 ops/s",
+            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: \
+             current value 500 ops/s",
         ]
     );
 }
@@ -238,7 +238,7 @@ fn what_cannot_be_kept_any_more_is_told_and_a_user_can_stop_one() {
     assert!(!names.contains(&"d3".to_owned()) && names.contains(&"d9".to_owned()), "{names:?}");
     act(&scene, "/analytics/datasets/d9", "destroy", json!({})).unwrap();
     let gone = act(&scene, "/analytics/datasets/d9", "stop", json!({})).unwrap_err();
-    assert_eq!(gone.sentence, "there is no dataset \"d9\"");
+    assert_eq!(gone.sentence, "there is no dataset named \"d9\"");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn everyone_is_told_and_the_message_can_be_checked() {
     assert_eq!(mail.from, "box@example.org");
     assert_eq!(mail.to, ["ops@example.org", "anna@example.org"]);
     assert!(mail.data.contains("Subject: [box] alert reads fired\r\n"), "{}", mail.data);
-    assert!(mail.data.contains("it is 12 345 ops/s.\r\n"), "{}", mail.data);
+    assert!(mail.data.contains("current value 12 345 ops/s.\r\n"), "{}", mail.data);
     let post = web.next();
     assert_eq!(post.line, "POST /hook?a=b HTTP/1.1");
     let signature = webhook::signature("between-us", &post.body);

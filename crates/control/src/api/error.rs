@@ -82,8 +82,8 @@ impl ApiError {
     pub fn forbidden(user: &str, scope: &str, level: Level) -> Self {
         let level = level.name();
         let failed = format!("{user} has no role with {scope}:{level}");
-        let hint = format!("ask an administrator for a role with this permission");
-        Self::new(StatusCode::FORBIDDEN, "answer the request", &failed, &hint)
+        let hint = "ask an administrator for a role with this permission";
+        Self::new(StatusCode::FORBIDDEN, "answer the request", &failed, hint)
     }
 
     /// 404 below `/api`.

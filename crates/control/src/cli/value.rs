@@ -47,7 +47,7 @@ fn choice(kind: &Kind, text: &str) -> Result<Json, String> {
     let hint = did_you_mean(text, values());
     let all: Vec<&str> = values().collect();
     let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
-    Err(format!("'{text}' is none of {}{hint}", all.join(", ")))
+    Err(format!("'{text}' is not one of {}{hint}", all.join(", ")))
 }
 
 /// Seconds since the epoch from themselves, or from a date with or without a time of day, UTC.

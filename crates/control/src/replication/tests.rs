@@ -203,10 +203,10 @@ fn a_reason_says_who_is_at_fault() {
     let starts = |said: &str, wanted: &str| {
         assert!(reason(said).starts_with(wanted), "{}", reason(said));
     };
-    starts("ann@nas: Permission denied (publickey).\n", "ann@nas does not take the user");
+    starts("ann@nas: Permission denied (publickey).\n", "ann@nas rejected the user");
     let file = "the other side: /copies/x: Permission denied (os error 13)";
     assert_eq!(reason(file), file);
-    starts("Host key verification failed.\n", "ann@nas shows another host key");
+    starts("Host key verification failed.\n", "ann@nas presented a host key that differs");
     starts("ssh: connect to host nas port 218: Connection refused\n", "ann@nas cannot be reached");
     let said = "plimsoll: cannot synchronise the directories: no space\n  make some\n";
     assert_eq!(reason(said), "no space");
@@ -257,7 +257,7 @@ fn results_are_kept_over_restarts_and_are_not_too_many() {
     assert_eq!(
         result("nightly", MIDNIGHT).sentence(),
         "2027-01-15 00:00:00  nightly failed by anna: 3 entries, 2 changed, 1 files with 2 KiB in \
-         5 s, 1 scheduled runs skipped: nas cannot be reached"
+         5 s, 1 scheduled runs skipped meanwhile: nas cannot be reached"
     );
 }
 

@@ -214,7 +214,11 @@ pub enum ProtoError {
     #[error("the controller sent no valid token")]
     Token,
     /// No common version.
-    #[error("protocol versions do not match: theirs {0} to {1}, ours {a} to {b}", a = VERSIONS.0, b = VERSIONS.1)]
+    #[error(
+        "protocol versions do not match: theirs {0} to {1}, ours {a} to {b}",
+        a = VERSIONS.0,
+        b = VERSIONS.1
+    )]
     Version(u32, u32),
 }
 

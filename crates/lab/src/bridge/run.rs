@@ -184,7 +184,7 @@ pub fn run(options: Options, tell: &mut dyn FnMut(&Status)) -> Result<Status, Ru
     bridge.common.stop.store(true, Ordering::Relaxed);
     for thread in bridge.threads.drain(..) {
         let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
-        ended.map_err(refused("go on: a device or socket is gone"))?;
+        ended.map_err(refused("continue: a device or socket is gone"))?;
     }
     outcome?;
     Ok(bridge.status(Event::End))

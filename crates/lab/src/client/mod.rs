@@ -15,10 +15,10 @@
 
 pub mod block;
 pub mod check;
-pub mod iscsi;
-mod layout;
 #[cfg(feature = "test-services")]
 pub mod echo;
+pub mod iscsi;
+mod layout;
 pub mod nfs3;
 pub mod nfs4;
 pub mod null;

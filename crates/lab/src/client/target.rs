@@ -3,9 +3,9 @@
 //! transfer files are in [`super::service::at`], those of logical units in [`super::iscsi::at`].
 
 use super::ClientError;
-use super::iscsi::at::IscsiAt;
 #[cfg(feature = "test-services")]
 use super::echo::EchoAt;
+use super::iscsi::at::IscsiAt;
 use super::service::at::{Scheme, ServiceAt, without_password};
 use base::protocol::Protocol;
 use std::fmt;

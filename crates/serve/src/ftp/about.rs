@@ -57,7 +57,7 @@ pub(super) fn stat(s: &Session) -> Outcome {
         Some(who) => format!("signed in as {}", who.person.name),
         None => "not signed in".to_owned(),
     };
-    let protected = |on: bool| if on { "protected by TLS" } else { "in the clear" };
+    let protected = |on: bool| if on { "protected by TLS" } else { "not encrypted" };
     let kind = if s.state.data_type == Type::Ascii { "ASCII" } else { "binary" };
     let lines = vec![
         format!("From {}, {who}.", s.peer.ip()),

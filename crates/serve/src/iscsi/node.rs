@@ -19,7 +19,7 @@ pub static NODE: Context =
                 "target",
                 "Target",
                 Kind::Text { max: ISCSI_NAME_MAX, shape: Shape::Line },
-                "iSCSI qualified name (IQN) of the target.",
+                "Name of the target, an iSCSI qualified name (IQN).",
             ),
             Property::state(
                 "luns",

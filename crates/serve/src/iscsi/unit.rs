@@ -301,8 +301,8 @@ impl Unit {
         Ok(value)
     }
 
-    /// Ends all reservations and registrations, of both kinds, as an administrator says; whoever was
-    /// registered learns of it. It may block.
+    /// Ends all reservations and registrations, of both kinds, as an administrator says; whoever
+    /// was registered learns of it. It may block.
     ///
     /// # Errors
     /// It cannot be kept, and nothing has changed.

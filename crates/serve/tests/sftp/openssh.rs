@@ -240,10 +240,12 @@ fn clients_without_a_common_algorithm_are_told_of() {
             std::thread::yield_now();
         }
     };
-    let macs = " has no MAC in common with the SFTP service: it offers hmac-sha2-512, hmac-sha2-256; \
+    let macs = " has no MAC in common with the SFTP service: it offers hmac-sha2-512, \
+                hmac-sha2-256; \
                 the setting algorithms=compatible permits it";
     assert_eq!(refused(&older, macs), 1);
-    let kex = "no key exchange in common with the SFTP service: it offers diffie-hellman-group14-sha256, \
+    let kex = "no key exchange in common with the SFTP service: it offers \
+               diffie-hellman-group14-sha256, \
                ext-info-c, kex-strict-c-v00@openssh.com; no setting permits any of them";
     assert_eq!(refused(&["KexAlgorithms=diffie-hellman-group14-sha256"], kex), 2);
     assert_eq!(refused(&older, macs), 2, "each once, the newest last");

@@ -148,7 +148,7 @@ fn shares_that_cannot_take_the_files_are_refused() {
     assert!(why("box", &json!({})).unwrap().contains("no share has that name"));
     assert!(why("a b", &json!({"read_only": true})).unwrap().contains("read-only"));
     let small = why("a b", &json!({"available_bytes": 1u64 << 20})).unwrap();
-    assert!(small.contains("512 MiB") && small.contains("1 MiB left"), "{small}");
+    assert!(small.contains("512 MiB") && small.contains("1 MiB are available"), "{small}");
 }
 
 #[test]

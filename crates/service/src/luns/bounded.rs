@@ -1,5 +1,5 @@
-//! Work on the storage of a unit that may never answer: done on a thread of its own, so that whoever
-//! administers the server waits for a while and no longer.
+//! Work on the storage of a unit that may never answer: done on a thread of its own, so that
+//! whoever administers the server waits for a while and no longer.
 
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use vfs::lun::reservations::store::Store;
 use vfs::lun::{Claim, Medium};
 use wire::iscsi::login_phase::Credentials;
 
-use super::bounded::{STUCK, within};
+use super::bounded::{STUCK, let_go, within};
 use super::config::{Backing, LunConfig};
 use super::table::{Guid, Record, Stage, Table};
 use crate::failure::chain;
@@ -56,7 +56,16 @@ pub struct Opened {
     /// Its storage.
     pub medium: Arc<FileMedium>,
     /// As long as it lives no share shows the file.
-    _claim: Claim,
+    claim: Claim,
+}
+
+impl Opened {
+    /// Ends it: shares show the file again. Nobody waits for commands that its storage has still.
+    pub fn end(self) {
+        let Self { unit, medium, claim } = self;
+        drop(claim);
+        let_go((unit, medium));
+    }
 }
 
 /// In words, with what is behind it.
@@ -84,8 +93,8 @@ impl Disk {
         Ok(Self { folder, table, store: Arc::new(store), locks })
     }
 
-    /// The secrets that the server has made for initiators and for its target, and the name of that.
-    /// They are made if they are not there.
+    /// The secrets that the server has made for initiators and for its target, and the name of
+    /// that. They are made if they are not there.
     ///
     /// # Errors
     /// A file cannot be used.
@@ -103,13 +112,18 @@ impl Disk {
         self.folder.join(&record.path)
     }
 
-    /// Finds the unit of a node, or makes it; `number` is for one that is made.
+    /// Takes the unit of a node that is known, or makes one; `number` is for one that is made.
     ///
     /// # Errors
     /// Why there is none now.
-    pub fn find_or_make(&self, lun: &LunConfig, number: u16) -> Result<(Guid, Record, bool)> {
+    pub fn find_or_make(
+        &self,
+        lun: &LunConfig,
+        number: u16,
+        known: Option<(Guid, Record)>,
+    ) -> Result<(Guid, Record, bool)> {
         let name = lun.name();
-        if let Some((guid, found)) = self.table.of(&name) {
+        if let Some((guid, found)) = known {
             let record =
                 Record { name, before: String::new(), stage: Stage::Used, ..found.clone() };
             if record != found {
@@ -236,11 +250,11 @@ impl Disk {
         let settings = settings(lun);
         let shared: Arc<dyn Medium> = medium.clone();
         let unit = Unit::new(identity, shared, settings, Some(Arc::clone(&self.store)));
-        Ok(Opened { unit, medium, _claim: claim })
+        Ok(Opened { unit, medium, claim })
     }
 
-    /// Copies a unit for a node that is about to be made: nothing is written meanwhile, and no block
-    /// is copied.
+    /// Copies a unit for a node that is about to be made: nothing is written meanwhile, and no
+    /// block is copied.
     ///
     /// # Errors
     /// Why not: above all that the file system cannot clone files.

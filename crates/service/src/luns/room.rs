@@ -18,7 +18,7 @@ use vfs::lun::Medium;
 use vfs::lun::mapping::Mapping;
 use wire::iscsi::login_phase::Credentials;
 
-use super::bounded::{STUCK, let_go, within};
+use super::bounded::{STUCK, within};
 use super::config::{LunConfig, SanConfig, Secret, path_of};
 use super::disk::{self, Disk, Opened};
 use super::look::Look;
@@ -57,6 +57,13 @@ pub struct Inner {
     pub target: String,
     /// The secrets that the server has made: of initiators, and of its target.
     made: [Vec<u8>; 2],
+    /// The configuration that is in force here, by its address: it lives as long as it is in force.
+    /// Two branches of the tree lead here with the same change.
+    in_force: usize,
+}
+
+fn address(document: &Document) -> usize {
+    std::ptr::from_ref(document).addr()
 }
 
 /// Units, targets and initiators.
@@ -80,6 +87,7 @@ impl Room {
             secret: disk::credentials("", made[0].clone()),
             target: disk::name_of(&NO_NUMBER),
             made,
+            in_force: 0,
         };
         let (locks, server) = (Arc::clone(locks), Arc::clone(server));
         Arc::new(Self { folder, locks, server, inner: Mutex::new(inner) })
@@ -91,8 +99,8 @@ impl Room {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves what is configured. A unit that cannot be served is offline, and keeps nobody from the
-    /// others.
+    /// Serves what is configured. A unit that cannot be served is offline, and keeps nobody from
+    /// the others.
     pub fn start(&self, document: &Document, secret: Secret<'_>) {
         let config = SanConfig::read(document, secret);
         let mut inner = self.inner();
@@ -103,10 +111,10 @@ impl Room {
         }
         for lun in &config.luns {
             let number = inner.number(lun, &config);
-            let entry = match inner.bring(lun, number) {
+            let entry = match inner.bring(lun, number, &config) {
                 Ok((entry, _)) => entry,
                 Err(why) => {
-                    let known = inner.disk.as_ref().and_then(|disk| disk.table.of(&lun.name()));
+                    let known = inner.known(&lun.name(), &config);
                     Entry::offline(lun.clone(), known, why)
                 }
             };
@@ -117,6 +125,7 @@ impl Room {
         }
         self.publish(&mut inner, config);
         inner.purge(document);
+        inner.in_force = address(document);
     }
 
     /// Leads to a new configuration, wholly or not at all.
@@ -127,6 +136,9 @@ impl Room {
         let secret = |path: &Path, property: &str| transition.secret(path, property);
         let config = SanConfig::read(transition.new, &secret);
         let mut inner = self.inner();
+        if inner.in_force == address(transition.new) {
+            return Ok(());
+        }
         if let Some(first) = config.luns.first() {
             inner.open(&self.folder, &self.locks).map_err(|why| disk::problem(first, &why))?;
         }
@@ -144,8 +156,9 @@ impl Room {
             inner.entries.keys().filter(|name| !stays.contains(*name)).cloned().collect();
         let gone: Vec<Entry> = gone.iter().filter_map(|name| inner.destroy(name)).collect();
         self.publish(&mut inner, config);
+        inner.in_force = address(transition.new);
         // Only now does nobody find them any more.
-        gone.into_iter().for_each(let_go);
+        gone.into_iter().filter_map(|entry| entry.opened).for_each(Opened::end);
         Ok(())
     }
 
@@ -232,11 +245,17 @@ impl Inner {
         self.disk.as_ref().ok_or_else(|| "the state directory cannot be used".to_owned())
     }
 
+    /// The unit of a node, if there is one; that of another node is not taken.
+    fn known(&self, name: &str, config: &SanConfig) -> Option<(Guid, Record)> {
+        let is_node = |name: &str| config.luns.iter().any(|lun| lun.name() == name);
+        self.disk.as_ref()?.table.of(name, &is_node)
+    }
+
     /// The number of a unit: the one that is configured, the one that it has, or the lowest that
     /// nobody has.
     fn number(&self, lun: &LunConfig, config: &SanConfig) -> u16 {
         let name = lun.name();
-        let known = self.disk.as_ref().and_then(|disk| disk.table.of(&name));
+        let known = self.known(&name, config);
         let of_others = |number: u16| {
             let configured = config.luns.iter().any(|other| other.number == Some(number));
             let known = self.entries.iter().any(|(other, entry)| {
@@ -250,9 +269,15 @@ impl Inner {
     }
 
     /// Finds or makes a unit and opens it; tells whether it was made.
-    fn bring(&self, lun: &LunConfig, number: u16) -> Result<(Entry, bool), String> {
+    fn bring(
+        &self,
+        lun: &LunConfig,
+        number: u16,
+        config: &SanConfig,
+    ) -> Result<(Entry, bool), String> {
         let disk = self.disk()?;
-        let (guid, mut record, is_new) = disk.find_or_make(lun, number)?;
+        let known = self.known(&lun.name(), config);
+        let (guid, mut record, is_new) = disk.find_or_make(lun, number, known)?;
         let taken = self.entries.iter().find(|(name, entry)| {
             **name != record.name
                 && entry.known.as_ref().is_some_and(|(_, other)| other.number == number)
@@ -295,7 +320,7 @@ impl Inner {
         let is_known = self.entries.contains_key(&name);
         let is_open = self.entries.get(&name).is_some_and(|entry| entry.opened.is_some());
         if !is_known || !is_open {
-            let (entry, _) = match self.bring(lun, number) {
+            let (entry, _) = match self.bring(lun, number, config) {
                 // What could not be served before keeps nobody from changing something else.
                 Err(why) if is_known => {
                     let known = self.entries.get(&name).and_then(|entry| entry.known.clone());
@@ -398,7 +423,9 @@ impl Inner {
         {
             base::warning!("iscsi", "the LUN {name} could not be removed: {why}");
         }
-        let_go(entry);
+        if let Some(opened) = entry.opened {
+            opened.end();
+        }
     }
 
     /// A unit is not configured any more. Its file stays until that is final.
@@ -478,7 +505,7 @@ impl Room {
     pub fn forget_copy(&self, name: &str) {
         let inner = self.inner();
         let Some(disk) = &inner.disk else { return };
-        if let Some((guid, record)) = disk.table.of(name)
+        if let Some((guid, record)) = disk.table.of(name, &|_| true)
             && record.stage == Stage::Copied
             && let Err(why) = disk.remove(&guid, &record)
         {
@@ -486,8 +513,8 @@ impl Room {
         }
     }
 
-    /// Units in the table that no node is there for: name, bytes, bytes of a block. Copies for which
-    /// no node came about are removed.
+    /// Units in the table that no node is there for: name, bytes, bytes of a block. Copies for
+    /// which no node came about are removed.
     pub fn left(&self) -> Vec<(String, u64, u32)> {
         let inner = self.inner();
         let Some(disk) = &inner.disk else { return Vec::new() };

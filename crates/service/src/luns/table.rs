@@ -148,12 +148,13 @@ impl Table {
         records.filter_map(one).collect()
     }
 
-    /// The unit of a node; one that was renamed is found by its name before only if nothing has its
-    /// name now.
-    pub fn of(&self, name: &str) -> Option<(Guid, Record)> {
+    /// The unit of a node. One that was renamed is found by its name before, unless there is a node
+    /// of the name that it has now: `is_node` says whether there is.
+    pub fn of(&self, name: &str, is_node: &dyn Fn(&str) -> bool) -> Option<(Guid, Record)> {
         let records = self.records();
+        let was = |record: &Record| record.before == name && !is_node(&record.name);
         let found = records.iter().find(|(_, record)| record.name == name);
-        found.or_else(|| records.iter().find(|(_, record)| record.before == name)).cloned()
+        found.or_else(|| records.iter().find(|(_, record)| was(record))).cloned()
     }
 
     /// Enters a unit. On disk when it returns.

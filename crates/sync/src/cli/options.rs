@@ -12,16 +12,20 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use crate::streams::connect::Wish;
 
 /// What stands behind the options.
-const AFTER_HELP: &str = "Examples:\n\n  plimsoll dsync /srv/lab /mnt/copy                    \
-     on this machine\n  plimsoll dsync /srv/lab backup:/srv/lab               to another machine, \
-     over ssh\n  plimsoll dsync /srv/lab dsync://anna@nas/lab/copy     to a share of a Plimsoll \
-     server\n\nSOURCE and DESTINATION are directories. One of them may be remote: \
-     [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH over ssh, or \
-     dsync://[USER@]HOST[:PORT]/SHARE/PATH on a share of a server with SFTP enabled (default port \
-     218). Afterwards DESTINATION has the content of SOURCE, with owners, modes, times, links, \
-     holes, extended attributes and ACLs. A relative PATH starts in the user's home \
-     directory.\n\nExit codes: 0 success, 1 failure, 2 usage error, 3 completed except for the \
-     entries listed as failed.";
+const AFTER_HELP: &str = "Examples:
+
+  plimsoll dsync /srv/lab /mnt/copy                     on this machine
+  plimsoll dsync /srv/lab backup:/srv/lab               to another machine, over ssh
+  plimsoll dsync /srv/lab dsync://anna@nas/lab/copy     to a share of a Plimsoll server
+
+SOURCE and DESTINATION are directories. One of them may be remote: [USER@]HOST:PATH or \
+    ssh://[USER@]HOST[:PORT]/PATH over ssh, or dsync://[USER@]HOST[:PORT]/SHARE/PATH on a share \
+    of a server with SFTP enabled (default port 218). Afterwards DESTINATION has the content of \
+    SOURCE, with owners, modes, times, links, holes, extended attributes and ACLs. A relative \
+    PATH starts in the user's home directory.
+
+Exit codes: 0 success, 1 failure, 2 usage error, 3 completed except for the entries listed as \
+    failed.";
 
 /// Options of `dsync`.
 #[derive(Debug, Args)]

@@ -120,7 +120,7 @@ impl Reporter {
             self.line(carried_json(&carried));
         } else if carried.streams == 0 {
             let why = visible(&carried.why);
-            self.warn(&format!("the data goes over ssh, without streams beside it: {why}"));
+            self.warn(&format!("the data uses the ssh connection, without data streams: {why}"));
         }
         if let Ok(mut last) = self.carried.lock()
             // Several come up at once, and are told of in any order.

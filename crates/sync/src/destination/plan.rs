@@ -228,9 +228,7 @@ impl<T: Tree> Plan<T> {
         let count = entries.entries.0.len() as u64;
         self.shared.tracker.count(|counts| counts.entries += count);
         let Some(mut open) = self.open.pop() else {
-            return broken(
-                "entries for no directory",
-            );
+            return broken("entries for no directory");
         };
         let taken = match open.ended {
             true => broken("entries after their directory's end"),

@@ -1,5 +1,5 @@
-//! A unit's claim on its file: while it lives no share shows the file, and in the table of opens and
-//! locks it is open with everything denied to others.
+//! A unit's claim on its file: while it lives no share shows the file, and in the table of opens
+//! and locks it is open with everything denied to others.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -13,8 +13,8 @@ pub const BACKINGS: [&str; 3] = ["project", "file", "device"];
 pub static NODE: Context = Context::new(
     NAME,
     "LUNs",
-    "Logical units of the project: disks that initiators of iSCSI use. Who may use them is decided \
-     by their initiator group; without one, whoever knows the secret of /configuration/san.",
+    "Logical units of the project, served over iSCSI. Access is controlled by the initiator group; \
+     without a group, the secret of /configuration/san does.",
     SCOPE,
 )
 .properties(&[Property::setting(
@@ -36,8 +36,9 @@ static LUN_NAME: Kind = Kind::Text { max: LUN_NAME_MAX, shape: Shape::Name };
 static LUN: Context = Context::new(
     "lun",
     "LUN",
-    "A logical unit: a disk that initiators of iSCSI use. To destroy one removes its blocks, unless \
-     they are in a file or device that was named; a new name changes nothing for initiators.",
+    "A logical unit: a disk that initiators of iSCSI use. To destroy one removes its blocks, \
+     unless they are in a file or device that was named; a new name changes nothing for \
+     initiators.",
     SCOPE,
 )
 .properties(&PROPERTIES)
@@ -84,8 +85,8 @@ const PROPERTIES: [Property; 22] = [
         "Size",
         Kind::Bytes { min: 1 << 20, max: LUN_SIZE_MAX },
         Default::None,
-        "How large it is, a multiple of 4096 bytes. It can be made larger while it is used, never \
-         smaller. Of a file or device that is there already it is what that has.",
+        "Size, a multiple of 4096 bytes. It can be increased while the LUN is in use, never \
+         decreased. An existing file or device keeps its size.",
     )
     .example("10G"),
     Property::setting(

@@ -57,7 +57,7 @@ pub enum HeaderError {
     #[error("malformed header")]
     Short(#[source] DecodeError),
     /// Another version: answer ERR_VERS.
-    #[error("version {got} of RPC over RDMA, only 1 is spoken")]
+    #[error("version {got} of RPC over RDMA, only version 1 is supported")]
     Version {
         /// The transaction to answer.
         xid: u32,

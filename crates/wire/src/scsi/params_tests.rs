@@ -15,8 +15,8 @@ use super::ports::{
     put_all_commands, put_one_command, put_port_groups,
 };
 use super::reserve::{
-    Capabilities, FullStatus, More, Parameters, Reservation, full_status, keys,
-    put_full_status, put_keys, put_reservation, reservation,
+    Capabilities, FullStatus, More, Parameters, Reservation, full_status, keys, put_full_status,
+    put_keys, put_reservation, reservation,
 };
 use super::transport_id::TransportId;
 use super::unmap::{self, Extent};

@@ -18,6 +18,8 @@ fn the_declared_pairs_are_the_tables() {
     let tables = tables(&seconds.iter().collect::<Vec<_>>(), &names);
     let made: Vec<[&str; 2]> =
         tables.iter().map(|t| [&*t.dimensions[0], &*t.dimensions[1]]).collect();
-    assert_eq!(made, PAIRS);
+    let blocks = |pair: &&[&str; 2]| matches!(pair[0], "lun" | "initiator" | "target");
+    let files: Vec<[&str; 2]> = PAIRS.iter().filter(|pair| !blocks(pair)).copied().collect();
+    assert_eq!(made, files);
     assert!(tables.iter().all(|t| t.total == [1, 0]));
 }

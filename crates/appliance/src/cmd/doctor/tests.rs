@@ -62,6 +62,6 @@ fn what_serving_does_not_use_degrades_nothing() {
     for line in ["not permitted for this user", "for: a purpose", "instead: another way"] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    assert!(text.contains("to get it: a package"), "{text}");
+    assert!(text.contains("remedy: a package"), "{text}");
     assert!(text.ends_with("Missing features used by `serve`: one.\n"), "{text}");
 }

@@ -28,7 +28,7 @@ fn less_memory_reduces_all_that_grows_with_it() {
     assert_eq!(small, Sizes { recorder: 32 << 20, buffered: 16 << 20 });
     let said = small.reduced().unwrap();
     assert!(said.contains("recorder has 32 MiB instead of 256 MiB"), "{said}");
-    assert!(said.contains("replies 16 MiB instead of 256 MiB"), "{said}");
+    assert!(said.contains("each service have 16 MiB instead of 256 MiB"), "{said}");
     let said = of(2048, 2).reduced().unwrap();
     assert!(!said.contains("recorder"), "{said}");
 }

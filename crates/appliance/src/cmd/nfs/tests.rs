@@ -34,7 +34,7 @@ nfs4-0000000300000001  10.0.0.7 (anna)  4.2      active   1.5 s         1     12
 0  root  Linux NFSv4.2 anna
 nfs4-0000000300000001  ::1              4.2      active    0 ns         1     12      3            \
 0  root  Linux NFSv4.2 anna
-# the first 2 only
+# first 2 only
 ";
     assert_eq!(text, expected);
     let none = table(&CLIENTS, &Listing { rows: Vec::new(), more: false }, NO_CLIENT);

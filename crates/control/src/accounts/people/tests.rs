@@ -191,11 +191,11 @@ fn what_does_not_go_together_is_refused_with_one_sentence() {
     assert!(server.accounts.rights("bert").unwrap().may("shares", Level::Change));
     let refused = [
         ("users", json!({ "kind": "administrator" }), "needs a role"),
-        ("users", json!({ "roles": ["nothing"] }), "no role \"nothing\""),
+        ("users", json!({ "roles": ["nothing"] }), "unknown role \"nothing\""),
         ("users", json!({ "password": "short" }), "at least 8 characters"),
         ("users", json!({ "ssh_keys": ["ssh-rsa x"] }), "SSH public key"),
-        ("roles", json!({ "permissions": ["pools:read"] }), "no scope \"pools\""),
-        ("tokens", json!({ "role": "nothing" }), "no role \"nothing\""),
+        ("roles", json!({ "permissions": ["pools:read"] }), "unknown scope \"pools\""),
+        ("tokens", json!({ "role": "nothing" }), "unknown role \"nothing\""),
     ];
     for (kind, properties, says) in refused {
         let said = sentence(server.create(kind, "x", properties));

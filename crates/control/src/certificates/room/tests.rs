@@ -119,7 +119,7 @@ fn what_does_not_go_together_is_refused_with_the_property() {
     assert_eq!(scene.refused(json!([key])).property.as_deref(), Some("key"));
     let destroy = json!({ "destroy": format!("{AT}/a"), "confirm": true });
     let problem = scene.refused(json!([destroy.clone()]));
-    assert!(problem.sentence.contains("no certificate \"a\""), "{problem}");
+    assert!(problem.sentence.contains("unknown certificate \"a\""), "{problem}");
     scene.change(json!([destroy, in_use("self-signed")])).unwrap();
     let another = json!({ "create": AT, "name": "b", "properties": { "source": "self-signed" } });
     assert_eq!(scene.refused(json!([another])).property.as_deref(), Some("source"));
@@ -142,7 +142,7 @@ fn what_is_incomplete_is_told_and_the_servers_own_is_shown() {
     scene.change(json!([key])).unwrap();
     assert!(scene.room.shown().identity() == good && scene.room.problem().is_none());
     let reason = scene.state("a", "reason");
-    assert!(reason.starts_with("it is for elsewhere.example, and this host"), "{reason}");
+    assert!(reason.starts_with("it is for elsewhere.example, but this host"), "{reason}");
 }
 
 #[test]

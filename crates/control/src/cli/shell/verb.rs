@@ -2,7 +2,7 @@
 
 /// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is told by its line of VERBS")]
+#[expect(missing_docs, reason = "each is described by its line of VERBS")]
 pub enum Verb {
     Help,
     Show,

@@ -355,7 +355,7 @@ fn what_may_have_been_done_is_not_called_undone() {
         let error = shell.run(line).unwrap_err();
         let (hint, code) = (error.hint(), error.exit_code());
         if line == "commit" {
-            assert!(hint.contains("not known") && hint.contains("`history`"), "{hint}");
+            assert!(hint.contains("unknown") && hint.contains("`history`"), "{hint}");
         } else {
             // Something waits: the line was only tried.
             assert!(hint.contains("uncommitted changes are lost"), "{line}: {hint}");
@@ -443,7 +443,10 @@ fn an_import_says_what_has_come_and_gone_and_whether_it_was_done() {
     assert_eq!(crate::cli::show::changed(&answer), format!("{told}revision 8\n"));
     let (mut shell, _, user) = shell();
     user.0.lock().unwrap().files.insert("nas.toml".to_owned(), "format = 1\n".to_owned());
-    assert_eq!(say(&mut shell, "import nas.toml --dry-run"), "no difference\nnothing was done\n");
+    assert_eq!(
+        say(&mut shell, "import nas.toml --dry-run"),
+        "no difference\nnothing was changed\n"
+    );
     assert_eq!(say(&mut shell, "import nas.toml"), "no difference\nrevision 8\n");
 }
 

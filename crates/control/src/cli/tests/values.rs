@@ -74,7 +74,7 @@ fn values_from_text() {
         kind(json!({"type": "choice", "choices": [{"value": "sys", "meaning": ""}, ["krb5", ""]]}));
     assert_eq!(parse(&choice, "krb5"), Ok(json!("krb5")));
     let wrong = parse(&choice, "syss").unwrap_err();
-    assert_eq!(wrong, "'syss' is none of sys, krb5; did you mean 'sys'?");
+    assert_eq!(wrong, "'syss' is not one of sys, krb5; did you mean 'sys'?");
 }
 
 #[test]

@@ -139,8 +139,7 @@ impl Tree {
     fn still(&self, seen: Option<u64>) -> Result<(), Problem> {
         let revision = self.current().revision;
         let Some(seen) = seen.filter(|seen| *seen != revision.number) else { return Ok(()) };
-        let sentence =
-            format!("revision {seen} is outdated; revision {} is current", made(&revision));
+        let sentence = format!("revision {seen} is outdated; {} is current", made(&revision));
         let hint = "review the changes again";
         Err(Problem::conflict(&Path::root(), &sentence, hint))
     }

@@ -64,7 +64,7 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         (set("/services/nfs", "lease", true), Value, "lease: it is true or false; expected"),
         (set("/services/nfs", "lease", json!({})), Value, "lease: expected seconds"),
         (set("/services/nfs", "delegations", true), Conflict, "overridden by the command line"),
-        (set("/shares/q", "read_only", true), Unknown, "there is no project \"q\""),
+        (set("/shares/q", "read_only", true), Unknown, "there is no project named \"q\""),
         (set("/shares/p/s", "mode", "m2"), Conflict, "can only be set at creation"),
         (set("/shares/default/given", "read_only", true), Conflict, "comes from the command line"),
         (json!({ "unset": "/shares/p/s", "property": "directory" }), Value, "must have a value"),
@@ -86,7 +86,11 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         (dry("/shares/p"), Conflict, "also destroys: 1 more items below it; 2 clients use it"),
         (json!({ "rename": "/shares/p", "to": "default" }), Conflict, "already"),
         (json!({ "rename": "/shares/p", "to": "-" }), Value, "cannot be the name"),
-        (create("/shares/default", "wrong", json!({ "directory": "/no" })), Value, "no such dir"),
+        (
+            create("/shares/default", "wrong", json!({ "directory": "/no" })),
+            Value,
+            "does not exist",
+        ),
         (create("/users", "u", json!({ "password": "abc" })), Value, "password is too short"),
     ];
     for (change, fault, says) in cases {
@@ -106,11 +110,11 @@ fn a_change_that_is_none_is_told_what_it_lacks() {
     let cases = [
         (json!({}), "exactly one of set, unset, create, destroy and rename"),
         (json!({ "set": "/a", "unset": "/a", "property": "b" }), "exactly one of"),
-        (json!({ "set": "/a", "value": 1 }), "\"set\" lacks \"property\""),
-        (json!({ "set": "/a", "property": "b" }), "\"set\" lacks \"value\""),
-        (json!({ "unset": "/a" }), "\"unset\" lacks \"property\""),
-        (json!({ "create": "/a" }), "\"create\" lacks \"name\""),
-        (json!({ "rename": "/a" }), "\"rename\" lacks \"to\""),
+        (json!({ "set": "/a", "value": 1 }), "\"set\" needs \"property\""),
+        (json!({ "set": "/a", "property": "b" }), "\"set\" needs \"value\""),
+        (json!({ "unset": "/a" }), "\"unset\" needs \"property\""),
+        (json!({ "create": "/a" }), "\"create\" needs \"name\""),
+        (json!({ "rename": "/a" }), "\"rename\" needs \"to\""),
         (json!({ "destroy": "/a", "to": "b" }), "\"to\" is not valid with \"destroy\""),
         (json!({ "destory": "/a" }), "unknown field `destory`"),
         (json!({ "destroy": 7 }), "expected a string"),
@@ -193,7 +197,7 @@ fn a_whole_configuration_is_taken_over_what_its_maker_has_seen() {
     for late in [import(1), restore(1), import(9)] {
         let problem = refused(late);
         assert_eq!(problem.fault, Fault::Conflict);
-        assert!(problem.sentence.contains("but revision 2, made by anna"), "{problem:?}");
+        assert!(problem.sentence.contains("revision 2, made by anna"), "{problem:?}");
     }
     assert_eq!(restore(2).unwrap().revision, 3);
     assert_eq!(import(3).unwrap().revision, 4);
@@ -307,7 +311,7 @@ fn earlier_configurations_come_back() {
     assert_eq!(tree.compare(0, 1).unwrap().len(), 1);
     let lost = tree.restore(9, &who(), &Everything).unwrap_err().remove(0);
     assert_eq!((lost.fault, lost.sentence.as_str()), (Fault::Unknown, "revision 9 does not exist"));
-    assert_eq!(lost.hint, "1 to 4 are kept");
+    assert_eq!(lost.hint, "1 to 4 are retained");
 }
 
 #[test]
@@ -388,7 +392,7 @@ fn actions_check_their_parameters_and_are_written_down() {
         "greet bob from anna"
     );
     assert_eq!(act("greet", json!({})).unwrap_err().sentence, "name is missing");
-    assert!(act("greet", json!({ "name": 7 })).unwrap_err().sentence.contains("should be a name"));
+    assert!(act("greet", json!({ "name": 7 })).unwrap_err().sentence.contains("expected a name"));
     assert!(act("dance", json!({})).unwrap_err().hint.contains("greet"));
     let wanted = crate::tree::audit::Wanted { limit: 9, ..Default::default() };
     let records = tree.audit().read(&wanted).unwrap();

@@ -39,8 +39,8 @@ fn what_makes_no_bridge_is_refused() {
             "--between here@10.9.0.1/24 --and here@10.9.0.2/24",
             "both ends are in the same network namespace",
         ),
-        ("--between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 --name a/b", "no name"),
-        ("--between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 --loss 200%", "no share"),
+        ("--between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 --name a/b", "not a valid name"),
+        ("--between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 --loss 200%", "is not a fraction"),
         ("--end here@10.9.0.1/24", "--key"),
     ] {
         let told = options(line).expect_err(line);

@@ -34,7 +34,7 @@ fn what_is_wrong_is_said() {
         ("nfs3://h/y?vers=4", "mountport"),
         ("nfs4://h/y?minor=2", "takes none"),
         ("nfs4://:1/y", "no host"),
-        ("gopher://h/y", "no client"),
+        ("gopher://h/y", "unknown scheme"),
     ] {
         let error = Target::parse(url).unwrap_err().to_string();
         assert!(error.contains(why), "{url}: {error}");

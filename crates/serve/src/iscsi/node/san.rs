@@ -62,7 +62,7 @@ static KEY: Kind = Kind::Text { max: LUN_NAME_MAX, shape: Shape::Name };
 static TARGETS: Context = Context::new(
     "targets",
     "Targets",
-    "Targets beside that of the server, for LUNs whose target group names them.",
+    "Additional targets, for LUNs whose target group names them.",
     SCOPE,
 )
 .items(&Items::configured("target", "targets", &KEY, ISCSI_TARGETS_MAX, &TARGET));
@@ -213,10 +213,10 @@ static SESSION: Context =
     Context::new("session", "Session", "One login of an initiator.", "clients")
         .properties(&[
             Property::state("initiator", "Initiator", LINE, "Its iSCSI name."),
-            Property::state("address", "Address", LINE, "From where it has come."),
+            Property::state("address", "Address", LINE, "Its address and port."),
             Property::state("target", "Target", LINE, "The target; none for discovery."),
-            Property::state("isid", "ISID", LINE, "What tells the sessions of an initiator apart."),
-            Property::state("since", "Since", Kind::Time, "When it has logged in."),
+            Property::state("isid", "ISID", LINE, "Distinguishes sessions of an initiator."),
+            Property::state("since", "Since", Kind::Time, "Time of the login."),
         ])
         .actions(&[Action::new(
             "end",

@@ -298,7 +298,10 @@ fn nobody_finds_a_unit_by_accident() {
     let scratch = Scratch::new();
     let world = World::open(&scratch.state());
     let (anna, otto, eve) = ("iqn.x:anna", "iqn.x:otto", "iqn.x:eve");
-    let san = |of: &str, name: &str, properties: Json| json!({ "create": format!("/configuration/san/{of}"), "name": name, "properties": properties });
+    let san = |of: &str, name: &str, properties: Json| {
+        let above = format!("/configuration/san/{of}");
+        json!({ "create": above, "name": name, "properties": properties })
+    };
     let short = san("initiators", "anna", json!({ "initiator": anna, "chapsecret": "short" }));
     assert!(world.refused(json!([short])).contains("12 are the least"));
     let wrong = san("initiators", "anna", json!({ "initiator": "Anna" }));
@@ -317,13 +320,14 @@ fn nobody_finds_a_unit_by_accident() {
             json!({ "volsize": "1M", "targetgroup": "fast", "initiatorgroup": "cluster" })
         ),
     ]));
+    // Numbers are given in the order of names: all, both, fast, theirs.
     // Who has a secret of its own finds what was meant for it, and nothing else.
-    assert_eq!(world.seen(None, anna), [1]);
-    assert_eq!(world.seen(None, otto), [0, 1]);
+    assert_eq!(world.seen(None, anna), [3]);
+    assert_eq!(world.seen(None, otto), [0, 3]);
     assert_eq!(world.seen(None, eve), [0]);
     // By a name alone nobody gets in who was not named.
     assert_eq!(world.seen(Some("fast"), eve), [] as [u16; 0]);
-    assert_eq!(world.seen(Some("fast"), otto), [3]);
+    assert_eq!(world.seen(Some("fast"), otto), [1]);
     let inner = world.room.inner();
     let sign_in = inner.targets[&None].sign_in();
     assert!(sign_in.common.is_some());
@@ -431,8 +435,8 @@ fn a_unit_is_copied_where_files_can_be_cloned() {
     }
 }
 
-/// A disk that answers nothing for a while: what is shown of its unit says so, and that of the others
-/// is as always.
+/// A disk that answers nothing for a while: what is shown of its unit says so, and that of the
+/// others is as always.
 #[test]
 fn storage_that_does_not_answer_holds_up_nobody() {
     const STUCK_FOR: Duration = Duration::from_secs(4);

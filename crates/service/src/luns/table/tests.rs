@@ -39,7 +39,7 @@ fn units_of_before_keep_their_identifier() {
     drop(journal);
     for _ in 0..2 {
         let table = Table::open(&path).expect("the table");
-        let (guid, record) = table.of("default/disk").expect("the unit");
+        let (guid, record) = table.of("default/disk", &|_| false).expect("the unit");
         assert_eq!((guid, record.number, record.block), ([0x61; 16], 7, 512));
         assert_eq!(record.path, PathBuf::from("disk.lun"));
         assert_eq!(table.records().len(), 1);
@@ -52,9 +52,12 @@ fn a_unit_is_found_by_its_name_before() {
     let path = std::env::temp_dir().join(format!("plimsoll-lun-before-{}", std::process::id()));
     let table = Table::open(&path).expect("a table");
     table.put(&[1; 16], &record("p/new")).expect("kept");
-    assert_eq!(table.of("p/old").map(|(guid, _)| guid), Some([1; 16]));
+    let none = |_: &str| false;
+    assert_eq!(table.of("p/old", &none).map(|(guid, _)| guid), Some([1; 16]));
+    let both = |name: &str| name == "p/new";
+    assert_eq!(table.of("p/old", &both), None, "it is another one's");
     table.put(&[2; 16], &Record { before: String::new(), ..record("p/old") }).expect("kept");
-    assert_eq!(table.of("p/old").map(|(guid, _)| guid), Some([2; 16]), "the one that has it now");
-    assert_eq!(table.of("p/new").map(|(guid, _)| guid), Some([1; 16]));
+    assert_eq!(table.of("p/old", &none).map(|(guid, _)| guid), Some([2; 16]), "who has it now");
+    assert_eq!(table.of("p/new", &none).map(|(guid, _)| guid), Some([1; 16]));
     std::fs::remove_file(&path).expect("removed");
 }

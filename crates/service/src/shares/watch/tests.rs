@@ -49,14 +49,14 @@ fn one_that_was_moved_away_is_served_when_it_is_back() {
     fs::rename(world.dir("a"), world.dir("elsewhere")).expect("moved");
     world.shares.look();
     assert!(!write(&world.shares, "a", "f") && write(&world.shares, "b", "f"));
-    assert!(reason(&world.shares).contains("no directory"), "{}", reason(&world.shares));
+    assert!(reason(&world.shares).contains("does not exist"), "{}", reason(&world.shares));
     // Another one in its place gets nothing, whatever else is changed meanwhile.
     fs::create_dir(world.dir("a")).expect("another");
     world.shares.look();
     let more = [&both[..], &[world.share("c", "c")]].concat();
     world.shares.apply(&both, &more).expect("another share comes");
     assert!(!write(&world.shares, "a", "f") && write(&world.shares, "c", "f"));
-    assert!(reason(&world.shares).contains("another directory"), "{}", reason(&world.shares));
+    assert!(reason(&world.shares).contains("is not the directory"), "{}", reason(&world.shares));
     assert!(files(&world.dir("a")).is_empty() && files(&world.dir("elsewhere")).is_empty());
     fs::remove_dir(world.dir("a")).expect("the other one goes");
     fs::rename(world.dir("elsewhere"), world.dir("a")).expect("moved back");
@@ -72,7 +72,7 @@ fn one_that_was_removed_and_made_again_is_served() {
     fs::remove_dir(world.dir("a")).expect("removed");
     world.shares.look();
     assert!(!write(&world.shares, "a", "f"));
-    assert!(reason(&world.shares).contains("no directory"));
+    assert!(reason(&world.shares).contains("does not exist"));
     fs::create_dir(world.dir("a")).expect("made");
     world.shares.look();
     assert!(world.shares.lost().is_empty() && write(&world.shares, "a", "f"));
@@ -91,7 +91,8 @@ fn one_that_is_changed_serves_what_is_there_now() {
     fs::rename(world.dir("a"), world.dir("elsewhere")).expect("moved");
     fs::create_dir(world.dir("a")).expect("another");
     world.shares.look();
-    assert!(reason(&world.shares).contains("another directory"));
+    let why = reason(&world.shares);
+    assert!(why.contains("is not the directory that was served"), "{why}");
     let changed = [ShareConfig { project: "other".into(), ..both[0].clone() }, both[1].clone()];
     world.shares.apply(&both, &changed).expect("changed");
     assert!(world.shares.lost().is_empty() && write(&world.shares, "a", "f"));
@@ -127,7 +128,7 @@ fn nothing_is_written_below_a_file_system_that_was_unmounted() {
     assert!(mount(&["umount", "-l"], &dir));
     world.shares.look();
     let lost = reason(&world.shares);
-    assert!(lost.contains("another file system"), "{lost}");
+    assert!(lost.contains("a different file system"), "{lost}");
     assert!(!write(&world.shares, "a", "g") && files(&dir).is_empty(), "{lost}");
     // Another file system there is another place.
     assert!(mount(&["mount", "-t", "tmpfs", "plimsoll-test"], &dir));

@@ -172,7 +172,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("*(xprtsec=)", "is not a transport"),
         ("*(anonuid=bob)", "is not a numeric user"),
         ("gamma(rw)", "the host \"gamma\" has no address: not found"),
-        ("@nobody(rw)", "no netgroup \"nobody\""),
+        ("@nobody(rw)", "unknown netgroup \"nobody\""),
         ("@round(rw)", "nested more than"),
     ] {
         let error = error(text);
