@@ -1,0 +1,69 @@
+//! How much memory is registered, over all connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The account of registered memory.
+#[derive(Debug)]
+pub struct Account {
+    max: usize,
+    bytes: AtomicUsize,
+    registrations: AtomicU64,
+    refusals: AtomicU64,
+}
+
+impl Account {
+    /// An account of at most `max` bytes.
+    pub fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            bytes: AtomicUsize::new(0),
+            registrations: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
+        })
+    }
+
+    /// Most bytes.
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Bytes that are registered now.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Registrations so far.
+    pub fn registrations(&self) -> u64 {
+        self.registrations.load(Relaxed)
+    }
+
+    /// Registrations that were refused so far because of the limit.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Relaxed)
+    }
+
+    /// Takes `bytes` until what it returns is dropped; `None` if there is no room for them.
+    pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
+        let more = |now: usize| now.checked_add(bytes).filter(|sum| *sum <= self.max);
+        if self.bytes.fetch_update(Relaxed, Relaxed, more).is_err() {
+            self.refusals.fetch_add(1, Relaxed);
+            return None;
+        }
+        self.registrations.fetch_add(1, Relaxed);
+        Some(Taken { account: Arc::clone(self), bytes })
+    }
+}
+
+/// A part of the account.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    account: Arc<Account>,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.account.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}

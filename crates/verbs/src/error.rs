@@ -1,0 +1,49 @@
+//! Why something was not done.
+
+use std::io;
+
+/// What went wrong. A connection or listener that has said so is of no use any more, but for
+/// [`VerbsError::NoRoom`].
+#[derive(Debug, thiserror::Error)]
+pub enum VerbsError {
+    /// The peer has closed the connection.
+    #[error("closed by the peer")]
+    Closed,
+    /// The device was removed.
+    #[error("the device was removed")]
+    DeviceRemoved,
+    /// Work failed: the peer's memory cannot be had, or it had no receive posted.
+    #[error("{0}")]
+    Work(&'static str),
+    /// No more memory may be registered.
+    #[error("the limit of registered memory is reached")]
+    NoRoom,
+    /// The machine has no device.
+    #[error("this machine has no RDMA device")]
+    NoDevice,
+    /// A library is not installed.
+    #[error("{library} is not installed (package {package})")]
+    NoLibrary {
+        /// Its file.
+        library: &'static str,
+        /// What to install on Debian.
+        package: &'static str,
+    },
+    /// A library has not what it should have.
+    #[error("{library} has no {symbol}")]
+    NoSymbol {
+        /// Its file.
+        library: &'static str,
+        /// What is missing.
+        symbol: &'static str,
+    },
+    /// The system refused something.
+    #[error("{what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}

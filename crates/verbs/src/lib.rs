@@ -1,0 +1,184 @@
+//! Room `verbs`: remote direct memory access as far as a server needs it: connections are listened
+//! for, messages sent and received, and memory of the peer is read and written.
+//!
+//! Memory that a device may touch is a [`Region`]: whoever posts work gives it away, and has it
+//! back with the completion, so that nobody looks at memory that changes. The interface is the
+//! trait [`Verbs`] and what it leads to. [`load::devices`] gives the one that speaks to devices, by
+//! libraries that are looked for when it is used; [`mock`] is one within a process, for tests.
+//!
+//! *Layout*: [`region`], [`error`], [`account`] are common; `sys`, [`load`], `channel`, `cm` and
+//! `qp` are the devices' and hold all unsafe code but that of [`region`]; [`devices`] lists what
+//! the machine has.
+
+pub mod account;
+mod channel;
+mod cm;
+pub mod devices;
+pub mod error;
+pub mod load;
+pub mod mock;
+mod qp;
+pub mod region;
+mod sys;
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+pub use account::Account;
+pub use error::VerbsError;
+pub use region::Region;
+
+/// A way to devices.
+pub trait Verbs: Send + Sync {
+    /// Listens at this address, on all devices that have it.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or the kernel has no support.
+    fn listen(&self, at: SocketAddr) -> Result<Box<dyn Listener>, VerbsError>;
+
+    /// What is registered, over all connections.
+    fn account(&self) -> &Arc<Account>;
+}
+
+/// Takes connections.
+pub trait Listener: Send {
+    /// The next client that asks for one.
+    ///
+    /// # Errors
+    /// When it has ended: [`VerbsError::DeviceRemoved`] among others. It is of no use then.
+    fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<dyn Request>, VerbsError>>;
+
+    /// Where it listens.
+    fn local_addr(&self) -> SocketAddr;
+}
+
+/// A client that asks for a connection. Dropped, it is refused.
+pub trait Request: Send {
+    /// Who asks.
+    fn peer(&self) -> SocketAddr;
+
+    /// At which of our addresses.
+    fn local(&self) -> SocketAddr;
+
+    /// What it says of itself; a connection manager may have padded it.
+    fn private_data(&self) -> &[u8];
+
+    /// Makes a connection with room for so much work. Receives are posted to it before it is
+    /// accepted.
+    ///
+    /// # Errors
+    /// When the device has no room, or has gone.
+    fn open(self: Box<Self>, depth: Depth) -> Result<Box<dyn Connection>, VerbsError>;
+}
+
+/// How much work a connection has room for. More may be posted, and waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Depth {
+    /// Receives.
+    pub receives: u32,
+    /// Sends, reads and writes.
+    pub sends: u32,
+}
+
+/// What a region is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Messages, both ways, and the source of writes to the peer's memory.
+    Local,
+    /// The destination of reads of the peer's memory. With iWARP the peer must be able to write to
+    /// it, so that such a region is not used again.
+    ReadTarget,
+}
+
+/// A part of a region, and of the peer's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes of the region.
+    pub local: Range<usize>,
+    /// The peer's key.
+    pub key: u32,
+    /// Where in its memory.
+    pub address: u64,
+}
+
+/// Something to do.
+#[derive(Debug)]
+pub enum Work {
+    /// Takes one message.
+    Receive(Region),
+    /// Sends a message, after all that was posted before.
+    Send {
+        /// The message is at its front.
+        region: Region,
+        /// Bytes of it.
+        length: usize,
+        /// A key of the peer that it then need not invalidate itself.
+        invalidate: Option<u32>,
+    },
+    /// Writes to the peer's memory.
+    Write {
+        /// From where.
+        region: Region,
+        /// What goes where; not empty.
+        pieces: Vec<Piece>,
+    },
+    /// Reads the peer's memory.
+    Read {
+        /// Into this.
+        region: Region,
+        /// What comes from where; not empty.
+        pieces: Vec<Piece>,
+    },
+}
+
+/// Work that has ended.
+#[derive(Debug)]
+pub struct Completion {
+    /// As it was posted.
+    pub id: u64,
+    /// Its region.
+    pub region: Region,
+    /// Bytes that were received; 0 for other work.
+    ///
+    /// An error: it was not done, and the connection has ended.
+    pub outcome: Result<usize, VerbsError>,
+}
+
+/// A connection. Dropping it ends it; work under way is given up.
+pub trait Connection: Send {
+    /// Accepts the client's request, and tells it this. It is established when the first message
+    /// comes.
+    ///
+    /// # Errors
+    /// When the client has gone.
+    fn accept(&mut self, private_data: &[u8]) -> Result<(), VerbsError>;
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// When the account is used up ([`VerbsError::NoRoom`]), or the system does not let so much be
+    /// locked. The buffer comes back.
+    fn register(
+        &mut self,
+        buffer: Vec<u8>,
+        purpose: Purpose,
+    ) -> Result<Region, (Vec<u8>, VerbsError)>;
+
+    /// Begins some work. It ends by a completion with the same id, unless the connection ends.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    fn post(&mut self, id: u64, work: Work) -> Result<(), VerbsError>;
+
+    /// Ready when some work has ended, which is appended to `done`, or the connection has.
+    ///
+    /// # Errors
+    /// Why it has ended: [`VerbsError::Closed`] when the peer has closed it.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        done: &mut Vec<Completion>,
+    ) -> Poll<Result<(), VerbsError>>;
+}
