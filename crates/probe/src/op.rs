@@ -20,6 +20,8 @@ pub mod flag {
     /// A piece of the data of an operation that is still under way: its bytes are counted as they
     /// flow, the operation itself when it ends, without them.
     pub const PIECE: u8 = 32;
+    /// The call came by RDMA instead of over a stream.
+    pub const RDMA: u8 = 64;
 }
 
 /// A file as the statistics count it: a hash of file system, inode and generation, so that a name

@@ -354,6 +354,7 @@ impl Service for Nfs {
             pool: parts.pool.clone(),
             budgets: self.budgets.clone(),
             tls: Some(self.tls.clone()),
+            rdma: None,
         };
         let online = Arc::new(Online { clients, nlm, ended: Mutex::default() });
         let service = RpcService::start(config)

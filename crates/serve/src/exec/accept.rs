@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::net::TcpListener;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +27,23 @@ pub trait ServiceCore: Deref<Target = Core> + 'static {
     fn show(&self);
 }
 
+/// A connection that comes by other means than a socket, to be run on a core.
+pub type Join<C> = Box<dyn FnOnce(Rc<C>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
+
+/// Deals such connections to the cores in turn.
+pub struct Joins<C> {
+    cores: Vec<mpsc::Sender<Join<C>>>,
+    turn: usize,
+}
+
+impl<C> Joins<C> {
+    /// Hands one over. False if its core does not take it: the service ends, or is overrun.
+    pub fn deal(&mut self, join: Join<C>) -> bool {
+        self.turn = (self.turn + 1) % self.cores.len().max(1);
+        self.cores.get(self.turn).is_some_and(|core| core.try_send(join).is_ok())
+    }
+}
+
 /// Serves what comes at `sockets`, each with a tag that is handed on (`implicit TLS`, `HTTPS`):
 /// `connection` is run on a core for each, and should end soon when its [`Ending`] turns true or
 /// its completion queue is closed; what has not ended after [`DRAIN_TIME_MAX`] is cut off.
@@ -45,17 +63,36 @@ where
     F: Fn(Rc<C>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
     T: Future<Output = ()> + 'static,
 {
+    serve_joined(engine, runtimes, sockets, new_core, connection).map(|(tasks, _)| tasks)
+}
+
+/// As [`serve`], for a service that has connections by other means as well.
+pub fn serve_joined<C, Tag, F, T>(
+    engine: &Arc<Engine>,
+    runtimes: &Runtimes,
+    sockets: Vec<(TcpListener, Tag)>,
+    new_core: impl Fn(Core) -> C + Clone + Send + 'static,
+    connection: F,
+) -> Option<(Tasks, Joins<C>)>
+where
+    C: ServiceCore,
+    Tag: Copy + Send + 'static,
+    F: Fn(Rc<C>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
+    T: Future<Output = ()> + 'static,
+{
     base::clock::calibrate();
     let (count, mut tasks, mut started) = (runtimes.cores(), Tasks::default(), true);
-    let mut queues = Vec::new();
+    let (mut queues, mut cores) = (Vec::new(), Vec::new());
     for id in 0..count {
         let (queue, accepted) = mpsc::channel(ACCEPT_QUEUE);
+        let (join, joins) = mpsc::channel(ACCEPT_QUEUE);
         queues.push(queue);
+        cores.push(join);
         let (engine, new_core) = (Arc::clone(engine), new_core.clone());
         let connection = connection.clone();
         started &= tasks.spawn(runtimes, id, move |ending| async move {
             let core = Rc::new(new_core(Core::new(id, count, engine)));
-            run(core, accepted, ending, connection).await
+            run(core, (accepted, joins), ending, connection).await
         });
     }
     for (socket, tag) in sockets {
@@ -65,14 +102,14 @@ where
             listener::accept((socket, tag), queues, budgets, ending).await.is_ok()
         });
     }
-    started.then_some(tasks)
+    started.then_some((tasks, Joins { cores, turn: 0 }))
 }
 
 /// Runs a core until `ending` turns true and its connections have ended, or their time is up.
 /// Returns whether they ended by themselves.
 async fn run<C, Tag, F, T>(
     core: Rc<C>,
-    mut accepted: mpsc::Receiver<(Accepted, Tag)>,
+    (mut accepted, mut joins): (mpsc::Receiver<(Accepted, Tag)>, mpsc::Receiver<Join<C>>),
     mut ending: Ending,
     connection: F,
 ) -> bool
@@ -93,12 +130,15 @@ where
             Some((one, tag)) = accepted.recv() => {
                 connections.spawn_local(connection(Rc::clone(&core), one, tag, ends.clone()));
             }
+            Some(join) = joins.recv() => {
+                connections.spawn_local(join(Rc::clone(&core)));
+            }
             Some(ended) = connections.join_next() => budgets.count_panic(&ended),
             _ = ending.wait_for(|end| *end) => break,
         }
     }
     core.close_queues();
-    drop(accepted);
+    drop((accepted, joins));
     let all = async {
         while let Some(ended) = connections.join_next().await {
             budgets.count_panic(&ended);

@@ -33,8 +33,8 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
     call.facts.flags |= flag::HAS_RANGE;
     let target = call.target(args.file);
     let from = (args.offset, args.count);
-    let extent =
-        |t: Target<'_>| from_file((t.fs, &t.handle), call.cx(), call.caller.transport(), from);
+    let peer = (call.caller.transport(), &*call.facts);
+    let extent = |t: Target<'_>| from_file((t.fs, &t.handle), call.cx(), peer, from);
     if let Some(extent) = target.ok().and_then(extent) {
         call.facts.bytes = extent.count as u32;
         let attr = Some(fattr(&extent.attr));

@@ -65,7 +65,8 @@ const READ_FRAME: usize = 15;
 fn extent(run: &CompoundContext<'_>, target: &Target, args: &ReadArgs4) -> Option<Extent> {
     let room = run.room_for_last()?.checked_sub(READ_FRAME)?;
     let file = (&*target.share.fs, &target.handle);
-    let extent = from_file(file, run.cx(), run.peer.transport, (args.offset, args.count))?;
+    let peer = (run.peer.transport, &run.peer.facts);
+    let extent = from_file(file, run.cx(), peer, (args.offset, args.count))?;
     (extent.count <= room).then_some(extent)
 }
 

@@ -127,6 +127,14 @@ impl Back {
         true
     }
 
+    /// The peer has refused a call without an answer (an error of its framing).
+    pub(super) fn refused(&self, xid: u32) {
+        let then = self.lock().waiting.remove(&xid);
+        if let Some(then) = then {
+            then(Err(Unanswered::Refused));
+        }
+    }
+
     /// The connection has ended: nothing will be answered any more.
     pub(crate) fn close(&self) {
         let waiting = {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use probe::op::OpRecord;
+use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
 use vfs::share::rules::{Flavor, Grant, NOBODY, Squash, Transport};
 use vfs::share::{Entered, Origin, Share};
@@ -40,6 +40,8 @@ pub struct Caller {
     back: Option<Arc<Back>>,
     /// How its calls come.
     transport: Transport,
+    /// Whether they come by RDMA.
+    rdma: bool,
     /// The identity that the call at hand claims.
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
@@ -66,6 +68,7 @@ impl Caller {
             back: None,
             local: None,
             transport: Transport::Plain,
+            rdma: false,
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
             flavor: Flavor::None,
@@ -79,6 +82,11 @@ impl Caller {
     /// The same peer, who called at our address `local`.
     pub(crate) fn called_at(self, local: Option<IpAddr>) -> Self {
         Self { local, ..self }
+    }
+
+    /// The same peer, whose calls come by RDMA.
+    pub(super) fn by_rdma(self) -> Self {
+        Self { rdma: true, ..self }
     }
 
     /// At which of our addresses it called.
@@ -188,7 +196,9 @@ impl Caller {
 
     /// What is known of an operation before its call is read.
     pub(crate) fn facts(&self) -> OpRecord {
-        OpRecord { client: self.client, core: self.core, user: u32::MAX, ..OpRecord::default() }
+        let flags = if self.rdma { flag::RDMA } else { 0 };
+        let (client, core) = (self.client, self.core);
+        OpRecord { client, core, flags, user: u32::MAX, ..OpRecord::default() }
     }
 
     /// The queue of the pool that its operations wait in.

@@ -429,7 +429,8 @@ impl Conn {
     /// The call repeats one that is being done: it is answered with that.
     fn wait_for_first(&mut self, call: &CallState, span: Span) {
         let Some(key) = call.key else { return };
-        let waiter = Waiter { queue: Arc::clone(&self.queue), span };
+        let (queue, headroom) = (Arc::clone(&self.queue), framing::HEADROOM);
+        let waiter = Waiter { queue, span, headroom };
         if self.core.service.replays.of(&key).park(&key, waiter) {
             self.take_up(0);
         }

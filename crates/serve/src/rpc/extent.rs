@@ -2,6 +2,7 @@
 //! who may execute a file may read it.
 
 use base::limits::{IO_SIZE_MAX, SEND_FILE_MIN};
+use probe::op::{OpRecord, flag};
 use vfs::attr::FileType;
 use vfs::cred::Cred;
 use vfs::fs::{Context, Extent, FileSystem, ReadDone, access};
@@ -11,15 +12,18 @@ use vfs::status::Status;
 
 /// What of `count` bytes from `offset` on to send from the file. For small reads that costs more
 /// than copying does, and on the pool the copy is what brings the data into memory. What is
-/// encrypted is copied in any case.
+/// encrypted is copied in any case, and so is what a device sends: the file may be cut short
+/// while it does.
 pub(crate) fn from_file(
     (fs, handle): (&dyn FileSystem, &Handle),
     cx: Context<'_>,
-    transport: Transport,
+    peer: (Transport, &OpRecord),
     (offset, count): (u64, u32),
 ) -> Option<Extent> {
     let count = count.min(IO_SIZE_MAX) as usize;
-    if count < SEND_FILE_MIN || cx.may_block || transport != Transport::Plain {
+    let (transport, facts) = peer;
+    let stream = transport == Transport::Plain && facts.flags & flag::RDMA == 0;
+    if count < SEND_FILE_MIN || cx.may_block || !stream {
         return None;
     }
     let extent = fs.extent(cx, handle, offset, count)?;

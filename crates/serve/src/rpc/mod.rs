@@ -1,11 +1,12 @@
-//! ONC RPC over TCP (RFC 5531): one kind of connection for all programs on one port.
+//! ONC RPC over TCP (RFC 5531) and RDMA (RFC 8166): one kind of connection each for all programs on
+//! one port.
 //!
 //! - [`conn`]: a connection; the only file that does I/O. [`core`]: what a core's connections
 //!   share.
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`node`]: the service in the tree of administration.
-//! - [`framing`]: messages as records of a byte stream.
+//! - [`framing`]: messages as records of a byte stream. [`rdma`]: messages by RDMA.
 //! - [`pending`]: calls on the pool and in the flush group. [`extent`]: data of READs.
 //! - [`back`]: calls to the peers of connections, also of one made for that ([`dial`]).
 //! - [`plain`]: calls of small services, which are not on these connections.
@@ -22,12 +23,14 @@ pub mod node;
 mod pending;
 pub(crate) mod plain;
 pub mod program;
+mod rdma;
 pub mod replay;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use probe::hub::Hub;
+use verbs::Verbs;
 use vfs::flush::FlushGroup;
 
 pub use self::back::Back;
@@ -37,6 +40,7 @@ use self::core::Core;
 use self::dispatch::Service;
 pub(crate) use self::extent::{from_file, read_or_run};
 pub use self::program::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program, Resume};
+pub use self::rdma::RdmaStats;
 use self::replay::{ReplayCache, ReplayLimits};
 use crate::exec::{Engine, accept};
 use crate::pool::Pool;
@@ -61,6 +65,18 @@ pub struct RpcConfig {
     pub budgets: Arc<Budgets>,
     /// TLS, if it is offered to clients that ask for it.
     pub tls: Option<Arc<Tls>>,
+    /// RDMA, if it is served.
+    pub rdma: Option<RdmaConfig>,
+}
+
+/// How RDMA is served.
+pub struct RdmaConfig {
+    /// The way to devices.
+    pub verbs: Arc<dyn Verbs>,
+    /// Where to listen.
+    pub at: SocketAddr,
+    /// What is counted: the same over several starts.
+    pub stats: Arc<RdmaStats>,
 }
 
 /// Why the service cannot start.
@@ -121,8 +137,12 @@ impl RpcService {
         // A connection hears by its completion queue that the service ends.
         let connection = |core, accepted, (), _| conn::serve(core, accepted);
         let sockets = vec![(config.socket, ())];
-        let tasks = accept::serve(&engine, &config.runtimes, sockets, new_core, connection)
-            .ok_or(StartError::NoRuntime)?;
+        let (mut tasks, joins) =
+            accept::serve_joined(&engine, &config.runtimes, sockets, new_core, connection)
+                .ok_or(StartError::NoRuntime)?;
+        if let Some(rdma) = config.rdma {
+            rdma::serve(rdma, (&mut tasks, joins), &config.runtimes, &engine.budgets);
+        }
         Ok(Self { addr, service, tasks, _runtimes: config.runtimes })
     }
 

@@ -38,6 +38,8 @@ pub(super) enum Completion {
     /// There is no reply: the call that this one repeated came to nothing, or it was given up. The
     /// client will repeat it.
     Nothing {
+        /// The call's number.
+        xid: u32,
         /// Bytes of the budget.
         held: usize,
     },
@@ -47,7 +49,7 @@ impl Completion {
     /// Bytes of the budget that are free again.
     pub(super) fn held(&self) -> usize {
         match self {
-            Self::Reply { held, .. } | Self::Nothing { held } => *held,
+            Self::Reply { held, .. } | Self::Nothing { held, .. } => *held,
             Self::Call { .. } => 0,
         }
     }
@@ -57,6 +59,8 @@ impl Completion {
 pub(super) struct Waiter {
     pub(super) queue: Arc<CompletionQueue<Completion>>,
     pub(super) span: Span,
+    /// Room that its own connection's framing wants before the message.
+    pub(super) headroom: usize,
 }
 
 /// Of which connection a call is, and what it has come to so far.
@@ -184,9 +188,10 @@ impl PendingCall {
             Some(results) => self.service.replays.of(&key).finish(key, results, stamp()),
             None => self.service.replays.of(&key).abandon(&key),
         };
-        for Waiter { queue, mut span } in waiters {
+        for Waiter { queue, mut span, headroom } in waiters {
             span.facts = OpRecord { flags: self.span.facts.flags | flag::REPLAY, ..span.facts };
-            let reply = self.reply.clone();
+            let mut reply = vec![0; headroom];
+            reply.extend_from_slice(self.reply.get(self.headroom..).unwrap_or_default());
             queue.push(Completion::Reply { reply, span, more: Vec::new(), held: 0 });
         }
     }
@@ -257,10 +262,11 @@ impl Drop for PendingCall {
         if self.answered {
             return;
         }
+        let xid = self.call.xid;
         if let Some(key) = self.call.key.take() {
             let waiters = self.service.replays.of(&key).abandon(&key);
-            waiters.into_iter().for_each(|w| w.queue.push(Completion::Nothing { held: 0 }));
+            waiters.into_iter().for_each(|w| w.queue.push(Completion::Nothing { xid, held: 0 }));
         }
-        self.queue.push(Completion::Nothing { held: self.held });
+        self.queue.push(Completion::Nothing { xid, held: self.held });
     }
 }

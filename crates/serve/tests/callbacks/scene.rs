@@ -25,6 +25,12 @@ use wire::nfs4::*;
 use wire::rpc::{self, Auth, AuthSys, CallHeader, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
+#[path = "../nfs3/stream.rs"]
+pub mod stream;
+
+use self::stream::Stream;
+use self::stream::rdma::config;
+
 /// Long enough for a loaded machine; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(80);
 /// The lease.
@@ -80,8 +86,10 @@ impl Scene {
             state: keeper.clone(),
             idmap: Arc::default(),
         })));
+        let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
         let service = RpcService::start(RpcConfig {
-            socket: listen(([127, 0, 0, 1], 0).into()).unwrap(),
+            rdma: config(socket.local_addr().unwrap()),
+            socket,
             runtimes,
             programs,
             hub: Arc::clone(&hub),
@@ -116,7 +124,7 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 
 /// A stream of records in both directions.
 pub struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     xid: u32,
     /// Calls that came while a reply was waited for.
     calls: VecDeque<Vec<u8>>,
@@ -127,11 +135,14 @@ const CRED: Auth<'static> =
 
 impl Wire {
     pub fn connect(addr: SocketAddr) -> Self {
-        Self::over(TcpStream::connect(addr).expect("connect"))
+        Self::on(Stream::connect(addr, PATIENCE))
     }
 
     pub fn over(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self::on(Stream::over(stream, PATIENCE))
+    }
+
+    fn on(stream: Stream) -> Self {
         Self { stream, xid: 0, calls: VecDeque::new() }
     }
 

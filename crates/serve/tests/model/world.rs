@@ -107,6 +107,7 @@ impl Parts {
             pool: Arc::clone(&self.pool),
             budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
+            rdma: None,
         })
         .expect("a service")
     }

@@ -1,7 +1,7 @@
 //! A blocking client on the real codec, with ways to misbehave.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use wire::mount3::{Dirpath, MOUNT_PROGRAM, MOUNT_V3, MntRes};
@@ -9,11 +9,16 @@ use wire::nfs3::{NFS_PROGRAM, NFS_V3, Proc};
 use wire::rpc::{self, Accepted, Auth, AuthSys, CallHeader, Gids, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
+#[path = "stream.rs"]
+pub mod stream;
+
+use self::stream::Stream;
+
 /// Long enough for a loaded machine; a test that waits this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(80);
 
 /// A client connection.
-pub struct Client<S = TcpStream> {
+pub struct Client<S = Stream> {
     pub stream: S,
     pub xid: u32,
     pub uid: u32,
@@ -52,10 +57,11 @@ impl Reply {
 impl Client {
     /// Connects as root.
     pub fn connect(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).expect("connect");
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
+        Self::over(Stream::connect(addr, PATIENCE))
+    }
+
+    /// The same, over a connection that is there.
+    pub fn over(stream: Stream) -> Self {
         Self { stream, xid: 1, uid: 0, gid: 0 }
     }
 }

@@ -1,10 +1,11 @@
 //! Export rules on the wire: who is let in, how far, as whom; and rules exchanged under a client.
 
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use wire::mount3::{Dirpath, ExportRes, MntRes, Mountstat3};
 use wire::nfs3::*;
 
+use crate::client::stream::{Stream, by_rdma};
 use crate::client::{Client, PATIENCE};
 use crate::procedures::{create, getattr, read, write};
 use crate::server::Server;
@@ -12,14 +13,20 @@ use crate::server::Server;
 /// A client at another address of this machine.
 fn client_at(server: &Server, address: &str) -> Client {
     let address: IpAddr = address.parse().unwrap();
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&std::net::SocketAddr::new(address, 0).into()).unwrap();
-    socket.connect(&server.addr.into()).unwrap();
-    let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // Calls of its own, not repeats of another's.
     let xid = 1_000_000 + u32::from(address.to_string().len() as u16);
+    let stream = match by_rdma() {
+        true => Stream::connect_rdma_from(address, server.addr, PATIENCE),
+        false => Stream::over(tcp_from(address, server.addr), PATIENCE),
+    };
     Client { stream, xid, uid: 0, gid: 0 }
+}
+
+fn tcp_from(address: IpAddr, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(address, 0).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    TcpStream::from(socket)
 }
 
 fn mount(client: &mut Client) -> Result<Vec<u8>, Mountstat3> {

@@ -7,7 +7,8 @@ use base::limits::RPC_FRAGMENTS_MAX;
 use base::random::{Random, SeededRandom};
 use wire::nfs3::*;
 
-use crate::client::Client;
+use crate::client::stream::Stream;
+use crate::client::{Client, PATIENCE};
 use crate::procedures::{at, getattr};
 use crate::server::{Server, wait_for};
 
@@ -101,7 +102,8 @@ fn two_thousand_idle_connections_hold_no_buffers() {
     }
     wait_for("no buffers are held", || (budgets.bytes() == 0).then_some(()));
     // And they are alive.
-    let mut one = Client { stream: idle.into_iter().next_back().unwrap(), xid: 0, uid: 0, gid: 0 };
+    let stream = Stream::over(idle.into_iter().next_back().unwrap(), PATIENCE);
+    let mut one = Client { stream, xid: 0, uid: 0, gid: 0 };
     getattr(&mut one, &root).unwrap();
 }
 

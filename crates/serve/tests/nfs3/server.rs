@@ -23,6 +23,7 @@ use vfs::locks::LockTable;
 use vfs::share::rules::{Lookup, Rules};
 use vfs::share::{Service, Share, ShareTable, Shares};
 
+use crate::client::stream::rdma::config;
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
 
@@ -64,8 +65,10 @@ impl Server {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let shares = shares(fs);
+        let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
         let service = RpcService::start(RpcConfig {
-            socket: listen(([127, 0, 0, 1], 0).into()).unwrap(),
+            rdma: config(socket.local_addr().unwrap()),
+            socket,
             runtimes: Arc::clone(&runtimes),
             programs: [programs(&shares), further].concat(),
             hub: Arc::clone(&hub),

@@ -153,6 +153,7 @@ impl Server {
             pool,
             budgets,
             tls: None,
+            rdma: None,
         })
         .unwrap();
         let socket = small::bind(([127, 0, 0, 1], 0).into()).unwrap();

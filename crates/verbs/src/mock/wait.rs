@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 use super::End;
 use crate::{Completion, Connection, VerbsError};
@@ -19,13 +21,12 @@ impl Wake for Unpark {
 /// What `poll` comes to; `None` if it takes longer than this.
 fn within<T>(time: Duration, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let (cx, until) = (&mut Context::from_waker(&waker), Instant::now() + time);
+    let (cx, until) = (&mut Context::from_waker(&waker), Deadline::after(time));
     loop {
         if let Poll::Ready(value) = poll(cx) {
             return Some(value);
         }
-        let left = until.checked_duration_since(Instant::now())?;
-        std::thread::park_timeout(left);
+        std::thread::park_timeout(until.left()?);
     }
 }
 

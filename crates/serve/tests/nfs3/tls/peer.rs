@@ -55,7 +55,7 @@ impl Secured {
 
     /// Shakes hands on a connection whose probe was answered.
     pub fn over(plain: Client, config: ClientConfig) -> io::Result<Self> {
-        let mut stream = plain.stream;
+        let mut stream = plain.stream.tcp();
         let name = "localhost".try_into().expect("a name");
         let mut tls = ClientConnection::new(Arc::new(config), name).expect("a client");
         while tls.is_handshaking() {

@@ -204,7 +204,7 @@ fn random_bytes_after_the_probe_or_in_a_session_end_only_their_connection() {
             bytes.splice(..0, head);
         }
         let mut peer = if round % 2 == 0 {
-            probed(world.server.addr).stream
+            probed(world.server.addr).stream.tcp()
         } else {
             world.client().0.stream.sock
         };

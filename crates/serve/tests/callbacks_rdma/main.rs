@@ -1,0 +1,12 @@
+//! The tests of delegations and callbacks with clients that speak RDMA: those of 4.1 are called
+//! back over the connection that they have made, those of 4.0 over TCP.
+
+mod crossing;
+#[path = "../callbacks/panics.rs"]
+mod panics;
+#[path = "../files/planted.rs"]
+mod planted;
+#[path = "../callbacks/recalls.rs"]
+mod recalls;
+#[path = "../callbacks/scene.rs"]
+mod scene;

@@ -1,0 +1,55 @@
+//! What goes by chunks: data of each size both ways, long calls and replies, what is invalidated.
+
+use wire::nfs3::*;
+
+use crate::procedures::{at, create, read, write};
+use crate::server::Server;
+
+#[test]
+fn data_of_each_size_goes_there_and_back() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    let data: Vec<u8> = (0..1_u32 << 20).map(|n| (n / 7 % 251) as u8).collect();
+    for size in [0, 1, 3, 255, 256, 1023, 1024, 4095, 4097, 65_537, 1_048_575, 1 << 20] {
+        let before = client.stream.counts();
+        assert_eq!(write(&mut client, &file, 0, &data[..size]).count as usize, size);
+        let (got, _) = read(&mut client, &file, 0, size as u32);
+        assert!(got == data[..size], "{size} bytes");
+        let after = client.stream.counts();
+        if size >= 1024 {
+            assert!(after.read - before.read >= size, "{size} bytes were read from the client");
+        }
+        if size >= 256 {
+            assert_eq!(after.written - before.written, size, "and written to it");
+            assert!(after.invalidated > before.invalidated, "its memory is invalidated");
+        }
+    }
+}
+
+#[test]
+fn long_texts_and_long_listings() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let target = vec![b'a'; 4000];
+    let args = SymlinkArgs {
+        where_: at(&root, "link"),
+        symlink_attributes: Sattr3::default(),
+        symlink_data: Nfspath3(&target),
+    };
+    let reply = client.call(Proc::SYMLINK, &args);
+    let made = reply.results::<SymlinkRes<'_>>().into_result().expect("made");
+    let link = made.obj.expect("a handle").0.to_vec();
+    let reply = client.call(Proc::READLINK, &ReadlinkArgs { symlink: Fh3(&link) });
+    let ok = reply.results::<ReadlinkRes<'_>>().into_result().expect("read");
+    assert_eq!(ok.data.0, target);
+    for n in 0..500 {
+        create(&mut client, &root, &format!("a name that is not short, number {n:06}"));
+    }
+    let args = ReaddirArgs { dir: Fh3(&root), cookie: 0, cookieverf: [0; 8], count: 256 << 10 };
+    let long = client.stream.counts().long;
+    let reply = client.call(Proc::READDIR, &args);
+    let ok = reply.results::<ReaddirRes<'_>>().into_result().expect("listed");
+    assert!(ok.entries.iter().count() >= 501, "{}", ok.entries.iter().count());
+    assert_eq!(client.stream.counts().long, long + 1, "it came in the reply chunk");
+}
