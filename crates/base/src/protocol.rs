@@ -47,6 +47,8 @@ pub mod ports {
 
     /// NFS, with MOUNT, NLM and NSM (RFC 1813 §2.1).
     pub const NFS: Port = Port { name: "nfs", number: 2049 };
+    /// NFS over RDMA (RFC 8267 §6.1).
+    pub const NFS_RDMA: Port = Port { name: "nfs-rdma", number: 20049 };
     /// The port mapper, where NFSv3 clients ask for NLM (RFC 1833 §3).
     pub const PORTMAP: Port = Port { name: "portmap", number: 111 };
     /// FTP, and FTPS where a client asks for it (RFC 959, RFC 4217).

@@ -142,7 +142,10 @@ pub struct Schema {
 }
 
 /// Groups that are no protocol's, in the order that menus show: before those of protocols.
-const SUMS: [&str; 1] = [include_str!("../../../schema/nfs.toml")];
+const SUMS: [&str; 2] = [
+    include_str!("../../../schema/nfs.toml"),
+    include_str!("../../../schema/rdma.toml"),
+];
 /// Behind them.
 const OTHERS: [&str; 9] = [
     include_str!("../../../schema/all.toml"),

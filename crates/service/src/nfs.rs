@@ -8,6 +8,7 @@ mod nfs4;
 mod nlm;
 mod owners;
 mod portmap;
+mod rdma;
 pub mod settings;
 
 use std::net::{SocketAddr, TcpListener};
@@ -19,12 +20,14 @@ use base::clock::monotonic_ns;
 use base::failure::{Failure, chain};
 use base::limits::SMALL_CONNECTIONS_MAX;
 use base::limits::TLS_TELL_EVERY;
+use base::node::Value;
 use base::protocol::{self, Port, Protocol, ports};
 use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
 use parking_lot::{Mutex, RwLock};
 use serve::exec::Engine;
+use probe::sample::Sample;
 use serve::nfs3;
 use serve::nfs4::Stateful;
 use serve::nlm::Nlm;
@@ -40,6 +43,7 @@ use crate::parts::Parts;
 use crate::reach::{host, host_name, shell_quote, url_encode};
 use crate::tls::TlsChoice;
 use owners::Owners;
+use rdma::Rdma;
 use settings::NfsSettings;
 
 /// Versions that shares are mounted by, in the order in which they are told: 3, and 4.2 or an older
@@ -128,6 +132,7 @@ pub struct Nfs {
     settings: RwLock<NfsSettings>,
     /// Handshakes that had failed when it was reported last, and when that was.
     reported: Mutex<(u64, Option<u64>)>,
+    rdma: Rdma,
     running: Arc<Running>,
 }
 
@@ -151,6 +156,7 @@ impl Nfs {
             given,
             settings: RwLock::new(settings),
             reported: Mutex::default(),
+            rdma: Rdma::default(),
             running: Arc::default(),
             parts: parts.clone(),
         }))
@@ -247,6 +253,19 @@ impl Nfs {
     }
 }
 
+impl Nfs {
+    /// The way to a share by RDMA.
+    fn way_by_rdma(&self, share: &str) -> Access {
+        let at = self.parts.address(ports::NFS_RDMA);
+        Access {
+            protocol: Protocol::Nfs4.id().to_owned(),
+            url: url(Version::V4, self.at(), share.as_bytes()),
+            mount: rdma_mount_command(at, share),
+            note: Some("by RDMA, if the client has a device that reaches one of ours".to_owned()),
+        }
+    }
+}
+
 impl Service for Nfs {
     fn id(&self) -> protocol::Service {
         protocol::Service::Nfs
@@ -304,7 +323,12 @@ impl Service for Nfs {
     }
 
     fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        VERSIONS.map(|version| self.way(version, instance, share)).into()
+        let mut ways: Vec<_> =
+            VERSIONS.map(|version| self.way(version, instance, share)).into();
+        if self.rdma.is_there() {
+            ways.push(self.way_by_rdma(share));
+        }
+        ways
     }
 
     fn tls(&self) -> Option<&Arc<Tls>> {
@@ -354,7 +378,7 @@ impl Service for Nfs {
             pool: parts.pool.clone(),
             budgets: self.budgets.clone(),
             tls: Some(self.tls.clone()),
-            rdma: None,
+            rdma: settings.rdma.then(|| self.rdma.config(parts.address(ports::NFS_RDMA))),
         };
         let online = Arc::new(Online { clients, nlm, ended: Mutex::default() });
         let service = RpcService::start(config)
@@ -368,6 +392,14 @@ impl Service for Nfs {
         *self.running.online.write() = Some(online);
         let running = self.running.clone();
         Ok(Box::new(move || running.drain(service)))
+    }
+
+    fn state(&self) -> Vec<(&'static str, Value)> {
+        self.rdma.state()
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        self.rdma.samples()
     }
 
     fn notes(&self, old: &Document, new: &Document) -> Vec<String> {
@@ -391,6 +423,12 @@ pub fn mount_command(version: Protocol, at: SocketAddr, share: &str, locks: bool
         _ => format!("vers=4.2,proto=tcp,port={port}"),
     };
     format!("mount -t nfs -o {options} {what} /mnt")
+}
+
+/// The same by RDMA, for version 4.2.
+fn rdma_mount_command(at: SocketAddr, share: &str) -> String {
+    let what = shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
+    format!("mount -t nfs -o vers=4.2,proto=rdma,port={} {what} /mnt", at.port())
 }
 
 /// The share as URLs of our own tools have it.

@@ -4,7 +4,11 @@ use ::base::node::{Context, Default, Kind, Property, Shape, service};
 
 const FILE: Kind = Kind::Text { max: 4096, shape: Shape::Path };
 
-const LINE: Kind = Kind::Text { max: 4096, shape: Shape::Line };
+const LINE_TEXT: Kind = Kind::Text { max: 4096, shape: Shape::Line };
+
+static LINE: Kind = LINE_TEXT;
+
+const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
 
 /// `/configuration/services/nfs`.
 pub static NODE: Context = Context::new(
@@ -13,7 +17,13 @@ pub static NODE: Context = Context::new(
     "Serves shares over NFS version 3, 4.0, 4.1 and 4.2, with locks, delegations and TLS.",
     "services",
 )
-.statistics(&["nfs3.ops[op]", "nfs4.ops[op]", "nfs4.clients", "nfs.connections"])
+.statistics(&[
+    "nfs3.ops[op]",
+    "nfs4.ops[op]",
+    "nfs4.clients",
+    "nfs.connections",
+    "rdma.bytes[transfer]",
+])
 .actions(&[service::RESTART])
 .properties(::base::service_properties![
     Property::setting(
@@ -54,6 +64,40 @@ pub static NODE: Context = Context::new(
          mount with nolock.",
     ),
     Property::setting(
+        "rdma",
+        "RDMA",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether NFS is served by RDMA as well, on port 20049, where the machine has a device for \
+         it.",
+    )
+    .at_service_restart(),
+    Property::state(
+        "rdma_devices",
+        "RDMA devices",
+        Kind::List { of: &LINE, max: 64 },
+        "The devices of the machine: name, driver, what their ports speak, and whether they are \
+         up.",
+    ),
+    Property::state(
+        "rdma_connections",
+        "RDMA connections",
+        COUNT,
+        "Connections of clients by RDMA now.",
+    ),
+    Property::state(
+        "rdma_credits",
+        "RDMA credits",
+        COUNT,
+        "Calls under way by RDMA now: credits that are in use.",
+    ),
+    Property::state(
+        "rdma_problem",
+        "Problem with RDMA",
+        LINE_TEXT,
+        "Why no connections are taken by RDMA.",
+    ),
+    Property::setting(
         "certificate",
         "Certificate",
         Kind::Text { max: 64, shape: Shape::Name },
@@ -66,13 +110,13 @@ pub static NODE: Context = Context::new(
     Property::state(
         "certificate_shown",
         "Certificate shown",
-        LINE,
+        LINE_TEXT,
         "TLS certificate in use: a name or a file.",
     ),
     Property::state(
         "certificate_problem",
         "Problem with the certificate",
-        LINE,
+        LINE_TEXT,
         "Why the configured certificate is not in use.",
     ),
     Property::setting(

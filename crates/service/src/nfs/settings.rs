@@ -21,6 +21,8 @@ pub struct NfsSettings {
     pub delegations: bool,
     /// Whether there is to be a port mapper.
     pub portmap: bool,
+    /// Whether NFS is served by RDMA as well.
+    pub rdma: bool,
     /// TLS for NFS clients.
     pub tls: TlsChoice,
 }
@@ -36,6 +38,7 @@ impl NfsSettings {
             domain: values.text("domain"),
             delegations: values.is_on("delegations"),
             portmap: values.is_on("portmap"),
+            rdma: values.is_on("rdma"),
             tls: TlsChoice::new(values.text("certificate"), files, file("tls_client_ca")),
         }
     }
