@@ -5,6 +5,7 @@ mod checks;
 mod finding;
 mod look;
 mod ports;
+mod rdma;
 
 use std::fs::File;
 use std::net::IpAddr;

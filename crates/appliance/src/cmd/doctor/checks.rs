@@ -7,10 +7,11 @@ use super::finding::Use::{Later, Serving, SomeClients};
 use super::finding::{Check, Outcome};
 use super::look::{self, first_line};
 use super::ports::port;
+use super::rdma;
 use crate::sys;
 
 /// The checks.
-pub static CHECKS: [Check; 26] = [
+pub static CHECKS: [Check; 28] = [
     // The machine itself.
     Check::new("kernel", Serving, |_| Outcome::is(true, first_line("/proc/sys/kernel/osrelease"))),
     Check::new("cores", Serving, look::cores),
@@ -99,10 +100,18 @@ pub static CHECKS: [Check; 26] = [
         .good_for("the kernel could emulate links for the lab")
         .instead("no emulation by the kernel")
         .advice("the kernel module sch_netem"),
-    Check::new("RDMA", Later, |_| Outcome::present(look::is_filled("/sys/class/infiniband")))
-        .good_for("data could be transferred without CPU work")
-        .instead("TCP; this version does not use RDMA")
+    Check::new("RDMA", SomeClients, |_| rdma::device())
+        .good_for("NFS transfers data without copies by the CPU")
+        .instead("NFS over TCP")
         .advice("an RDMA adapter and its driver"),
+    Check::new("RDMA libraries", SomeClients, |_| rdma::libraries())
+        .good_for("the RDMA device can be used")
+        .instead("NFS over TCP")
+        .advice("apt install libibverbs1 librdmacm1 ibverbs-providers"),
+    Check::new("locked memory", SomeClients, |_| rdma::locked_memory())
+        .good_for("buffers of RDMA connections can be registered")
+        .instead("NFS over TCP once the limit is reached")
+        .advice("LimitMEMLOCK=infinity of the service manager, or ulimit -l"),
     Check::new("TLS", Serving, look::tls)
         .good_for("encryption for NFS clients (xprtsec=tls) and the browser"),
     // What the kernel could do more. None of it is used by this version's serving.
