@@ -5,6 +5,7 @@
 #   make test         the gate: every deterministic check (docs/testing.md)
 #   make test-long    what runs long, at random, or measures the machine; NAME="fuzz soak", LIST=1 lists the names
 #   make conformance  a foreign test suite: SUITE=pynfs DIR=CHECKOUT, SUITE=litmus, SUITE=iscsi (docs/testing.md)
+#   make rdma         NFS over RDMA with a Linux client in User Mode Linux; builds its kernel once (10 minutes)
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
 #   make deb          build the Debian package, target/debian/plimsoll_*.deb (docs/howto/install.md)
@@ -19,10 +20,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 UI_SOURCES := $(wildcard ui/package.json ui/index.html ui/*.ts ui/*.js ui/*.mjs) \
 	$(shell find ui/src ui/public -type f 2>/dev/null)
 
-.PHONY: help demo run test test-long conformance check bench deb ui deps build build-deps release
+.PHONY: help demo run test test-long conformance rdma check bench deb ui deps build build-deps release
 
 help:
-	@sed -n '3,12s/^# \{0,2\}//p' Makefile
+	@sed -n '3,13s/^# \{0,2\}//p' Makefile
 
 demo: release
 	"$(TARGET)/release/plimsoll" demo
@@ -55,6 +56,10 @@ endif
 conformance: ui
 	.ci/deps conformance
 	.ci/conformance "$(SUITE)" "$(DIR)"
+
+rdma: build
+	.ci/deps rdma
+	PLIMSOLL_UML_KERNEL=$$(tests/uml/build-kernel) $(CARGO) test -p e2e --test kernel kernel_rdma:: -- --nocapture
 
 check: build-deps ui
 	$(CARGO) fmt --all --check

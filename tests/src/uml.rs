@@ -44,6 +44,17 @@ pub fn is_debian() -> bool {
     std::env::var_os(KERNEL).is_none()
 }
 
+/// The kernel that the environment names, or the one that `tests/uml/build-kernel` has left in its
+/// folder.
+pub fn built_kernel() -> Option<PathBuf> {
+    let named = std::env::var_os(KERNEL).map(PathBuf::from);
+    named.or_else(|| {
+        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+        Some(cache.join("plimsoll/uml/linux-6.12")).filter(|kernel| kernel.exists())
+    })
+}
+
 /// The turn to run guests: a test's own processor time is part of what it measures.
 pub fn turn() -> MutexGuard<'static, ()> {
     static GUESTS: Mutex<()> = Mutex::new(());
@@ -100,10 +111,26 @@ impl Guest {
     /// # Panics
     /// When it does not get ready; with its console.
     pub fn boot(namespace: &Namespace, number: u8, scratch: &Path) -> Self {
+        let kernel = std::env::var_os(KERNEL).unwrap_or_else(|| DEBIAN.into());
+        Self::boot_with(&kernel, MEMORY, namespace, number, scratch)
+    }
+
+    /// The same with this kernel, and with this memory (`mem=256M`).
+    ///
+    /// # Panics
+    /// When it does not get ready; with its console.
+    pub fn boot_with(
+        kernel: &OsStr,
+        memory: &str,
+        namespace: &Namespace,
+        number: u8,
+        scratch: &Path,
+    ) -> Self {
         let share = scratch.join(format!("guest{number}"));
         fs::create_dir_all(&share).expect("a shared folder");
         fs::copy(sources().join("agent.sh"), share.join("job")).expect("the guest's job");
-        let mut command = command(number, &share, scratch);
+        let mut command = command(kernel, number, &share, scratch);
+        command.arg(memory);
         namespace.enter(&mut command);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let out = child.stdout.take().expect("a pipe");
@@ -261,11 +288,10 @@ fn is(event: &str, words: &str) -> bool {
     event.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-fn command(number: u8, share: &Path, scratch: &Path) -> Command {
-    let kernel = std::env::var_os(KERNEL).unwrap_or_else(|| DEBIAN.into());
-    let mut guest = guest(&kernel, number, &tap(number), share, scratch);
+fn command(kernel: &OsStr, number: u8, share: &Path, scratch: &Path) -> Command {
+    let mut guest = guest(kernel, number, &tap(number), share, scratch);
     guest
-        .args([MEMORY, "con0=fd:0,fd:1"])
+        .arg("con0=fd:0,fd:1")
         .arg(format!("plimsoll.address={}", address(number)))
         .arg(format!("plimsoll.name=guest{number}"))
         .stdin(Stdio::piped())
