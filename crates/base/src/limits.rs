@@ -16,6 +16,7 @@ mod http;
 mod iscsi;
 mod rdma;
 mod sftp;
+mod smb;
 mod ssh;
 mod webdav;
 
@@ -29,6 +30,7 @@ pub use http::*;
 pub use iscsi::*;
 pub use rdma::*;
 pub use sftp::*;
+pub use smb::*;
 pub use ssh::*;
 pub use webdav::*;
 

@@ -18,6 +18,7 @@ mod ftp;
 mod iscsi;
 mod rpcrdma;
 mod scsi;
+mod smb;
 mod ssh;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use ftp::any as ftp_any;
 pub use iscsi::{iscsi_login, iscsi_pdu};
 pub use rpcrdma::rpcrdma_header;
 pub use scsi::{scsi_cdb, scsi_data};
+pub use smb::{smb_descriptor, smb_message, smb_rpc, smb_sign_in};
 pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
 /// A target: its name (also of its corpus folder) and its function.
@@ -59,6 +61,10 @@ pub const TARGETS: &[Target] = &[
     ("iscsi_login", iscsi_login),
     ("scsi_cdb", scsi_cdb),
     ("scsi_data", scsi_data),
+    ("smb_message", smb_message),
+    ("smb_sign_in", smb_sign_in),
+    ("smb_rpc", smb_rpc),
+    ("smb_descriptor", smb_descriptor),
     ("rpcrdma_header", rpcrdma_header),
     #[cfg(any(test, feature = "test-services"))]
     ("echo", echo),

@@ -21,6 +21,7 @@
 //! - [`rpcrdma`]: RPC over RDMA version 1 (RFC 8166, RFC 8267, RFC 8797): headers, chunks.
 //! - [`scsi`]: commands, sense data and parameters of SCSI (SPC-5, SBC-4).
 //! - [`sftp`]: the SSH File Transfer Protocol, version 3, with OpenSSH's extensions.
+//! - [`smb`]: SMB 2.1 to 3.1.1 (MS-SMB2), NTLM and SPNEGO, and its keys.
 //! - `echo`: the test service (RFC 862 with a sign-in), in builds for it.
 
 #![forbid(unsafe_code)]
@@ -48,6 +49,7 @@ pub mod rpc;
 pub mod rpcrdma;
 pub mod scsi;
 pub mod sftp;
+pub mod smb;
 pub mod ssh;
 
 #[cfg(test)]

@@ -1,0 +1,78 @@
+//! Limits of SMB: messages, sessions, opens. Part of [`super`], where all others are.
+
+use std::time::Duration;
+
+// --- wire: what a peer may send ---------------------------------------------------------------
+
+/// Most bytes of one READ or WRITE, and what is told as MaxReadSize and MaxWriteSize: what Linux
+/// sends by default in SMB 3, and a quarter of it in 2.1. More does not make anything faster here.
+pub const SMB_IO_MAX: usize = 4 << 20;
+/// Most bytes of input or output of QUERY, SET and IOCTL: a listing of a thousand entries a message.
+pub const SMB_TRANSACT_MAX: usize = 1 << 20;
+/// Largest message: a WRITE of [`SMB_IO_MAX`], its header, and what encrypts it; a compound of small
+/// requests is far below.
+pub const SMB_MESSAGE_MAX: usize = SMB_IO_MAX + (64 << 10);
+/// Largest message before somebody has signed in: a negotiation, or a word of SPNEGO with every
+/// field as long as it may be.
+pub const SMB_UNSIGNED_MESSAGE_MAX: usize = 128 << 10;
+/// Most bytes of a word of SPNEGO. NTLM needs a thousand; Kerberos tickets of users in hundreds of
+/// groups would take 48 KiB.
+pub const SMB_BLOB_MAX: usize = 64 << 10;
+/// Longest path or pattern in a request, in bytes of UTF-16: 32,767 units, as in Windows.
+pub const SMB_PATH_MAX: usize = 64 << 10;
+/// Most dialects in NEGOTIATE; there are six.
+pub const SMB_DIALECTS_MAX: usize = 64;
+/// Most contexts of one NEGOTIATE or CREATE, and most algorithms of one context: there are ten.
+pub const SMB_CONTEXTS_MAX: usize = 32;
+/// Most bytes of the contexts of a CREATE: a security descriptor and extended attributes.
+pub const SMB_CREATE_CONTEXTS_BYTES: usize = 128 << 10;
+/// Most ranges of one LOCK, as in Windows and Samba.
+pub const SMB_LOCKS_MAX: usize = 64;
+/// Most entries of an access control list that is set: what fits 64 KiB (MS-DTYP §2.4.5).
+pub const SMB_ACES_MAX: usize = 1_820;
+/// Most chunks of one COPYCHUNK, as in Windows (MS-SMB2 §3.3.3).
+pub const SMB_COPY_CHUNKS_MAX: usize = 256;
+/// Most bytes of one chunk, as in Windows.
+pub const SMB_COPY_CHUNK_MAX: u32 = 1 << 20;
+/// Most bytes of all chunks of one COPYCHUNK, as in Windows.
+pub const SMB_COPY_TOTAL_MAX: u32 = 16 << 20;
+/// Most presentation contexts of one bind; clients send one to three.
+pub const SMB_RPC_CONTEXTS_MAX: usize = 16;
+/// Most bytes of one PDU of RPC, as in Windows and Samba.
+pub const SMB_RPC_FRAGMENT: usize = 4_280;
+
+// --- serve: sessions and requests ---------------------------------------------------------------
+
+/// Requests of one compound: clients send two to five.
+pub const SMB_COMPOUND_MAX: usize = 64;
+/// Credits that a connection can have: as many as Samba gives in practice; 512 requests of 64 KiB at
+/// once fill any network.
+pub const SMB_CREDITS_MAX: u16 = 512;
+/// Requests of a connection that are carried out at once; others wait in the socket.
+pub const SMB_REQUESTS_MAX: usize = 128;
+/// Most bytes that requests of a connection hold before no more are taken: four of the largest.
+pub const SMB_FLIGHT_BYTES: usize = 4 * SMB_MESSAGE_MAX;
+/// Sessions of one connection: terminal servers have one for each user.
+pub const SMB_SESSIONS_PER_CONNECTION: usize = 256;
+/// Trees of one session.
+pub const SMB_TREES_MAX: usize = 256;
+/// Opens of one session; Samba has 16,384 in all.
+pub const SMB_OPENS_MAX: usize = 16_384;
+/// Words of one sign-in: NTLM has two, an optimistic guess of another mechanism one more.
+pub const SMB_SETUP_ROUNDS_MAX: u32 = 8;
+/// Somebody must have signed in by then.
+pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
+/// How long a request takes before it is told that it will take longer: below the time in which
+/// clients ask again, above nearly everything that a disk does.
+pub const SMB_PENDING_AFTER: Duration = Duration::from_millis(500);
+/// How long a response waits for a deny mode that a client may be giving up just now: Windows
+/// servers wait about as long.
+pub const SMB_SHARING_PATIENCE: Duration = Duration::from_secs(1);
+/// How often it looks.
+pub const SMB_SHARING_LOOK: Duration = Duration::from_millis(20);
+/// Steps of one search for a name in another case: entries of a directory that are looked at.
+pub const SMB_FOLD_ENTRIES_MAX: usize = 100_000;
+/// Entries that a listing holds between two QUERY_DIRECTORY.
+pub const SMB_LIST_KEPT_MAX: usize = 4_096;
+/// Bytes that a pipe holds for its reader: a list of ten thousand shares.
+pub const SMB_PIPE_BYTES_MAX: usize = 1 << 20;

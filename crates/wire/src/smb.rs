@@ -1,0 +1,44 @@
+//! SMB 2.1 to 3.1.1 (MS-SMB2): messages of both directions, as types that encode and decode
+//! themselves, and what they carry: SPNEGO, NTLM, security descriptors, MS-RPC.
+//!
+//! Offsets in SMB2 messages count from the header, so a decoder of a body takes the message from
+//! its header on, and `put` appends a body to a message whose header is already there.
+//!
+//! *Layout*
+//! - [`codec`]: reader, fixed layouts, errors. [`utf16`], [`time`]: text and FILETIME.
+//! - [`frame`]: messages on a TCP connection. [`header`]: the header of every message and that of
+//!   an encrypted one. [`status`]: NTSTATUS.
+//! - [`negotiate`], [`session`], [`tree`], [`create`] with [`contexts`], [`io`], [`dir`], [`info`],
+//!   [`ioctl`], [`lock`]: bodies by command. [`class`]: what QUERY_INFO and SET_INFO carry.
+//! - [`ntlm`], [`spnego`]: how a user signs in. [`sid`], [`security`]: who may do what.
+//! - [`rpc`]: named pipes with the list of shares (MS-SRVS).
+//! - [`crypto`]: keys, signatures, encryption.
+
+#[macro_use]
+pub mod codec;
+
+pub mod class;
+pub mod contexts;
+pub mod create;
+pub mod crypto;
+pub mod dir;
+pub mod frame;
+pub mod header;
+pub mod info;
+pub mod io;
+pub mod ioctl;
+pub mod lock;
+pub mod negotiate;
+pub mod ntlm;
+pub mod rpc;
+pub mod security;
+pub mod session;
+pub mod sid;
+pub mod spnego;
+pub mod status;
+pub mod time;
+pub mod tree;
+pub mod utf16;
+
+#[cfg(test)]
+mod tests;
