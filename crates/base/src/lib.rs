@@ -26,6 +26,7 @@ pub mod failure;
 pub mod limits;
 pub mod lock_order;
 pub mod log;
+pub mod md4;
 pub mod memory;
 pub mod node;
 pub mod out;

@@ -63,6 +63,8 @@ pub mod ports {
     pub const HTTPS: Port = Port { name: "https", number: 443 };
     /// iSCSI (RFC 7143 §9.1).
     pub const ISCSI: Port = Port { name: "iscsi", number: 3260 };
+    /// SMB over TCP (MS-SMB2 §2.1).
+    pub const SMB: Port = Port { name: "smb", number: 445 };
     /// Echo (RFC 862), the test service.
     #[cfg(feature = "test-services")]
     pub const ECHO: Port = Port { name: "echo", number: 7 };
@@ -151,6 +153,14 @@ table! {
             has_files: true,
             moves_data: true,
             schema: include_str!("../../../schema/http.toml"),
+        },
+        /// SMB 2.1 to 3.1.1 (MS-SMB2).
+        Smb = 9 => ProtocolRow {
+            id: "smb",
+            service: Service::Smb,
+            has_files: true,
+            moves_data: true,
+            schema: include_str!("../../../schema/smb.toml"),
         },
         /// iSCSI (RFC 7143): commands of SCSI on logical units.
         Iscsi = 10 => ProtocolRow {
@@ -282,8 +292,12 @@ table! {
         ),
         /// iSCSI, which serves logical units.
         Iscsi = 4 => service!("iscsi", "iSCSI", Protocol::Iscsi, None, &[ports::ISCSI]),
+        /// SMB, which Windows calls file sharing.
+        Smb = 5 => service!(
+            "smb", "SMB", Protocol::Smb, Some(ShareMode::SignIn), &[ports::SMB]
+        ),
         /// Echo, the test service.
-        Echo = 5 if feature = "test-services" => service!(
+        Echo = 6 if feature = "test-services" => service!(
             "echo", "Echo", Protocol::Echo, None, &[ports::ECHO]
         ),
     }

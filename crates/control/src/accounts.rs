@@ -9,10 +9,12 @@ pub mod first;
 pub mod identity;
 pub mod machine;
 pub mod node;
+pub mod nt;
 pub mod password;
 pub(crate) mod people;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
@@ -53,6 +55,8 @@ pub struct User {
     /// The Argon2id hash of his password (PHC string); without one there is no password that is
     /// right.
     pub password: Option<String>,
+    /// The hash of his password that SMB needs, if one is kept ([`nt`]).
+    pub nt_hash: Option<nt::NtHash>,
 }
 
 impl User {
@@ -75,6 +79,7 @@ impl User {
             ssh_keys: Vec::new(),
             owner: Owner::default(),
             password,
+            nt_hash: None,
         }
     }
 }
@@ -141,6 +146,8 @@ pub struct Accounts {
     throttle: Mutex<Throttle>,
     /// Checked where there is no hash, so that the answer takes as long.
     decoy: String,
+    /// Whether SMB is enabled.
+    keeps_nt: AtomicBool,
 }
 
 /// A user who may sign in to services.
@@ -208,7 +215,8 @@ impl Accounts {
         let mut inner = Inner::default();
         drop(inner.replace(table));
         let (sessions, decoy) = (Mutex::default(), password::hash(&password::generate())?);
-        Ok(Self { inner: RwLock::new(inner), sessions, throttle: Mutex::default(), decoy })
+        let (throttle, keeps_nt) = Default::default();
+        Ok(Self { inner: RwLock::new(inner), sessions, throttle, decoy, keeps_nt })
     }
 
     /// Puts what is configured now in place of what was. Whoever may not be signed in any more, or
@@ -234,6 +242,16 @@ impl Accounts {
         self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on the hashes that SMB needs are kept with passwords that are set, or are not.
+    fn set_keeps_nt(&self, keeps: bool) {
+        self.keeps_nt.store(keeps, Ordering::Relaxed);
+    }
+
+    /// Whether they are.
+    fn keeps_nt(&self) -> bool {
+        self.keeps_nt.load(Ordering::Relaxed)
+    }
+
     /// What is configured.
     pub fn table(&self) -> Table {
         self.read().table.clone()
@@ -244,7 +262,9 @@ impl Accounts {
     /// # Errors
     /// [`StateError::Hash`].
     pub fn add_command_line(&self, user: &str, password: &str) -> Result<(), StateError> {
-        let entry = User::administrator(Some(password::hash(password)?));
+        let mut entry = User::administrator(Some(password::hash(password)?));
+        // It is written nowhere, and used only while SMB is enabled.
+        entry.nt_hash = Some(nt::NtHash::of(password));
         self.write().add(user, entry);
         Ok(())
     }

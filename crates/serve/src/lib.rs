@@ -13,6 +13,7 @@
 //! - [`nlm`]: locks of NFSv3 clients, and who has restarted.
 //! - [`portmap`]: on which ports they are.
 //! - [`sftp`]: SFTP, the SSH transport below it, and the answering side of dsync on a share.
+//! - [`smb`]: SMB 2.1 to 3.1.1.
 //!
 //! The folders of FTP, SFTP and HTTP have the same files: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
@@ -37,6 +38,7 @@ pub mod pool;
 pub mod portmap;
 pub mod rpc;
 pub mod sftp;
+pub mod smb;
 pub mod transport;
 
 #[cfg(test)]

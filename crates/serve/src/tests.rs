@@ -3,6 +3,8 @@
 
 use probe::labels;
 use probe::op::Protocol;
+use wire::smb::header::Command;
+use wire::smb::status::NtStatus;
 use wire::{ftp, http, mount3, nlm4, nsm, sftp};
 
 fn named(protocol: Protocol, op: u8, name: &str) {
@@ -55,6 +57,18 @@ fn requests_of_sftp() {
     assert_eq!(rest, Some(&["extended".to_owned(), "connect".to_owned()][..]));
     for status in sftp::StatusCode::ALL {
         called(Protocol::Sftp, status.0, &status.to_string());
+    }
+}
+
+#[test]
+fn commands_of_smb() {
+    for (op, name) in (0..).zip(Command::NAMES) {
+        named(Protocol::Smb, op, name);
+    }
+    assert_eq!(labels::ops(Protocol::Smb).len(), Command::NAMES.len() + 1);
+    for (number, name) in NtStatus::ALL {
+        let recorded = crate::smb::recorded(NtStatus(*number));
+        called(Protocol::Smb, recorded.into(), name);
     }
 }
 

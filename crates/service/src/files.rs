@@ -1,9 +1,10 @@
-//! The services that transfer files to users who sign in: FTP, SFTP and HTTP with WebDAV.
+//! The services that transfer files to users who sign in: FTP, SFTP, HTTP with WebDAV, and SMB.
 
 pub mod dav;
 pub mod ftp;
 pub mod http;
 pub mod sftp;
+pub mod smb;
 
 use base::failure::Failure;
 use base::protocol::Service;

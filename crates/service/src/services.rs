@@ -15,6 +15,7 @@ use crate::echo::Echo;
 use crate::files::ftp::Ftp;
 use crate::files::http::Http;
 use crate::files::sftp::Sftp;
+use crate::files::smb::Smb;
 use crate::instance::{Condition, Instance, Service};
 use crate::iscsi::Iscsi;
 use crate::nfs::Nfs;
@@ -54,12 +55,14 @@ impl Services {
         let sftp = Sftp::new(parts, document)?;
         let http = Http::new(parts, offer(Offer::HTTP)?, certificates, document)?;
         let iscsi = Arc::new(Iscsi::new(parts));
+        let smb = Smb::new(parts, document);
         let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] = [
             nfs.clone(),
             Arc::new(ftp),
             Arc::new(sftp),
             http.clone(),
             iscsi.clone(),
+            Arc::new(smb),
             #[cfg(feature = "test-services")]
             Arc::new(Echo::new(parts, document)),
         ];

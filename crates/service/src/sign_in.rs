@@ -63,6 +63,10 @@ impl Identity for SignInCounter {
         self.users.keys(name)
     }
 
+    fn nt_hash(&self, name: &str) -> Option<[u8; 16]> {
+        self.users.nt_hash(name)
+    }
+
     fn judged(&self, from: IpAddr, name: &str, right: bool) {
         self.users.judged(from, name, right);
         self.count(from, name, right);

@@ -15,6 +15,7 @@ pub static SERVICES: Context = Context::new(
     &serve::sftp::node::NODE,
     &serve::http::node::NODE,
     &serve::iscsi::node::NODE,
+    &serve::smb::node::NODE,
     #[cfg(feature = "test-services")]
     &serve::echo::node::NODE,
     &control::listen::node::NODE,

@@ -68,6 +68,12 @@ pub trait Identity: Send + Sync {
         person.anonymous || self.person(&person.name).as_ref() == Some(person)
     }
 
+    /// The hash of a user's password that NTLM is judged by (MS-NLMP §3.3.1, NTOWFv1), if one is
+    /// kept and he may sign in. Who has it can sign in as who has the password.
+    fn nt_hash(&self, _name: &str) -> Option<[u8; 16]> {
+        None
+    }
+
     /// Keys whose certificates of users are believed (OpenSSH's `TrustedUserCAKeys`), one line of
     /// `authorized_keys` each.
     fn authorities(&self) -> Vec<String> {

@@ -30,6 +30,7 @@ pub mod attr;
 pub mod conformance;
 pub mod cred;
 pub mod flush;
+pub mod fold;
 pub mod fs;
 pub mod handle;
 pub mod host;

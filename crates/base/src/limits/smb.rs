@@ -7,10 +7,10 @@ use std::time::Duration;
 /// Most bytes of one READ or WRITE, and what is told as MaxReadSize and MaxWriteSize: what Linux
 /// sends by default in SMB 3, and a quarter of it in 2.1. More does not make anything faster here.
 pub const SMB_IO_MAX: usize = 4 << 20;
-/// Most bytes of input or output of QUERY, SET and IOCTL: a listing of a thousand entries a message.
+/// Most bytes of input or output of QUERY, SET and IOCTL: a thousand entries of a listing.
 pub const SMB_TRANSACT_MAX: usize = 1 << 20;
-/// Largest message: a WRITE of [`SMB_IO_MAX`], its header, and what encrypts it; a compound of small
-/// requests is far below.
+/// Largest message: a WRITE of [`SMB_IO_MAX`], its header, and what encrypts it; a compound of
+/// small requests is far below.
 pub const SMB_MESSAGE_MAX: usize = SMB_IO_MAX + (64 << 10);
 /// Largest message before somebody has signed in: a negotiation, or a word of SPNEGO with every
 /// field as long as it may be.
@@ -45,8 +45,8 @@ pub const SMB_RPC_FRAGMENT: usize = 4_280;
 
 /// Requests of one compound: clients send two to five.
 pub const SMB_COMPOUND_MAX: usize = 64;
-/// Credits that a connection can have: as many as Samba gives in practice; 512 requests of 64 KiB at
-/// once fill any network.
+/// Credits that a connection can have: as many as Samba gives in practice; 512 requests of 64 KiB
+/// at once fill any network.
 pub const SMB_CREDITS_MAX: u16 = 512;
 /// Requests of a connection that are carried out at once; others wait in the socket.
 pub const SMB_REQUESTS_MAX: usize = 128;
@@ -65,14 +65,7 @@ pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a request takes before it is told that it will take longer: below the time in which
 /// clients ask again, above nearly everything that a disk does.
 pub const SMB_PENDING_AFTER: Duration = Duration::from_millis(500);
-/// How long a response waits for a deny mode that a client may be giving up just now: Windows
-/// servers wait about as long.
-pub const SMB_SHARING_PATIENCE: Duration = Duration::from_secs(1);
-/// How often it looks.
-pub const SMB_SHARING_LOOK: Duration = Duration::from_millis(20);
 /// Steps of one search for a name in another case: entries of a directory that are looked at.
 pub const SMB_FOLD_ENTRIES_MAX: usize = 100_000;
-/// Entries that a listing holds between two QUERY_DIRECTORY.
-pub const SMB_LIST_KEPT_MAX: usize = 4_096;
 /// Bytes that a pipe holds for its reader: a list of ten thousand shares.
 pub const SMB_PIPE_BYTES_MAX: usize = 1 << 20;

@@ -35,8 +35,9 @@ fn no_port_is_beyond_the_highest() {
 
 #[test]
 fn lists_are_selected_from_the_rows() {
-    assert_eq!(Service::SHARING, [Service::Nfs, Service::Ftp, Service::Sftp, Service::Http]);
-    assert_eq!(Service::SIGN_IN, [Service::Ftp, Service::Sftp, Service::Http]);
+    use Service::{Ftp, Http, Nfs, Sftp, Smb};
+    assert_eq!(Service::SHARING, [Nfs, Ftp, Sftp, Http, Smb]);
+    assert_eq!(Service::SIGN_IN, [Ftp, Sftp, Http, Smb]);
     let logged = Scheme::LOGGED.map(Scheme::name);
     assert_eq!(logged, ["ftp", "ftps", "sftp", "http", "https", "webdav"]);
     assert_eq!(Scheme::LOGGED_CHOICES.map(|(name, _)| name), logged);

@@ -117,6 +117,11 @@ impl Identity for Users {
         self.authorities.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn nt_hash(&self, name: &str) -> Option<[u8; 16]> {
+        let caller = self.accounts.caller(name).filter(|_| self.accounts.keeps_nt())?;
+        caller.user.nt_hash.map(|hash| hash.0)
+    }
+
     fn judged(&self, from: IpAddr, name: &str, right: bool) {
         let (mut throttle, now) = (self.accounts.throttle(), self.clock.monotonic_ns());
         match right {

@@ -13,7 +13,7 @@ use base::limits::{PASSWORD_MIN, TOKEN_MIN};
 use base::node::{Path, Value};
 use serde_json::{Value as Json, json};
 
-use super::{Accounts, Kind, Owner, Table, Token, User, password, token_secret};
+use super::{Accounts, Kind, Owner, Table, Token, User, nt, password, token_secret};
 use crate::access::{BUILT_IN, Permission, Rights, built_in};
 use crate::sessions::{Lifetime, Seen};
 use crate::state::files::digest_hex;
@@ -60,6 +60,10 @@ fn roles() -> Path {
     Path::of(&["configuration", "roles"])
 }
 
+fn smb() -> Path {
+    Path::of(&["configuration", "services", "smb"])
+}
+
 fn tokens() -> Path {
     Path::of(&["configuration", "tokens"])
 }
@@ -80,6 +84,7 @@ impl People {
     }
 
     fn take(&self, document: &Document, secrets: &Secrets) {
+        self.accounts.set_keeps_nt(document.bool(&smb(), "enabled"));
         self.accounts.replace(table(document, secrets));
         let preferences = Path::of(&["configuration", "preferences"]);
         let seconds = |property, otherwise| {
@@ -186,13 +191,18 @@ impl Apply for People {
         let length = plain.chars().count();
         match place(path) {
             // What an older version of the program has kept, or another server.
-            Place::User(_) if password::is_ours(plain) => Ok(plain.to_owned()),
+            Place::User(_) if password::is_ours(nt::split(plain).0) => Ok(plain.to_owned()),
             Place::User(_) if length < PASSWORD_MIN => Err(wrong(
                 format!("a password has at least {PASSWORD_MIN} characters"),
                 "several words are easy to remember",
             )),
             Place::User(_) => {
-                password::hash(plain).map_err(|e| Problem::server(path, &e.to_string()))
+                let hash = password::hash(plain);
+                let hash = hash.map_err(|e| Problem::server(path, &e.to_string()))?;
+                Ok(match self.accounts.keeps_nt() {
+                    true => nt::join(&hash, nt::NtHash::of(plain)),
+                    false => hash,
+                })
             }
             Place::Token(_) if length < TOKEN_MIN => Err(wrong(
                 format!("a token has at least {TOKEN_MIN} characters"),
@@ -286,11 +296,17 @@ fn built_in_role(name: &str) -> Vec<Override> {
 
 /// What a configuration says about users, roles and tokens. It was checked.
 fn table(document: &Document, secrets: &Secrets) -> Table {
+    let keeps_nt = document.bool(&smb(), "enabled");
     let user = |name: String| {
         let at = users().join(&name);
         let kind = match document.text(&at, "kind").as_deref() {
             Some("administrator") => Kind::Administrator,
             _ => Kind::Data,
+        };
+        let secret = secrets.get(document, &at, "password");
+        let (password, nt_hash) = match secret.as_deref().map(nt::split) {
+            Some((password, hash)) => (Some(password.to_owned()), hash.filter(|_| keeps_nt)),
+            None => (None, None),
         };
         let user = User {
             full_name: document.text(&at, "full_name").unwrap_or_default(),
@@ -299,7 +315,8 @@ fn table(document: &Document, secrets: &Secrets) -> Table {
             enabled: document.bool(&at, "enabled"),
             ssh_keys: document.texts(&at, "ssh_keys"),
             owner: owner(document, &at),
-            password: secrets.get(document, &at, "password"),
+            password,
+            nt_hash,
         };
         (name, user)
     };

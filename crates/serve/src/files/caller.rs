@@ -43,6 +43,8 @@ pub struct Caller {
     /// Holders of locks in whose name he acts, because he has shown their tokens (WebDAV): what
     /// these have open for writing is not in his way.
     pub lent: Vec<Owner>,
+    /// Whether a name that is not there leads to one that differs only in case.
+    pub folds: bool,
 }
 
 /// What a share grants to a caller.
@@ -68,12 +70,30 @@ impl Caller {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (security, root, lent) = (None, VPath::ROOT, Vec::new());
         let stood = Arc::new(AtomicU64::new(u64::MAX));
-        Self { person, peer, transport, security, service, client, number, stood, root, lent }
+        let folds = false;
+        Self {
+            person,
+            peer,
+            transport,
+            security,
+            service,
+            client,
+            number,
+            stood,
+            root,
+            lent,
+            folds,
+        }
     }
 
     /// With this directory as what he sees as `/`.
     pub fn rooted(self, root: VPath) -> Self {
         Self { root, ..self }
+    }
+
+    /// Whose names lead to what differs from them only in case, too.
+    pub fn folding(self) -> Self {
+        Self { folds: true, ..self }
     }
 
     /// With what protects what he sends and receives.

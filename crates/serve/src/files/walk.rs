@@ -47,6 +47,8 @@ struct Walk<'a> {
     /// What is still to go, the next part last.
     rest: Vec<Vec<u8>>,
     links: usize,
+    /// Whether a name in another case will do.
+    folds: bool,
     /// Parts gone so far, those of links among them.
     steps: usize,
 }
@@ -54,14 +56,16 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// A walk along `parts` of a share, of which the first `root` are the way to the caller's root.
     /// That was given to him, so links on it may lead wherever they want in the share.
-    fn new(share: &'a Share, cx: Context<'a>, parts: &'a [Vec<u8>], root: usize) -> Result<Self> {
-        let (above, below) = parts.split_at_checked(root).ok_or(Status::Invalid)?;
+    fn new(share: &'a Share, cx: Context<'a>, within: &'a Within) -> Result<Self> {
+        let Within { parts, root, folds } = within;
+        let (above, below) = parts.split_at_checked(*root).ok_or(Status::Invalid)?;
         let reversed = |parts: &[Vec<u8>]| parts.iter().rev().cloned().collect();
         let fs = &*share.fs;
         // Clients of a share that is all of the machine see no name of it.
         let top = if fs.is_machine_root() { vec![] } else { vec![share.name.as_bytes()] };
         let (dirs, rest) = (vec![fs.root()], reversed(above));
-        let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links: 0, steps: 0 };
+        let folds = *folds;
+        let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links: 0, folds, steps: 0 };
         if let Some(At { entry, .. }) = walk.last(Links::Follow)? {
             let entry = entry.ok_or(Status::NotFound)?;
             if entry.attr.kind != FileType::Directory {
@@ -79,13 +83,25 @@ impl<'a> Walk<'a> {
         self.dirs.last().copied().unwrap_or_else(|| self.fs.root())
     }
 
-    /// Looks a name up where it is; `None` if there is none.
-    fn look(&self, name: &[u8]) -> Result<Option<Entry>> {
+    /// Looks a name up where it is; `None` if there is none. Where a name in another case will do,
+    /// gives it.
+    fn look(&self, name: &mut Vec<u8>) -> Result<Option<Entry>> {
         match self.fs.lookup(self.cx, &self.here(), name) {
             Ok((entry, _)) => Ok(Some(entry)),
-            Err(failed) if failed.status == Status::NotFound => Ok(None),
+            Err(failed) if failed.status == Status::NotFound => match self.folds {
+                true => self.look_folded(name),
+                false => Ok(None),
+            },
             Err(failed) => Err(failed.status),
         }
+    }
+
+    fn look_folded(&self, name: &mut Vec<u8>) -> Result<Option<Entry>> {
+        let found = vfs::fold::find(self.fs, self.cx, &self.here(), name)?;
+        Ok(found.map(|(real, entry)| {
+            *name = real;
+            entry
+        }))
     }
 
     /// Puts the target of a link before what is still to go.
@@ -115,7 +131,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes into what a part before the last one names; `..` comes from links only.
-    fn step(&mut self, name: &[u8]) -> Result<()> {
+    fn step(&mut self, name: &mut Vec<u8>) -> Result<()> {
         if name == b".." {
             return self.up();
         }
@@ -141,20 +157,20 @@ impl<'a> Walk<'a> {
     /// `None`: the way ends at the directory where it is.
     fn last(&mut self, links: Links) -> Result<Option<At>> {
         loop {
-            let Some(name) = self.rest.pop() else { return Ok(None) };
+            let Some(mut name) = self.rest.pop() else { return Ok(None) };
             self.steps += 1;
             if self.steps > TRANSFER_STEPS_MAX {
                 return Err(Status::NameTooLong);
             }
             if !self.rest.is_empty() {
-                self.step(&name)?;
+                self.step(&mut name)?;
                 continue;
             }
             if name == b".." {
                 self.up()?;
                 continue;
             }
-            let entry = self.look(&name)?;
+            let entry = self.look(&mut name)?;
             match entry {
                 Some(link) if link.attr.kind == FileType::Symlink && links == Links::Follow => {
                     self.follow(&link.handle)?;
@@ -170,6 +186,7 @@ impl<'a> Walk<'a> {
 pub(crate) struct Within {
     parts: Vec<Vec<u8>>,
     root: usize,
+    folds: bool,
 }
 
 impl Within {
@@ -182,8 +199,10 @@ impl Within {
             return Err(Status::Access);
         }
         let root = who.root.parts().len().saturating_sub(1);
-        let within =
-            |(share, parts): (&'p [u8], &[Vec<u8>])| (share, Self { parts: parts.to_vec(), root });
+        let folds = who.folds;
+        let within = |(share, parts): (&'p [u8], &[Vec<u8>])| {
+            (share, Self { parts: parts.to_vec(), root, folds })
+        };
         Ok(path.share().map(within))
     }
 }
@@ -195,7 +214,7 @@ pub(crate) fn find(
     within: &Within,
     links: Links,
 ) -> Result<(Handle, Attr)> {
-    let mut walk = Walk::new(share, cx, &within.parts, within.root)?;
+    let mut walk = Walk::new(share, cx, within)?;
     match walk.last(links)? {
         Some(at) => at.entry.map(|e| (e.handle, e.attr)).ok_or(Status::NotFound),
         None => {
@@ -211,6 +230,6 @@ pub(crate) fn find(
 /// [`Status::NotOwner`] for the root of the share, which is in no directory of it, and for the
 /// caller's root, which is in none of his.
 pub(crate) fn place(share: &Share, cx: Context<'_>, within: &Within, links: Links) -> Result<At> {
-    let mut walk = Walk::new(share, cx, &within.parts, within.root)?;
+    let mut walk = Walk::new(share, cx, within)?;
     walk.last(links)?.ok_or(Status::NotOwner)
 }

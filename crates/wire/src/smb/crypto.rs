@@ -1,5 +1,5 @@
 //! Keys, signatures and encryption of SMB, and the digests of NTLM. All that the library has comes
-//! from it; MD4 and RC4, which nothing but NTLM uses, and CCM over its AES are ours.
+//! from it; RC4, which nothing but NTLM uses, and CCM over its AES are ours.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -12,7 +12,6 @@ use super::header::{Header, SIGNATURE, TRANSFORM, TRANSFORM_AAD, Transform, flag
 use super::negotiate::{Cipher, Dialect, Signing};
 
 pub mod ccm;
-pub mod md4;
 pub mod rc4;
 
 /// What does not fit, or cannot be computed.

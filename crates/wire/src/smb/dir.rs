@@ -1,4 +1,4 @@
-//! QUERY_DIRECTORY (MS-SMB2 §2.2.33, §2.2.34), its entries (MS-FSCC §2.4) and patterns (§2.1.4.4).
+//! QUERY_DIRECTORY (MS-SMB2 §2.2.33, §2.2.34), its entries (MS-FSCC §2.4) and patterns.
 
 use base::limits::{SMB_PATH_MAX, SMB_TRANSACT_MAX};
 

@@ -1,7 +1,7 @@
 //! NTLM (MS-NLMP): messages, and what both sides compute. Only version 2 of the responses.
 
 use super::codec::{Field, Reader, Result, SmbError, buffer};
-use super::crypto::{hmac_md5, md4, md5, rc4::Rc4};
+use super::crypto::{hmac_md5, md5, rc4::Rc4};
 use super::{time, utf16};
 
 /// How a message begins.
@@ -264,7 +264,7 @@ impl<'a> Authenticate<'a> {
 /// The hash that stands for a password: MD4 of it in UTF-16 (NTOWFv1). Who has it can sign in as
 /// who has the password.
 pub fn nt_hash(password: &str) -> [u8; 16] {
-    md4::digest(&utf16::encode(password))
+    base::md4::digest(&utf16::encode(password))
 }
 
 /// NTOWFv2 (§3.3.2).

@@ -363,7 +363,7 @@ fn server_get_info(stub: &[u8], server: &Server) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-// --- the other direction ---------------------------------------------------------------------------
+// --- the other direction -----------------------------------------------------------------
 
 /// BIND of a client that wants `srvsvc`.
 pub fn bind(call: u32) -> Vec<u8> {

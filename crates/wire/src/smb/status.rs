@@ -10,7 +10,8 @@ macro_rules! statuses {
             $(#[doc = concat!("STATUS_", stringify!($name), ".")]
             pub const $name: Self = Self($number);)*
             /// Numbers and names of all.
-            pub const ALL: &[(u32, &str)] = &[$(($number, concat!("STATUS_", stringify!($name)))),*];
+            pub const ALL: &[(u32, &str)] =
+                &[$(($number, concat!("STATUS_", stringify!($name)))),*];
         }
     };
 }

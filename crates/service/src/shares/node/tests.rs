@@ -52,9 +52,9 @@ fn a_share_takes_over_what_its_project_says() {
         Service::SIGN_IN.map(|service| one.rules_for(service).grant(ip.into(), 1).access)
     };
     let [all, ro, none] = [Access::ReadWrite, Access::ReadOnly, Access::None];
-    assert_eq!(access(&a, [10, 0, 0, 1]), [all, all, ro], "FTP, SFTP, HTTP");
-    assert_eq!(access(&b, [10, 0, 0, 1]), [all, all, none]);
-    assert_eq!(access(&b, [11, 0, 0, 1]), [all, all, ro]);
+    assert_eq!(access(&a, [10, 0, 0, 1]), [all, all, ro, all], "FTP, SFTP, HTTP, SMB");
+    assert_eq!(access(&b, [10, 0, 0, 1]), [all, all, none, all]);
+    assert_eq!(access(&b, [11, 0, 0, 1]), [all, all, ro, all]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! AES-CCM (RFC 3610) with nonces of 11 bytes and tags of 16, over the library's AES in CTR and CBC:
-//! SMB 3.0 and 3.0.2 know nothing else.
+//! AES-CCM (RFC 3610) with nonces of 11 bytes and tags of 16, over the library's AES in CTR and
+//! CBC: SMB 3.0 and 3.0.2 know nothing else.
 
 use aws_lc_rs::cipher::{AES_128, AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::constant_time::verify_slices_are_equal;

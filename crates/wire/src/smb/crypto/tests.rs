@@ -1,5 +1,7 @@
 //! Keys and digests, by vectors that others have published.
 
+use base::md4;
+
 use super::*;
 
 fn hex<const N: usize>(text: &str) -> [u8; N] {

@@ -1,0 +1,189 @@
+//! QUERY_INFO: of files, file systems and security descriptors.
+
+use vfs::attr::Attr;
+use vfs::fs::Space;
+use wire::smb::class::{
+    FullSize, Known, fs_attributes, fs_class, put_fs_attributes, put_sector_size, put_volume,
+};
+use wire::smb::codec::Field;
+use wire::smb::create::access;
+use wire::smb::dir::put_output;
+use wire::smb::info::{QueryRequest, info_type};
+use wire::smb::security::{Descriptor, parts};
+use wire::smb::status::NtStatus;
+
+use super::dispatch::{About, Outcome, Reply, Request};
+use super::state::opens::{Open, OpenFile};
+use super::{facts, names, status};
+
+/// Sizes are told in these.
+const SECTOR: u32 = 512;
+const UNIT_SECTORS: u32 = 8;
+
+/// QUERY_INFO.
+pub(super) async fn run(request: &Request<'_>) -> Outcome {
+    let asked = QueryRequest::decode(request.message).map_err(status::of_wire)?;
+    let open = request.open(asked.file)?;
+    let file = open.file()?;
+    let (data, least) = match asked.info_type {
+        info_type::FILE => of_file(request, &open, file, asked.class).await?,
+        info_type::FILE_SYSTEM => of_fs(request, file, asked.class).await?,
+        info_type::SECURITY => {
+            let data = security(request, &open, file, asked.additional).await?;
+            if data.len() > asked.output_max as usize {
+                return too_small(request, data.len());
+            }
+            (data, 0)
+        }
+        _ => return Err(NtStatus::NOT_SUPPORTED),
+    };
+    let max = asked.output_max as usize;
+    if max < least {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let mut out = request.reply();
+    put_output(out.vec(), data.get(..max.min(data.len())).unwrap_or_default());
+    let about = About::file(&file.node);
+    let mut reply = Reply::new(out).about(about);
+    reply.file = Some(request.file_id(asked.file));
+    if data.len() > max {
+        reply.status = NtStatus::BUFFER_OVERFLOW;
+    }
+    Ok(reply)
+}
+
+/// How many bytes it takes, as the data of an error (MS-SMB2 §2.2.2).
+fn too_small(request: &Request<'_>, needed: usize) -> Outcome {
+    let mut out = request.reply();
+    9u16.put(out.vec());
+    0u16.put(out.vec());
+    4u32.put(out.vec());
+    (needed as u32).put(out.vec());
+    Ok(Reply { status: NtStatus::BUFFER_TOO_SMALL, ..Reply::new(out) })
+}
+
+async fn attr(request: &Request<'_>, file: &OpenFile) -> Result<Attr, NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    core.attr(who, &file.node).await.map_err(status::of)
+}
+
+async fn of_file(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    class: u8,
+) -> Result<(Vec<u8>, usize), NtStatus> {
+    let attr = attr(request, file).await?;
+    let delete_pending = request.conn.server.open_files.is_to_be_removed(file.entry.key);
+    let known = Known {
+        facts: facts::of(&attr),
+        links: attr.nlink.saturating_sub(u32::from(delete_pending)),
+        delete_pending,
+        fileid: attr.fileid,
+        fsid: attr.fsid,
+        access: open.access,
+        mode: if file.write_through { 2 } else { 0 },
+        position: file.position.get(),
+        path: names::shown(&file.path.borrow()),
+    };
+    known.class(class).ok_or(match class {
+        // There are no short names.
+        wire::smb::class::file_class::ALTERNATE_NAME => NtStatus::OBJECT_NAME_NOT_FOUND,
+        wire::smb::class::file_class::FULL_EA => NtStatus::EAS_NOT_SUPPORTED,
+        _ => NtStatus::INVALID_INFO_CLASS,
+    })
+}
+
+/// Blocks as units of [`UNIT_SECTORS`].
+fn sizes(space: &Space) -> FullSize {
+    let unit = u64::from(SECTOR * UNIT_SECTORS);
+    FullSize {
+        total: space.total_bytes / unit,
+        available: space.avail_bytes / unit,
+        free: space.free_bytes / unit,
+        sectors: UNIT_SECTORS,
+        sector: SECTOR,
+    }
+}
+
+async fn of_fs(
+    request: &Request<'_>,
+    file: &OpenFile,
+    class: u8,
+) -> Result<(Vec<u8>, usize), NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let (reached, mut out) = (&file.node.reached, Vec::new());
+    let least = match class {
+        fs_class::VOLUME => {
+            let serial = (file.node.attr.fsid ^ file.node.attr.fsid >> 32) as u32;
+            put_volume(&mut out, 0, serial, &reached.share.name);
+            18
+        }
+        fs_class::SIZE | fs_class::FULL_SIZE => {
+            let space = core.space(who, reached).await.map_err(status::of)?;
+            let sizes = sizes(&space);
+            sizes.put(&mut out);
+            if class == fs_class::SIZE {
+                out.drain(16..24);
+            }
+            out.len()
+        }
+        fs_class::DEVICE => {
+            // A disk that is mounted.
+            7u32.put(&mut out);
+            0x20u32.put(&mut out);
+            8
+        }
+        fs_class::ATTRIBUTE => {
+            let features = reached.share.fs.features();
+            let mut bits = fs_attributes::CASE_SENSITIVE
+                | fs_attributes::CASE_PRESERVED
+                | fs_attributes::UNICODE
+                | fs_attributes::ACLS
+                | fs_attributes::HARD_LINKS;
+            if features.sparse {
+                bits |= fs_attributes::SPARSE;
+            }
+            if !reached.writable {
+                bits |= fs_attributes::READ_ONLY;
+            }
+            put_fs_attributes(&mut out, bits, reached.share.fs.abilities().name_max);
+            12
+        }
+        fs_class::SECTOR_SIZE => {
+            put_sector_size(&mut out, SECTOR);
+            out.len()
+        }
+        fs_class::OBJECT_ID => {
+            file.node.attr.fsid.put(&mut out);
+            out.resize(64, 0);
+            64
+        }
+        _ => return Err(NtStatus::INVALID_INFO_CLASS),
+    };
+    Ok((out, least))
+}
+
+/// A descriptor made of owner, group and permissions.
+async fn security(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    wanted: u32,
+) -> Result<Vec<u8>, NtStatus> {
+    open.may(access::READ_CONTROL)?;
+    let attr = attr(request, file).await?;
+    let mut descriptor = Descriptor::of_mode(attr.uid, attr.gid, attr.mode, file.node.is_dir());
+    if wanted & parts::OWNER == 0 {
+        descriptor.owner = None;
+    }
+    if wanted & parts::GROUP == 0 {
+        descriptor.group = None;
+    }
+    if wanted & parts::DACL == 0 {
+        descriptor.dacl = None;
+    }
+    let mut out = Vec::new();
+    descriptor.put(&mut out);
+    Ok(out)
+}

@@ -1,0 +1,40 @@
+//! Paths lead nowhere but into their share.
+
+use std::sync::Arc;
+
+use vfs::mem::MemFs;
+use vfs::share::ShareTable;
+
+use super::*;
+
+fn share() -> Arc<Share> {
+    let mut table = ShareTable::default();
+    table.add("box", MemFs::new(vfs::share::tag("box"), 1 << 20), false).expect("new")
+}
+
+#[test]
+fn paths_are_those_of_the_share() {
+    let share = share();
+    let parse = |name: &str| path(&share, &utf16::encode(name)).map(|path| path.to_string());
+    assert_eq!(parse(""), Ok("/box".to_owned()));
+    assert_eq!(parse("a\\b c\\d.txt"), Ok("/box/a/b c/d.txt".to_owned()));
+    assert_eq!(parse("folder\\"), Ok("/box/folder".to_owned()));
+    assert_eq!(parse("file::$DATA"), Ok("/box/file".to_owned()));
+    assert_eq!(parse("a\u{f022}b"), Ok("/box/a:b".to_owned()));
+    for wrong in ["..", "a\\..\\b", ".", "a\\\\b", "a/b", "a:stream", "a*", "a?", "a\0b", "a|b"] {
+        assert_eq!(parse(wrong), Err(NtStatus::OBJECT_NAME_INVALID), "{wrong}");
+    }
+    assert_eq!(parse("\\a"), Err(NtStatus::INVALID_PARAMETER));
+    let long = "x".repeat(256);
+    assert_eq!(parse(&long), Err(NtStatus::OBJECT_NAME_INVALID));
+    let deep = vec!["d"; 10_000].join("\\");
+    assert_eq!(parse(&deep), Err(NtStatus::OBJECT_NAME_INVALID));
+}
+
+#[test]
+fn paths_are_shown_with_backslashes() {
+    let share = share();
+    let path = path(&share, &utf16::encode("a\\b")).expect("a path");
+    assert_eq!(shown(&path), utf16::encode("\\a\\b"));
+    assert_eq!(shown(&VPath::ROOT.with(b"box")), utf16::encode("\\"));
+}

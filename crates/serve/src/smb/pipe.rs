@@ -1,0 +1,137 @@
+//! Named pipes: `srvsvc`, which tells what shares there are.
+
+use std::cell::{Cell, RefCell};
+
+use base::limits::SMB_PIPE_BYTES_MAX;
+use tokio::sync::Notify;
+use wire::smb::class::attributes;
+use wire::smb::create::{Facts, Request as Create, Response, action};
+use wire::smb::io::{WriteResponse, put_read_head};
+use wire::smb::rpc::{Association, Server, ShareInfo};
+use wire::smb::status::NtStatus;
+use wire::smb::utf16;
+
+use super::dispatch::{Outcome, Reply, Request};
+use super::state::opens::{Open, OpenOf};
+use super::state::session::TreeOf;
+use super::status;
+
+/// STYPE_IPC and STYPE_SPECIAL.
+const IPC: u32 = 0x8000_0003;
+
+/// A pipe that is open.
+#[derive(Default)]
+pub(super) struct Pipe {
+    association: Association,
+    /// What is to be read.
+    answer: Vec<u8>,
+    at: Cell<usize>,
+}
+
+/// Opens a pipe.
+pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
+    let name = utf16::decode(create.name).map_err(status::of_wire)?;
+    if !name.trim_start_matches('\\').eq_ignore_ascii_case("srvsvc") {
+        return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
+    }
+    let open = Open {
+        tree: request.header.tree_id(),
+        access: create.access,
+        of: OpenOf::Pipe(RefCell::default()),
+        closed: Notify::new(),
+    };
+    let file = request.session.add_open(open);
+    let facts = Facts {
+        created: 0,
+        accessed: 0,
+        written: 0,
+        changed: 0,
+        allocation: 4096,
+        size: 0,
+        attributes: attributes::NORMAL,
+    };
+    let response = Response { oplock: 0, action: action::OPENED, facts, file, contexts: &[] };
+    let mut out = request.reply();
+    response.put(out.vec());
+    Ok(Reply { file: Some(file), ..Reply::new(out) })
+}
+
+/// What the user may see of the server.
+fn server(request: &Request<'_>) -> Server {
+    let shares = request.conn.core.shares(&request.session.who);
+    let share = |name: &str, kind, remark: &str| ShareInfo {
+        name: name.to_owned(),
+        kind,
+        remark: remark.to_owned(),
+    };
+    let mut shares: Vec<_> = shares.iter().map(|one| share(&one.name, 0, "")).collect();
+    shares.push(share("IPC$", IPC, "Remote IPC"));
+    Server { name: request.conn.settings.name.clone(), shares }
+}
+
+/// Takes a PDU; what is answered waits to be read.
+fn take(request: &Request<'_>, pipe: &RefCell<Pipe>, pdu: &[u8]) -> Result<(), NtStatus> {
+    let server = server(request);
+    let mut pipe = pipe.borrow_mut();
+    let pipe = &mut *pipe;
+    let answer = pipe.association.answer(pdu, &server).map_err(|_| NtStatus::PIPE_BROKEN)?;
+    let at = pipe.at.replace(0);
+    let read = at.min(pipe.answer.len());
+    pipe.answer.drain(..read);
+    if pipe.answer.len() + answer.len() > SMB_PIPE_BYTES_MAX {
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
+    }
+    pipe.answer.extend_from_slice(&answer);
+    Ok(())
+}
+
+/// The next bytes to be read, and whether there are more of the same PDU.
+fn next(pipe: &Pipe, count: usize) -> (Vec<u8>, bool) {
+    let rest = pipe.answer.get(pipe.at.get()..).unwrap_or_default();
+    // One PDU at a time: a pipe is one of messages.
+    let length = rest
+        .get(8..10)
+        .map_or(rest.len(), |length| usize::from(u16::from_le_bytes([length[0], length[1]])));
+    let starts = rest.starts_with(&[5, 0]);
+    let whole = if starts { length.min(rest.len()) } else { rest.len() };
+    let some = rest.get(..count.min(whole)).unwrap_or_default().to_vec();
+    pipe.at.set(pipe.at.get() + some.len());
+    let has_more = some.len() < whole;
+    (some, has_more)
+}
+
+/// WRITE to a pipe.
+pub(super) fn write(request: &Request<'_>, pipe: &RefCell<Pipe>, data: &[u8]) -> Outcome {
+    take(request, pipe, data)?;
+    let mut out = request.reply();
+    let count = data.len() as u32;
+    WriteResponse { reserved: 0, count, remaining: 0, channel_info: 0 }.put_body(out.vec());
+    Ok(Reply::new(out))
+}
+
+/// READ from a pipe.
+pub(super) fn read(request: &Request<'_>, pipe: &RefCell<Pipe>, count: usize) -> Outcome {
+    let (some, has_more) = next(&pipe.borrow(), count);
+    if some.is_empty() && count > 0 {
+        return Err(NtStatus::PIPE_BROKEN);
+    }
+    let mut out = request.reply();
+    put_read_head(out.vec(), some.len());
+    out.vec().extend_from_slice(&some);
+    let status = if has_more { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS };
+    Ok(Reply { status, ..Reply::new(out) })
+}
+
+/// FSCTL_PIPE_TRANSCEIVE: both.
+pub(super) fn transceive(
+    request: &Request<'_>,
+    open: &Open,
+    (input, max): (&[u8], usize),
+) -> Result<(Vec<u8>, NtStatus), NtStatus> {
+    let (OpenOf::Pipe(pipe), TreeOf::Pipes) = (&open.of, &request.tree()?.of) else {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    };
+    take(request, pipe, input)?;
+    let (some, has_more) = next(&pipe.borrow(), max);
+    Ok((some, if has_more { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS }))
+}

@@ -1,0 +1,214 @@
+//! From a frame to requests: encryption, credits, signatures; and what is answered in order, before
+//! anything else is looked at: NEGOTIATE and SESSION_SETUP.
+
+use std::rc::Rc;
+
+use base::limits::SMB_COMPOUND_MAX;
+use thiserror::Error;
+use wire::smb::codec::{Reader, SmbError};
+use wire::smb::crypto::CryptoError;
+use wire::smb::header::{
+    Command, Header, MAGIC_1, MAGIC_TRANSFORM, Messages, TRANSFORM, Transform, flags,
+};
+use wire::smb::negotiate::smb1_request;
+use wire::smb::session;
+use wire::smb::status::NtStatus;
+
+use super::auth::Setting;
+use super::compound::{self, Frame, One};
+use super::state::connection::Connection;
+use super::state::session::Session;
+
+/// Why a connection is ended: the peer's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Broken {
+    /// What came is no message.
+    #[error("no message: {0}")]
+    Message(#[from] SmbError),
+    /// What came cannot be decrypted.
+    #[error("no encrypted message: {0}")]
+    Crypto(#[from] CryptoError),
+    /// A number was used that was not granted.
+    #[error("credits overdrawn")]
+    Credits,
+    /// Something that may not be asked in this state of a connection.
+    #[error("out of order")]
+    Order,
+}
+
+/// What is to be done with a frame.
+pub(super) enum Taken {
+    /// Nothing more.
+    Done,
+    /// Its requests are to be carried out.
+    Frame(Frame),
+}
+
+impl Connection {
+    /// Takes a frame.
+    ///
+    /// # Errors
+    /// The connection is to be ended.
+    pub fn take(&self, mut bytes: Vec<u8>, arrived_ns: u64) -> Result<Taken, Broken> {
+        if bytes.starts_with(&MAGIC_1) {
+            return self.take_smb1(&bytes);
+        }
+        let (mut from, mut encrypted) = (0, None);
+        if bytes.starts_with(&MAGIC_TRANSFORM) {
+            let transform: Transform = Reader::new(&bytes, "transform header").get()?;
+            let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
+            let (_, opener) = session.keys.sealers.as_ref().ok_or(Broken::Order)?;
+            opener.open(&mut bytes)?;
+            (from, encrypted) = (TRANSFORM, Some(session));
+        }
+        let frame = Frame { bytes, from, encrypted, arrived_ns };
+        let mut count = 0;
+        for message in Messages::new(frame.messages()) {
+            let (header, message) = message?;
+            count += 1;
+            if count > SMB_COMPOUND_MAX || header.has(flags::RESPONSE) {
+                return Err(Broken::Order);
+            }
+            if header.command == Command::CANCEL {
+                return self.cancel(&header).map(|()| Taken::Done);
+            }
+            if !self.credits.borrow_mut().use_up(header.message_id, header.credit_charge) {
+                return Err(Broken::Credits);
+            }
+            let alone = count == 1 && header.next == 0;
+            match header.command {
+                Command::NEGOTIATE if alone => return self.take_negotiate(&header, message),
+                Command::SESSION_SETUP if alone => {
+                    return self.take_setup(&frame, &header, message);
+                }
+                Command::NEGOTIATE | Command::SESSION_SETUP => return Err(Broken::Order),
+                _ => {}
+            }
+            self.agreed().map_err(|_| Broken::Order)?;
+        }
+        Ok(Taken::Frame(frame))
+    }
+
+    /// Whether a request may be looked at: signed as it must be, or encrypted.
+    pub fn is_genuine(
+        &self,
+        session: &Session,
+        header: &Header,
+        message: &[u8],
+        encrypted: Option<&Rc<Session>>,
+    ) -> Result<(), NtStatus> {
+        if session.listed.has_ended() {
+            return Err(NtStatus::USER_SESSION_DELETED);
+        }
+        if let Some(by) = encrypted {
+            return if by.id == session.id { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) };
+        }
+        if session.encrypts {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if header.has(flags::SIGNED) {
+            return session.keys.signer.verify(message).map_err(|_| NtStatus::ACCESS_DENIED);
+        }
+        if session.signs { Err(NtStatus::ACCESS_DENIED) } else { Ok(()) }
+    }
+
+    fn cancel(&self, header: &Header) -> Result<(), Broken> {
+        let id = if header.has(flags::ASYNC) { header.id } else { header.message_id };
+        // One that is done already cannot be cancelled.
+        if let Some(cancel) = self.cancels.borrow().get(&id) {
+            cancel.set();
+        }
+        Ok(())
+    }
+
+    fn take_smb1(&self, message: &[u8]) -> Result<Taken, Broken> {
+        let is_first = self.credits.borrow_mut().use_up(0, 1);
+        let dialect = smb1_request(message).filter(|_| is_first).ok_or(Broken::Order)?;
+        let header = Header {
+            credit_charge: 0,
+            status: 0,
+            command: Command::NEGOTIATE,
+            credits: 1,
+            flags: 0,
+            next: 0,
+            message_id: 0,
+            id: 0,
+            session_id: 0,
+            signature: [0; 16],
+        };
+        let mut out = compound::reply(&self.core);
+        self.again(dialect).put(out.vec(), compound::START);
+        let one = One::new(self, &header, NtStatus::SUCCESS, out);
+        self.send(vec![one], None, Vec::new(), 0);
+        Ok(Taken::Done)
+    }
+
+    fn take_negotiate(&self, header: &Header, message: &[u8]) -> Result<Taken, Broken> {
+        if self.negotiated.borrow().is_some() {
+            return Err(Broken::Order);
+        }
+        let span = self.core.begin(self.peer.1, Command::NEGOTIATE.0 as u8);
+        let mut preauth = self.preauth.get();
+        preauth.update(message);
+        let mut out = compound::reply(&self.core);
+        let status = match self.negotiate(message) {
+            Ok(response) => {
+                response.put(out.vec(), compound::START);
+                NtStatus::SUCCESS
+            }
+            Err(status) => {
+                wire::smb::header::put_error(out.vec());
+                status
+            }
+        };
+        let one = One::new(self, header, status, out);
+        let answer = self.seal(vec![one], None);
+        preauth.update(answer.0.as_slice().get(compound::START..).unwrap_or_default());
+        self.preauth.set(preauth);
+        self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
+        Ok(Taken::Done)
+    }
+
+    fn take_setup(&self, frame: &Frame, header: &Header, message: &[u8]) -> Result<Taken, Broken> {
+        let mut span =
+            self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
+        self.agreed().map_err(|_| Broken::Order)?;
+        // Who signs in again does so under the keys that he has.
+        let done = match self.session(header.session_id) {
+            Ok(session) if header.has(flags::SIGNED) || frame.encrypted.is_some() => self
+                .is_genuine(&session, header, message, frame.encrypted.as_ref())
+                .and_then(|()| self.session_setup(header, message)),
+            _ => self.session_setup(header, message),
+        };
+        let mut out = compound::reply(&self.core);
+        let mut answered = *header;
+        let (status, signer) = match &done {
+            Ok(Setting { blob, flags, session, id }) => {
+                session::Response { flags: *flags, blob }.put(out.vec());
+                answered.session_id = *id;
+                let status = match session {
+                    Some(_) => NtStatus::SUCCESS,
+                    None => NtStatus::MORE_PROCESSING_REQUIRED,
+                };
+                (status, session.clone())
+            }
+            Err(status) => {
+                wire::smb::header::put_error(out.vec());
+                (*status, None)
+            }
+        };
+        if let Some(session) = &signer {
+            span.by(&session.who);
+        }
+        let mut one = One::new(self, &answered, status, out);
+        one.signer = signer;
+        let answer = self.seal(vec![one], frame.encrypted.as_ref());
+        if status == NtStatus::MORE_PROCESSING_REQUIRED
+            && let Some(setup) = self.setups.borrow_mut().get_mut(&answered.session_id)
+        {
+            setup.preauth.update(answer.0.as_slice().get(compound::START..).unwrap_or_default());
+        }
+        self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
+        Ok(Taken::Done)
+    }
+}

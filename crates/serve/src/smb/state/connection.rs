@@ -1,0 +1,144 @@
+//! A connection: what was negotiated, who has signed in over it, requests that can be cancelled.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use wire::smb::crypto::Preauth;
+use wire::smb::negotiate::{Cipher, Dialect, Signing};
+use wire::smb::status::NtStatus;
+
+use super::credits::Credits;
+use super::session::Session;
+use crate::exec::Span;
+use crate::files::Core;
+use crate::smb::auth::Setup;
+use crate::smb::server::{Server, Settings};
+use crate::transport::buffers::ReplyBuf;
+
+/// What client and server have agreed on.
+#[derive(Debug, Clone)]
+pub(in crate::smb) struct Negotiated {
+    /// The version.
+    pub dialect: Dialect,
+    /// What signs.
+    pub signing: Signing,
+    /// What encrypts.
+    pub cipher: Option<Cipher>,
+    /// What the client has said, to be told again under a signature.
+    pub client: ([u8; 16], u32, u16, Vec<u16>),
+    /// Our capabilities.
+    pub capabilities: u32,
+}
+
+/// What is to be sent, from where on in the buffer, and what is measured when it has left.
+pub(in crate::smb) struct Answer {
+    /// The frame, with room before it.
+    pub reply: ReplyBuf,
+    /// Where it begins.
+    pub from: usize,
+    /// What to write down then, with the status.
+    pub spans: Vec<(Span, u16)>,
+    /// Bytes that are free then.
+    pub held: usize,
+}
+
+/// Ends the waiting of one request.
+#[derive(Default)]
+pub(in crate::smb) struct Cancel {
+    is_set: Cell<bool>,
+    notify: Notify,
+}
+
+impl Cancel {
+    /// Ends it.
+    pub fn set(&self) {
+        self.is_set.set(true);
+        self.notify.notify_waiters();
+    }
+
+    /// Waits for that.
+    pub async fn cancelled(&self) {
+        while !self.is_set.get() {
+            self.notify.notified().await;
+        }
+    }
+}
+
+/// A connection.
+pub(in crate::smb) struct Connection {
+    /// Its core.
+    pub core: Rc<Core>,
+    /// The service.
+    pub server: Arc<Server>,
+    /// How that was set when it began.
+    pub settings: Arc<Settings>,
+    /// Who calls, and his number in the statistics.
+    pub peer: (SocketAddr, u32),
+    /// By which address of ours.
+    pub local: SocketAddr,
+    /// What was agreed on.
+    pub negotiated: RefCell<Option<Rc<Negotiated>>>,
+    /// The integrity of the negotiation.
+    pub preauth: Cell<Preauth>,
+    /// Sign-ins under way, by session.
+    pub setups: RefCell<HashMap<u64, Setup>>,
+    /// Sessions.
+    pub sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    /// Credits.
+    pub credits: RefCell<Credits>,
+    /// Requests that can be cancelled, by number.
+    pub cancels: RefCell<HashMap<u64, Rc<Cancel>>>,
+    /// Answers that wait to be sent.
+    pub outbox: RefCell<Vec<Answer>>,
+    /// There is something in the outbox.
+    pub has_mail: Notify,
+    /// Bytes that requests hold.
+    pub held: Cell<usize>,
+}
+
+impl Connection {
+    /// What was agreed on.
+    ///
+    /// # Errors
+    /// STATUS_INVALID_PARAMETER if nothing was.
+    pub fn agreed(&self) -> Result<Rc<Negotiated>, NtStatus> {
+        self.negotiated.borrow().clone().ok_or(NtStatus::INVALID_PARAMETER)
+    }
+
+    /// A session of this connection.
+    ///
+    /// # Errors
+    /// STATUS_USER_SESSION_DELETED.
+    pub fn session(&self, id: u64) -> Result<Rc<Session>, NtStatus> {
+        let session = self.sessions.borrow().get(&id).cloned();
+        session.ok_or(NtStatus::USER_SESSION_DELETED)
+    }
+
+    /// Puts an answer where it is sent from.
+    pub fn post(&self, answer: Answer) {
+        self.outbox.borrow_mut().push(answer);
+        self.has_mail.notify_one();
+    }
+
+    /// A request holds so many bytes.
+    pub fn hold(&self, bytes: usize) {
+        self.held.set(self.held.get() + bytes);
+        self.core.budget.take_bytes(bytes);
+    }
+
+    /// They are free again.
+    pub fn release(&self, bytes: usize) {
+        self.held.set(self.held.get().saturating_sub(bytes));
+        self.core.budget.give_bytes(bytes);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.core.budget.give_bytes(self.held.get());
+    }
+}

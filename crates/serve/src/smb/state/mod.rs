@@ -1,0 +1,8 @@
+//! What is pure of SMB: no I/O and no clock.
+
+pub(super) mod connection;
+pub mod credits;
+pub mod open_files;
+pub(super) mod opens;
+pub(super) mod session;
+pub mod sessions;

@@ -1,0 +1,140 @@
+//! A session of a connection: who has signed in, its keys, its trees and opens.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use base::limits::{SMB_OPENS_MAX, SMB_TREES_MAX};
+use wire::smb::create::FileId;
+use wire::smb::crypto::Keys;
+use wire::smb::status::NtStatus;
+
+use super::opens::Open;
+use super::sessions::Listed;
+use crate::files::Caller;
+use crate::files::caller::Reached;
+
+/// What a tree is of.
+pub(in crate::smb) enum TreeOf {
+    /// A share.
+    Share {
+        /// What it grants.
+        reached: Reached,
+    },
+    /// Named pipes.
+    Pipes,
+}
+
+/// A share that was connected to.
+pub(in crate::smb) struct Tree {
+    /// What it is of.
+    pub of: TreeOf,
+}
+
+/// A session.
+pub(in crate::smb) struct Session {
+    /// Its number.
+    pub id: u64,
+    /// Who has signed in.
+    pub who: Caller,
+    /// Its keys.
+    pub keys: Keys,
+    /// Whether requests must be signed, unless they are encrypted.
+    pub signs: bool,
+    /// Whether everything must be encrypted.
+    pub encrypts: bool,
+    /// Messages that were encrypted so far.
+    pub nonce: Cell<u64>,
+    /// It is listed.
+    pub listed: Listed,
+    trees: RefCell<HashMap<u32, Rc<Tree>>>,
+    opens: RefCell<HashMap<u64, Rc<Open>>>,
+    next: Cell<u64>,
+}
+
+impl Session {
+    /// A session without trees and opens.
+    pub fn new(
+        (id, who, listed): (u64, Caller, Listed),
+        keys: Keys,
+        (signs, encrypts): (bool, bool),
+    ) -> Self {
+        let (trees, opens, nonce) = (RefCell::default(), RefCell::default(), Cell::new(0));
+        Self { id, who, keys, signs, encrypts, nonce, listed, trees, opens, next: Cell::new(1) }
+    }
+
+    fn number(&self) -> u64 {
+        self.next.replace(self.next.get() + 1)
+    }
+
+    /// Adds a tree; gives its number.
+    ///
+    /// # Errors
+    /// STATUS_INSUFFICIENT_RESOURCES if there are too many.
+    pub fn add_tree(&self, tree: Tree) -> Result<u32, NtStatus> {
+        if self.trees.borrow().len() >= SMB_TREES_MAX {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        let id = u32::try_from(self.number()).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+        self.trees.borrow_mut().insert(id, Rc::new(tree));
+        Ok(id)
+    }
+
+    /// The tree of this number.
+    ///
+    /// # Errors
+    /// STATUS_NETWORK_NAME_DELETED.
+    pub fn tree(&self, id: u32) -> Result<Rc<Tree>, NtStatus> {
+        self.trees.borrow().get(&id).cloned().ok_or(NtStatus::NETWORK_NAME_DELETED)
+    }
+
+    /// Forgets a tree; gives its opens.
+    pub fn remove_tree(&self, id: u32) -> Vec<Rc<Open>> {
+        self.trees.borrow_mut().remove(&id);
+        self.take_opens(|open| open.tree == id)
+    }
+
+    /// Takes out opens.
+    pub fn take_opens(&self, which: impl Fn(&Open) -> bool) -> Vec<Rc<Open>> {
+        self.opens.borrow_mut().extract_if(|_, open| which(open)).map(|(_, open)| open).collect()
+    }
+
+    /// Whether another open may be added.
+    ///
+    /// # Errors
+    /// STATUS_TOO_MANY_OPENED_FILES.
+    pub fn has_room(&self) -> Result<(), NtStatus> {
+        match self.opens.borrow().len() < SMB_OPENS_MAX {
+            true => Ok(()),
+            false => Err(NtStatus::TOO_MANY_OPENED_FILES),
+        }
+    }
+
+    /// Adds an open.
+    pub fn add_open(&self, open: Open) -> FileId {
+        let id = self.number();
+        self.opens.borrow_mut().insert(id, Rc::new(open));
+        FileId { persistent: id, volatile: id }
+    }
+
+    /// The open of this number, if it is of this tree.
+    ///
+    /// # Errors
+    /// STATUS_FILE_CLOSED.
+    pub fn open(&self, id: FileId, tree: u32) -> Result<Rc<Open>, NtStatus> {
+        let opens = self.opens.borrow();
+        let open = opens
+            .get(&id.volatile)
+            .filter(|open| id.persistent == id.volatile && open.tree == tree);
+        open.cloned().ok_or(NtStatus::FILE_CLOSED)
+    }
+
+    /// Takes out the open of this number.
+    ///
+    /// # Errors
+    /// STATUS_FILE_CLOSED.
+    pub fn close(&self, id: FileId, tree: u32) -> Result<Rc<Open>, NtStatus> {
+        self.open(id, tree)?;
+        self.opens.borrow_mut().remove(&id.volatile).ok_or(NtStatus::FILE_CLOSED)
+    }
+}

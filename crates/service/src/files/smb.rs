@@ -1,0 +1,118 @@
+//! SMB: its settings, its port, who is signed in.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use base::node::Value;
+use base::protocol::ports::SMB;
+use base::protocol::{self, Port};
+use control::appliance::Access;
+use control::certificates::Certificates;
+use control::tree::{Document, Problem};
+use serve::files::Files;
+use serve::smb::{Encryption, Server, Settings};
+use serve::transport::Budgets;
+use serve::transport::tls::Tls;
+
+use super::values::Values;
+use crate::failure::Failure;
+use crate::instance::{Drain, Instance, Service};
+use crate::parts::Parts;
+use crate::reach::{self, Way};
+use crate::sign_in::SignInCounter;
+
+const ID: protocol::Service = protocol::Service::Smb;
+
+/// Windows finds a share at its standard port only.
+const NEEDS_PORT: &str = "Windows Explorer needs port 445: start the server without --port-offset, \
+     or redirect the port.";
+
+/// SMB in this program.
+pub struct Smb {
+    parts: Arc<Parts>,
+    files: Arc<Files>,
+    sign_ins: Arc<SignInCounter>,
+    server: Arc<Server>,
+}
+
+impl Smb {
+    /// The service.
+    pub fn new(parts: &Arc<Parts>, document: &Document) -> Self {
+        let (files, sign_ins) = parts.files(ID);
+        Self { parts: parts.clone(), files, sign_ins, server: Server::new(settings(document)) }
+    }
+}
+
+/// The kernel client of Linux.
+fn cifs(_url: &str, at: SocketAddr, share: &str) -> String {
+    let what = reach::shell_quote(&format!("//{}/{share}", reach::host_name(at.ip())));
+    format!("mount -t cifs -o username=USER,port={} {what} /mnt", at.port())
+}
+
+impl Service for Smb {
+    fn id(&self) -> protocol::Service {
+        ID
+    }
+
+    fn check(&self, document: &Document, _certificates: &Certificates) -> Option<Problem> {
+        Values::of(document, ID).check_umask()
+    }
+
+    fn set(&self, document: &Document) {
+        self.server.set(settings(document));
+    }
+
+    fn ports(&self) -> Vec<Port> {
+        vec![SMB]
+    }
+
+    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
+        let name = SMB.name;
+        let note = (instance.address(SMB).port() != SMB.number).then_some(NEEDS_PORT);
+        let way = Way { name, scheme: name, at: SMB, command: cifs, note };
+        reach::access(instance, share, vec![way])
+    }
+
+    fn tls(&self) -> Option<&Arc<Tls>> {
+        None
+    }
+
+    fn budgets(&self) -> &Arc<Budgets> {
+        &self.files.engine.budgets
+    }
+
+    fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {
+        let sockets = sockets.into_iter().map(|(socket, _)| socket).collect();
+        super::drain_of(ID, self.server.start(&self.files, &self.parts.runtimes, sockets))
+    }
+
+    fn sign_ins(&self) -> Option<[u64; 2]> {
+        Some(self.sign_ins.counts())
+    }
+
+    fn state(&self) -> Vec<(&'static str, Value)> {
+        let rows = self.server.sessions.rows_now();
+        let sessions = rows.iter().map(|row| {
+            let encrypted = if row.encrypted { ", encrypted" } else { "" };
+            format!("{} {} {}{encrypted}", row.user, row.from, row.dialect)
+        });
+        let sessions = Value::texts(sessions.collect::<Vec<_>>());
+        let open = i64::try_from(self.server.files_open()).unwrap_or(i64::MAX);
+        vec![("sessions", sessions), ("files_open", Value::Integer(open))]
+    }
+}
+
+fn settings(document: &Document) -> Settings {
+    let values = Values::of(document, ID);
+    let otherwise = Settings::default();
+    Settings {
+        name: values.text("name").unwrap_or(otherwise.name),
+        encryption: match values.text("encryption").as_deref() {
+            Some("required") => Encryption::Required,
+            Some("off") => Encryption::Off,
+            _ => Encryption::Offered,
+        },
+        signing_required: !values.is("signing", "offered"),
+        umask: values.umask().unwrap_or(otherwise.umask),
+    }
+}
