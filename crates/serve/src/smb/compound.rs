@@ -11,7 +11,7 @@ use wire::smb::frame::{PREFIX, prefix};
 use wire::smb::header::{Command, HEADER, Header, Messages, TRANSFORM, flags, put_error};
 use wire::smb::status::NtStatus;
 
-use super::dispatch::{self, Request};
+use super::dispatch::{self, Outcome, Request};
 use super::state::connection::{Answer, Cancel, Connection};
 use super::state::session::Session;
 use super::status;
@@ -231,18 +231,7 @@ async fn carry_out(
             }
         }
     };
-    let (status, out, tree) = match done {
-        Ok(reply) => {
-            reply.about.tell(&mut span);
-            before.file = reply.file.or(before.file);
-            (reply.status, reply.out, reply.tree)
-        }
-        Err(status) => {
-            let mut out = self::reply(&conn.core);
-            put_error(out.vec());
-            (status, out, None)
-        }
-    };
+    let (status, out, tree) = outcome(conn, done, &mut span, before);
     // What is related to a file that was not opened fails as that did; a CLOSE after something else
     // that has failed is done.
     if header.command == Command::CREATE {
@@ -256,6 +245,27 @@ async fn carry_out(
     // Who has logged off is still told so under his key.
     one.signer = known.filter(|session| session.signs || header.has(flags::SIGNED));
     (one, (span, status::recorded(status)))
+}
+
+/// What a request has come to: its status, what is answered, and the tree that it has made.
+fn outcome(
+    conn: &Connection,
+    done: Outcome,
+    span: &mut Span,
+    before: &mut Before,
+) -> (NtStatus, ReplyBuf, Option<u32>) {
+    match done {
+        Ok(done) => {
+            done.about.tell(span);
+            before.file = done.file.or(before.file);
+            (done.status, done.out, done.tree)
+        }
+        Err(status) => {
+            let mut out = reply(&conn.core);
+            put_error(out.vec());
+            (status, out, None)
+        }
+    }
 }
 
 fn answer(
