@@ -149,7 +149,7 @@ fn a_user_is_held_to_what_the_share_and_the_service_grant() {
     place.set("/shares/default/box", "sftp", json!("none"));
     place.refused((&there, &to), 1, "Permission denied");
     place.set("/configuration/services/sftp", "dsync", json!(false));
-    place.refused((&there, &to), 1, "switched off");
+    place.refused((&there, &to), 1, "disabled on this server");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
         names.any(|entry| large(&entry)).then_some(())
     };
     wait_for("the file to come", DEADLINE, begun);
-    place.refused((&from, &there), 1, "another dsync is writing there");
+    place.refused((&from, &there), 1, "another dsync");
     signal(first.id(), libc::SIGKILL);
     assert!(wait(&mut first, DEADLINE).is_some());
     let next = || {

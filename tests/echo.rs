@@ -205,7 +205,7 @@ fn it_starts_and_drains() {
     assert_eq!(code, 200, "{answer}");
     assert_eq!(client.line(), b"", "the connection was ended");
     let log = running.get("log").to_string();
-    assert!(log.contains("restarts Echo") && !log.contains("cut off"), "{log}");
+    assert!(log.contains("restarts Echo") && !log.contains("disconnected"), "{log}");
     assert_eq!(running.client().sign_in().say(b"two\n"), b"two\n");
 
     running.set("enabled", json!(false));

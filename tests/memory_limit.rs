@@ -26,7 +26,7 @@ fn a_server_with_a_limit_of_256_mib_serves_and_says_what_is_reduced() {
     for part in [
         "memory is 256 MiB, the limit of the control group",
         "the flight recorder has 32 MiB instead of 256 MiB",
-        "requests and replies 16 MiB instead of 256 MiB",
+        "the request buffers of each service have 16 MiB instead of 256 MiB",
     ] {
         assert!(said.contains(part), "{part:?} is missing in {said}");
     }

@@ -223,7 +223,10 @@ fn expire(scene: &Scene, id: &str, (anna, root): (&mut Client, &[u8])) {
         let output = scene.nfs(&args);
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {why}");
-        assert!(why.contains("no such client") && why.contains("plimsoll nfs clients"), "{why}");
+        assert!(
+            why.contains("this client does not exist") && why.contains("plimsoll nfs clients"),
+            "{why}"
+        );
     }
     let nowhere = "/nowhere/at/all";
     let mut command = Command::new(binary());

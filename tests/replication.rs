@@ -267,7 +267,7 @@ fn a_run_that_fails_says_who_is_at_fault() {
     fails("source", ("none", "box/site"), json!({}), &["data/none does not exist"]);
     fails("link", ("out", "box/site"), json!({}), &["data/out", "symbolic link"]);
     let share = json!({"source": "nothing/site"});
-    fails("served", good, share, &["serves no share \"nothing\""]);
+    fails("served", good, share, &["the share \"nothing\" is not served"]);
     assert_eq!(two.left(), Vec::<String>::new());
 }
 

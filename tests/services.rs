@@ -91,7 +91,10 @@ fn a_client_goes_on_when_nfs_was_disabled_for_a_while() {
     let off = json!({"set": NFS, "property": "enabled", "value": false});
     let dry = json!({"dry_run": true, "changes": [off]});
     let (_, told) = scene.api.post("/api/v1/changes", &dry);
-    assert!(told["notes"].to_string().contains("cut off: 1 client with 1 connection"), "{told}");
+    assert!(
+        told["notes"].to_string().contains("disconnected: 1 client with 1 connection"),
+        "{told}"
+    );
     assert_eq!(read(&mut client, &file).expect("the service accepts clients"), b"0123456789");
 
     scene.set("enabled", json!(false));

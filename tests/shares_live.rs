@@ -246,7 +246,7 @@ fn a_share_whose_directory_goes_is_offline_until_it_is_back() {
         let is = |state: &str| (property(&api, share, "state") == state).then_some(());
         wait_for("the share is offline", PATIENCE, || is("offline"));
         let reason = property(&api, share, "reason");
-        assert!(reason.contains("another directory"), "{reason}");
+        assert!(reason.contains("is not the directory"), "{reason}");
         let status = api.status();
         assert!(status["problems"].to_string().contains(&reason), "{status}");
         assert_eq!(v3.getattr(&handle).err(), Some(Failure::Status(Nfsstat3::STALE)));

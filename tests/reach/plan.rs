@@ -105,6 +105,11 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
 pub const REFUSED: &[&str] = &[
     // There would have to be a certificate that can be shown.
     "/configuration/certificates in_use:",
+    // There would have to be a target, an initiator, a block device.
+    "/configuration/san/target-groups/reach targets:",
+    "/configuration/san/initiator-groups/reach initiators:",
+    "/configuration/san/initiators/reach initiator:",
+    "/shares/reach/luns create LUN",
 ];
 
 /// Actions that are asked for and not done, and why.

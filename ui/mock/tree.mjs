@@ -198,7 +198,7 @@ export class Tree {
     }
     for (const change of body.changes ?? []) this.one(document, secrets, change, told);
     const ends = told.changes.some(({ path, property, after }) => path === '/configuration/services/nfs' && property === 'enabled' && after === false);
-    if (ends) told.notes.push('NFS is disabled; cut off: 3 clients with 9 connections');
+    if (ends) told.notes.push('NFS is disabled; disconnected: 3 clients with 9 connections');
     if (body.dry_run) return told;
     return this.keep(document, secrets, told, body.comment ?? '', who);
   }

@@ -142,10 +142,8 @@ pub struct Schema {
 }
 
 /// Groups that are no protocol's, in the order that menus show: before those of protocols.
-const SUMS: [&str; 2] = [
-    include_str!("../../../schema/nfs.toml"),
-    include_str!("../../../schema/rdma.toml"),
-];
+const SUMS: [&str; 2] =
+    [include_str!("../../../schema/nfs.toml"), include_str!("../../../schema/rdma.toml")];
 /// Behind them.
 const OTHERS: [&str; 9] = [
     include_str!("../../../schema/all.toml"),

@@ -26,8 +26,8 @@ use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
 use parking_lot::{Mutex, RwLock};
-use serve::exec::Engine;
 use probe::sample::Sample;
+use serve::exec::Engine;
 use serve::nfs3;
 use serve::nfs4::Stateful;
 use serve::nlm::Nlm;
@@ -259,9 +259,11 @@ impl Nfs {
         let at = self.parts.address(ports::NFS_RDMA);
         Access {
             protocol: Protocol::Nfs4.id().to_owned(),
-            url: url(Version::V4, self.at(), share.as_bytes()),
+            url: url(Protocol::Nfs4, self.at(), share.as_bytes()),
             mount: rdma_mount_command(at, share),
-            note: Some("by RDMA, if the client has a device that reaches one of ours".to_owned()),
+            note: Some(
+                "over RDMA, if the client has an RDMA device on the same network".to_owned(),
+            ),
         }
     }
 }
@@ -323,8 +325,7 @@ impl Service for Nfs {
     }
 
     fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        let mut ways: Vec<_> =
-            VERSIONS.map(|version| self.way(version, instance, share)).into();
+        let mut ways: Vec<_> = VERSIONS.map(|version| self.way(version, instance, share)).into();
         if self.rdma.is_there() {
             ways.push(self.way_by_rdma(share));
         }

@@ -407,9 +407,9 @@ fn sge(region: &Region, piece: &Piece) -> Option<Sge> {
 fn status_text(status: u32) -> &'static str {
     match status {
         1 => "a message is longer than its receive",
-        4 => "memory of ours is not registered for that",
-        9 | 10 => "the peer's memory cannot be had",
-        12 => "the peer does not answer",
+        4 => "local memory is not registered for this access",
+        9 | 10 => "remote access to the peer's memory failed",
+        12 => "the peer does not respond",
         13 => "the peer has no receive posted",
         _ => "the device has failed",
     }

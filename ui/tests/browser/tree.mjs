@@ -89,7 +89,7 @@ async function settings(t, { page, where }) {
     await condition('online').waitFor();
     await page.getByRole('button', { name: 'Disable', exact: true }).click();
     const question = page.getByRole('dialog', { name: 'Disable NFS?' });
-    await question.getByText(/cut off: \d+ clients? with \d+ connections?/).waitFor();
+    await question.getByText(/disconnected: \d+ clients? with \d+ connections?/).waitFor();
     await question.getByRole('button', { name: 'Cancel' }).click();
     assert.equal((await valueOf(page, NFS, 'state')).value, 'online');
     await page.getByRole('button', { name: 'Disable', exact: true }).click();

@@ -63,6 +63,7 @@ const ROOMS: &[Room] = &[
         may_import: &[
             "base",
             "wire",
+            "verbs",
             "probe",
             "vfs",
             "serve",

@@ -27,8 +27,11 @@ const ALSO_OWN: [(&str, &[&str]); 7] = [
 ];
 
 /// Where a name of the registry means something else: the protocol, the file, and what it is there.
-const OTHER_MEANINGS: [(&str, &str, &str); 7] = [
+const OTHER_MEANINGS: [(&str, &str, &str); 10] = [
     ("echo", "crates/appliance/src/cmd/cli/outside.rs", "characters of a terminal"),
+    ("echo", "crates/serve/src/smb/dispatch.rs", "a command of SMB"),
+    ("echo", "crates/wire/src/smb/header.rs", "a command of SMB"),
+    ("echo", "schema/smb.toml", "a command of SMB"),
     ("echo", "crates/wire/src/ssh/message.rs", "whether an answer is shown as it is typed"),
     ("http", "crates/control/src/api/openapi.rs", "a scheme of authentication"),
     ("http", "crates/control/src/certificates/acme.rs", "the challenge http-01"),

@@ -113,7 +113,7 @@ static ALERT: Context = Context::new(
 
 static PROPERTIES: [Property; 28] = [
     Property::state("sentence", "Sentence", LINE_KIND, "The alert as a sentence."),
-    Property::state("state", "State", LINE_KIND, "quiet, waiting, firing or disabled."),
+    Property::state("state", "State", LINE_KIND, "State: quiet, waiting, firing or disabled."),
     Property::state("last_fired", "Last fired", Kind::Time, "Last time it fired.").absent("never"),
     WHEN,
     Property::setting(

@@ -77,7 +77,7 @@ fn a_group_is_the_sum_of_its_members() {
     assert!(check("nfs.ops[op=opeen]").is_err() && check("nfs.ops[protocol=nfs5]").is_err());
     assert!(check("nfs3.ops[protocol]").is_err());
     // Of all that move data.
-    assert_eq!(schema().protocols("all").count(), 7);
+    assert_eq!(schema().protocols("all").count(), 8);
     assert!(check("all.ops[op=retr][client]").is_ok() && check("all.bytes[protocol=ftp]").is_ok());
 }
 

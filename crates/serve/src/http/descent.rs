@@ -81,14 +81,20 @@ impl<T> Descent<T> {
         files.into_iter().map(|listed| listed.name).collect()
     }
 
-    /// Goes down into an entry of the current directory, which was taken last.
+    /// Whether there is a level below the current directory.
     ///
     /// # Errors
     /// [`Status::NameTooLong`] below [`DAV_TREE_DEPTH_MAX`] directories.
+    pub fn check_depth(&self) -> Result<()> {
+        if self.levels.len() < DAV_TREE_DEPTH_MAX { Ok(()) } else { Err(Status::NameTooLong) }
+    }
+
+    /// Goes down into an entry of the current directory, which was taken last.
+    ///
+    /// # Errors
+    /// As of [`Self::check_depth`].
     pub fn enter(&mut self, entry: Listed, node: Node, state: T) -> Result<()> {
-        if self.levels.len() >= DAV_TREE_DEPTH_MAX {
-            return Err(Status::NameTooLong);
-        }
+        self.check_depth()?;
         if self.kept > DAV_TREE_ENTRIES_MAX
             && let Some(level) = self.levels.last_mut()
         {

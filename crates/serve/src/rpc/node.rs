@@ -68,34 +68,32 @@ pub static NODE: Context = Context::new(
         "RDMA",
         Kind::Bool,
         Default::Bool(true),
-        "Whether NFS is served by RDMA as well, on port 20049, where the machine has a device for \
-         it.",
+        "Whether to serve NFS over RDMA on port 20049, if the machine has a device.",
     )
     .at_service_restart(),
     Property::state(
         "rdma_devices",
         "RDMA devices",
         Kind::List { of: &LINE, max: 64 },
-        "The devices of the machine: name, driver, what their ports speak, and whether they are \
-         up.",
+        "Devices of the machine: name, driver, link layer and state.",
     ),
     Property::state(
         "rdma_connections",
         "RDMA connections",
         COUNT,
-        "Connections of clients by RDMA now.",
+        "Number of connections over RDMA.",
     ),
     Property::state(
         "rdma_credits",
         "RDMA credits",
         COUNT,
-        "Calls under way by RDMA now: credits that are in use.",
+        "Credits in use: calls in progress over RDMA.",
     ),
     Property::state(
         "rdma_problem",
         "Problem with RDMA",
         LINE_TEXT,
-        "Why no connections are taken by RDMA.",
+        "Why connections over RDMA are not accepted.",
     ),
     Property::setting(
         "certificate",

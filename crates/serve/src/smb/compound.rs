@@ -213,8 +213,8 @@ async fn carry_out(
                         before: before.file.filter(|_| related),
                         cancel: Rc::clone(&cancel),
                     };
-                    let running = conn.core.engine.attempt_async(dispatch::run(&request));
-                    let mut running = pin!(running);
+                    let command = pin!(dispatch::run(&request));
+                    let mut running = pin!(conn.core.engine.attempt_async(command));
                     let done = tokio::select! {
                         done = &mut running => done,
                         () = tokio::time::sleep(SMB_PENDING_AFTER), if single => {

@@ -14,16 +14,16 @@ const ENABLED: Property = Property::setting(
     "Enabled",
     Kind::Bool,
     Default::Bool(false),
-    "Whether it is to serve. While it is, a hash that SMB needs is kept with each password that is \
-     set: users from before must set theirs again.",
+    "Whether the service runs. While it is enabled, passwords are also stored as the NT hash that \
+     SMB requires: existing users must set theirs again.",
 );
 
 /// `/configuration/services/smb`.
 pub static NODE: Context = Context::new(
     "smb",
     "SMB",
-    "Serves shares over SMB 2.1 to 3.1.1, to Windows, macOS and Linux. Users sign in by NTLM \
-     version 2 with passwords that were set while SMB was enabled.",
+    "Serves shares over SMB 2.1 to 3.1.1 to Windows, macOS and Linux. Users sign in with NTLM \
+     version 2 and passwords that were set while SMB was enabled.",
     "services",
 )
 .statistics(&["smb.ops[op]", "smb.bytes[client]"])
@@ -41,42 +41,42 @@ pub static NODE: Context = Context::new(
         "Name",
         Kind::Text { max: 15, shape: Shape::Name },
         Default::Text("plimsoll"),
-        "The name of the server, as it tells it to clients that sign in.",
+        "Name of the server, shown to clients that sign in.",
     )
     .example("files"),
     Property::setting(
         "encryption",
         "Encryption",
         Kind::Choice(&[
-            ("offered", "What a client encrypts."),
-            ("required", "Everything. Clients of SMB 2.1 cannot connect."),
-            ("off", "Nothing."),
+            ("offered", "Encrypted if the client requests it."),
+            ("required", "Always. Clients of SMB 2.1 cannot connect."),
+            ("off", "Never."),
         ]),
         Default::Text("offered"),
-        "What is encrypted on the way.",
+        "Encryption of connections.",
     ),
     Property::setting(
         "signing",
         "Signing",
         Kind::Choice(&[
-            ("required", "Requests that are neither signed nor encrypted are refused."),
-            ("offered", "What a client signs."),
+            ("required", "Refuse requests that are neither signed nor encrypted."),
+            ("offered", "Signed if the client requests it."),
         ]),
         Default::Text("required"),
-        "Whether somebody on the way could change what is read and written.",
+        "Integrity protection of requests and responses.",
     ),
     UMASK,
     Property::state(
         "sessions",
         "Sessions",
         Kind::List { of: &LINE, max: 64 * SMB_SESSIONS_PER_CONNECTION },
-        "Who is signed in, from where, by which version.",
+        "Signed-in users, with address and dialect.",
     ),
     Property::state(
         "files_open",
         "Open files",
         Kind::Integer { min: 0, max: i64::MAX },
-        "Files and directories that are open now.",
+        "Number of open files and directories.",
     ),
     service::LOG_LEVEL,
     service::LOG,

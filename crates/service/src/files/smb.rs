@@ -3,23 +3,21 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use base::failure::Failure;
 use base::node::Value;
 use base::protocol::ports::SMB;
 use base::protocol::{self, Port};
-use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use serve::files::Files;
 use serve::smb::{Encryption, Server, Settings};
 use serve::transport::Budgets;
-use serve::transport::tls::Tls;
 
-use super::values::Values;
-use crate::failure::Failure;
-use crate::instance::{Drain, Instance, Service};
+use crate::instance::{Drain, Service};
 use crate::parts::Parts;
 use crate::reach::{self, Way};
 use crate::sign_in::SignInCounter;
+use crate::values::Values;
 
 const ID: protocol::Service = protocol::Service::Smb;
 
@@ -66,15 +64,9 @@ impl Service for Smb {
         vec![SMB]
     }
 
-    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        let name = SMB.name;
-        let note = (instance.address(SMB).port() != SMB.number).then_some(NEEDS_PORT);
-        let way = Way { name, scheme: name, at: SMB, command: cifs, note };
-        reach::access(instance, share, vec![way])
-    }
-
-    fn tls(&self) -> Option<&Arc<Tls>> {
-        None
+    fn ways(&self) -> Vec<Way> {
+        let note = (self.parts.address(SMB).port() != SMB.number).then_some(NEEDS_PORT);
+        vec![Way { note, ..Way::to(SMB, cifs) }]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

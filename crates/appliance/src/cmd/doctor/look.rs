@@ -46,11 +46,6 @@ pub fn first_line(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or("unknown").to_owned()
 }
 
-/// Whether there is something in a directory.
-pub fn is_filled(dir: &str) -> bool {
-    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
-}
-
 /// Whether a kernel module is loaded, built in, or there to be loaded.
 pub fn module(name: &str) -> bool {
     if Path::new("/sys/module").join(name).exists() {

@@ -203,7 +203,7 @@ fn what_does_not_go_together_is_refused_with_one_sentence() {
         assert_eq!(server.accounts.source("x"), None);
     }
     let in_use = json!([{ "destroy": "/configuration/roles/keeper", "confirm": true }]);
-    assert!(sentence(server.change(in_use)).contains("no role \"keeper\""));
+    assert!(sentence(server.change(in_use)).contains("unknown role \"keeper\""));
     let built_in = json!([{
         "set": "/configuration/roles/operator", "property": "permissions", "value": ["*"]
     }]);

@@ -348,6 +348,8 @@ impl Copying<'_, '_> {
         if !node.is_dir() {
             return self.single(&node, &spot).await;
         }
+        // Not made where nothing can follow: DELETE goes down no further either.
+        walk.check_depth()?;
         let made = self.directory(&node, &spot).await?;
         walk.enter(listed, node, made)
     }

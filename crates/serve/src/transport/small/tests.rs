@@ -52,7 +52,10 @@ fn connections_are_answered_until_they_make_no_sense() {
     let runtimes = Runtimes::start(1).unwrap();
     let socket = listener::listen(([127, 0, 0, 1], 0).into()).unwrap();
     let at = socket.local_addr().unwrap();
-    let (mut tasks, engine) = (Tasks::default(), engine_of(1));
+    let (mut tasks, small) = (Tasks::default(), engine_of(1));
+    // With room for what a connection holds.
+    let (pool, flush, budgets) = (small.pool.clone(), small.flush.clone(), Arc::default());
+    let engine = Engine::new(pool, flush, budgets, small.hub.clone());
     let service: Arc<dyn Answers> = Arc::new(Echo);
     assert!(connections(socket, &service, &engine, &runtimes, &mut tasks));
     let connect = || {
