@@ -7,6 +7,7 @@
 //! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS.
 //! - [`iscsi`]: a logical unit; [`block`]: a block device of this machine; [`layout`]: where files
 //!   lie on either.
+//! - [`fill`]: files get their content before the load.
 //! - [`path`]: a directory of this machine.
 //! - [`service`]: FTP, SFTP, HTTP and WebDAV, with and without TLS.
 //! - [`threads`]: one system thread per slot, for clients that block.
@@ -17,6 +18,7 @@ pub mod block;
 pub mod check;
 #[cfg(feature = "test-services")]
 pub mod echo;
+mod fill;
 pub mod iscsi;
 mod layout;
 pub mod nfs3;
