@@ -7,15 +7,13 @@ use std::time::Duration;
 use base::limits::ECHO_IDLE;
 use base::protocol::ports::ECHO;
 use base::protocol::{self, Port};
-use control::appliance::Access;
 use control::tree::Document;
 use serve::echo::Server;
 use serve::transport::Budgets;
-use serve::transport::tls::Tls;
 
 use crate::failure::Failure;
 use crate::files::drain_of;
-use crate::instance::{Drain, Instance, Service};
+use crate::instance::{Drain, Service};
 use crate::node;
 use crate::parts::Parts;
 use crate::sign_in::SignInCounter;
@@ -55,15 +53,6 @@ impl Service for Echo {
 
     fn ports(&self) -> Vec<Port> {
         vec![ECHO]
-    }
-
-    fn access(&self, _instance: &Instance, _share: &str) -> Vec<Access> {
-        // It serves no shares.
-        Vec::new()
-    }
-
-    fn tls(&self) -> Option<&Arc<Tls>> {
-        None
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

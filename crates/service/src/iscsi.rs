@@ -8,18 +8,16 @@ use base::node::{Path, Value};
 use base::protocol::ports::ISCSI;
 use base::protocol::{self, Port};
 use base::units;
-use control::appliance::Access;
 use control::tree::{Document, Tree};
 use serve::iscsi::Iscsi as Server;
 use serve::iscsi::serving;
 use serve::iscsi::settings::Settings;
 use serve::transport::Budgets;
-use serve::transport::tls::Tls;
 use vfs::lun::Medium;
 
 use crate::failure::Failure;
 use crate::files::drain_of;
-use crate::instance::{Drain, Instance, Service};
+use crate::instance::{Drain, Service};
 use crate::luns::live::{self, Luns};
 use crate::luns::room::{Entry, Room};
 use crate::luns::{FOLDER, ways};
@@ -102,15 +100,6 @@ impl Service for Iscsi {
 
     fn ports(&self) -> Vec<Port> {
         vec![ISCSI]
-    }
-
-    fn access(&self, _instance: &Instance, _share: &str) -> Vec<Access> {
-        // It serves no shares.
-        Vec::new()
-    }
-
-    fn tls(&self) -> Option<&Arc<Tls>> {
-        None
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

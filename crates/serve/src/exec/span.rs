@@ -25,6 +25,14 @@ impl Span {
         Self { facts, arrived_ns }
     }
 
+    /// Appends a call's span, unless it has none of its own, and those of what it held.
+    pub fn collect(self, more: Vec<OpRecord>, into: &mut Vec<Self>) {
+        if self.facts.protocol != 0 {
+            into.push(self);
+        }
+        into.extend(more.into_iter().map(|facts| Self::new(facts, self.arrived_ns)));
+    }
+
     /// It asks for so many bytes from `offset` on; `inward` if the client sends them.
     pub fn range(&mut self, offset: u64, size: u64, inward: bool) {
         self.facts.offset = offset;

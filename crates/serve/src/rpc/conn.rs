@@ -309,11 +309,7 @@ impl Conn {
             self.core.budget.give_request();
             self.unsent += completion.held();
             if let Completion::Reply { mut reply, span, more, .. } = completion {
-                if span.facts.protocol != 0 {
-                    self.spans.push(span);
-                }
-                let spans = more.into_iter().map(|facts| Span::new(facts, span.arrived_ns));
-                self.spans.extend(spans);
+                span.collect(more, &mut self.spans);
                 framing::seal(&mut reply);
                 if reply.len() >= LARGE_RECORD {
                     self.large.push(reply);

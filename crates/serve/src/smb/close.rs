@@ -12,16 +12,6 @@ use super::state::opens::{Open, OpenOf};
 use super::{facts, status};
 use crate::files::Caller;
 
-const NO_FACTS: Facts = Facts {
-    created: 0,
-    accessed: 0,
-    written: 0,
-    changed: 0,
-    allocation: 0,
-    size: 0,
-    attributes: 0,
-};
-
 /// CLOSE.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let asked = CloseRequest::decode(request.message).map_err(status::of_wire)?;
@@ -29,7 +19,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     request.tree()?;
     let open = request.session.close(id, request.header.tree_id())?;
     let (conn, who) = (request.conn, &request.session.who);
-    let mut response = CloseResponse { flags: 0, reserved: 0, facts: NO_FACTS };
+    let mut response = CloseResponse { flags: 0, reserved: 0, facts: Facts::default() };
     let mut about = About::default();
     if let OpenOf::File(file) = &open.of {
         about = About::file(&file.node);

@@ -41,15 +41,7 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
         closed: Notify::new(),
     };
     let file = request.session.add_open(open);
-    let facts = Facts {
-        created: 0,
-        accessed: 0,
-        written: 0,
-        changed: 0,
-        allocation: 4096,
-        size: 0,
-        attributes: attributes::NORMAL,
-    };
+    let facts = Facts { allocation: 4096, attributes: attributes::NORMAL, ..Facts::default() };
     let response = Response { oplock: 0, action: action::OPENED, facts, file, contexts: &[] };
     let mut out = request.reply();
     response.put(out.vec());

@@ -244,6 +244,7 @@ impl<'a> Request<'a> {
 
 fixed! {
     /// What CREATE and CLOSE tell of a file.
+    #[derive(Default)]
     pub struct Facts {
         /// FILETIME of its making.
         pub created: u64,

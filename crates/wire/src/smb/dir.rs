@@ -230,15 +230,7 @@ pub fn entries(level: Level, bytes: &[u8]) -> Result<Vec<Entry>> {
 
 fn entry(level: Level, r: &mut Reader<'_>) -> Result<Entry> {
     let _index: u32 = r.get()?;
-    let mut facts = Facts {
-        created: 0,
-        accessed: 0,
-        written: 0,
-        changed: 0,
-        allocation: 0,
-        size: 0,
-        attributes: 0,
-    };
+    let mut facts = Facts::default();
     if level == Level::Names {
         let len: u32 = r.get()?;
         return Ok(Entry { facts, fileid: 0, name: r.take(len as usize)?.to_vec() });

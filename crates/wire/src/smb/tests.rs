@@ -299,15 +299,7 @@ fn listings_there_and_back() {
         let names = ["a", "longer", "Übel"];
         let mut entries = Entries::new(level, 1000);
         let has_facts = level != Level::Names;
-        let none = Facts {
-            created: 0,
-            accessed: 0,
-            written: 0,
-            changed: 0,
-            allocation: 0,
-            size: 0,
-            attributes: 0,
-        };
+        let none = Facts::default();
         let has_id = matches!(level, Level::IdBoth | Level::IdFull);
         let of = |name: &&str| Entry {
             facts: if has_facts { FACTS } else { none },

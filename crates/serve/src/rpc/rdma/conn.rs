@@ -316,11 +316,7 @@ impl Conn {
             self.core.budget.give_bytes(completion.held());
             match completion {
                 Completion::Reply { reply, span, more, .. } => {
-                    if span.facts.protocol != 0 {
-                        self.spans.push(span);
-                    }
-                    let spans = more.into_iter().map(|facts| Span::new(facts, span.arrived_ns));
-                    self.spans.extend(spans);
+                    span.collect(more, &mut self.spans);
                     let xid = reply.first_chunk().map_or(0, |xid| u32::from_be_bytes(*xid));
                     if let Some(open) = self.close(xid) {
                         self.put(reply, &open);
