@@ -3,7 +3,7 @@
 use std::io;
 use std::process::Command;
 
-use lab::bridge::device::Place;
+use lab::bridge::device::NetworkNamespace;
 use serde::{Deserialize, Serialize};
 
 use super::leftovers;
@@ -43,8 +43,8 @@ impl Networks {
     }
 
     /// Both, as the bridge takes them.
-    pub fn places(&self) -> [Place; 2] {
-        [&self.near, &self.far].map(|name| Place::Named(name.clone()))
+    pub fn places(&self) -> [NetworkNamespace; 2] {
+        [&self.near, &self.far].map(|name| NetworkNamespace::Named(name.clone()))
     }
 
     /// A setting of the kernel in the near namespace.

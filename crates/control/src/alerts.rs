@@ -50,7 +50,7 @@ struct Watched {
     rule: Arc<Rule>,
     webhook_secret: Option<String>,
     machine: Machine,
-    seen: Seen,
+    seen: SecondSample,
     last_fired: u64,
     fired: u64,
     /// Why what it keeps is not kept.
@@ -59,7 +59,7 @@ struct Watched {
 
 /// What was seen in a second.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Seen {
+struct SecondSample {
     value: Option<f64>,
     /// The element that it is of, or what is wrong.
     detail: Option<String>,

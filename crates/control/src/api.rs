@@ -37,7 +37,7 @@ use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_MAX, API_S
 use tokio::sync::Semaphore;
 
 pub use error::{ApiError, Body as ErrorBody};
-pub use guard::{Identity, Way};
+pub use guard::{Credential, Identity};
 
 use crate::accounts::Accounts;
 use crate::appliance::Appliance;

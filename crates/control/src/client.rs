@@ -71,11 +71,11 @@ pub enum ClientError {
 /// A server that can be asked.
 #[derive(Debug, Clone)]
 pub struct Client {
-    way: Way,
+    way: ServerAddress,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum ServerAddress {
     Local(PathBuf),
     Remote { host: String, port: u16, token: String, tls: Arc<ClientConfig> },
 }
@@ -83,7 +83,7 @@ enum Way {
 impl Client {
     /// The server behind a local socket.
     pub fn local(socket: &Path) -> Self {
-        Self { way: Way::Local(socket.to_owned()) }
+        Self { way: ServerAddress::Local(socket.to_owned()) }
     }
 
     /// The server at `url` (`https://host[:port]`), with the token in `token_file` and trusting
@@ -99,14 +99,14 @@ impl Client {
         let (host, port) = host_and_port(url)?;
         let token = read(token_file)?.trim().to_owned();
         let tls = pin::config(&read(certificate)?)?;
-        Ok(Self { way: Way::Remote { host, port, token, tls } })
+        Ok(Self { way: ServerAddress::Remote { host, port, token, tls } })
     }
 
     /// Where the server is, for messages.
     pub fn at(&self) -> String {
         match &self.way {
-            Way::Local(socket) => socket.display().to_string(),
-            Way::Remote { host, port, .. } => format!("{host}:{port}"),
+            ServerAddress::Local(socket) => socket.display().to_string(),
+            ServerAddress::Remote { host, port, .. } => format!("{host}:{port}"),
         }
     }
 
@@ -212,13 +212,13 @@ impl Client {
         let unreachable = |source| ClientError::Unreachable { at: self.at(), source };
         let broken = |source| self.broken(source);
         match &self.way {
-            Way::Local(socket) => {
+            ServerAddress::Local(socket) => {
                 let mut stream: UnixStream = local::connect(socket).map_err(unreachable)?;
                 stream.set_read_timeout(Some(CLIENT_TIMEOUT)).map_err(unreachable)?;
                 http::write(&mut stream, method, path, "plimsoll", None, body).map_err(broken)?;
                 Ok(Box::new(stream))
             }
-            Way::Remote { host, port, token, tls } => {
+            ServerAddress::Remote { host, port, token, tls } => {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|_| ClientError::Url(host.clone()))?;
                 let tcp = connect(host, *port).map_err(unreachable)?;

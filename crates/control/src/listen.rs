@@ -25,7 +25,7 @@ use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use self::places::Places;
+use self::places::ConnectionLimits;
 use crate::api::{Control, router};
 use crate::certificates::shown::Shown;
 
@@ -69,7 +69,7 @@ pub struct ListenConfig {
 pub struct Listening {
     admin: SocketAddr,
     socket: PathBuf,
-    places: Arc<Places>,
+    places: Arc<ConnectionLimits>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -81,7 +81,7 @@ impl Listening {
     }
 
     /// The places of connections over the network.
-    pub fn places(&self) -> &Arc<Places> {
+    pub fn places(&self) -> &Arc<ConnectionLimits> {
         &self.places
     }
 
@@ -123,7 +123,8 @@ pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, L
         .build()
         .map_err(ListenError::Thread)?;
     let (stop, stopped) = watch::channel(false);
-    let places = Arc::new(Places::new(ADMIN_CONNECTIONS_MAX, ADMIN_CONNECTIONS_CLIENT_MAX));
+    let places =
+        Arc::new(ConnectionLimits::new(ADMIN_CONNECTIONS_MAX, ADMIN_CONNECTIONS_CLIENT_MAX));
     let (alive, mut ended) = mpsc::channel(1);
     let shared = Shared {
         router: router(control.clone()),
@@ -162,7 +163,7 @@ fn bind_tcp(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
 #[derive(Clone)]
 struct Shared {
     router: Router,
-    places: Arc<Places>,
+    places: Arc<ConnectionLimits>,
     local: Arc<Semaphore>,
     stopped: watch::Receiver<bool>,
     /// Dropped with the connection that has it, which is how the end waits for all.

@@ -57,7 +57,7 @@ struct Once {
 
 /// A session as people may see it: nothing in it opens anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct SessionInfo {
     /// Its public name, `s1`, `s2`, … since the start of the server.
     pub id: String,
     /// Whose it is.
@@ -103,7 +103,7 @@ impl Sessions {
     }
 
     /// The session of a token. Asking for it counts as its use.
-    pub fn find(&mut self, token: &str, now_ns: u64) -> Option<Seen> {
+    pub fn find(&mut self, token: &str, now_ns: u64) -> Option<SessionInfo> {
         let key = digest(token);
         let session = self.sessions.get_mut(&key)?;
         if !session.is_alive(self.lifetime, now_ns) {
@@ -115,13 +115,13 @@ impl Sessions {
     }
 
     /// The session of a token, without using it.
-    pub fn look(&self, token: &str, now_ns: u64) -> Option<Seen> {
+    pub fn look(&self, token: &str, now_ns: u64) -> Option<SessionInfo> {
         let session = self.sessions.get(&digest(token))?;
         session.is_alive(self.lifetime, now_ns).then(|| session.seen(now_ns))
     }
 
     /// All sessions, the oldest first.
-    pub fn list(&mut self, now_ns: u64) -> Vec<Seen> {
+    pub fn list(&mut self, now_ns: u64) -> Vec<SessionInfo> {
         self.drop_ended(now_ns);
         let mut sessions: Vec<&Session> = self.sessions.values().collect();
         sessions.sort_by_key(|s| s.id);
@@ -177,9 +177,9 @@ impl Session {
         format!("s{}", self.id)
     }
 
-    fn seen(&self, now_ns: u64) -> Seen {
+    fn seen(&self, now_ns: u64) -> SessionInfo {
         let (open, idle) = (age(self.since_ns, now_ns), age(self.used_ns, now_ns));
-        Seen { id: self.name(), user: self.user.clone(), from: self.from, open, idle }
+        SessionInfo { id: self.name(), user: self.user.clone(), from: self.from, open, idle }
     }
 }
 

@@ -177,11 +177,11 @@ pub struct Verdict {
 }
 
 /// A rule's finding.
-type Found = Option<(Limiter, f64, Vec<String>)>;
+type RuleFinding = Option<(Limiter, f64, Vec<String>)>;
 
 /// Judges the evidence.
 pub fn judge(e: &Evidence) -> Verdict {
-    let rules: [fn(&Evidence) -> Found; 12] = [
+    let rules: [fn(&Evidence) -> RuleFinding; 12] = [
         generator_throttled,
         server_quota,
         all_cores,
@@ -217,7 +217,7 @@ fn beyond(value: f64, threshold: f64, full: f64, low: f64) -> f64 {
     low + (0.97 - low) * part
 }
 
-fn generator_throttled(e: &Evidence) -> Found {
+fn generator_throttled(e: &Evidence) -> RuleFinding {
     if e.generator_throttled < THROTTLED
         || e.server_throttled.unwrap_or(0.0) > e.generator_throttled
     {
@@ -231,7 +231,7 @@ fn generator_throttled(e: &Evidence) -> Found {
     Some((Limiter::Generator, confidence, vec![why]))
 }
 
-fn server_quota(e: &Evidence) -> Found {
+fn server_quota(e: &Evidence) -> RuleFinding {
     let share = e.server_throttled.filter(|s| *s >= THROTTLED)?;
     let quota = e.server_quota_cores.map_or(String::new(), |q| format!(" of {q:.2} cores"));
     let mut why = vec![format!(
@@ -253,7 +253,7 @@ fn cpu_is_not_it(e: &Evidence) -> bool {
     busiest < UNWANTED && agents < UNWANTED && all + here < UNWANTED * e.cores
 }
 
-fn all_cores(e: &Evidence) -> Found {
+fn all_cores(e: &Evidence) -> RuleFinding {
     let busy = e.host_busy.filter(|b| *b >= BUSY && !cpu_is_not_it(e))?;
     let server = e.server_cores.unwrap_or(0.0) / e.cores.max(1.0);
     let generator = if e.same_host { e.generator_cores / e.cores.max(1.0) } else { 0.0 };
@@ -289,7 +289,7 @@ fn all_cores(e: &Evidence) -> Found {
     Some((limiter, confidence, why))
 }
 
-fn generator_busy(e: &Evidence) -> Found {
+fn generator_busy(e: &Evidence) -> RuleFinding {
     if e.generator_busiest < BUSY || e.host_busy.is_some_and(|b| b >= BUSY) {
         return None;
     }
@@ -301,7 +301,7 @@ fn generator_busy(e: &Evidence) -> Found {
     Some((Limiter::Generator, beyond(e.generator_busiest, BUSY, 1.0, 0.75), why))
 }
 
-fn network(e: &Evidence) -> Found {
+fn network(e: &Evidence) -> RuleFinding {
     let mut why = Vec::new();
     let mut confidence: f64 = 0.0;
     if let Some((name, rate, Some(capacity))) = &e.link {
@@ -348,7 +348,7 @@ fn network(e: &Evidence) -> Found {
     Some((Limiter::Network, confidence, why))
 }
 
-fn disk(e: &Evidence) -> Found {
+fn disk(e: &Evidence) -> RuleFinding {
     let (name, busy, ms) = e.disk.as_ref()?;
     if *busy < DISK_BUSY {
         return None;
@@ -365,7 +365,7 @@ fn disk(e: &Evidence) -> Found {
     Some((Limiter::Disk, beyond(*busy, DISK_BUSY, 1.0, 0.7), why))
 }
 
-fn hot_core(e: &Evidence) -> Found {
+fn hot_core(e: &Evidence) -> RuleFinding {
     let thread = e.server_hot_thread.as_ref().filter(|t| t.1 >= BUSY);
     let spread = e.host_busy.is_some_and(|b| b < 0.8);
     if let Some((name, share)) = thread {
@@ -389,7 +389,7 @@ fn hot_core(e: &Evidence) -> Found {
     (!e.same_host || e.generator_busiest < 0.5).then(|| (Limiter::HotCore, confidence, vec![why]))
 }
 
-fn still_rising(e: &Evidence) -> Found {
+fn still_rising(e: &Evidence) -> RuleFinding {
     if e.levelled || !last_step_gained(e) || latency_is_constant(e) {
         return None;
     }
@@ -407,7 +407,7 @@ fn last_step_gained(e: &Evidence) -> bool {
     best.is_some_and(|best| last.ops_s > best * (1.0 + GAIN))
 }
 
-fn generator_near_null(e: &Evidence) -> Found {
+fn generator_near_null(e: &Evidence) -> RuleFinding {
     let null = e.null_ops_s.filter(|n| *n > 0.0)?;
     let share = e.point.ops_s / null;
     let why = format!("{} of the load generator's own limit", percent(share));
@@ -423,7 +423,7 @@ fn latency_is_constant(e: &Evidence) -> bool {
     more && (e.point.latency_ns / first.latency_ns - 1.0).abs() <= CONSTANT
 }
 
-fn slow_behind(e: &Evidence) -> Found {
+fn slow_behind(e: &Evidence) -> RuleFinding {
     let idle = e.host_busy.is_none_or(|b| b < 0.8) || cpu_is_not_it(e);
     let idle = idle && e.generator_busiest < 0.8;
     if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && !latency_is_constant(e)
@@ -460,11 +460,11 @@ fn slow_behind(e: &Evidence) -> Found {
 }
 
 /// A quarter of the time lost cannot be an edge effect.
-fn generator_loses_much(e: &Evidence) -> Found {
+fn generator_loses_much(e: &Evidence) -> RuleFinding {
     (e.little_deviation >= 0.25).then(|| generator_loses_time(e)).flatten()
 }
 
-fn generator_loses_time(e: &Evidence) -> Found {
+fn generator_loses_time(e: &Evidence) -> RuleFinding {
     if e.little_deviation < 0.10 && e.generator_waiting < 0.5 {
         return None;
     }

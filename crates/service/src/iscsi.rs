@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::files::drain_of;
 use crate::instance::{Drain, Service};
 use crate::luns::live::{self, Luns};
-use crate::luns::room::{Entry, Room};
+use crate::luns::room::{Entry, LunNodes};
 use crate::luns::{FOLDER, ways};
 use crate::parts::Parts;
 
@@ -29,14 +29,14 @@ const ID: protocol::Service = protocol::Service::Iscsi;
 pub struct Iscsi {
     parts: Arc<Parts>,
     server: Arc<Server>,
-    room: Arc<Room>,
+    room: Arc<LunNodes>,
 }
 
 impl Iscsi {
     /// The service, without units: those come with [`Self::join`], before anything answers.
     pub fn new(parts: &Arc<Parts>) -> Self {
         let server = Server::new(parts.engine(ID), Settings::default());
-        let room = Room::new(parts.state.join(FOLDER), &parts.locks, &server);
+        let room = LunNodes::new(parts.state.join(FOLDER), &parts.locks, &server);
         Self { parts: parts.clone(), server, room }
     }
 

@@ -194,7 +194,7 @@ impl Live for ServiceNode {
 /// Who has disabled the service at this node, and when, by the audit log.
 fn who_disabled(tree: &Tree, at: &Path) -> Option<String> {
     let (path, limit) = (Some(at.to_string()), AUDIT_ROWS_MAX);
-    let wanted = audit::Wanted { path, limit, ..audit::Wanted::default() };
+    let wanted = audit::AuditFilter { path, limit, ..audit::AuditFilter::default() };
     // Without the log it is disabled all the same.
     let records = tree.audit().read(&wanted).unwrap_or_default();
     let of = |record: &&Record| record.property.as_deref() == Some("enabled");

@@ -13,7 +13,7 @@ use control::appliance::{Appliance, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
 use control::dav::DavState;
 use control::lab::Lab;
-use control::listen::places::Places;
+use control::listen::places::ConnectionLimits;
 use control::nfs::NfsState;
 use control::replication::Replication;
 use control::transfers::Transfers;
@@ -52,7 +52,7 @@ pub struct Running {
     /// Where the admin interface listens, once it does.
     pub admin: OnceLock<SocketAddr>,
     /// The places of its connections, from then on.
-    pub admin_places: OnceLock<Arc<Places>>,
+    pub admin_places: OnceLock<Arc<ConnectionLimits>>,
     /// What people are told of, once it is watched. It knows us in turn.
     pub alerts: OnceLock<Weak<Alerts>>,
 }

@@ -23,7 +23,7 @@ pub use self::options::DsyncArgs;
 use self::options::RuleArg;
 use self::report::Reporter;
 use self::retry::Retry;
-use crate::index::{Index, Places};
+use crate::index::{Index, IndexedTrees};
 use crate::run::ssh::{Place, Shell, There, place};
 use crate::run::{self, Event, Report};
 use crate::streams::connect::Calling;
@@ -170,7 +170,7 @@ fn index(
         let what = format!("{} is inside a directory that is synchronised", file.display());
         return Err(Failure::usage(TRIED, &what, "put the --index file outside them"));
     }
-    let places = Places { source: name(source), destination: name(destination) };
+    let places = IndexedTrees { source: name(source), destination: name(destination) };
     let index = Index::open(file, places, args.dry_run, Arc::new(SystemClock));
     index.map(Some).map_err(|e| Failure::of("keep an index of the directories", &e))
 }

@@ -17,15 +17,15 @@ use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
 use crate::index;
-use crate::lends::Lends;
-use crate::link::{Link, Out, Pace, Stop, Ticker, lock, spawn};
+use crate::lends::LocalFdTable;
+use crate::link::{Link, Out, RateLimiter, Stop, Ticker, lock, spawn};
 use crate::load::{Meter, of_process};
 use crate::owners;
 use crate::pack::Unpacker;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
-use crate::streams::{Beside, Streams};
-use crate::tree::{Keep, Seen, Tree};
+use crate::streams::{DataStreams, Streams};
+use crate::tree::{Keep, ScannedEntry, Tree};
 
 mod compare;
 mod decide;
@@ -63,9 +63,9 @@ struct Shared<T: Tree> {
     intake: Intake,
     unpacker: Unpacker,
     /// What the source lends, if it is in this process.
-    lends: Option<Arc<Lends>>,
+    lends: Option<Arc<LocalFdTable>>,
     /// What the source's owners are here.
-    owners: owners::Known,
+    owners: owners::ReceivedOwners,
     meter: Arc<Meter>,
     report: Report,
     /// Whether changed files are sent by their differences.
@@ -142,7 +142,7 @@ pub fn run<T: Tree>(
     let woken = items.clone();
     // A planner that is gone needs no waking.
     stop.on_fail(Box::new(move || drop(woken.send(Item::Stopped))));
-    let (out, _ends_with_the_link) = Out::start(write, &Pace::new(0), &stop)?;
+    let (out, _ends_with_the_link) = Out::start(write, &RateLimiter::new(0), &stop)?;
     let shows = shows(&tell, &out, &meter);
     let report = tell.report(&out);
     let keep = Keep { owners: options.owners && tree.may_own(), xattrs: options.xattrs };
@@ -158,13 +158,13 @@ pub fn run<T: Tree>(
         unpacker: Unpacker::default(),
         lends,
         lays: Lays::default(),
-        owners: owners::Known::default(),
+        owners: owners::ReceivedOwners::default(),
         meter,
         report,
         delta,
         several: Mutex::default(),
     });
-    let calls = matches!(beside, Beside::Calls(_));
+    let calls = matches!(beside, DataStreams::Calls(_));
     let streams = Streams::start(beside, files::hooks(&shared, calls, &stop), &stop)?;
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
@@ -268,7 +268,7 @@ fn why(error: &std::io::Error) -> String {
 impl<T: Tree> Shared<T> {
     /// What is here under a name. A file that had several names in this run still has, though the
     /// others may be gone by now: a dry run, in which they are not, must come to the same.
-    fn look(&self, dir: &T::Dir, name: &[u8]) -> std::io::Result<Seen> {
+    fn look(&self, dir: &T::Dir, name: &[u8]) -> std::io::Result<ScannedEntry> {
         let mut seen = self.tree.look(dir, name)?;
         if let Some(file) = seen.meta.link.as_ref().filter(|_| seen.meta.kind != Kind::DIRECTORY) {
             let mut several = lock(&self.several);

@@ -25,21 +25,21 @@ use crate::link::{lock, sentence};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::tree::aside::is_aside;
-use crate::tree::{Seen, Tree, join};
+use crate::tree::{ScannedEntry, Tree, join};
 
 mod file;
 mod record;
 mod show;
 
-use file::{Draft, Kept, Spool, at};
-pub use record::{Part, Places, Record, State, Unfit, scan};
+use file::{Draft, SavedIndex, Spool, at};
+pub use record::{IndexedTrees, Part, Record, State, Unfit, scan};
 pub use show::{inspect, is_index};
 
 /// The index of a run.
 pub struct Index {
     path: PathBuf,
-    places: Places,
-    kept: Option<Kept>,
+    places: IndexedTrees,
+    kept: Option<SavedIndex>,
     /// Why what is there is not used.
     unfit: Option<Unfit>,
     /// What this run computes, of each side; nothing in a dry run.
@@ -58,11 +58,11 @@ impl Index {
     /// The next one could not be written where it is.
     pub fn open(
         path: &Path,
-        places: Places,
+        places: IndexedTrees,
         dry_run: bool,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, SyncError> {
-        let (kept, unfit) = match Kept::open(path, &places) {
+        let (kept, unfit) = match SavedIndex::open(path, &places) {
             Ok(kept) => (kept, None),
             Err(unfit) => (None, Some(unfit)),
         };
@@ -151,7 +151,7 @@ impl Side {
     }
 
     /// The sum of a file that is as it was.
-    fn known(&self, path: &[u8], seen: &Seen) -> Option<[u8; 32]> {
+    fn known(&self, path: &[u8], seen: &ScannedEntry) -> Option<[u8; 32]> {
         let record = self.index.kept.as_ref()?.find(self.role, path)?;
         record.sum.filter(|_| State::of(seen) == Some(record.state))
     }
@@ -165,7 +165,7 @@ impl Side {
 
     /// Whether what is at the destination, and is to be replaced by `wanted` or taken away, was
     /// changed by somebody else. Directories are changed by all that is in them.
-    pub fn others(&self, path: &[u8], own: &Seen, wanted: Option<&Meta>) -> Option<Others> {
+    pub fn others(&self, path: &[u8], own: &ScannedEntry, wanted: Option<&Meta>) -> Option<Others> {
         let kept = self.index.kept.as_ref()?;
         let of = |meta: &Meta| (meta.kind, meta.size, meta.mtime.clone());
         if own.meta.kind == Kind::DIRECTORY {
@@ -200,7 +200,7 @@ fn is_kept_time(kept: &Time, wanted: &Time) -> bool {
 pub fn content<T: Tree, F: Borrow<T::File>>(
     tree: &T,
     (path, slot): (&[u8], Option<u64>),
-    seen: &Seen,
+    seen: &ScannedEntry,
     open: impl FnOnce() -> io::Result<F>,
 ) -> io::Result<[u8; 32]> {
     let Some(side) = tree.index() else { return digest::content(tree, open()?.borrow()) };

@@ -9,7 +9,7 @@ use crate::link::lock;
 
 /// What is lent, by the numbers of the questions for it.
 #[derive(Default)]
-pub struct Lends(Mutex<HashMap<u64, Arc<OwnedFd>>>);
+pub struct LocalFdTable(Mutex<HashMap<u64, Arc<OwnedFd>>>);
 
 /// How a range was taken over from another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum How {
     Copied,
 }
 
-impl Lends {
+impl LocalFdTable {
     /// Lends a file.
     pub fn lend(&self, id: u64, file: OwnedFd) {
         lock(&self.0).insert(id, Arc::new(file));

@@ -19,8 +19,8 @@ use wire::dsync::frame::{self, HEAD};
 use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
 
 use crate::error::{SyncError, Why};
-use crate::lends::Lends;
-use crate::streams::Beside;
+use crate::lends::LocalFdTable;
+use crate::streams::DataStreams;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,11 +36,11 @@ pub struct Link {
     /// Whether it surely does: then threads are waited for.
     pub closes: bool,
     /// Streams for data beside it.
-    pub beside: Beside,
+    pub beside: DataStreams,
     /// How long one of them may stand still while others go on.
     pub patience: Duration,
     /// What the sides lend each other, if both are in this process.
-    pub lends: Option<Arc<Lends>>,
+    pub lends: Option<Arc<LocalFdTable>>,
 }
 
 /// Something that is done every so often, until this is dropped.
@@ -295,7 +295,7 @@ impl Out {
     /// No thread can be had.
     pub fn start(
         write: Box<dyn Write + Send>,
-        pace: &Arc<Pace>,
+        pace: &Arc<RateLimiter>,
         stop: &Arc<Stop>,
     ) -> Result<(Self, JoinHandle<()>), SyncError> {
         let (queue, frames) = sync_channel(DSYNC_SEND_QUEUE);
@@ -375,7 +375,7 @@ fn send_all(
     mut write: Box<dyn Write + Send>,
     frames: &Receiver<Outgoing>,
     waits: &AtomicUsize,
-    pace: &Pace,
+    pace: &RateLimiter,
 ) -> std::io::Result<()> {
     let (mut bytes, mut sent_ns) = (Vec::new(), 0);
     while let Ok(first) = frames.recv() {
@@ -407,7 +407,7 @@ fn send_all(
 }
 
 /// Keeps bytes below a rate, over all streams of a run.
-pub struct Pace {
+pub struct RateLimiter {
     /// Bytes per second; 0 is no limit.
     rate: u64,
     /// When what has passed is used up.
@@ -415,7 +415,7 @@ pub struct Pace {
     paused_ns: AtomicU64,
 }
 
-impl Pace {
+impl RateLimiter {
     /// So many bytes per second; as many as there can be for 0.
     pub fn new(rate: u64) -> Arc<Self> {
         let (free_at, paused_ns) = (Mutex::new(monotonic_ns()), AtomicU64::new(0));

@@ -146,10 +146,10 @@ fn behind(interval: &Interval, writes: u64) -> Limiter {
 /// Keeps what both sides tell, and says how far a run is.
 pub struct Meter {
     local: bool,
-    state: Mutex<Told>,
+    state: Mutex<LoadSample>,
 }
 
-struct Told {
+struct LoadSample {
     source: Load,
     destination: Load,
     samples: VecDeque<Sample>,
@@ -167,7 +167,7 @@ impl Meter {
     /// Of a run between two machines, or on this one.
     pub fn new(local: bool) -> Self {
         let (source, destination) = (nothing(), nothing());
-        let told = Told { source, destination, samples: VecDeque::new() };
+        let told = LoadSample { source, destination, samples: VecDeque::new() };
         Self { local, state: Mutex::new(told) }
     }
 

@@ -20,9 +20,9 @@ type Number = (bool, u32);
 
 /// What a source has told.
 #[derive(Default)]
-pub struct Told(Mutex<HashSet<Number>>);
+pub struct SentOwners(Mutex<HashSet<Number>>);
 
-impl Told {
+impl SentOwners {
     /// Tells the names of all numbers in an entry that were not told. Whoever sends the entry sends
     /// it afterwards.
     ///
@@ -51,9 +51,9 @@ impl Told {
 
 /// What a destination was told.
 #[derive(Default)]
-pub struct Known(RwLock<HashMap<Number, u32>>);
+pub struct ReceivedOwners(RwLock<HashMap<Number, u32>>);
 
-impl Known {
+impl ReceivedOwners {
     /// Takes a name.
     ///
     /// # Errors

@@ -17,12 +17,12 @@ use wire::dsync::{
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
 use crate::index::Index;
-use crate::lends::Lends;
+use crate::lends::LocalFdTable;
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
 use crate::load::Progress;
 use crate::rules::Rules;
 use crate::source;
-use crate::streams::Beside;
+use crate::streams::DataStreams;
 use crate::streams::connect::{Caller, Calling};
 use crate::streams::listen::{Answerer, Reachable};
 use crate::tree::Tree;
@@ -92,7 +92,7 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
         write,
         close,
         closes: true,
-        beside: Beside::Nothing,
+        beside: DataStreams::Nothing,
         patience: DSYNC_STREAM_PATIENCE,
         lends: None,
     })
@@ -125,7 +125,7 @@ pub fn local_with(
         index.begin(report);
     }
     let (mut near, mut far) = pair()?;
-    let lends = Some(Arc::<Lends>::default());
+    let lends = Some(Arc::<LocalFdTable>::default());
     (near.lends, far.lends) = (lends.clone(), lends);
     // Nobody is told by the source: the destination tells all.
     let (silent, wanted): (Report, _) = (Arc::new(|_| {}), options.clone());
@@ -221,18 +221,18 @@ fn answered(
     most: u32,
     calling: &Calling,
     report: &Report,
-) -> Result<Beside, SyncError> {
+) -> Result<DataStreams, SyncError> {
     let Some(answer) = read_frame(read)? else { return Err(SyncError::Gone) };
     match frame::message(&answer)? {
         Message::Ready(Ready { offer: Some(offer), .. }) if most > 0 => {
-            Ok(Beside::Calls(Caller::new(&offer, calling, report)?))
+            Ok(DataStreams::Calls(Caller::new(&offer, calling, report)?))
         }
         Message::Ready(Ready { why, .. }) => {
             if most > 0 {
                 let why = String::from_utf8_lossy(&why.0).into_owned();
                 report(Event::Carried(Carried { why, ..Carried::default() }));
             }
-            Ok(Beside::Nothing)
+            Ok(DataStreams::Nothing)
         }
         Message::Refused(Refused { why }) => {
             Err(SyncError::Refused(String::from_utf8_lossy(&why.0).into_owned()))
@@ -287,17 +287,18 @@ pub fn answer_with<T: Tree>(
 }
 
 /// Streams as they are wanted, and what is said of them.
-fn offer(wanted: Option<&Wanted>, at: Reachable) -> Result<(Beside, Ready), SyncError> {
+fn offer(wanted: Option<&Wanted>, at: Reachable) -> Result<(DataStreams, Ready), SyncError> {
     let Some(wanted) = wanted else {
-        return Ok((Beside::Nothing, Ready { offer: None, why: Bytes(Vec::new()) }));
+        return Ok((DataStreams::Nothing, Ready { offer: None, why: Bytes(Vec::new()) }));
     };
     match Answerer::open_at(wanted, at) {
-        Ok((answerer, offer)) => {
-            Ok((Beside::Answers(answerer), Ready { offer: Some(offer), why: Bytes(Vec::new()) }))
-        }
+        Ok((answerer, offer)) => Ok((
+            DataStreams::Answers(answerer),
+            Ready { offer: Some(offer), why: Bytes(Vec::new()) },
+        )),
         // Nothing that the run could not do without.
         Err(error @ SyncError::Machine(_)) => {
-            Ok((Beside::Nothing, Ready { offer: None, why: sentence(&told(&error)) }))
+            Ok((DataStreams::Nothing, Ready { offer: None, why: sentence(&told(&error)) }))
         }
         Err(error) => Err(error),
     }
@@ -340,7 +341,7 @@ pub fn stdio() -> Result<Link, SyncError> {
         write,
         close: Box::new(|| {}),
         closes: false,
-        beside: Beside::Nothing,
+        beside: DataStreams::Nothing,
         patience: DSYNC_STREAM_PATIENCE,
         lends: None,
     })

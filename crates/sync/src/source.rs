@@ -18,15 +18,15 @@ use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, 
 use crate::delta;
 use crate::error::{SyncError, Why};
 use crate::index;
-use crate::lends::Lends;
+use crate::lends::LocalFdTable;
 use crate::link::{
-    Link, Out, Pace, Queue, Stop, Ticker, Unanswered, Watched, lock, read_frame, spawn,
+    Link, Out, Queue, RateLimiter, Stop, Ticker, Unanswered, Watched, lock, read_frame, spawn,
 };
 use crate::load::{Meter, is_full, of_process};
 use crate::owners;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
-use crate::streams::{Beside, Streams};
+use crate::streams::{DataStreams, Streams};
 use crate::tree::{Tree, is_path};
 
 mod bulk;
@@ -49,20 +49,20 @@ struct Shared<T> {
     /// Bytes of entries that may still be sent.
     credit: Arc<Watched<u64>>,
     /// Files that a destination in this process takes over without their bytes coming here.
-    lends: Option<Arc<Lends>>,
+    lends: Option<Arc<LocalFdTable>>,
     /// What it says of pieces of them, by the numbers of their questions.
     borrowed: Arc<Watched<HashMap<u64, bool>>>,
     /// Names of owners that were told.
-    owners: owners::Told,
+    owners: owners::SentOwners,
     /// What is asked for and has not ended.
-    asked: Mutex<Asked>,
+    asked: Mutex<OutstandingRequests>,
     /// Sums that are looked at as they come.
     coming: Arc<Watched<Coming>>,
 }
 
 /// What the other side may not have without limit.
 #[derive(Default)]
-struct Asked {
+struct OutstandingRequests {
     needs: usize,
     sums: usize,
 }
@@ -112,13 +112,13 @@ pub fn run_ahead<T: Tree>(
     options: &Options,
     link: Link,
     report: &Report,
-    answer: impl FnOnce(&mut dyn Read) -> Result<Beside, SyncError>,
+    answer: impl FnOnce(&mut dyn Read) -> Result<DataStreams, SyncError>,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
     let Link { mut read, write, close, closes, beside: _, patience, lends } = link;
     let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
-    let pace = Pace::new(options.bandwidth);
+    let pace = RateLimiter::new(options.bandwidth);
     let (write, unanswered) = Unanswered::new(write);
     let (out, _ends_with_the_link) = Out::start(Box::new(write), &pace, &stop)?;
     // Within one process nothing is saved by it.
@@ -133,7 +133,7 @@ pub fn run_ahead<T: Tree>(
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
         asked: Mutex::default(),
         coming: Watched::new(Coming::default(), &stop),
-        owners: owners::Told::default(),
+        owners: owners::SentOwners::default(),
         lends,
         borrowed: Watched::new(HashMap::new(), &stop),
         stop: Arc::clone(&stop),
@@ -147,7 +147,7 @@ pub fn run_ahead<T: Tree>(
     drop(unanswered);
     // Before the answer the link is left alone: how it ends may say more.
     stop.on_fail(Box::new(close));
-    if !matches!(beside, Beside::Nothing) {
+    if !matches!(beside, DataStreams::Nothing) {
         threads.push(bulk.start_rest()?);
     }
     let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
@@ -155,7 +155,7 @@ pub fn run_ahead<T: Tree>(
     shared.start_readers(&jobs, &mut threads)?;
     let (ticker, ticks) = shared.tick((began_ns, patience), &pace, &streams, &meter)?;
     threads.push(ticks);
-    let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
+    let mut heard = Received { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
     drop(ticker);
     jobs.end();
@@ -194,7 +194,7 @@ impl<T: Tree> Shared<T> {
     fn tick(
         self: &Arc<Self>,
         (began_ns, patience): (u64, Duration),
-        pace: &Arc<Pace>,
+        pace: &Arc<RateLimiter>,
         streams: &Arc<Streams>,
         meter: &Arc<Meter>,
     ) -> Result<(Ticker, JoinHandle<()>), SyncError> {
@@ -213,7 +213,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// What this side has used and waited for.
-    fn load(&self, began_ns: u64, pace: &Pace, streams: &Streams) -> Load {
+    fn load(&self, began_ns: u64, pace: &RateLimiter, streams: &Streams) -> Load {
         let mut load = of_process(began_ns);
         load.disk_ns = self.tree.waited_ns();
         load.room_ns = self.bulk.room_ns.load(Ordering::Relaxed);
@@ -224,7 +224,7 @@ impl<T: Tree> Shared<T> {
 }
 
 /// What the destination says.
-struct Heard<'a, T> {
+struct Received<'a, T> {
     shared: &'a Shared<T>,
     jobs: &'a Queue<Job>,
     /// Jobs whose sums are on their way.
@@ -233,7 +233,7 @@ struct Heard<'a, T> {
     meter: Arc<Meter>,
 }
 
-impl<T: Tree> Heard<'_, T> {
+impl<T: Tree> Received<'_, T> {
     fn listen(&mut self, read: Box<dyn Read + Send>) -> Result<Counts, SyncError> {
         let mut read = BufReader::with_capacity(DSYNC_SEND_BYTES, read);
         while let Some(body) = read_frame(&mut read)? {

@@ -29,7 +29,7 @@ use tls::Stream;
 
 /// Where the streams of a run come from.
 #[derive(Default)]
-pub enum Beside {
+pub enum DataStreams {
     /// There are none: the control stream carries all.
     #[default]
     Nothing,
@@ -74,7 +74,11 @@ impl Streams {
     ///
     /// # Errors
     /// No thread can be had.
-    pub fn start(beside: Beside, hooks: Hooks, stop: &Arc<Stop>) -> Result<Arc<Self>, SyncError> {
+    pub fn start(
+        beside: DataStreams,
+        hooks: Hooks,
+        stop: &Arc<Stop>,
+    ) -> Result<Arc<Self>, SyncError> {
         let streams: Arc<Self> = Arc::default();
         let weak = Arc::downgrade(&streams);
         stop.on_fail(Box::new(move || {
@@ -83,9 +87,9 @@ impl Streams {
             }
         }));
         match beside {
-            Beside::Nothing => (hooks.alone)(),
-            Beside::Calls(caller) => caller.start(&streams, Arc::new(hooks), stop)?,
-            Beside::Answers(answerer) => answerer.start(&streams, Arc::new(hooks), stop)?,
+            DataStreams::Nothing => (hooks.alone)(),
+            DataStreams::Calls(caller) => caller.start(&streams, Arc::new(hooks), stop)?,
+            DataStreams::Answers(answerer) => answerer.start(&streams, Arc::new(hooks), stop)?,
         }
         Ok(streams)
     }

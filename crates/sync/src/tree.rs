@@ -53,12 +53,12 @@ pub trait Tree: Send + Sync + 'static {
     /// than may be held.
     fn names(&self, dir: &Self::Dir) -> io::Result<Vec<Vec<u8>>>;
     /// What an entry is; of the directory itself for the empty name.
-    fn look(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Seen>;
+    fn look(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<ScannedEntry>;
 
     /// Opens a regular file for reading.
     fn open(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// What an open file is now.
-    fn look_open(&self, file: &Self::File) -> io::Result<Seen>;
+    fn look_open(&self, file: &Self::File) -> io::Result<ScannedEntry>;
     /// What tells whether an open file is as it was.
     fn stamp(&self, file: &Self::File) -> io::Result<Stamp> {
         Ok(self.look_open(file)?.stamp())
@@ -181,7 +181,7 @@ impl Names {
 
 /// What was seen of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ScannedEntry {
     /// Its metadata. `link` is always there.
     pub meta: Meta,
     /// How many names it has.
@@ -190,7 +190,7 @@ pub struct Seen {
     pub ctime_ns: i128,
 }
 
-impl Seen {
+impl ScannedEntry {
     /// What is another when anything of it was changed.
     pub fn stamp(&self) -> Stamp {
         let (size, mtime) = (self.meta.size, self.meta.mtime.clone());
@@ -202,7 +202,7 @@ impl Seen {
 /// as a tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
-    /// As in [`Seen`].
+    /// As in [`ScannedEntry`].
     pub ctime_ns: i128,
     /// Bytes.
     pub size: u64,

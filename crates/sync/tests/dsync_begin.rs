@@ -19,7 +19,7 @@ use common::{Gardener, Scratch, assert_same, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{HELLO, Link, read_frame};
 use sync::run::{self, of_socket, pair};
-use sync::streams::Beside;
+use sync::streams::DataStreams;
 use sync::streams::connect::{Caller, Calling, Wish};
 use sync::streams::listen::Answerer;
 use sync::tree::host::HostTree;
@@ -279,7 +279,7 @@ fn streams_that_come_up_late_take_over_what_is_left() {
         let calling = Calling { wish: Wish::Fixed(2), ..calling() };
         let caller = Caller::new(&offer, &calling, &notes().0).expect("an offer");
         let (mut reads, mut writes) = pair().expect("sockets");
-        let (calls, answers) = (Beside::Calls(caller), Beside::Answers(answerer));
+        let (calls, answers) = (DataStreams::Calls(caller), DataStreams::Answers(answerer));
         (reads.beside, writes.beside) =
             if role == Role::SOURCE { (calls, answers) } else { (answers, calls) };
         let write = std::mem::replace(&mut reads.write, Box::new(std::io::sink()));

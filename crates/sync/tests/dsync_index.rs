@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use base::clock::{ManualClock, wall_ns};
 use common::{Gardener, Scratch, assert_same, lines, notes, plain, set_time};
-use sync::index::{Index, Places};
+use sync::index::{Index, IndexedTrees};
 use sync::run::{self, answer, local, local_with, pair};
 use sync::streams::connect::Calling;
 use sync::{Counts, Options, Role};
@@ -46,9 +46,9 @@ impl Pair {
         Self { from, to, index, scratch }
     }
 
-    fn places(&self) -> Places {
+    fn places(&self) -> IndexedTrees {
         let of = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        Places { source: of(&self.from), destination: of(&self.to) }
+        IndexedTrees { source: of(&self.from), destination: of(&self.to) }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -280,7 +280,7 @@ fn what_is_no_index_of_these_is_told_and_not_used() {
     older[8] = 0;
     let text = String::from_utf8_lossy(&whole).replace("from", "form").into_bytes();
     let other = pair.scratch.join("other");
-    let places = Places { source: b"/elsewhere".to_vec(), ..pair.places() };
+    let places = IndexedTrees { source: b"/elsewhere".to_vec(), ..pair.places() };
     let clock = Arc::new(ManualClock::at(0));
     let index = Index::open(&other, places, false, clock).expect("an index");
     local_with(&pair.from, &pair.to, &plain(), &notes().0, Some(&index)).expect("a run");

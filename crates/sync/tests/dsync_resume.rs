@@ -17,7 +17,7 @@ use common::broken::{Breaks, breaks};
 use common::{Gardener, Scratch, assert_same, lines, notes, plain, pushed};
 use sync::destination::{self, Tell};
 use sync::run::{answer, local, pair, start};
-use sync::streams::Beside;
+use sync::streams::DataStreams;
 use sync::streams::connect::{Caller, Calling, Wish};
 use sync::streams::listen::Answerer;
 use sync::tree::aside::{aside_of, is_aside};
@@ -184,8 +184,8 @@ fn go_streams(
     offer.port = breaks(offer.port, bytes, sent);
     let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
     let (mut reads, mut writes) = pair().expect("sockets");
-    let caller = Beside::Calls(Caller::new(&offer, &calling, &notes().0).expect("an offer"));
-    let answers = Beside::Answers(answerer);
+    let caller = DataStreams::Calls(Caller::new(&offer, &calling, &notes().0).expect("an offer"));
+    let answers = DataStreams::Answers(answerer);
     (reads.beside, writes.beside) =
         if role == Role::SOURCE { (caller, answers) } else { (answers, caller) };
     // The control stream goes with the streams: what they had could go over it.

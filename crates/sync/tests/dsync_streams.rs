@@ -18,10 +18,10 @@ use common::{Gardener, Scratch, assert_same, facts, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::{Carried, Event, Report, pair};
-use sync::streams::Beside;
+use sync::streams::DataStreams;
 use sync::streams::connect::{Caller, Calling, Wish};
 use sync::streams::listen::Answerer;
-use sync::streams::tls::{Known, Stream};
+use sync::streams::tls::{PeerIdentity, Stream};
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, SyncError, Why, source};
 use wire::dsync::{
@@ -57,8 +57,8 @@ fn links(
     (calling, report): (&Calling, &Report),
 ) -> (Link, Link) {
     let (mut near, mut far) = pair().expect("sockets");
-    near.beside = Beside::Calls(Caller::new(offer, calling, report).expect("an offer"));
-    far.beside = Beside::Answers(answerer);
+    near.beside = DataStreams::Calls(Caller::new(offer, calling, report).expect("an offer"));
+    far.beside = DataStreams::Answers(answerer);
     if role == Role::DESTINATION { (far, near) } else { (near, far) }
 }
 
@@ -227,7 +227,7 @@ fn streams_that_break_end_the_run_with_control_and_the_next_goes_on() {
 /// A destination that waits for streams, and the control stream to it.
 fn destination_at(to: &Path, answerer: Answerer) -> (Link, JoinHandle<Result<Counts, Why>>) {
     let (link, mut far) = pair().expect("sockets");
-    far.beside = Beside::Answers(answerer);
+    far.beside = DataStreams::Answers(answerer);
     let to = to.to_owned();
     let done = std::thread::spawn(move || {
         let tree = HostTree::open_for_change(&to)?;
@@ -257,7 +257,7 @@ fn connected(offer: &Offer) -> io::Result<Stream> {
     let socket = Arc::new(TcpStream::connect((HOST, offer.port as u16))?);
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    Known::new(offer.fingerprint, offer.token).expect("an offer").open(&socket, number)
+    PeerIdentity::new(offer.fingerprint, offer.token).expect("an offer").open(&socket, number)
 }
 
 #[test]

@@ -228,7 +228,7 @@ pub struct Extent {
 
 /// A part of a file that the kernel can send from where it is in memory (sendfile(2)).
 #[derive(Debug, Clone)]
-pub struct Stretch {
+pub struct SendfileRange {
     /// The file, opened for reading by whoever asked.
     pub file: Arc<OwnedFd>,
     /// Where the part begins.
@@ -450,7 +450,13 @@ pub trait FileSystem: Send + Sync + 'static {
     /// # Errors
     /// [`Status::NotSupported`] where there is no descriptor, or nobody can tell what is in memory:
     /// [`FileSystem::read`] does it then. Others as of `read`.
-    fn stretch(&self, _: Context<'_>, _file: &Handle, _offset: u64, _: usize) -> Result<Stretch> {
+    fn stretch(
+        &self,
+        _: Context<'_>,
+        _file: &Handle,
+        _offset: u64,
+        _: usize,
+    ) -> Result<SendfileRange> {
         Err(Status::NotSupported)
     }
 

@@ -81,7 +81,7 @@ impl Slice {
 
 /// Which window was used when, and its mapping once it was used twice.
 #[derive(Debug, Default)]
-struct Place {
+struct WindowSlot {
     window: u64,
     used: u64,
     mapped: Option<Arc<Mapped>>,
@@ -90,7 +90,7 @@ struct Place {
 /// The windows of an open file that were used last.
 #[derive(Debug, Default)]
 pub struct Windows {
-    places: Mutex<(u64, Vec<Place>)>,
+    places: Mutex<(u64, Vec<WindowSlot>)>,
 }
 
 impl Windows {
@@ -112,7 +112,7 @@ impl Windows {
             }
             return Some(Slice { mapped: Arc::clone(place.mapped.as_ref()?), at, len });
         }
-        let new = Place { window, used: *clock, mapped: None };
+        let new = WindowSlot { window, used: *clock, mapped: None };
         if places.len() < MAPPED_PER_FILE {
             places.push(new);
         } else if let Some(oldest) = places.iter_mut().min_by_key(|place| place.used) {

@@ -16,7 +16,7 @@ use crate::host::Spread;
 /// Parts with a lock each.
 const SHARDS: usize = 32;
 
-enum Known {
+enum PathState {
     Name {
         parent: FileId,
         name: Box<[u8]>,
@@ -27,7 +27,7 @@ enum Known {
 
 #[derive(Default)]
 struct Shard {
-    known: HashMap<FileId, Known, BuildHasherDefault<Spread>>,
+    known: HashMap<FileId, PathState, BuildHasherDefault<Spread>>,
     order: VecDeque<FileId>,
 }
 
@@ -73,13 +73,15 @@ impl Paths {
         }
         let mut shard = self.shard(file);
         match shard.known.get(&file) {
-            Some(Known::Name { parent: old, name: last }) if *old == parent && **last == *name => {
+            Some(PathState::Name { parent: old, name: last })
+                if *old == parent && **last == *name =>
+            {
                 return;
             }
             Some(_) => {}
             None => shard.make_room(file, self.per_shard),
         }
-        shard.known.insert(file, Known::Name { parent, name: name.into() });
+        shard.known.insert(file, PathState::Name { parent, name: name.into() });
     }
 
     /// `file` was met by its handle: a name that is known stays.
@@ -87,15 +89,15 @@ impl Paths {
         let mut shard = self.shard(file);
         if !shard.known.contains_key(&file) {
             shard.make_room(file, self.per_shard);
-            shard.known.insert(file, Known::Inode(ino));
+            shard.known.insert(file, PathState::Inode(ino));
         }
     }
 
     /// The inode number of a file that was met by its handle only.
     pub fn inode(&self, file: FileId) -> Option<u64> {
         match self.shard(file).known.get(&file)? {
-            Known::Inode(ino) => Some(*ino),
-            Known::Name { .. } => None,
+            PathState::Inode(ino) => Some(*ino),
+            PathState::Name { .. } => None,
         }
     }
 
@@ -113,8 +115,8 @@ impl Paths {
     /// The name by which `file` was last met, and where.
     pub fn last(&self, file: FileId) -> Option<(FileId, Box<[u8]>)> {
         match self.shard(file).known.get(&file)? {
-            Known::Name { parent, name } => Some((*parent, name.clone())),
-            Known::Inode(_) => None,
+            PathState::Name { parent, name } => Some((*parent, name.clone())),
+            PathState::Inode(_) => None,
         }
     }
 

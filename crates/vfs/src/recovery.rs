@@ -96,7 +96,7 @@ pub trait ClientRecords: Send + Sync {
 
 /// Who is on record, and who of them may reclaim.
 #[derive(Debug, Default)]
-struct Book {
+struct RecoveryRecords {
     /// On disk → whether it has state in this life.
     clients: BTreeMap<ClientId, bool>,
     /// May reclaim: on disk at the start, and not done.
@@ -147,7 +147,7 @@ pub struct FileRecords {
 }
 
 struct Inner {
-    book: Book,
+    book: RecoveryRecords,
     /// None if it must be written anew first: it could not be, or what is at its end is not known.
     file: Option<File>,
     len: u64,
@@ -174,7 +174,7 @@ impl FileRecords {
         let clients = read(&bytes).map_err(failed)?;
         let reclaiming = clients.iter().map(|client| (client.clone(), ())).collect();
         let clients = clients.into_iter().map(|client| (client, false)).collect();
-        let book = Book { clients, reclaiming };
+        let book = RecoveryRecords { clients, reclaiming };
         // Written anew at each start: a torn end is gone, and the file is short.
         let inner = Mutex::new(Inner { book, file: None, len: 0 });
         let records = Self { path: path.to_path_buf(), inner };

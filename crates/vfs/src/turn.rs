@@ -23,7 +23,7 @@ use crate::host::node::Node;
 use crate::host::open::OpenFile;
 
 /// A file as a READ of this turn has seen it, whose caller may read it.
-pub(crate) struct Seen {
+pub(crate) struct CachedRead {
     /// The file.
     pub node: Arc<Node>,
     /// The caller's descriptor.
@@ -38,7 +38,7 @@ pub(crate) struct Seen {
 struct Now {
     begun: bool,
     /// The file that was read last.
-    seen: Option<Seen>,
+    seen: Option<CachedRead>,
 }
 
 thread_local! {
@@ -47,9 +47,9 @@ thread_local! {
 
 /// A turn of the connection that this thread is at, until it is dropped. Nothing may be received
 /// and nothing answered meanwhile.
-pub struct Turn(PhantomData<*const ()>);
+pub struct ReadBatch(PhantomData<*const ()>);
 
-impl Turn {
+impl ReadBatch {
     /// Begins with nothing seen.
     #[must_use]
     pub fn begin() -> Self {
@@ -58,7 +58,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ReadBatch {
     fn drop(&mut self) {
         NOW.with_borrow_mut(|now| now.begun = false);
         forget();
@@ -66,14 +66,14 @@ impl Drop for Turn {
 }
 
 /// Remembers what a READ has seen, in a turn.
-pub(crate) fn see(seen: Seen) {
+pub(crate) fn see(seen: CachedRead) {
     let before = NOW.with_borrow_mut(|now| if now.begun { now.seen.replace(seen) } else { None });
     drop(before);
 }
 
 /// Asks `look` about what was seen in this turn, if anything was.
 #[inline]
-pub(crate) fn seen<T>(look: impl FnOnce(&Seen) -> Option<T>) -> Option<T> {
+pub(crate) fn seen<T>(look: impl FnOnce(&CachedRead) -> Option<T>) -> Option<T> {
     NOW.with_borrow(|now| now.seen.as_ref().and_then(look))
 }
 

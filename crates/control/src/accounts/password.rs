@@ -31,7 +31,7 @@ pub fn is_right(hash: &str, password: &str) -> bool {
     let (Some(salt), Some(kept)) = (hash.salt, hash.hash) else { return false };
     let mut given = [0; Output::MAX_LENGTH];
     let Some(given) = given.get_mut(..kept.len()) else { return false };
-    let mut desk = Desk::take();
+    let mut desk = HashMemory::take();
     let hashed = Argon2::default().hash_password_into_with_memory(
         password.as_bytes(),
         &salt,
@@ -43,7 +43,7 @@ pub fn is_right(hash: &str, password: &str) -> bool {
 }
 
 /// Memory for one check, 19 MiB, as long as the check lasts.
-struct Desk(Vec<Block>);
+struct HashMemory(Vec<Block>);
 
 struct Desks {
     busy: usize,
@@ -63,7 +63,7 @@ pub(super) fn desks_kept() -> usize {
     desks().free.len()
 }
 
-impl Desk {
+impl HashMemory {
     fn take() -> Self {
         let all_taken = |desks: &mut Desks| desks.busy >= PASSWORD_CHECKS_MAX;
         let waited = LEFT.wait_while(desks(), all_taken);
@@ -76,7 +76,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for HashMemory {
     fn drop(&mut self) {
         let mut desks = desks();
         desks.busy -= 1;

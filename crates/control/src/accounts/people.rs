@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Accounts, Kind, Owner, Table, Token, User, nt, password, token_secret};
 use crate::access::{BUILT_IN, Permission, Rights, built_in};
-use crate::sessions::{Lifetime, Seen};
+use crate::sessions::{Lifetime, SessionInfo};
 use crate::state::files::digest_hex;
 use crate::tree::{
     Apply, Branch, Document, Live, Override, Problem, Secrets, Transition, Tree, Who,
@@ -29,7 +29,7 @@ pub struct People {
 }
 
 /// What a path of this room leads to.
-enum Place<'a> {
+enum AccountNode<'a> {
     Users,
     User(&'a str),
     Role(&'a str),
@@ -39,16 +39,16 @@ enum Place<'a> {
     Other,
 }
 
-fn place(path: &Path) -> Place<'_> {
+fn place(path: &Path) -> AccountNode<'_> {
     let names: Vec<&str> = path.segments().iter().map(String::as_str).collect();
     match names.as_slice() {
-        ["configuration", "users"] => Place::Users,
-        ["configuration", "users", name] => Place::User(name),
-        ["configuration", "roles", name] => Place::Role(name),
-        ["configuration", "tokens", name] => Place::Token(name),
-        ["maintenance", "sessions"] => Place::Sessions,
-        ["maintenance", "sessions", id] => Place::Session(id),
-        _ => Place::Other,
+        ["configuration", "users"] => AccountNode::Users,
+        ["configuration", "users", name] => AccountNode::User(name),
+        ["configuration", "roles", name] => AccountNode::Role(name),
+        ["configuration", "tokens", name] => AccountNode::Token(name),
+        ["maintenance", "sessions"] => AccountNode::Sessions,
+        ["maintenance", "sessions", id] => AccountNode::Session(id),
+        _ => AccountNode::Other,
     }
 }
 
@@ -103,7 +103,7 @@ impl People {
         self.sessions().len()
     }
 
-    fn sessions(&self) -> Vec<Seen> {
+    fn sessions(&self) -> Vec<SessionInfo> {
         self.accounts.sessions().list(self.clock.monotonic_ns())
     }
 
@@ -191,12 +191,12 @@ impl Apply for People {
         let length = plain.chars().count();
         match place(path) {
             // What an older version of the program has kept, or another server.
-            Place::User(_) if password::is_ours(nt::split(plain).0) => Ok(plain.to_owned()),
-            Place::User(_) if length < PASSWORD_MIN => Err(wrong(
+            AccountNode::User(_) if password::is_ours(nt::split(plain).0) => Ok(plain.to_owned()),
+            AccountNode::User(_) if length < PASSWORD_MIN => Err(wrong(
                 format!("a password has at least {PASSWORD_MIN} characters"),
                 "several words are easy to remember",
             )),
-            Place::User(_) => {
+            AccountNode::User(_) => {
                 let hash = password::hash(plain);
                 let hash = hash.map_err(|e| Problem::server(path, &e.to_string()))?;
                 Ok(match self.accounts.keeps_nt() {
@@ -204,11 +204,11 @@ impl Apply for People {
                     false => hash,
                 })
             }
-            Place::Token(_) if length < TOKEN_MIN => Err(wrong(
+            AccountNode::Token(_) if length < TOKEN_MIN => Err(wrong(
                 format!("a token has at least {TOKEN_MIN} characters"),
                 "use the action issue to create one",
             )),
-            Place::Token(_) => Ok(digest_hex(plain)),
+            AccountNode::Token(_) => Ok(digest_hex(plain)),
             _ => Ok(plain.to_owned()),
         }
     }
@@ -217,28 +217,28 @@ impl Apply for People {
 impl Live for People {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         match place(path) {
-            Place::User(name) => {
+            AccountNode::User(name) => {
                 let sessions = self.sessions().iter().filter(|seen| seen.user == name).count();
                 vec![("sessions", Value::Integer(sessions as i64))]
             }
-            Place::Role(name) => vec![("holders", self.holders(name))],
-            Place::Token(name) => vec![("valid", Value::Bool(self.is_valid(name)))],
-            Place::Session(id) => self.session(id),
+            AccountNode::Role(name) => vec![("holders", self.holders(name))],
+            AccountNode::Token(name) => vec![("valid", Value::Bool(self.is_valid(name)))],
+            AccountNode::Session(id) => self.session(id),
             _ => Vec::new(),
         }
     }
 
     fn items(&self, path: &Path) -> Vec<String> {
         match place(path) {
-            Place::Users => self.accounts.command_line(),
-            Place::Sessions => self.sessions().into_iter().map(|seen| seen.id).collect(),
+            AccountNode::Users => self.accounts.command_line(),
+            AccountNode::Sessions => self.sessions().into_iter().map(|seen| seen.id).collect(),
             _ => Vec::new(),
         }
     }
 
     fn overrides(&self, path: &Path) -> Vec<Override> {
         match place(path) {
-            Place::User(name) if self.accounts.command_line().iter().any(|n| n == name) => {
+            AccountNode::User(name) if self.accounts.command_line().iter().any(|n| n == name) => {
                 let source = "command line";
                 let one = |property, value| Override { property, value, source };
                 vec![
@@ -247,13 +247,13 @@ impl Live for People {
                     one("enabled", Value::Bool(true)),
                 ]
             }
-            Place::Role(name) => built_in_role(name),
+            AccountNode::Role(name) => built_in_role(name),
             _ => Vec::new(),
         }
     }
 
     fn facts(&self, path: &Path) -> Vec<String> {
-        let Place::User(name) = place(path) else { return Vec::new() };
+        let AccountNode::User(name) = place(path) else { return Vec::new() };
         match self.sessions().iter().filter(|seen| seen.user == name).count() {
             0 => Vec::new(),
             n => vec![format!("{n} sessions of {name} end")],
@@ -262,7 +262,9 @@ impl Live for People {
 
     fn why_not(&self, path: &Path, action: &str, rights: &Rights) -> Option<String> {
         match (place(path), action) {
-            (Place::Token(name), "issue") => grants::issue(&self.accounts.table(), name, rights),
+            (AccountNode::Token(name), "issue") => {
+                grants::issue(&self.accounts.table(), name, rights)
+            }
             _ => None,
         }
     }
@@ -275,9 +277,9 @@ impl Live for People {
         who: &Who,
     ) -> Result<Json, Problem> {
         match (place(path), action) {
-            (Place::User(name), "end_sessions") => Ok(self.end_sessions(name)),
-            (Place::Token(_), "issue") => self.issue(path, who),
-            (Place::Session(id), "end") => self.end_session(path, id),
+            (AccountNode::User(name), "end_sessions") => Ok(self.end_sessions(name)),
+            (AccountNode::Token(_), "issue") => self.issue(path, who),
+            (AccountNode::Session(id), "end") => self.end_session(path, id),
             _ => Err(Problem::unknown(path, &format!("unknown action {action}"), "")),
         }
     }

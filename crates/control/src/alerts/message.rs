@@ -9,7 +9,7 @@ use base::text::{percent, visible};
 use base::units::{Civil, civil, utc, weekday};
 use serde_json::{Value as Json, json};
 
-use super::Seen;
+use super::SecondSample;
 
 /// What has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,13 @@ pub(super) struct Message {
     pub alert: String,
     pub kind: Kind,
     pub rule: Arc<Rule>,
-    pub seen: Seen,
+    pub seen: SecondSample,
     /// Of which second, since the epoch.
     pub second: u64,
 }
 
 /// How things stand, as a part of a sentence: `… is 12 345 ops/s (10.0.0.7)`.
-pub(super) fn state(rule: &Rule, seen: &Seen) -> String {
+pub(super) fn state(rule: &Rule, seen: &SecondSample) -> String {
     let detail = seen.detail.as_deref().map(clean);
     match (&rule.subject, seen.value) {
         (Subject::Event(event), _) => detail.unwrap_or_else(|| event.sentence()),

@@ -8,7 +8,7 @@ use analytics::alert::{Event, Happening, Local, Reading, Rule, Subject};
 use analytics::bus::Ticks;
 use analytics::model::Frame;
 
-use super::{Alerts, Seen};
+use super::{Alerts, SecondSample};
 
 /// How often it looks whether the server ends, when no seconds come.
 const LOOK: Duration = Duration::from_millis(500);
@@ -56,7 +56,7 @@ impl Alerts {
     }
 
     /// Whether the condition is met in a second, and what was seen; nothing when there are no data.
-    fn look(&self, rule: &Rule, frame: &Frame) -> (Option<bool>, Seen) {
+    fn look(&self, rule: &Rule, frame: &Frame) -> (Option<bool>, SecondSample) {
         let (stat, above, limit) = match &rule.subject {
             Subject::Event(event) => {
                 let wrong = match event {
@@ -66,20 +66,22 @@ impl Alerts {
                     Event::Dropped => None,
                     event => self.facts.now(*event),
                 };
-                return (Some(wrong.is_some()), Seen { value: None, detail: wrong });
+                return (Some(wrong.is_some()), SecondSample { value: None, detail: wrong });
             }
             Subject::Statistic { stat, above, limit } => (stat, *above, *limit),
         };
         // It was checked when it was configured; a chain that nobody can answer has no data.
-        let Ok(data) = self.engine.at(stat, frame, 1) else { return (None, Seen::default()) };
+        let Ok(data) = self.engine.at(stat, frame, 1) else {
+            return (None, SecondSample::default());
+        };
         let seen = match &stat.breakdown {
-            None => Seen { value: data.total.first().copied().flatten(), detail: None },
+            None => SecondSample { value: data.total.first().copied().flatten(), detail: None },
             Some(_) => {
                 let greatest = data.rows.as_ref().and_then(|rows| rows.first());
                 let value = greatest.and_then(|row| row.values.first().copied().flatten());
                 // Without any element, none is above.
                 let value = value.or(data.total.first().copied().flatten().map(|_| 0.0));
-                Seen { value, detail: greatest.map(|row| row.label.clone()) }
+                SecondSample { value, detail: greatest.map(|row| row.label.clone()) }
             }
         };
         let met = seen.value.map(|value| if above { value > limit } else { value < limit });

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{ApiError, Control, Identity, answer, blocking, sign_in, with_tree};
 use crate::nfs::Listing;
-use crate::tree::audit::Wanted;
+use crate::tree::audit::AuditFilter;
 
 const HISTORY: &str = "show earlier configurations";
 
@@ -155,7 +155,7 @@ pub async fn audit(
     })?;
     let limit = limit.unwrap_or(AUDIT_ROWS_MAX).min(AUDIT_ROWS_MAX);
     // One more tells whether there is more.
-    let wanted = Wanted { from, to, path, limit: limit + 1 };
+    let wanted = AuditFilter { from, to, path, limit: limit + 1 };
     let found = with_tree(&control, tried, move |tree| tree.audit().read(&wanted)).await?;
     let mut rows = found.map_err(|e| ApiError::failed(tried, &e))?;
     let more = rows.len() > limit;

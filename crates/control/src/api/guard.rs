@@ -40,14 +40,14 @@ pub struct Identity {
     /// From where: an address, or `local`.
     pub from: String,
     /// How we know.
-    pub way: Way,
+    pub way: Credential,
     /// What he may do.
     pub rights: Rights,
 }
 
 /// How we know who is asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum Credential {
     /// The kernel says so, at the local socket.
     Local,
     /// A bearer token.
@@ -58,7 +58,7 @@ pub enum Way {
 
 /// Whether finding a session counts as its use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum SessionUse {
     /// A request has come.
     Now,
     /// One has come before, and its answer goes on.
@@ -70,13 +70,13 @@ pub fn identify(
     control: &Control,
     peer: Option<Peer>,
     headers: &HeaderMap,
-    asked: Asked,
+    asked: SessionUse,
 ) -> Option<Identity> {
     let from = match peer {
         Some(Peer::Local { uid }) => {
             let user = if uid == 0 { "root".to_owned() } else { format!("uid {uid}") };
             let (from, rights) = ("local".to_owned(), Rights::all());
-            return Some(Identity { user, from, way: Way::Local, rights });
+            return Some(Identity { user, from, way: Credential::Local, rights });
         }
         Some(Peer::Remote(ip)) => ip.to_canonical().to_string(),
         None => String::new(),
@@ -84,16 +84,16 @@ pub fn identify(
     if let Some(value) = headers.get(AUTHORIZATION) {
         let secret = value.to_str().ok().and_then(|v| v.strip_prefix("Bearer "))?.trim();
         let (user, rights) = token(control, secret)?;
-        return Some(Identity { user, from, way: Way::Token, rights });
+        return Some(Identity { user, from, way: Credential::Token, rights });
     }
     let (token, now) = (session_token(headers)?, control.clock.monotonic_ns());
     let session = match asked {
-        Asked::Now => control.sessions().find(token, now),
-        Asked::Before => control.sessions().look(token, now),
+        SessionUse::Now => control.sessions().find(token, now),
+        SessionUse::Before => control.sessions().look(token, now),
     }?;
     // Asked each time: who loses a role loses it now.
     let rights = control.accounts.rights(&session.user)?;
-    Some(Identity { user: session.user, from, way: Way::Session(session.id), rights })
+    Some(Identity { user: session.user, from, way: Credential::Session(session.id), rights })
 }
 
 fn token(control: &Control, secret: &str) -> Option<(String, Rights)> {
@@ -135,7 +135,7 @@ pub async fn permit(
     next: Next,
 ) -> Response {
     let peer = peer.map(|peer| peer.0);
-    let identity = identify(&control, peer, request.headers(), Asked::Now);
+    let identity = identify(&control, peer, request.headers(), SessionUse::Now);
     let refused = refusal(rules.needs, identity.as_ref())
         .or_else(|| wrong_parameter(rules.query, request.uri().query().unwrap_or("")));
     if let Some(refused) = refused {

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Response};
 use base::clock::NS_PER_S;
 use futures_core::Stream;
 
-use super::guard::{Asked, identify, refusal};
+use super::guard::{SessionUse, identify, refusal};
 use super::routes::Needs;
 use super::{Control, Peer};
 
@@ -57,7 +57,7 @@ impl Reader {
     }
 
     fn may(&self) -> bool {
-        let identity = identify(&self.control, self.peer, &self.headers, Asked::Before);
+        let identity = identify(&self.control, self.peer, &self.headers, SessionUse::Before);
         refusal(self.needs, identity.as_ref()).is_none()
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::guard::{COOKIE_NAME, session_token};
-use super::{ApiError, Control, Identity, Peer, Way, ui};
+use super::{ApiError, Control, Credential, Identity, Peer, ui};
 use crate::accounts::Verdict;
 use crate::listen::node::ADMINISTRATION;
 use crate::state::files::random_hex;
@@ -118,9 +118,9 @@ fn data_only(user: &str) -> ApiError {
 /// `GET /api/v1/session`.
 pub async fn who(Extension(identity): Extension<Identity>) -> Response {
     let via = match identity.way {
-        Way::Local => "local",
-        Way::Token => "token",
-        Way::Session(_) => "session",
+        Credential::Local => "local",
+        Credential::Token => "token",
+        Credential::Session(_) => "session",
     };
     Json(SignedIn { user: identity.user, via, permissions: identity.rights.names() })
         .into_response()

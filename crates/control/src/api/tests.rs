@@ -31,7 +31,7 @@ use crate::accounts::{Accounts, Table, User, password};
 use crate::appliance::Appliance as _;
 use crate::state::tests::Scratch;
 use crate::tree::Tree;
-use crate::tree::audit::{Record, Wanted};
+use crate::tree::audit::{AuditFilter, Record};
 use crate::tree::store::Folder;
 use appliance::Fake;
 
@@ -82,7 +82,7 @@ impl Server {
 
     /// The newest record of the audit log.
     fn last_written_down(&self) -> Record {
-        let wanted = Wanted { limit: 1, ..Wanted::default() };
+        let wanted = AuditFilter { limit: 1, ..AuditFilter::default() };
         self.tree.audit().read(&wanted).unwrap().remove(0)
     }
 

@@ -202,7 +202,7 @@ pub struct Action {
 
 /// A place that the declaration has.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
+pub struct DeclaredNode<'a> {
     /// What is there.
     pub context: &'a Context,
     /// The items that it is one of, if it is one.
@@ -211,8 +211,8 @@ pub struct Found<'a> {
 
 impl Context {
     /// What is at `place`, names of items being taken on trust.
-    pub fn find(&self, place: &Place) -> Option<Found<'_>> {
-        let mut found = Found { context: self, item_of: None };
+    pub fn find(&self, place: &Place) -> Option<DeclaredNode<'_>> {
+        let mut found = DeclaredNode { context: self, item_of: None };
         for name in &place.0 {
             found = found.context.step(name)?;
         }
@@ -220,12 +220,12 @@ impl Context {
     }
 
     /// What is called `name` right below this context.
-    pub fn step(&self, name: &str) -> Option<Found<'_>> {
+    pub fn step(&self, name: &str) -> Option<DeclaredNode<'_>> {
         if let Some(context) = self.child(name) {
-            return Some(Found { context, item_of: None });
+            return Some(DeclaredNode { context, item_of: None });
         }
         let items = self.items.as_ref()?;
-        Some(Found { context: &items.context, item_of: Some(items) })
+        Some(DeclaredNode { context: &items.context, item_of: Some(items) })
     }
 
     /// The child called `name`.

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 pub use verb::{VERBS, Verb};
 
 use super::api::{Api, Request};
-use super::declared::{Context, Found, did_you_mean};
+use super::declared::{Context, DeclaredNode, did_you_mean};
 use super::node::Node;
 use super::pending::{Before, Pending};
 use super::place::Place;
@@ -47,7 +47,7 @@ pub enum Answer {
 }
 
 /// What a verb says: a text, or in JSON a value.
-type Said = Result<Output, CliError>;
+type VerbResult = Result<Output, CliError>;
 
 /// What there is to say, in both forms.
 pub(super) struct Output {
@@ -190,13 +190,13 @@ impl Shell {
 
     /// Does what words say at `place`. `passing` tells that the line came here by a path and does
     /// not stay.
-    fn perform(&mut self, place: &Place, words: &[Word], passing: bool) -> Said {
+    fn perform(&mut self, place: &Place, words: &[Word], passing: bool) -> VerbResult {
         let Some((first, rest)) = words.split_first() else {
             self.place = place.clone();
             return Ok(Output::nothing());
         };
         let name = first.text.as_str();
-        let Found { context, item_of } = self.found(place)?;
+        let DeclaredNode { context, item_of } = self.found(place)?;
         let is_action = context.action(name).is_some();
         // What comes and goes by itself has no changes: `abort` and `destroy` are its actions.
         let live = item_of.is_some_and(|items| !items.configured());
@@ -259,7 +259,7 @@ impl Shell {
     }
 
     fn nothing_called(&self, place: &Place, name: &str) -> CliError {
-        let Some(Found { context, .. }) = self.tree.find(place) else {
+        let Some(DeclaredNode { context, .. }) = self.tree.find(place) else {
             return CliError::refused(format!("{} does not exist", place.child(name)), "");
         };
         let noun = context.items.as_ref().map_or("context", |items| items.noun.as_str());
@@ -275,7 +275,7 @@ impl Shell {
     }
 
     /// What is declared at `place`.
-    fn found(&self, place: &Place) -> Result<Found<'_>, CliError> {
+    fn found(&self, place: &Place) -> Result<DeclaredNode<'_>, CliError> {
         let gone = || {
             CliError::refused(
                 format!("{place} does not exist"),
@@ -337,7 +337,7 @@ impl Shell {
         &self.place
     }
 
-    fn verb(&mut self, verb: Verb, place: &Place, words: &[Word], passing: bool) -> Said {
+    fn verb(&mut self, verb: Verb, place: &Place, words: &[Word], passing: bool) -> VerbResult {
         let arguments: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let (min, max) = verb.arguments();
         if arguments.len() < min || arguments.len() > max {
@@ -379,12 +379,12 @@ impl Shell {
         }
     }
 
-    fn go(&mut self, place: &Place) -> Said {
+    fn go(&mut self, place: &Place) -> VerbResult {
         self.place = place.clone();
         Ok(Output::nothing())
     }
 
-    fn select(&mut self, place: &Place, name: &str) -> Said {
+    fn select(&mut self, place: &Place, name: &str) -> VerbResult {
         if self.found(place)?.context.items.is_none() {
             let hint = "`cd` takes a context";
             return Err(CliError::refused(format!("{place} has no items to select"), hint));

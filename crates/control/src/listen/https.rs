@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::places::Place;
+use super::places::ConnectionPermit;
 use super::{ACCEPT_PAUSE, Shared, connection};
 use crate::api::Peer;
 use crate::certificates::answers::ACME_TLS;
@@ -40,7 +40,7 @@ async fn handshake(
     from: IpAddr,
     tls: TlsAcceptor,
     shared: &Shared,
-    place: &Place,
+    place: &ConnectionPermit,
 ) {
     // Small answers, each waited for: no reason to hold one back. Failing is harmless.
     let _ = stream.set_nodelay(true);

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 /// The places of all connections.
 #[derive(Debug)]
-pub struct Places {
+pub struct ConnectionLimits {
     all: usize,
     client_max: usize,
     held: Mutex<Held>,
@@ -38,7 +38,7 @@ struct Connection {
     given_away: Arc<Notify>,
 }
 
-impl Places {
+impl ConnectionLimits {
     /// So many places in all, and so many for one client.
     pub fn new(all: usize, client_max: usize) -> Self {
         Self { all, client_max, held: Mutex::default(), ended: AtomicU64::default() }
@@ -49,7 +49,7 @@ impl Places {
     }
 
     /// A place for a client, if there is one or a connection that must give its own away.
-    pub fn take(self: &Arc<Self>, from: IpAddr) -> Option<Place> {
+    pub fn take(self: &Arc<Self>, from: IpAddr) -> Option<ConnectionPermit> {
         let client = network(from);
         let mut held = self.lock();
         let is_clients_part_taken = held.of(client) >= self.client_max;
@@ -66,7 +66,7 @@ impl Places {
         let connection = Connection { client, is_signed_in: false, given_away: given_away.clone() };
         held.connections.insert(id, connection);
         drop(held);
-        Some(Place { seat: Seat { places: Arc::clone(self), id }, given_away })
+        Some(ConnectionPermit { seat: Seat { places: Arc::clone(self), id }, given_away })
     }
 
     /// Connections now.
@@ -103,12 +103,12 @@ impl Held {
 
 /// A place, until it is dropped or given away.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPermit {
     seat: Seat,
     given_away: Arc<Notify>,
 }
 
-impl Place {
+impl ConnectionPermit {
     /// Returns when a newer connection has got this place.
     pub async fn given_away(&self) {
         self.given_away.notified().await;
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.seat.places.lock().connections.remove(&self.seat.id);
     }
@@ -129,7 +129,7 @@ impl Drop for Place {
 /// Names the connection of a request, as a request extension.
 #[derive(Debug, Clone)]
 pub struct Seat {
-    places: Arc<Places>,
+    places: Arc<ConnectionLimits>,
     id: u64,
 }
 

@@ -127,7 +127,7 @@ impl Replication {
 
     /// Its branch of the tree.
     pub fn branch(self: &Arc<Self>) -> Branch {
-        Branch::new(&PREFIX, Arc::new(Room(self.clone())))
+        Branch::new(&PREFIX, Arc::new(ReplicationNode(self.clone())))
     }
 
     /// Which enabled action has failed when it ran last, and why: one sentence.
@@ -335,9 +335,9 @@ fn record(name: &str, run: &Run, outcome: Outcome, reason: String, now: u64) -> 
 }
 
 /// What answers in the tree; a run that it starts needs all actions for as long as it takes.
-struct Room(Arc<Replication>);
+struct ReplicationNode(Arc<Replication>);
 
-impl Apply for Room {
+impl Apply for ReplicationNode {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let names = transition.new.items(&prefix()).into_iter();
         names.filter_map(|name| Plan::read(transition.new, &prefix().join(&name)).err()).collect()
@@ -358,7 +358,7 @@ impl Apply for Room {
     }
 }
 
-impl Live for Room {
+impl Live for ReplicationNode {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let inner = self.0.inner();
         if *path == prefix() {

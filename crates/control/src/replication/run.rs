@@ -201,7 +201,7 @@ impl Run {
     }
 
     /// Starts it, and a thread that reads its standard error.
-    fn start(&self, mut command: Command) -> io::Result<(Child, io::Result<Said>)> {
+    fn start(&self, mut command: Command) -> io::Result<(Child, io::Result<OutputReader>)> {
         let mut inner = self.inner();
         if inner.stopped.is_some() {
             return Err(io::ErrorKind::Interrupted.into());
@@ -266,7 +266,7 @@ impl Run {
 }
 
 /// The thread that reads what a run says of itself.
-type Said = std::thread::JoinHandle<String>;
+type OutputReader = std::thread::JoinHandle<String>;
 
 impl Inner {
     fn kill(&self) {

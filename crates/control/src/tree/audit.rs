@@ -66,7 +66,7 @@ impl Record {
 
 /// Which records are asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct AuditFilter {
     /// From this second on.
     pub from: Option<u64>,
     /// Before this second.
@@ -139,7 +139,7 @@ impl Audit {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn read(&self, wanted: &Wanted) -> io::Result<Vec<Record>> {
+    pub fn read(&self, wanted: &AuditFilter) -> io::Result<Vec<Record>> {
         // Not while a file gets another name.
         let _still = self.size.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = Vec::new();
@@ -161,7 +161,7 @@ impl Audit {
     }
 }
 
-impl Wanted {
+impl AuditFilter {
     fn fits(&self, record: &Record) -> bool {
         let below = |path: &String| {
             record.path == *path

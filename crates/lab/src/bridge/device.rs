@@ -16,7 +16,7 @@ const NAMED: &str = "/run/netns";
 
 /// A network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum NetworkNamespace {
     /// That of this program.
     Here,
     /// A named one.
@@ -29,7 +29,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     /// In which namespace.
-    pub place: Place,
+    pub place: NetworkNamespace,
     /// Name of the device, if not the bridge's.
     pub device: Option<String>,
     /// Its address.
@@ -94,14 +94,14 @@ impl FromStr for End {
             None => (at, None),
         };
         let place = match place.split_once(':') {
-            None if place == "here" => Place::Here,
-            Some(("ns", name)) => Place::Named(name.to_owned()),
-            Some(("pid", pid)) => {
-                Place::Process(pid.parse().map_err(|_| wrong("the process id is not a number"))?)
-            }
+            None if place == "here" => NetworkNamespace::Here,
+            Some(("ns", name)) => NetworkNamespace::Named(name.to_owned()),
+            Some(("pid", pid)) => NetworkNamespace::Process(
+                pid.parse().map_err(|_| wrong("the process id is not a number"))?,
+            ),
             _ => return Err(wrong("unknown PLACE")),
         };
-        if let Place::Named(name) = &place {
+        if let NetworkNamespace::Named(name) = &place {
             // Names of namespaces may be longer than those of devices.
             let known = name.split(['-', '_', '.']).all(|part| part.len() <= BRIDGE_NAME_MAX);
             if name.is_empty() || name.contains('/') || name.starts_with('.') || !known {
@@ -121,7 +121,7 @@ impl FromStr for End {
     }
 }
 
-impl Place {
+impl NetworkNamespace {
     fn path(&self) -> PathBuf {
         match self {
             Self::Here => PathBuf::from("/proc/self/ns/net"),
@@ -155,7 +155,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for NetworkNamespace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Here => f.write_str("here"),
@@ -176,9 +176,9 @@ impl OwnNamespace {
     ///
     /// # Errors
     /// No right to it.
-    pub fn make(place: &Place) -> Result<Option<Self>, DeviceError> {
+    pub fn make(place: &NetworkNamespace) -> Result<Option<Self>, DeviceError> {
         let path = place.path();
-        if !matches!(place, Place::Named(_)) || path.exists() {
+        if !matches!(place, NetworkNamespace::Named(_)) || path.exists() {
             return Ok(None);
         }
         let what = || format!("make the network namespace {}", path.display());

@@ -16,7 +16,7 @@ use wire::bridge::{Opener, Sealer};
 use super::device::Device;
 use super::flight::Flight;
 use super::gso::{self, Packet};
-use super::link::{Arrival, Fate, Link};
+use super::link::{Arrival, Link, PacketOutcome};
 use super::pair::Peer;
 use super::shape::{Shapes, nanos};
 use super::sys;
@@ -36,12 +36,12 @@ pub enum Which {
 
 /// What is wanted of both directions, and changed while they run.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct DirectionSettings {
     shapes: Mutex<Shapes>,
     generation: AtomicU64,
 }
 
-impl Wanted {
+impl DirectionSettings {
     /// Begins with these.
     pub fn new(shapes: Shapes) -> Self {
         Self { shapes: Mutex::new(shapes), generation: AtomicU64::new(1) }
@@ -63,7 +63,7 @@ impl Wanted {
 #[derive(Debug, Default)]
 pub struct Common {
     /// What is wanted.
-    pub wanted: Wanted,
+    pub wanted: DirectionSettings,
     /// All is to end.
     pub stop: AtomicBool,
     /// Threads that could not be let go first.
@@ -228,10 +228,10 @@ impl Direction {
             add(&self.tally.packets_in, 1);
             add(&self.tally.bytes_in, bytes);
             let arrival = match self.link.offer(now_ns, bytes) {
-                Fate::Arrives(arrival) => arrival,
+                PacketOutcome::Arrives(arrival) => arrival,
                 dropped => {
                     let counter = match dropped {
-                        Fate::QueueFull => &self.tally.queue_full,
+                        PacketOutcome::QueueFull => &self.tally.queue_full,
                         _ => &self.tally.lost,
                     };
                     add(counter, 1);

@@ -12,7 +12,7 @@ use super::shape::{Shape, Spread};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// Lost on the line.
     Lost,
     /// There was no room for it before the line.
@@ -76,7 +76,7 @@ impl<R: Random> Link<R> {
     }
 
     /// What becomes of a packet of `bytes` bytes that comes now. `now_ns` never goes back.
-    pub fn offer(&mut self, now_ns: u64, bytes: u64) -> Fate {
+    pub fn offer(&mut self, now_ns: u64, bytes: u64) -> PacketOutcome {
         let sent_ns = match self.shape.rate {
             None => now_ns,
             Some(_) => {
@@ -85,14 +85,14 @@ impl<R: Random> Link<R> {
                 // One packet fits into any queue: that it is larger is no reason to lose all.
                 let waiting = self.waiting(now_ns);
                 if waiting > 0 && waiting + size > most {
-                    return Fate::QueueFull;
+                    return PacketOutcome::QueueFull;
                 }
                 self.take_line(now_ns, size);
                 self.free_ns
             }
         };
         if self.loses() {
-            return Fate::Lost;
+            return PacketOutcome::Lost;
         }
         let on_time_ns = sent_ns.saturating_add(self.way_ns());
         let held = self.happens(self.shape.reorder);
@@ -104,7 +104,7 @@ impl<R: Random> Link<R> {
         };
         let twice = self.happens(self.shape.duplicate);
         let flip = self.happens(self.shape.corrupt).then(|| self.random.next_u64());
-        Fate::Arrives(Arrival { due_ns, held, twice, flip })
+        PacketOutcome::Arrives(Arrival { due_ns, held, twice, flip })
     }
 
     /// The line is taken by `bytes` more.

@@ -17,7 +17,7 @@ use wire::bridge::{KEY, Opener, Refused, Sealer};
 
 use super::control::{Answer, Control, Request};
 use super::device::{Device, DeviceError, End, OwnNamespace};
-use super::direction::{Common, Direction, Exit, PRIORITY, Wanted, Which};
+use super::direction::{Common, Direction, DirectionSettings, Exit, PRIORITY, Which};
 use super::pair::{Peer, Receiver};
 use super::shape::{Shapes, nanos};
 use super::sys;
@@ -204,7 +204,7 @@ impl Bridge {
         }
         let open = |end: &&End| Device::open(end, &options.name, options.mtu).map(Arc::new);
         let devices = ends.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let wanted = Wanted::new(options.shapes.clone());
+        let wanted = DirectionSettings::new(options.shapes.clone());
         let mut bridge = Self {
             options,
             common: Arc::new(Common { wanted, ..Common::default() }),

@@ -2,12 +2,13 @@
 //! measures over it: a bridge as a process of its own, between two network namespaces that it makes
 //! and removes, or that are there.
 //!
-//! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`Place::within`] then opens
-//! sockets, or starts programs, at one of its ends, [`FIRST`] and [`SECOND`] being their addresses.
-//! [`Scene::end`] says whether the link was in time; if not, figures measured over it mean nothing.
+//! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`NetworkNamespace::within`]
+//! then opens sockets, or starts programs, at one of its ends, [`FIRST`] and [`SECOND`] being their
+//! addresses. [`Scene::end`] says whether the link was in time; if not, figures measured over it
+//! mean nothing.
 
 use super::control::{AskError, Request, ask};
-use super::device::{DeviceError, Place};
+use super::device::{DeviceError, NetworkNamespace};
 use super::folder::Folder;
 use super::sys;
 use base::limits::LAB_SILENCE_MAX;
@@ -62,9 +63,9 @@ pub struct Scene {
     told: Option<JoinHandle<String>>,
     folder: Folder,
     /// The namespace of the first end.
-    pub first: Place,
+    pub first: NetworkNamespace,
     /// That of the second.
-    pub second: Place,
+    pub second: NetworkNamespace,
 }
 
 impl Scene {
@@ -78,7 +79,7 @@ impl Scene {
     /// Why there is none.
     pub fn start(program: &Path, name: &str, options: &[String]) -> Result<Self, SceneError> {
         let own = std::process::id();
-        let ends = ["a", "b"].map(|end| Place::Named(format!("{name}-{own}-{end}")));
+        let ends = ["a", "b"].map(|end| NetworkNamespace::Named(format!("{name}-{own}-{end}")));
         let mut all = ["--make-namespaces", "--name", name].map(str::to_owned).to_vec();
         all.extend_from_slice(options);
         Self::between(program, ends, &all)
@@ -91,7 +92,7 @@ impl Scene {
     /// Why there is no link.
     pub fn between(
         program: &Path,
-        [first, second]: [Place; 2],
+        [first, second]: [NetworkNamespace; 2],
         options: &[String],
     ) -> Result<Self, SceneError> {
         let folder = Folder::new("link").map_err(tried("make a folder for temporary files"))?;
@@ -189,7 +190,7 @@ fn parse(line: &str) -> Value {
 ///
 /// # Errors
 /// No such namespace, or no such program.
-pub fn spawn(place: &Place, command: &mut Command) -> Result<Child, DeviceError> {
+pub fn spawn(place: &NetworkNamespace, command: &mut Command) -> Result<Child, DeviceError> {
     let what = format!("start {} in {place}", command.get_program().display());
     place.within(|| command.spawn().map_err(|source| DeviceError::Refused { what, source }))
 }

@@ -6,7 +6,7 @@
 
 use super::nfs3::Nfs3Client;
 use super::nfs4::Nfs4Client;
-use super::service::Shelf;
+use super::service::ScratchFiles;
 use super::{Checker, ClientError, Options, Target};
 use crate::pattern::Content;
 use base::clock::Deadline;
@@ -109,8 +109,8 @@ fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
     Ok(match target {
         Target::Nfs3(at) => Some(Box::new(Nfs3Client::open(at, checker(), &options)?)),
         Target::Nfs4(at) => Some(Box::new(Nfs4Client::open(at, checker(), &options)?)),
-        Target::Service(at) => Some(Box::new(Shelf::open(at)?)),
-        Target::Path(dir) => Some(Box::new(Here(dir.display().to_string()))),
+        Target::Service(at) => Some(Box::new(ScratchFiles::open(at)?)),
+        Target::Path(dir) => Some(Box::new(LocalDirectory(dir.display().to_string()))),
         // A disk has no folders.
         Target::Iscsi(_) | Target::Block(_) | Target::Null => None,
         #[cfg(feature = "test-services")]
@@ -169,9 +169,9 @@ fn is_file(name: &str) -> bool {
 }
 
 /// A directory of this machine; its handles are paths.
-struct Here(String);
+struct LocalDirectory(String);
 
-impl Folder for Here {
+impl Folder for LocalDirectory {
     fn root(&self) -> Vec<u8> {
         self.0.clone().into_bytes()
     }

@@ -17,14 +17,14 @@ pub trait Worker: Send {
 pub type Maker = Box<dyn Fn() -> Result<Box<dyn Worker>, ClientError> + Send + Sync>;
 
 /// What a slot's thread tells.
-type Told = Result<Completion, ClientError>;
+type SlotResult = Result<Completion, ClientError>;
 
 /// The slots: threads that are started as they are needed and end with this.
 pub struct Threads {
     maker: std::sync::Arc<Maker>,
     slots: Vec<Sender<Op>>,
-    done: Receiver<Told>,
-    reply: Sender<Told>,
+    done: Receiver<SlotResult>,
+    reply: Sender<SlotResult>,
     pending: Vec<(u32, Op)>,
 }
 
@@ -97,7 +97,7 @@ impl Threads {
     }
 }
 
-fn work(maker: &Maker, slot: u32, ops: &Receiver<Op>, reply: &Sender<Told>) {
+fn work(maker: &Maker, slot: u32, ops: &Receiver<Op>, reply: &Sender<SlotResult>) {
     let mut worker = match maker() {
         Ok(worker) => worker,
         Err(error) => return drop(reply.send(Err(error))),

@@ -23,7 +23,7 @@ use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
 use server::{LocalApi, LocalProcess, Machine, ServerView, Unseen};
 use std::path::PathBuf;
 use std::time::Duration;
-use step::{Ran, StepError, Wanted};
+use step::{Ran, StepError, StepSetup};
 pub use told::{StepTold, Told};
 
 /// How a run is made.
@@ -199,7 +199,7 @@ fn conduct(
     let mut next = steps.next();
     let mut number = 0;
     while let Some(load) = next {
-        let ran = step::run(&Wanted { job, number, load }, agents, view)?;
+        let ran = step::run(&StepSetup { job, number, load }, agents, view)?;
         number += 1;
         let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
         if !rebase {
@@ -254,7 +254,7 @@ fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
     null.schedule = vec![(agents.all.len() as u32, job.slots())];
     (null.warmup_ms, null.window_ms, null.step_max_ms) = (0, NULL_MS / 4, NULL_MS);
     let load = (agents.all.len() as u32, job.slots());
-    let wanted = Wanted { job: &null, number: u32::MAX, load };
+    let wanted = StepSetup { job: &null, number: u32::MAX, load };
     Ok(step::run(&wanted, agents, &mut Unseen)?.step.ops_s)
 }
 

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const CHECK_NS: u64 = LAB_HEARTBEAT.as_nanos() as u64;
 
 /// What a step needs.
-pub struct Wanted<'a> {
+pub struct StepSetup<'a> {
     /// The job.
     pub job: &'a Job,
     /// Number of the step.
@@ -72,7 +72,7 @@ struct Part {
 }
 
 struct Running<'a> {
-    wanted: &'a Wanted<'a>,
+    wanted: &'a StepSetup<'a>,
     parts: BTreeMap<u32, Part>,
     at_ns: u64,
     window_ns: u64,
@@ -88,7 +88,7 @@ struct Running<'a> {
 /// # Errors
 /// When an agent fails, or is lost and the policy is abort.
 pub fn run(
-    wanted: &Wanted<'_>,
+    wanted: &StepSetup<'_>,
     agents: &mut Agents,
     view: &mut dyn ServerView,
 ) -> Result<Ran, StepError> {
@@ -127,7 +127,7 @@ pub fn run(
     running.finish(agents)
 }
 
-fn begin<'a>(wanted: &'a Wanted<'a>, agents: &mut Agents) -> Result<Running<'a>, StepError> {
+fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'a>, StepError> {
     let window_ns = wanted.job.window_ms * 1_000_000;
     let lead = agents.live().map(|a| a.offset.rtt_ns * 5).max().unwrap_or(0).max(LEAD_NS);
     let at_ns = clock::mono_ns() + lead;

@@ -2,7 +2,7 @@
 //! diagnosis, sock_diag(7), asked in the network namespace where they are.
 
 use super::transport::SweepError;
-use crate::bridge::device::{DeviceError, Place};
+use crate::bridge::device::{DeviceError, NetworkNamespace};
 use crate::tcp_info::TcpInfo;
 use base::limits::{LAB_DIAGNOSIS_BUFFER, LAB_DIAGNOSIS_MAX};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -24,7 +24,7 @@ const MESSAGE: usize = 72;
 const PORTS: [usize; 2] = [4, 6];
 
 /// Connections, by the port of the end that is looked at and that of the other.
-pub type Seen = BTreeMap<(u16, u16), TcpInfo>;
+pub type TcpInfoByPorts = BTreeMap<(u16, u16), TcpInfo>;
 
 /// What looks at the connections of a namespace.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Diagnosis {
     ///
     /// # Errors
     /// No such namespace, or the kernel has no such sockets.
-    pub fn open(place: &Place) -> Result<Self, SweepError> {
+    pub fn open(place: &NetworkNamespace) -> Result<Self, SweepError> {
         let open = || -> io::Result<Socket> {
             let (domain, protocol) = (libc::AF_NETLINK, libc::NETLINK_SOCK_DIAG);
             let (domain, protocol) = (Domain::from(domain), Some(Protocol::from(protocol)));
@@ -50,10 +50,10 @@ impl Diagnosis {
 
     /// All established connections, by the port of the end that is here and that of the other;
     /// `None` if they are not seen.
-    pub fn all(&self) -> Option<Seen> {
+    pub fn all(&self) -> Option<TcpInfoByPorts> {
         let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         socket.send(&request()).ok()?;
-        let (mut seen, mut room) = (Seen::new(), vec![0; LAB_DIAGNOSIS_BUFFER]);
+        let (mut seen, mut room) = (TcpInfoByPorts::new(), vec![0; LAB_DIAGNOSIS_BUFFER]);
         loop {
             let n = (&*socket).read(&mut room).ok()?;
             if look(room.get(..n)?, &mut seen) {
@@ -86,7 +86,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Keeps what one answer tells; whether it was the last of them.
-fn look(mut answer: &[u8], seen: &mut Seen) -> bool {
+fn look(mut answer: &[u8], seen: &mut TcpInfoByPorts) -> bool {
     while let Some((length, kind)) = u32_at(answer, 0).zip(u16_at(answer, 4)) {
         let length = length as usize;
         if matches!(i32::from(kind), libc::NLMSG_DONE | libc::NLMSG_ERROR) {

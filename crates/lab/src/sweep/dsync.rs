@@ -2,7 +2,7 @@
 //! through OpenSSH's client (`ssh`), its data on as many streams beside that as the point has
 //! instances. Counted is what the destination has received, from one report of progress to another.
 
-use super::diagnosis::{Diagnosis, Seen};
+use super::diagnosis::{Diagnosis, TcpInfoByPorts};
 use super::limiter::Tcp;
 use super::plan::{At, Plan};
 use super::server::Server;
@@ -36,7 +36,7 @@ struct Mark {
     seconds: f64,
     bytes: f64,
     ns: u64,
-    seen: Option<Seen>,
+    seen: Option<TcpInfoByPorts>,
 }
 
 impl Transport for Dsync {
@@ -63,7 +63,7 @@ impl Transport for Dsync {
 fn follow(
     out: impl Read,
     (warm_s, measured_s): (f64, f64),
-    look: impl Fn() -> Option<Seen>,
+    look: impl Fn() -> Option<TcpInfoByPorts>,
 ) -> Option<(Mark, Mark)> {
     let (mut moved, mut begin) = (None, None::<Mark>);
     for line in BufReader::new(out).lines().map_while(Result::ok) {

@@ -3,7 +3,7 @@
 
 use super::plan::{At, Plan};
 use super::transport::{SweepError, tried};
-use crate::bridge::device::{DeviceError, Place};
+use crate::bridge::device::{DeviceError, NetworkNamespace};
 use crate::bridge::folder::Folder;
 use crate::bridge::scene::{SECOND, Scene};
 use crate::client::FileSet;
@@ -184,7 +184,7 @@ impl Drop for Server {
 /// Starts the server in the network of `place`, and stays until `kept` ends: the kernel ends the
 /// server together with the thread that has started it.
 fn keep_running(
-    place: &Place,
+    place: &NetworkNamespace,
     mut command: Command,
     say: SyncSender<Result<Child, DeviceError>>,
     kept: Receiver<()>,
@@ -258,7 +258,7 @@ fn command(folder: &Folder, password: &str) -> io::Result<Command> {
 }
 
 /// Sets TCP in a network as the point wants it; sockets that are made there from now on have it.
-fn set(place: &Place, plan: &Plan, at: &At) -> Result<(), SweepError> {
+fn set(place: &NetworkNamespace, plan: &Plan, at: &At) -> Result<(), SweepError> {
     let settings = settings(plan, at);
     let work = || -> Result<(), DeviceError> {
         for (name, value) in &settings {

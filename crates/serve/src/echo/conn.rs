@@ -19,7 +19,7 @@ use wire::echo::{Op, Status, cut};
 use super::Core;
 use super::dispatch::{self, Outcome};
 use crate::exec::Span;
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 use crate::transport::listener::Accepted;
 use crate::transport::tasks::Ending;
 
@@ -39,7 +39,7 @@ struct Conn {
     /// What came and is not answered.
     input: Vec<u8>,
     /// The memory of `input` and of its answers.
-    _held: Held,
+    _held: ReservedBytes,
 }
 
 /// Serves one client to his end.

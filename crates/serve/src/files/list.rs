@@ -14,7 +14,7 @@ use super::caller::Caller;
 use super::core::Core;
 use super::node::Node;
 use super::{set_aside, upload};
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 
 /// One entry of a directory; never `.` or `..`, nor what is being uploaded.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct Listing {
     verifier: [u8; 8],
     done: bool,
     /// What the last batch takes of the account: whoever asks for the next one is done with it.
-    held: Option<Held>,
+    held: Option<ReservedBytes>,
 }
 
 /// One batch, as a pool thread brings it.
@@ -153,7 +153,7 @@ impl Listing {
 }
 
 /// Waits for room for a batch of the usual size.
-async fn room(core: &Core) -> Result<Held> {
+async fn room(core: &Core) -> Result<ReservedBytes> {
     let until = Deadline::after(POOL_PATIENCE);
     loop {
         if let Some(held) = core.budget.try_hold(TRANSFER_LIST_BATCH_BYTES) {

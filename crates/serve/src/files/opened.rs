@@ -29,7 +29,7 @@ pub struct Opened {
 }
 
 /// A file that is to be opened, denying nothing to others.
-struct Wanted {
+struct OpenRequest {
     key: FileKey,
     owner: Owner,
     share: Share,
@@ -43,7 +43,7 @@ fn status(refused: &Refused) -> Status {
     }
 }
 
-impl Wanted {
+impl OpenRequest {
     fn new(who: &Caller, key: FileKey, write: bool) -> Result<Self> {
         let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
         let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
@@ -79,7 +79,7 @@ impl Opened {
         write: bool,
     ) -> Result<Self> {
         let until = Deadline::after(locks.recall_patience());
-        let wanted = Wanted::new(who, key, write)?;
+        let wanted = OpenRequest::new(who, key, write)?;
         loop {
             match wanted.attempt(locks, who) {
                 Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
@@ -126,7 +126,7 @@ impl Core {
     /// delegation is for too long, or there is no room for more.
     pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
         let until = Deadline::after(self.files.locks.recall_patience());
-        let wanted = Wanted::new(who, key, write)?;
+        let wanted = OpenRequest::new(who, key, write)?;
         loop {
             match wanted.attempt(&self.files.locks, who) {
                 Err(Refused::Recalling) if !until.passed() => {

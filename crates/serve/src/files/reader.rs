@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::limits::TRANSFER_OPEN_TRIES;
-use vfs::fs::{Context, Result, Stretch, access};
+use vfs::fs::{Context, Result, SendfileRange, access};
 use vfs::status::Status;
 
 use super::caller::Caller;
@@ -119,7 +119,7 @@ impl Reader {
         core: &Core,
         who: &Caller,
         (offset, count): (u64, usize),
-    ) -> Result<Option<Stretch>> {
+    ) -> Result<Option<SendfileRange>> {
         core.files.still_reach(who, &self.node.reached, false)?;
         let (fs, file) = (Arc::clone(&self.node.reached.share.fs), self.node.handle);
         let look = move |cx: Context<'_>| fs.stretch(cx, &file, offset, count);

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use settings::{LoginRoot, Settings, TlsUse, Uploads};
 
-use self::seats::Seats;
+use self::seats::SessionLimits;
 use crate::files::{Files, core};
 use crate::transport::Runtimes;
 use crate::transport::tasks::Tasks;
@@ -47,7 +47,7 @@ pub enum Entry {
 pub struct Server {
     settings: Mutex<Arc<Settings>>,
     tls: Option<Arc<Tls>>,
-    seats: Arc<Seats>,
+    seats: Arc<SessionLimits>,
 }
 
 impl Server {

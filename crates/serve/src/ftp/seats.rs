@@ -8,17 +8,17 @@ use crate::transport::tally::Tally;
 
 /// Who is there.
 #[derive(Debug, Default)]
-pub(super) struct Seats {
+pub(super) struct SessionLimits {
     taken: Mutex<Tally>,
 }
 
 /// One place, until it is dropped.
 pub(super) struct Seat {
-    seats: Arc<Seats>,
+    seats: Arc<SessionLimits>,
     from: IpAddr,
 }
 
-impl Seats {
+impl SessionLimits {
     fn lock(&self) -> MutexGuard<'_, Tally> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -26,7 +26,7 @@ use crate::files::upload::{Finished, How, Upload};
 use crate::files::{Caller, Core, Links, Spot};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::Link;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::SendError;
 
 /// What is said of data that came through.
@@ -176,9 +176,9 @@ pub(super) fn lost(core: &Core, error: &SendError) -> Answer {
 }
 
 /// Memory of a transfer, within the budget, until it is dropped.
-struct Held<'a>(&'a Core, usize);
+struct TransferMemory<'a>(&'a Core, usize);
 
-impl<'a> Held<'a> {
+impl<'a> TransferMemory<'a> {
     async fn take(core: &'a Core, bytes: usize) -> Result<Self, Answer> {
         let until = Deadline::after(POOL_PATIENCE);
         while !core.budget.has_bytes(bytes) {
@@ -192,7 +192,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for TransferMemory<'_> {
     fn drop(&mut self) {
         self.0.budget.give_bytes(self.1);
     }
@@ -207,7 +207,7 @@ pub(super) async fn send(
 ) -> Result<Answer, Answer> {
     let as_it_is = link.transport() == Transport::Plain && !ascii;
     let told = reader.node().attr.size;
-    let _held = Held::take(core, FTP_PIECE).await?;
+    let _held = TransferMemory::take(core, FTP_PIECE).await?;
     let mut copying = Copying { buf: core.buffers.take_reply(), ends: ascii.then(Ends::default) };
     let done = loop {
         let since_ns = stamp();
@@ -315,7 +315,7 @@ impl Piece {
         &mut self,
         core: &Core,
         link: &mut Link,
-        pace: &mut Pace,
+        pace: &mut SlowPeerBudget,
     ) -> Result<bool, Answer> {
         while let Some(room) = self.bytes.get_mut(self.filled..).filter(|room| !room.is_empty()) {
             match receive(core, link, room, pace).await? {
@@ -331,7 +331,7 @@ async fn receive(
     core: &Core,
     link: &mut Link,
     into: &mut [u8],
-    pace: &mut Pace,
+    pace: &mut SlowPeerBudget,
 ) -> Result<usize, Answer> {
     let came = poll_fn(|cx| {
         // Asked for always: an upload that has begun must be able to end.
@@ -365,7 +365,7 @@ impl Incoming {
         flow: &Flow,
     ) -> Result<Answer, Answer> {
         let size = FTP_PIECE;
-        let _held = Held::take(core, 2 * size).await?;
+        let _held = TransferMemory::take(core, 2 * size).await?;
         let mut piece = Piece::of(core, FTP_UPLOAD_FIRST);
         let mut pace = core.engine.budgets.limits().pace;
         let since_ns = stamp();

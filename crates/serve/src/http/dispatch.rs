@@ -14,7 +14,7 @@ use super::{Http, Plain, SignIn, auth, dav, get, page, put, status, upload};
 use crate::files::caller::Reached;
 use crate::files::transfer::{Direction, Outcome, Scheme, Security};
 use crate::files::{Caller, Core, Node, Span, Transfer, VPath};
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 
 /// Below this path is what belongs to the page itself.
 pub const OWN: &[u8] = b"/.plimsoll/";
@@ -134,7 +134,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`Status::Busy`] if there is no room for them.
-    pub fn hold(&self, bytes: usize) -> Result<Held, Status> {
+    pub fn hold(&self, bytes: usize) -> Result<ReservedBytes, Status> {
         self.core.budget.try_hold(bytes).ok_or(Status::Busy)
     }
 

@@ -26,10 +26,10 @@ use super::request::{Body, BodyError, Headers, Method, Request, Take, Target};
 use super::response::{Parts, Payload, Response};
 use super::{date, status};
 use crate::files::Core;
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 use crate::transport::link::Link;
-use crate::transport::outgoing::{Outgoing, Room};
-use crate::transport::pace::Pace;
+use crate::transport::outgoing::{ByteReservation, Outgoing};
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::tasks::Ending;
 
 /// A link as h2 wants it.
@@ -145,7 +145,11 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
 /// Whether a request may begin. The account has the memory of each stream's task and, as long as
 /// requests with bodies are under way, what the connection's window lets the peer send; false if
 /// there is no room: the peer may try again (RFC 9113 §8.7).
-fn admit(peer: &Peer, request: &http::Request<RecvStream>, incoming: &mut Option<Held>) -> bool {
+fn admit(
+    peer: &Peer,
+    request: &http::Request<RecvStream>,
+    incoming: &mut Option<ReservedBytes>,
+) -> bool {
     let budget = &peer.core.budget;
     // A part is left to what is answered and sent.
     let mut room = budget.has_large(HTTP2_STREAM_ROOM + header_bytes(request));
@@ -177,7 +181,7 @@ struct Http2Body<'r> {
     here: Bytes,
     /// Where to say that the client shall send its body, if it waits for that.
     respond: Option<&'r mut SendResponse<Bytes>>,
-    pace: Pace,
+    pace: SlowPeerBudget,
 }
 
 impl Take for Http2Body<'_> {
@@ -210,7 +214,7 @@ async fn stream(
     peer: Peer,
     request: http::Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    (mut held, outgoing): (Held, Rc<Outgoing>),
+    (mut held, outgoing): (ReservedBytes, Rc<Outgoing>),
 ) {
     let arrived_ns = stamp();
     let record = HTTP2_STREAM_RECORD + header_bytes(&request);
@@ -279,7 +283,7 @@ fn head(parts: &http::request::Parts) -> Result<(Target, String, Headers), u16> 
     Ok((target, host, headers))
 }
 
-type Asked<'a> = (Option<&'a Exchange>, bool, (Pace, Rc<Outgoing>));
+type Asked<'a> = (Option<&'a Exchange>, bool, (SlowPeerBudget, Rc<Outgoing>));
 
 async fn send(
     respond: &mut SendResponse<Bytes>,
@@ -332,7 +336,7 @@ async fn send(
 /// The body of an answer on its way out.
 struct Out {
     stream: SendStream<Bytes>,
-    pace: Pace,
+    pace: SlowPeerBudget,
     /// What the connection has on its way out, over all its streams.
     outgoing: Rc<Outgoing>,
 }
@@ -354,7 +358,7 @@ impl Out {
     }
 
     /// Waits until so many bytes may be held.
-    async fn hold(&mut self, bytes: usize) -> Result<Room, Ended> {
+    async fn hold(&mut self, bytes: usize) -> Result<ByteReservation, Ended> {
         let left = self.pace.left().ok_or(Ended::TooSlow)?;
         let since = monotonic_ns();
         let room = tokio::time::timeout(left, self.outgoing.hold(bytes)).await;

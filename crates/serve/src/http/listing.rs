@@ -16,7 +16,7 @@ use super::response::{Broken, Produce, Response};
 use super::{date, status};
 use crate::files::list::{Listed, Listing};
 use crate::files::{Node, VPath};
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 
 /// By what a listing is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,14 +234,14 @@ struct Made {
     begun: bool,
     first: bool,
     /// The rows' part of the budget.
-    _held: Option<Held>,
+    _held: Option<ReservedBytes>,
 }
 
 impl Made {
     fn new(
         cx: &Rc<Exchange>,
         (what, rows, more): (What, Vec<Row>, Option<Listing>),
-        held: Option<Held>,
+        held: Option<ReservedBytes>,
     ) -> Self {
         let (cx, rows) = (Rc::clone(cx), rows.into_iter());
         let nonce = super::state::token(12);

@@ -7,7 +7,7 @@ use base::limits::{HTTP_SMALL_PUT_MAX, TRANSFER_PIECE};
 use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 
-use super::dav::precondition::{self, Asked};
+use super::dav::precondition::{self, ConditionalRequest};
 use super::dispatch::Exchange;
 use super::head::number;
 use super::request::{Body, BodyError, Method, Request};
@@ -17,7 +17,7 @@ use super::{date, status};
 use crate::files::transfer::Direction;
 use crate::files::upload::{How, Upload};
 use crate::files::{Links, Node, Spot, VPath};
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 
 /// Answers PUT.
 pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {
@@ -62,7 +62,7 @@ pub(super) async fn begin_write(
     spot: &Spot,
 ) -> Result<(), Response> {
     let path = VPath::parse(&request.target.path).map_err(|e| cx.refuse(e.into()))?;
-    let asked = Asked { headers: &request.headers, host: &request.host, path: &path };
+    let asked = ConditionalRequest { headers: &request.headers, host: &request.host, path: &path };
     precondition::begin_write(&cx.http.dav, &cx.core, &cx.caller, asked, spot).await
 }
 
@@ -165,7 +165,7 @@ impl Stopped {
 }
 
 /// Room for two buffers: one is filled while the other one is written.
-async fn room(cx: &Exchange, size: usize) -> Result<Held, Stopped> {
+async fn room(cx: &Exchange, size: usize) -> Result<ReservedBytes, Stopped> {
     let until = base::clock::Deadline::after(base::limits::POOL_PATIENCE);
     while !cx.core.budget.has_large(2 * size) {
         if until.passed() {

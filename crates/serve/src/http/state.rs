@@ -24,7 +24,7 @@ type Digest = [u8; 32];
 
 /// Somebody who has signed in.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct SignedInUser {
     /// Who.
     pub person: Arc<Person>,
     /// The state of the list of users when he was last looked at.
@@ -38,7 +38,7 @@ pub struct Known {
 /// Who has signed in, by session or by a password that was right.
 pub struct Sessions {
     key: [u8; 32],
-    known: Mutex<HashMap<Digest, Known>>,
+    known: Mutex<HashMap<Digest, SignedInUser>>,
 }
 
 impl Default for Sessions {
@@ -60,7 +60,7 @@ pub fn token(bytes: usize) -> String {
     hex(&random)
 }
 
-impl Known {
+impl SignedInUser {
     fn is_over(&self, now_ns: u64, idle: Duration) -> bool {
         let over =
             |since: u64, limit: Duration| now_ns.saturating_sub(since) > limit.as_nanos() as u64;
@@ -78,7 +78,7 @@ impl Sessions {
     }
 
     /// Who this secret belongs to, unless it is too old. Counts as being used.
-    pub fn find(&self, secret: &[u8], idle: Duration, now_ns: u64) -> Option<Known> {
+    pub fn find(&self, secret: &[u8], idle: Duration, now_ns: u64) -> Option<SignedInUser> {
         let digest = self.digest(secret);
         let mut known = lock(&self.known);
         let one = known.get_mut(&digest)?;
@@ -105,7 +105,7 @@ impl Sessions {
             let oldest = known.iter().min_by_key(|(_, k)| k.used_ns).map(|(d, _)| *d);
             oldest.and_then(|oldest| known.remove(&oldest));
         }
-        let new = Known { person, generation, began_ns: now_ns, used_ns: now_ns, basic };
+        let new = SignedInUser { person, generation, began_ns: now_ns, used_ns: now_ns, basic };
         known.insert(digest, new);
     }
 

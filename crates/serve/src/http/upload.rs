@@ -109,13 +109,13 @@ fn part_of(one: &Pending) -> Spot {
 }
 
 /// Gives an upload back, whatever ends its part: the connection may end, and this with it.
-struct Taken<'a> {
+struct UploadGuard<'a> {
     cx: &'a Exchange,
     id: String,
     offset: u64,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for UploadGuard<'_> {
     fn drop(&mut self) {
         self.cx.http.uploads.give(&self.id, self.offset, monotonic_ns());
     }
@@ -126,7 +126,7 @@ async fn append(
     mut request: Request<'_>,
     (id, one): (String, Pending),
 ) -> Response {
-    let mut taken = Taken { cx, id, offset: one.offset };
+    let mut taken = UploadGuard { cx, id, offset: one.offset };
     let here = |answer: Response, offset: u64| answer.with("upload-offset", offset.to_string());
     let offset = request.headers.get("upload-offset").and_then(number);
     if offset != Some(one.offset) {

@@ -16,7 +16,7 @@ use super::session::{About, Session, Stage, Task};
 use super::state::gather::{Fault, Gather};
 use super::state::tasks::{Mark, Verdict};
 use super::status;
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 use crate::transport::buffers::ReplyBuf;
 
 /// What a fault of the data is to the command (RFC 7143 §11.4.7.2).
@@ -151,7 +151,7 @@ impl Session {
         about: About,
         request: Result<scsi::Request, Done>,
         (buffer, data): (ReplyBuf, Vec<u8>),
-        held: Option<Held>,
+        held: Option<ReservedBytes>,
     ) {
         let request = match request {
             Ok(request) => request,
@@ -186,7 +186,7 @@ impl Session {
         about: About,
         (request, data, buffer): (scsi::Request, Vec<u8>, ReplyBuf),
         done: Option<Done>,
-        held: Option<Held>,
+        held: Option<ReservedBytes>,
     ) {
         let unit = Arc::clone(&request.unit);
         let mark = Mark::new(request.nexus.port.clone(), about.itt, &self.wake);

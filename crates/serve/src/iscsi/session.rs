@@ -34,7 +34,7 @@ use super::targets::{Joined, Target};
 use super::unit::Unit;
 use super::{scsi, status};
 use crate::exec::CompletionQueue;
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 use crate::transport::buffers::ReplyBuf;
 
 /// What a session begins with.
@@ -92,12 +92,12 @@ pub(super) enum Stage {
         request: Box<Result<scsi::Request, Done>>,
         lun: u64,
         /// The memory of its data.
-        held: Held,
+        held: ReservedBytes,
         /// Its place among the tasks of its unit.
         entered: Option<Entered>,
     },
     /// The engine has it; the memory of its data is held.
-    Running(#[expect(dead_code, reason = "held, not looked at")] Held),
+    Running(#[expect(dead_code, reason = "held, not looked at")] ReservedBytes),
 }
 
 /// Something that ran beside the connection has ended. One whose connection has gone is dropped:

@@ -9,8 +9,8 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer};
 
 use super::acl;
-use super::fattr::{About, SPACE, Wanted, check_comparable, check_readable, wanted};
-use super::fh::{Place, Target};
+use super::fattr::{About, RequestedAttributes, SPACE, check_comparable, check_readable, wanted};
+use super::fh::{FileHandleTarget, Target};
 use super::idmap::IdMap;
 use super::pseudo::{Pseudo, mounted_on, table_change};
 use super::run::{CompoundContext, Fail, Handled};
@@ -39,11 +39,11 @@ pub(super) fn access(run: &mut CompoundContext<'_>, args: &AccessArgs4) -> Handl
     }
     let want = args.access & RIGHTS;
     let (supported, granted) = match run.current()? {
-        Place::Pseudo(_) => {
+        FileHandleTarget::Pseudo(_) => {
             let meant = want & !meaningless(FileType::Directory);
             (meant, meant & (access::READ | access::LOOKUP))
         }
-        Place::File(_) => {
+        FileHandleTarget::File(_) => {
             let target = run.target(Nfsstat4::SERVERFAULT)?;
             let xattrs = target.share.fs.features().xattrs;
             let want = if xattrs { want | for_xattrs(args.access) } else { want };
@@ -86,7 +86,7 @@ fn xattr_rights(granted: u32) -> u32 {
 pub(super) fn getattr(run: &mut CompoundContext<'_>, args: &GetattrArgs4) -> Handled {
     let place = run.current()?.clone();
     check_readable(&args.attr_request)?;
-    if let Place::File(_) = &place {
+    if let FileHandleTarget::File(_) = &place {
         run.target(Nfsstat4::SERVERFAULT)?;
     }
     with_attrs(run, &place, &args.attr_request, |run, about| {
@@ -100,7 +100,7 @@ pub(super) fn getattr(run: &mut CompoundContext<'_>, args: &GetattrArgs4) -> Han
 /// Finds what there is to tell about a file, as far as `want` needs it.
 fn with_attrs<T>(
     run: &mut CompoundContext<'_>,
-    place: &Place,
+    place: &FileHandleTarget,
     want: &Bitmap4,
     then: impl FnOnce(&mut CompoundContext<'_>, &About<'_>) -> Result<T, Fail>,
 ) -> Result<T, Fail> {
@@ -108,7 +108,7 @@ fn with_attrs<T>(
         (place.handle(), run.minor(), run.service.lease.as_secs() as u32);
     let idmap = &*run.service.idmap;
     match place {
-        Place::Pseudo(pseudo) => {
+        FileHandleTarget::Pseudo(pseudo) => {
             let attr = &pseudo_attr(run, *pseudo);
             let about = About {
                 minor,
@@ -124,7 +124,7 @@ fn with_attrs<T>(
             };
             then(run, &about)
         }
-        Place::File(target) => {
+        FileHandleTarget::File(target) => {
             let fs = &target.share.fs;
             let attr = &fs.getattr(run.cx(), &target.handle)?;
             let features = fs.features();
@@ -185,10 +185,10 @@ pub(super) fn put_attrs(
 
 pub(super) fn setattr(run: &mut CompoundContext<'_>, args: &SetattrArgs4<'_>) -> Handled {
     let features = match run.current()? {
-        Place::Pseudo(_) => Features::default(),
-        Place::File(target) => target.share.fs.features(),
+        FileHandleTarget::Pseudo(_) => Features::default(),
+        FileHandleTarget::File(target) => target.share.fs.features(),
     };
-    let Wanted { set, aces, mask } =
+    let RequestedAttributes { set, aces, mask } =
         wanted(&args.obj_attributes, run.minor(), &features, false, &run.service.idmap)?;
     let target: Target = run.target(Nfsstat4::ROFS)?;
     if set.size.is_some() {
@@ -212,8 +212,8 @@ pub(super) fn verify(run: &mut CompoundContext<'_>, args: &VerifyArgs4<'_>, same
     let place = run.current()?.clone();
     let theirs = &args.obj_attributes;
     let features = match &place {
-        Place::Pseudo(_) => Features::default(),
-        Place::File(target) => target.share.fs.features(),
+        FileHandleTarget::Pseudo(_) => Features::default(),
+        FileHandleTarget::File(target) => target.share.fs.features(),
     };
     check_comparable(&theirs.attrmask, run.minor(), &features)?;
     let equal = with_attrs(run, &place, &theirs.attrmask, |_, about| {

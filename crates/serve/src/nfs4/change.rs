@@ -12,8 +12,8 @@ use wire::nfs4::{
 
 use super::acl;
 use super::attr::change_info;
-use super::fattr::{Wanted, of_new};
-use super::fh::{Place, Target};
+use super::fattr::{RequestedAttributes, of_new};
+use super::fh::{FileHandleTarget, Target};
 use super::names::{check_name_in, directory};
 use super::run::{CompoundContext, Fail, Handled};
 
@@ -35,7 +35,7 @@ pub(super) fn create(run: &mut CompoundContext<'_>, args: &CreateArgs4<'_>) -> H
     let name = args.objname.0;
     let dir = in_directory(run, name)?;
     let is_dir = matches!(args.objtype, Createtype4::Other(Ftype4::DIR));
-    let Wanted { set, aces, mask } = of_new(run, &dir, &args.createattrs, is_dir)?;
+    let RequestedAttributes { set, aces, mask } = of_new(run, &dir, &args.createattrs, is_dir)?;
     if set.size.is_some() {
         return Err(Nfsstat4::INVAL.into());
     }
@@ -63,7 +63,7 @@ pub(super) fn create(run: &mut CompoundContext<'_>, args: &CreateArgs4<'_>) -> H
     if let Some(aces) = aces {
         acl::set(run, &made, &aces)?;
     }
-    run.set_current(Place::File(made));
+    run.set_current(FileHandleTarget::File(made));
     run.ok(&CreateResOk4 { cinfo, attrset: mask })
 }
 
@@ -117,7 +117,7 @@ pub(super) fn rename(run: &mut CompoundContext<'_>, args: &RenameArgs4<'_>) -> H
     let (from, to) = both(run)?;
     directory(run, &from).map_err(not_dir)?;
     directory(run, &to).map_err(not_dir)?;
-    let place = Place::File(to.clone());
+    let place = FileHandleTarget::File(to.clone());
     check_name_in(&place, oldname)?;
     check_name_in(&place, newname)?;
     check_name(run, &from, oldname)?;
@@ -143,7 +143,7 @@ pub(super) fn link(run: &mut CompoundContext<'_>, args: &LinkArgs4<'_>) -> Handl
     if file.share.fs.getattr(run.cx(), &file.handle)?.kind == FileType::Directory {
         return Err(Nfsstat4::ISDIR.into());
     }
-    check_name_in(&Place::File(dir.clone()), name)?;
+    check_name_in(&FileHandleTarget::File(dir.clone()), name)?;
     // A file with two names is one that no delegation stands for.
     run.service.state.check_names()?;
     let linked = dir.share.fs.link(run.cx(), &file.handle, &dir.handle, name)?;

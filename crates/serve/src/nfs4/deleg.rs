@@ -11,10 +11,10 @@ use wire::nfs4::{
     why_no_delegation4,
 };
 
-use super::fh::{Place, Target};
+use super::fh::{FileHandleTarget, Target};
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::Client;
-use super::state::deleg::Wanted;
+use super::state::deleg::DelegationRequest;
 use super::stateful::Stateful;
 
 /// What a client is given with an OPEN that was done.
@@ -27,8 +27,11 @@ pub(super) fn grant(
     (share, confirmed): (Share, bool),
 ) -> OpenDelegation4<'static> {
     let asked = if run.minor() == 0 { 0 } else { args.share_access & share4::WANT_DELEG_MASK };
-    let wanted =
-        Wanted { file: target.share.fs.file_id(&target.handle), handle: &target.handle, attr };
+    let wanted = DelegationRequest {
+        file: target.share.fs.file_id(&target.handle),
+        handle: &target.handle,
+        attr,
+    };
     let granted = match args.claim {
         _ if attr.kind != FileType::Regular => Err(why_no_delegation4::NOT_SUPP_FTYPE),
         OpenClaim4::Previous(delegation4::READ) => give(keeper, run, client, target, wanted),
@@ -59,7 +62,7 @@ fn give(
     run: &CompoundContext<'_>,
     client: &Arc<Client>,
     target: &Target,
-    wanted: Wanted<'_>,
+    wanted: DelegationRequest<'_>,
 ) -> Result<Stateid4, u32> {
     let watch = target.share.fs.watch(run.cx(), &target.handle);
     let watch = watch.map_err(|_| why_no_delegation4::RESOURCE)?;
@@ -80,7 +83,7 @@ const NOBODY: Nfsace4<'static> =
 fn may_have(
     keeper: &Stateful,
     client: &Client,
-    wanted: &Wanted<'_>,
+    wanted: &DelegationRequest<'_>,
     asked: u32,
     share: Share,
     confirmed: bool,
@@ -131,14 +134,14 @@ pub(super) fn give_back(
     let client = keeper.of_stateid(run, &id)?;
     let deleg = keeper.state.delegation(&client, &id)?;
     let on_it = match run.current()? {
-        Place::File(target) => {
+        FileHandleTarget::File(target) => {
             target.handle == deleg.handle || {
                 // Another handle of the same file will do.
                 let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
                 FileKey::from(&attr) == deleg.key
             }
         }
-        Place::Pseudo(_) => false,
+        FileHandleTarget::Pseudo(_) => false,
     };
     if !on_it {
         return Err(Nfsstat4::BAD_STATEID.into());

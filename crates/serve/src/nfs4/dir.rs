@@ -7,7 +7,7 @@ use wire::xdr::{Encode, Writer};
 
 use super::attr::{PSEUDO_ABILITIES, put_attrs};
 use super::fattr::{SPACE, check_readable};
-use super::fh::{Place, Target};
+use super::fh::{FileHandleTarget, Target};
 use super::names::directory;
 use super::pseudo::{Below, Pseudo, mounted_on, table_change};
 use super::run::{CompoundContext, Fail, Handled, context};
@@ -18,7 +18,7 @@ const SMALLEST: u32 = 16;
 pub(super) fn readdir(run: &mut CompoundContext<'_>, args: &ReaddirArgs4) -> Handled {
     let place = run.current()?.clone();
     check_readable(&args.attr_request)?;
-    if let Place::File(target) = &place {
+    if let FileHandleTarget::File(target) = &place {
         run.target(Nfsstat4::SERVERFAULT)?;
         directory(run, target).map_err(|fail| match fail {
             Fail::Status(Nfsstat4::SYMLINK) => Nfsstat4::NOTDIR.into(),
@@ -33,8 +33,8 @@ pub(super) fn readdir(run: &mut CompoundContext<'_>, args: &ReaddirArgs4) -> Han
         return Err(Nfsstat4::TOOSMALL.into());
     }
     match &place {
-        Place::Pseudo(pseudo) => list_pseudo(run, args, *pseudo),
-        Place::File(target) => list(run, args, target),
+        FileHandleTarget::Pseudo(pseudo) => list_pseudo(run, args, *pseudo),
+        FileHandleTarget::File(target) => list(run, args, target),
     }
 }
 

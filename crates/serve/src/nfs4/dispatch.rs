@@ -13,7 +13,7 @@ use vfs::status::Status;
 use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, Stateid4, share4};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
-use super::fh::Place;
+use super::fh::FileHandleTarget;
 use super::run::{CompoundContext, Entered, Fail, Handled, Peer};
 use super::state::Session;
 use super::status::nfsstat4;
@@ -34,9 +34,9 @@ pub struct CompoundState {
     /// Operations with a result so far.
     pub done: u32,
     /// The current file handle.
-    pub current: Option<Place>,
+    pub current: Option<FileHandleTarget>,
     /// The saved one.
-    pub saved: Option<Place>,
+    pub saved: Option<FileHandleTarget>,
     /// The stateid that "current" stands for (4.1).
     pub current_stateid: Option<Stateid4>,
     /// The one saved with the saved file handle.

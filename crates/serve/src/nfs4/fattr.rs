@@ -260,7 +260,7 @@ fn set_time(how: Option<Settime4>) -> Result<SetTime, Nfsstat4> {
 }
 
 /// What a client wants to set.
-pub(super) struct Wanted {
+pub(super) struct RequestedAttributes {
     pub(super) set: SetAttr,
     pub(super) aces: Option<Vec<Ace>>,
     pub(super) mask: Bitmap4,
@@ -276,7 +276,7 @@ pub(super) fn of_new(
     dir: &Target,
     fattr: &Fattr4<'_>,
     is_dir: bool,
-) -> Result<Wanted, Fail> {
+) -> Result<RequestedAttributes, Fail> {
     let features = dir.share.fs.features();
     let wanted = wanted(fattr, run.minor(), &features, true, &run.service.idmap)?;
     // What would be refused after the file was made is refused before.
@@ -293,7 +293,7 @@ pub(super) fn wanted(
     features: &Features,
     new: bool,
     idmap: &IdMap,
-) -> Result<Wanted, Nfsstat4> {
+) -> Result<RequestedAttributes, Nfsstat4> {
     let mask = fattr.attrmask;
     if !mask.without(&supported(minor, features)).is_empty() {
         return Err(Nfsstat4::ATTRNOTSUPP);
@@ -323,5 +323,5 @@ pub(super) fn wanted(
         umask,
     };
     let aces = values.acl.as_ref().map(|acl| acl::take(acl, idmap)).transpose()?;
-    Ok(Wanted { set, aces, mask })
+    Ok(RequestedAttributes { set, aces, mask })
 }

@@ -12,7 +12,7 @@ use super::run::{CompoundContext, Handled};
 
 /// What a file handle stands for.
 #[derive(Clone)]
-pub enum Place {
+pub enum FileHandleTarget {
     /// A directory above the shares.
     Pseudo(Pseudo),
     /// A file of a share.
@@ -28,7 +28,7 @@ pub struct Target {
     pub handle: Handle,
 }
 
-impl Place {
+impl FileHandleTarget {
     /// The file of a share, if it is one.
     pub fn target(&self) -> Option<Target> {
         match self {
@@ -53,15 +53,15 @@ impl Target {
     }
 
     /// Another file of the same share.
-    pub fn beside(&self, handle: Handle) -> Place {
-        Place::File(Self { share: Arc::clone(&self.share), handle })
+    pub fn beside(&self, handle: Handle) -> FileHandleTarget {
+        FileHandleTarget::File(Self { share: Arc::clone(&self.share), handle })
     }
 }
 
 pub(super) fn putfh(run: &mut CompoundContext<'_>, args: &PutfhArgs4<'_>) -> Handled {
     let handle = Handle::new(args.object.0).ok_or(Nfsstat4::BADHANDLE)?;
     let place = match Pseudo::from_handle(&handle) {
-        Some(pseudo) => Place::Pseudo(pseudo),
+        Some(pseudo) => FileHandleTarget::Pseudo(pseudo),
         None => {
             let shares = run.service.shares.load();
             let Some(share) = shares.by_handle(&handle) else {
@@ -73,7 +73,7 @@ pub(super) fn putfh(run: &mut CompoundContext<'_>, args: &PutfhArgs4<'_>) -> Han
             if share.fs.file_id(&handle) == 0 {
                 return Err(Nfsstat4::BADHANDLE.into());
             }
-            Place::File(Target { share: Arc::clone(share), handle })
+            FileHandleTarget::File(Target { share: Arc::clone(share), handle })
         }
     };
     run.set_current(place);
@@ -81,7 +81,7 @@ pub(super) fn putfh(run: &mut CompoundContext<'_>, args: &PutfhArgs4<'_>) -> Han
 }
 
 pub(super) fn putrootfh(run: &mut CompoundContext<'_>) -> Handled {
-    run.set_current(Place::Pseudo(Pseudo::Root));
+    run.set_current(FileHandleTarget::Pseudo(Pseudo::Root));
     run.ok(&())
 }
 

@@ -43,7 +43,7 @@ use vfs::share::Shares;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 pub use dispatch::CompoundState;
-pub use fh::{Place, Target};
+pub use fh::{FileHandleTarget, Target};
 pub use idmap::IdMap;
 pub use names::{check_name, check_name_in, directory};
 pub use run::{CompoundContext, Entered, Fail, Handled, Peer};

@@ -9,7 +9,7 @@ use wire::nfs4::{
 };
 use wire::xdr::Seq;
 
-use super::fh::{Place, Target};
+use super::fh::{FileHandleTarget, Target};
 use super::pseudo::{Below, Pseudo};
 use super::run::{CompoundContext, Fail, Handled};
 
@@ -25,26 +25,30 @@ pub fn check_name(name: &[u8], name_max: u32) -> Result<(), Nfsstat4> {
 }
 
 /// As [`check_name`], with the limit of the file system that the name is for.
-pub fn check_name_in(place: &Place, name: &[u8]) -> Result<(), Nfsstat4> {
+pub fn check_name_in(place: &FileHandleTarget, name: &[u8]) -> Result<(), Nfsstat4> {
     let name_max = match place {
-        Place::Pseudo(_) => base::limits::NAME_MAX as u32,
-        Place::File(target) => target.share.fs.abilities().name_max,
+        FileHandleTarget::Pseudo(_) => base::limits::NAME_MAX as u32,
+        FileHandleTarget::File(target) => target.share.fs.abilities().name_max,
     };
     check_name(name, name_max)
 }
 
-fn root_of(share: &Arc<Share>) -> Place {
-    Place::File(Target { share: Arc::clone(share), handle: share.fs.root() })
+fn root_of(share: &Arc<Share>) -> FileHandleTarget {
+    FileHandleTarget::File(Target { share: Arc::clone(share), handle: share.fs.root() })
 }
 
 /// Finds a name in a directory.
-fn find(run: &mut CompoundContext<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
+fn find(
+    run: &mut CompoundContext<'_>,
+    place: &FileHandleTarget,
+    name: &[u8],
+) -> Result<FileHandleTarget, Fail> {
     match place {
-        Place::Pseudo(pseudo) => {
+        FileHandleTarget::Pseudo(pseudo) => {
             check_name_in(place, name)?;
             let shares = run.service.shares.load();
             match pseudo.lookup(&shares, name) {
-                Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
+                Some(Below::Pseudo(below)) => Ok(FileHandleTarget::Pseudo(below)),
                 Some(Below::Share(share)) if run.may_see(share) => Ok(root_of(share)),
                 Some(Below::Share(share)) if run.grant(share).too_weak => {
                     Err(Nfsstat4::WRONGSEC.into())
@@ -52,7 +56,7 @@ fn find(run: &mut CompoundContext<'_>, place: &Place, name: &[u8]) -> Result<Pla
                 _ => Err(Nfsstat4::NOENT.into()),
             }
         }
-        Place::File(target) => {
+        FileHandleTarget::File(target) => {
             run.target(Nfsstat4::SERVERFAULT)?;
             if let Err(status) = check_name_in(place, name) {
                 directory(run, target)?;
@@ -91,11 +95,18 @@ pub(super) fn lookup(run: &mut CompoundContext<'_>, args: &LookupArgs4<'_>) -> H
 }
 
 /// The directory above.
-fn parent(run: &mut CompoundContext<'_>, place: &Place) -> Result<Place, Fail> {
+fn parent(
+    run: &mut CompoundContext<'_>,
+    place: &FileHandleTarget,
+) -> Result<FileHandleTarget, Fail> {
     match place {
-        Place::Pseudo(pseudo) => Ok(Place::Pseudo(pseudo.parent().ok_or(Nfsstat4::NOENT)?)),
-        Place::File(target) if target.is_root() => Ok(Place::Pseudo(Pseudo::Export)),
-        Place::File(target) => {
+        FileHandleTarget::Pseudo(pseudo) => {
+            Ok(FileHandleTarget::Pseudo(pseudo.parent().ok_or(Nfsstat4::NOENT)?))
+        }
+        FileHandleTarget::File(target) if target.is_root() => {
+            Ok(FileHandleTarget::Pseudo(Pseudo::Export))
+        }
+        FileHandleTarget::File(target) => {
             run.target(Nfsstat4::SERVERFAULT)?;
             directory(run, target)?;
             let entry = target.share.fs.lookup_parent(run.cx(), &target.handle)?;
@@ -122,8 +133,12 @@ pub(super) fn secinfo(run: &mut CompoundContext<'_>, args: &SecinfoArgs4<'_>) ->
 }
 
 /// The root of a share that the caller is not let into as it comes.
-fn share_below(run: &CompoundContext<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
-    let Place::Pseudo(pseudo) = place else { return Err(Nfsstat4::WRONGSEC.into()) };
+fn share_below(
+    run: &CompoundContext<'_>,
+    place: &FileHandleTarget,
+    name: &[u8],
+) -> Result<FileHandleTarget, Fail> {
+    let FileHandleTarget::Pseudo(pseudo) = place else { return Err(Nfsstat4::WRONGSEC.into()) };
     let shares = run.service.shares.load();
     match pseudo.lookup(&shares, name) {
         Some(Below::Share(share)) => Ok(root_of(share)),
@@ -141,7 +156,7 @@ pub(super) fn secinfo_no_name(run: &mut CompoundContext<'_>, args: &SecinfoNoNam
     flavors(run, &named)
 }
 
-fn flavors(run: &mut CompoundContext<'_>, place: &Place) -> Handled {
+fn flavors(run: &mut CompoundContext<'_>, place: &FileHandleTarget) -> Handled {
     let flavors = run.flavors(place)?;
     // From 4.1 on the current file handle is consumed (RFC 8881 §2.6.3.1.1.8).
     if run.minor() > 0 {

@@ -16,8 +16,8 @@ use wire::nfs4::{
 use super::acl;
 use super::attr::change_info;
 use super::deleg;
-use super::fattr::{Wanted, of_new};
-use super::fh::{Place, Target};
+use super::fattr::{RequestedAttributes, of_new};
+use super::fh::{FileHandleTarget, Target};
 use super::names::{check_name_in, directory};
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::Client;
@@ -28,7 +28,7 @@ use super::stateful::{InTurn, Stateful, check_regular, regular};
 const VERIFIER_ATTRS: [u32; 2] = [attr4::TIME_ACCESS, attr4::TIME_MODIFY];
 
 /// A file that OPEN has found or made.
-struct Found {
+struct OpenTarget {
     target: Target,
     attr: Attr,
     cinfo: ChangeInfo4,
@@ -84,10 +84,10 @@ fn finish(
     args: &OpenArgs4<'_>,
     client: &Arc<Client>,
     share: Share,
-    found: Found,
+    found: OpenTarget,
     confirmed: bool,
 ) -> Handled {
-    let Found { target, attr, cinfo, attrset, made, then } = found;
+    let OpenTarget { target, attr, cinfo, attrset, made, then } = found;
     check_kind(run, attr.kind)?;
     if let Some(stateid) = deleg::claimed(&args.claim) {
         deleg::check_claim(keeper, client, &stateid, &attr)?;
@@ -115,7 +115,7 @@ fn finish(
     }
     let granted = (share, confirmed);
     let delegation = deleg::grant(keeper, run, args, client, (&target, &attr), granted);
-    run.set_current(Place::File(target));
+    run.set_current(FileHandleTarget::File(target));
     if run.minor() > 0 {
         run.progress.current_stateid = Some(stateid);
     }
@@ -171,7 +171,7 @@ fn check_rights(run: &CompoundContext<'_>, target: &Target, share: Share) -> Res
     if may { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
 }
 
-fn find(run: &mut CompoundContext<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
+fn find(run: &mut CompoundContext<'_>, args: &OpenArgs4<'_>) -> Result<OpenTarget, Fail> {
     match args.claim {
         OpenClaim4::Null(name) => by_name(run, name.0, &args.openhow),
         OpenClaim4::DelegateCur(claim) => by_name(run, claim.file.0, &args.openhow),
@@ -182,13 +182,17 @@ fn find(run: &mut CompoundContext<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fa
             let target = run.target(Nfsstat4::ISDIR)?;
             let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
             let (cinfo, attrset) = (ChangeInfo4::default(), Bitmap4::EMPTY);
-            Ok(Found { target, attr, cinfo, attrset, made: false, then: None })
+            Ok(OpenTarget { target, attr, cinfo, attrset, made: false, then: None })
         }
         OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh(()) => Err(Nfsstat4::NOTSUPP.into()),
     }
 }
 
-fn by_name(run: &mut CompoundContext<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found, Fail> {
+fn by_name(
+    run: &mut CompoundContext<'_>,
+    name: &[u8],
+    how: &Openflag4<'_>,
+) -> Result<OpenTarget, Fail> {
     let place = run.current()?.clone();
     let dir = run.target(match how {
         Openflag4::Nocreate(()) => Nfsstat4::NOENT,
@@ -224,7 +228,8 @@ fn by_name(run: &mut CompoundContext<'_>, name: &[u8], how: &Openflag4<'_>) -> R
             made(run, &dir, name, CreateHow::Exclusive(*verifier), attrset)
         }
         Openflag4::Create(Createhow4::Exclusive41(how)) => {
-            let Wanted { set, aces, mask: attrset } = of_new(run, &dir, &how.attrs, false)?;
+            let RequestedAttributes { set, aces, mask: attrset } =
+                of_new(run, &dir, &how.attrs, false)?;
             // `suppattr_exclcreat` says so.
             if aces.is_some() {
                 return Err(Nfsstat4::INVAL.into());
@@ -232,7 +237,7 @@ fn by_name(run: &mut CompoundContext<'_>, name: &[u8], how: &Openflag4<'_>) -> R
             let attrset = attrset.or(&Bitmap4::of(&VERIFIER_ATTRS));
             let found = made(run, &dir, name, CreateHow::Exclusive(how.verf), attrset)?;
             let then = (set != SetAttr::default()).then_some(set);
-            Ok(Found { then, ..found })
+            Ok(OpenTarget { then, ..found })
         }
     }
 }
@@ -243,13 +248,13 @@ fn existing(
     name: &[u8],
     then: Option<SetAttr>,
     attrset: Bitmap4,
-) -> Result<Found, Fail> {
+) -> Result<OpenTarget, Fail> {
     let fs = &dir.share.fs;
     let (entry, _) = fs.lookup(run.cx(), &dir.handle, name)?;
     let after = fs.getattr(run.cx(), &dir.handle)?;
     let cinfo = change_info(&Wcc { before: Some(Before::from(&after)), after: Some(after) });
     let target = Target { share: Arc::clone(&dir.share), handle: entry.handle };
-    Ok(Found { target, attr: entry.attr, cinfo, attrset, made: false, then })
+    Ok(OpenTarget { target, attr: entry.attr, cinfo, attrset, made: false, then })
 }
 
 /// Makes a file that must not be there, with its attributes and its access control list.
@@ -257,9 +262,9 @@ fn made_as(
     run: &mut CompoundContext<'_>,
     dir: &Target,
     name: &[u8],
-    wanted: Wanted,
-) -> Result<Found, Fail> {
-    let Wanted { set, aces, mask } = wanted;
+    wanted: RequestedAttributes,
+) -> Result<OpenTarget, Fail> {
+    let RequestedAttributes { set, aces, mask } = wanted;
     let found = made(run, dir, name, CreateHow::Guarded(set), mask)?;
     if let Some(aces) = aces {
         acl::set(run, &found.target, &aces)?;
@@ -273,7 +278,7 @@ fn made(
     name: &[u8],
     how: CreateHow,
     attrset: Bitmap4,
-) -> Result<Found, Fail> {
+) -> Result<OpenTarget, Fail> {
     let fs = &dir.share.fs;
     let created = fs.create(run.cx(), &dir.handle, name, how).map_err(|failed| {
         // Whatever has the name, it is there (RFC 8881 §18.16.4).
@@ -285,7 +290,7 @@ fn made(
     let cinfo = change_info(&created.wcc);
     run.durable(created.flush);
     let target = Target { share: Arc::clone(&dir.share), handle: created.value.handle };
-    Ok(Found { target, attr: created.value.attr, cinfo, attrset, made: true, then: None })
+    Ok(OpenTarget { target, attr: created.value.attr, cinfo, attrset, made: true, then: None })
 }
 
 fn turn(owner: &[u8], seqid: u32, confirms: bool) -> InTurn<'_> {

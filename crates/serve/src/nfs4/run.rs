@@ -14,7 +14,7 @@ use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
 
 use super::dispatch::CompoundState;
-use super::fh::{Place, Target};
+use super::fh::{FileHandleTarget, Target};
 use super::status::nfsstat4;
 use super::{Nfs4, Slot};
 use crate::rpc::Back;
@@ -158,7 +158,7 @@ impl CompoundContext<'_> {
     /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS or with
     /// another flavour, NFS4ERR_ROFS for a change where only reading is.
     pub(super) fn enter(&mut self, changes: bool) -> Result<(), Nfsstat4> {
-        let Some(Place::File(target)) = &self.progress.current else {
+        let Some(FileHandleTarget::File(target)) = &self.progress.current else {
             self.progress.entered = None;
             return Ok(());
         };
@@ -192,8 +192,8 @@ impl CompoundContext<'_> {
     ///
     /// # Errors
     /// It takes none, whatever the flavour: as [`CompoundContext::enter`].
-    pub(super) fn flavors(&self, place: &Place) -> Result<Flavors, Nfsstat4> {
-        let Place::File(target) = place else { return Ok(Flavors::ALL) };
+    pub(super) fn flavors(&self, place: &FileHandleTarget) -> Result<Flavors, Nfsstat4> {
+        let FileHandleTarget::File(target) = place else { return Ok(Flavors::ALL) };
         match share::Entered::new(&target.share, &self.peer.origin()).at_best() {
             Grant { access: Access::None, too_weak: true, .. } => Err(Nfsstat4::WRONGSEC),
             Grant { access: Access::None, .. } => Err(Nfsstat4::NOENT),
@@ -229,7 +229,7 @@ impl CompoundContext<'_> {
     ///
     /// # Errors
     /// NFS4ERR_NOFILEHANDLE.
-    pub fn current(&self) -> Result<&Place, Fail> {
+    pub fn current(&self) -> Result<&FileHandleTarget, Fail> {
         self.progress.current.as_ref().ok_or(Fail::Status(Nfsstat4::NOFILEHANDLE))
     }
 
@@ -237,13 +237,13 @@ impl CompoundContext<'_> {
     ///
     /// # Errors
     /// NFS4ERR_NOFILEHANDLE.
-    pub fn saved(&self) -> Result<&Place, Fail> {
+    pub fn saved(&self) -> Result<&FileHandleTarget, Fail> {
         self.progress.saved.as_ref().ok_or(Fail::Status(Nfsstat4::NOFILEHANDLE))
     }
 
     /// Makes `place` the current file; the current stateid ends with the file that it belonged to
     /// (RFC 8881 §16.2.3.1.2).
-    pub fn set_current(&mut self, place: Place) {
+    pub fn set_current(&mut self, place: FileHandleTarget) {
         self.progress.current = Some(place);
         self.progress.current_stateid = None;
     }

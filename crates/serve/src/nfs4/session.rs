@@ -12,7 +12,7 @@ use super::Slot;
 use super::client::wait_for_records;
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::back::CallbackCred;
-use super::state::{NewSession, Turn};
+use super::state::{NewSession, SlotDecision};
 use super::stateful::Stateful;
 
 /// Bytes of an RPC call's header without credentials: a request is counted with it (RFC 8881
@@ -85,7 +85,7 @@ pub(super) fn sequence(
         return Err(Nfsstat4::REQ_TOO_BIG.into());
     }
     let asked = (run.peer.cred.uid, run.progress.count);
-    if let Turn::Again(results) = session.sequence(args, asked, keeper.now())? {
+    if let SlotDecision::Again(results) = session.sequence(args, asked, keeper.now())? {
         return Err(Fail::Replay(results));
     }
     run.progress.acting.set(Some(session.client.key()));

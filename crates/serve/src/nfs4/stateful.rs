@@ -9,9 +9,9 @@ use vfs::handle::Handle;
 use vfs::locks::{FileKey, Owner, Protocol};
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
-use super::fh::{Place, Target};
+use super::fh::{FileHandleTarget, Target};
 use super::run::{CompoundContext, Fail, Handled};
-use super::state::{Client, OwnerTurn, State};
+use super::state::{Client, SequenceDecision, State};
 use super::{CompoundState, StateOps, client, deleg, lock, open, session};
 
 /// Keeps the state of all clients.
@@ -114,10 +114,12 @@ impl Stateful {
         let sequence = client.sequence_of(turn.locks, turn.owner)?;
         let mut sequence = sequence.lock();
         match sequence.turn(turn.seqid, turn.may_start)? {
-            OwnerTurn::Next => {}
-            OwnerTurn::Again(result) => {
+            SequenceDecision::Next => {}
+            SequenceDecision::Again(result) => {
                 run.out.vec().extend_from_slice(&result);
-                if let (Some(handle), Ok(Place::File(target))) = (sequence.file, run.current()) {
+                if let (Some(handle), Ok(FileHandleTarget::File(target))) =
+                    (sequence.file, run.current())
+                {
                     let place = target.beside(handle);
                     run.set_current(place);
                 }
@@ -166,7 +168,7 @@ pub(super) struct InTurn<'a> {
 }
 
 fn current_handle(run: &CompoundContext<'_>) -> Option<Handle> {
-    run.current().ok().map(Place::handle)
+    run.current().ok().map(FileHandleTarget::handle)
 }
 
 /// The current file, which must be a regular one, and what it is locked by.
@@ -191,7 +193,7 @@ pub(super) fn check_regular(run: &CompoundContext<'_>, kind: FileType) -> Result
 
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
 fn key_of(run: &CompoundContext<'_>) -> Result<Option<FileKey>, Fail> {
-    let Ok(Place::File(target)) = run.current() else { return Ok(None) };
+    let Ok(FileHandleTarget::File(target)) = run.current() else { return Ok(None) };
     Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 

@@ -12,7 +12,7 @@ use super::hosts::Host;
 
 /// What is waited for: the same request, whoever repeats it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Wanted {
+pub(super) struct BlockedRequest {
     pub(super) key: FileKey,
     pub(super) owner: Owner,
     pub(super) range: Range,
@@ -33,8 +33,8 @@ pub(super) struct Block {
 /// All of them.
 #[derive(Default)]
 pub(super) struct Blocks {
-    by_wanted: HashMap<Wanted, Block>,
-    by_id: HashMap<u64, Wanted>,
+    by_wanted: HashMap<BlockedRequest, Block>,
+    by_id: HashMap<u64, BlockedRequest>,
     /// How many each host has.
     by_host: HashMap<ClientKey, usize>,
     last: u64,
@@ -50,7 +50,7 @@ impl Blocks {
     /// `None` if there is no room.
     pub(super) fn enter(
         &mut self,
-        wanted: &Wanted,
+        wanted: &BlockedRequest,
         host: &Arc<Host>,
         handle: Handle,
     ) -> Option<u64> {
@@ -80,19 +80,19 @@ impl Blocks {
     }
 
     /// What is granted under this number and not acknowledged.
-    pub(super) fn granted(&self, id: u64) -> Option<(Wanted, Block)> {
+    pub(super) fn granted(&self, id: u64) -> Option<(BlockedRequest, Block)> {
         let wanted = self.by_id.get(&id)?;
         let block = self.by_wanted.get(wanted).filter(|block| block.granted)?;
         Some((wanted.clone(), block.clone()))
     }
 
     /// Whether this is granted and not acknowledged.
-    pub(super) fn is_granted(&self, wanted: &Wanted) -> bool {
+    pub(super) fn is_granted(&self, wanted: &BlockedRequest) -> bool {
         self.by_wanted.get(wanted).is_some_and(|block| block.granted)
     }
 
     /// Forgets one; false if there is none.
-    pub(super) fn remove(&mut self, wanted: &Wanted) -> bool {
+    pub(super) fn remove(&mut self, wanted: &BlockedRequest) -> bool {
         let Some(block) = self.by_wanted.remove(wanted) else { return false };
         self.by_id.remove(&block.id);
         let host = block.host.key;
@@ -106,7 +106,7 @@ impl Blocks {
     }
 
     /// Forgets the one of this number; gives what it was.
-    pub(super) fn remove_id(&mut self, id: u64) -> Option<Wanted> {
+    pub(super) fn remove_id(&mut self, id: u64) -> Option<BlockedRequest> {
         let wanted = self.by_id.get(&id)?.clone();
         self.remove(&wanted);
         Some(wanted)
@@ -138,7 +138,7 @@ impl Blocks {
         }
     }
 
-    fn remove_where(&mut self, which: impl Fn(&Wanted, &Block) -> bool) {
+    fn remove_where(&mut self, which: impl Fn(&BlockedRequest, &Block) -> bool) {
         let gone: Vec<_> =
             self.by_wanted.iter().filter(|(w, b)| which(w, b)).map(|(w, _)| w.clone()).collect();
         for wanted in &gone {

@@ -32,7 +32,7 @@ use wire::xdr::{Decode, Encode, Reader, Writer, decode_all};
 use wire::{nlm4, nsm, portmap};
 
 use super::Nlm;
-use super::blocks::{Block, Wanted};
+use super::blocks::{Block, BlockedRequest};
 use super::hosts::owner_parts;
 use crate::transport::small::{framed, read_record};
 use crate::transport::tasks::Ending;
@@ -116,12 +116,12 @@ pub(super) async fn run(
 }
 
 /// A growing pause, up to a deadline.
-struct Patience {
+struct Backoff {
     pause: Duration,
     until: Deadline,
 }
 
-impl Patience {
+impl Backoff {
     fn new(most: Duration) -> Self {
         Self { pause: NLM_RETRY_FIRST, until: Deadline::after(most) }
     }
@@ -146,7 +146,7 @@ impl Calls {
     /// Tells a client that it has a lock until it answers or does not want to know any more. Once
     /// it may have heard, only its own word takes the lock from it: it may be working under it.
     async fn granted(&self, id: u64) {
-        let mut patience = Patience::new(self.nlm.grant_time);
+        let mut patience = Backoff::new(self.nlm.grant_time);
         let may_know = Cell::new(false);
         loop {
             let knew = may_know.get();
@@ -172,7 +172,7 @@ impl Calls {
     async fn tell_granted(
         &self,
         id: u64,
-        want: &Wanted,
+        want: &BlockedRequest,
         block: &Block,
         may_know: &Cell<bool>,
     ) -> io::Result<Nlm4Stat> {
@@ -209,7 +209,7 @@ impl Calls {
     /// Tells a client that we have restarted, by our address as it sees it and by our name: it
     /// knows us by one of them.
     async fn restarted(&self, address: IpAddr) {
-        let mut patience = Patience::new(NSM_NOTIFY_TIME_MAX);
+        let mut patience = Backoff::new(NSM_NOTIFY_TIME_MAX);
         while self.tell_restarted(address).await.is_err() {
             if !patience.wait().await {
                 return;

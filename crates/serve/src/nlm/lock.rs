@@ -13,7 +13,7 @@ use wire::nlm4::{
 };
 
 use super::Nlm;
-use super::blocks::Wanted;
+use super::blocks::BlockedRequest;
 use super::conn::Message;
 use super::dispatch::{File, Request};
 use super::hosts::{self, Gate, Host, STRANGER, owner_parts};
@@ -73,7 +73,7 @@ impl Request<'_> {
             }
             let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
             gate.remember(file.handle, file.key);
-            let want = Wanted { key: file.key, owner, range, kind };
+            let want = BlockedRequest { key: file.key, owner, range, kind };
             let done = match args.block {
                 true => nlm.lock_or_wait(host, want, file.handle),
                 false => nlm.lock_now(&want),
@@ -146,7 +146,7 @@ impl Request<'_> {
         let nlm = self.nlm;
         let mut gate = host.gate.lock();
         let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
-        let want = Wanted { key, owner, range, kind };
+        let want = BlockedRequest { key, owner, range, kind };
         let done = if nlm.locks.cancel(key, &want.owner, range, kind) {
             Nlm4Stat::GRANTED
         } else if nlm.blocks.lock().remove(&want) {
@@ -218,7 +218,7 @@ impl Request<'_> {
 }
 
 impl Nlm {
-    fn lock_now(&self, want: &Wanted) -> Nlm4Stat {
+    fn lock_now(&self, want: &BlockedRequest) -> Nlm4Stat {
         match self.locks.lock(want.key, &want.owner, want.range, want.kind) {
             Ok(()) => {
                 // Whoever asks again knows that it has it.
@@ -233,7 +233,7 @@ impl Nlm {
     }
 
     /// Takes the lock, or leaves word that it is waited for.
-    fn lock_or_wait(&self, host: &Arc<Host>, want: Wanted, handle: Handle) -> Nlm4Stat {
+    fn lock_or_wait(&self, host: &Arc<Host>, want: BlockedRequest, handle: Handle) -> Nlm4Stat {
         let Some(id) = self.blocks.lock().enter(&want, host, handle) else {
             // It cannot wait; perhaps it need not.
             return match self.lock_now(&want) {
@@ -247,7 +247,7 @@ impl Nlm {
                 nlm.woken(id, how);
             }
         };
-        let Wanted { key, ref owner, range, kind } = want;
+        let BlockedRequest { key, ref owner, range, kind } = want;
         match self.locks.lock_or_wait(key, owner, range, kind, Box::new(woken)) {
             Ok(Asked::Waiting(..)) => Nlm4Stat::BLOCKED,
             Ok(Asked::Granted) => {
@@ -287,7 +287,7 @@ impl Nlm {
         }
     }
 
-    fn let_go(&self, want: &Wanted) -> Nlm4Stat {
+    fn let_go(&self, want: &BlockedRequest) -> Nlm4Stat {
         match self.locks.unlock(want.key, &want.owner, want.range) {
             Ok(()) => Nlm4Stat::GRANTED,
             Err(_) => Nlm4Stat::DENIED_NOLOCKS,

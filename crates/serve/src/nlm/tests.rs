@@ -4,7 +4,7 @@ use base::limits::{NLM_BLOCKED_PER_HOST_MAX, NLM_HOSTS_PER_ADDRESS_MAX};
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, Kind, Range};
 
-use super::blocks::{Blocks, Wanted};
+use super::blocks::{BlockedRequest, Blocks};
 use super::hosts::{Host, Hosts, owner_parts, record, recorded, same_name};
 use super::*;
 
@@ -12,9 +12,9 @@ mod sim;
 
 const KEY: FileKey = FileKey { fsid: 1, fileid: 2, generation: 0 };
 
-fn wanted(host: &Host, start: u64) -> Wanted {
+fn wanted(host: &Host, start: u64) -> BlockedRequest {
     let owner = host.owner(7, b"oh").unwrap();
-    Wanted { key: KEY, owner, range: Range::new(start, 1).unwrap(), kind: Kind::Write }
+    BlockedRequest { key: KEY, owner, range: Range::new(start, 1).unwrap(), kind: Kind::Write }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use wire::xdr::{Reader, Writer};
 use super::caller::Caller;
 use super::pending::Waiter;
 use super::program::{Call, DecodedCall, DispatchResult, OnFlushed, Program, Resume};
-use super::replay::{Key, ReplayCache, Seen};
+use super::replay::{Key, ReplayCache, ReplayState};
 use crate::exec::Engine;
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::tls::Tls;
@@ -81,12 +81,12 @@ impl Service {
             let proc = (program.number(), program.version(), procedure.number);
             let key = Key::new(who, xid, proc, call.args.rest());
             match self.replays.of(&key).look(&key, stamp()) {
-                Seen::New => {}
-                Seen::InProgress => {
+                ReplayState::New => {}
+                ReplayState::InProgress => {
                     cx.call.key = Some(key);
                     return Ok(DispatchResult::Suspended);
                 }
-                Seen::Done(results) => {
+                ReplayState::Done(results) => {
                     cx.facts.flags |= flag::REPLAY;
                     rpc::success(&mut Writer::new(cx.out.vec()), xid);
                     cx.out.vec().extend_from_slice(&results);

@@ -74,7 +74,7 @@ fn mix(length: usize, words: impl Iterator<Item = u64>) -> u64 {
 
 /// What is known of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ReplayState {
     /// Nothing: do it.
     New,
     /// It is being done.
@@ -146,12 +146,12 @@ impl<W> ReplayTable<W> {
     }
 
     /// What is known of the call at time `now_ns`.
-    pub fn look(&mut self, key: &Key, now_ns: u64) -> Seen {
+    pub fn look(&mut self, key: &Key, now_ns: u64) -> ReplayState {
         self.expire(now_ns);
         match self.entries.get(key) {
-            None => Seen::New,
-            Some(Entry::InProgress(_)) => Seen::InProgress,
-            Some(Entry::Done { results, .. }) => Seen::Done(results.clone()),
+            None => ReplayState::New,
+            Some(Entry::InProgress(_)) => ReplayState::InProgress,
+            Some(Entry::Done { results, .. }) => ReplayState::Done(results.clone()),
         }
     }
 

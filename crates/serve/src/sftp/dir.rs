@@ -13,7 +13,7 @@ use wire::sftp::{Name, NamesEncoder, PathBytes, Str};
 use wire::xdr::Writer;
 
 use super::attr::{self, Path};
-use super::longname::{self, Known};
+use super::longname::{self, OwnerNames};
 use super::state::{Open, OpenDir, Session};
 use super::status::{Refusal, Result};
 use crate::files::list::{Listed, Listing};
@@ -97,7 +97,7 @@ pub(super) async fn read(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf
     let mut reply = s.core.buffers.take_reply();
     let mut w = Writer::new(reply.vec());
     let mut names = NamesEncoder::begin(&mut w, id, SFTP_READDIR_BYTES);
-    let mut known = Known::new(&*s.settings.owners);
+    let mut known = OwnerNames::new(&*s.settings.owners);
     while let Some(listed) = ready.front() {
         if !add(&mut names, listed, &mut known, now_s) {
             break;
@@ -112,7 +112,7 @@ pub(super) async fn read(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf
 fn add(
     names: &mut NamesEncoder<'_, '_>,
     listed: &Listed,
-    known: &mut Known<'_>,
+    known: &mut OwnerNames<'_>,
     now_s: i64,
 ) -> bool {
     let Some(attr) = &listed.attr() else { return true };

@@ -10,13 +10,13 @@ use crate::files::list;
 
 /// Names within one answer: whoever owns many files of a directory is asked for once, and told the
 /// same in all of its lines.
-pub(super) struct Known<'a> {
+pub(super) struct OwnerNames<'a> {
     owners: &'a dyn Owners,
     users: HashMap<u32, String>,
     groups: HashMap<u32, String>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> OwnerNames<'a> {
     /// None yet.
     pub(super) fn new(owners: &'a dyn Owners) -> Self {
         Self { owners, users: HashMap::new(), groups: HashMap::new() }
@@ -44,7 +44,7 @@ fn when(time: Time, now_s: i64) -> String {
 }
 
 /// The line for a name, `now_s` seconds after the epoch.
-pub(super) fn line(name: &[u8], attr: &Attr, known: &mut Known<'_>, now_s: i64) -> Vec<u8> {
+pub(super) fn line(name: &[u8], attr: &Attr, known: &mut OwnerNames<'_>, now_s: i64) -> Vec<u8> {
     let (user, group) = known.of(attr.uid, attr.gid);
     let (mode, time) = (list::mode_text(attr.kind, attr.mode), when(attr.mtime, now_s));
     let mode = String::from_utf8_lossy(&mode);

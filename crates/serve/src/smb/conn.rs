@@ -26,7 +26,7 @@ use super::server::Server;
 use super::state::connection::Connection;
 use crate::files::Core;
 use crate::transport::listener::Accepted;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::{self, SendError};
 use crate::transport::tasks::Ending;
 
@@ -92,7 +92,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
 /// A socket, and what has come and was not taken.
 struct Socket {
     stream: TcpStream,
-    pace: Pace,
+    pace: SlowPeerBudget,
     inbox: Vec<u8>,
     at: usize,
 }

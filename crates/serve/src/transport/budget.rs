@@ -19,7 +19,7 @@ use tokio::task::JoinError;
 use vfs::flush::FlushGroup;
 
 use super::connections::{self, ConnectionLimits};
-use super::pace::Pace;
+use super::pace::SlowPeerBudget;
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -31,13 +31,13 @@ pub struct Limits {
     /// Bytes of requests and replies held at once.
     pub bytes: usize,
     /// How slow a peer may be that moves data.
-    pub pace: Pace,
+    pub pace: SlowPeerBudget,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (requests, bytes) = (REQUESTS_MAX, BUFFERED_BYTES_MAX);
-        Self { connections: CONNECTIONS_MAX, requests, bytes, pace: Pace::default() }
+        Self { connections: CONNECTIONS_MAX, requests, bytes, pace: SlowPeerBudget::default() }
     }
 }
 
@@ -312,14 +312,14 @@ impl CoreBudget {
     }
 
     /// Takes `n` bytes until what it returns is dropped; none if there is no room for them.
-    pub fn try_hold(self: &Rc<Self>, n: usize) -> Option<Held> {
+    pub fn try_hold(self: &Rc<Self>, n: usize) -> Option<ReservedBytes> {
         self.has_bytes(n).then(|| self.hold(n))
     }
 
     /// The same for who has looked already, or holds what is there whether there is room or not.
-    pub fn hold(self: &Rc<Self>, n: usize) -> Held {
+    pub fn hold(self: &Rc<Self>, n: usize) -> ReservedBytes {
         self.take_bytes(n);
-        Held { budget: Rc::clone(self), bytes: n }
+        ReservedBytes { budget: Rc::clone(self), bytes: n }
     }
 
     /// Where bytes are given back that were taken here and are dropped somewhere else.
@@ -370,12 +370,12 @@ impl CoreBudget {
 
 /// Bytes of a core's budget, given back when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct ReservedBytes {
     budget: Rc<CoreBudget>,
     bytes: usize,
 }
 
-impl Held {
+impl ReservedBytes {
     /// How many they are.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -388,7 +388,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ReservedBytes {
     fn drop(&mut self) {
         self.budget.give_bytes(self.bytes);
     }

@@ -15,14 +15,14 @@ use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use vfs::fs::Stretch;
+use vfs::fs::SendfileRange;
 use vfs::mapped::Slice;
 use vfs::share::rules::Transport;
 use vfs::transfers::Security;
 
 use super::budget::CoreBudget;
 use super::buffers::{CoreBuffers, ReplyBuf};
-use super::pace::Pace;
+use super::pace::SlowPeerBudget;
 use super::send::{self, SendError};
 use super::tls::session::{Session, Step};
 use super::tls::{Tls, TlsError};
@@ -35,7 +35,7 @@ const EMPTY_READS_MAX: usize = 16;
 pub struct Link {
     stream: TcpStream,
     /// How slow the peer may be to take what is sent.
-    pace: Pace,
+    pace: SlowPeerBudget,
     tls: Option<Box<Secured>>,
 }
 
@@ -62,7 +62,7 @@ pub enum ReceiveError {
 
 impl Link {
     /// A socket in the clear, with a peer that may be as slow as this.
-    pub fn new(stream: TcpStream, pace: Pace) -> Self {
+    pub fn new(stream: TcpStream, pace: SlowPeerBudget) -> Self {
         Self { stream, pace, tls: None }
     }
 
@@ -267,7 +267,7 @@ impl Link {
     ///
     /// # Errors
     /// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.
-    pub fn send_file(&mut self, part: &Stretch) -> Result<usize, SendError> {
+    pub fn send_file(&mut self, part: &SendfileRange) -> Result<usize, SendError> {
         match &self.tls {
             None => send::file(&self.stream, part),
             Some(_) => Err(SendError::Tls(TlsError::State)),
@@ -398,7 +398,7 @@ async fn handshake(
 }
 
 async fn flush(stream: &TcpStream, out: &mut ReplyBuf) -> Result<(), TlsError> {
-    let sent = send::bytes(stream, out.as_slice(), false, &mut Pace::default()).await;
+    let sent = send::bytes(stream, out.as_slice(), false, &mut SlowPeerBudget::default()).await;
     out.truncate(0);
     match sent {
         Err(SendError::Io(e)) => Err(TlsError::Io(e)),

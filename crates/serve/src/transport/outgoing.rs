@@ -36,7 +36,7 @@ impl Outgoing {
 
     /// Waits until the connection and the account have room for `n` bytes, and takes it. What is
     /// larger than the connection's limit gets room as soon as it has nothing else.
-    pub async fn hold(&self, n: usize) -> Room {
+    pub async fn hold(&self, n: usize) -> ByteReservation {
         loop {
             let left = self.shared.left.notified();
             let held = self.shared.held.load(Relaxed);
@@ -45,7 +45,7 @@ impl Outgoing {
             } else if self.budget.has_bytes(n.min(self.max)) {
                 self.budget.take_bytes(n);
                 self.shared.held.fetch_add(n, Relaxed);
-                return Room { shared: Arc::clone(&self.shared), bytes: n };
+                return ByteReservation { shared: Arc::clone(&self.shared), bytes: n };
             } else {
                 tokio::time::sleep(STALL_PAUSE).await;
             }
@@ -54,19 +54,19 @@ impl Outgoing {
 }
 
 /// Room for some bytes, given back when dropped, on whatever thread.
-pub struct Room {
+pub struct ByteReservation {
     shared: Arc<Shared>,
     bytes: usize,
 }
 
-impl Room {
+impl ByteReservation {
     /// The bytes that it was taken for; it is given back when the last of them is dropped.
     pub fn fill(self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Filled { bytes, _room: self })
     }
 }
 
-impl Drop for Room {
+impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.shared.held.fetch_sub(self.bytes, Relaxed);
         self.shared.returned.fetch_add(self.bytes, Relaxed);
@@ -76,7 +76,7 @@ impl Drop for Room {
 
 struct Filled {
     bytes: Vec<u8>,
-    _room: Room,
+    _room: ByteReservation,
 }
 
 impl AsRef<[u8]> for Filled {

@@ -12,18 +12,18 @@ use base::limits::{PEER_PATIENCE, PEER_RATE_MIN};
 
 /// The purse of one direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct SlowPeerBudget {
     most: Duration,
     left: Duration,
 }
 
-impl Default for Pace {
+impl Default for SlowPeerBudget {
     fn default() -> Self {
         Self::new(PEER_PATIENCE)
     }
 }
 
-impl Pace {
+impl SlowPeerBudget {
     /// A full purse that holds this much.
     pub fn new(patience: Duration) -> Self {
         Self { most: patience, left: patience }
@@ -34,7 +34,7 @@ impl Pace {
         Some(self.left).filter(|left| !left.is_zero())
     }
 
-    /// As [`Pace::waited`], since a moment of [`monotonic_ns`].
+    /// As [`SlowPeerBudget::waited`], since a moment of [`monotonic_ns`].
     pub fn waited_since(&mut self, since_ns: u64, bytes: u64) {
         self.waited(Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)), bytes);
     }

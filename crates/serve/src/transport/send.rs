@@ -8,10 +8,10 @@ use base::clock::monotonic_ns;
 use base::limits::{SEND_LOOK, SEND_TIME_MAX};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use vfs::fs::Stretch;
+use vfs::fs::SendfileRange;
 use vfs::mapped::Slice;
 
-use super::pace::Pace;
+use super::pace::SlowPeerBudget;
 use super::tls::TlsError;
 
 /// Why sending ended before everything was sent. The connection is of no use any more.
@@ -20,7 +20,8 @@ pub enum SendError {
     /// The peer takes nothing more.
     #[error("closed by the peer")]
     Closed,
-    /// The peer has taken nothing for [`SEND_TIME_MAX`], or too little for too long ([`Pace`]).
+    /// The peer has taken nothing for [`SEND_TIME_MAX`], or too little for too long
+    /// ([`SlowPeerBudget`]).
     #[error("the peer is too slow")]
     TooSlow,
     /// The file became shorter after the reply had said how much would come.
@@ -43,7 +44,7 @@ pub async fn bytes(
     stream: &TcpStream,
     bytes: &[u8],
     more: bool,
-    pace: &mut Pace,
+    pace: &mut SlowPeerBudget,
 ) -> Result<(), SendError> {
     let mut sent = 0;
     while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
@@ -64,7 +65,7 @@ pub async fn slice(
     stream: &TcpStream,
     slice: &Slice,
     more: bool,
-    pace: &mut Pace,
+    pace: &mut SlowPeerBudget,
 ) -> Result<(), SendError> {
     let mut sent = 0;
     while sent < slice.raw().1 {
@@ -85,7 +86,7 @@ pub async fn slice(
 ///
 /// # Errors
 /// The peer takes nothing more, or too little.
-pub async fn has_room(stream: &TcpStream, pace: &mut Pace) -> Result<(), SendError> {
+pub async fn has_room(stream: &TcpStream, pace: &mut SlowPeerBudget) -> Result<(), SendError> {
     match stream.try_io(Interest::WRITABLE, || Ok(())) {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, pace).await,
         known => Ok(known?),
@@ -97,7 +98,7 @@ pub async fn has_room(stream: &TcpStream, pace: &mut Pace) -> Result<(), SendErr
 ///
 /// # Errors
 /// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.
-pub fn file(stream: &TcpStream, part: &Stretch) -> Result<usize, SendError> {
+pub fn file(stream: &TcpStream, part: &SendfileRange) -> Result<usize, SendError> {
     let mut sent = 0;
     while sent < part.count {
         match stream.try_io(Interest::WRITABLE, || send_file(stream, part, sent)) {
@@ -114,7 +115,7 @@ pub fn file(stream: &TcpStream, part: &Stretch) -> Result<usize, SendError> {
 
 /// sendfile(2) of what is left of a part behind its first `done` bytes. A peer that has gone is
 /// EPIPE: the signal that comes with it is ignored, as in every Rust program.
-fn send_file(stream: &TcpStream, part: &Stretch, done: usize) -> io::Result<usize> {
+fn send_file(stream: &TcpStream, part: &SendfileRange, done: usize) -> io::Result<usize> {
     let offset = libc::off_t::try_from(part.offset + done as u64);
     let mut offset = offset.map_err(|_| io::ErrorKind::InvalidInput)?;
     let (to, from) = (stream.as_raw_fd(), part.file.as_raw_fd());
@@ -138,7 +139,7 @@ unsafe fn send(stream: &TcpStream, at: *const u8, len: usize, more: bool) -> io:
 async fn progress(
     stream: &TcpStream,
     sent: io::Result<usize>,
-    pace: &mut Pace,
+    pace: &mut SlowPeerBudget,
 ) -> Result<usize, SendError> {
     match sent {
         Ok(0) => Err(SendError::Closed),
@@ -152,7 +153,7 @@ async fn progress(
 /// Waits until there is room. The kernel makes some known only when a good part of its buffer is
 /// free, for which a slow peer needs longer than one that stands still is waited for: what the peer
 /// has taken is asked for.
-async fn room(stream: &TcpStream, pace: &mut Pace) -> Result<(), SendError> {
+async fn room(stream: &TcpStream, pace: &mut SlowPeerBudget) -> Result<(), SendError> {
     let (mut queued, mut still) = (in_kernel(stream), Duration::ZERO);
     loop {
         let left = pace.left().ok_or(SendError::TooSlow)?;

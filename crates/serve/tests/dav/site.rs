@@ -8,7 +8,7 @@ use base::clock::{Clock, ManualClock, NS_PER_S};
 use serve::files::upload::How;
 use serve::files::{Caller, Core, Links, Node, VPath};
 use serve::http::dav::locks::Locks;
-use serve::http::dav::precondition::{Asked, begin_write, replaced};
+use serve::http::dav::precondition::{ConditionalRequest, begin_write, replaced};
 use serve::http::dav::{self, Dav, handle};
 use serve::http::request::{Body, Headers, Method, Request, Target};
 use serve::http::response::{Payload, Response};
@@ -150,7 +150,7 @@ impl Site {
     pub async fn put(&self, who: &Caller, path: &str, headers: &[&str], data: &str) -> u16 {
         let path = VPath::parse(path.as_bytes()).expect("path");
         let headers = fields(headers);
-        let asked = Asked { headers: &headers, host: "server:8080", path: &path };
+        let asked = ConditionalRequest { headers: &headers, host: "server:8080", path: &path };
         let spot = self.core.spot(who, &path, Links::Follow).await.expect("a place");
         let there = spot.entry.is_some();
         let mut who = who.clone();

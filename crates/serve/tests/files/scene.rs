@@ -17,7 +17,7 @@ use serve::exec::Engine;
 use serve::files::{Caller, Core, Files, SignIns};
 use serve::pool::{Pool, PoolLimits};
 use serve::transport::budget::Limits;
-use serve::transport::pace::Pace;
+use serve::transport::pace::SlowPeerBudget;
 use serve::transport::{Budgets, Runtimes};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
@@ -197,7 +197,7 @@ impl Scene {
     /// The share `share`, in memory, for peers that may be as slow as this.
     pub fn with_patience(service: Service, patience: Duration) -> Self {
         let share: Arc<dyn FileSystem> = MemFs::new(tag("share"), 1 << 30);
-        let limits = Limits { pace: Pace::new(patience), ..Limits::default() };
+        let limits = Limits { pace: SlowPeerBudget::new(patience), ..Limits::default() };
         Self::within(service, &[("share", share)], limits)
     }
 
@@ -209,7 +209,7 @@ impl Scene {
 
     /// The share `share`, in a folder of the machine, for peers that may be as slow as this.
     pub fn in_folder(service: Service, folder: &Scratch, patience: Duration) -> Self {
-        let limits = Limits { pace: Pace::new(patience), ..Limits::default() };
+        let limits = Limits { pace: SlowPeerBudget::new(patience), ..Limits::default() };
         Self::within(service, &[("share", folder.share())], limits)
     }
 

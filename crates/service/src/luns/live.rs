@@ -17,12 +17,12 @@ use vfs::lun::reservations::Port;
 
 use super::bounded::{STUCK, within};
 use super::config::{SAN, is_lun, name_of, problems};
-use super::room::{Entry, Inner, Room};
+use super::room::{Entry, Inner, LunNodes};
 use super::ways;
 
 /// The part of the tree that is about logical units.
 pub struct Luns {
-    room: Arc<Room>,
+    room: Arc<LunNodes>,
     tree: std::sync::Weak<Tree>,
     /// Where the service listens.
     at: SocketAddr,
@@ -38,7 +38,7 @@ fn isid(port: &Port) -> String {
 
 impl Luns {
     /// The branches of these units.
-    pub fn new(room: &Arc<Room>, tree: &Arc<Tree>, at: SocketAddr) -> Arc<Self> {
+    pub fn new(room: &Arc<LunNodes>, tree: &Arc<Tree>, at: SocketAddr) -> Arc<Self> {
         Arc::new(Self { room: Arc::clone(room), tree: Arc::downgrade(tree), at })
     }
 
@@ -395,7 +395,7 @@ impl<A: Live> Live for Beside<A> {
 ///
 /// # Errors
 /// The first that cannot be made.
-pub fn give(room: &Room, tree: &Tree, given: &[super::LunGiven]) -> Result<(), Problem> {
+pub fn give(room: &LunNodes, tree: &Tree, given: &[super::LunGiven]) -> Result<(), Problem> {
     let who = Who::new("plimsoll", "command line");
     let document = tree.document();
     let mut wanted: BTreeMap<String, Json> = room
@@ -429,7 +429,7 @@ pub fn give(room: &Room, tree: &Tree, given: &[super::LunGiven]) -> Result<(), P
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn follow(room: &Arc<Room>, tree: &Arc<Tree>) -> std::io::Result<()> {
+pub fn follow(room: &Arc<LunNodes>, tree: &Arc<Tree>) -> std::io::Result<()> {
     let (room, mut changes) = (Arc::downgrade(room), tree.listen());
     let tree = Arc::downgrade(tree);
     std::thread::Builder::new().name("luns".to_owned()).spawn(move || {

@@ -67,7 +67,7 @@ fn address(document: &Document) -> usize {
 }
 
 /// Units, targets and initiators.
-pub struct Room {
+pub struct LunNodes {
     folder: PathBuf,
     locks: Arc<LockTable>,
     /// The service.
@@ -75,7 +75,7 @@ pub struct Room {
     inner: Mutex<Inner>,
 }
 
-impl Room {
+impl LunNodes {
     /// None yet; `folder` is that of units in the state directory.
     pub fn new(folder: PathBuf, locks: &Arc<LockTable>, server: &Arc<Server>) -> Arc<Self> {
         let made = [disk::fresh_secret(), disk::fresh_secret()];
@@ -500,7 +500,7 @@ impl Inner {
     }
 }
 
-impl Room {
+impl LunNodes {
     /// A copy whose node was not made after all.
     pub fn forget_copy(&self, name: &str) {
         let inner = self.inner();

@@ -6,7 +6,7 @@ use wire::dsync::{Kind, Meta, Time};
 use wire::xdr::Seq;
 
 use super::Shared;
-use crate::tree::{Seen, Tree};
+use crate::tree::{ScannedEntry, Tree};
 
 /// Bits that run a program as somebody else: meaningless, and dangerous, under another owner.
 const SET_ID: u32 = 0o6000;
@@ -44,7 +44,12 @@ impl<T: Tree> Shared<T> {
     ///
     /// A file that was changed once more within one step of the clock here would look the same. It
     /// does not, if what is here was written behind that time: then it has the later content.
-    pub(super) fn is_same_time(&self, dir: Option<&T::Dir>, own: &Seen, wanted: &Time) -> bool {
+    pub(super) fn is_same_time(
+        &self,
+        dir: Option<&T::Dir>,
+        own: &ScannedEntry,
+        wanted: &Time,
+    ) -> bool {
         if own.meta.mtime == *wanted {
             return true;
         }
@@ -58,7 +63,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// Whether the metadata is the same, as far as it is kept in the directory.
-    pub(super) fn is_same(&self, dir: Option<&T::Dir>, own: &Seen, wanted: &Meta) -> bool {
+    pub(super) fn is_same(&self, dir: Option<&T::Dir>, own: &ScannedEntry, wanted: &Meta) -> bool {
         let mode = |meta: &Meta| match meta.kind {
             Kind::SYMLINK => 0,
             Kind::FILE if !self.keep.owners => meta.mode & !SET_ID,

@@ -8,8 +8,8 @@ use wire::xdr::Seq;
 
 use super::compare::{has_set_id, is_same_node};
 use super::lay::Laid;
-use super::links::Fate;
-use super::node::Here;
+use super::links::LinkOutcome;
+use super::node::LocalEntry;
 use super::plan::{Failed, Open, Plan};
 use super::tracker::Job;
 use super::{Shared, why};
@@ -17,15 +17,15 @@ use crate::delta;
 use crate::error::Why;
 use crate::index::{self, Others};
 use crate::tree::aside::aside_name;
-use crate::tree::{Seen, Tree};
+use crate::tree::{ScannedEntry, Tree};
 
 /// An entry, and what has its name here.
-pub(super) struct Case {
+pub(super) struct EntryDecision {
     pub name: Vec<u8>,
     pub path: Vec<u8>,
     pub wanted: Meta,
-    pub own: Option<Seen>,
-    pub fate: Fate,
+    pub own: Option<ScannedEntry>,
+    pub fate: LinkOutcome,
     /// Whether what is here belongs to other names, too, that the source has as other files.
     pub shared_elsewhere: bool,
 }
@@ -38,7 +38,7 @@ impl<T: Tree> Plan<T> {
         name: Vec<u8>,
         path: Vec<u8>,
         meta: Meta,
-        own: Option<Seen>,
+        own: Option<ScannedEntry>,
     ) -> Result<(), Failed> {
         let shared = Arc::clone(&self.shared);
         if meta.kind == Kind::UNREADABLE {
@@ -60,7 +60,7 @@ impl<T: Tree> Plan<T> {
         if own.is_some() && !shared.rules.carries(&path, own_is_directory) {
             shared.fail(&path, "the destination has an excluded entry of another type");
             if meta.kind == Kind::DIRECTORY {
-                self.child(open, name, meta, Here::Not, false);
+                self.child(open, name, meta, LocalEntry::Not, false);
             }
             return Ok(());
         }
@@ -87,8 +87,8 @@ impl<T: Tree> Plan<T> {
         }
         let link = meta.link.clone();
         let wanted = shared.wanted(meta);
-        let (fate, elsewhere) = (Fate::default(), false);
-        let mut case = Case { name, path, wanted, own, fate, shared_elsewhere: elsewhere };
+        let (fate, elsewhere) = (LinkOutcome::default(), false);
+        let mut case = EntryDecision { name, path, wanted, own, fate, shared_elsewhere: elsewhere };
         if self.is_other_name(open, &mut case, link) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl<T: Tree> Plan<T> {
         name: Vec<u8>,
         path: &[u8],
         meta: Meta,
-        own: Option<Seen>,
+        own: Option<ScannedEntry>,
     ) {
         let shared = Arc::clone(&self.shared);
         let wanted = shared.wanted(meta.clone());
@@ -117,12 +117,12 @@ impl<T: Tree> Plan<T> {
                 shared.note(About::METADATA, path, "");
             }
             let changed = self.enable(&open.node.path, &name) || changed;
-            return self.child(open, name, meta, Here::There, changed);
+            return self.child(open, name, meta, LocalEntry::There, changed);
         }
         let about = if own.is_some() { About::UPDATE } else { About::CREATE };
         shared.note(about, path, "");
         let Some(dir) = open.dir.as_ref().filter(|_| !shared.options.dry_run) else {
-            return self.child(open, name, meta, Here::Would, true);
+            return self.child(open, name, meta, LocalEntry::Would, true);
         };
         open.node.touch();
         let made = match &own {
@@ -130,17 +130,18 @@ impl<T: Tree> Plan<T> {
             None => Ok(()),
         };
         let here = match made.and_then(|()| shared.tree.make_dir(dir, &name)) {
-            Ok(()) => Here::There,
+            Ok(()) => LocalEntry::There,
             Err(e) => {
                 shared.fail(path, &why(&e));
-                Here::Not
+                LocalEntry::Not
             }
         };
         self.child(open, name, meta, here, true);
     }
 
-    fn decide_node(&mut self, open: &Open<T>, case: &Case) {
-        let same = |own: &&Seen| is_same_node(&own.meta, &case.wanted) && !case.shared_elsewhere;
+    fn decide_node(&mut self, open: &Open<T>, case: &EntryDecision) {
+        let same =
+            |own: &&ScannedEntry| is_same_node(&own.meta, &case.wanted) && !case.shared_elsewhere;
         if let Some(own) = case.own.as_ref().filter(same)
             && self.shared.keeps(open, case, own)
         {
@@ -156,7 +157,7 @@ impl<T: Tree> Plan<T> {
         }
     }
 
-    fn decide_file(&mut self, open: &Open<T>, case: Case) -> Result<(), Why> {
+    fn decide_file(&mut self, open: &Open<T>, case: EntryDecision) -> Result<(), Why> {
         let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE);
         let Some(own) = own.filter(|_| !case.shared_elsewhere) else {
             return self.update(open, case);
@@ -183,7 +184,7 @@ impl<T: Tree> Plan<T> {
     }
 
     /// Notes that a file is made or replaced, and asks for it.
-    fn update(&mut self, open: &Open<T>, case: Case) -> Result<(), Why> {
+    fn update(&mut self, open: &Open<T>, case: EntryDecision) -> Result<(), Why> {
         self.shared.note_change(&case);
         case.fate.set_new();
         if self.shared.options.dry_run {
@@ -199,7 +200,12 @@ impl<T: Tree> Plan<T> {
     }
 
     /// Asks for a file; with the hash of what is here, only if its own is another.
-    fn ask(&mut self, open: &Open<T>, case: Case, hash: Option<[u8; 32]>) -> Result<(), Why> {
+    fn ask(
+        &mut self,
+        open: &Open<T>,
+        case: EntryDecision,
+        hash: Option<[u8; 32]>,
+    ) -> Result<(), Why> {
         let shared = &self.shared;
         let wish = match hash {
             None => Wish::SEND,
@@ -209,7 +215,8 @@ impl<T: Tree> Plan<T> {
         let own = shared.in_place(open, &case);
         let in_place = own.is_some();
         // What has the same size and time is mostly the same: its blocks are not read beforehand.
-        let same = |own: &Seen| shared.is_same_time(open.dir.as_ref(), own, &case.wanted.mtime);
+        let same =
+            |own: &ScannedEntry| shared.is_same_time(open.dir.as_ref(), own, &case.wanted.mtime);
         let alike = case.own.as_ref().is_some_and(same);
         let none = in_place || (hash.is_some() && alike);
         let (kept, sums) = own.or_else(|| shared.kept(open, &case)).unzip();
@@ -257,7 +264,7 @@ impl<T: Tree> Plan<T> {
 }
 
 impl<T: Tree> Shared<T> {
-    fn note_change(&self, case: &Case) {
+    fn note_change(&self, case: &EntryDecision) {
         let about = if case.own.is_some() { About::UPDATE } else { About::CREATE };
         self.note(about, &case.path, "");
         if let Some(own) = &case.own {
@@ -266,7 +273,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// Says if somebody else has changed what is here and goes.
-    pub(super) fn note_others(&self, path: &[u8], own: &Seen, wanted: Option<&Meta>) {
+    pub(super) fn note_others(&self, path: &[u8], own: &ScannedEntry, wanted: Option<&Meta>) {
         let others = self.tree.index().and_then(|index| index.others(path, own, wanted));
         let text = match others {
             Some(Others::Both) => "it was changed on both sides since the last run",
@@ -277,7 +284,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// The hash of what is here, if it can be read.
-    fn sum(&self, open: &Open<T>, case: &Case, own: &Seen) -> Option<[u8; 32]> {
+    fn sum(&self, open: &Open<T>, case: &EntryDecision, own: &ScannedEntry) -> Option<[u8; 32]> {
         let (dir, path) = (open.dir.as_ref()?, case.path.as_slice());
         let slot = self.tree.index().and_then(|index| index.enter(path));
         index::content(&self.tree, (path, slot), own, || self.tree.open(dir, &case.name)).ok()
@@ -285,7 +292,7 @@ impl<T: Tree> Shared<T> {
 
     /// Whether what is here stays; its metadata is set if that is all that differs, and nobody else
     /// has it under another name.
-    fn keeps(&self, open: &Open<T>, case: &Case, own: &Seen) -> bool {
+    fn keeps(&self, open: &Open<T>, case: &EntryDecision, own: &ScannedEntry) -> bool {
         if self.is_same(open.dir.as_ref(), own, &case.wanted) {
             return true;
         }
@@ -300,7 +307,7 @@ impl<T: Tree> Shared<T> {
         true
     }
 
-    fn make_node(&self, dir: &T::Dir, case: &Case) -> std::io::Result<()> {
+    fn make_node(&self, dir: &T::Dir, case: &EntryDecision) -> std::io::Result<()> {
         let aside = aside_name();
         self.tree.make_node(dir, &aside, &case.wanted)?;
         let set = self.tree.set(dir, &aside, &case.wanted, self.keep);
@@ -316,7 +323,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// What is here, and how it is cut, if differences are worth it.
-    fn basis(&self, open: &Open<T>, case: &Case) -> Option<(Basis, T::File)> {
+    fn basis(&self, open: &Open<T>, case: &EntryDecision) -> Option<(Basis, T::File)> {
         let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE)?;
         if !self.delta || self.options.dry_run || case.wanted.size < DSYNC_DELTA_MIN {
             return None;
@@ -351,7 +358,7 @@ impl<T: Tree> Shared<T> {
 
     /// The sums of what is here, if it shall be written where it lies, and may: nobody has it under
     /// another name, and whoever could look into it may look into what it becomes.
-    fn in_place(&self, open: &Open<T>, case: &Case) -> Option<(Basis, Vec<Sum>)> {
+    fn in_place(&self, open: &Open<T>, case: &EntryDecision) -> Option<(Basis, Vec<Sum>)> {
         let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE && own.names == 1)?;
         let wanted = &case.wanted;
         let owned = (own.meta.uid, own.meta.gid) == (wanted.uid, wanted.gid) || !self.keep.owners;
@@ -368,7 +375,7 @@ impl<T: Tree> Shared<T> {
     /// The sums of what a run that broke off has left of a file, up to where it was written. What
     /// of that is right is for the source to see: a hole, or a block that was written in part, has
     /// another sum.
-    fn kept(&self, open: &Open<T>, case: &Case) -> Option<(Basis, Vec<Sum>)> {
+    fn kept(&self, open: &Open<T>, case: &EntryDecision) -> Option<(Basis, Vec<Sum>)> {
         let aside = self.aside_for(&case.name, case.wanted.size)?;
         if self.options.dry_run || !open.node.has(&aside) {
             return None;

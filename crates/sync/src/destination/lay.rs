@@ -10,7 +10,7 @@ use base::limits::{DSYNC_LAID_MAX, DSYNC_PIECE};
 use wire::dsync::{Basis, Copy, Sum};
 
 use super::Shared;
-use super::decide::Case;
+use super::decide::EntryDecision;
 use super::files::{Aside, Writing};
 use super::plan::Open;
 use crate::digest::Digest;
@@ -134,7 +134,7 @@ impl<T: Tree> Shared<T> {
     pub(super) fn lay(
         &self,
         open: &Open<T>,
-        case: &Case,
+        case: &EntryDecision,
         (basis, old): (&Basis, &T::File),
     ) -> Option<Arc<Laid<T>>> {
         let (size, name) = (case.wanted.size, self.aside_for(&case.name, case.wanted.size)?);

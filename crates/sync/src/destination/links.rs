@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use base::limits::DSYNC_LINKS_MAX;
 use wire::dsync::{About, FileId, Kind};
 
-use super::decide::Case;
+use super::decide::EntryDecision;
 use super::node::Node;
 use super::plan::{Open, Plan};
 use super::{Shared, why};
@@ -22,9 +22,9 @@ const FAILED: u8 = 2;
 
 /// What becomes of a file.
 #[derive(Debug, Clone, Default)]
-pub struct Fate(Arc<AtomicU8>);
+pub struct LinkOutcome(Arc<AtomicU8>);
 
-impl Fate {
+impl LinkOutcome {
     /// It is another file than it was.
     pub fn set_new(&self) {
         self.0.store(NEW, Ordering::Release);
@@ -43,7 +43,7 @@ impl Fate {
 /// The first name of a file of the source.
 struct First {
     path: Vec<u8>,
-    fate: Fate,
+    fate: LinkOutcome,
     own: Option<FileId>,
 }
 
@@ -71,7 +71,7 @@ impl<T: Tree> Plan<T> {
     pub(super) fn is_other_name(
         &mut self,
         open: &Open<T>,
-        case: &mut Case,
+        case: &mut EntryDecision,
         link: Option<FileId>,
     ) -> bool {
         let links = &mut self.links;

@@ -11,7 +11,7 @@ use crate::tree::{Tree, join};
 
 /// How far a directory of the source has one here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Here {
+pub enum LocalEntry {
     /// It is there.
     There,
     /// A run that is not a dry one would have made it.
@@ -25,7 +25,7 @@ pub struct Node {
     /// The way to it.
     pub path: Vec<u8>,
     /// Whether it is here.
-    pub here: Here,
+    pub here: LocalEntry,
     /// What it should be.
     wanted: Meta,
     above: Option<Arc<Node>>,
@@ -39,7 +39,12 @@ pub struct Node {
 
 impl Node {
     /// A directory whose listing is under way.
-    pub fn new(path: Vec<u8>, here: Here, wanted: Meta, above: Option<Arc<Self>>) -> Arc<Self> {
+    pub fn new(
+        path: Vec<u8>,
+        here: LocalEntry,
+        wanted: Meta,
+        above: Option<Arc<Self>>,
+    ) -> Arc<Self> {
         let (pending, changed) = (AtomicUsize::new(1), AtomicBool::new(false));
         Arc::new(Self { path, here, wanted, above, pending, changed, asides: Mutex::default() })
     }
@@ -85,7 +90,7 @@ impl<T: Tree> Shared<T> {
     }
 
     fn settle(&self, node: &Node) {
-        let real = node.here == Here::There && !self.options.dry_run;
+        let real = node.here == LocalEntry::There && !self.options.dry_run;
         if !real || !node.changed.load(Ordering::Acquire) {
             return;
         }

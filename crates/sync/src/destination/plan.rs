@@ -9,12 +9,12 @@ use base::limits::{DSYNC_DEPTH_MAX, DSYNC_NAME_OVERHEAD, DSYNC_SCAN_WINDOW, PATH
 use wire::dsync::{About, Credit, Directory, Entries, Entry, Kind, Message, Meta, Xattr};
 
 use super::links::Links;
-use super::node::{Here, Node};
+use super::node::{LocalEntry, Node};
 use super::{Shared, why};
 use crate::error::{SyncError, Why};
 use crate::link::Stop;
 use crate::tree::aside::is_aside;
-use crate::tree::{Seen, Tree, is_name, join};
+use crate::tree::{ScannedEntry, Tree, is_name, join};
 
 /// Why the run ends.
 pub enum Failed {
@@ -60,7 +60,7 @@ pub(super) fn broken<R>(what: &'static str) -> Result<R, Failed> {
 pub(super) struct Child {
     pub name: Vec<u8>,
     pub wanted: Meta,
-    pub here: Here,
+    pub here: LocalEntry,
     /// Whether it has to be made what it should be.
     pub changed: bool,
     /// What of it is held, in bytes.
@@ -174,18 +174,18 @@ impl<T: Tree> Plan<T> {
         let (here, changed) = match &seen {
             _ if shared.tree.is_new() => {
                 shared.note(About::CREATE, b"", "");
-                (if seen.is_ok() { Here::There } else { Here::Would }, true)
+                (if seen.is_ok() { LocalEntry::There } else { LocalEntry::Would }, true)
             }
             Ok((seen, dir)) => {
                 let changed = !shared.is_same(Some(dir), seen, &wanted);
                 if changed {
                     shared.note(About::METADATA, b"", "");
                 }
-                (Here::There, self.enable(b"", b"") || changed)
+                (LocalEntry::There, self.enable(b"", b"") || changed)
             }
             Err(e) => {
                 shared.fail(b"", &why(e));
-                (Here::Not, false)
+                (LocalEntry::Not, false)
             }
         };
         let node = Node::new(Vec::new(), here, wanted, None);
@@ -210,7 +210,7 @@ impl<T: Tree> Plan<T> {
             ended: false,
             bytes,
         };
-        if open.node.here == Here::There {
+        if open.node.here == LocalEntry::There {
             let listed = shared.tree.dir(&open.node.path);
             match listed.and_then(|dir| Ok((shared.tree.names(&dir)?, dir))) {
                 Ok((names, dir)) => {
@@ -266,11 +266,11 @@ impl<T: Tree> Plan<T> {
             }
             open.at += 1;
         }
-        let lost =
-            open.node.here == Here::Not || (open.node.here == Here::There && open.dir.is_none());
+        let lost = open.node.here == LocalEntry::Not
+            || (open.node.here == LocalEntry::There && open.dir.is_none());
         if lost {
             if entry.meta.kind == Kind::DIRECTORY {
-                self.child(open, name, entry.meta, Here::Not, false);
+                self.child(open, name, entry.meta, LocalEntry::Not, false);
             }
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl<T: Tree> Plan<T> {
             Err(e) => {
                 self.shared.fail(&path, &why(&e));
                 if entry.meta.kind == Kind::DIRECTORY {
-                    self.child(open, name, entry.meta, Here::Not, false);
+                    self.child(open, name, entry.meta, LocalEntry::Not, false);
                 }
                 return Ok(());
             }
@@ -288,7 +288,7 @@ impl<T: Tree> Plan<T> {
     }
 
     /// What is here under a name.
-    fn look(&self, open: &Open<T>, name: &[u8]) -> io::Result<Option<Seen>> {
+    fn look(&self, open: &Open<T>, name: &[u8]) -> io::Result<Option<ScannedEntry>> {
         let Some(dir) = &open.dir else { return Ok(None) };
         match self.shared.look(dir, name) {
             Ok(seen) => Ok(Some(seen)),
@@ -303,7 +303,7 @@ impl<T: Tree> Plan<T> {
         open: &mut Open<T>,
         name: Vec<u8>,
         wanted: Meta,
-        here: Here,
+        here: LocalEntry,
         changed: bool,
     ) {
         open.node.hold();

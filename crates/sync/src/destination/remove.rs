@@ -8,7 +8,7 @@ use wire::dsync::{About, Kind};
 use super::node::Node;
 use super::{Shared, why};
 use crate::tree::aside::is_aside;
-use crate::tree::{Seen, Tree, join};
+use crate::tree::{ScannedEntry, Tree, join};
 
 impl<T: Tree> Shared<T> {
     /// The names that are compared. Those of files that a broken run left beside are kept, to be
@@ -133,7 +133,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// Takes away an entry that is no directory, or an empty one; whether it is gone.
-    fn take(&self, dir: &T::Dir, path: &[u8], name: &[u8], seen: &Seen) -> bool {
+    fn take(&self, dir: &T::Dir, path: &[u8], name: &[u8], seen: &ScannedEntry) -> bool {
         if !self.options.dry_run
             && let Err(e) = self.tree.remove(dir, name, seen.meta.kind)
         {
@@ -150,7 +150,7 @@ impl<T: Tree> Shared<T> {
 struct Level<T: Tree> {
     path: Vec<u8>,
     name: Vec<u8>,
-    seen: Seen,
+    seen: ScannedEntry,
     /// Opened, unless what is in one of it is looked at.
     inner: Option<T::Dir>,
     names: std::vec::IntoIter<Vec<u8>>,

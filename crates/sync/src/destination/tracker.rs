@@ -7,12 +7,12 @@ use base::clock::monotonic_ns;
 use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_PROGRESS_NS, PATH_MAX};
 use wire::dsync::{About, Bytes, Counts, Note};
 
-use super::links::Fate;
+use super::links::LinkOutcome;
 use super::node::Node;
 use crate::error::Why;
 use crate::link::{Stop, Watched, sentence};
 use crate::run::{Event, Report};
-use crate::tree::Seen;
+use crate::tree::ScannedEntry;
 
 /// A file that was asked for.
 pub struct Job {
@@ -21,7 +21,7 @@ pub struct Job {
     /// Its directory.
     pub node: Arc<Node>,
     /// What has its name here now.
-    pub own: Option<Seen>,
+    pub own: Option<ScannedEntry>,
     /// Sums that were sent for it.
     pub sums: usize,
     /// Bytes of a block of what it replaces, if those were sums of that.
@@ -33,7 +33,7 @@ pub struct Job {
     /// Whether the plan has noted it already.
     pub noted: bool,
     /// What becomes of the file, for its other names.
-    pub fate: Fate,
+    pub fate: LinkOutcome,
 }
 
 /// What is under way.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use base::limits::{DSYNC_INDEX_BLOCK, DSYNC_INDEX_MAX, DSYNC_PIECE};
 use wire::dsync::Role;
 
-use super::record::{self, Part, Places, Record, State, Unfit, body, order};
+use super::record::{self, IndexedTrees, Part, Record, State, Unfit, body, order};
 use crate::tree::aside::aside_name;
 
 /// A range of a file.
@@ -71,7 +71,7 @@ struct Side {
 }
 
 /// An index that was kept.
-pub struct Kept {
+pub struct SavedIndex {
     file: File,
     sides: [Side; 2],
 }
@@ -81,12 +81,12 @@ pub fn at(role: Role) -> usize {
     usize::from(role != Role::SOURCE)
 }
 
-impl Kept {
+impl SavedIndex {
     /// Opens one; nothing if there is none. All of it is read and its hash compared.
     ///
     /// # Errors
     /// Why it is not to be used.
-    pub fn open(path: &Path, places: &Places) -> Result<Option<Self>, Unfit> {
+    pub fn open(path: &Path, places: &IndexedTrees) -> Result<Option<Self>, Unfit> {
         // A FIFO would wait for somebody who writes.
         let flags = libc::O_NONBLOCK;
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -218,7 +218,7 @@ impl Draft {
 }
 
 /// Writes an index whole: beside its place, flushed, and then given its name.
-pub fn write(path: &Path, places: &Places, sides: [Option<Draft>; 2]) -> io::Result<()> {
+pub fn write(path: &Path, places: &IndexedTrees, sides: [Option<Draft>; 2]) -> io::Result<()> {
     let new = new_name(path);
     let written = write_new(&new, places, sides).and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
@@ -230,7 +230,7 @@ pub fn write(path: &Path, places: &Places, sides: [Option<Draft>; 2]) -> io::Res
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn write_new(new: &Path, places: &Places, sides: [Option<Draft>; 2]) -> io::Result<()> {
+fn write_new(new: &Path, places: &IndexedTrees, sides: [Option<Draft>; 2]) -> io::Result<()> {
     let mut hasher = blake3::Hasher::new();
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
     let mut put = |bytes: &[u8]| {

@@ -7,7 +7,7 @@ use base::limits::{DSYNC_INDEX_PLACE_MAX, PATH_MAX};
 use thiserror::Error;
 use wire::dsync::{FileId, Kind, Role, Time};
 
-use crate::tree::{Seen, is_path, split};
+use crate::tree::{ScannedEntry, is_path, split};
 
 /// What a file begins with.
 pub const MAGIC: [u8; 8] = *b"PLMdsidx";
@@ -43,7 +43,7 @@ pub enum Unfit {
 
 /// The two places that an index is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct IndexedTrees {
     /// Where the source is.
     pub source: Vec<u8>,
     /// Where the destination is.
@@ -67,7 +67,7 @@ pub struct State {
 
 impl State {
     /// That of what was seen.
-    pub fn of(seen: &Seen) -> Option<Self> {
+    pub fn of(seen: &ScannedEntry) -> Option<Self> {
         Some(Self {
             kind: seen.meta.kind,
             size: seen.meta.size,
@@ -120,7 +120,7 @@ pub fn head(path: &[u8]) -> Vec<u8> {
 }
 
 /// What stands before the records.
-pub fn begin(places: &Places) -> Vec<u8> {
+pub fn begin(places: &IndexedTrees) -> Vec<u8> {
     let mut bytes = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
     for place in [&places.source, &places.destination] {
         let place = &place[..place.len().min(DSYNC_INDEX_PLACE_MAX)];
@@ -206,7 +206,7 @@ pub enum Part {
 ///
 /// # Errors
 /// It is none that was written whole.
-pub fn scan(read: impl Read, each: impl FnMut(Part)) -> Result<Places, Unfit> {
+pub fn scan(read: impl Read, each: impl FnMut(Part)) -> Result<IndexedTrees, Unfit> {
     scan_all(read, each).map_err(|unfit| match unfit {
         Unfit::Read(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
             Unfit::Damaged("it ends too early")
@@ -215,7 +215,7 @@ pub fn scan(read: impl Read, each: impl FnMut(Part)) -> Result<Places, Unfit> {
     })
 }
 
-fn scan_all(bytes: impl Read, mut each: impl FnMut(Part)) -> Result<Places, Unfit> {
+fn scan_all(bytes: impl Read, mut each: impl FnMut(Part)) -> Result<IndexedTrees, Unfit> {
     let mut bytes = Hashing { read: bytes, hasher: blake3::Hasher::new(), at: 0 };
     if take(&mut bytes)? != MAGIC {
         return Err(Unfit::Foreign);
@@ -248,7 +248,7 @@ fn scan_all(bytes: impl Read, mut each: impl FnMut(Part)) -> Result<Places, Unfi
         return Err(Unfit::Damaged("its hash is another"));
     }
     match bytes.read.read(&mut [0])? {
-        0 => Ok(Places { source, destination }),
+        0 => Ok(IndexedTrees { source, destination }),
         _ => Err(Unfit::Damaged("something follows its end")),
     }
 }

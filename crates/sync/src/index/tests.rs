@@ -7,12 +7,12 @@ use base::clock::ManualClock;
 use base::random::{Random, SeededRandom};
 use wire::dsync::{FileId, Kind, Role, Time};
 
-use super::file::{Draft, Kept, write};
+use super::file::{Draft, SavedIndex, write};
 use super::record::order;
-use super::{Part, Places, Record, State, Unfit, inspect, is_index, is_still, scan};
+use super::{IndexedTrees, Part, Record, State, Unfit, inspect, is_index, is_still, scan};
 
-fn places() -> Places {
-    Places { source: b"/a".to_vec(), destination: b"/b".to_vec() }
+fn places() -> IndexedTrees {
+    IndexedTrees { source: b"/a".to_vec(), destination: b"/b".to_vec() }
 }
 
 fn place(name: &str) -> PathBuf {
@@ -76,7 +76,7 @@ fn paths_are_in_the_order_of_a_walk() {
 fn what_was_written_is_found_one_by_one_and_in_a_row() {
     for count in [0, 1, 2, 150, 5_000] {
         let (path, records) = written("found", count);
-        let kept = Kept::open(&path, &places()).expect("an index").expect("it is there");
+        let kept = SavedIndex::open(&path, &places()).expect("an index").expect("it is there");
         for role in [Role::SOURCE, Role::DESTINATION] {
             let mut row = kept.records(role);
             for record in &records {
@@ -100,7 +100,7 @@ fn what_is_damaged_anywhere_is_not_believed() {
     let whole = std::fs::read(&path).expect("the index");
     let open = |bytes: &[u8]| {
         std::fs::write(&path, bytes).expect("the index");
-        Kept::open(&path, &places())
+        SavedIndex::open(&path, &places())
     };
     assert!(matches!(open(&whole), Ok(Some(_))));
     for end in 0..whole.len() {
@@ -122,11 +122,11 @@ fn what_is_damaged_anywhere_is_not_believed() {
     assert!(matches!(open(&[&whole[..], b"x"].concat()), Err(Unfit::Damaged(_))));
     assert!(matches!(open(b"something that somebody wrote"), Err(Unfit::Foreign)));
     open(&whole).map(drop).expect("an index");
-    let others = Places { destination: b"/c".to_vec(), ..places() };
-    assert!(matches!(Kept::open(&path, &others), Err(Unfit::Places)));
+    let others = IndexedTrees { destination: b"/c".to_vec(), ..places() };
+    assert!(matches!(SavedIndex::open(&path, &others), Err(Unfit::Places)));
     let folder = path.parent().expect("its folder");
-    assert!(matches!(Kept::open(folder, &places()), Err(Unfit::Foreign)));
-    assert!(matches!(Kept::open(&folder.join("none"), &places()), Ok(None)));
+    assert!(matches!(SavedIndex::open(folder, &places()), Err(Unfit::Foreign)));
+    assert!(matches!(SavedIndex::open(&folder.join("none"), &places()), Ok(None)));
     end(&path);
 }
 
@@ -159,7 +159,7 @@ fn entries_out_of_order_are_no_index() {
         draft.add(&record(name, 1)).expect("room");
     }
     write(&path, &places(), [Some(draft), None]).expect("a file");
-    assert!(matches!(Kept::open(&path, &places()), Err(Unfit::Damaged(_))));
+    assert!(matches!(SavedIndex::open(&path, &places()), Err(Unfit::Damaged(_))));
     end(&path);
 }
 

@@ -26,7 +26,8 @@ impl Write for Kept {
 #[test]
 fn messages_arrive_in_order() {
     let (kept, stop) = (Kept::default(), Arc::default());
-    let (out, thread) = Out::start(Box::new(kept.clone()), &Pace::new(0), &stop).expect("a thread");
+    let (out, thread) =
+        Out::start(Box::new(kept.clone()), &RateLimiter::new(0), &stop).expect("a thread");
     for _ in 0..200 {
         out.send(&Message::ScanEnd(())).expect("sent");
         out.send(&Message::Alone(())).expect("sent");
@@ -94,7 +95,7 @@ impl Write for Once {
 fn what_is_not_taken_is_told_behind_the_answer() {
     let stop: Arc<Stop> = Arc::default();
     let (write, answered) = Unanswered::new(Box::new(Once(true)));
-    let (out, thread) = Out::start(Box::new(write), &Pace::new(0), &stop).expect("a thread");
+    let (out, thread) = Out::start(Box::new(write), &RateLimiter::new(0), &stop).expect("a thread");
     out.send(&Message::ScanEnd(())).expect("sent");
     // The answer says why nothing is taken, and is what counts.
     stop.fail(SyncError::Silent);
@@ -105,7 +106,7 @@ fn what_is_not_taken_is_told_behind_the_answer() {
     // After it the link's own end counts.
     let stop: Arc<Stop> = Arc::default();
     let (write, answered) = Unanswered::new(Box::new(Once(true)));
-    let (out, thread) = Out::start(Box::new(write), &Pace::new(0), &stop).expect("a thread");
+    let (out, thread) = Out::start(Box::new(write), &RateLimiter::new(0), &stop).expect("a thread");
     drop(answered);
     out.send(&Message::ScanEnd(())).expect("sent");
     thread.join().expect("its end");
@@ -126,7 +127,7 @@ fn left(unread: bool) -> UnixStream {
 /// Sends over a connection, and has `stop` know how that ends.
 fn write_to(link: &UnixStream, stop: &Arc<Stop>) {
     let link = link.try_clone().expect("a descriptor");
-    let (out, thread) = Out::start(Box::new(link), &Pace::new(0), stop).expect("a thread");
+    let (out, thread) = Out::start(Box::new(link), &RateLimiter::new(0), stop).expect("a thread");
     // The thread may have ended already.
     drop(out.send(&Message::ScanEnd(())));
     drop(out);
@@ -163,7 +164,8 @@ fn the_other_sides_end_is_one_sentence_whichever_call_meets_it() {
 #[test]
 fn what_is_sent_behind_the_last_message_may_find_nobody() {
     let stop: Arc<Stop> = Arc::default();
-    let (out, thread) = Out::start(Box::new(Once(false)), &Pace::new(0), &stop).expect("a thread");
+    let (out, thread) =
+        Out::start(Box::new(Once(false)), &RateLimiter::new(0), &stop).expect("a thread");
     let behind = out.clone();
     out.send_last(&Message::ScanEnd(())).expect("the last message has left");
     // The other side has read it, and is gone.
@@ -176,7 +178,8 @@ fn what_is_sent_behind_the_last_message_may_find_nobody() {
 #[test]
 fn a_rate_is_kept() {
     let (kept, stop) = (Kept::default(), Arc::default());
-    let (out, thread) = Out::start(Box::new(kept), &Pace::new(1 << 20), &stop).expect("a thread");
+    let (out, thread) =
+        Out::start(Box::new(kept), &RateLimiter::new(1 << 20), &stop).expect("a thread");
     let began = monotonic_ns();
     for _ in 0..8 {
         out.send_frame(vec![0; 64 << 10]).expect("sent");

@@ -3,7 +3,7 @@
 use wire::dsync::{Bytes, Kind, Meta, Time, Xattr};
 use wire::xdr::Seq;
 
-use super::{Known, named};
+use super::{ReceivedOwners, named};
 
 fn acl(entries: &[(u16, u32)]) -> Vec<u8> {
     let mut acl = 2u32.to_le_bytes().to_vec();
@@ -17,7 +17,7 @@ fn acl(entries: &[(u16, u32)]) -> Vec<u8> {
 
 #[test]
 fn users_and_groups_are_translated_and_nothing_else() {
-    let known = Known::default();
+    let known = ReceivedOwners::default();
     known.0.write().expect("it").extend([((false, 7), 70), ((true, 7), 77), ((false, 5), 50)]);
     let list = |user: u32, group: u32| {
         acl(&[(1, u32::MAX), (2, user), (4, u32::MAX), (8, group), (16, 7), (32, 5)])

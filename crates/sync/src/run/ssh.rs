@@ -9,7 +9,7 @@ use base::limits::DSYNC_STREAM_PATIENCE;
 
 use crate::error::{SyncError, Why};
 use crate::link::{Link, lock};
-use crate::streams::Beside;
+use crate::streams::DataStreams;
 
 #[cfg(test)]
 mod tests;
@@ -157,7 +157,7 @@ impl Shell {
                 write,
                 close,
                 closes: true,
-                beside: Beside::Nothing,
+                beside: DataStreams::Nothing,
                 patience: DSYNC_STREAM_PATIENCE,
                 lends: None,
             },

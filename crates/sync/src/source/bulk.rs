@@ -22,7 +22,7 @@ use base::limits::{
 use wire::dsync::{Broken, Message, Taken, frame};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Out, Pace, Stop, Watched, spawn};
+use crate::link::{Out, RateLimiter, Stop, Watched, spawn};
 use crate::load::waits;
 use crate::pack::Packer;
 use crate::run::{Event, Report};
@@ -39,7 +39,7 @@ use line::Line;
 pub struct Bulk {
     state: Arc<Watched<State>>,
     out: Out,
-    pace: Arc<Pace>,
+    pace: Arc<RateLimiter>,
     /// Bytes of [`State::early`] at once.
     early: u64,
     report: Report,
@@ -81,7 +81,7 @@ enum Carrier {
 
 /// Which way a piece goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Route {
     /// Behind what was said before.
     Control,
     /// With whichever stream is free.
@@ -90,14 +90,14 @@ enum Way {
 
 impl State {
     /// Which way a piece of so many bytes goes; `None` if it has to wait.
-    fn way(&mut self, bytes: u64) -> Option<Way> {
+    fn way(&mut self, bytes: u64) -> Option<Route> {
         match self.carrier {
             Carrier::Awaited => {
                 self.early = self.early.checked_sub(bytes)?;
-                Some(Way::Control)
+                Some(Route::Control)
             }
-            Carrier::Control => Some(Way::Control),
-            Carrier::Streams => (self.frames.len() < DSYNC_BULK_QUEUE).then_some(Way::Stream),
+            Carrier::Control => Some(Route::Control),
+            Carrier::Streams => (self.frames.len() < DSYNC_BULK_QUEUE).then_some(Route::Stream),
         }
     }
 
@@ -126,7 +126,7 @@ impl Bulk {
     /// Nothing waits.
     pub fn new(
         out: &Out,
-        pace: &Arc<Pace>,
+        pace: &Arc<RateLimiter>,
         pack: bool,
         report: &Report,
         stop: &Arc<Stop>,
@@ -211,8 +211,8 @@ impl Bulk {
         frame::put(&message(unpacked, content), &mut bytes);
         let mut bytes = Some(bytes);
         let (left, none_up) = self.state.wait(|state| match state.way(length)? {
-            Way::Control => Some((bytes.take(), false)),
-            Way::Stream => {
+            Route::Control => Some((bytes.take(), false)),
+            Route::Stream => {
                 state.frames.extend(bytes.take());
                 Some((None, state.lines.is_empty()))
             }

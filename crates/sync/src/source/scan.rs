@@ -12,7 +12,7 @@ use super::Shared;
 use crate::error::Why;
 use crate::link::sentence;
 use crate::tree::aside::is_aside;
-use crate::tree::{Seen, Tree, join};
+use crate::tree::{ScannedEntry, Tree, join};
 
 /// What an entry takes of a message, its strings apart.
 const ENTRY_BYTES: usize = 100;
@@ -50,7 +50,7 @@ pub(super) fn walk<T: Tree>(shared: &Shared<T>) -> Result<(), Why> {
 ///
 /// # Errors
 /// Why the run ends.
-pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: Seen) -> Result<Meta, Why> {
+pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: ScannedEntry) -> Result<Meta, Why> {
     let mut meta = seen.meta;
     if seen.names < 2 || meta.kind == Kind::DIRECTORY {
         meta.link = None;

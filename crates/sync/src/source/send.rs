@@ -13,9 +13,9 @@ use crate::delta::{self, Index, Part};
 use crate::digest::{Digest, strong};
 use crate::error::Why;
 use crate::index;
-use crate::lends::Lends;
+use crate::lends::LocalFdTable;
 use crate::link::{lock, sentence};
-use crate::tree::{Seen, Tree, fill, split};
+use crate::tree::{ScannedEntry, Tree, fill, split};
 
 mod place;
 
@@ -185,7 +185,7 @@ fn small<T: Tree>(shared: &Shared<T>, file: &T::File) -> Result<Option<Small>, F
 }
 
 /// A file while it is lent.
-struct Loan<'a>(&'a Lends, u64);
+struct Loan<'a>(&'a LocalFdTable, u64);
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
@@ -209,7 +209,7 @@ fn lend<'a, T: Tree>(
     Ok(Some(Loan(lends, need.id)))
 }
 
-fn plain<T: Tree>(shared: &Shared<T>, seen: Seen) -> Result<Meta, Why> {
+fn plain<T: Tree>(shared: &Shared<T>, seen: ScannedEntry) -> Result<Meta, Why> {
     Ok(Meta { link: None, ..scan::sent(shared, seen)? })
 }
 

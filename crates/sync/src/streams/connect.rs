@@ -12,7 +12,7 @@ use base::limits::{DSYNC_CONNECT_TIMEOUT, DSYNC_STREAMS_MAX};
 use wire::dsync::Offer;
 
 use super::grow::Growth;
-use super::tls::{Known, Stream};
+use super::tls::{PeerIdentity, Stream};
 use super::{Hooks, Streams};
 use crate::error::SyncError;
 use crate::link::{Stop, spawn};
@@ -56,7 +56,7 @@ impl Calling {
 
 /// What is known of the port that is offered.
 pub struct Caller {
-    known: Known,
+    known: PeerIdentity,
     hosts: Vec<String>,
     port: u16,
     most: usize,
@@ -89,7 +89,7 @@ impl Caller {
         // Mostly it is the one by which it was reached.
         hosts.extend(offered.filter(|address| !calling.hosts.contains(address)));
         Ok(Self {
-            known: Known::new(offer.fingerprint, offer.token)?,
+            known: PeerIdentity::new(offer.fingerprint, offer.token)?,
             hosts,
             port,
             most: calling.most().min(offer.most as usize),

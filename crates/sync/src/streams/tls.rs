@@ -195,12 +195,12 @@ impl Shown {
 
 /// What the side that connects knows of the other.
 #[derive(Clone)]
-pub struct Known {
+pub struct PeerIdentity {
     config: Arc<ClientConfig>,
     token: Token,
 }
 
-impl Known {
+impl PeerIdentity {
     /// The one with this certificate, which wants this token.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use base::limits::{DSYNC_NAMES_BYTES, DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYN
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
 use wire::xdr::Seq;
 
-use super::{Keep, Names, Seen, Stamp, Tree};
+use super::{Keep, Names, ScannedEntry, Stamp, Tree};
 use crate::error::SyncError;
 use crate::index;
 use crate::lends::How;
@@ -134,7 +134,7 @@ impl HostTree {
         }
     }
 
-    fn seen(&self, fd: BorrowedFd<'_>) -> io::Result<Seen> {
+    fn seen(&self, fd: BorrowedFd<'_>) -> io::Result<ScannedEntry> {
         let stat = sys::stat(fd)?;
         let kind = kind_of(stat.st_mode);
         let (major, minor) = match kind {
@@ -158,7 +158,7 @@ impl HostTree {
             link: Some(FileId { device: stat.st_dev, inode: stat.st_ino }),
             xattrs: Seq(xattrs),
         };
-        Ok(Seen { meta, names: stat.st_nlink, ctime_ns: ctime_ns(&stat) })
+        Ok(ScannedEntry { meta, names: stat.st_nlink, ctime_ns: ctime_ns(&stat) })
     }
 
     fn xattrs(&self, fd: BorrowedFd<'_>) -> io::Result<Vec<Xattr>> {
@@ -335,7 +335,7 @@ impl Tree for HostTree {
         Ok(names.sorted())
     }
 
-    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Seen> {
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<ScannedEntry> {
         self.seen(self.entry(dir, name)?.as_fd())
     }
 
@@ -348,7 +348,7 @@ impl Tree for HostTree {
         sys::reopen(entry.as_fd(), libc::O_RDONLY)
     }
 
-    fn look_open(&self, file: &OwnedFd) -> io::Result<Seen> {
+    fn look_open(&self, file: &OwnedFd) -> io::Result<ScannedEntry> {
         self.seen(file.as_fd())
     }
 

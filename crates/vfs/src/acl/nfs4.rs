@@ -163,12 +163,12 @@ fn perm(mask: u32, is_dir: bool) -> u8 {
 
 /// What entries read so far allow and deny somebody.
 #[derive(Debug, Clone, Copy, Default)]
-struct Said {
+struct DecidedBits {
     allow: u32,
     deny: u32,
 }
 
-impl Said {
+impl DecidedBits {
     /// The first word on each bit counts.
     fn says(&mut self, allow: bool, mask: u32) {
         if allow {
@@ -183,13 +183,13 @@ impl Said {
 #[derive(Default)]
 struct Reading {
     any: bool,
-    owner: Said,
-    group: Said,
-    other: Said,
+    owner: DecidedBits,
+    group: DecidedBits,
+    other: DecidedBits,
     /// What EVERYONE@ and denials to groups have said: where a named entry starts from.
-    everyone: Said,
-    users: BTreeMap<u32, Said>,
-    groups: BTreeMap<u32, Said>,
+    everyone: DecidedBits,
+    users: BTreeMap<u32, DecidedBits>,
+    groups: BTreeMap<u32, DecidedBits>,
 }
 
 impl Reading {
@@ -242,7 +242,7 @@ impl Reading {
     }
 
     fn finish(&self, is_dir: bool) -> Result<Acl> {
-        let entry = |tag, said: &Said| AclEntry { tag, perm: perm(said.allow, is_dir) };
+        let entry = |tag, said: &DecidedBits| AclEntry { tag, perm: perm(said.allow, is_dir) };
         let mut entries = vec![
             entry(Tag::UserObj, &self.owner),
             entry(Tag::GroupObj, &self.group),

@@ -50,12 +50,12 @@ fn own_umask() -> bool {
 }
 
 /// While it lives the thread acts as somebody; then as before, unless it is dedicated.
-pub struct Acting {
+pub struct CredGuard {
     restore: Option<Option<Cred>>,
     umask: Option<u32>,
 }
 
-impl Acting {
+impl CredGuard {
     /// Changes nothing: the thread is who it must be already.
     pub const fn unchanged() -> Self {
         Self { restore: None, umask: None }
@@ -105,7 +105,7 @@ impl Acting {
     }
 }
 
-impl Drop for Acting {
+impl Drop for CredGuard {
     fn drop(&mut self) {
         if let Some(mask) = self.umask {
             sys::umask(mask);
@@ -219,9 +219,9 @@ pub fn can_switch() -> bool {
         return false;
     }
     let nobody = Cred { uid: 65_534, gid: 65_534, groups: vec![65_534] };
-    let could = Acting::as_caller(&nobody)
+    let could = CredGuard::as_caller(&nobody)
         .is_ok_and(|_acting| is_now(nobody.uid, nobody.gid) && !has_rights_over_files());
-    could && Acting::as_server().is_ok()
+    could && CredGuard::as_server().is_ok()
 }
 
 /// Whether this thread passes over the modes of files now.

@@ -10,8 +10,8 @@ use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::flush::FlushSite;
 use crate::fs::{Change, Changed, Context, Failed, Flush, Result, Stable};
 use crate::handle::Handle;
-use crate::host::acting::Acting;
-use crate::host::create::Place;
+use crate::host::acting::CredGuard;
+use crate::host::create::ChangedDirectory;
 use crate::host::durable::{AllFlush, NodeFlush, Waiter};
 use crate::host::ids::Ident;
 use crate::host::node::{Node, lock};
@@ -164,7 +164,7 @@ impl HostFs {
         let open = self.open_for(cx, node, before, true)?;
         // Blocks are given out to whoever writes: reserved ones and those over quota not to all.
         let privileged = cx.may_block || before.mode & SET_ID_BITS != 0;
-        let _caller = if privileged { self.as_caller(cx)? } else { Acting::unchanged() };
+        let _caller = if privileged { self.as_caller(cx)? } else { CredGuard::unchanged() };
         let count = write_all(open.fd.as_fd(), data, offset)?;
         node.touched();
         let after = self.attr(node)?;
@@ -243,7 +243,7 @@ impl HostFs {
     }
 
     /// What a name leads to that may be about to lose it; hidden ones are not there.
-    fn victim(&self, place: &Place, name: &Name) -> Result<Victim> {
+    fn victim(&self, place: &ChangedDirectory, name: &Name) -> Result<Victim> {
         let (attr, birth) = self.child_attr(place.dir.fd(), name.as_cstr())?;
         let (ino, is_dir) = (attr.fileid, attr.kind == FileType::Directory);
         let node = self.nodes.by_ino(ino);
@@ -306,8 +306,8 @@ impl HostFs {
     fn rename_in(
         &self,
         cx: Context<'_>,
-        (source, from): (&Place, &Name),
-        (target, to): (&Place, &Name),
+        (source, from): (&ChangedDirectory, &Name),
+        (target, to): (&ChangedDirectory, &Name),
     ) -> Result<Flush> {
         let caller = self.as_caller(cx)?;
         let moved = self.child(cx, &source.dir, from)?;
@@ -346,7 +346,7 @@ impl HostFs {
     }
 
     /// Whether a name leads to what is hidden.
-    fn is_hidden(&self, place: &Place, name: &Name) -> bool {
+    fn is_hidden(&self, place: &ChangedDirectory, name: &Name) -> bool {
         (!self.hide.is_empty() || !self.exclusive.is_empty())
             && sys::statx_at(place.dir.fd(), name.as_cstr()).is_ok_and(|sx| self.hidden(sx.stx_ino))
     }

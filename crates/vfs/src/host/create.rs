@@ -31,14 +31,14 @@ pub enum What<'a> {
 }
 
 /// A directory in which something changes, as it was before.
-pub struct Place {
+pub struct ChangedDirectory {
     pub dir: Arc<Node>,
     pub before: Before,
 }
 
 impl HostFs {
     /// The directory of a change. Waits are allowed from here on, or there are none.
-    pub(super) fn place(&self, cx: Context<'_>, dir: &Handle) -> Result<Place> {
+    pub(super) fn place(&self, cx: Context<'_>, dir: &Handle) -> Result<ChangedDirectory> {
         if !cx.may_block && !self.inline.all {
             return Err(Status::WouldBlock);
         }
@@ -47,16 +47,20 @@ impl HostFs {
         if dir.kind != FileType::Directory {
             return Err(Status::NotDirectory);
         }
-        Ok(Place { dir, before: Before::from(&attr) })
+        Ok(ChangedDirectory { dir, before: Before::from(&attr) })
     }
 
     /// The directory before and after.
-    pub(super) fn wcc(&self, place: &Place) -> Wcc {
+    pub(super) fn wcc(&self, place: &ChangedDirectory) -> Wcc {
         Wcc { before: Some(place.before), after: self.attr(&place.dir).ok() }
     }
 
     /// An outcome with the directory's attributes beside it.
-    pub(super) fn finish<T>(&self, place: &Place, outcome: Result<(T, Flush)>) -> Change<T> {
+    pub(super) fn finish<T>(
+        &self,
+        place: &ChangedDirectory,
+        outcome: Result<(T, Flush)>,
+    ) -> Change<T> {
         let wcc = self.wcc(place);
         match outcome {
             Ok((value, flush)) => Ok(Changed { value, wcc, flush }),
@@ -79,7 +83,7 @@ impl HostFs {
     fn create_in(
         &self,
         cx: Context<'_>,
-        place: &Place,
+        place: &ChangedDirectory,
         name: &Name,
         how: CreateHow,
     ) -> Result<(Entry, Flush)> {
@@ -111,7 +115,12 @@ impl HostFs {
 
     /// The O_PATH descriptor and the attributes of a new file. By its name, which is much quicker
     /// than through `/proc`; what is found must be what was made.
-    fn hold_new(&self, place: &Place, name: &Name, made: &OwnedFd) -> Result<(OwnedFd, Attr)> {
+    fn hold_new(
+        &self,
+        place: &ChangedDirectory,
+        name: &Name,
+        made: &OwnedFd,
+    ) -> Result<(OwnedFd, Attr)> {
         let st = sys::stat(made.as_fd())?;
         let attr = attrs::from_stat(&st, self.medium());
         if let Ok(fd) = sys::open_at(place.dir.fd(), name.as_cstr(), libc::O_PATH, 0)
@@ -143,13 +152,24 @@ impl HostFs {
     }
 
     /// The node of a file that has just been made under `name`.
-    fn met(&self, place: &Place, name: &Name, fd: OwnedFd, attr: &Attr) -> Result<Arc<Node>> {
+    fn met(
+        &self,
+        place: &ChangedDirectory,
+        name: &Name,
+        fd: OwnedFd,
+        attr: &Attr,
+    ) -> Result<Arc<Node>> {
         let node = self.adopt(fd, attr, Some((&place.dir, name.as_bytes())))?;
         self.paths.note(node.id, place.dir.id, name.as_bytes());
         Ok(node)
     }
 
-    fn flush_new(&self, place: &Place, node: &Arc<Node>, fd: Option<Arc<OwnedFd>>) -> Flush {
+    fn flush_new(
+        &self,
+        place: &ChangedDirectory,
+        node: &Arc<Node>,
+        fd: Option<Arc<OwnedFd>>,
+    ) -> Flush {
         let mut flush = Flush::NONE;
         self.flush_file(&mut flush, FlushSite::CreateFile, node, fd);
         self.flush_file(&mut flush, FlushSite::CreateDirectory, &place.dir, None);
@@ -160,7 +180,7 @@ impl HostFs {
     fn existing(
         &self,
         cx: Context<'_>,
-        place: &Place,
+        place: &ChangedDirectory,
         name: &Name,
         how: CreateHow,
     ) -> Result<(Entry, Flush)> {
@@ -214,7 +234,7 @@ impl HostFs {
     fn make_in(
         &self,
         cx: Context<'_>,
-        place: &Place,
+        place: &ChangedDirectory,
         name: &Name,
         what: What<'_>,
         set: &SetAttr,

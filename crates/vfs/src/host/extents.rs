@@ -12,7 +12,7 @@ use crate::handle::Handle;
 use crate::host::node::{Node, lock};
 use crate::host::open::{OpenFile, Stamp};
 use crate::host::sys::{self, extents};
-use crate::host::{Acting, HostFs};
+use crate::host::{CredGuard, HostFs};
 use crate::status::Status;
 
 impl HostFs {
@@ -169,7 +169,7 @@ impl HostFs {
             if len == 0 {
                 return Ok(());
             }
-            let _caller: Acting = self.as_caller(cx)?;
+            let _caller: CredGuard = self.as_caller(cx)?;
             let (from, to) = ((source.fd.as_fd(), from.1), (open.fd.as_fd(), dest));
             extents::clone(from, to, len).map_err(|e| match e.raw_os_error() {
                 Some(libc::ENOTTY | libc::EOPNOTSUPP) => Status::NotSupported,

@@ -46,7 +46,7 @@ use base::limits::{NODE_SHARDS, NODES_MAX, NODES_MIN, OPEN_FILES_MAX};
 use probe::op::FileId;
 use thiserror::Error;
 
-use acting::Acting;
+use acting::CredGuard;
 pub use acting::dedicate_thread;
 pub use directory::{DirectoryIdentity, key_of};
 pub use table::inspect as handle_table;
@@ -56,8 +56,8 @@ use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Retained, Seek, SetXattr, Space, Special, Stable,
-    Stretch, Watch,
+    FileSystem, ListDone, ReadDone, Result, Retained, Seek, SendfileRange, SetXattr, Space,
+    Special, Stable, Watch,
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
@@ -373,26 +373,30 @@ impl HostFs {
 
     /// Acts as the caller on a pool thread. On a connection's thread, which never changes its
     /// identity, only where that is the caller's anyway.
-    fn as_caller(&self, cx: Context<'_>) -> Result<Acting> {
+    fn as_caller(&self, cx: Context<'_>) -> Result<CredGuard> {
         if !self.switches {
             // The thread may serve another share as well, and have stayed somebody there.
-            return if cx.may_block { Acting::as_server() } else { Ok(Acting::unchanged()) };
+            return if cx.may_block { CredGuard::as_server() } else { Ok(CredGuard::unchanged()) };
         }
         if cx.may_block {
-            return Acting::as_caller(cx.cred);
+            return CredGuard::as_caller(cx.cred);
         }
-        if acting::is_own(cx.cred) { Ok(Acting::unchanged()) } else { Err(Status::WouldBlock) }
+        if acting::is_own(cx.cred) { Ok(CredGuard::unchanged()) } else { Err(Status::WouldBlock) }
     }
 
     /// Acts as the server; a connection's thread always does.
-    fn as_server(&self, cx: Context<'_>) -> Result<Acting> {
-        if self.switches && cx.may_block { Acting::as_server() } else { Ok(Acting::unchanged()) }
+    fn as_server(&self, cx: Context<'_>) -> Result<CredGuard> {
+        if self.switches && cx.may_block {
+            CredGuard::as_server()
+        } else {
+            Ok(CredGuard::unchanged())
+        }
     }
 
     /// Acts as the server or goes on as the caller, for what was found allowed to both.
-    fn as_either(&self, cx: Context<'_>) -> Result<Acting> {
+    fn as_either(&self, cx: Context<'_>) -> Result<CredGuard> {
         let switch = self.switches && cx.may_block;
-        if switch { Acting::as_server_or(cx.cred) } else { Ok(Acting::unchanged()) }
+        if switch { CredGuard::as_server_or(cx.cred) } else { Ok(CredGuard::unchanged()) }
     }
 
     /// By what opens and locks know a file.
@@ -539,7 +543,13 @@ impl FileSystem for HostFs {
     fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
         self.file_extent(cx, file, offset, count)
     }
-    fn stretch(&self, cx: Context<'_>, file: &Handle, offset: u64, n: usize) -> Result<Stretch> {
+    fn stretch(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        n: usize,
+    ) -> Result<SendfileRange> {
         self.file_stretch(cx, file, offset, n)
     }
     fn write(

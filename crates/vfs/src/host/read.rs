@@ -8,16 +8,16 @@ use std::sync::atomic::Ordering;
 use base::limits::READ_AHEAD;
 
 use crate::attr::{Attr, FileType, Wcc};
-use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, Space, Stretch};
+use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, SendfileRange, Space};
 use crate::handle::Handle;
-use crate::host::acting::Acting;
+use crate::host::acting::CredGuard;
 use crate::host::node::{Node, lock};
 use crate::host::open::{Mode, OpenFile, Stamp};
 use crate::host::{HostFs, attrs, sys};
 use crate::name::Name;
 use crate::rights;
 use crate::status::Status;
-use crate::turn::{self, Seen};
+use crate::turn::{self, CachedRead};
 
 /// Symbolic links up to this length lie in the inode on ext4, which a held file keeps in memory.
 const FAST_LINK_MAX: u64 = 59;
@@ -278,14 +278,14 @@ impl HostFs {
             let fd = match reopen(node, write, owner || who.uid == 0) {
                 Err(Status::Access | Status::NotOwner) if owner && self.switches => {
                     drop(caller);
-                    let _server = Acting::as_server()?;
+                    let _server = CredGuard::as_server()?;
                     reopen(node, write, true)?
                 }
                 other => other?,
             };
             if self.switches && !owner {
                 // Only the owner and the server may leave the access time alone.
-                let _server = Acting::as_server()?;
+                let _server = CredGuard::as_server()?;
                 // Where that is refused all the same, reads cost a little more.
                 let _ = sys::leave_atime(fd.as_fd());
             }
@@ -348,7 +348,7 @@ impl HostFs {
             let (count, attr) = self.read_by(cx, &node, &open, offset, buf)?;
             // What was read is given out only if the right to it is still there.
             if self.still_valid(cx, &node, &open, &attr)? {
-                turn::see(Seen { node, open, attr, made });
+                turn::see(CachedRead { node, open, attr, made });
                 return self.read_done(cx, offset, buf.len(), count, attr);
             }
             self.files.give_up(&node, &open);
@@ -369,7 +369,7 @@ impl HostFs {
         buf: &mut [u8],
     ) -> Option<ReadDone> {
         turn::seen(|seen| {
-            let Seen { node, open, attr, made } = seen;
+            let CachedRead { node, open, attr, made } = seen;
             let same = node.handle == *file && open.cred == *self.who(cx) && !cx.may_block;
             // Where the file ended then says nothing about where it ends now.
             let within = offset.checked_add(buf.len() as u64)? < attr.size;
@@ -421,7 +421,7 @@ impl HostFs {
         file: &Handle,
         offset: u64,
         count: usize,
-    ) -> Result<Stretch> {
+    ) -> Result<SendfileRange> {
         if !self.inline.read.load(Ordering::Relaxed) {
             return Err(Status::NotSupported);
         }
@@ -434,7 +434,7 @@ impl HostFs {
         let left = attr.size.saturating_sub(offset);
         let count = usize::try_from(left).map_or(count, |left| left.min(count));
         let stretch =
-            Stretch { file: Arc::clone(&open.fd), offset, count, eof: count as u64 == left };
+            SendfileRange { file: Arc::clone(&open.fd), offset, count, eof: count as u64 == left };
         // What lives in memory, and its holes, are sent as they are.
         if count == 0 || self.inline.all {
             return Ok(stretch);

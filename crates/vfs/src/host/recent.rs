@@ -15,7 +15,7 @@ use probe::op::FileId;
 use crate::attr::Time;
 use crate::host::node::{Node, lock};
 
-struct Seen {
+struct CachedLookup {
     /// The directory: not by its inode number, which another may get.
     dir: FileId,
     ctime: Time,
@@ -25,7 +25,7 @@ struct Seen {
 
 /// The names, each in the one place that its hash gives.
 pub struct Recent {
-    slots: Vec<Mutex<Option<Seen>>>,
+    slots: Vec<Mutex<Option<CachedLookup>>>,
     hash: RandomState,
 }
 
@@ -39,7 +39,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    fn slot(&self, dir: FileId, name: &[u8]) -> &Mutex<Option<Seen>> {
+    fn slot(&self, dir: FileId, name: &[u8]) -> &Mutex<Option<CachedLookup>> {
         let at = self.hash.hash_one((dir, name)) as usize % self.slots.len();
         &self.slots[at]
     }
@@ -63,7 +63,8 @@ impl Recent {
         let settled = NAME_SETTLED.as_nanos() as u64;
         if changed.is_some_and(|changed| changed.saturating_add(settled) < now) {
             let (dir, node) = (dir.id, Arc::downgrade(node));
-            *lock(self.slot(dir, name)) = Some(Seen { dir, ctime, name: name.into(), node });
+            *lock(self.slot(dir, name)) =
+                Some(CachedLookup { dir, ctime, name: name.into(), node });
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::handle::Handle;
 use crate::host::node::{Node, lock};
 use crate::host::sys::identity::XFS;
 use crate::host::sys::xattr;
-use crate::host::{Acting, HostFs};
+use crate::host::{CredGuard, HostFs};
 use crate::name::Name;
 use crate::status::Status;
 
@@ -224,7 +224,7 @@ impl HostFs {
 /// What a file system can do beyond the ordinary, found by asking.
 pub fn features(root: &impl std::os::fd::AsFd, magic: u64) -> Features {
     const BTRFS: u64 = 0x9123_683e;
-    let _server = Acting::as_server();
+    let _server = CredGuard::as_server();
     let knows = |name: &CStr| match xattr::get(root.as_fd(), name, 4 + 8 * ACL_ENTRIES_MAX) {
         Ok(_) => true,
         Err(e) => e.raw_os_error() != Some(libc::EOPNOTSUPP),

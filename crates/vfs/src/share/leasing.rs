@@ -18,7 +18,8 @@ use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::layer::{about_inner, looks_at_inner};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Stretch, Watch,
+    FileSystem, ListDone, ReadDone, Result, Seek, SendfileRange, SetXattr, Space, Special, Stable,
+    Watch,
 };
 use crate::handle::Handle;
 use crate::locks::{ByClient, Changing, FileKey, LockTable};
@@ -134,7 +135,13 @@ impl FileSystem for Leasing {
         self.looking(cx, file).ok()?;
         self.inner.extent(cx, file, offset, count)
     }
-    fn stretch(&self, cx: Context<'_>, file: &Handle, offset: u64, n: usize) -> Result<Stretch> {
+    fn stretch(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        n: usize,
+    ) -> Result<SendfileRange> {
         self.looking(cx, file)?;
         self.inner.stretch(cx, file, offset, n)
     }

@@ -9,8 +9,8 @@ use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::layer::{about_inner, looks_at_inner};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Stretch, Watch,
-    access,
+    FileSystem, ListDone, ReadDone, Result, Seek, SendfileRange, SetXattr, Space, Special, Stable,
+    Watch, access,
 };
 use crate::handle::Handle;
 use crate::locks::FileKey;
@@ -68,7 +68,13 @@ impl FileSystem for ReadOnly {
     fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
         self.inner.extent(cx, file, offset, count)
     }
-    fn stretch(&self, cx: Context<'_>, file: &Handle, offset: u64, n: usize) -> Result<Stretch> {
+    fn stretch(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        n: usize,
+    ) -> Result<SendfileRange> {
         self.inner.stretch(cx, file, offset, n)
     }
     fn write(&self, cx: Context<'_>, file: &Handle, _: u64, _: &[u8], _: Stable) -> Change<usize> {

@@ -12,7 +12,7 @@ use vfs::fs::{Context, CreateHow, FileSystem, ReadDone, Result, Stable};
 use vfs::handle::Handle;
 use vfs::host::HostFs;
 use vfs::status::Status;
-use vfs::turn::Turn;
+use vfs::turn::ReadBatch;
 
 use super::{Scratch, memory};
 
@@ -70,7 +70,7 @@ fn add(fs: &HostFs, name: &str) -> Handle {
 #[test]
 fn a_turn_has_one_look_at_a_file_and_the_next_another() {
     let scene = Scene::new("turn");
-    let turn = Turn::begin();
+    let turn = ReadBatch::begin();
     let (first, _) = scene.read(0, 100);
     // A program writes, and makes it longer.
     scene.local().write_all_at(&[2; 100], 100).expect("written");
@@ -83,7 +83,7 @@ fn a_turn_has_one_look_at_a_file_and_the_next_another() {
 
     let (outside, _) = scene.read(100, 100);
     assert_eq!(outside.attr, scene.attr());
-    let _turn = Turn::begin();
+    let _turn = ReadBatch::begin();
     let (next, _) = scene.read(100, 100);
     assert_eq!((next.attr.size, next.attr), (2 * SIZE, scene.attr()));
 }
@@ -100,7 +100,7 @@ fn without_a_turn_nothing_is_shared() {
 #[test]
 fn the_end_of_the_file_is_where_the_data_end() {
     let scene = Scene::new("turn-end");
-    let _turn = Turn::begin();
+    let _turn = ReadBatch::begin();
     let (_, _) = scene.read(0, 100);
     scene.local().set_len(2 * SIZE).expect("longer");
     let (to_the_old_end, _) = scene.read(SIZE - 100, 100);
@@ -120,7 +120,7 @@ fn the_end_of_the_file_is_where_the_data_end() {
 fn a_change_in_the_turn_is_seen_by_what_follows_it() {
     let scene = Scene::new("turn-change");
     let me = root();
-    let _turn = Turn::begin();
+    let _turn = ReadBatch::begin();
     let (before, _) = scene.read(0, 100);
     let more = [3; 100];
     scene.fs.write(cx(&me), &scene.file, SIZE, &more, Stable::Unstable).expect("written");
@@ -138,7 +138,7 @@ fn a_change_in_the_turn_is_seen_by_what_follows_it() {
 #[test]
 fn a_change_by_another_thread_of_the_server_is_seen_as_well() {
     let scene = Scene::new("turn-other");
-    let _turn = Turn::begin();
+    let _turn = ReadBatch::begin();
     scene.read(0, 100);
     let (fs, file) = (Arc::clone(&scene.fs), scene.file);
     let other = std::thread::spawn(move || {
@@ -152,7 +152,7 @@ fn a_change_by_another_thread_of_the_server_is_seen_as_well() {
 fn another_file_and_another_caller_are_asked_about_by_themselves() {
     let mut scene = Scene::new("turn-who");
     let (one, other) = (scene.file, add(&scene.fs, "other"));
-    let _turn = Turn::begin();
+    let _turn = ReadBatch::begin();
     let (first, _) = scene.read(0, 100);
     scene.file = other;
     let (second, _) = scene.read(0, 100);

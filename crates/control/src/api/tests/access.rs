@@ -14,7 +14,7 @@ use crate::access::{BUILT_IN, Level, Permission, SCOPES, built_in};
 use crate::accounts::{Token, token_secret};
 use crate::api::routes::{Needs, Route, table};
 use crate::state::files::digest_hex;
-use crate::tree::audit::Wanted;
+use crate::tree::audit::AuditFilter;
 
 /// A path of the route that a handler could be asked for.
 fn path(route: &Route) -> String {
@@ -242,7 +242,7 @@ fn no_route_is_there_twice() {
 async fn nothing_that_can_be_asked_for_changes_the_audit_log_but_at_its_end() {
     let server = Server::new();
     server.sign_in("wrong").await;
-    let wanted = Wanted { limit: usize::MAX, ..Wanted::default() };
+    let wanted = AuditFilter { limit: usize::MAX, ..AuditFilter::default() };
     let before = server.tree.audit().read(&wanted).unwrap();
     assert!(!before.is_empty());
     // Whatever an administrator can send: each route, and each method on the log's own.

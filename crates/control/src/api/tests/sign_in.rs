@@ -16,7 +16,7 @@ use super::{NOW, Server, TOKEN, cookie, post, refusal, users, value};
 use crate::accounts::{Kind, Token, User, token_secret};
 use crate::api::{Peer, router};
 use crate::state::files::digest_hex;
-use crate::tree::audit::Wanted;
+use crate::tree::audit::AuditFilter;
 
 #[tokio::test]
 async fn a_password_opens_a_session_and_signing_out_ends_it() {
@@ -232,7 +232,7 @@ async fn sign_ins_are_in_the_audit_log_and_what_was_typed_is_not() {
     let cookie = cookie(&server.sign_in("right").await);
     let end = Request::delete("/api/v1/session").header(COOKIE, &cookie);
     server.send(end, "").await;
-    let wanted = Wanted { limit: 100, ..Wanted::default() };
+    let wanted = AuditFilter { limit: 100, ..AuditFilter::default() };
     let records = server.tree.audit().read(&wanted).unwrap();
     let mut seen: Vec<(&str, &str, &str)> =
         records.iter().map(|r| (&*r.action, &*r.who, &*r.from)).collect();

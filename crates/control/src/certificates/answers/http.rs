@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Answers;
-use crate::listen::places::Places;
+use crate::listen::places::ConnectionLimits;
 
 /// Where an authority looks (RFC 8555 §8.3).
 const WHERE: &str = "GET /.well-known/acme-challenge/";
@@ -27,7 +27,7 @@ pub async fn serve(
 ) -> std::io::Result<impl Future<Output = std::convert::Infallible>> {
     let listener = TcpListener::bind(at).await?;
     let client_max = ACME_HTTP_CONNECTIONS_MAX / 2;
-    let places = Arc::new(Places::new(ACME_HTTP_CONNECTIONS_MAX, client_max));
+    let places = Arc::new(ConnectionLimits::new(ACME_HTTP_CONNECTIONS_MAX, client_max));
     Ok(async move {
         loop {
             let Ok((stream, from)) = listener.accept().await else {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::change::hint;
-use super::{CliError, Output, Said, Shell};
+use super::{CliError, Output, Shell, VerbResult};
 use crate::cli::api::Request;
 use crate::cli::declared::{Action, Property, did_you_mean};
 use crate::cli::pending::Before;
@@ -12,7 +12,7 @@ use crate::cli::words::Word;
 use crate::cli::{show, value};
 
 impl Shell {
-    pub(super) fn act(&mut self, place: &Place, name: &str, words: &[Word]) -> Said {
+    pub(super) fn act(&mut self, place: &Place, name: &str, words: &[Word]) -> VerbResult {
         let context = self.found(place)?.context;
         let Some(action) = context.action(name).cloned() else { return Ok(Output::nothing()) };
         let Before::Server(before) = self.pending.before(place) else {

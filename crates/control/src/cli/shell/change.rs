@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::{CliError, Output, Said, Shell, read};
+use super::{CliError, Output, Shell, VerbResult, read};
 use crate::cli::api::Request;
 use crate::cli::declared::{Context, Items, Property, did_you_mean};
 use crate::cli::pending::{Before, Change, Pending};
@@ -28,7 +28,7 @@ pub(super) struct Answered {
 const CONFLICT: u16 = 409;
 
 impl Shell {
-    pub(super) fn set(&mut self, place: &Place, words: &[&str], passing: bool) -> Said {
+    pub(super) fn set(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
         let mut pending = self.pending.clone();
         let mut names = Vec::new();
         for word in words {
@@ -142,7 +142,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn unset(&mut self, place: &Place, words: &[&str], passing: bool) -> Said {
+    pub(super) fn unset(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
         let mut pending = self.pending.clone();
         for name in words {
             self.settable(place, &pending, name)?;
@@ -153,7 +153,7 @@ impl Shell {
         self.keep(place, pending, passing, &names)
     }
 
-    pub(super) fn create(&mut self, place: &Place, words: &[&str], passing: bool) -> Said {
+    pub(super) fn create(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
         let (name, rest) = words.split_first().map_or(("", words), |(name, rest)| (*name, rest));
         if name.contains('=') {
             return Err(CliError::usage("the name comes first", "usage: create NAME [P=V]…"));
@@ -217,7 +217,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn destroy(&mut self, place: &Place, words: &[&str], passing: bool) -> Said {
+    pub(super) fn destroy(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
         let (flags, names): (Vec<&str>, Vec<&str>) =
             words.iter().copied().partition(|word| matches!(*word, "--yes" | "-y"));
         if names.len() > 1 || names.iter().any(|name| name.starts_with("--")) {
@@ -258,7 +258,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn rename(&mut self, place: &Place, words: &[&str], passing: bool) -> Said {
+    pub(super) fn rename(&mut self, place: &Place, words: &[&str], passing: bool) -> VerbResult {
         let (name, to) = match words {
             [name, to] => (Some(*name), *to),
             _ => (None, words.first().copied().unwrap_or_default()),
@@ -278,7 +278,13 @@ impl Shell {
 
     /// Checks changes and keeps them, or, for a line that is a path with its command and when
     /// nothing waited before, does them at once.
-    fn keep(&mut self, place: &Place, pending: Pending, passing: bool, names: &[String]) -> Said {
+    fn keep(
+        &mut self,
+        place: &Place,
+        pending: Pending,
+        passing: bool,
+        names: &[String],
+    ) -> VerbResult {
         let mut pending = pending;
         if pending.is_empty() {
             self.pending = pending;
@@ -344,7 +350,7 @@ impl Shell {
         })?)
     }
 
-    pub(super) fn commit(&mut self, words: &[&str]) -> Said {
+    pub(super) fn commit(&mut self, words: &[&str]) -> VerbResult {
         let force = words.first() == Some(&"--force");
         let comment = words.get(usize::from(force)..).unwrap_or_default().join(" ");
         if self.pending.is_empty() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::change::property;
-use super::{CliError, Output, Said, Shell, VERBS, Verb};
+use super::{CliError, Output, Shell, VERBS, Verb, VerbResult};
 use crate::cli::declared::Context;
 use crate::cli::node::{Entry, Node, Shown};
 use crate::cli::pending::Before;
@@ -14,7 +14,7 @@ use crate::cli::show;
 const ITEMS_ASKED_MAX: usize = 100;
 
 impl Shell {
-    pub(super) fn show(&self, place: &Place) -> Said {
+    pub(super) fn show(&self, place: &Place) -> VerbResult {
         let context = self.found(place)?.context;
         let node = self.node(place, true)?;
         let rows = self.rows(place, &node)?;
@@ -22,7 +22,7 @@ impl Shell {
         Ok(Output::new(text, as_json(context, &node)))
     }
 
-    pub(super) fn list(&self, place: &Place) -> Said {
+    pub(super) fn list(&self, place: &Place) -> VerbResult {
         let context = self.found(place)?.context;
         let node = self.node(place, true)?;
         let rows = self.rows(place, &node)?;
@@ -55,7 +55,7 @@ impl Shell {
         node.items.iter().enumerate().map(row).collect()
     }
 
-    pub(super) fn get_properties(&self, place: &Place, names: &[&str]) -> Said {
+    pub(super) fn get_properties(&self, place: &Place, names: &[&str]) -> VerbResult {
         let context = self.found(place)?.context;
         let names: Vec<String> = match names {
             [] => context.properties.iter().map(|property| property.name.clone()).collect(),
@@ -70,7 +70,7 @@ impl Shell {
         Ok(Output::new(show::some(context, &node, &names), Json::Object(values)))
     }
 
-    pub(super) fn help(&self, place: &Place, word: Option<&str>) -> Said {
+    pub(super) fn help(&self, place: &Place, word: Option<&str>) -> VerbResult {
         let found = self.found(place)?;
         let context = found.context;
         let text = match word {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{CliError, Output, Said, Shell};
+use super::{CliError, Output, Shell, VerbResult};
 use crate::cli::api::Request;
 use crate::cli::place::{Place, escape};
 use crate::cli::show;
@@ -11,7 +11,7 @@ use crate::cli::show;
 const AUDIT_SHOWN: usize = 50;
 
 impl Shell {
-    pub(super) fn history(&self, revision: Option<&str>) -> Said {
+    pub(super) fn history(&self, revision: Option<&str>) -> VerbResult {
         match revision {
             None => {
                 let history = self.get("/configuration/history")?;
@@ -25,7 +25,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn compare(&self, words: &[&str]) -> Said {
+    pub(super) fn compare(&self, words: &[&str]) -> VerbResult {
         let from = number(words.first().copied().unwrap_or_default())?;
         let to = match words.get(1) {
             Some(word) => number(word)?,
@@ -35,7 +35,7 @@ impl Shell {
         Ok(Output::new(show::changes(&answer), answer))
     }
 
-    pub(super) fn restore(&mut self, word: &str) -> Said {
+    pub(super) fn restore(&mut self, word: &str) -> VerbResult {
         self.nothing_waits()?;
         let body = json!({"revision": number(word)?});
         let answer = self.api.ask(&Request::Post("/configuration/restore".to_owned(), body))?;
@@ -43,7 +43,7 @@ impl Shell {
         Ok(Output::new(show::changed(&answer), answer))
     }
 
-    pub(super) fn export(&mut self, path: Option<&str>) -> Said {
+    pub(super) fn export(&mut self, path: Option<&str>) -> VerbResult {
         let text = self.get("/configuration")?;
         let plain = show::plain(&text);
         match path {
@@ -56,7 +56,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn import(&mut self, words: &[&str]) -> Said {
+    pub(super) fn import(&mut self, words: &[&str]) -> VerbResult {
         self.nothing_waits()?;
         let dry = words.contains(&"--dry-run");
         let names: Vec<&&str> = words.iter().filter(|word| **word != "--dry-run").collect();
@@ -78,7 +78,7 @@ impl Shell {
     }
 
     /// Of all, or of a place, which may be gone by now.
-    pub(super) fn audit(&self, place: &Place, path: Option<&str>) -> Said {
+    pub(super) fn audit(&self, place: &Place, path: Option<&str>) -> VerbResult {
         let about = path.map(|path| place.to(path).to_string());
         let query = about.as_ref().map_or_else(String::new, |at| format!("&path={}", escape(at)));
         let answer = self.get(&format!("/audit?limit={AUDIT_SHOWN}{query}"))?;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use base::limits::{ADMIN_CONNECTIONS_CLIENT_MAX, ADMIN_CONNECTIONS_MAX};
 
-use super::{Place, Places};
+use super::{ConnectionLimits, ConnectionPermit};
 
-fn places() -> Arc<Places> {
-    Arc::new(Places::new(ADMIN_CONNECTIONS_MAX, ADMIN_CONNECTIONS_CLIENT_MAX))
+fn places() -> Arc<ConnectionLimits> {
+    Arc::new(ConnectionLimits::new(ADMIN_CONNECTIONS_MAX, ADMIN_CONNECTIONS_CLIENT_MAX))
 }
 
 fn v4(last: u8) -> IpAddr {
@@ -20,7 +20,7 @@ fn v6(site: u16, host: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, site, 0, 0, 0, host))
 }
 
-fn is_given_away(place: &Place) -> bool {
+fn is_given_away(place: &ConnectionPermit) -> bool {
     let waiting = std::pin::pin!(place.given_away());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     waiting.poll(&mut context).is_ready()
@@ -30,7 +30,7 @@ fn is_given_away(place: &Place) -> bool {
 fn one_client_gives_its_own_oldest_place_away() {
     let places = places();
     let other = places.take(v4(2)).unwrap();
-    let own: Vec<Place> =
+    let own: Vec<ConnectionPermit> =
         (0..300).map(|_| places.take(v4(1)).expect("a newcomer gets a place")).collect();
     assert_eq!(places.taken(), ADMIN_CONNECTIONS_CLIENT_MAX + 1);
     assert!(!is_given_away(&other), "a client's flood ends only its own connections");
@@ -45,7 +45,7 @@ fn one_client_gives_its_own_oldest_place_away() {
 #[test]
 fn many_clients_give_the_oldest_place_away() {
     let places = places();
-    let idle: Vec<Place> =
+    let idle: Vec<ConnectionPermit> =
         (0..ADMIN_CONNECTIONS_MAX).map(|n| places.take(v4(n as u8)).unwrap()).collect();
     let _newcomer = places.take(v6(1, 1)).unwrap();
     assert!(is_given_away(&idle[0]));
@@ -56,7 +56,7 @@ fn many_clients_give_the_oldest_place_away() {
 #[test]
 fn a_flood_from_many_clients_takes_its_own_places() {
     let places = places();
-    let mut flood: Vec<Place> =
+    let mut flood: Vec<ConnectionPermit> =
         (0..ADMIN_CONNECTIONS_MAX).map(|n| places.take(v4((n % 64) as u8)).unwrap()).collect();
     let honest = places.take(v4(200)).unwrap();
     // Each is opened again as soon as it has ended.
@@ -70,7 +70,7 @@ fn a_flood_from_many_clients_takes_its_own_places() {
 #[test]
 fn who_is_signed_in_keeps_the_place() {
     let places = places();
-    let own: Vec<Place> =
+    let own: Vec<ConnectionPermit> =
         (0..ADMIN_CONNECTIONS_CLIENT_MAX).map(|_| places.take(v4(1)).unwrap()).collect();
     own[1..].iter().for_each(|place| place.seat().keep());
     let newer = places.take(v4(1)).unwrap();
@@ -84,7 +84,7 @@ fn who_is_signed_in_keeps_the_place() {
 #[test]
 fn one_site_of_ipv6_is_one_client() {
     let places = places();
-    let site: Vec<Place> = (0..300).map(|n| places.take(v6(7, n)).unwrap()).collect();
+    let site: Vec<ConnectionPermit> = (0..300).map(|n| places.take(v6(7, n)).unwrap()).collect();
     assert_eq!(places.taken(), ADMIN_CONNECTIONS_CLIENT_MAX);
     drop(site);
     assert_eq!(places.taken(), 0);

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::disk::MemoryDisk;
 use super::{NOW_S, commit, create, open, rooms, set, tree, who};
-use crate::tree::audit::{Audit, Record, Wanted};
+use crate::tree::audit::{Audit, AuditFilter, Record};
 use crate::tree::store::Disk;
 
-fn all() -> Wanted {
-    Wanted { limit: usize::MAX, ..Wanted::default() }
+fn all() -> AuditFilter {
+    AuditFilter { limit: usize::MAX, ..AuditFilter::default() }
 }
 
 #[test]
@@ -30,9 +30,10 @@ fn changes_are_written_down_with_their_values() {
     assert_eq!((&lease.before, &lease.after), (&json!(60), &json!(30)));
     assert_eq!((lease.who.as_str(), lease.from.as_str(), lease.when), ("anna", "10.0.0.7", NOW_S));
     assert_eq!((first.action.as_str(), first.revision), ("set", Some(1)));
-    let nfs = Wanted { path: Some("/services".to_owned()), limit: 1, ..Wanted::default() };
+    let nfs =
+        AuditFilter { path: Some("/services".to_owned()), limit: 1, ..AuditFilter::default() };
     assert_eq!(tree.audit().read(&nfs).unwrap(), std::slice::from_ref(lease));
-    assert!(tree.audit().read(&Wanted { to: Some(NOW_S), ..all() }).unwrap().is_empty());
+    assert!(tree.audit().read(&AuditFilter { to: Some(NOW_S), ..all() }).unwrap().is_empty());
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(tree.current().revision.number, 0);
     assert!(
         tree.audit()
-            .read(&crate::tree::audit::Wanted { limit: 9, ..Default::default() })
+            .read(&crate::tree::audit::AuditFilter { limit: 9, ..Default::default() })
             .unwrap()
             .is_empty()
     );
@@ -394,7 +394,7 @@ fn actions_check_their_parameters_and_are_written_down() {
     assert_eq!(act("greet", json!({})).unwrap_err().sentence, "name is missing");
     assert!(act("greet", json!({ "name": 7 })).unwrap_err().sentence.contains("expected a name"));
     assert!(act("dance", json!({})).unwrap_err().hint.contains("greet"));
-    let wanted = crate::tree::audit::Wanted { limit: 9, ..Default::default() };
+    let wanted = crate::tree::audit::AuditFilter { limit: 9, ..Default::default() };
     let records = tree.audit().read(&wanted).unwrap();
     assert_eq!(records.len(), 1, "only what was done");
     assert_eq!(records[0].after, json!({ "parameters": { "name": "bob", "word": "(secret)" } }));

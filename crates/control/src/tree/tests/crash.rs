@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::disk::{MemoryDisk, Op, left};
 use super::{ROOT, commit, create, open, path, set};
-use crate::tree::audit::Wanted;
+use crate::tree::audit::AuditFilter;
 use crate::tree::{Document, Tree};
 
 const CUTS: u64 = 200;
@@ -69,7 +69,7 @@ fn fault(run: &Run, cut: usize, random: &mut SeededRandom) -> Option<String> {
             return Some(format!("{at} has lost its password"));
         }
     }
-    let all = Wanted { limit: usize::MAX, ..Wanted::default() };
+    let all = AuditFilter { limit: usize::MAX, ..AuditFilter::default() };
     let told: Vec<Option<u64>> =
         tree.audit().read(&all).unwrap().iter().map(|record| record.revision).collect();
     if let Some(untold) = (1..=least as u64).find(|number| !told.contains(&Some(*number))) {

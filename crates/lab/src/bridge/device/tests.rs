@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn ends_read_as_they_are_documented() {
     let end: End = "ns:a@10.9.0.1/24".parse().expect("an end");
-    assert_eq!(end.place, Place::Named("a".to_owned()));
+    assert_eq!(end.place, NetworkNamespace::Named("a".to_owned()));
     assert_eq!((end.address, end.prefix), ([10, 9, 0, 1].into(), 24));
     assert_eq!(end.device, None);
     let end: End = "pid:77,tun5@fd00::1/64".parse().expect("an end");
-    assert_eq!((end.place, end.prefix), (Place::Process(77), 64));
+    assert_eq!((end.place, end.prefix), (NetworkNamespace::Process(77), 64));
     assert_eq!(end.device.as_deref(), Some("tun5"));
     let end: End = "here@192.0.2.1/32".parse().expect("an end");
     assert_eq!(end.place.to_string(), "here");

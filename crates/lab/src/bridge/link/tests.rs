@@ -19,9 +19,9 @@ fn seeded(changes: &[&str], seed: u64) -> Link<SeededRandom> {
     Link::new(shapes.forth, rtt_ns, SeededRandom::new(seed))
 }
 
-fn due(fate: Fate) -> u64 {
+fn due(fate: PacketOutcome) -> u64 {
     match fate {
-        Fate::Arrives(arrival) => arrival.due_ns,
+        PacketOutcome::Arrives(arrival) => arrival.due_ns,
         other => panic!("{other:?}"),
     }
 }
@@ -64,16 +64,16 @@ fn a_long_run_has_the_rate_that_was_set() {
 fn what_does_not_fit_into_the_queue_is_dropped() {
     // 10 packets of 1000 bytes wait; the first one is on the line and counts as well.
     let mut line = link(&["rate=8Mbit", "queue=10000"]);
-    let fates: Vec<Fate> = (0..20).map(|_| line.offer(0, 1000)).collect();
-    assert!(fates[..10].iter().all(|fate| matches!(fate, Fate::Arrives(_))), "{fates:?}");
-    assert!(fates[10..].iter().all(|fate| *fate == Fate::QueueFull), "{fates:?}");
+    let fates: Vec<PacketOutcome> = (0..20).map(|_| line.offer(0, 1000)).collect();
+    assert!(fates[..10].iter().all(|fate| matches!(fate, PacketOutcome::Arrives(_))), "{fates:?}");
+    assert!(fates[10..].iter().all(|fate| *fate == PacketOutcome::QueueFull), "{fates:?}");
     assert_eq!(line.waiting(0), 10_000);
     // A packet takes 1 ms: after 3 ms there is room for three.
     assert_eq!(line.waiting(3 * MS), 7_000);
-    let fits = (0..20).filter(|_| line.offer(3 * MS, 1000) != Fate::QueueFull).count();
+    let fits = (0..20).filter(|_| line.offer(3 * MS, 1000) != PacketOutcome::QueueFull).count();
     assert_eq!(fits, 3);
     // One that is larger than the queue passes an idle line.
-    assert_ne!(line.offer(1_000 * MS, 60_000), Fate::QueueFull);
+    assert_ne!(line.offer(1_000 * MS, 60_000), PacketOutcome::QueueFull);
 }
 
 #[test]
@@ -114,17 +114,18 @@ fn jitter_stays_in_its_bounds_and_keeps_the_order() {
 fn loss_is_what_was_set() {
     for (loss, p) in [("0.1%", 0.001), ("3%", 0.03), ("50%", 0.5)] {
         let mut line = link(&[&format!("loss={loss}")]);
-        let lost = (0..100_000).filter(|n| line.offer(*n, 100) == Fate::Lost).count() as u64;
+        let lost =
+            (0..100_000).filter(|n| line.offer(*n, 100) == PacketOutcome::Lost).count() as u64;
         assert!(by_chance(lost, 100_000, p), "{lost} of 100000 at {loss}");
     }
     let mut line = link(&["loss=100%"]);
-    assert!((0..1_000).all(|n| line.offer(n, 100) == Fate::Lost));
+    assert!((0..1_000).all(|n| line.offer(n, 100) == PacketOutcome::Lost));
 }
 
 #[test]
 fn bursts_have_their_length_and_the_same_loss() {
     let mut line = link(&["loss=1%", "burst=8"]);
-    let lost: Vec<bool> = (0..400_000).map(|n| line.offer(n, 100) == Fate::Lost).collect();
+    let lost: Vec<bool> = (0..400_000).map(|n| line.offer(n, 100) == PacketOutcome::Lost).collect();
     let count = lost.iter().filter(|lost| **lost).count() as f64;
     let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
     // Some 500 bursts: their number and length vary by 4.5 % each.
@@ -154,7 +155,7 @@ fn doubles_and_damage_are_what_was_set() {
     let mut line = link(&["duplicate=1%", "corrupt=0.5%"]);
     let (mut twice, mut damaged) = (0, 0);
     for n in 0..100_000 {
-        if let Fate::Arrives(arrival) = line.offer(n, 100) {
+        if let PacketOutcome::Arrives(arrival) = line.offer(n, 100) {
             twice += u64::from(arrival.twice);
             damaged += u64::from(arrival.flip.is_some());
         }

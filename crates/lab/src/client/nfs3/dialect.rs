@@ -1,7 +1,7 @@
 //! How NFSv3 says each operation (RFC 1813 §3.3), and what it answers.
 
 use super::Handle;
-use crate::client::pipe::judge::{Asked, Judge};
+use crate::client::pipe::judge::{Judge, SentWrite};
 use crate::client::pipe::{Dialect, Outcome, header};
 use crate::client::{Fault, FileSet, Op};
 use wire::nfs3::{
@@ -114,7 +114,7 @@ impl Dialect for V3 {
                 Err(status) => failed(status),
                 Ok(ok) => {
                     let done = (ok.count, ok.committed == StableHow::FILE_SYNC);
-                    let asked = Asked { file, len, stable };
+                    let asked = SentWrite { file, len, stable };
                     judge.written(asked, done, ok.verf, Nfsstat3::SERVERFAULT.0)
                 }
             },

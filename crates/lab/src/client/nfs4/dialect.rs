@@ -3,7 +3,7 @@
 //! and slot, count, offset, length.
 
 use super::compound::MINOR;
-use crate::client::pipe::judge::{Asked, Judge};
+use crate::client::pipe::judge::{Judge, SentWrite};
 use crate::client::pipe::{Dialect, Outcome, header};
 use crate::client::{Fault, FileSet, Op};
 use base::limits::NFS4_OPAQUE_LIMIT;
@@ -348,7 +348,7 @@ impl Dialect for V4 {
                 success(r, Opnum4::WRITE)?;
                 let ok = WriteResOk4::decode(r)?;
                 let done = (ok.count, ok.committed == StableHow4::FILE_SYNC);
-                let asked = Asked { file, len, stable };
+                let asked = SentWrite { file, len, stable };
                 judge.written(asked, done, ok.writeverf, Nfsstat4::SERVERFAULT.0)
             }
             Op::Commit { file } => {

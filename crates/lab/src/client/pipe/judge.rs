@@ -18,7 +18,7 @@ pub struct Judge {
 
 /// A WRITE as it was asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct SentWrite {
     /// Which file.
     pub file: u32,
     /// Bytes.
@@ -56,7 +56,7 @@ impl Judge {
     /// RFC 8881 §18.32.3): then `fault`.
     pub fn written(
         &mut self,
-        asked: Asked,
+        asked: SentWrite,
         (count, stable): (u32, bool),
         verifier: Verifier,
         fault: u32,

@@ -158,12 +158,12 @@ pub fn open(at: &ServiceAt, bind: Option<IpAddr>) -> Result<Box<dyn Session>, Cl
 }
 
 /// A service as what scratch folders are made on. Its handles are paths.
-pub(super) struct Shelf {
+pub(super) struct ScratchFiles {
     session: Box<dyn Session>,
     root: String,
 }
 
-impl Shelf {
+impl ScratchFiles {
     /// The folder that the target is.
     pub(super) fn open(at: &ServiceAt) -> Result<Self, ClientError> {
         Ok(Self { session: open(at, None)?, root: at.path.clone() })
@@ -174,7 +174,7 @@ fn below(dir: &[u8], name: &str) -> String {
     format!("{}/{name}", String::from_utf8_lossy(dir))
 }
 
-impl Folder for Shelf {
+impl Folder for ScratchFiles {
     fn root(&self) -> Vec<u8> {
         self.root.clone().into_bytes()
     }

@@ -7,7 +7,7 @@ mod sftp_server;
 
 use super::at::{Scheme, ServiceAt};
 use super::client::{ServiceClient, read_full};
-use super::{Failure, Session, Shelf, open, tls};
+use super::{Failure, ScratchFiles, Session, open, tls};
 use crate::client::{Checker, Client, ClientError, Fault, FileSet, Op, Target, scratch};
 use crate::pattern::Content;
 use crate::workload::{Kind, Shape};
@@ -349,7 +349,7 @@ fn a_folder_of_a_runs_own_is_made_and_removed() {
         drop(client(&below, Kind::SeqRead).unwrap());
         scratch::clear(&target, "run", Duration::ZERO).unwrap();
         assert_eq!(store.names("/share").unwrap(), [""; 0], "{at}");
-        assert!(Shelf::open(&at).is_ok());
+        assert!(ScratchFiles::open(&at).is_ok());
     }
 }
 

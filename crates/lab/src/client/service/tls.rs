@@ -52,7 +52,8 @@ impl Tls {
             .map_err(|_| wrong(host, "has a cipher that this TLS version does not support"))?;
         let config = if terms.insecure || terms.pin.is_some() {
             let pin = terms.pin.as_deref().map(normal);
-            let verifier = Known { pin, algorithms: provider.signature_verification_algorithms };
+            let verifier =
+                PinnedVerifier { pin, algorithms: provider.signature_verification_algorithms };
             builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         } else {
             builder.with_root_certificates(authorities(terms.ca.as_deref())?)
@@ -128,12 +129,12 @@ fn aws_lc_rs_digest(bytes: &[u8]) -> Vec<u8> {
 /// Believes the one certificate that is known, or every one. That the server holds its key is
 /// checked in either case.
 #[derive(Debug)]
-struct Known {
+struct PinnedVerifier {
     pin: Option<String>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Known {
+impl ServerCertVerifier for PinnedVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -9,7 +9,7 @@ fn a_connection_is_found_by_the_port_of_its_other_end() {
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();
     let port = near.local_addr().unwrap().port();
-    let seen = Diagnosis::open(&Place::Here).unwrap();
+    let seen = Diagnosis::open(&NetworkNamespace::Here).unwrap();
     let Some(info) = seen.of(port) else {
         println!("SKIP tcp-diagnosis: the kernel does not tell");
         return;
@@ -46,17 +46,17 @@ fn other_attributes_are_passed_over() {
     let first = answer(20, 7, &[(INFO, &[1; 8])]);
     let second = answer(20, 9, &[(8, &[3; 5]), (INFO, &[2; 8])]);
     let third = answer(20, 11, &[(8, &[3; 5])]);
-    let mut seen = Seen::new();
+    let mut seen = TcpInfoByPorts::new();
     assert!(!look(&[first, second, third].concat(), &mut seen));
     let seen: Vec<_> = seen.iter().map(|(ports, info)| (*ports, info.u8_at(0))).collect();
     assert_eq!(seen, [((2049, 7), Some(1)), ((2049, 9), Some(2))]);
-    assert!(look(&answer(libc::NLMSG_DONE, 9, &[]), &mut Seen::new()));
+    assert!(look(&answer(libc::NLMSG_DONE, 9, &[]), &mut TcpInfoByPorts::new()));
 }
 
 #[test]
 fn an_answer_that_is_cut_off_has_nothing() {
     let whole = answer(20, 9, &[(INFO, &[2; 8])]);
-    let mut seen = Seen::new();
+    let mut seen = TcpInfoByPorts::new();
     for cut in 0..whole.len() {
         let _last = look(&whole[..cut], &mut seen);
         assert!(seen.is_empty(), "{cut}");

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::Seats;
+use super::SessionLimits;
 use crate::ftp::Settings;
 
 #[test]
 fn places_in_all_and_for_each_address() {
-    let seats: Arc<Seats> = Arc::default();
+    let seats: Arc<SessionLimits> = Arc::default();
     let settings = Settings { connections_max: 3, per_address_max: 2, ..Settings::default() };
     let [a, b] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
     let first = seats.take(a, &settings);

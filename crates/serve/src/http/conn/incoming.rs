@@ -7,7 +7,7 @@ use super::super::head::Framing;
 use super::super::request::{BodyError, Take};
 use super::Ended;
 use super::wire::Wire;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 
 /// How much is still to come.
 enum Rest {
@@ -23,7 +23,7 @@ pub struct Http1Body<'a> {
     rest: Rest,
     /// Whether the client waits for a word.
     expects: bool,
-    pace: Pace,
+    pace: SlowPeerBudget,
 }
 
 impl<'a> Http1Body<'a> {
@@ -127,7 +127,7 @@ fn capped(left: u64, room: usize) -> usize {
 }
 
 async fn in_time(
-    pace: &mut Pace,
+    pace: &mut SlowPeerBudget,
     receive: impl Future<Output = Result<usize, Ended>>,
 ) -> Result<usize, BodyError> {
     let left = pace.left().ok_or(BodyError::TooSlow)?;

@@ -13,7 +13,7 @@ use super::Ended;
 use crate::files::Core;
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::Link;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 
 /// A link with its buffers, which are the core's as long as there is nothing in them.
 pub struct Wire {
@@ -32,7 +32,7 @@ impl Wire {
     }
 
     /// How slow its peer may be.
-    pub fn pace(&self) -> Pace {
+    pub fn pace(&self) -> SlowPeerBudget {
         self.core.engine.budgets.limits().pace
     }
 

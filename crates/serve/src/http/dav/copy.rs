@@ -24,7 +24,7 @@ use crate::http::descent::Descent;
 use crate::http::response::Response;
 
 /// Where something goes.
-struct Way {
+struct CopyTarget {
     to: VPath,
     spot: Spot,
 }
@@ -74,7 +74,7 @@ async fn is_within(
 /// What COPY and MOVE have in common: where to, and whether that may be (§9.8.3, §9.9.3). What is
 /// the same, or within another, is told by file system and inode number: symbolic links and shares
 /// that overlap give one directory many paths.
-async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<Way, Response> {
+async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<CopyTarget, Response> {
     const ITSELF: &str = "it cannot be copied or moved onto or into itself";
     let to = job.destination()?;
     let may_replace = match job.request.headers.text("overwrite") {
@@ -114,7 +114,7 @@ async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<Way, Res
             return refuse(412, "the destination exists");
         }
     }
-    Ok(Way { to, spot })
+    Ok(CopyTarget { to, spot })
 }
 
 /// Copies to the destination. What is there is replaced when all has been copied, and stays if
@@ -122,7 +122,7 @@ async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<Way, Res
 async fn copy_to(
     job: &Job<'_, '_>,
     node: &Node,
-    way: &Way,
+    way: &CopyTarget,
     deep: bool,
 ) -> Result<Failures, Response> {
     let file = |kind| kind == FileType::Regular;
@@ -178,7 +178,7 @@ pub(super) async fn copy(job: &mut Job<'_, '_>) -> Outcome {
 async fn move_to(
     job: &Job<'_, '_>,
     (node, from): (&Node, &Spot),
-    way: &Way,
+    way: &CopyTarget,
 ) -> Result<Failures, Response> {
     let is_dir = |entry: Entry| entry.attr.kind == FileType::Directory;
     let (to, entry) = (&way.spot, way.spot.entry);
@@ -223,7 +223,7 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
     finish(job, &way, existed, failures).await
 }
 
-async fn finish(job: &Job<'_, '_>, way: &Way, existed: bool, failures: Failures) -> Outcome {
+async fn finish(job: &Job<'_, '_>, way: &CopyTarget, existed: bool, failures: Failures) -> Outcome {
     if !failures.is_empty() {
         return Err(failures.answer());
     }

@@ -94,7 +94,7 @@ struct Member {
 }
 
 /// How the dead properties of a member are found.
-enum Way {
+enum PropertyLookup {
     /// By its name in the directory.
     Name,
     /// By the handle of what a link leads to.
@@ -104,7 +104,7 @@ enum Way {
 }
 
 /// A member while it is looked at.
-type Looked = (Vec<u8>, Attr, Dead, Way);
+type Looked = (Vec<u8>, Attr, Dead, PropertyLookup);
 
 /// An answer that is being made.
 struct Answer {
@@ -212,16 +212,21 @@ impl Answer {
             match attr.kind {
                 // Of what is mounted no more is known here.
                 FileType::Regular | FileType::Directory if mounted => {
-                    members.push((name, attr, Dead::default(), Way::None));
+                    members.push((name, attr, Dead::default(), PropertyLookup::None));
                 }
                 FileType::Regular | FileType::Directory => {
-                    members.push((name, attr, Dead::default(), Way::Name));
+                    members.push((name, attr, Dead::default(), PropertyLookup::Name));
                 }
                 FileType::Symlink => {
                     let path = self.path.with(&name);
                     let found = self.core.find(&self.who, &path, Links::Follow).await;
                     if let Ok(Found::Node(node)) = found {
-                        members.push((name, node.attr, Dead::default(), Way::Handle(node.handle)));
+                        members.push((
+                            name,
+                            node.attr,
+                            Dead::default(),
+                            PropertyLookup::Handle(node.handle),
+                        ));
                     }
                 }
                 _ => {}
@@ -241,9 +246,9 @@ impl Answer {
             let mut members = members;
             for (name, _, dead, way) in &mut members {
                 let read = match way {
-                    Way::Name => Dead::read_at(&*fs, cx, (&at, name)),
-                    Way::Handle(file) => Dead::read(&*fs, cx, file),
-                    Way::None => continue,
+                    PropertyLookup::Name => Dead::read_at(&*fs, cx, (&at, name)),
+                    PropertyLookup::Handle(file) => Dead::read(&*fs, cx, file),
+                    PropertyLookup::None => continue,
                 };
                 // Gone, perhaps: it has none then.
                 *dead = read.unwrap_or_default();

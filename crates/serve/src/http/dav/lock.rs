@@ -11,7 +11,7 @@ use wire::dav::header::{Depth, lock_token, timeout};
 use wire::dav::if_header::If;
 use wire::dav::xml::Writer;
 
-use super::locks::{LockError, Wanted};
+use super::locks::{LockError, LockRequest};
 use super::precondition::lineage_of;
 use super::props::write_discovery;
 use super::state::{Lineage, Lock, Touched};
@@ -41,7 +41,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
         return Err(in_the_way(&path, &other));
     }
     let (node, made) = what(job, (&path, &of)).await?;
-    let wanted = Wanted {
+    let wanted = LockRequest {
         root: path.clone(),
         file: node.key(),
         above: of.numbers(),

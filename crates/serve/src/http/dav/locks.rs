@@ -21,7 +21,7 @@ use super::state::{Lineage, Lock, Refused, Table, Touched};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct LockRequest {
     /// Where.
     pub root: Vec<u8>,
     /// The file that is there.
@@ -68,7 +68,7 @@ pub enum LockError {
 
 /// All locks, their file, and their entries among the opens.
 pub struct Locks {
-    table: Mutex<Shelf>,
+    table: Mutex<LockFile>,
     /// Held by whoever changes the table, until that is on disk.
     writing: Mutex<()>,
     journal: Option<Journal>,
@@ -77,7 +77,7 @@ pub struct Locks {
 }
 
 #[derive(Default)]
-struct Shelf {
+struct LockFile {
     table: Table,
     /// Tokens of locks that have ended, and are on disk still.
     stale: Vec<String>,
@@ -176,7 +176,7 @@ impl Locks {
     }
 
     /// The table as it is now: what has ended is gone.
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, LockFile> {
         let mut shelf = held(&self.table);
         for gone in shelf.table.expire(self.now_s()) {
             self.leave(&gone);
@@ -224,7 +224,7 @@ impl Locks {
     ///
     /// # Errors
     /// [`LockError`]; then nothing is held.
-    pub fn take(&self, wanted: Wanted) -> Result<Arc<Lock>, LockError> {
+    pub fn take(&self, wanted: LockRequest) -> Result<Arc<Lock>, LockError> {
         if self.opens.in_grace() {
             return Err(LockError::Later);
         }

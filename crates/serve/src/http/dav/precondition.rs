@@ -24,7 +24,7 @@ use crate::http::select::Validators;
 
 /// The parts of a request that preconditions are in.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ConditionalRequest<'a> {
     /// Its header fields.
     pub headers: &'a Headers,
     /// How the client calls us.
@@ -33,7 +33,7 @@ pub struct Asked<'a> {
     pub path: &'a VPath,
 }
 
-impl Asked<'_> {
+impl ConditionalRequest<'_> {
     /// Whether this authority is us: as the client calls us, or the proxy before us.
     pub fn is_us(&self, authority: &str) -> bool {
         let proxies = self.headers.members("x-forwarded-host");
@@ -152,7 +152,13 @@ async fn spoken(dav: &Dav, core: &Core, who: &Caller, path: &VPath, tagged: bool
 }
 
 /// Judges `If`; true if it holds.
-async fn holds(dav: &Dav, core: &Core, who: &Caller, asked: Asked<'_>, header: &If<'_>) -> bool {
+async fn holds(
+    dav: &Dav,
+    core: &Core,
+    who: &Caller,
+    asked: ConditionalRequest<'_>,
+    header: &If<'_>,
+) -> bool {
     let is_etag = |state: &State<'_>| matches!(state, State::ETag(_));
     let mut known: HashMap<Option<&str>, Option<Spoken>> = HashMap::new();
     for list in &header.lists {
@@ -204,7 +210,7 @@ pub async fn permit(
     dav: &Dav,
     core: &Core,
     who: &Caller,
-    asked: Asked<'_>,
+    asked: ConditionalRequest<'_>,
     touched: &[Touched<'_>],
 ) -> Result<(), Response> {
     let mut tokens = Vec::new();
@@ -244,8 +250,12 @@ fn locked(touched: Touched<'_>, missing: &[Arc<Lock>]) -> Response {
 }
 
 impl Job<'_, '_> {
-    fn asked(&self) -> Asked<'_> {
-        Asked { headers: &self.request.headers, host: &self.request.host, path: &self.path }
+    fn asked(&self) -> ConditionalRequest<'_> {
+        ConditionalRequest {
+            headers: &self.request.headers,
+            host: &self.request.host,
+            path: &self.path,
+        }
     }
 
     /// As [`permit`].
@@ -283,7 +293,7 @@ pub async fn begin_write(
     dav: &Dav,
     core: &Core,
     who: &Caller,
-    asked: Asked<'_>,
+    asked: ConditionalRequest<'_>,
     spot: &Spot,
 ) -> Result<(), Response> {
     let (path, of) = (asked.path.to_bytes(), dav.lineage(core, who, spot).await?);

@@ -12,15 +12,15 @@ use crate::files::{Spot, VPath};
 use crate::http::response::Response;
 
 /// A name in a directory.
-type Place<'a> = (&'a vfs::handle::Handle, &'a [u8]);
+type NameInDirectory<'a> = (&'a vfs::handle::Handle, &'a [u8]);
 
 /// Renames two things one after the other, so that the second gets the first one's name. If it
 /// cannot, the first has its name again.
 fn rename_both(
     fs: &dyn FileSystem,
     cx: Context<'_>,
-    (first, aside): (Place<'_>, Place<'_>),
-    (second, to): (Place<'_>, Place<'_>),
+    (first, aside): (NameInDirectory<'_>, NameInDirectory<'_>),
+    (second, to): (NameInDirectory<'_>, NameInDirectory<'_>),
 ) -> Change<()> {
     let mut flush = fs.rename(cx, first, aside)?.flush;
     match fs.rename(cx, second, to) {

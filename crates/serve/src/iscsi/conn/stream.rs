@@ -10,9 +10,9 @@ use wire::iscsi::frame::{CutError, Framed, Framer, Pdu, PutPdu, tail};
 use wire::iscsi::{Bhs, Digests};
 
 use crate::iscsi::serving::Core;
-use crate::transport::budget::Held;
+use crate::transport::budget::ReservedBytes;
 use crate::transport::buffers::ReplyBuf;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::{self, SendError};
 
 /// A part of what is to be sent.
@@ -27,7 +27,7 @@ enum Part {
 pub(in crate::iscsi) struct Wire {
     core: Rc<Core>,
     stream: TcpStream,
-    pace: Pace,
+    pace: SlowPeerBudget,
     framer: Framer,
     digests: Digests,
     inbox: Vec<u8>,
@@ -35,7 +35,7 @@ pub(in crate::iscsi) struct Wire {
     at: usize,
     /// Bytes that it takes, as far as that is known.
     need: usize,
-    held: Held,
+    held: ReservedBytes,
     together: Vec<u8>,
     parts: Vec<Part>,
     /// Bytes that are to be sent.

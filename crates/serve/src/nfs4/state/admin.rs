@@ -9,13 +9,13 @@ use super::{Client, ClientCounts, ClientInfo, State, lock};
 
 /// Where a client speaks from, and which version.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ClientOrigin {
     minor: u32,
     /// The latest first.
     addresses: Vec<IpAddr>,
 }
 
-impl Seen {
+impl ClientOrigin {
     /// From where it spoke last.
     pub fn latest(&self) -> Option<IpAddr> {
         self.addresses.first().copied()

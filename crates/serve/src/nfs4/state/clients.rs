@@ -11,12 +11,12 @@ use base::lock_order::{OrderedMutex, ranks};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
-use super::admin::Seen;
+use super::admin::ClientOrigin;
 use super::back::WayBack;
 use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
-use super::quota::{Quota, Room};
+use super::quota::{Quota, QuotaConflict};
 use super::stateids::Held;
 
 /// One client.
@@ -38,7 +38,7 @@ pub struct Client {
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
     /// Where it speaks from, for the administrator.
-    pub(super) seen: Mutex<Seen>,
+    pub(super) seen: Mutex<ClientOrigin>,
     /// Last CREATE_SESSION's number, and its result.
     pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
     /// How it can be called.
@@ -147,7 +147,7 @@ pub struct Clients {
 
 /// Who asks, and when.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct RequestOrigin {
     /// The user that it authenticates as.
     pub principal: u32,
     /// Where a client that is made now is made from: [`super::quota::origin`].
@@ -159,7 +159,7 @@ pub struct Asked {
 }
 
 /// What a change of the table came to: the client that it is about, and one that it ended.
-pub struct Settled {
+pub struct ClientChange {
     /// The client.
     pub client: Arc<Client>,
     /// One whose state must be released.
@@ -180,9 +180,9 @@ impl Clients {
     fn make_room(&mut self, origin: IpAddr) -> Result<(), Nfsstat4> {
         let (records, names) = (&self.records, &self.names);
         match self.quota.room(origin, |id| is_unconfirmed(records, names, id)) {
-            Room::Free => Ok(()),
-            Room::None => Err(Nfsstat4::DELAY),
-            Room::Instead(id) => {
+            QuotaConflict::Free => Ok(()),
+            QuotaConflict::None => Err(Nfsstat4::DELAY),
+            QuotaConflict::Instead(id) => {
                 self.remove(id);
                 Ok(())
             }
@@ -200,7 +200,7 @@ impl Clients {
         &mut self,
         name: &Name,
         verifier: [u8; 8],
-        asked: Asked,
+        asked: RequestOrigin,
     ) -> Result<Arc<Client>, Nfsstat4> {
         self.make_room(asked.origin)?;
         self.next += 1;
@@ -226,7 +226,7 @@ impl Clients {
     }
 
     /// Whether another principal may not take this client's name.
-    fn in_use(client: &Client, asked: Asked) -> bool {
+    fn in_use(client: &Client, asked: RequestOrigin) -> bool {
         let lives = asked.now_ns.saturating_sub(client.renewed_ns()) <= asked.lease_ns;
         let holds = !client.held.lock().is_empty() || !client.sessions.lock().is_empty();
         client.principal != asked.principal && lives && holds
@@ -256,7 +256,7 @@ impl Clients {
         &mut self,
         id: &[u8],
         verifier: [u8; 8],
-        asked: Asked,
+        asked: RequestOrigin,
     ) -> Result<(u64, [u8; 8]), Nfsstat4> {
         let name = (false, id.to_vec());
         let confirmed = self.records.get(&name).and_then(|r| r.confirmed.as_ref());
@@ -280,8 +280,8 @@ impl Clients {
         &mut self,
         id: u64,
         confirm: [u8; 8],
-        asked: Asked,
-    ) -> Result<Settled, Nfsstat4> {
+        asked: RequestOrigin,
+    ) -> Result<ClientChange, Nfsstat4> {
         let (name, _) = self.names.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let record = self.records.get_mut(name).ok_or(Nfsstat4::STALE_CLIENTID)?;
         match &record.pending {
@@ -292,9 +292,11 @@ impl Clients {
             }
             _ => {
                 return match &record.confirmed {
-                    Some((client, by)) if client.id == id && *by == confirm => {
-                        Ok(Settled { client: Arc::clone(client), ended: None, was_confirmed: true })
-                    }
+                    Some((client, by)) if client.id == id && *by == confirm => Ok(ClientChange {
+                        client: Arc::clone(client),
+                        ended: None,
+                        was_confirmed: true,
+                    }),
                     _ => Err(Nfsstat4::STALE_CLIENTID),
                 };
             }
@@ -303,7 +305,7 @@ impl Clients {
     }
 
     /// What is pending becomes confirmed, and ends what was.
-    fn settle(&mut self, id: u64) -> Option<Settled> {
+    fn settle(&mut self, id: u64) -> Option<ClientChange> {
         let record = self.records.get_mut(&self.names.get(&id)?.0)?;
         let Pending { client, confirm, .. } = record.pending.take()?;
         let before = record.confirmed.replace((Arc::clone(&client), confirm)).map(|(c, _)| c);
@@ -312,7 +314,7 @@ impl Clients {
         if let Some(ended) = &ended {
             self.forget(ended.id);
         }
-        Some(Settled { client, ended, was_confirmed })
+        Some(ClientChange { client, ended, was_confirmed })
     }
 
     /// EXCHANGE_ID (§18.35.4); the numbers are the cases there.
@@ -325,12 +327,12 @@ impl Clients {
         owner: &[u8],
         verifier: [u8; 8],
         update: bool,
-        asked: Asked,
-    ) -> Result<Settled, Nfsstat4> {
+        asked: RequestOrigin,
+    ) -> Result<ClientChange, Nfsstat4> {
         let name = (true, owner.to_vec());
         let confirmed = self.records.get(&name).and_then(|r| r.confirmed.as_ref());
         let confirmed = confirmed.map(|(client, _)| Arc::clone(client));
-        let known = |client| Ok(Settled { client, ended: None, was_confirmed: true });
+        let known = |client| Ok(ClientChange { client, ended: None, was_confirmed: true });
         let mut ended = None;
         match (confirmed, update) {
             (None, true) => return Err(Nfsstat4::NOENT), // 7
@@ -351,20 +353,24 @@ impl Clients {
         }
         let client = self.make(&name, verifier, asked)?;
         self.set_pending(&name, Arc::clone(&client), asked.principal);
-        Ok(Settled { client, ended, was_confirmed: false })
+        Ok(ClientChange { client, ended, was_confirmed: false })
     }
 
     /// CREATE_SESSION's client, confirmed by it.
     ///
     /// # Errors
     /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLID_INUSE if another principal asks.
-    pub fn confirm_by_session(&mut self, id: u64, asked: Asked) -> Result<Settled, Nfsstat4> {
+    pub fn confirm_by_session(
+        &mut self,
+        id: u64,
+        asked: RequestOrigin,
+    ) -> Result<ClientChange, Nfsstat4> {
         let client = self.get(id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         if client.principal != asked.principal {
             return Err(Nfsstat4::CLID_INUSE);
         }
         match self.is_confirmed(id) {
-            true => Ok(Settled { client, ended: None, was_confirmed: true }),
+            true => Ok(ClientChange { client, ended: None, was_confirmed: true }),
             false => self.settle(id).ok_or(Nfsstat4::STALE_CLIENTID),
         }
     }

@@ -166,7 +166,7 @@ impl Recall for Notice {
 
 /// What a delegation is wanted on.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct DelegationRequest<'a> {
     /// The file in statistics.
     pub file: FileId,
     /// Its handle.
@@ -202,7 +202,7 @@ impl State {
     pub fn delegate(
         &self,
         client: &Arc<Client>,
-        wanted: Wanted<'_>,
+        wanted: DelegationRequest<'_>,
         kind: LeaseKind,
     ) -> Result<Stateid4, u32> {
         if self.recalls.caller.get().is_none() {
@@ -225,7 +225,7 @@ impl State {
         });
         let deleg = deleg.map_err(|_| why_no_delegation4::RESOURCE)?;
         let notice = Notice { deleg: Arc::clone(&deleg), recalls: Arc::clone(&self.recalls) };
-        let Wanted { file, attr, .. } = wanted;
+        let DelegationRequest { file, attr, .. } = wanted;
         if self.locks.grant(file, attr, &owner, kind, Arc::new(notice)).is_err() {
             held.undelegate(&deleg.stateid);
             return Err(why_no_delegation4::CONTENTION);

@@ -37,11 +37,11 @@ use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, Stateid4};
 
-pub use clients::{Asked, Client, OwnerSequence, Settled};
+pub use clients::{Client, ClientChange, OwnerSequence, RequestOrigin};
 pub use grace::{Grace, Identity, Name, NoRecords, NotWritten, Records};
 pub use opens::{LockRefused, Locking};
-pub use owners::{Sequence, Turn as OwnerTurn};
-pub use sessions::{Session, Turn, negotiate};
+pub use owners::{Sequence, SequenceDecision};
+pub use sessions::{Session, SlotDecision, negotiate};
 pub use stateids::{Entry, Held, Open, What};
 
 use clients::Clients;
@@ -200,9 +200,9 @@ impl State {
     }
 
     /// Who asks, in the terms of the table of clients.
-    fn asked(&self, by: By, now_ns: u64) -> Asked {
+    fn asked(&self, by: By, now_ns: u64) -> RequestOrigin {
         let By { principal, address } = by;
-        Asked { principal, origin: quota::origin(address), now_ns, lease_ns: self.lease_ns }
+        RequestOrigin { principal, origin: quota::origin(address), now_ns, lease_ns: self.lease_ns }
     }
 
     // --- clients ------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ impl State {
     }
 
     /// Takes over what the table of clients has decided.
-    fn settled(&self, settled: &Settled, now_ns: u64) {
+    fn settled(&self, settled: &ClientChange, now_ns: u64) {
         self.replaced(settled);
         let client = &settled.client;
         client.renew(now_ns);
@@ -268,7 +268,7 @@ impl State {
 
     /// Ends the client that another one takes the place of. The same one after a restart of its
     /// own stays on record: it knows that it has nothing to reclaim.
-    fn replaced(&self, settled: &Settled) {
+    fn replaced(&self, settled: &ClientChange) {
         match &settled.ended {
             Some(ended) if ended.principal == settled.client.principal => {
                 self.silence(ended);

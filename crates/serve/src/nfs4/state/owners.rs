@@ -6,7 +6,7 @@ use wire::nfs4::Nfsstat4;
 
 /// What an owner's sequence says to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum SequenceDecision {
     /// It is the next one.
     Next,
     /// It was done before: this was its result (from the status on).
@@ -29,14 +29,14 @@ impl Sequence {
     ///
     /// # Errors
     /// NFS4ERR_BAD_SEQID.
-    pub fn turn(&self, seqid: u32, may_start: bool) -> Result<Turn, Nfsstat4> {
+    pub fn turn(&self, seqid: u32, may_start: bool) -> Result<SequenceDecision, Nfsstat4> {
         match self.last {
-            None => Ok(Turn::Next),
+            None => Ok(SequenceDecision::Next),
             Some(last) if seqid == last && !self.reply.is_empty() => {
-                Ok(Turn::Again(self.reply.clone()))
+                Ok(SequenceDecision::Again(self.reply.clone()))
             }
-            Some(last) if seqid == last.wrapping_add(1) => Ok(Turn::Next),
-            Some(_) if may_start && !self.confirmed => Ok(Turn::Next),
+            Some(last) if seqid == last.wrapping_add(1) => Ok(SequenceDecision::Next),
+            Some(_) if may_start && !self.confirmed => Ok(SequenceDecision::Next),
             Some(_) => Err(Nfsstat4::BAD_SEQID),
         }
     }

@@ -50,7 +50,7 @@ pub struct Quota {
 
 /// What stands in the way of one more record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum QuotaConflict {
     /// Nothing.
     Free,
     /// This record, which must go first.
@@ -80,12 +80,12 @@ impl Quota {
 
     /// Whether there is room for one more record of an origin. `still` says whether a record is
     /// there and not confirmed.
-    pub fn room(&mut self, origin: IpAddr, still: impl Fn(u64) -> bool) -> Room {
-        let instead = |id: Option<u64>| id.map_or(Room::None, Room::Instead);
+    pub fn room(&mut self, origin: IpAddr, still: impl Fn(u64) -> bool) -> QuotaConflict {
+        let instead = |id: Option<u64>| id.map_or(QuotaConflict::None, QuotaConflict::Instead);
         match self.parts.get_mut(&origin) {
             Some(part) if part.records >= self.most_each => instead(part.unconfirmed.oldest(still)),
             _ if self.records >= self.most => instead(self.unconfirmed.oldest(still)),
-            _ => Room::Free,
+            _ => QuotaConflict::Free,
         }
     }
 

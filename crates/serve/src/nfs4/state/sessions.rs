@@ -44,7 +44,7 @@ struct Slot {
 
 /// What a slot says to a SEQUENCE.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum SlotDecision {
     /// The slot is the compound's until [`Session::finish`].
     Next,
     /// The compound was done before: these were its results.
@@ -112,13 +112,13 @@ impl Session {
         args: &SequenceArgs4,
         asked: (u32, u32),
         now_ns: u64,
-    ) -> Result<Turn, Nfsstat4> {
+    ) -> Result<SlotDecision, Nfsstat4> {
         let turn = self.turn(args, asked)?;
         self.client.renew(now_ns);
         Ok(turn)
     }
 
-    fn turn(&self, args: &SequenceArgs4, asked: (u32, u32)) -> Result<Turn, Nfsstat4> {
+    fn turn(&self, args: &SequenceArgs4, asked: (u32, u32)) -> Result<SlotDecision, Nfsstat4> {
         let slot = self.slots.get(args.slotid as usize).ok_or(Nfsstat4::BADSLOT)?;
         if args.highest_slotid >= self.slots() {
             return Err(Nfsstat4::BAD_HIGH_SLOT);
@@ -132,7 +132,7 @@ impl Session {
                 asked,
                 reply: None,
             };
-            return Ok(Turn::Next);
+            return Ok(SlotDecision::Next);
         }
         if args.sequenceid != slot.last {
             return Err(Nfsstat4::SEQ_MISORDERED);
@@ -142,7 +142,7 @@ impl Session {
             // Nothing has been asked yet under the number that a slot begins with.
             None if slot.asked == (0, 0) => Err(Nfsstat4::SEQ_MISORDERED),
             _ if slot.asked != asked => Err(Nfsstat4::SEQ_FALSE_RETRY),
-            Some(reply) => Ok(Turn::Again(reply.clone())),
+            Some(reply) => Ok(SlotDecision::Again(reply.clone())),
             None => Err(Nfsstat4::RETRY_UNCACHED_REP),
         }
     }

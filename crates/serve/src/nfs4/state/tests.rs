@@ -223,15 +223,15 @@ fn a_slot_takes_the_next_number_repeats_the_last_and_refuses_the_rest() {
     let misordered = Err(Nfsstat4::SEQ_MISORDERED);
     assert_eq!(ask(0, 0), misordered, "nothing was asked yet");
     assert_eq!(ask(0, 2), misordered);
-    assert_eq!(ask(0, 1), Ok(Turn::Next));
+    assert_eq!(ask(0, 1), Ok(SlotDecision::Next));
     assert_eq!(ask(0, 1), Err(Nfsstat4::DELAY), "the first is under way");
     assert_eq!(ask(0, 2), misordered, "the first is under way");
     let session = state.session(&id).unwrap();
     session.finish(0, b"results");
-    assert_eq!(ask(0, 1), Ok(Turn::Again(b"results".to_vec())));
+    assert_eq!(ask(0, 1), Ok(SlotDecision::Again(b"results".to_vec())));
     let other = session.sequence(&sequence(id, 0, 1), (0, 3), 0);
     assert_eq!(other, Err(Nfsstat4::SEQ_FALSE_RETRY));
-    assert_eq!(ask(0, 2), Ok(Turn::Next));
+    assert_eq!(ask(0, 2), Ok(SlotDecision::Next));
     session.finish(0, &[0; 2_000]);
     assert_eq!(ask(0, 2), Err(Nfsstat4::RETRY_UNCACHED_REP), "long, and not asked to be kept");
     assert_eq!(ask(0, 1), misordered);
@@ -250,7 +250,7 @@ fn a_slots_numbers_go_round() {
         (client, state.session(&id).unwrap())
     };
     session.start_at(0, u32::MAX);
-    assert_eq!(session.sequence(&sequence([0; 16], 0, 0), (0, 1), 0), Ok(Turn::Next));
+    assert_eq!(session.sequence(&sequence([0; 16], 0, 0), (0, 1), 0), Ok(SlotDecision::Next));
 }
 
 // --- RFC 8881 §8.2 ----------------------------------------------------------------------------
@@ -395,18 +395,18 @@ fn grace_ends_with_its_time_and_a_client_must_still_say_that_it_is_done() {
 #[test]
 fn an_owners_requests_are_numbered_and_the_last_is_repeated() {
     let mut owner = Sequence::default();
-    assert_eq!(owner.turn(7, false), Ok(OwnerTurn::Next), "any number to begin with");
+    assert_eq!(owner.turn(7, false), Ok(SequenceDecision::Next), "any number to begin with");
     owner.done(7, Nfsstat4::OK, b"first");
-    assert_eq!(owner.turn(7, false), Ok(OwnerTurn::Again(b"first".to_vec())));
+    assert_eq!(owner.turn(7, false), Ok(SequenceDecision::Again(b"first".to_vec())));
     assert_eq!(owner.turn(9, false), Err(Nfsstat4::BAD_SEQID));
-    assert_eq!(owner.turn(9, true), Ok(OwnerTurn::Next), "not confirmed: it may begin anew");
+    assert_eq!(owner.turn(9, true), Ok(SequenceDecision::Next), "not confirmed: it may begin anew");
     owner.confirmed = true;
     assert_eq!(owner.turn(9, true), Err(Nfsstat4::BAD_SEQID));
-    assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Next));
+    assert_eq!(owner.turn(8, true), Ok(SequenceDecision::Next));
     owner.done(8, Nfsstat4::BAD_STATEID, b"uncounted");
-    assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Next));
+    assert_eq!(owner.turn(8, true), Ok(SequenceDecision::Next));
     owner.done(8, Nfsstat4::DENIED, b"counted");
-    assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Again(b"counted".to_vec())));
+    assert_eq!(owner.turn(8, true), Ok(SequenceDecision::Again(b"counted".to_vec())));
 }
 
 // --- limits -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ use crate::rpc::back::Back;
 use crate::rpc::caller::next_connection;
 use crate::rpc::framing;
 use crate::rpc::pending::Completion;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::{Runtimes, send};
 
 /// Connects to `to` on one of the runtimes. Calls may be made at once; they fail if it cannot be
@@ -40,7 +40,7 @@ async fn serve(back: &Back, queue: &CompletionQueue<Completion>, to: SocketAddr)
     let stream = tokio::time::timeout(DIAL_TIME_MAX, connecting).await??;
     stream.set_nodelay(true)?;
     let (mut completions, mut input, mut framer) = (Vec::new(), Vec::new(), Framer::new());
-    let (mut pace, mut record) = (Pace::default(), Vec::new());
+    let (mut pace, mut record) = (SlowPeerBudget::default(), Vec::new());
     loop {
         tokio::select! {
             _ = poll_fn(|cx| queue.poll(cx, true)) => {

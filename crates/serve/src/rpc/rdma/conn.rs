@@ -369,7 +369,7 @@ impl Conn {
             self.out = self.core.buffers.take_reply();
         }
         // From here on nothing is received, and nothing is sent before it ends.
-        let _turn = vfs::turn::Turn::begin();
+        let _turn = vfs::turn::ReadBatch::begin();
         let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             let Some(call) = self.waiting.pop_front() else { return Ok(Turn::Finished) };

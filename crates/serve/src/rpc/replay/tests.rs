@@ -19,12 +19,12 @@ fn table() -> ReplayTable<&'static str> {
 #[test]
 fn a_finished_call_is_replayed() {
     let mut table = table();
-    assert_eq!(table.look(&key(1), 0), Seen::New);
+    assert_eq!(table.look(&key(1), 0), ReplayState::New);
     assert!(table.begin(key(1)));
-    assert_eq!(table.look(&key(1), 1), Seen::InProgress);
+    assert_eq!(table.look(&key(1), 1), ReplayState::InProgress);
     assert!(!table.begin(key(1)), "begun once only");
     assert!(table.finish(key(1), b"reply", 2).is_empty());
-    assert_eq!(table.look(&key(1), 3), Seen::Done((*b"reply").into()));
+    assert_eq!(table.look(&key(1), 3), ReplayState::Done((*b"reply").into()));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn other_calls_are_other_calls() {
         Key::new((LOCAL, &Cred { groups: vec![0], ..Cred::root() }), 1, CREATE, b"arguments"),
     ];
     for other in others {
-        assert_eq!(table.look(&other, 0), Seen::New, "{other:?}");
+        assert_eq!(table.look(&other, 0), ReplayState::New, "{other:?}");
     }
 }
 
@@ -66,10 +66,10 @@ fn an_abandoned_call_may_be_done_again() {
     table.begin(key(1));
     table.park(&key(1), "a");
     assert_eq!(table.abandon(&key(1)), ["a"]);
-    assert_eq!(table.look(&key(1), 0), Seen::New);
+    assert_eq!(table.look(&key(1), 0), ReplayState::New);
     table.finish(key(1), b"reply", 0);
     assert!(table.abandon(&key(1)).is_empty());
-    assert_ne!(table.look(&key(1), 0), Seen::New, "a finished call is not abandoned");
+    assert_ne!(table.look(&key(1), 0), ReplayState::New, "a finished call is not abandoned");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn age_forgets() {
     let mut table = table();
     table.finish(key(1), b"reply", 100);
     table.begin(key(2));
-    assert_ne!(table.look(&key(1), 1099), Seen::New);
-    assert_eq!(table.look(&key(1), 1100), Seen::New);
-    assert_eq!(table.look(&key(2), 1_000_000), Seen::InProgress, "work is never forgotten");
+    assert_ne!(table.look(&key(1), 1099), ReplayState::New);
+    assert_eq!(table.look(&key(1), 1100), ReplayState::New);
+    assert_eq!(table.look(&key(2), 1_000_000), ReplayState::InProgress, "work is never forgotten");
     assert_eq!((table.len(), table.bytes()), (1, 0));
 }
 
@@ -87,11 +87,11 @@ fn age_forgets() {
 fn number_and_size_forget_the_oldest() {
     let mut table = table();
     (1..=4).for_each(|xid| drop(table.finish(key(xid), b"reply", u64::from(xid))));
-    assert_eq!(table.look(&key(1), 5), Seen::New);
-    assert_ne!(table.look(&key(2), 5), Seen::New);
+    assert_eq!(table.look(&key(1), 5), ReplayState::New);
+    assert_ne!(table.look(&key(2), 5), ReplayState::New);
     table.finish(key(5), &[0; 95], 6);
     assert_eq!((table.len(), table.bytes()), (2, 100));
-    assert_ne!(table.look(&key(4), 7), Seen::New);
+    assert_ne!(table.look(&key(4), 7), ReplayState::New);
     table.finish(key(6), &[0; 101], 8);
     assert_eq!((table.len(), table.bytes()), (0, 0), "a reply above the limit is not kept");
 }
@@ -102,6 +102,6 @@ fn finishing_twice_counts_once() {
     table.finish(key(1), b"first", 0);
     table.finish(key(1), b"second", 10);
     assert_eq!((table.len(), table.bytes()), (1, 6));
-    assert_eq!(table.look(&key(1), 1005), Seen::Done((*b"second").into()));
-    assert_eq!(table.look(&key(1), 1010), Seen::New);
+    assert_eq!(table.look(&key(1), 1005), ReplayState::Done((*b"second").into()));
+    assert_eq!(table.look(&key(1), 1010), ReplayState::New);
 }

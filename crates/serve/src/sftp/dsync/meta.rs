@@ -3,7 +3,7 @@
 use std::io;
 
 use base::limits::{DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
-use sync::tree::{Keep, Seen};
+use sync::tree::{Keep, ScannedEntry};
 use vfs::acl::{Acl, AclKind};
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time as Moment};
 use vfs::fs::{Change, Context, FileSystem, Result, SetXattr};
@@ -64,7 +64,7 @@ pub(super) fn seen(
     fs: &dyn FileSystem,
     cx: Context<'_>,
     (file, attr): (&Handle, &Attr),
-) -> Result<Seen> {
+) -> Result<ScannedEntry> {
     let kind = kind_of(attr.kind);
     let symlink = kind == Kind::SYMLINK;
     let device = matches!(kind, Kind::BLOCK | Kind::CHARACTER);
@@ -85,7 +85,7 @@ pub(super) fn seen(
         link: Some(FileId { device: attr.fsid, inode: attr.fileid }),
         xattrs: Seq(xattrs),
     };
-    Ok(Seen { meta, names: u64::from(attr.nlink), ctime_ns: i128::from(attr.change) })
+    Ok(ScannedEntry { meta, names: u64::from(attr.nlink), ctime_ns: i128::from(attr.change) })
 }
 
 fn xattrs(

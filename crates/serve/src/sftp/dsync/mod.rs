@@ -39,7 +39,7 @@ pub struct Dsync {
 type Busy = Mutex<HashSet<FileKey>>;
 
 /// A directory that only one run writes to, as long as this lives.
-struct Held {
+struct ExclusiveDirectory {
     busy: Arc<Busy>,
     key: FileKey,
 }
@@ -50,7 +50,7 @@ impl Default for Dsync {
     }
 }
 
-impl Held {
+impl ExclusiveDirectory {
     /// `None` if another run has it.
     fn take(busy: &Arc<Busy>, key: FileKey) -> Option<Self> {
         let mut held = busy.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ExclusiveDirectory {
     fn drop(&mut self) {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }

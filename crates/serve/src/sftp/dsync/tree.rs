@@ -8,7 +8,7 @@ use std::thread;
 use base::clock::{Deadline, stamp};
 use base::limits::{DSYNC_SHARE_NAMES_BYTES, RECALL_LOOK};
 use probe::op::FileId;
-use sync::tree::{Keep, Names, Seen, Tree};
+use sync::tree::{Keep, Names, ScannedEntry, Tree};
 use sync::{Options, Role, SyncError};
 use vfs::attr::{Attr, FileType, SetAttr};
 use vfs::fs::{
@@ -22,7 +22,7 @@ use wire::dsync::{FileId as Named, Kind, Meta};
 
 use super::count::{Op, Range, Tally};
 use super::meta::{Step, error, keeps, seen, special, steps};
-use super::{Busy, Held, Request};
+use super::{Busy, ExclusiveDirectory, Request};
 use crate::files::caller::Reached;
 use crate::files::opened::Opened;
 use crate::files::walk::{self, Within};
@@ -56,7 +56,7 @@ pub struct ShareTree {
     /// Whether each change is flushed by itself.
     each: bool,
     owners: Arc<dyn Owners>,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<ExclusiveDirectory>>,
 }
 
 /// A file that was opened.
@@ -138,7 +138,7 @@ impl ShareTree {
     fn hold(self, busy: &Arc<Busy>) -> Result<Option<Self>> {
         let top = self.top.ok_or(Status::NotFound)?;
         let key = FileKey::from(&self.fs().getattr(self.cx(), &top)?);
-        let Some(held) = Held::take(busy, key) else { return Ok(None) };
+        let Some(held) = ExclusiveDirectory::take(busy, key) else { return Ok(None) };
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         Ok(Some(self))
     }
@@ -362,7 +362,7 @@ impl Tree for ShareTree {
         self.looked(Op::List, self.id(dir), |_, _| self.list(dir)).map_err(error)?
     }
 
-    fn look(&self, dir: &Handle, name: &[u8]) -> io::Result<Seen> {
+    fn look(&self, dir: &Handle, name: &[u8]) -> io::Result<ScannedEntry> {
         let look = |fs: &dyn FileSystem, cx: Context<'_>| {
             let (file, attr) = self.entry(dir, name)?;
             seen(fs, cx, (&file, &attr))
@@ -381,7 +381,7 @@ impl Tree for ShareTree {
         self.looked(Op::Open, self.id(dir), open).map_err(error)
     }
 
-    fn look_open(&self, file: &ShareFile) -> io::Result<Seen> {
+    fn look_open(&self, file: &ShareFile) -> io::Result<ScannedEntry> {
         let look = |fs: &dyn FileSystem, cx: Context<'_>| {
             let attr = fs.getattr(cx, &file.handle)?;
             seen(fs, cx, (&file.handle, &attr))

@@ -20,7 +20,7 @@ impl Owners for Alice {
 }
 
 fn line_of(attr: &Attr, name: &[u8], now_s: i64) -> String {
-    String::from_utf8_lossy(&line(name, attr, &mut Known::new(&Alice), now_s)).into_owned()
+    String::from_utf8_lossy(&line(name, attr, &mut OwnerNames::new(&Alice), now_s)).into_owned()
 }
 
 #[test]
@@ -73,7 +73,7 @@ impl Owners for Asked {
 #[test]
 fn an_owner_of_many_files_is_asked_for_once() {
     let asked = Asked::default();
-    let mut known = Known::new(&asked);
+    let mut known = OwnerNames::new(&asked);
     for n in 0..100 {
         let attr = Attr { uid: n % 2, gid: 7, ..Attr::of_shares() };
         let line = line(b"x", &attr, &mut known, 0);

@@ -34,9 +34,9 @@ use super::auth::{Auth, Outcome};
 use super::session::{Begin, Session, Shared};
 use super::unsigned::UnsignedPlace;
 use super::{Ssh, Started, pipe};
-use crate::transport::budget::{CoreBudget, Held};
+use crate::transport::budget::{CoreBudget, ReservedBytes};
 use crate::transport::listener::Accepted;
-use crate::transport::pace::Pace;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::in_kernel;
 use crate::transport::tasks::Ending;
 
@@ -143,7 +143,7 @@ struct Connection<S> {
     input: Vec<u8>,
     budget: Rc<CoreBudget>,
     /// What of the account the receive buffer has, and what is to be sent.
-    held: [Held; 2],
+    held: [ReservedBytes; 2],
     begun_ns: u64,
     heard_ns: u64,
     /// Questions whether the peer is there that it has not answered.
@@ -151,7 +151,7 @@ struct Connection<S> {
     /// Since when keys are being made.
     exchange_ns: Option<u64>,
     /// How slow the peer may be to send a packet that it has begun, and to take what is sent.
-    paces: [Pace; 2],
+    paces: [SlowPeerBudget; 2],
     /// Bytes received since the last look.
     received: u64,
     /// Bytes given to the kernel, and those of them that the peer had taken at the last look.

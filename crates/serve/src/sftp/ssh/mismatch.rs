@@ -10,10 +10,10 @@ use wire::ssh::kex::NothingInCommon;
 
 /// What the connections of a service share of it.
 #[derive(Clone, Default)]
-pub struct Mismatches(Arc<Mutex<Kept>>);
+pub struct Mismatches(Arc<Mutex<RecentMismatch>>);
 
 #[derive(Default)]
-struct Kept {
+struct RecentMismatch {
     /// The newest last; each once.
     sentences: VecDeque<String>,
     /// Those that are not in the log, and when there was a line last.

@@ -14,7 +14,7 @@ use wire::ssh::message::{Message, open_reason};
 use wire::ssh::transport::{Error, Transport};
 
 use super::Subsystem;
-use crate::transport::budget::{CoreBudget, Held};
+use crate::transport::budget::{CoreBudget, ReservedBytes};
 
 /// A session, shared by its connection and its channels, all on one thread.
 pub(super) type Shared = Rc<RefCell<Session>>;
@@ -34,7 +34,7 @@ struct Channel {
     flow: Flow,
     inbound: Vec<u8>,
     /// What that takes of the account.
-    held: Held,
+    held: ReservedBytes,
     /// The window has its full size.
     is_wide: bool,
     /// The peer sends no more.

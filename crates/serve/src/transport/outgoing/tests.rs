@@ -7,13 +7,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::super::budget::{Budgets, CoreBudget, Limits};
-use super::{Outgoing, Room};
+use super::{ByteReservation, Outgoing};
 
 fn budget(bytes: usize) -> Rc<CoreBudget> {
     Rc::new(CoreBudget::new(Limits { bytes, ..Limits::default() }, 1))
 }
 
-fn now(future: impl Future<Output = Room>) -> Option<Room> {
+fn now(future: impl Future<Output = ByteReservation>) -> Option<ByteReservation> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(room) => Some(room),
         Poll::Pending => None,

@@ -6,7 +6,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// After how many seconds of so many bytes each a peer is given up; `None` if not within a day.
 fn given_up(bytes: u64) -> Option<u64> {
-    let mut pace = Pace::default();
+    let mut pace = SlowPeerBudget::default();
     (1..86_400).find(|_| {
         pace.waited(SECOND, bytes);
         pace.left().is_none()
@@ -25,7 +25,7 @@ fn who_stands_still_or_trickles_is_given_up() {
 fn who_is_slow_but_goes_on_is_not() {
     assert_eq!(given_up(PEER_RATE_MIN), None);
     // A pause just short of the patience, then the least rate.
-    let mut pace = Pace::default();
+    let mut pace = SlowPeerBudget::default();
     pace.waited(PEER_PATIENCE - SECOND, 0);
     for _ in 0..10_000 {
         pace.waited(SECOND, PEER_RATE_MIN);
@@ -35,7 +35,7 @@ fn who_is_slow_but_goes_on_is_not() {
 
 #[test]
 fn a_gigabyte_earns_no_more_than_the_patience() {
-    let mut pace = Pace::default();
+    let mut pace = SlowPeerBudget::default();
     pace.waited(SECOND, 1 << 30);
     assert_eq!(pace.left(), Some(PEER_PATIENCE));
     pace.waited(Duration::ZERO, u64::MAX);

@@ -25,7 +25,7 @@ use vfs::locks::LockTable;
 use vfs::lun::Medium;
 use wire::scsi::Asc;
 
-use super::Room;
+use super::LunNodes;
 use crate::luns::bounded::STUCK;
 use crate::luns::config::SAN;
 use crate::luns::live::{Beside, Luns, give};
@@ -55,7 +55,7 @@ impl Live for NoShares {}
 /// A server with units, in a folder of its own.
 struct World {
     state: PathBuf,
-    room: Arc<Room>,
+    room: Arc<LunNodes>,
     luns: Arc<Luns>,
     tree: Arc<Tree>,
     locks: Arc<LockTable>,
@@ -106,7 +106,7 @@ impl World {
         let engine = Engine::new(pool.expect("threads"), flush, budgets, hub);
         let server = Server::new(engine, Settings::default());
         let locks: Arc<LockTable> = Arc::default();
-        let room = Room::new(state.join(FOLDER), &locks, &server);
+        let room = LunNodes::new(state.join(FOLDER), &locks, &server);
         let disk = Arc::new(Folder::new(state));
         let tree = Tree::open(disk, &ROOT, Arc::new(SystemClock)).expect("a tree");
         let tree = Arc::new(tree);

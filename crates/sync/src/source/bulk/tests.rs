@@ -10,7 +10,7 @@ use wire::dsync::Data;
 use super::*;
 use crate::link::tests::Kept;
 use crate::link::{lock, read_frame};
-use crate::streams::tls::{Known, Shown};
+use crate::streams::tls::{PeerIdentity, Shown};
 
 /// Bytes of a piece, so that a handful of them goes early.
 const PIECE: usize = 200 << 10;
@@ -22,19 +22,19 @@ const PIECES: u64 = 2 * DSYNC_BULK_QUEUE as u64;
 #[test]
 fn so_much_goes_early_and_no_more() {
     let mut state = State { early: 10, ..State::default() };
-    assert_eq!(state.way(6), Some(Way::Control));
+    assert_eq!(state.way(6), Some(Route::Control));
     assert_eq!(state.way(5), None, "more than is left");
-    assert_eq!(state.way(4), Some(Way::Control));
+    assert_eq!(state.way(4), Some(Route::Control));
     assert_eq!(state.way(1), None);
     state.carrier = Carrier::Control;
-    assert_eq!(state.way(1 << 40), Some(Way::Control), "there is no other way");
+    assert_eq!(state.way(1 << 40), Some(Route::Control), "there is no other way");
 }
 
 #[test]
 fn what_is_early_does_not_count_once_there_are_streams() {
     let mut state = State { early: 10, carrier: Carrier::Streams, ..State::default() };
     while state.frames.len() < DSYNC_BULK_QUEUE {
-        assert_eq!(state.way(5), Some(Way::Stream));
+        assert_eq!(state.way(5), Some(Route::Stream));
         state.frames.push_back(Vec::new());
     }
     assert_eq!(state.way(5), None, "no way around those that wait");
@@ -48,7 +48,7 @@ fn a_run_goes_on_while_nothing_lets_streams_come_up() {
     state.go_on(5 + awaited - 1, 10);
     assert_eq!(state.early, 1, "they may come up any moment");
     state.go_on(5 + awaited, 10);
-    assert_eq!((state.way(10), state.way(1)), (Some(Way::Control), None));
+    assert_eq!((state.way(10), state.way(1)), (Some(Route::Control), None));
     state.carrier = Carrier::Streams;
     state.go_on(long, 10);
     assert_eq!(state.early, 0, "there are some");
@@ -68,9 +68,10 @@ struct Setup {
 impl Setup {
     fn new(rate: u64) -> Self {
         let (kept, stop) = (Kept::default(), Arc::default());
-        let (out, _) = Out::start(Box::new(kept.clone()), &Pace::new(0), &stop).expect("a thread");
+        let (out, _) =
+            Out::start(Box::new(kept.clone()), &RateLimiter::new(0), &stop).expect("a thread");
         let report: Report = Arc::new(|_| {});
-        let bulk = Bulk::new(&out, &Pace::new(rate), false, &report, &stop);
+        let bulk = Bulk::new(&out, &RateLimiter::new(rate), false, &report, &stop);
         Self { bulk, out, kept, stop }
     }
 
@@ -97,7 +98,7 @@ impl Setup {
     /// Has a stream come up: its other end, and the thread that serves it.
     fn stream(&self) -> (Stream, JoinHandle<()>) {
         let shown = Shown::new().expect("a certificate");
-        let known = Known::new(shown.fingerprint, shown.token).expect("what it shows");
+        let known = PeerIdentity::new(shown.fingerprint, shown.token).expect("what it shows");
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let near = TcpStream::connect(listener.local_addr().expect("it")).expect("a connection");
         let (far, _) = listener.accept().expect("it");

@@ -24,7 +24,7 @@ struct Left {
 }
 
 /// Blocks that are looked for.
-struct Places<'a> {
+struct BlockSearch<'a> {
     coming: &'a Arc<Watched<Coming>>,
     id: u64,
     /// Bytes of a block, and how many there are.
@@ -47,7 +47,7 @@ struct Places<'a> {
     run: (u64, Vec<Sum>),
 }
 
-impl Places<'_> {
+impl BlockSearch<'_> {
     /// The sum of a block, when it has come.
     fn sum(&mut self, which: u64) -> Result<[u8; 16], Why> {
         let at = |first: u64| which.checked_sub(first).and_then(|at| usize::try_from(at).ok());
@@ -85,7 +85,7 @@ impl<T: Tree> Sending<'_, T> {
     /// those, when all have come.
     pub(super) fn differences(&mut self, basis: &Basis, size: u64) -> Result<Index, Failed> {
         let (shared, id) = (self.shared, self.id);
-        let mut places = Places {
+        let mut places = BlockSearch {
             coming: &shared.coming,
             id,
             block: u64::from(basis.block),
@@ -120,7 +120,11 @@ impl<T: Tree> Sending<'_, T> {
     }
 
     /// Looks for the blocks of a range without holes.
-    fn look(&mut self, places: &mut Places<'_>, (start, end): (u64, u64)) -> Result<(), Failed> {
+    fn look(
+        &mut self,
+        places: &mut BlockSearch<'_>,
+        (start, end): (u64, u64),
+    ) -> Result<(), Failed> {
         let block = places.block;
         let last = end.min(block.saturating_mul(places.count));
         // Where that begins of which nothing was told or noted.
@@ -150,7 +154,7 @@ impl<T: Tree> Sending<'_, T> {
     }
 
     /// Has a block in memory; whether it is as long as it should be.
-    fn holds(&self, places: &mut Places<'_>, at: u64, last: u64) -> Result<bool, Failed> {
+    fn holds(&self, places: &mut BlockSearch<'_>, at: u64, last: u64) -> Result<bool, Failed> {
         let here = places.from..places.from + places.have as u64;
         if !(here.contains(&at) && at + places.block <= here.end) {
             let want = places.bytes.len().min((last - at) as usize);
@@ -161,7 +165,7 @@ impl<T: Tree> Sending<'_, T> {
     }
 
     /// Tells of the blocks that are at their places.
-    fn told(&mut self, places: &mut Places<'_>) -> Result<(), Failed> {
+    fn told(&mut self, places: &mut BlockSearch<'_>) -> Result<(), Failed> {
         let (at, sums) = (places.run.0, std::mem::take(&mut places.run.1));
         let length = sums.len() as u64 * places.block;
         match length {
@@ -173,7 +177,11 @@ impl<T: Tree> Sending<'_, T> {
     /// Sends a part that lies between blocks at their places, or notes it. What is small was
     /// mostly written over where it is: that it could have moved there is no reason to let the
     /// link wait for all sums.
-    fn between(&mut self, places: &mut Places<'_>, (start, end): (u64, u64)) -> Result<(), Failed> {
+    fn between(
+        &mut self,
+        places: &mut BlockSearch<'_>,
+        (start, end): (u64, u64),
+    ) -> Result<(), Failed> {
         if start >= end {
             return Ok(());
         }
@@ -192,7 +200,7 @@ impl<T: Tree> Sending<'_, T> {
     }
 
     /// Notes a part of which nothing was told.
-    fn leave(&mut self, places: &mut Places<'_>, (start, end): (u64, u64)) {
+    fn leave(&mut self, places: &mut BlockSearch<'_>, (start, end): (u64, u64)) {
         if start < end {
             places.left.push(Left { start, end, before: self.end });
             self.end = end;

@@ -44,15 +44,16 @@ fn reserved_blocks_are_for_root_only() {
             return println!("SKIP reserved blocks: this process has no right to them");
         }
         {
-            let _first = Acting::as_caller(&user(1000, &[])).expect("may switch");
+            let _first = CredGuard::as_caller(&user(1000, &[])).expect("may switch");
             assert!(!has_resource(), "an ordinary caller must be stopped by quotas");
-            let _second = Acting::as_caller(&user(1001, &[])).expect("may switch");
+            let _second = CredGuard::as_caller(&user(1001, &[])).expect("may switch");
             assert!(!has_resource());
-            let _server = Acting::as_server().expect("may switch back");
+            let _server = CredGuard::as_server().expect("may switch back");
             assert_eq!(status("CapEff:"), before);
         }
         assert_eq!(status("CapEff:"), before, "everything is back");
-        let _odd = Acting::as_caller(&Cred { uid: 0, gid: 5, groups: vec![] }).expect("may switch");
+        let _odd =
+            CredGuard::as_caller(&Cred { uid: 0, gid: 5, groups: vec![] }).expect("may switch");
         assert!(has_resource(), "root keeps it, whatever its group");
     });
 }
@@ -65,12 +66,12 @@ fn sixteen_groups_come_and_go() {
         let many: Vec<u32> = (2000..2016).collect();
         let listed = many.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
         for _ in 0..2 {
-            drop(Acting::as_caller(&user(1000, &many)).expect("may switch"));
+            drop(CredGuard::as_caller(&user(1000, &many)).expect("may switch"));
             assert_eq!(status("Groups:"), listed, "a dedicated thread stays who it was");
             assert!(status("Uid:").ends_with(" 1000"), "the file-system user is the last");
-            drop(Acting::as_caller(&user(1001, &[])).expect("may switch"));
+            drop(CredGuard::as_caller(&user(1001, &[])).expect("may switch"));
             assert_eq!(status("Groups:"), "", "nobody inherits another's groups");
-            drop(Acting::as_server().expect("may switch"));
+            drop(CredGuard::as_server().expect("may switch"));
             assert_eq!(status("Groups:"), before);
         }
     });
@@ -81,10 +82,10 @@ fn either_will_do_without_a_change() {
     on_own_thread(|| {
         dedicate_thread();
         let me = user(1000, &[]);
-        drop(Acting::as_caller(&me).expect("may switch"));
-        drop(Acting::as_server_or(&me).expect("nothing to do"));
+        drop(CredGuard::as_caller(&me).expect("may switch"));
+        drop(CredGuard::as_server_or(&me).expect("nothing to do"));
         assert!(status("Uid:").ends_with(" 1000"));
-        drop(Acting::as_server_or(&user(1001, &[])).expect("may switch"));
+        drop(CredGuard::as_server_or(&user(1001, &[])).expect("may switch"));
         let server = format!(" {}", own().uid);
         assert!(status("Uid:").ends_with(&server), "another caller's identity will not do");
     });
@@ -93,9 +94,9 @@ fn either_will_do_without_a_change() {
 #[test]
 fn the_invalid_id_is_refused() {
     on_own_thread(|| {
-        let who = Acting::as_caller(&user(u32::MAX, &[])).err();
+        let who = CredGuard::as_caller(&user(u32::MAX, &[])).err();
         assert_eq!(who, Some(Status::Access));
-        let _me = Acting::as_caller(&user(1000, &[])).expect("the thread is still of use");
+        let _me = CredGuard::as_caller(&user(1000, &[])).expect("the thread is still of use");
         assert!(status("Uid:").ends_with(" 1000"));
     });
 }
@@ -114,11 +115,11 @@ fn rights_over_files_are_for_root_only() {
         ];
         for callers in orders {
             for caller in callers {
-                let _caller = Acting::as_caller(caller).expect("may switch");
+                let _caller = CredGuard::as_caller(caller).expect("may switch");
                 assert!(status("Uid:").ends_with(&format!(" {}", caller.uid)));
                 let expected = if caller.uid == 0 { over_files } else { 0 };
                 assert_eq!(rights() & sys::CAPS_OVER_FILES, expected, "as {caller:?}");
-                let _server = Acting::as_server().expect("may switch back");
+                let _server = CredGuard::as_server().expect("may switch back");
                 assert_eq!(rights(), before, "as the server within {caller:?}");
             }
             assert_eq!(rights(), before);

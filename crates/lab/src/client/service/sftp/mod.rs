@@ -89,7 +89,7 @@ fn copy_front(from: &[u8], into: &mut [u8]) -> usize {
 }
 
 /// A reply that has outlived its packet.
-enum Told {
+enum OwnedReply {
     Status(StatusCode, String),
     Handle(Vec<u8>),
     Data(Vec<u8>),
@@ -152,7 +152,7 @@ impl SftpSession {
         Str(LIMITS).encode(w);
         end_packet(w, begun, 0);
         self.channel.send(&bytes)?;
-        if let Told::Extended(body) = self.told(id)? {
+        if let OwnedReply::Extended(body) = self.told(id)? {
             let r = &mut Reader::new(&body);
             let numbers = [r.u64("packet"), r.u64("read"), r.u64("write")];
             let piece = |n: &Result<u64, _>| match n {
@@ -195,35 +195,35 @@ impl SftpSession {
     }
 
     /// The next reply: its id, and what it says.
-    fn next(&mut self) -> Result<(u32, Told), Failure> {
+    fn next(&mut self) -> Result<(u32, OwnedReply), Failure> {
         self.packet(|kind, body| {
             let r = &mut Reader::new(body);
             let id = r.u32("id").map_err(wrong)?;
             let reply = Reply::decode(kind, r).map_err(wrong)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let told = match reply.ok_or_else(|| wrong("a packet that is not a reply"))? {
-                Reply::Status(status) => Told::Status(status.code, text(status.message.0)),
-                Reply::Handle(handle) => Told::Handle(handle.0.to_vec()),
-                Reply::Data(data) => Told::Data(data.0.to_vec()),
+                Reply::Status(status) => OwnedReply::Status(status.code, text(status.message.0)),
+                Reply::Handle(handle) => OwnedReply::Handle(handle.0.to_vec()),
+                Reply::Data(data) => OwnedReply::Data(data.0.to_vec()),
                 Reply::Name(names) => {
-                    Told::Names(names.0.iter().map(|name| text(name.filename.0)).collect())
+                    OwnedReply::Names(names.0.iter().map(|name| text(name.filename.0)).collect())
                 }
-                Reply::Attrs(attrs) => Told::Size(attrs.size),
-                Reply::Extended(body) => Told::Extended(body.to_vec()),
+                Reply::Attrs(attrs) => OwnedReply::Size(attrs.size),
+                Reply::Extended(body) => OwnedReply::Extended(body.to_vec()),
             };
             Ok((id, told))
         })
     }
 
     /// The reply to the only request that is in flight.
-    fn told(&mut self, id: u32) -> Result<Told, Failure> {
+    fn told(&mut self, id: u32) -> Result<OwnedReply, Failure> {
         match self.next()? {
             (of, told) if of == id => Ok(told),
             _ => Err(wrong("a reply to nothing")),
         }
     }
 
-    fn ask(&mut self, request: &Request<'_>) -> Result<Told, Failure> {
+    fn ask(&mut self, request: &Request<'_>) -> Result<OwnedReply, Failure> {
         let id = self.request(request)?;
         self.told(id)
     }
@@ -231,16 +231,16 @@ impl SftpSession {
     /// Asks for something that is answered by a status.
     fn done(&mut self, what: &str, request: &Request<'_>) -> Result<(), Failure> {
         match self.ask(request)? {
-            Told::Status(StatusCode::OK, _) => Ok(()),
-            Told::Status(code, text) => Err(answer(what, code, text)),
+            OwnedReply::Status(StatusCode::OK, _) => Ok(()),
+            OwnedReply::Status(code, text) => Err(answer(what, code, text)),
             _ => Err(wrong("a reply of the wrong kind")),
         }
     }
 
     fn handle(&mut self, what: &str, request: &Request<'_>) -> Result<Vec<u8>, Failure> {
         match self.ask(request)? {
-            Told::Handle(handle) => Ok(handle),
-            Told::Status(code, text) => Err(answer(what, code, text)),
+            OwnedReply::Handle(handle) => Ok(handle),
+            OwnedReply::Status(code, text) => Err(answer(what, code, text)),
             _ => Err(wrong("a reply of the wrong kind")),
         }
     }
@@ -323,9 +323,9 @@ impl SftpSession {
     fn keep_next(&mut self, file: &mut File, id: u32) -> Result<(), Failure> {
         let (of, told) = self.next()?;
         let data = match told {
-            Told::Data(data) => data,
-            Told::Status(StatusCode::EOF, _) => Vec::new(),
-            Told::Status(code, text) => return Err(answer("read a file", code, text)),
+            OwnedReply::Data(data) => data,
+            OwnedReply::Status(StatusCode::EOF, _) => Vec::new(),
+            OwnedReply::Status(code, text) => return Err(answer("read a file", code, text)),
             _ => return Err(wrong("a reply of the wrong kind")),
         };
         if of != id && !file.flight.iter().any(|f| f.0 == of) {
@@ -356,8 +356,8 @@ impl SftpSession {
             };
             file.flight.remove(at);
             match told {
-                Told::Status(StatusCode::OK, _) => {}
-                Told::Status(code, text) => return Err(answer("write a file", code, text)),
+                OwnedReply::Status(StatusCode::OK, _) => {}
+                OwnedReply::Status(code, text) => return Err(answer("write a file", code, text)),
                 _ => return Err(wrong("a reply of the wrong kind")),
             }
         }
@@ -401,17 +401,17 @@ fn if_there<T>(done: Result<T, Failure>) -> Result<Option<T>, Failure> {
 impl Session for SftpSession {
     fn null(&mut self) -> Result<(), Failure> {
         match self.ask(&Request::Realpath(OfPath { path: path_of("") }))? {
-            Told::Names(_) => Ok(()),
-            Told::Status(code, text) => Err(answer("do nothing", code, text)),
+            OwnedReply::Names(_) => Ok(()),
+            OwnedReply::Status(code, text) => Err(answer("do nothing", code, text)),
             _ => Err(wrong("a reply of the wrong kind")),
         }
     }
 
     fn size(&mut self, path: &str) -> Result<Option<u64>, Failure> {
         match self.ask(&Request::Stat(OfPath { path: path_of(path) }))? {
-            Told::Size(size) => Ok(Some(size.unwrap_or(0))),
-            Told::Status(StatusCode::NO_SUCH_FILE, _) => Ok(None),
-            Told::Status(code, text) => Err(answer("look at a file", code, text)),
+            OwnedReply::Size(size) => Ok(Some(size.unwrap_or(0))),
+            OwnedReply::Status(StatusCode::NO_SUCH_FILE, _) => Ok(None),
+            OwnedReply::Status(code, text) => Err(answer("look at a file", code, text)),
             _ => Err(wrong("a reply of the wrong kind")),
         }
     }
@@ -444,9 +444,9 @@ impl Session for SftpSession {
         let mut all = Vec::new();
         loop {
             match self.ask(&Request::Readdir(OfHandle { handle: HandleBytes(&handle) }))? {
-                Told::Names(names) => all.extend(names),
-                Told::Status(StatusCode::EOF, _) => break,
-                Told::Status(code, text) => return Err(answer("list a folder", code, text)),
+                OwnedReply::Names(names) => all.extend(names),
+                OwnedReply::Status(StatusCode::EOF, _) => break,
+                OwnedReply::Status(code, text) => return Err(answer("list a folder", code, text)),
                 _ => return Err(wrong("a reply of the wrong kind")),
             }
         }
@@ -470,7 +470,7 @@ impl Session for SftpSession {
         let end = match len {
             // Nobody asks beyond the end of a file that is read whole.
             None => match self.ask(&Request::Fstat(OfHandle { handle: HandleBytes(&handle) }))? {
-                Told::Size(Some(size)) => size,
+                OwnedReply::Size(Some(size)) => size,
                 _ => end,
             },
             Some(_) => end,

@@ -50,8 +50,8 @@ fn key(fileid: u64) -> FileKey {
     FileKey { fsid: 7, fileid, generation: 0 }
 }
 
-fn wanted(root: &str, file: u64) -> Wanted {
-    Wanted {
+fn wanted(root: &str, file: u64) -> LockRequest {
+    LockRequest {
         root: root.as_bytes().to_vec(),
         file: key(file),
         above: Vec::new(),
@@ -69,7 +69,7 @@ fn a_lock_outlives_the_server_and_binds_other_protocols() {
     let mut scene = Scene::new("outlive");
     let locks = scene.open();
     let lock = locks.take(wanted("/s/a", 1)).expect("free");
-    let shared = Wanted { exclusive: false, ..wanted("/s/b", 2) };
+    let shared = LockRequest { exclusive: false, ..wanted("/s/b", 2) };
     let shared = locks.take(shared).expect("free");
     assert!(!scene.may_write(1) && scene.may_write(2));
     drop(locks);
@@ -127,7 +127,7 @@ fn a_file_open_for_writing_elsewhere_is_not_locked() {
     scene.opens.open(key(1), &owner, writing).expect("free");
     assert!(matches!(locks.take(wanted("/s/a", 1)), Err(LockError::Open)));
     assert!(locks.is_empty(), "nothing is left of it");
-    let shared = Wanted { exclusive: false, ..wanted("/s/a", 1) };
+    let shared = LockRequest { exclusive: false, ..wanted("/s/a", 1) };
     locks.take(shared).expect("shared locks let others write");
     scene.opens.begin_grace(Protocol::Nfs4);
     assert!(matches!(locks.take(wanted("/s/b", 2)), Err(LockError::Later)));

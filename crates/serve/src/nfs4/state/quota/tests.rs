@@ -13,16 +13,16 @@ fn an_origin_has_its_part_and_no_more() {
     let mut quota = Quota::new(10, 3);
     let all = |_| true;
     for id in 0..3 {
-        assert_eq!(quota.room(host(1), all), Room::Free);
+        assert_eq!(quota.room(host(1), all), QuotaConflict::Free);
         quota.add(id, host(1), all);
     }
-    assert_eq!(quota.room(host(1), all), Room::Instead(0));
-    assert_eq!(quota.room(host(2), all), Room::Free);
+    assert_eq!(quota.room(host(1), all), QuotaConflict::Instead(0));
+    assert_eq!(quota.room(host(2), all), QuotaConflict::Free);
     // The next oldest that is still there and not confirmed.
-    assert_eq!(quota.room(host(1), |id| id == 2), Room::Instead(2));
-    assert_eq!(quota.room(host(1), |_| false), Room::None);
+    assert_eq!(quota.room(host(1), |id| id == 2), QuotaConflict::Instead(2));
+    assert_eq!(quota.room(host(1), |_| false), QuotaConflict::None);
     quota.remove(host(1));
-    assert_eq!(quota.room(host(1), |_| false), Room::Free);
+    assert_eq!(quota.room(host(1), |_| false), QuotaConflict::Free);
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn when_all_are_taken_the_oldest_unconfirmed_one_goes_whosever_it_is() {
     for id in 0..4 {
         quota.add(id, host(id as u8 % 2), |_| true);
     }
-    assert_eq!(quota.room(host(9), |id| id > 0), Room::Instead(1));
-    assert_eq!(quota.room(host(9), |_| false), Room::None);
+    assert_eq!(quota.room(host(9), |id| id > 0), QuotaConflict::Instead(1));
+    assert_eq!(quota.room(host(9), |_| false), QuotaConflict::None);
 }
 
 #[test]

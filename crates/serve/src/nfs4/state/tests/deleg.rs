@@ -6,7 +6,7 @@ use vfs::locks::LeaseKind;
 use wire::nfs4::{seq4_status, why_no_delegation4};
 
 use super::super::back::{Callback, CallbackCred, CbEnd, PathStatus};
-use super::super::deleg::{Caller, Deleg, Phase, Wanted};
+use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
 use super::*;
 use crate::rpc::Back;
 
@@ -69,7 +69,7 @@ pub(super) fn attr_of(key: FileKey) -> Attr {
 fn delegate(state: &State, client: &Arc<Client>, now: u64) -> Result<Stateid4, u32> {
     state.may_delegate(client, FILE, now)?;
     let (handle, attr) = (Handle::new(b"a handle").unwrap(), attr());
-    let wanted = Wanted { file: FILE, handle: &handle, attr: &attr };
+    let wanted = DelegationRequest { file: FILE, handle: &handle, attr: &attr };
     state.delegate(client, wanted, LeaseKind::Read)
 }
 

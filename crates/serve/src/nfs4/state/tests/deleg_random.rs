@@ -5,7 +5,7 @@ use vfs::handle::Handle;
 use vfs::locks::{LeaseKind, SHARE_WRITE, What};
 
 use super::super::back::CallbackCred;
-use super::super::deleg::{Caller, Deleg, Phase, Wanted};
+use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
 use super::random::Dice;
 use super::*;
 use crate::rpc::Back;
@@ -76,7 +76,7 @@ impl Sim {
             return;
         }
         let (handle, attr) = (Handle::new(b"a handle").unwrap(), super::deleg::attr_of(key));
-        let wanted = Wanted { file, handle: &handle, attr: &attr };
+        let wanted = DelegationRequest { file, handle: &handle, attr: &attr };
         if let Ok(id) = self.state.delegate(&self.clients[who], wanted, LeaseKind::Read) {
             self.held.push((who, id));
         }
