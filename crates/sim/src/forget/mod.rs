@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, SessionACL};
@@ -66,6 +66,9 @@ struct Shared {
     flush_delay_ns: AtomicU64,
     fail_flushes: AtomicBool,
     fail_writes: AtomicBool,
+    /// Calls wait while it is set, and for the end of that.
+    stuck: Mutex<bool>,
+    answers_again: Condvar,
     epoch: AtomicU64,
     images: Mutex<Images>,
 }
@@ -96,6 +99,17 @@ impl Shared {
 
     fn images(&self) -> MutexGuard<'_, Images> {
         self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while the back end is stuck.
+    fn wait_while_stuck(&self) {
+        let stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.answers_again.wait_while(stuck, |stuck| *stuck));
+    }
+
+    fn set_stuck(&self, stuck: bool) {
+        *self.stuck.lock().unwrap_or_else(PoisonError::into_inner) = stuck;
+        self.answers_again.notify_all();
     }
 
     /// What a crash would leave now.
@@ -279,6 +293,11 @@ impl Mounted {
         self.shared.op_delay_ns.store(delay.as_nanos() as u64, Relaxed);
     }
 
+    /// Makes each call wait, a back end that answers nothing, or lets all of them go on.
+    pub fn set_stuck(&self, stuck: bool) {
+        self.shared.set_stuck(stuck);
+    }
+
     /// Makes each flush take at least `delay` more, before anything becomes durable.
     pub fn set_flush_delay(&self, delay: Duration) {
         self.shared.flush_delay_ns.store(delay.as_nanos() as u64, Relaxed);
@@ -311,6 +330,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
+        self.shared.set_stuck(false);
         if self.session.is_some()
             && let Ok(path) = std::ffi::CString::new(self.path.as_os_str().as_encoded_bytes())
         {

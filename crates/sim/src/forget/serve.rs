@@ -40,6 +40,7 @@ impl Fuse {
     fn arrive(&self) {
         self.shared.arrive(false);
         sleep(&self.shared.op_delay_ns);
+        self.shared.wait_while_stuck();
     }
 
     /// A flush: slow and failing as told, and without effect if a crash came first.
@@ -47,6 +48,7 @@ impl Fuse {
         let epoch = self.shared.epoch.load(Relaxed);
         self.shared.arrive(true);
         sleep(&self.shared.op_delay_ns);
+        self.shared.wait_while_stuck();
         counter.fetch_add(1, Relaxed);
         sleep(&self.shared.flush_delay_ns);
         let mut model = self.shared.model();

