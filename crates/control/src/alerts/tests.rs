@@ -118,7 +118,7 @@ impl Scene {
 
     /// Waits until nothing of an alert is on its way.
     fn settled(&self, name: &str) {
-        let until = base::clock::Deadline::after(Duration::from_secs(10));
+        let until = base::clock::Deadline::after(Duration::from_secs(60));
         while self.state(name, "waiting") != Value::Integer(0) {
             assert!(!until.passed(), "{}", self.state(name, "delivery_error"));
             std::thread::yield_now();
@@ -245,7 +245,7 @@ fn what_cannot_be_kept_any_more_is_told_and_a_user_can_stop_one() {
 fn everyone_is_told_and_the_message_can_be_checked() {
     let (mailbox, web) = (Mailbox::start(), Web::start(&[200]));
     let syslog = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    syslog.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    syslog.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut scene = Scene::new();
     scene.mail(&mailbox);
     scene.alert(

@@ -275,7 +275,7 @@ fn hello(version: [u8; 2], suites: &[u16]) -> Vec<u8> {
 /// The first record that the server sends: its type and its first bytes.
 fn first_record(server: &Server, hello: &[u8]) -> (u8, Vec<u8>) {
     let mut stream = TcpStream::connect(server.listening.admin()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(hello).unwrap();
     let mut head = [0; 5];
     stream.read_exact(&mut head).unwrap();

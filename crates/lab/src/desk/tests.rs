@@ -41,7 +41,7 @@ fn wanted() -> Wanted {
 }
 
 fn until(desk: &Desk, id: &str, state: State) -> Run {
-    let deadline = base::clock::Deadline::after(Duration::from_secs(20));
+    let deadline = base::clock::Deadline::after(Duration::from_secs(60));
     loop {
         let run = desk.run(id).unwrap();
         if run.state == state {

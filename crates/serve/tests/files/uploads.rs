@@ -54,7 +54,7 @@ async fn names(core: &Rc<Core>, who: &Caller) -> Vec<Vec<u8>> {
 
 /// Waits until nothing at all is in the share.
 async fn until_gone(core: &Rc<Core>, who: &Caller) {
-    let until = base::clock::Deadline::after(std::time::Duration::from_secs(10));
+    let until = base::clock::Deadline::after(std::time::Duration::from_secs(60));
     while !raw_names(core, who).await.is_empty() {
         assert!(!until.passed(), "something was left");
     }
@@ -151,7 +151,7 @@ fn what_this_server_has_left_is_removed_and_what_others_write_is_not() {
         make(&core, &who, others.as_bytes()).await;
         // What a server that was killed has left goes with the next listing.
         assert_eq!(raw_names(&core, &who).await.len(), 2);
-        let until = base::clock::Deadline::after(std::time::Duration::from_secs(10));
+        let until = base::clock::Deadline::after(std::time::Duration::from_secs(60));
         while raw_names(&core, &who).await.len() > 1 {
             assert!(names(&core, &who).await.is_empty());
             assert!(!until.passed(), "something was left");

@@ -72,7 +72,7 @@ impl Stand {
     /// A connection without TLS.
     pub fn client(&self) -> Client {
         let stream = TcpStream::connect(self.plain).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Client { stream: Box::new(stream), came: Vec::new(), host: self.plain.to_string() }
     }
 
@@ -91,7 +91,7 @@ impl Stand {
         let name = ServerName::try_from("localhost").unwrap();
         let session = ClientConnection::new(Arc::new(self.believes()), name).unwrap();
         let stream = TcpStream::connect(self.secure).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let host = format!("localhost:{}", self.secure.port());
         Client { stream: Box::new(StreamOwned::new(session, stream)), came: Vec::new(), host }
     }

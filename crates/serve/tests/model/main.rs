@@ -43,7 +43,7 @@ const SEQUENCES: u64 = 300;
 /// Operations of one.
 const OPERATIONS: usize = 20;
 /// How long something may be removed behind an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))

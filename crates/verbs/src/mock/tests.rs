@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::{Completion, Piece, Purpose, Work};
 
-const TIME: Duration = Duration::from_secs(20);
+const TIME: Duration = Duration::from_secs(60);
 
 fn addr(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()

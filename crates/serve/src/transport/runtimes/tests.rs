@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn nothing_runs_before_it_is_released() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::*;
 
 /// Longest wait for word of a change.
-const WORD: Duration = Duration::from_secs(20);
+const WORD: Duration = Duration::from_secs(60);
 
 struct Folder(PathBuf);
 
