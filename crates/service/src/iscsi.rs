@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::node::{Path, Value};
@@ -9,6 +10,7 @@ use base::protocol::ports::ISCSI;
 use base::protocol::{self, Port};
 use base::units;
 use control::tree::{Document, Tree};
+use probe::sample::Sample;
 use serve::iscsi::Iscsi as Server;
 use serve::iscsi::serving;
 use serve::iscsi::settings::Settings;
@@ -30,6 +32,8 @@ pub struct Iscsi {
     parts: Arc<Parts>,
     server: Arc<Server>,
     room: Arc<LunNodes>,
+    /// Commands that have waited for memory, as far as that was reported.
+    reported: AtomicU64,
 }
 
 impl Iscsi {
@@ -37,7 +41,7 @@ impl Iscsi {
     pub fn new(parts: &Arc<Parts>) -> Self {
         let server = Server::new(parts.engine(ID), Settings::default());
         let room = LunNodes::new(parts.state.join(FOLDER), &parts.locks, &server);
-        Self { parts: parts.clone(), server, room }
+        Self { parts: parts.clone(), server, room, reported: AtomicU64::new(0) }
     }
 
     /// Serves the units that are configured, and answers for them in the tree from now on.
@@ -113,6 +117,12 @@ impl Service for Iscsi {
 
     fn sign_ins(&self) -> Option<[u64; 2]> {
         Some([self.server.logins.load(Relaxed), self.server.refusals.load(Relaxed)])
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        let now = self.server.waits.load(Relaxed);
+        let before = self.reported.swap(now, Relaxed);
+        vec![Sample::raw("iscsi.waits", now.saturating_sub(before) as f64)]
     }
 
     fn state(&self) -> Vec<(&'static str, Value)> {

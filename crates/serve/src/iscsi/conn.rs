@@ -6,7 +6,7 @@ pub(super) mod stream;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use base::clock::{Deadline, stamp};
+use base::clock::{Deadline, monotonic_ns, stamp};
 use base::limits::{
     ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TIME_MAX, ISCSI_LOGOUT_TIME_MAX,
     RECEIVE_BUFFER, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX,
@@ -22,6 +22,7 @@ use super::serving::Core;
 use super::session::{Event, Session};
 use super::state::sessions::Order;
 use crate::transport::listener::Accepted;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::SendError;
 use crate::transport::tasks::Ending;
 
@@ -46,6 +47,9 @@ pub enum Ended {
     /// It answers nothing.
     #[error("no reply to a ping")]
     Silent,
+    /// It sends too little of the data that it owes.
+    #[error("too slow")]
+    TooSlow,
     /// Another login has taken its place.
     #[error("replaced by another login")]
     Replaced,
@@ -66,8 +70,8 @@ pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
         return;
     };
     wire.set(session.digests(), ISCSI_DATA_MAX);
-    let order = session.order();
-    let mut conn = Conn { core, wire, session, order, ending, leave_by: None };
+    let (order, pace) = (session.order(), core.engine.budgets.limits().pace);
+    let mut conn = Conn { core, wire, session, order, ending, pace, leave_by: None };
     // Why it has ended is nobody's concern but the peer's, who knows.
     let _ = conn.run().await;
     conn.session.end();
@@ -79,6 +83,8 @@ struct Conn {
     session: Session,
     order: watch::Receiver<Order>,
     ending: Ending,
+    /// How fast data comes that was asked for: commands that wait for it hold memory.
+    pace: SlowPeerBudget,
     /// Until when it must have logged out, once it was asked to.
     leave_by: Option<Deadline>,
 }
@@ -159,26 +165,44 @@ impl Conn {
         if self.wire.size() > 0 {
             return Ok(true);
         }
-        // Who has begun a command may end it; nobody begins one while there is no memory.
-        let reads = self.session.is_gathering() || self.core.budget.has_bytes(RECEIVE_BUFFER);
+        // Who owes data may send it. While there is no memory others get no more than a receive
+        // buffer, so that commands that end others, and pings, are still heard.
+        let owes = self.session.awaits_data();
+        let reads = owes || self.core.budget.has_bytes(RECEIVE_BUFFER) || self.wire.is_small();
+        let looks_again = !reads || self.session.waits_for_memory();
+        let patience = self.pace.left().filter(|_| owes).unwrap_or_default();
+        if owes && patience.is_zero() {
+            self.core.engine.budgets.give_up();
+            return Err(Ended::TooSlow);
+        }
+        let since = if owes { monotonic_ns() } else { 0 };
         let left = self.leave_by.and_then(Deadline::left);
         let told = left.is_some();
-        tokio::select! {
+        let mut came = 0;
+        let open = tokio::select! {
             received = self.wire.receive(), if reads => {
                 self.session.heard();
-                return received.map_err(|_| Ended::Gone);
+                let received = received.map_err(|_| Ended::Gone)?;
+                came = received;
+                received > 0
             }
-            event = self.session.event() => match event {
-                Event::Finished => {}
-                Event::Quiet => self.session.ping(&mut self.wire)?,
-            },
+            event = self.session.event() => {
+                if let Event::Quiet = event {
+                    self.session.ping(&mut self.wire)?;
+                }
+                true
+            }
             // An order to go at once is heard at any time.
-            _ = self.order.changed() => {}
-            _ = self.ending.changed(), if !told => {}
-            () = tokio::time::sleep(left.unwrap_or_default()), if told => {}
-            () = tokio::time::sleep(STALL_PAUSE), if !reads => {}
+            _ = self.order.changed() => true,
+            _ = self.ending.changed(), if !told => true,
+            () = tokio::time::sleep(left.unwrap_or_default()), if told => true,
+            () = tokio::time::sleep(patience), if owes => true,
+            () = tokio::time::sleep(STALL_PAUSE), if looks_again => true,
+        };
+        if owes {
+            self.pace.waited_since(since, came as u64);
         }
-        Ok(true)
+        Ok(open)
     }
 
     fn ask_to_leave(&mut self) {

@@ -8,13 +8,14 @@ use wire::iscsi::command::ScsiCommand;
 use wire::iscsi::data::{DataOut, R2t};
 use wire::scsi::{Asc, Sense, SenseKey};
 
+use super::admission::Admission;
 use super::conn::stream::Wire;
 use super::dispatch::Meant;
 use super::operation::{Command, Entered};
 use super::scsi::{self, Done, Fail};
 use super::session::{About, Session, Stage, Task};
 use super::state::gather::{Fault, Gather};
-use super::state::tasks::{Mark, Verdict};
+use super::state::tasks::{Mark, Payload};
 use super::status;
 use crate::transport::budget::ReservedBytes;
 use crate::transport::buffers::ReplyBuf;
@@ -47,19 +48,40 @@ impl Session {
         if needs == 0 && !goes_on {
             return self.begin(wire, about, request, (buffer, Vec::new()), None);
         }
-        let expected = command.expected_length;
-        let room = Vec::with_capacity(needs.min(expected) as usize);
-        let bounds = self.bounds;
-        match Gather::new((needs, expected), command.data, goes_on, bounds, room) {
+        let (expected, bounds) = (command.expected_length, self.bounds);
+        let needs = needs.min(expected);
+        let unasked = match goes_on {
+            true => bounds.first.min(needs) as usize,
+            false => command.data.len().min(needs as usize),
+        };
+        let admission = self.admit(needs as usize, unasked);
+        let room = Vec::with_capacity(match &admission {
+            Admission::Whole(held) | Admission::Part(held) => held.bytes(),
+            // It is written at once or not at all.
+            Admission::Full => command.data.len().min(needs as usize),
+        });
+        let gather = Gather::new((needs, expected), command.data, goes_on, bounds, room);
+        let gather = match gather {
+            Ok(gather) => gather,
             Err(fault) => {
                 let failed = Done::failed(Fail::Sense(sense_of(fault)));
-                self.respond(wire, &about, &failed, ReplyBuf::default());
+                return self.respond(wire, &about, &failed, ReplyBuf::default());
             }
-            Ok(gather) if gather.is_whole() => {
-                let held = self.core.budget.hold(gather.wanted() as usize);
+        };
+        match admission {
+            Admission::Whole(held) if gather.is_whole() => {
                 self.begin(wire, about, request, (buffer, gather.into_data()), Some(held));
             }
-            Ok(gather) => self.enter(wire, command, about, request, gather),
+            Admission::Full if gather.is_whole() => {
+                self.begin(wire, about, request, (buffer, gather.into_data()), None);
+            }
+            Admission::Whole(held) => {
+                self.enter(wire, command, about, request, (gather, held, true));
+            }
+            Admission::Part(held) => {
+                self.enter(wire, command, about, request, (gather, held, false));
+            }
+            Admission::Full => self.refuse_full(wire, &about),
         }
     }
 
@@ -69,25 +91,29 @@ impl Session {
         command: &ScsiCommand<'_>,
         about: About,
         request: Result<scsi::Request, Done>,
-        gather: Gather,
+        (gather, held, is_admitted): (Gather, ReservedBytes, bool),
     ) {
         let Some(joined) = &self.joined else { return };
         let mark = Mark::new(joined.port().clone(), about.itt, &self.wake);
         let unit = request.as_ref().ok().map(|request| Arc::clone(&request.unit));
         let entered = unit.as_ref().map(|unit| Entered::new(unit, &mark));
-        let held = self.core.budget.hold(gather.wanted() as usize);
         let (gather, request, lun) = (Box::new(gather), Box::new(request), command.lun);
-        let stage = Stage::Gathering { gather, request, lun, held, entered };
+        let stage = Stage::Gathering { gather, request, lun, held, is_admitted, entered };
         self.tasks.insert(about.itt, Task { about, mark, unit, stage });
-        self.ask(wire, about.itt);
+        match is_admitted {
+            true => self.ask(wire, about.itt),
+            false => self.line.push_back(about.itt),
+        }
     }
 
     /// Asks for the data of a command, as much as may be asked for at once.
-    fn ask(&mut self, wire: &mut Wire, itt: u32) {
+    pub fn ask(&mut self, wire: &mut Wire, itt: u32) {
         loop {
             let (tag, sn, bounds) = (self.tag(), self.sn(), self.bounds);
             let Some(task) = self.tasks.get_mut(&itt) else { return };
-            let Stage::Gathering { gather, lun, .. } = &mut task.stage else { return };
+            let Stage::Gathering { gather, lun, is_admitted: true, .. } = &mut task.stage else {
+                return;
+            };
             let Some(ask) = gather.ask(bounds, tag) else { return };
             wire.put(&R2t {
                 lun: *lun,
@@ -130,14 +156,7 @@ impl Session {
         let Stage::Gathering { gather, request, held, entered, .. } = stage else { return };
         drop(entered);
         if let Some(verdict) = mark.verdict() {
-            return match verdict {
-                Verdict::Silent => self.forget(&about),
-                Verdict::Told => {
-                    let status = wire::scsi::Status::TASK_ABORTED;
-                    let done = Done { status, ..Done::good(0) };
-                    self.respond(wire, &about, &done, ReplyBuf::default());
-                }
-            };
+            return self.aborted(wire, &about, verdict);
         }
         about.asked = gather.asked();
         let data = gather.into_data();
@@ -179,8 +198,9 @@ impl Session {
     }
 
     /// Gives the engine of its unit a command, or what is left of one that is `done` but for its
-    /// flush and the tasks that it ends.
-    fn submit(
+    /// flush and the tasks that it ends. `held` is the memory of its data, or of what it will have
+    /// read, if that is reserved.
+    pub fn submit(
         &mut self,
         wire: &mut Wire,
         about: About,
@@ -188,16 +208,24 @@ impl Session {
         done: Option<Done>,
         held: Option<ReservedBytes>,
     ) {
+        let held = match held.filter(|_| done.is_none()) {
+            Some(held) if held.bytes() >= data.len().max(1) => held,
+            _ if done.is_some() => self.core.budget.hold(0),
+            _ => match self.admit(data.len() + about.reply_max(), data.len()) {
+                Admission::Whole(held) => held,
+                _ if data.is_empty() => return self.wait_in_line(about, request),
+                _ => return self.refuse_full(wire, &about),
+            },
+        };
         let unit = Arc::clone(&request.unit);
         let mark = Mark::new(request.nexus.port.clone(), about.itt, &self.wake);
         let entered = Entered::new(&unit, &mark);
-        let held = held.unwrap_or_else(|| self.core.budget.hold(0));
         let itt = about.itt;
         let task = Task {
             about,
             mark: Arc::clone(&mark),
             unit: Some(Arc::clone(&unit)),
-            stage: Stage::Running(held),
+            stage: Stage::Running(held.bytes()),
         };
         self.tasks.insert(itt, task);
         let has_run = done.is_some();
@@ -206,8 +234,9 @@ impl Session {
         if has_run && flush.is_empty() {
             return self.abort_others(itt, done, (buffer, entered));
         }
+        mark.load(Payload { data, held: held.into_send() });
         let to = Arc::clone(&self.completions);
-        let command = Command { itt, request, data, buffer, done, mark, entered, to };
+        let command = Command { itt, request, held: None, buffer, done, mark, entered, to };
         let engine = match unit.threads.engine(&self.core.engine) {
             Ok(engine) if has_run => return engine.flush(flush, command),
             Ok(engine) => engine,

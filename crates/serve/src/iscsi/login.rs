@@ -45,7 +45,7 @@ pub(super) async fn run(
     let mut login = Login { core, machine, target: None, stat_sn: None };
     loop {
         while wire.front()?.is_none() {
-            if !wire.receive().await.map_err(|_| Ended::Gone)? {
+            if wire.receive().await.map_err(|_| Ended::Gone)? == 0 {
                 return Err(Ended::Gone);
             }
         }

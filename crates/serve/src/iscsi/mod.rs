@@ -4,12 +4,13 @@
 //! - [`serving`]: takes connections, gives each to its core. [`conn`]: one connection, the only
 //!   part that does I/O, with `conn/stream.rs`. [`login`]: how it begins.
 //! - `session`: what came, and what is answered; `dispatch`, `data_in`, `data_out`, `text`, `tmf`,
-//!   `nop`: by PDU. [`state`]: what is pure of it.
+//!   `nop`: by PDU; `admission`: memory of commands. [`state`]: what is pure of it.
 //! - [`scsi`]: commands. [`unit`]: what they are carried out on. `operation`: those
 //!   that leave the connection's thread; [`threads`]: where these run.
 //! - [`targets`]: which units an initiator sees, and how it signs in. `status`: errors.
 //!   [`settings`] and [`node`]: what can be set and seen. [`ops`]: commands in statistics.
 
+mod admission;
 pub mod conn;
 mod data_in;
 mod data_out;
@@ -51,6 +52,8 @@ pub struct Iscsi {
     pub logins: AtomicU64,
     /// See `logins`.
     pub refusals: AtomicU64,
+    /// Commands so far that had to wait for memory, or were refused for lack of it.
+    pub waits: AtomicU64,
     /// PDUs whose digest did not fit so far.
     pub digest_errors: AtomicU64,
     settings: RwLock<Arc<Settings>>,
@@ -65,6 +68,7 @@ impl Iscsi {
             engine,
             logins: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             digest_errors: AtomicU64::new(0),
             settings: RwLock::new(Arc::new(settings)),
         })

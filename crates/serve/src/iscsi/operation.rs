@@ -12,6 +12,7 @@ use super::state::tasks::Mark;
 use super::status;
 use super::unit::Unit;
 use crate::exec::{CompletionQueue, Failure, Operation};
+use crate::transport::budget::SendReservedBytes;
 use crate::transport::buffers::ReplyBuf;
 
 /// A place among the tasks of a unit. When it is dropped, the task has no further effect.
@@ -27,6 +28,11 @@ impl Entered {
         let number = unit.enter(mark);
         Self { unit: Arc::clone(unit), mark: Arc::clone(mark), number }
     }
+
+    /// Whether it is the place of this task.
+    pub fn is_of(&self, mark: &Arc<Mark>) -> bool {
+        Arc::ptr_eq(&self.mark, mark)
+    }
 }
 
 impl Drop for Entered {
@@ -40,8 +46,8 @@ impl Drop for Entered {
 pub(super) struct Command {
     pub itt: u32,
     pub request: scsi::Request,
-    /// Its data.
-    pub data: Vec<u8>,
+    /// The memory of what it has read; that of its data is with the mark until it begins.
+    pub held: Option<SendReservedBytes>,
     /// What it sends.
     pub buffer: ReplyBuf,
     /// What it came to, once it has run.
@@ -66,10 +72,17 @@ impl Operation for Command {
     }
 
     fn run(&mut self, _queue_ns: u64) -> Option<Flush> {
-        match scsi::execute(&self.request, &self.data, true, &mut self.buffer) {
+        let (data, held) = match self.mark.take_payload() {
+            Some(payload) => (payload.data, Some(payload.held)),
+            None => (Vec::new(), None),
+        };
+        match scsi::execute(&self.request, &data, true, &mut self.buffer) {
             Ok(done) => self.done = done,
             Err(fail) => self.fail(fail),
         }
+        // What was written is not needed any more, whatever its flush still waits for.
+        drop(data);
+        self.held = held.filter(|_| !self.buffer.is_empty());
         let flush = std::mem::take(&mut self.done.flush);
         (!flush.is_empty()).then_some(flush)
     }
@@ -89,7 +102,7 @@ impl Operation for Command {
     }
 
     fn complete(self) {
-        let Self { itt, done, buffer, entered, to, .. } = self;
-        to.push(Finished::Command { itt, done, buffer, entered });
+        let Self { itt, done, held, buffer, entered, to, .. } = self;
+        to.push(Finished::Command { itt, done, buffer, entered, held });
     }
 }

@@ -1,6 +1,6 @@
 //! A session: its numbers, its tasks, and what is done with each when it ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use base::clock::{monotonic_ns, stamp};
 use base::limits::{
     ISCSI_COMMANDS_MAX, ISCSI_LOGOUT_TIME_MAX, ISCSI_NOP_AFTER, ISCSI_NOP_TIME_MAX,
+    ISCSI_TRANSFER_MAX,
 };
 use probe::op::{OpRecord, Protocol};
 use tokio::sync::{Notify, watch};
@@ -34,7 +35,7 @@ use super::targets::{Joined, Target};
 use super::unit::Unit;
 use super::{scsi, status};
 use crate::exec::CompletionQueue;
-use crate::transport::budget::ReservedBytes;
+use crate::transport::budget::{ReservedBytes, SendReservedBytes};
 use crate::transport::buffers::ReplyBuf;
 
 /// What a session begins with.
@@ -74,6 +75,13 @@ pub(super) struct About {
     pub arrived_ns: u64,
 }
 
+impl About {
+    /// Most bytes that are sent in reply.
+    pub fn reply_max(&self) -> usize {
+        if self.read { (self.expected as usize).min(ISCSI_TRANSFER_MAX) } else { 0 }
+    }
+}
+
 /// A command with data under way, or one that runs where it may block.
 pub(super) struct Task {
     pub about: About,
@@ -91,21 +99,29 @@ pub(super) enum Stage {
         /// What is then done; a failure is told when nothing more comes unasked.
         request: Box<Result<scsi::Request, Done>>,
         lun: u64,
-        /// The memory of its data.
+        /// The memory of its data: all of it, or of what comes unasked while it waits for the rest.
         held: ReservedBytes,
+        /// Whether all of that is reserved, so that data may be asked for.
+        is_admitted: bool,
         /// Its place among the tasks of its unit.
         entered: Option<Entered>,
     },
-    /// The engine has it; the memory of its data is held.
-    Running(#[expect(dead_code, reason = "held, not looked at")] ReservedBytes),
+    /// It waits for memory for what it will have read.
+    Waiting {
+        request: Box<scsi::Request>,
+        /// Its place among the tasks of its unit.
+        entered: Entered,
+    },
+    /// The engine has it, and holds so many bytes for it.
+    Running(usize),
 }
 
 /// Something that ran beside the connection has ended. One whose connection has gone is dropped:
 /// what it has entered ends all the same.
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 pub(super) enum Finished {
-    /// A command.
-    Command { itt: u32, done: Done, buffer: ReplyBuf, entered: Entered },
+    /// A command, with the memory of what it has read.
+    Command { itt: u32, done: Done, buffer: ReplyBuf, entered: Entered, held: Option<SendReservedBytes> },
     /// Task management.
     Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
 }
@@ -128,6 +144,8 @@ pub(super) struct Session {
     pub window: Window,
     stat_sn: Serial,
     pub tasks: HashMap<u32, Task>,
+    /// Tags of tasks that wait for memory, in the order in which they came.
+    pub line: VecDeque<u32>,
     pub immediate: usize,
     /// Commands that the engine has completed.
     pub completions: Arc<CompletionQueue<Finished>>,
@@ -166,6 +184,7 @@ impl Session {
             window: Window::new(first, ISCSI_COMMANDS_MAX),
             stat_sn,
             tasks: HashMap::new(),
+            line: VecDeque::new(),
             immediate: 0,
             completions: core.completion_queue(),
             waiting: JoinSet::new(),
@@ -222,9 +241,13 @@ impl Session {
         self.next_tag
     }
 
-    /// Whether a command waits for its data.
-    pub fn is_gathering(&self) -> bool {
-        self.tasks.values().any(|task| matches!(task.stage, Stage::Gathering { .. }))
+    /// Whether the initiator owes data of a command.
+    pub fn awaits_data(&self) -> bool {
+        let awaits = |task: &Task| match &task.stage {
+            Stage::Gathering { gather, .. } => gather.is_owed(),
+            _ => false,
+        };
+        self.tasks.values().any(awaits)
     }
 
     /// The initiator has been heard of.
@@ -277,11 +300,17 @@ impl Session {
         self.completions.drain(&mut self.ready);
         for finished in std::mem::take(&mut self.ready) {
             match finished {
-                Finished::Command { itt, done, buffer, entered } if done.aborts.is_empty() => {
+                // One that was aborted before it began has been forgotten, and its tag may be that
+                // of another one by now.
+                Finished::Command { itt, entered, .. } if !self.is_task(itt, &entered) => {}
+                Finished::Command { itt, done, buffer, entered, held }
+                    if done.aborts.is_empty() =>
+                {
                     drop(entered);
                     self.ended(wire, itt, done, buffer);
+                    drop(held);
                 }
-                Finished::Command { itt, done, buffer, entered } => {
+                Finished::Command { itt, done, buffer, entered, .. } => {
                     self.abort_others(itt, done, (buffer, entered));
                 }
                 Finished::Management { itt, immediate, outcome, ends } => {
@@ -291,12 +320,22 @@ impl Session {
             }
         }
         self.sweep(wire);
+        self.go_on(wire);
     }
 
-    /// Ends commands that were aborted while their data came.
+    fn is_task(&self, itt: u32, entered: &Entered) -> bool {
+        self.tasks.get(&itt).is_some_and(|task| entered.is_of(&task.mark))
+    }
+
+    /// Ends commands that were aborted before they began: a disk that is stuck may keep them from
+    /// it for good.
     fn sweep(&mut self, wire: &mut Wire) {
         let is_dead = |task: &Task| {
-            matches!(task.stage, Stage::Gathering { .. }) && task.mark.verdict().is_some()
+            task.mark.verdict().is_some()
+                && match task.stage {
+                    Stage::Gathering { .. } | Stage::Waiting { .. } => true,
+                    Stage::Running(_) => task.mark.is_over(),
+                }
         };
         let dead: Vec<u32> =
             self.tasks.iter().filter(|(_, task)| is_dead(task)).map(|(itt, _)| *itt).collect();
@@ -308,16 +347,24 @@ impl Session {
     /// A task has ended: it is answered, unless it was aborted.
     pub fn ended(&mut self, wire: &mut Wire, itt: u32, done: Done, buffer: ReplyBuf) {
         let Some(task) = self.tasks.remove(&itt) else { return };
+        self.line.retain(|waiting| *waiting != itt);
         // It has no further effect now, and no verdict any more.
         task.mark.end();
         match task.mark.verdict() {
             None => self.respond(wire, &task.about, &done, buffer),
-            Some(Verdict::Told) => {
+            Some(verdict) => self.aborted(wire, &task.about, verdict),
+        }
+    }
+
+    /// The end of a task that was aborted.
+    pub fn aborted(&mut self, wire: &mut Wire, about: &About, verdict: Verdict) {
+        match verdict {
+            Verdict::Told => {
                 let status = wire::scsi::Status::TASK_ABORTED;
                 let done = Done { status, ..Done::good(0) };
-                self.respond(wire, &task.about, &done, ReplyBuf::default());
+                self.respond(wire, about, &done, ReplyBuf::default());
             }
-            Some(Verdict::Silent) => self.forget(&task.about),
+            Verdict::Silent => self.forget(about),
         }
     }
 

@@ -3,6 +3,7 @@
 mod client;
 mod disks;
 mod login;
+mod memory;
 mod tasks;
 mod transfers;
 
@@ -41,17 +42,26 @@ struct Bench {
 
 impl Bench {
     fn new(units: u8, sign_in: SignIn) -> Self {
+        Self::limited(units, Limits::default(), sign_in)
+    }
+
+    /// The same with these limits.
+    fn limited(units: u8, limits: Limits, sign_in: SignIn) -> Self {
         let media: Vec<_> = (0..units).map(|_| Arc::new(MemMedium::new(32 << 20))).collect();
         let shared = media.iter().map(|medium| Arc::clone(medium) as Arc<dyn Medium>);
-        let mut bench = Self::over(shared.collect(), sign_in);
+        let mut bench = Self::with(shared.collect(), sign_in, limits);
         bench.media = media;
         bench
     }
 
     /// Over these media.
     fn over(media: Vec<Arc<dyn Medium>>, sign_in: SignIn) -> Self {
+        Self::with(media, sign_in, Limits::default())
+    }
+
+    fn with(media: Vec<Arc<dyn Medium>>, sign_in: SignIn, limits: Limits) -> Self {
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
-        let budgets = Arc::new(Budgets::new(Limits::default()));
+        let budgets = Arc::new(Budgets::new(limits));
         let pool = Pool::start(PoolLimits::default()).expect("threads");
         let flush = Arc::new(FlushGroup::start().expect("threads"));
         let engine = Engine::new(pool, flush, budgets, hub);

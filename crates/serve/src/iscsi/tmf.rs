@@ -80,7 +80,7 @@ impl Session {
         let waits: Waits = waits.collect();
         self.waiting.spawn_local(async move {
             wait_over(waits).await;
-            Finished::Command { itt, done, buffer, entered }
+            Finished::Command { itt, done, buffer, entered, held: None }
         });
     }
 

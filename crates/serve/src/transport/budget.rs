@@ -388,9 +388,33 @@ impl ReservedBytes {
     }
 }
 
+impl ReservedBytes {
+    /// The same bytes, to be given back on whichever thread.
+    pub fn into_send(mut self) -> SendReservedBytes {
+        let (returned, bytes) = (self.budget.returned(), std::mem::take(&mut self.bytes));
+        SendReservedBytes { returned, bytes }
+    }
+}
+
 impl Drop for ReservedBytes {
     fn drop(&mut self) {
         self.budget.give_bytes(self.bytes);
+    }
+}
+
+/// Bytes of a core's budget that go with what holds them, to the pool and elsewhere; given back
+/// when dropped. The core takes account of that when it looks at its budget next.
+#[derive(Debug)]
+pub struct SendReservedBytes {
+    returned: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Drop for SendReservedBytes {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.returned.fetch_add(self.bytes, Relaxed);
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(in crate::iscsi) struct Wire {
     parts: Vec<Part>,
     /// Bytes that are to be sent.
     size: usize,
+    /// The memory of those.
+    sending: ReservedBytes,
 }
 
 impl Wire {
@@ -59,6 +61,7 @@ impl Wire {
             together: Vec::new(),
             parts: Vec::new(),
             size: 0,
+            sending: core.budget.hold(0),
         }
     }
 
@@ -68,8 +71,8 @@ impl Wire {
         self.digests = digests;
     }
 
-    /// Receives something; false at the end. Nothing is lost if it is given up.
-    pub async fn receive(&mut self) -> std::io::Result<bool> {
+    /// Receives something: how many bytes, none at the end. Nothing is lost if it is given up.
+    pub async fn receive(&mut self) -> std::io::Result<usize> {
         if self.at == self.inbox.len() {
             self.inbox.clear();
             self.at = 0;
@@ -82,12 +85,18 @@ impl Wire {
         self.held.set(self.inbox.capacity());
         let count = self.stream.read_buf(&mut self.inbox).await?;
         self.core.budget.count_moved(count);
-        Ok(count > 0)
+        Ok(count)
+    }
+
+    /// Whether no more than a receive buffer is held of what has come: so much every session may.
+    pub fn is_small(&self) -> bool {
+        self.held.bytes() <= 2 * RECEIVE_BUFFER
     }
 
     /// Gives memory back when there is nothing to do.
     pub fn rest(&mut self) {
-        if self.at == self.inbox.len() && self.inbox.capacity() > 2 * RECEIVE_BUFFER {
+        let is_large = || self.inbox.capacity() > 2 * RECEIVE_BUFFER;
+        if self.at == self.inbox.len() && (is_large() || !self.core.budget.has_bytes(0)) {
             (self.inbox, self.at) = (Vec::new(), 0);
             self.held.set(0);
         }
@@ -151,6 +160,7 @@ impl Wire {
         let tail = tail(data, self.digests);
         self.together.extend_from_slice(tail.bytes());
         self.size += self.together.len() - before + data.len();
+        self.sending.set(self.size);
     }
 
     /// Sends everything.
@@ -179,6 +189,7 @@ impl Wire {
         self.together.clear();
         self.together.shrink_to(4 * RECEIVE_BUFFER);
         self.core.budget.count_moved(std::mem::take(&mut self.size));
+        self.sending.set(0);
         Ok(())
     }
 }

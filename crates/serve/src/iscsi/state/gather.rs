@@ -175,9 +175,14 @@ impl Gather {
         self.unsolicited.is_none() && self.solicited.is_empty() && self.next >= self.wanted
     }
 
-    /// Whether nothing is under way that comes unasked: a command that fails waits for that.
-    pub fn is_quiet(&self) -> bool {
-        self.unsolicited.is_none()
+    /// Whether something has to come that was asked for, or that comes unasked.
+    pub fn is_owed(&self) -> bool {
+        self.unsolicited.is_some() || !self.solicited.is_empty()
+    }
+
+    /// Makes room for all of the data.
+    pub fn make_room(&mut self) {
+        self.data.reserve_exact((self.wanted as usize).saturating_sub(self.data.len()));
     }
 
     /// R2Ts sent so far: the ExpDataSN of the response.
