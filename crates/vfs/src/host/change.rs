@@ -230,6 +230,7 @@ impl HostFs {
         let outcome = Name::removed(name).and_then(|name| {
             let caller = self.as_caller(cx)?;
             let gone = self.victim(&place, &name)?;
+            self.may_lose_name(gone.ino)?;
             sys::unlink_at(place.dir.fd(), name.as_cstr(), is_dir)?;
             place.dir.touched();
             drop(caller);
@@ -311,11 +312,13 @@ impl HostFs {
     ) -> Result<Flush> {
         let caller = self.as_caller(cx)?;
         let moved = self.child(cx, &source.dir, from)?;
+        self.may_lose_name(moved.0.ino)?;
         let gone = match self.victim(target, to) {
             Err(Status::NotFound) if self.is_hidden(target, to) => return Err(Status::Access),
             Err(Status::NotFound) => None,
             other => Some(other?),
         };
+        gone.as_ref().map_or(Ok(()), |gone| self.may_lose_name(gone.ino))?;
         // Two names of one file: nothing happens (RFC 1813 §3.3.14, rename(2)).
         if gone.as_ref().is_some_and(|gone| gone.ino == moved.0.ino) {
             return Ok(Flush::NONE);
@@ -343,6 +346,17 @@ impl HostFs {
         }
         self.flush_file(&mut flush, FlushSite::RenameFrom, &source.dir, None);
         Ok(flush)
+    }
+
+    /// Whether a directory or symbolic link is not what a logical unit is found by.
+    ///
+    /// # Errors
+    /// [`Status::Access`] if it is.
+    fn may_lose_name(&self, ino: u64) -> Result<()> {
+        match self.exclusive.keeps_name(self.dev, ino) {
+            true => Err(Status::Access),
+            false => Ok(()),
+        }
     }
 
     /// Whether a name leads to what is hidden.

@@ -4,8 +4,11 @@
 //!
 //! Every operation on a held file asks, so the usual answer costs one load: a bit for each residue
 //! of the inode number says that there can be none.
+//!
+//! The directories and symbolic links by which such a file is found keep their names as long: after
+//! a restart it would be found nowhere, or another file in its place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -18,6 +21,8 @@ pub struct ExclusiveFiles {
     /// Residues of the inode numbers that are in the set.
     residues: AtomicU64,
     files: RwLock<BTreeSet<Inode>>,
+    /// What lies on the way to them, and for how many of them.
+    above: RwLock<BTreeMap<Inode, usize>>,
 }
 
 fn residue(ino: u64) -> u64 {
@@ -49,6 +54,29 @@ impl ExclusiveFiles {
         }
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.contains(&(device, ino))
+    }
+
+    /// Has these directories and symbolic links keep their names, until they are let go as often.
+    pub fn keep_names(&self, above: &[Inode]) {
+        let mut kept = self.above.write().unwrap_or_else(PoisonError::into_inner);
+        above.iter().for_each(|inode| *kept.entry(*inode).or_default() += 1);
+    }
+
+    /// See [`ExclusiveFiles::keep_names`].
+    pub fn let_go_names(&self, above: &[Inode]) {
+        let mut kept = self.above.write().unwrap_or_else(PoisonError::into_inner);
+        for inode in above {
+            if let Some(count) = kept.get_mut(inode) {
+                *count -= 1;
+            }
+        }
+        kept.retain(|_, count| *count > 0);
+    }
+
+    /// Whether what has this inode number on this device must keep its name.
+    pub fn keeps_name(&self, device: u64, ino: u64) -> bool {
+        let kept = self.above.read().unwrap_or_else(PoisonError::into_inner);
+        kept.contains_key(&(device, ino))
     }
 
     /// Whether there are any.

@@ -1,5 +1,6 @@
-//! A unit's claim on its file: while it lives no share shows the file, and in the table of opens
-//! and locks it is open with everything denied to others.
+//! A unit's claim on its file: while it lives no share shows the file, in the table of opens and
+//! locks it is open with everything denied to others, and no share gives what lies above it
+//! another name.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -43,6 +44,8 @@ pub enum ClaimError {
 pub struct Claim {
     locks: Arc<LockTable>,
     file: Inode,
+    /// Directories and symbolic links by which it is found.
+    above: Vec<Inode>,
     opened: Option<(FileKey, Owner)>,
 }
 
@@ -53,12 +56,13 @@ impl Claim {
     /// [`ClaimError`]; shares show the file as before.
     pub fn take(locks: &Arc<LockTable>, path: &Path, name: &str) -> Result<Self, ClaimError> {
         let meta = std::fs::metadata(path)?;
-        let file = (meta.dev(), meta.ino());
+        let (file, above) = ((meta.dev(), meta.ino()), above(path)?);
         // Hidden first: nobody can open it between the question and the claim.
         if !locks.exclusive().insert(file) {
             return Err(ClaimError::Taken);
         }
-        let mut claim = Self { locks: Arc::clone(locks), file, opened: None };
+        locks.exclusive().keep_names(&above);
+        let mut claim = Self { locks: Arc::clone(locks), file, above, opened: None };
         if !meta.file_type().is_block_device() {
             claim.open(path, name)?;
         }
@@ -89,6 +93,25 @@ impl Drop for Claim {
         if let Some((key, owner)) = &self.opened {
             self.locks.close(*key, owner);
         }
+        self.locks.exclusive().let_go_names(&self.above);
         self.locks.exclusive().remove(self.file);
     }
+}
+
+/// Directories and symbolic links on the way to a file: those that are named, and those that are
+/// there.
+fn above(path: &Path) -> io::Result<Vec<Inode>> {
+    let real = path.canonicalize()?;
+    let named = path.ancestors();
+    let all = named.chain(real.ancestors().skip(1)).filter(|at| !at.as_os_str().is_empty());
+    let mut above = Vec::new();
+    for at in all {
+        let meta = std::fs::symlink_metadata(at)?;
+        if !meta.is_file() {
+            above.push((meta.dev(), meta.ino()));
+        }
+    }
+    above.sort_unstable();
+    above.dedup();
+    Ok(above)
 }

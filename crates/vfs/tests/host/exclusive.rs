@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use vfs::attr::SetAttr;
+use vfs::attr::{SetAttr, Wcc};
 use vfs::conformance::{cx, root};
 use vfs::fs::{CreateHow, FileSystem, Stable};
 use vfs::handle::Handle;
@@ -141,4 +141,44 @@ fn keys_are_the_same_by_path_and_by_share() {
         let file = find(&fs, &fs.root(), b"f").expect("there");
         assert_eq!(fs.file_key(cx(&root()), &file).ok(), key_of(&at).ok(), "{name}");
     }
+}
+
+/// Directories and links by which the file of a unit is found, in this share and above it.
+fn keeps_its_way(base: &Path, name: &str) {
+    let scratch = Scratch::new(base, name);
+    let share = scratch.share();
+    std::fs::create_dir_all(share.join("a/b")).expect("directories");
+    std::fs::create_dir(share.join("aside")).expect("a directory");
+    std::fs::write(share.join("a/b/disk"), b"blocks").expect("written");
+    std::os::unix::fs::symlink("a", share.join("link")).expect("a link");
+    let locks: Arc<LockTable> = Arc::default();
+    let fs = open(&share, "test", &locks);
+    let above = open(share.parent().expect("a folder"), "above", &locks);
+    let (me, dir) = (root(), fs.root());
+    let status = |done: vfs::fs::Change<Wcc>| done.err().map(|failed| failed.status);
+    let claim = Claim::take(&locks, &share.join("link/b/disk"), "default/disk").expect("claimed");
+    let kept = Some(Status::Access);
+    for name in [&b"a"[..], b"link"] {
+        let moved = fs.rename(cx(&me), (&dir, name), (&dir, b"moved"));
+        assert_eq!(status(moved), kept, "{name:?}");
+    }
+    let inner = find(&fs, &dir, b"a").expect("there");
+    assert_eq!(status(fs.rename(cx(&me), (&inner, b"b"), (&dir, b"moved"))), kept);
+    assert_eq!(status(fs.rename(cx(&me), (&dir, b"aside"), (&dir, b"link"))), kept, "over it");
+    assert_eq!(fs.remove(cx(&me), &dir, b"link").err().map(|failed| failed.status), kept);
+    let top = above.root();
+    assert_eq!(status(above.rename(cx(&me), (&top, b"share"), (&top, b"moved"))), kept);
+    // What lies beside it goes where it likes, into its directories as well.
+    assert_eq!(status(fs.rename(cx(&me), (&dir, b"aside"), (&inner, b"moved"))), None);
+    assert_eq!(std::fs::read(share.join("link/b/disk")).expect("there"), b"blocks");
+
+    drop(claim);
+    assert_eq!(status(fs.rename(cx(&me), (&inner, b"b"), (&dir, b"moved"))), None);
+    assert_eq!(status(fs.rename(cx(&me), (&dir, b"link"), (&dir, b"other"))), None);
+}
+
+#[test]
+fn what_lies_above_the_file_of_a_logical_unit_keeps_its_name() {
+    keeps_its_way(&disk(), "above-disk");
+    keeps_its_way(&memory(), "above-memory");
 }
