@@ -34,6 +34,10 @@ const SECRET: &str = "secret";
 const TARGET_SECRET: &str = "target-secret";
 /// The name of the target of the server.
 const TARGET: &str = "target";
+/// Bytes of a secret that the server makes.
+const SECRET_LENGTH: usize = 16;
+/// What it has them of: as many as six bits tell apart.
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
 /// Persistent reservations.
 const RESERVATIONS: &str = "reservations";
 
@@ -156,26 +160,17 @@ impl Disk {
         let space = if lun.sparse { Space::Sparse } else { Space::Reserved };
         match &lun.backing {
             Backing::Device(path) => {
-                let meta =
-                    std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
-                match meta.file_type().is_block_device() {
-                    true => Ok((path.clone(), false)),
-                    false => Err(format!("{} is no block device", path.display())),
-                }
+                let asked = path.clone();
+                answered(move || device(&asked))?;
+                Ok((path.clone(), false))
             }
             Backing::File(path) => {
-                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-                let state = self.folder.parent().unwrap_or(&self.folder);
-                if real.starts_with(state) {
-                    return Err(format!("{} lies in the state directory", path.display()));
-                }
-                match (std::fs::metadata(path), lun.size) {
-                    (Ok(meta), _) if meta.is_file() => Ok((path.clone(), false)),
-                    (Ok(_), _) => Err(format!("{} is no file", path.display())),
-                    (Err(_), None) => Err(format!("there is no file {}", path.display())),
-                    (Err(_), Some(size)) => {
-                        create(path, size, space).map(|()| (path.clone(), true))
-                    }
+                let state = self.folder.parent().unwrap_or(&self.folder).to_path_buf();
+                let asked = path.clone();
+                match (answered(move || named(&asked, &state))?, lun.size) {
+                    (true, _) => Ok((path.clone(), false)),
+                    (false, None) => Err(format!("there is no file {}", path.display())),
+                    (false, Some(size)) => create(path, size, space).map(|()| (path.clone(), true)),
                 }
             }
             Backing::Project(directory) => {
@@ -193,15 +188,13 @@ impl Disk {
     /// The folder of units in a directory, which no share shows from now on.
     fn hidden(&self, directory: &Path) -> Result<PathBuf> {
         let folder = directory.join(HIDDEN);
-        make_folder(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        self.hide(&folder);
+        let (locks, made) = (Arc::clone(&self.locks), folder.clone());
+        answered(move || {
+            make_folder(&made).map_err(|e| format!("{}: {e}", made.display()))?;
+            hide(&locks, &made);
+            Ok(())
+        })?;
         Ok(folder)
-    }
-
-    fn hide(&self, folder: &Path) {
-        if let Ok(meta) = std::fs::metadata(folder) {
-            self.locks.exclusive().insert((meta.dev(), meta.ino()));
-        }
     }
 
     /// A path that no unit has.
@@ -210,7 +203,8 @@ impl Disk {
             self.table.records().iter().map(|(_, record)| self.file(record)).collect();
         let plain = folder.join(format!("{name}.lun"));
         if !taken.contains(&plain) {
-            remove_unused(&plain).map_err(|e| words(&e))?;
+            let unused = plain.clone();
+            answered(move || remove_unused(&unused).map_err(|e| words(&e)))?;
             return Ok(plain);
         }
         // A unit that has another name now keeps its file.
@@ -225,10 +219,10 @@ impl Disk {
     pub fn open_unit(&self, lun: &LunConfig, guid: &Guid, record: &Record) -> Result<Opened> {
         let path = self.file(record);
         let (locks, name) = (Arc::clone(&self.locks), record.name.clone());
-        if path.parent().and_then(Path::file_name).is_some_and(|folder| folder == HIDDEN) {
-            self.hide(path.parent().unwrap_or(&path));
-        }
         let opened = within(LUN_ANSWER_TIME_MAX, move || {
+            if let Some(folder) = path.parent().filter(|folder| folder.ends_with(HIDDEN)) {
+                hide(&locks, folder);
+            }
             let claim = Claim::take(&locks, &path, &name)
                 .map_err(|e| format!("{}: {}", path.display(), words(&e)))?;
             let medium = FileMedium::open(&path, false).or_else(|e| match e.kind() {
@@ -303,10 +297,10 @@ impl Disk {
     pub fn remove(&self, guid: &Guid, record: &Record) -> Result<()> {
         let path = self.file(record);
         if is_own(&self.folder, &path) {
-            match std::fs::remove_file(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.to_string()),
-                _ => {}
-            }
+            answered(move || match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e.to_string()),
+                _ => Ok(()),
+            })?;
         }
         self.store.forget(guid).map_err(|e| words(&e))?;
         self.table.remove(guid).map_err(|e| words(&e))
@@ -321,6 +315,40 @@ impl Disk {
 fn is_own(folder: &Path, path: &Path) -> bool {
     let beside = path.parent().unwrap_or(path);
     beside == folder || beside.file_name().is_some_and(|name| name == HIDDEN)
+}
+
+/// Asks storage that may not answer, for a while.
+fn answered<T: Send + 'static>(ask: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    within(LUN_ANSWER_TIME_MAX, ask).ok_or_else(|| STUCK.to_owned())?
+}
+
+/// Has no share show a folder of units.
+fn hide(locks: &LockTable, folder: &Path) {
+    if let Ok(meta) = std::fs::metadata(folder) {
+        locks.exclusive().insert((meta.dev(), meta.ino()));
+    }
+}
+
+/// Whether there is a block device at a path.
+fn device(path: &Path) -> Result<()> {
+    let meta = std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    match meta.file_type().is_block_device() {
+        true => Ok(()),
+        false => Err(format!("{} is no block device", path.display())),
+    }
+}
+
+/// Whether there is a file at a path, which must not lie in the state directory.
+fn named(path: &Path, state: &Path) -> Result<bool> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if real.starts_with(state) {
+        return Err(format!("{} lies in the state directory", path.display()));
+    }
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => Ok(true),
+        Ok(_) => Err(format!("{} is no file", path.display())),
+        Err(_) => Ok(false),
+    }
 }
 
 /// What initiators find set.
@@ -373,10 +401,10 @@ pub fn name_of(number: &[u8; 8]) -> String {
     format!("iqn.2026-01.io.plimsoll:{tail}")
 }
 
-/// Sixteen characters that nobody has to type twice.
+/// A secret of CHAP: as long as the initiator of Windows takes one, of 96 random bits (RFC 7143
+/// §9.2.1), in letters that mean nothing in a URL or to a shell.
 pub fn fresh_secret() -> Vec<u8> {
-    const LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut random = [0; 16];
+    let mut random = [0; SECRET_LENGTH];
     SystemRandom.fill(&mut random);
     let letter = |byte: &u8| LETTERS.get(usize::from(*byte) % LETTERS.len()).copied();
     random.iter().filter_map(letter).collect()
@@ -407,3 +435,6 @@ fn kept(path: &Path, made: impl FnOnce() -> String) -> io::Result<Vec<u8>> {
 pub fn credentials(user: &str, secret: Vec<u8>) -> Credentials {
     Credentials { name: user.to_owned(), secret }
 }
+
+#[cfg(test)]
+mod tests;

@@ -527,10 +527,12 @@ impl LunNodes {
                 if let Err(why) = disk.remove(&guid, &record) {
                     base::warning!("iscsi", "{} could not be removed: {why}", record.name);
                 }
-            } else if record.stage == Stage::Used
-                && let Ok(meta) = std::fs::metadata(disk.file(&record))
-            {
-                left.push((record.name, meta.len(), record.block));
+            } else if record.stage == Stage::Used {
+                let path = disk.file(&record);
+                let asked = within(LUN_ANSWER_TIME_MAX, move || std::fs::metadata(path));
+                if let Some(Ok(meta)) = asked {
+                    left.push((record.name, meta.len(), record.block));
+                }
             }
         }
         left

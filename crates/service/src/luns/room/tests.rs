@@ -473,3 +473,37 @@ fn storage_that_does_not_answer_holds_up_nobody() {
     }
     drop(world);
 }
+
+/// What the machine's own users rename goes on until the server starts again; then the unit is
+/// offline and says why, and is the same one when its file is back.
+#[test]
+fn a_directory_that_is_renamed_below_the_server_leaves_its_unit_offline() {
+    let scratch = Scratch::new();
+    let world = World::open(&scratch.state());
+    let (here, there) = (scratch.0.join("here"), scratch.0.join("there"));
+    std::fs::create_dir(&here).expect("made");
+    let file = json!({ "backing": "file", "path": here.join("disk"), "volsize": "1M" });
+    world.change(json!([create("disk", file), create("other", json!({ "volsize": "1M" }))]));
+    let guid = world.text("disk", "lunguid");
+    std::fs::rename(&here, &there).expect("renamed");
+    let medium = |world: &World| {
+        let inner = world.room.inner();
+        Arc::clone(&inner.entries["default/disk"].opened.as_ref().expect("open").medium)
+    };
+    medium(&world).write_durable(0, b"on").expect("it goes on");
+    assert_eq!(world.text("disk", "state"), "online");
+    drop(world);
+    let world = World::open(&scratch.state());
+    assert_eq!(world.text("disk", "state"), "offline");
+    let reason = world.text("disk", "reason");
+    assert!(reason.contains("here/disk") && reason.contains("No such file"), "{reason}");
+    assert_eq!(world.text("other", "state"), "online", "the others are there");
+    assert!(!here.exists(), "nothing is made in its place");
+    drop(world);
+    std::fs::rename(&there, &here).expect("renamed back");
+    let world = World::open(&scratch.state());
+    assert_eq!((world.text("disk", "state"), world.text("disk", "lunguid")), ("online".into(), guid));
+    let mut bytes = [0; 2];
+    medium(&world).read(0, &mut bytes, true).expect("read");
+    assert_eq!(&bytes, b"on");
+}
