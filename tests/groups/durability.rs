@@ -14,3 +14,5 @@ mod crash_v4;
 mod faults;
 #[path = "../leaks.rs"]
 mod leaks;
+#[path = "../lun_faults.rs"]
+mod lun_faults;

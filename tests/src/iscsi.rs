@@ -1,7 +1,7 @@
 //! An initiator of iSCSI: blocking, one connection, any number of commands in flight; and a relay
 //! that can cut connections and flip a bit on the way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,6 +16,7 @@ use wire::iscsi::login::{Isid, LoginRequest, LoginStatus};
 use wire::iscsi::login_initiator::{InitiatorLogin, Next, Proof};
 use wire::iscsi::login_phase::{Credentials, Identity};
 use wire::iscsi::negotiate::Parameters;
+use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest};
 use wire::iscsi::{Digests, InitiatorSn, Request, Response, Serial};
 use wire::scsi::cdb::{Blocks, CacheRange, Io, ModeSelect, PersistentReserveOut, Width};
 use wire::scsi::cdb::{ReserveIn, ReserveOut};
@@ -103,6 +104,16 @@ pub struct Initiator {
     reads: HashMap<u32, Vec<u8>>,
     /// Data of writes that have not ended.
     writes: HashMap<u32, Vec<u8>>,
+    /// The unit that commands are for.
+    lun: u64,
+    /// Commands that have ended while something else was waited for.
+    early: VecDeque<(u32, Answer)>,
+}
+
+/// What has come.
+enum Came {
+    Ended(u32, Answer),
+    Managed(TmfOutcome),
 }
 
 impl Initiator {
@@ -125,13 +136,51 @@ impl Initiator {
             tag: 0,
             reads: HashMap::new(),
             writes: HashMap::new(),
+            lun: 0,
+            early: VecDeque::new(),
         };
         this.log_in(access, number, wishes)?;
+        this.select(0)?;
+        Ok(this)
+    }
+
+    /// Sends commands to this unit from now on.
+    ///
+    /// # Errors
+    /// The connection breaks.
+    pub fn select(&mut self, lun: u16) -> io::Result<()> {
+        self.lun = u64::from(lun) << 48;
         // The first command of a nexus is told that it is new.
         for _ in 0..2 {
-            this.run(&Cdb::TestUnitReady, &[], 0)?;
+            self.run(&Cdb::TestUnitReady, &[], 0)?;
         }
-        Ok(this)
+        Ok(())
+    }
+
+    /// Sends a task management function, about the task with this tag or the unit, and waits for
+    /// its answer.
+    ///
+    /// # Errors
+    /// The connection breaks.
+    pub fn manage(&mut self, function: Function, tag: u32) -> io::Result<TmfOutcome> {
+        let sn = InitiatorSn { cmd_sn: self.cmd_sn, exp_stat_sn: self.exp_stat_sn };
+        self.tag += 1;
+        self.send(&Request::Tmf(TmfRequest {
+            immediate: true,
+            function,
+            lun: self.lun,
+            itt: self.tag,
+            referenced_tag: tag,
+            sn,
+            ref_cmd_sn: sn.cmd_sn.minus(1),
+            exp_data_sn: Serial(0),
+        }))?;
+        loop {
+            match self.came()? {
+                Came::Managed(outcome) => return Ok(outcome),
+                Came::Ended(tag, answer) => self.early.push_back((tag, answer)),
+            }
+        }
     }
 
     fn log_in(&mut self, access: &Access, number: u8, wishes: Parameters) -> io::Result<()> {
@@ -223,7 +272,7 @@ impl Initiator {
             read: expect > 0,
             write: !out.is_empty(),
             attribute: TaskAttribute::SIMPLE,
-            lun: 0,
+            lun: self.lun,
             itt,
             expected_length: expect.max(out.len() as u32),
             read_length: None,
@@ -261,10 +310,21 @@ impl Initiator {
     /// # Errors
     /// The connection breaks, or the target does not keep to the protocol.
     pub fn ended(&mut self) -> io::Result<(u32, Answer)> {
+        if let Some(ended) = self.early.pop_front() {
+            return Ok(ended);
+        }
+        match self.came()? {
+            Came::Ended(tag, answer) => Ok((tag, answer)),
+            Came::Managed(outcome) => Err(io::Error::other(format!("not asked for: {outcome:?}"))),
+        }
+    }
+
+    fn came(&mut self) -> io::Result<Came> {
         enum Got {
             Data(u32, Vec<u8>, Option<Answer>),
             Ended(u32, Answer),
             R2t(R2t),
+            Managed(TmfOutcome),
             Other(String),
         }
         loop {
@@ -284,6 +344,7 @@ impl Initiator {
                     (Got::Ended(pdu.itt, answer), Some(pdu.sn.stat_sn))
                 }
                 Response::R2t(pdu) => (Got::R2t(pdu), None),
+                Response::Tmf(pdu) => (Got::Managed(pdu.outcome), Some(pdu.sn.stat_sn)),
                 other => (Got::Other(format!("{other:?}")), None),
             })?;
             if let Some(stat_sn) = stat_sn {
@@ -300,11 +361,12 @@ impl Initiator {
                     (tag, end)
                 }
                 Got::Ended(tag, answer) => (tag, answer),
+                Got::Managed(outcome) => return Ok(Came::Managed(outcome)),
                 Got::Other(what) => return Err(io::Error::other(what)),
             };
             self.writes.remove(&tag);
             answer.data = self.reads.remove(&tag).unwrap_or_default();
-            return Ok((tag, answer));
+            return Ok(Came::Ended(tag, answer));
         }
     }
 

@@ -66,7 +66,7 @@ struct Shared {
     flush_delay_ns: AtomicU64,
     fail_flushes: AtomicBool,
     fail_writes: AtomicBool,
-    /// Calls wait while it is set, and for the end of that.
+    read_only: AtomicBool,
     stuck: Mutex<bool>,
     answers_again: Condvar,
     epoch: AtomicU64,
@@ -101,15 +101,27 @@ impl Shared {
         self.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while the back end is stuck.
+    /// Waits as long as nothing is answered.
     fn wait_while_stuck(&self) {
-        let stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.answers_again.wait_while(stuck, |stuck| *stuck));
+        let mut stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        while *stuck {
+            stuck = self.answers_again.wait(stuck).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     fn set_stuck(&self, stuck: bool) {
         *self.stuck.lock().unwrap_or_else(PoisonError::into_inner) = stuck;
         self.answers_again.notify_all();
+    }
+
+    /// What writes and flushes fail with, if they do.
+    fn refusal(&self, flush: bool) -> Option<i32> {
+        let fails = if flush { &self.fail_flushes } else { &self.fail_writes };
+        match (self.read_only.load(Relaxed), fails.load(Relaxed)) {
+            (true, _) => Some(libc::EROFS),
+            (false, true) => Some(libc::EIO),
+            (false, false) => None,
+        }
     }
 
     /// What a crash would leave now.
@@ -293,11 +305,6 @@ impl Mounted {
         self.shared.op_delay_ns.store(delay.as_nanos() as u64, Relaxed);
     }
 
-    /// Makes each call wait, a back end that answers nothing, or lets all of them go on.
-    pub fn set_stuck(&self, stuck: bool) {
-        self.shared.set_stuck(stuck);
-    }
-
     /// Makes each flush take at least `delay` more, before anything becomes durable.
     pub fn set_flush_delay(&self, delay: Duration) {
         self.shared.flush_delay_ns.store(delay.as_nanos() as u64, Relaxed);
@@ -315,6 +322,18 @@ impl Mounted {
         self.shared.fail_flushes.store(fail, Relaxed);
     }
 
+    /// Makes writes and flushes fail as on a file system that has become read-only under files that
+    /// are open (ext4 with `errors=remount-ro`), or work again.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.shared.read_only.store(read_only, Relaxed);
+    }
+
+    /// Has no call answered that arrives from now on, or all of them again. Whoever waits for one
+    /// cannot even be killed.
+    pub fn set_stuck(&self, stuck: bool) {
+        self.shared.set_stuck(stuck);
+    }
+
     /// What happened so far.
     pub fn stats(&self) -> Stats {
         let c = &self.shared.counters;
@@ -330,6 +349,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
+        // Who waits for an answer could never end.
         self.shared.set_stuck(false);
         if self.session.is_some()
             && let Ok(path) = std::ffi::CString::new(self.path.as_os_str().as_encoded_bytes())

@@ -38,21 +38,24 @@ impl Fuse {
 
     /// Counts a call and takes the time it is told to take.
     fn arrive(&self) {
+        self.shared.wait_while_stuck();
         self.shared.arrive(false);
         sleep(&self.shared.op_delay_ns);
-        self.shared.wait_while_stuck();
     }
 
     /// A flush: slow and failing as told, and without effect if a crash came first.
     fn flushed(&self, counter: &AtomicU64, ino: INodeNo, how: Flushing) -> Result<()> {
+        self.shared.wait_while_stuck();
         let epoch = self.shared.epoch.load(Relaxed);
         self.shared.arrive(true);
         sleep(&self.shared.op_delay_ns);
-        self.shared.wait_while_stuck();
         counter.fetch_add(1, Relaxed);
         sleep(&self.shared.flush_delay_ns);
         let mut model = self.shared.model();
-        if self.shared.fail_flushes.load(Relaxed) || self.shared.epoch.load(Relaxed) != epoch {
+        if let Some(errno) = self.shared.refusal(true) {
+            return Err(errno);
+        }
+        if self.shared.epoch.load(Relaxed) != epoch {
             return Err(libc::EIO);
         }
         match how {
@@ -314,8 +317,8 @@ impl Filesystem for Fuse {
     ) {
         self.arrive();
         self.shared.counters.writes.fetch_add(1, Relaxed);
-        if self.shared.fail_writes.load(Relaxed) {
-            return reply.error(Errno::EIO);
+        if let Some(errno) = self.shared.refusal(false) {
+            return reply.error(Errno::from_i32(errno));
         }
         let result = self.shared.model().write(ino.0, offset, data);
         // A file opened with O_DSYNC, or a write with RWF_DSYNC.

@@ -382,3 +382,34 @@ fn an_image_is_what_a_crash_would_have_left() {
     assert!(images.is_sorted_by_key(|image| image.call));
     assert_eq!(fs::read(place.at("a")).unwrap(), b"never", "the run itself goes on");
 }
+
+#[test]
+fn a_file_that_is_open_becomes_read_only() {
+    let Some(place) = Place::new("read-only") else { return };
+    let file = File::create(place.at("a")).unwrap();
+    file.write_all_at(b"before", 0).unwrap();
+    place.mounted().set_read_only(true);
+    let refused = |done: std::io::Result<()>| done.unwrap_err().raw_os_error();
+    assert_eq!(refused(file.write_all_at(b"after", 0)), Some(libc::EROFS));
+    assert_eq!(refused(file.sync_all()), Some(libc::EROFS));
+    assert_eq!(fs::read(place.at("a")).unwrap(), b"before");
+    place.mounted().set_read_only(false);
+    file.write_all_at(b"after!", 0).unwrap();
+    file.sync_all().unwrap();
+}
+
+#[test]
+fn what_is_stuck_is_answered_when_it_is_loose() {
+    let Some(place) = Place::new("stuck") else { return };
+    let file = File::create(place.at("a")).unwrap();
+    place.mounted().set_stuck(true);
+    let before = place.mounted().stats();
+    let writer = std::thread::spawn(move || file.write_all_at(b"data", 0));
+    // Nothing can be waited for that does not happen; a few turns show that it does not at once.
+    (0..1000).for_each(|_| std::thread::yield_now());
+    assert!(!writer.is_finished());
+    assert_eq!(place.mounted().stats(), before);
+    place.mounted().set_stuck(false);
+    writer.join().unwrap().unwrap();
+    assert_eq!(fs::read(place.at("a")).unwrap(), b"data");
+}
