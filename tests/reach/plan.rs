@@ -42,6 +42,10 @@ impl World {
     fn new_folder(&self) -> Value {
         self.file(&format!("folder-{}", self.number()))
     }
+
+    fn new_blocks(&self) -> Value {
+        self.file(&format!("blocks-{}", self.number()))
+    }
 }
 
 /// Values that no declaration can know: the property, below which path, why, and the value.
@@ -50,6 +54,8 @@ pub struct Given;
 type Exception = (&'static str, &'static str, &'static str, fn(&World) -> Value);
 
 const EXCEPTIONS: &[Exception] = &[
+    ("/shares/reach/luns/", "path", "a file that can be made", World::new_blocks),
+    ("/shares/reach/luns/", "volsize", "the disk of this machine has room", |_| json!(4 << 20)),
     ("/shares/", "directory", "a directory of this machine", World::new_folder),
     ("/shares/", "make_directory", "which does not exist yet", |_| json!(true)),
     ("/shares/", "root_owner", "only root may give to others", |_| json!(own().0)),
@@ -73,6 +79,33 @@ const EXCEPTIONS: &[Exception] = &[
     }),
 ];
 
+/// What an item must be made with although it need not be there for each: below which path, the
+/// property, and why.
+const NEEDED: &[(&str, &str, &str)] = &[("/shares/reach/luns/", "volsize", "files have a size")];
+
+/// Settings that cannot be taken back, and why.
+const GROWING: &[(&str, &str, &str)] =
+    &[("/shares/reach/luns/", "volsize", "what lies at the end of a LUN would be lost")];
+
+fn lists(table: &[(&str, &str, &str)], path: &str, property: &str) -> bool {
+    table.iter().any(|(below, name, _)| path.starts_with(below) && *name == property)
+}
+
+/// Whether an item must be made with this property.
+pub fn is_needed(path: &str, property: &str) -> bool {
+    lists(NEEDED, path, property)
+}
+
+/// Whether a property can only become larger.
+pub fn only_grows(path: &str, property: &str) -> bool {
+    lists(GROWING, path, property)
+}
+
+/// Whether it is known that something has no good value here.
+pub fn is_refused(what: &str) -> bool {
+    REFUSED.iter().any(|known| what.starts_with(known))
+}
+
 /// A job that does next to nothing.
 const JOB: &str = include_str!("job.toml");
 
@@ -86,6 +119,19 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
         r#"{"changes": [
             {"set": "/configuration/alerts", "property": "smtp_host", "value": "localhost"},
             {"set": "/configuration/alerts", "property": "mail_from", "value": "a@example.org"}]}"#,
+    ),
+    (
+        "/shares/reach/luns",
+        "the groups that examples name",
+        "/api/v1/changes",
+        r#"{"changes": [
+            {"create": "/configuration/san/initiators", "name": "anna",
+             "properties": {"initiator": "iqn.2026-01.test:anna"}},
+            {"create": "/configuration/san/initiator-groups", "name": "cluster",
+             "properties": {"initiators": ["anna"]}},
+            {"create": "/configuration/san/targets", "name": "second"},
+            {"create": "/configuration/san/target-groups", "name": "fast",
+             "properties": {"targets": ["second"]}}]}"#,
     ),
     (
         "/analytics/datasets",
@@ -102,14 +148,14 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Settings without a good value here, each with why.
-pub const REFUSED: &[&str] = &[
+const REFUSED: &[&str] = &[
     // There would have to be a certificate that can be shown.
     "/configuration/certificates in_use:",
     // There would have to be a target, an initiator, a block device.
     "/configuration/san/target-groups/reach targets:",
     "/configuration/san/initiator-groups/reach initiators:",
     "/configuration/san/initiators/reach initiator:",
-    "/shares/reach/luns create LUN",
+    "/shares/reach/luns create reach-device:",
 ];
 
 /// Actions that are asked for and not done, and why.

@@ -114,6 +114,9 @@ impl Walk {
         // With what others depend on, those others come and go.
         let branches = plan::branches(declared);
         let decides = |field: &Field| branches.iter().any(|(on, _)| on == name(field));
+        let grows = |field: &Field| plan::only_grows(path, name(field));
+        let (growing, fields): (Vec<Field>, Vec<Field>) = fields.into_iter().partition(grows);
+        growing.into_iter().for_each(|one| self.growing(path, one));
         let (first, rest): (Vec<Field>, Vec<Field>) = fields.into_iter().partition(decides);
         first.into_iter().for_each(|one| self.groups(path, vec![one]));
         self.groups(path, rest);
@@ -193,6 +196,30 @@ impl Walk {
                     self.miss(way, &format!("{path} {name} is not as before"), &now.to_string());
                 }
             }
+        }
+    }
+
+    /// Made larger each way, and read another way; it is not taken back.
+    fn growing(&mut self, path: &str, mut field: Field) {
+        self.counts.set += 1;
+        for way in 0..self.ways.len() {
+            let other = (way + 1) % self.ways.len();
+            let now = field["before"].as_u64().unwrap_or_default();
+            field["value"] = json!(2 * now);
+            let what = format!("{path} {}", name(&field));
+            if let Err(why) = self.ways[way].set(path, std::slice::from_ref(&field)) {
+                self.miss(way, &format!("{what} cannot be set"), &why);
+                continue;
+            }
+            let wanted: Values = [(name(&field).to_owned(), shown(&field, "value"))].into();
+            match self.ways[other].read(path, std::slice::from_ref(&field)) {
+                Ok(found) if found == wanted => {}
+                found => {
+                    let told = format!("{found:?} in place of {wanted:?}");
+                    self.miss(other, &format!("{what} is read"), &told);
+                }
+            }
+            field["before"] = field["value"].clone();
         }
     }
 
@@ -321,7 +348,8 @@ impl Walk {
             let only_then = one["role"] == "at-create";
             let (given, required) =
                 (Given::of(&path, name(one), &self.world), one["required"] == true);
-            let decided = required || only_then && (all || given.is_some());
+            let needed = required || plan::is_needed(&path, name(one));
+            let decided = needed || only_then && (all || given.is_some());
             match chosen {
                 Some(branch) => {
                     let mut field = one.clone();
@@ -351,6 +379,9 @@ impl Walk {
             let made = self.fields(path, &item, items, (false, Some(&branch)));
             match self.made(path, &item, &made) {
                 Ok(()) => self.settings(&format!("{path}/{item}"), context, Some(&branch)),
+                Err(why) if plan::is_refused(&format!("{path} create {item}:")) => {
+                    self.notes.push(format!("{path} create {item}: {why}"));
+                }
                 Err(why) => self.missing.push(format!("{path} create {item}: {why}")),
             }
         }
