@@ -77,6 +77,12 @@ impl Slice {
     pub fn raw(&self) -> (*const u8, usize) {
         (self.mapped.byte(self.at), self.len)
     }
+
+    /// A part of it; `None` beyond its end.
+    pub fn part(&self, part: std::ops::Range<usize>) -> Option<Self> {
+        let len = part.end.checked_sub(part.start).filter(|_| part.end <= self.len)?;
+        Some(Self { mapped: Arc::clone(&self.mapped), at: self.at + part.start, len })
+    }
 }
 
 /// Which window was used when, and its mapping once it was used twice.

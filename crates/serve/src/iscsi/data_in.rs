@@ -1,10 +1,13 @@
 //! How a command is answered: data with the status in its last PDU, or a response.
 
+use std::ops::Range;
 use std::rc::Rc;
 
+use vfs::mapped::Slice;
 use wire::iscsi::Serial;
 use wire::iscsi::command::{Residual, ScsiResponse, ServiceResponse};
 use wire::iscsi::data::{DataIn, DataStatus};
+use wire::iscsi::negotiate::Parameters;
 use wire::scsi::Status;
 use wire::scsi::sense::Format;
 
@@ -28,7 +31,14 @@ impl Session {
         };
         self.measure(about, done, moved);
         if count > 0 {
-            return self.data_in(wire, about, (done.status, residual), (buffer, count));
+            let buffer = Rc::new(buffer);
+            self.data_in(wire, about, (done.status, residual), count, |wire, pdu, piece| {
+                wire.put_data(pdu, &buffer, piece);
+            });
+            if let Ok(buffer) = Rc::try_unwrap(buffer) {
+                self.core.buffers.give_reply(buffer);
+            }
+            return;
         }
         self.core.buffers.give_reply(buffer);
         let mut sense = Vec::new();
@@ -50,6 +60,28 @@ impl Session {
         });
     }
 
+    /// Whether the data of a command may leave from the page cache: nobody has to look at it for a
+    /// digest, and no PDU of it needs bytes of ours behind its data.
+    pub fn may_map(&self, about: &About) -> bool {
+        let Parameters { digests, max_send_data, max_burst, .. } = &self.parameters;
+        about.read
+            && !digests.data
+            && [*max_send_data, *max_burst, about.expected].iter().all(|n| n.is_multiple_of(4))
+    }
+
+    /// Answers a command whose data leaves from the page cache.
+    pub fn respond_mapped(&mut self, wire: &mut Wire, about: &About, done: &Done, slice: Slice) {
+        self.forget(about);
+        let count = slice.raw().1;
+        self.measure(about, done, count);
+        let residual = Residual::of(about.expected, done.length);
+        self.data_in(wire, about, (done.status, residual), count, |wire, pdu, piece| {
+            if let Some(part) = slice.part(piece) {
+                wire.put_mapped(pdu, part);
+            }
+        });
+    }
+
     /// The format of sense data of the unit that a command was for.
     fn sense_format(&mut self, about: &About) -> Format {
         let joined = self.joined.as_ref().zip(about.lun);
@@ -57,18 +89,19 @@ impl Session {
         found.map_or(Format::Fixed, |unit| super::scsi::format(&unit))
     }
 
-    /// Sends data, in PDUs as long as the initiator takes them and sequences as long as both have
+    /// Has data put, piece by piece, in PDUs as long as the initiator takes them and sequences as long as both have
     /// agreed on.
     fn data_in(
         &mut self,
         wire: &mut Wire,
         about: &About,
         (status, residual): (Status, Residual),
-        (buffer, count): (ReplyBuf, usize),
+        count: usize,
+        put: impl Fn(&mut Wire, &DataIn<'_>, Range<usize>),
     ) {
         let segment = self.parameters.max_send_data.max(512) as usize;
         let burst = self.parameters.max_burst.max(512) as usize;
-        let (buffer, mut at, mut number) = (Rc::new(buffer), 0, 0);
+        let (mut at, mut number) = (0, 0);
         while at < count {
             let sequence_end = (at / burst + 1) * burst;
             let end = (at + segment).min(sequence_end).min(count);
@@ -86,11 +119,8 @@ impl Session {
                 offset: at as u32,
                 data: &[],
             };
-            wire.put_data(&pdu, &buffer, at..end);
+            put(wire, &pdu, at..end);
             (at, number) = (end, number + 1);
-        }
-        if let Ok(buffer) = Rc::try_unwrap(buffer) {
-            self.core.buffers.give_reply(buffer);
         }
     }
 }

@@ -176,6 +176,12 @@ impl Session {
             Ok(request) => request,
             Err(done) => return self.respond(wire, &about, &done, buffer),
         };
+        if self.may_map(&about) {
+            let mapped = self.core.engine.attempt(|| scsi::send_mapped(&request));
+            if let Ok(Some((slice, done))) = mapped {
+                return self.respond_mapped(wire, &about, &done, slice);
+            }
+        }
         let mut buffer = self.core.buffers.take_reply();
         let step = || scsi::execute(&request, &data, false, &mut buffer);
         let done = match self.core.engine.attempt(step) {

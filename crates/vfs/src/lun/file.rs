@@ -16,6 +16,7 @@ use super::{Extent, Ledger, Medium, MediumStatus, device};
 use crate::flush::FlushSite;
 use crate::fs::Result;
 use crate::host::sys::{self, extents};
+use crate::mapped::{Slice, Windows};
 use crate::status::Status;
 
 /// `TMPFS_MAGIC` of linux/magic.h: nothing on it ever waits for a disk.
@@ -45,6 +46,8 @@ pub struct FileMedium {
     /// What the file system can do without waiting, found by trying.
     reads_at_once: AtomicBool,
     writes_at_once: AtomicBool,
+    /// Parts that are sent from where they are in memory.
+    windows: Windows,
 }
 
 impl FileMedium {
@@ -100,6 +103,7 @@ impl FileMedium {
             is_memory,
             reads_at_once: AtomicBool::new(true),
             writes_at_once: AtomicBool::new(true),
+            windows: Windows::default(),
         })
     }
 
@@ -231,6 +235,22 @@ impl Medium for FileMedium {
             }
         }
         Ok(())
+    }
+
+    fn slice(&self, offset: u64, length: usize) -> Option<Slice> {
+        if !self.reads_at_once.load(Ordering::Relaxed) || length == 0 {
+            return None;
+        }
+        let fd = self.file.as_fd();
+        let slice = self.windows.slice(fd, offset, length)?;
+        // In memory too: to look at a hole through a mapping would fill it.
+        if sys::in_cache(fd, offset, length) != Some(true) {
+            return None;
+        }
+        // What is being read ahead is in the cache and not there yet; it comes in order.
+        let last = offset + length as u64 - 1;
+        let is_there = || sys::read_at(fd, &mut [0], last, true).is_ok_and(|count| count == 1);
+        (self.is_memory || is_there()).then_some(slice)
     }
 
     fn write(&self, offset: u64, data: &[u8], may_block: bool) -> Result<()> {

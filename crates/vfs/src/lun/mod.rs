@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::flush::FlushSite;
 use crate::fs::{Durable, Flush, Result};
+use crate::mapped::Slice;
 
 pub mod claim;
 pub mod conformance;
@@ -71,6 +72,12 @@ pub trait Medium: Send + Sync {
     /// # Errors
     /// [`Status::Io`](crate::status::Status::Io) if the device fails, or holds less than it should.
     fn read(&self, offset: u64, into: &mut [u8], may_block: bool) -> Result<()>;
+
+    /// These bytes to be sent from where they are in memory, if all of them are there at once: as
+    /// they are when they leave, not as they are now.
+    fn slice(&self, _offset: u64, _length: usize) -> Option<Slice> {
+        None
+    }
 
     /// Writes all of `data` into the cache.
     ///

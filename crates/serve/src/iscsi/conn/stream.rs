@@ -5,6 +5,7 @@ use std::rc::Rc;
 use base::limits::{ISCSI_SEPARATE_DATA, RECEIVE_BUFFER};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+use vfs::mapped::Slice;
 use wire::iscsi::data::DataIn;
 use wire::iscsi::frame::{CutError, Framed, Framer, Pdu, PutPdu, tail};
 use wire::iscsi::{Bhs, Digests};
@@ -21,6 +22,8 @@ enum Part {
     Together(usize),
     /// A piece of a buffer, from where it is.
     Separate(Rc<ReplyBuf>, std::ops::Range<usize>),
+    /// Bytes of a file, from the page cache.
+    Mapped(Slice),
 }
 
 /// A socket with its two directions.
@@ -163,6 +166,16 @@ impl Wire {
         self.sending.set(self.size);
     }
 
+    /// Adds a Data-In whose data is this; its own is empty. Without digests of data, and only of
+    /// lengths that need no padding.
+    pub fn put_mapped(&mut self, pdu: &DataIn<'_>, slice: Slice) {
+        let (before, length) = (self.together.len(), slice.raw().1);
+        pdu.put_head(&mut self.together, self.digests, length);
+        self.size += self.together.len() - before + length;
+        self.parts.push(Part::Together(self.together.len()));
+        self.parts.push(Part::Mapped(slice));
+    }
+
     /// Sends everything.
     ///
     /// # Errors
@@ -176,6 +189,11 @@ impl Wire {
             let buffer = match &part {
                 Part::Together(to) => self.together.get(std::mem::replace(&mut from, *to)..*to),
                 Part::Separate(buffer, piece) => buffer.as_slice().get(piece.clone()),
+                Part::Mapped(slice) => {
+                    left = left.saturating_sub(slice.raw().1);
+                    send::slice(&self.stream, slice, left > 0, &mut self.pace).await?;
+                    continue;
+                }
             };
             let bytes = buffer.unwrap_or_default();
             left = left.saturating_sub(bytes.len());

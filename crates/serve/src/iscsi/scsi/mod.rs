@@ -11,6 +11,7 @@ use std::sync::Arc;
 use vfs::fs::Flush;
 use vfs::lun::Written;
 use vfs::lun::reservations::Access;
+use vfs::mapped::Slice;
 use vfs::status::Status as Failure;
 use wire::scsi::cdb::{Blocks, Cdb};
 use wire::scsi::sense::Format;
@@ -253,6 +254,15 @@ pub fn execute(request: &Request, data: &[u8], may_block: bool, out: &mut ReplyB
         Cdb::StartStop(command) => sync::start_stop(request, command),
         Cdb::PreventAllow { .. } => Err(illegal(Asc::INVALID_COMMAND_OPERATION_CODE)),
         _ => report::execute(request, out),
+    }
+}
+
+/// What a command sends, and how it has ended, if that can leave from the page cache; `None` if it
+/// has to be carried out by [`execute`]. It never waits.
+pub fn send_mapped(request: &Request) -> Option<(Slice, Done)> {
+    match request.cdb {
+        Cdb::Read(io) if !request.unit.is_reserved() => read::mapped(request, io),
+        _ => None,
     }
 }
 

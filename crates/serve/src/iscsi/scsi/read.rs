@@ -1,5 +1,7 @@
 //! READ and PRE-FETCH (SBC-4 §5.13 to §5.18).
 
+use base::limits::SEND_FILE_MIN;
+use vfs::mapped::Slice;
 use wire::scsi::Status;
 use wire::scsi::cdb::{CacheRange, Io};
 
@@ -25,6 +27,18 @@ pub(super) fn read(request: &Request, io: Io, may_block: bool, out: &mut ReplyBu
         return Err(read_failed(failure));
     }
     Ok(Done::good(length))
+}
+
+/// Data of a READ that leaves from where the page cache has it, without a copy of ours: only of large
+/// ones that are there at once, and that nothing has to look at.
+pub(super) fn mapped(request: &Request, io: Io) -> Option<(Slice, Done)> {
+    let (offset, length) = bytes_of(&request.unit, io.blocks).ok()?;
+    let count = length.min(request.limit.into()) as usize;
+    if io.force_unit_access || count < SEND_FILE_MIN {
+        return None;
+    }
+    let slice = request.unit.medium.slice(offset, count)?;
+    Some((slice, Done::good(length)))
 }
 
 /// PRE-FETCH. The kernel reads ahead by itself; what it does not keep is no fault.

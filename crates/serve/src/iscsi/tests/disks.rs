@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use vfs::lun::Medium;
 use vfs::lun::file::{FileMedium, Space};
+use wire::iscsi::Digests;
 use wire::scsi::unmap::{self, Extent};
 use wire::scsi::{Asc, Cdb, SenseKey, Status};
 
-use super::client::{Client, How};
+use super::client::{Client, How, read};
 use super::{BLOCK, Bench};
 use crate::iscsi::targets::SignIn;
 
@@ -169,5 +170,42 @@ fn a_unit_that_grows_tells_each_initiator() {
         let told = (sense.key, sense.asc);
         assert_eq!(told, (SenseKey::UNIT_ATTENTION, Asc::CAPACITY_CHANGED), "2A/09");
         assert_eq!(client.read(0, last, 1).status, Status::GOOD, "without logging in anew");
+    }
+}
+
+#[test]
+fn large_reads_leave_from_the_page_cache_and_are_what_was_written() {
+    const LARGE: usize = 1 << 20;
+    let folder = Folder::new("mapped");
+    let path = folder.path.join("disk");
+    let medium = Arc::new(FileMedium::create(&path, 8 << 20, Space::Sparse).expect("made"));
+    let bench = Bench::over(vec![medium.clone()], SignIn::default());
+    let plain = How::default();
+    let mut digests = How { isid: 2, ..How::default() };
+    digests.wishes.digests = Digests { header: true, data: true };
+    let mut odd = How { isid: 3, ..How::default() };
+    odd.wishes.max_recv_data = 65_531;
+    let mut clients = [plain, digests, odd].map(|how| {
+        let mut client = Client::new(&bench, &how);
+        client.settle(0);
+        client
+    });
+    let count = (LARGE / BLOCK) as u32;
+    for round in 0..4_u8 {
+        let data: Vec<u8> = (0..LARGE).map(|n| (n / 97) as u8 ^ round).collect();
+        assert_eq!(clients[0].write(0, 2048, &data).status, Status::GOOD);
+        for client in &mut clients {
+            assert!(client.read(0, 2048, count).data == data, "round {round}");
+            // One that is asked for in part, and one that has a hole.
+            let expected = LARGE as u32 - 6;
+            let answer = client.run(0, read(2048, count), false, expected, &[]);
+            assert!(answer.data[..] == data[..LARGE - 6]);
+            let answer = client.read(0, 2048 + u64::from(count) / 2, count);
+            let (written, hole) = answer.data.split_at(LARGE / 2);
+            assert!(written == &data[LARGE / 2..] && hole.iter().all(|byte| *byte == 0));
+        }
+    }
+    if medium.slice(LARGE as u64, LARGE).is_none() {
+        println!("SKIP iscsi/mapped: the kernel does not say what is in its cache");
     }
 }

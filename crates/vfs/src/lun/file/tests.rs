@@ -34,3 +34,23 @@ fn a_file_knows_who_it_is() {
     let again = FileMedium::open(&path, false).expect("open");
     assert_eq!(medium.identity().expect("identity"), again.identity().expect("identity"));
 }
+
+#[test]
+fn what_is_in_memory_can_be_sent_from_there() {
+    let folder = Folder::new("slice");
+    let path = folder.0.join("lun");
+    let medium = FileMedium::create(&path, 1 << 20, Space::Sparse).expect("create");
+    medium.write(0, &[7; 128 << 10], true).expect("write");
+    // A mapping is made when it is asked for again.
+    let _first = medium.slice(0, 128 << 10);
+    let Some(slice) = medium.slice(0, 128 << 10) else {
+        println!("SKIP lun-slice: the kernel does not say what is in its cache");
+        return;
+    };
+    assert_eq!(slice.raw().1, 128 << 10);
+    let part = slice.part(4096..8192).expect("within");
+    assert_eq!(part.raw(), (slice.raw().0.wrapping_add(4096), 4096));
+    assert!(slice.part(0..(128 << 10) + 1).is_none());
+    assert!(medium.slice(0, 256 << 10).is_none(), "a hole is not looked at");
+    assert!(medium.slice(0, 0).is_none());
+}
