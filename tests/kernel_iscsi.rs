@@ -1,7 +1,7 @@
 //! Linux's own initiator (open-iscsi, with its disk driver) against units: it finds the target and
 //! signs in, a file system on a unit stays whole while connections are cut, a bit that is flipped
 //! on the way is found by the digest, one of two paths may go, and two initiators exclude each
-//! other by persistent reservations.
+//! other by persistent reservations. Units grow and are copied under load.
 //!
 //! Guest side: `uml/iscsi.sh`, `uml/blocks.c`.
 
@@ -18,6 +18,8 @@ use e2e::server::{Options, Server};
 use e2e::uml::{self, Guest, Task};
 use e2e::{has, skip};
 
+#[path = "kernel_iscsi/live.rs"]
+mod live;
 #[path = "kernel_iscsi/reservations.rs"]
 mod reservations;
 
