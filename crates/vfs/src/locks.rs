@@ -284,6 +284,35 @@ impl LockTable {
         outcome
     }
 
+    /// Unlocks bytes exactly as they were locked, where locks stack; false if there is no such
+    /// lock.
+    pub fn unlock_exact(&self, key: FileKey, owner: &Owner, range: Range) -> bool {
+        let mut files = self.shard(key);
+        let Some(file) = files.get_mut(&key) else { return false };
+        let before = file.ranges.len();
+        let was_held = file.ranges.take_exact(owner, range);
+        self.count_locks(before, file.ranges.len());
+        let woken = if was_held { self.wake(file) } else { Vec::new() };
+        tidy(&mut files, key);
+        drop(files);
+        self.run(woken, Waited::Granted);
+        was_held
+    }
+
+    /// Whether a lock is in the way of reading or writing, where locks are mandatory (SMB): costs
+    /// one atomic load while nobody holds any lock.
+    pub fn io_locked(&self, key: FileKey, owner: &Owner, range: Range, writes: bool) -> bool {
+        if self.counts.locks.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let forbids = |file: &FileLocks| file.ranges.forbids_io(owner, range, writes).is_some();
+        let locked = self.shard(key).get(&key).is_some_and(forbids);
+        if locked {
+            self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        }
+        locked
+    }
+
     /// Whether an owner holds any lock on a file (NFS4ERR_LOCKS_HELD).
     pub fn has_locks(&self, key: FileKey, owner: &Owner) -> bool {
         self.shard(key).get(&key).is_some_and(|file| file.ranges.holds_any(owner))

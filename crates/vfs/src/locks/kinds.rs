@@ -117,7 +117,8 @@ impl Share {
     }
 }
 
-/// Bytes of a file, both ends included; `u64::MAX` is the end of the file, wherever it is.
+/// Bytes of a file, both ends included; `u64::MAX` is the end of the file, wherever it is. One of
+/// no bytes ([`Range::empty`]) overlaps with what it is inside of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Range {
     /// First byte.
@@ -135,6 +136,15 @@ impl Range {
                 Some(end) => Some(Self { start, end }),
                 None => None,
             },
+            None => None,
+        }
+    }
+
+    /// No bytes before that at `start`, which overlap with a range that begins before and goes on
+    /// behind it (MS-FSA §2.1.4.10). `None` before the first byte: nothing overlaps with that.
+    pub const fn empty(start: u64) -> Option<Self> {
+        match start.checked_sub(1) {
+            Some(end) => Some(Self { start, end }),
             None => None,
         }
     }

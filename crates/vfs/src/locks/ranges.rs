@@ -1,7 +1,22 @@
-//! Byte-range locks of one file by the rules of POSIX: one owner's locks split, merge and replace
-//! one another, different owners' exclude one another. Pure.
+//! Byte-range locks of one file. Pure.
+//!
+//! By the rules of POSIX one owner's locks split, merge and replace one another, and different
+//! owners' exclude one another. Those of SMB (`stacks`, MS-FSA §2.1.5.8) stay as
+//! they were made: each ends by itself, an owner's exclusive lock excludes another of his own, and
+//! there are locks of no bytes.
 
-use super::kinds::{Held, Kind, Owner, Range};
+use super::kinds::{Held, Kind, Owner, Protocol, Range};
+
+/// Whether locks of this protocol are neither split nor merged.
+const fn stacks(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Smb)
+}
+
+/// Whether what an owner holds is in the way of another lock of his.
+fn excludes_own(held: &Held, kind: Kind) -> bool {
+    // Who has a range for himself may also lock it as one of many (MS-FSA §2.1.4.10).
+    stacks(held.owner.client.protocol) && kind == Kind::Write
+}
 
 /// The locks of a file, by first byte.
 #[derive(Debug, Default)]
@@ -25,11 +40,31 @@ impl Ranges {
         self.held.iter()
     }
 
-    /// The first lock of another owner that is in the way.
+    /// The first lock that is in the way: another owner's, or where locks stack the owner's own.
     pub fn conflict(&self, owner: &Owner, range: Range, kind: Kind) -> Option<&Held> {
         let near = self.held.iter().take_while(|held| held.range.start <= range.end);
         near.filter(|held| held.range.end >= range.start && held.kind.conflicts(kind))
-            .find(|held| held.owner != *owner)
+            .find(|held| held.owner != *owner || excludes_own(held, kind))
+    }
+
+    /// The first lock that reading (or with `writes` writing) is not permitted over: of another
+    /// owner, or of the owner himself if he has locked it as one of many and writes.
+    pub fn forbids_io(&self, owner: &Owner, range: Range, writes: bool) -> Option<&Held> {
+        let kind = if writes { Kind::Write } else { Kind::Read };
+        let near = self.held.iter().take_while(|held| held.range.start <= range.end);
+        near.filter(|held| held.range.overlaps(&range) && held.kind.conflicts(kind))
+            .find(|held| held.owner != *owner || (writes && held.kind == Kind::Read))
+    }
+
+    /// Takes one lock that is exactly so, an exclusive one first; false if there is none.
+    pub fn take_exact(&mut self, owner: &Owner, range: Range) -> bool {
+        let is = |held: &Held| held.range == range && held.owner == *owner;
+        let exclusive = self.held.iter().position(|held| is(held) && held.kind == Kind::Write);
+        let at = exclusive.or_else(|| self.held.iter().position(is));
+        at.is_some_and(|at| {
+            self.held.remove(at);
+            true
+        })
     }
 
     /// Whether the owner holds anything in the range.
@@ -45,6 +80,9 @@ impl Ranges {
     /// Gives a range to its owner (or takes it, with `None`), whatever others hold: the caller
     /// has looked for conflicts.
     pub fn set(&mut self, owner: &Owner, range: Range, kind: Option<Kind>) {
+        if stacks(owner.client.protocol) {
+            return self.stack(owner, range, kind);
+        }
         let mut rest = Vec::with_capacity(self.held.len() + 2);
         let mut new = kind.map(|kind| (range, kind));
         for held in self.held.drain(..) {
@@ -79,6 +117,16 @@ impl Ranges {
         }
         rest.sort_by_key(|held| held.range.start);
         self.held = rest;
+    }
+
+    fn stack(&mut self, owner: &Owner, range: Range, kind: Option<Kind>) {
+        match kind {
+            Some(kind) => {
+                let at = self.held.partition_point(|held| held.range.start <= range.start);
+                self.held.insert(at, Held { owner: owner.clone(), range, kind });
+            }
+            None => self.held.retain(|held| held.owner != *owner || !held.range.overlaps(&range)),
+        }
     }
 
     /// Takes everything from the owners that are told; tells how many locks went.

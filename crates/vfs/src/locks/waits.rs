@@ -11,7 +11,7 @@ use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_
 use base::lock_order::{OrderedMutex, ranks};
 
 use super::file::{FileLocks, Waiter};
-use super::{FileKey, Held, Kind, LockTable, Owner, Range, Refused, tidy};
+use super::{FileKey, Held, Kind, LockTable, Owner, Protocol, Range, Refused, tidy};
 
 /// The number of somebody who waits.
 pub type WaitId = u64;
@@ -70,7 +70,8 @@ impl Waits {
 impl LockTable {
     /// Locks bytes, now or when it is its turn. The same request (owner, bytes and kind) that
     /// waits already is not queued twice: a client that asks again is told the same, and its first
-    /// continuation stays.
+    /// continuation stays. SMB has no rule like this, and none for circles: each of its requests
+    /// waits by itself, until it is cancelled.
     ///
     /// # Errors
     /// [`Refused::Deadlock`], [`Refused::Full`].
@@ -84,7 +85,9 @@ impl LockTable {
     ) -> Result<Asked, Refused> {
         let mut files = self.shard(key);
         let file = files.entry(key).or_default();
-        let same = |w: &&Waiter| w.owner == *owner && w.range == range && w.kind == kind;
+        let asks_again = owner.client.protocol != Protocol::Smb;
+        let same =
+            |w: &&Waiter| asks_again && w.owner == *owner && w.range == range && w.kind == kind;
         let (outcome, others) = match file.in_the_way(owner, range, kind) {
             None => {
                 let outcome = self.set(file, owner, range, Some(kind)).map(|()| Asked::Granted);
@@ -111,7 +114,8 @@ impl LockTable {
         held: Held,
         woken: Woken,
     ) -> Result<Asked, Refused> {
-        if self.waits.would_deadlock(owner, &held.owner) {
+        let finds_circles = owner.client.protocol != Protocol::Smb;
+        if finds_circles && self.waits.would_deadlock(owner, &held.owner) {
             return Err(Refused::Deadlock);
         }
         if file.waiting.len() >= LOCK_WAITERS_PER_FILE_MAX

@@ -87,3 +87,65 @@ fn edges() {
     assert_eq!(ranges.release(|owner| *owner == a), 1);
     assert!(ranges.is_empty());
 }
+
+fn smb(id: u8) -> Owner {
+    let client = ClientKey { protocol: Protocol::Smb, id: 1 };
+    Owner::new(client, &[id]).expect("short")
+}
+
+#[test]
+fn locks_of_smb_stay_as_they_were_made() {
+    let mut ranges = Ranges::default();
+    let (one, range) = (smb(1), Range { start: 10, end: 19 });
+    for kind in [Kind::Write, Kind::Read, Kind::Read] {
+        ranges.set(&one, range, Some(kind));
+    }
+    assert_eq!(ranges.len(), 3);
+    // An exclusive one is in the way of the same owner's next.
+    assert!(ranges.conflict(&one, range, Kind::Write).is_some());
+    assert!(ranges.conflict(&one, range, Kind::Read).is_none());
+    assert!(ranges.conflict(&smb(2), range, Kind::Read).is_some());
+    // Each ends by itself, and only exactly as it was made.
+    assert!(!ranges.take_exact(&one, Range { start: 10, end: 18 }));
+    assert!(!ranges.take_exact(&smb(2), range));
+    assert!(ranges.take_exact(&one, range));
+    assert!(ranges.conflict(&smb(2), range, Kind::Read).is_none());
+    assert!(ranges.take_exact(&one, range) && ranges.take_exact(&one, range));
+    assert!(!ranges.take_exact(&one, range) && ranges.is_empty());
+}
+
+#[test]
+fn a_lock_of_no_bytes_is_within_others() {
+    let mut ranges = Ranges::default();
+    let empty = Range::empty(15).expect("not at the front");
+    ranges.set(&smb(1), Range { start: 10, end: 19 }, Some(Kind::Write));
+    let is_free = |start: u64| {
+        let range = Range::empty(start).expect("not at the front");
+        ranges.conflict(&smb(2), range, Kind::Write).is_none()
+    };
+    assert_eq!([10, 11, 19, 20].map(is_free), [true, false, false, true]);
+    assert_eq!(Range::empty(0), None);
+    let mut ranges = Ranges::default();
+    ranges.set(&smb(1), empty, Some(Kind::Write));
+    assert!(ranges.conflict(&smb(2), Range { start: 10, end: 19 }, Kind::Read).is_some());
+    assert!(ranges.conflict(&smb(2), Range { start: 15, end: 19 }, Kind::Read).is_none());
+    assert!(ranges.conflict(&smb(2), empty, Kind::Write).is_none());
+    // The end of an open takes them all.
+    ranges.set(&smb(1), Range::to_end(0), None);
+    assert!(ranges.is_empty());
+}
+
+#[test]
+fn locks_forbid_reading_and_writing() {
+    let mut ranges = Ranges::default();
+    let (one, two, range) = (smb(1), smb(2), Range { start: 10, end: 19 });
+    ranges.set(&one, range, Some(Kind::Write));
+    let forbids = |ranges: &Ranges, who, writes| ranges.forbids_io(who, range, writes).is_some();
+    assert!(!forbids(&ranges, &one, false) && !forbids(&ranges, &one, true));
+    assert!(forbids(&ranges, &two, false) && forbids(&ranges, &two, true));
+    assert!(ranges.take_exact(&one, range));
+    ranges.set(&one, range, Some(Kind::Read));
+    // Who has locked it as one of many does not write either.
+    assert!(!forbids(&ranges, &one, false) && forbids(&ranges, &one, true));
+    assert!(!forbids(&ranges, &two, false) && forbids(&ranges, &two, true));
+}
