@@ -29,6 +29,7 @@ pub mod acl;
 pub mod attr;
 pub mod conformance;
 pub mod cred;
+pub mod dos;
 pub mod flush;
 pub mod fold;
 pub mod fs;
