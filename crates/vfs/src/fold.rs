@@ -4,7 +4,12 @@ use base::limits::SMB_FOLD_ENTRIES_MAX;
 
 use crate::fs::{Context, Entry, FileSystem, Result};
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::status::Status;
+
+pub mod index;
+
+pub use index::FoldIndex;
 
 /// A name as it is compared: each character in upper case, if that is one character, as the tables
 /// of Windows have it. A name that is no UTF-8 is compared as it is.
@@ -32,12 +37,49 @@ pub fn find(
     dir: &Handle,
     name: &[u8],
 ) -> Result<Option<(Vec<u8>, Entry)>> {
+    find_in(fs, cx, dir, name, &mut |_| {})
+}
+
+/// As [`find`]; a directory that is known not to have the name is not looked through.
+///
+/// # Errors
+/// The same.
+pub fn find_indexed(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    dir: &Handle,
+    name: &[u8],
+    index: &FoldIndex,
+) -> Result<Option<(Vec<u8>, Entry)>> {
+    let attr = fs.getattr(cx, dir)?;
+    let key = FileKey::from(&attr);
+    match index.may_have(key, attr.change, name) {
+        Some(false) => return Ok(None),
+        Some(true) => return find(fs, cx, dir, name),
+        None => {}
+    }
+    let mut hashes = Vec::new();
+    let found = find_in(fs, cx, dir, name, &mut |name| hashes.push(index.hash(name)))?;
+    if fs.getattr(cx, dir)?.change == attr.change {
+        index.fill(key, attr.change, hashes);
+    }
+    Ok(found)
+}
+
+fn find_in(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    dir: &Handle,
+    name: &[u8],
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<Option<(Vec<u8>, Entry)>> {
     let wanted = fold(name);
     let (mut best, mut seen): (Option<Vec<u8>>, usize) = (None, 0);
     let (mut cookie, mut verifier) = (0, [0; 8]);
     loop {
         let done = fs.list(cx, dir, cookie, verifier, false, &mut |entry| {
             (cookie, seen) = (entry.cookie, seen + 1);
+            each(entry.name);
             // Most differ in the first character already, and in length.
             let fits = entry.name != name && fold(entry.name) == wanted;
             if fits && best.as_deref().is_none_or(|best| entry.name < best) {

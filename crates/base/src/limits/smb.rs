@@ -45,9 +45,11 @@ pub const SMB_RPC_FRAGMENT: usize = 4_280;
 
 /// Requests of one compound: clients send two to five.
 pub const SMB_COMPOUND_MAX: usize = 64;
-/// Credits that a connection can have: as many as Samba gives in practice; 512 requests of 64 KiB
-/// at once fill any network.
-pub const SMB_CREDITS_MAX: u16 = 512;
+/// Credits that a connection can have, as in Windows and Samba: 8,192 of 64 KiB, or 128 requests of
+/// 4 MiB. How many are carried out at once, [`SMB_REQUESTS_MAX`] and [`SMB_FLIGHT_BYTES`] say.
+pub const SMB_CREDITS_MAX: u16 = 8_192;
+/// Credits before somebody has signed in: a negotiation and a few sign-ins at once.
+pub const SMB_UNSIGNED_CREDITS_MAX: u16 = 64;
 /// Requests of a connection that are carried out at once; others wait in the socket.
 pub const SMB_REQUESTS_MAX: usize = 128;
 /// Most bytes that requests of a connection hold before no more are taken: four of the largest.
@@ -67,5 +69,7 @@ pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
 pub const SMB_PENDING_AFTER: Duration = Duration::from_millis(500);
 /// Steps of one search for a name in another case: entries of a directory that are looked at.
 pub const SMB_FOLD_ENTRIES_MAX: usize = 100_000;
+/// Names of directories that are known by a hash, so that a new name needs no such search: 16 MiB.
+pub const SMB_FOLD_INDEX_NAMES: usize = 1 << 20;
 /// Bytes that a pipe holds for its reader: a list of ten thousand shares.
 pub const SMB_PIPE_BYTES_MAX: usize = 1 << 20;

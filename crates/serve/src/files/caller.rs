@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vfs::cred::Cred;
+use vfs::fold::FoldIndex;
 use vfs::fs::Result;
 use vfs::identity::Person;
 use vfs::locks::Owner;
@@ -43,8 +44,8 @@ pub struct Caller {
     /// Holders of locks in whose name he acts, because he has shown their tokens (WebDAV): what
     /// these have open for writing is not in his way.
     pub lent: Vec<Owner>,
-    /// Whether a name that is not there leads to one that differs only in case.
-    pub folds: bool,
+    /// With what a name that is not there is looked for in another case; `None`: not at all.
+    pub folds: Option<Arc<FoldIndex>>,
 }
 
 /// What a share grants to a caller.
@@ -70,7 +71,7 @@ impl Caller {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (security, root, lent) = (None, VPath::ROOT, Vec::new());
         let stood = Arc::new(AtomicU64::new(u64::MAX));
-        let folds = false;
+        let folds = None;
         Self {
             person,
             peer,
@@ -92,8 +93,8 @@ impl Caller {
     }
 
     /// Whose names lead to what differs from them only in case, too.
-    pub fn folding(self) -> Self {
-        Self { folds: true, ..self }
+    pub fn folding(self, index: Arc<FoldIndex>) -> Self {
+        Self { folds: Some(index), ..self }
     }
 
     /// With what protects what he sends and receives.

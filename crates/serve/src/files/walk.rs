@@ -8,8 +8,11 @@
 //! Every step is an operation of the caller on a directory that was reached before, so whatever
 //! somebody exchanges meanwhile, what is found was within the share.
 
+use std::sync::Arc;
+
 use base::limits::{TRANSFER_LINKS_MAX, TRANSFER_PARTS_MAX, TRANSFER_STEPS_MAX};
 use vfs::attr::{Attr, FileType};
+use vfs::fold::FoldIndex;
 use vfs::fs::{Context, Entry, FileSystem, Result};
 use vfs::handle::Handle;
 use vfs::share::Share;
@@ -47,8 +50,8 @@ struct Walk<'a> {
     /// What is still to go, the next part last.
     rest: Vec<Vec<u8>>,
     links: usize,
-    /// Whether a name in another case will do.
-    folds: bool,
+    /// With what a name is looked for in another case, if that will do.
+    folds: Option<&'a FoldIndex>,
     /// Parts gone so far, those of links among them.
     steps: usize,
 }
@@ -64,7 +67,7 @@ impl<'a> Walk<'a> {
         // Clients of a share that is all of the machine see no name of it.
         let top = if fs.is_machine_root() { vec![] } else { vec![share.name.as_bytes()] };
         let (dirs, rest) = (vec![fs.root()], reversed(above));
-        let folds = *folds;
+        let folds = folds.as_deref();
         let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links: 0, folds, steps: 0 };
         if let Some(At { entry, .. }) = walk.last(Links::Follow)? {
             let entry = entry.ok_or(Status::NotFound)?;
@@ -89,15 +92,15 @@ impl<'a> Walk<'a> {
         match self.fs.lookup(self.cx, &self.here(), name) {
             Ok((entry, _)) => Ok(Some(entry)),
             Err(failed) if failed.status == Status::NotFound => match self.folds {
-                true => self.look_folded(name),
-                false => Ok(None),
+                Some(index) => self.look_folded(name, index),
+                None => Ok(None),
             },
             Err(failed) => Err(failed.status),
         }
     }
 
-    fn look_folded(&self, name: &mut Vec<u8>) -> Result<Option<Entry>> {
-        let found = vfs::fold::find(self.fs, self.cx, &self.here(), name)?;
+    fn look_folded(&self, name: &mut Vec<u8>, index: &FoldIndex) -> Result<Option<Entry>> {
+        let found = vfs::fold::find_indexed(self.fs, self.cx, &self.here(), name, index)?;
         Ok(found.map(|(real, entry)| {
             *name = real;
             entry
@@ -186,7 +189,7 @@ impl<'a> Walk<'a> {
 pub(crate) struct Within {
     parts: Vec<Vec<u8>>,
     root: usize,
-    folds: bool,
+    folds: Option<Arc<FoldIndex>>,
 }
 
 impl Within {
@@ -199,7 +202,7 @@ impl Within {
             return Err(Status::Access);
         }
         let root = who.root.parts().len().saturating_sub(1);
-        let folds = who.folds;
+        let folds = who.folds.clone();
         let within = |(share, parts): (&'p [u8], &[Vec<u8>])| {
             (share, Self { parts: parts.to_vec(), root, folds })
         };

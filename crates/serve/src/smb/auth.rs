@@ -25,6 +25,9 @@ use super::state::sessions::Row;
 use super::status;
 use crate::files::Caller;
 
+/// Bytes of a response of NTLM version 1 and of Lan Manager.
+const LAN_MANAGER: usize = 24;
+
 /// A sign-in under way.
 pub(super) struct Setup {
     /// The integrity of its messages, and of the negotiation.
@@ -146,6 +149,10 @@ impl Connection {
         if identity.must_wait(from, &name).is_some() {
             return Err(NtStatus::LOGON_FAILURE);
         }
+        // What is too long for an older version and does not hold together is no response at all.
+        if auth.nt.len() > LAN_MANAGER && ntlm::response_facts(auth.nt).is_err() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
         let shown = self.prove(&name, &auth, exchange, (setup, token));
         let known = shown.as_ref().map_or(name, |shown| shown.person.name.clone());
         identity.judged(from, &known, shown.is_some());
@@ -219,7 +226,8 @@ impl Connection {
             encrypted: encrypts,
         };
         let transport = if encrypts { Transport::Tls } else { Transport::Plain };
-        let who = Caller::new(shown.person, self.peer, transport, Service::Smb).folding();
+        let who = Caller::new(shown.person, self.peer, transport, Service::Smb);
+        let who = who.folding(Arc::clone(&self.server.folds));
         let theirs = u16::from(request.security_mode) & security_mode::REQUIRED != 0;
         let signs = self.settings.signing_required || theirs;
         let listed = self.server.sessions.add(row);

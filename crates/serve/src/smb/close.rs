@@ -23,10 +23,13 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let mut about = About::default();
     if let OpenOf::File(file) = &open.of {
         about = About::file(&file.node);
+        if file.write_time_until_ns.get() != 0 {
+            facts::settle(conn, file);
+        }
         if asked.flags & POSTQUERY != 0
-            && let Ok(attr) = conn.core.attr(who, &file.node).await
+            && let Ok((_, facts)) = facts::now(conn, who, file).await
         {
-            response = CloseResponse { flags: POSTQUERY, reserved: 0, facts: facts::of(&attr) };
+            response = CloseResponse { flags: POSTQUERY, reserved: 0, facts };
         }
     }
     end(conn, who, &open).await;
@@ -59,15 +62,18 @@ async fn remove(conn: &Connection, removal: Removal, open: &Open) -> Result<(), 
         who.lent.push(file.entry.owner.clone());
     }
     let (key, is_dir) = (node.key(), node.attr.kind == FileType::Directory);
+    let folds = std::sync::Arc::clone(&conn.server.folds);
     let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {
         let (there, _) = fs.lookup(cx, &place.dir, &place.name)?;
         if !vfs::locks::FileKey::from(&there.attr).is_same_file(&key) {
             return Err(vfs::status::Status::NotFound.into());
         }
-        match is_dir {
+        let removed = match is_dir {
             true => fs.rmdir(cx, &place.dir, &place.name),
             false => fs.remove(cx, &place.dir, &place.name),
-        }
+        }?;
+        folds.changed(&removed.wcc, Some(&place.name), None);
+        Ok(removed)
     };
     conn.core.alter(&who, &node.reached, remove).await.map_err(status::of)
 }

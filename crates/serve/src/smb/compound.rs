@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::rc::Rc;
 
-use base::limits::SMB_PENDING_AFTER;
+use base::limits::{SMB_CREDITS_MAX, SMB_PENDING_AFTER, SMB_UNSIGNED_CREDITS_MAX};
 use wire::smb::codec::{Field, pad, patch};
 use wire::smb::create::FileId;
 use wire::smb::frame::{PREFIX, prefix};
@@ -60,7 +60,11 @@ pub(super) struct One {
 impl One {
     /// The answer to a request, with the credits that are granted.
     pub fn new(conn: &Connection, request: &Header, status: NtStatus, out: ReplyBuf) -> Self {
-        let credits = conn.credits.borrow_mut().grant(request.credits);
+        let max = match conn.sessions.borrow().is_empty() {
+            true => SMB_UNSIGNED_CREDITS_MAX,
+            false => SMB_CREDITS_MAX,
+        };
+        let credits = conn.credits.borrow_mut().grant(request.credits, max);
         let header = Header {
             status: status.0,
             credits,
@@ -156,18 +160,43 @@ impl Connection {
     }
 }
 
-/// What a request has left for those that are related to it.
-#[derive(Default)]
+/// What a request has left for those that are related to it (MS-SMB2 §3.3.5.2.7.2).
 struct Before {
     session: u64,
     tree: u32,
     file: Option<FileId>,
+    /// How requests fail that are related to one that has made no open, or had no session.
     failed: Option<NtStatus>,
+    /// Nothing came before it.
+    is_first: bool,
+}
+
+impl Before {
+    /// Before the first request.
+    const fn nothing() -> Self {
+        Self { session: 0, tree: 0, file: None, failed: None, is_first: true }
+    }
+
+    /// A request that is related takes session and tree of the one before; another begins anew.
+    fn relate(&mut self, header: &mut Header) -> bool {
+        let related = header.has(flags::RELATED);
+        if related {
+            header.session_id = self.session;
+            header.id = u64::from(self.tree) << 32 | header.id & 0xffff_ffff;
+            if self.is_first {
+                self.failed = Some(NtStatus::INVALID_PARAMETER);
+            }
+        } else {
+            (self.failed, self.file) = (None, None);
+        }
+        (self.session, self.tree, self.is_first) = (header.session_id, header.tree_id(), false);
+        related
+    }
 }
 
 /// Carries out the requests of a frame, and posts the answers.
 pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
-    let (mut ones, mut spans, mut before) = (Vec::new(), Vec::new(), Before::default());
+    let (mut ones, mut spans, mut before) = (Vec::new(), Vec::new(), Before::nothing());
     let single = Messages::new(frame.messages()).count() == 1;
     for message in Messages::new(frame.messages()) {
         let Ok((header, message)) = message else { break };
@@ -188,16 +217,17 @@ async fn carry_out(
 ) -> (One, (Span, u16)) {
     let op = (header.command.0 as u8).min(Command::OPLOCK_BREAK.0 as u8 + 1);
     let mut span = conn.core.begin_at(conn.peer.1, op, frame.arrived_ns);
-    let related = header.has(flags::RELATED);
-    if related {
-        header.session_id = before.session;
-        header.id = u64::from(before.tree) << 32 | header.id & 0xffff_ffff;
-    }
-    (before.session, before.tree) = (header.session_id, header.tree_id());
+    let related = before.relate(&mut header);
     let (mut is_pending, known) = (false, conn.session(header.session_id).ok());
     let done = match (before.failed.filter(|_| related), &known) {
         (Some(failed), _) => Err(failed),
-        (None, None) => Err(NtStatus::USER_SESSION_DELETED),
+        (None, None) if header.command == Command::ECHO && header.session_id == 0 => {
+            Ok(dispatch::echo(&conn.core))
+        }
+        (None, None) => {
+            before.failed = Some(NtStatus::INVALID_PARAMETER);
+            Err(NtStatus::USER_SESSION_DELETED)
+        }
         (None, Some(session)) => {
             span.by(&session.who);
             let by = frame.encrypted.as_ref();
@@ -234,7 +264,7 @@ async fn carry_out(
     let (status, out, tree) = outcome(conn, done, &mut span, before);
     // What is related to a file that was not opened fails as that did; a CLOSE after something else
     // that has failed is done.
-    if header.command == Command::CREATE {
+    if header.command == Command::CREATE && known.is_some() {
         before.failed = status.is_error().then_some(status);
     }
     if let Some(tree) = tree {

@@ -8,19 +8,25 @@ use base::clock::Deadline;
 use base::limits::{RECALL_LOOK, TRANSFER_OPEN_TRIES};
 use tokio::sync::Notify;
 use vfs::attr::SetAttr;
-use vfs::fs::{Context, CreateHow, FileSystem, retain_if_possible};
+use vfs::dos::{self, Dos};
+use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
 use vfs::locks::{FileKey, Owner, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
+use wire::smb::class::attributes;
 use wire::smb::contexts;
-use wire::smb::create::{Disposition, Response, access, action, options, share_access};
+use wire::smb::create::{Disposition, Facts, Response, access, action, options, share_access};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info::Removal;
 use super::state::opens::{Entry, Open, OpenFile, OpenOf, Place};
 use super::state::session::TreeOf;
-use super::{facts, names, pipe, status};
+use super::{facts, names, pipe, security, status};
 use crate::files::{Links, Node, Spot, VPath};
+
+mod check;
+
+use check::Contexts;
 
 /// Numbers of opens, each given once in this process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -35,6 +41,7 @@ const DIR_MODE: u32 = 0o777;
 struct Asked<'a> {
     request: &'a Request<'a>,
     create: wire::smb::create::Request<'a>,
+    contexts: Contexts<'a>,
     disposition: Disposition,
     path: VPath,
 }
@@ -55,9 +62,10 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         TreeOf::Share { reached } => reached.clone(),
     };
     let disposition = Disposition::of(create.disposition).map_err(status::of_wire)?;
-    check(&create)?;
+    check::check(&create)?;
+    let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
-    let asked = Asked { request, create, disposition, path };
+    let asked = Asked { request, create, contexts, disposition, path };
     for _ in 1..TRANSFER_OPEN_TRIES {
         match asked.attempt().await {
             // It came or went between two looks.
@@ -67,36 +75,6 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         }
     }
     Err(NtStatus::SHARING_VIOLATION)
-}
-
-/// Combinations that make no sense.
-fn check(create: &wire::smb::create::Request<'_>) -> Result<(), NtStatus> {
-    let has = |option: u32| create.options & option != 0;
-    if has(options::DIRECTORY) && has(options::NON_DIRECTORY) {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
-    if has(options::OPEN_BY_FILE_ID) {
-        return Err(NtStatus::NOT_SUPPORTED);
-    }
-    let known = share_access::READ | share_access::WRITE | share_access::DELETE;
-    if create.share & !known != 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
-    let mask = access::specific(create.access);
-    if mask == 0 {
-        return Err(NtStatus::ACCESS_DENIED);
-    }
-    if has(options::DELETE_ON_CLOSE) && mask & (access::DELETE | access::MAXIMUM_ALLOWED) == 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
-    for context in contexts::decode(create.contexts).map_err(status::of_wire)? {
-        match context.name {
-            contexts::EXTENDED_ATTRIBUTES => return Err(NtStatus::EAS_NOT_SUPPORTED),
-            contexts::SNAPSHOT => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// Why an attempt has not succeeded.
@@ -173,17 +151,29 @@ impl Asked<'_> {
         }
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let umask = self.request.conn.settings.umask;
+        let is_read_only = self.create.attributes & attributes::READ_ONLY != 0;
+        if is_read_only && self.deletes_on_close() {
+            return Err(NtStatus::CANNOT_DELETE.into());
+        }
         let set = |mode| SetAttr { mode: Some(mode), umask: Some(umask), ..SetAttr::default() };
-        let made = if self.wants_dir() {
-            core.make_dir(who, spot, set(DIR_MODE)).await
-        } else {
-            let (dir, name) = (spot.dir, spot.name.clone());
-            let how = CreateHow::Guarded(set(FILE_MODE));
-            let make = move |fs: &dyn FileSystem, cx: Context<'_>| fs.create(cx, &dir, &name, how);
-            let made = core.alter(who, &spot.reached, make).await;
-            let reached = spot.reached.clone();
-            made.map(|made| Node { reached, handle: made.handle, attr: made.attr })
+        let (dir, name, is_dir) = (spot.dir, spot.name.clone(), self.wants_dir());
+        let mode = match (is_dir, is_read_only) {
+            (true, _) => DIR_MODE,
+            (false, true) => FILE_MODE & !0o222,
+            (false, false) => FILE_MODE,
         };
+        let (set, folds) = (set(mode), Arc::clone(&self.request.conn.server.folds));
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let made = match is_dir {
+                true => fs.mkdir(cx, &dir, &name, &set),
+                false => fs.create(cx, &dir, &name, CreateHow::Guarded(set)),
+            }?;
+            folds.changed(&made.wcc, None, Some(&name));
+            Ok(made)
+        };
+        let made = core.alter(who, &spot.reached, make).await;
+        let reached = spot.reached.clone();
+        let made = made.map(|made| Node { reached, handle: made.handle, attr: made.attr });
         let node = made.map_err(|why| match why {
             Status::Exists if self.disposition != Disposition::Create => Tried::Again,
             why => Tried::Refused(status::of(why)),
@@ -192,8 +182,12 @@ impl Asked<'_> {
         Ok(Got { node, place, action: action::CREATED })
     }
 
+    const fn deletes_on_close(&self) -> bool {
+        self.create.options & options::DELETE_ON_CLOSE != 0
+    }
+
     /// Rights of the user, and those that the open gets.
-    async fn rights(&self, got: &Got) -> Result<(u32, u32), NtStatus> {
+    async fn rights(&self, got: &Got, bits: u32) -> Result<(u32, u32), NtStatus> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let node = &got.node;
         let granted = core.access(who, node, facts::ALL_UNIX).await.map_err(status::of)?;
@@ -203,7 +197,10 @@ impl Asked<'_> {
             (Some(place), true) => self.may_delete(node, place).await?,
             _ => false,
         };
-        let maximal = facts::rights(granted, &node.attr, (owns, may_delete));
+        let mut maximal = facts::rights(granted, &node.attr, (owns, may_delete));
+        if bits & attributes::READ_ONLY != 0 && !node.is_dir() {
+            maximal &= !(access::WRITE_DATA | access::APPEND_DATA);
+        }
         let mask = access::specific(self.create.access);
         let asked = mask & !(access::MAXIMUM_ALLOWED | access::SYSTEM_SECURITY);
         // Who has made it has what he has asked for, whatever its mode.
@@ -253,49 +250,70 @@ impl Asked<'_> {
         }
     }
 
+    /// The file as it is now, kept usable even if its name goes.
+    async fn look(&self, got: &mut Got) -> Result<(Option<Retained>, Option<Dos>), Tried> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let (fs, handle) = (Arc::clone(&got.node.reached.share.fs), got.node.handle);
+        let look = move |cx: Context<'_>| {
+            let retained = retain_if_possible(&*fs, cx, &handle)?;
+            // The time of birth is known to those who ask for it only.
+            Ok((retained, fs.getattr(cx, &handle)?, dos::get(&*fs, cx, &handle)?))
+        };
+        match core.look(who, &got.node.reached.cred, look).await {
+            Err(Status::Stale) => Err(Tried::Again),
+            Err(why) => Err(Tried::Refused(status::of(why))),
+            Ok((retained, attr, dos)) => {
+                got.node.attr = attr;
+                Ok((retained, dos))
+            }
+        }
+    }
+
     async fn open(&self, mut got: Got) -> Result<Reply, Tried> {
         let request = self.request;
-        let (core, who) = (&request.conn.core, &request.session.who);
-        let (maximal, rights) = self.rights(&got).await?;
+        let (retained, mut dos) = self.look(&mut got).await?;
+        let bits = facts::attributes(&got.node.attr, dos.as_ref());
+        let (maximal, rights) = self.rights(&got, bits).await?;
         let overwrites = matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN);
         let needs = if overwrites { rights | access::WRITE_DATA } else { rights };
-        if overwrites && maximal & access::WRITE_DATA == 0 {
-            return Err(NtStatus::ACCESS_DENIED.into());
+        if overwrites {
+            self.may_overwrite(bits, maximal)?;
         }
-        let delete_on_close = self.create.options & options::DELETE_ON_CLOSE != 0;
-        if delete_on_close && got.node.is_dir() {
-            super::set_info::is_empty(request, &got.node).await?;
+        if self.deletes_on_close() && got.action != action::CREATED {
+            may_delete_on_close(request, &got.node, bits).await?;
         }
         let key = got.node.key();
-        let entry = self.enter(key, needs).await?;
-        let (fs, handle) = (Arc::clone(&got.node.reached.share.fs), got.node.handle);
-        let retain = move |cx: Context<'_>| {
-            // The time of birth is known to those who ask for it only.
-            Ok((retain_if_possible(&*fs, cx, &handle)?, fs.getattr(cx, &handle)?))
-        };
-        if overwrites {
-            let set = SetAttr { size: Some(0), ..SetAttr::default() };
-            core.set_attr(who, &got.node, set).await.map_err(status::of)?;
-        }
-        let looked = core.look(who, &got.node.reached.cred, retain).await;
-        let (retained, attr) = match looked {
-            Err(Status::Stale) => return Err(Tried::Again),
-            looked => looked.map_err(status::of)?,
-        };
-        got.node.attr = attr;
-        if !request.conn.server.open_files.open(key) {
+        if request.conn.server.open_files.is_to_be_removed(key) {
             return Err(NtStatus::DELETE_PENDING.into());
         }
+        let entry = self.enter(key, needs).await?;
+        if got.action != action::OPENED {
+            self.begin_anew(&mut got, &mut dos).await?;
+        }
+        let dir = got.place.as_ref().map(|place| place.dir);
+        if !request.conn.server.open_files.open(key, dir) {
+            return Err(NtStatus::DELETE_PENDING.into());
+        }
+        let reserved = match self.contexts.reserve {
+            Some(size) if got.action != action::OPENED && got.node.is_file() => size,
+            _ => 0,
+        };
+        let mut facts = facts::of(&got.node.attr, dos.as_ref());
+        facts::show_times(request.conn, &got.node.attr, &mut facts);
+        facts.allocation = facts.allocation.max(reserved);
         let file = OpenFile {
             node: got.node.clone(),
             path: RefCell::new(self.path.clone()),
             place: RefCell::new(got.place),
             entry,
             _retained: retained,
-            delete_on_close: Cell::new(delete_on_close),
+            delete_on_close: Cell::new(self.deletes_on_close()),
             write_through: self.create.options & options::WRITE_THROUGH != 0,
             position: Cell::new(0),
-            ranges: RefCell::default(),
+            locks_of_nothing: Cell::new(0),
+            reserved: Cell::new(reserved),
+            write_time: Cell::new(facts.written),
+            write_time_until_ns: Cell::new(0),
             listing: tokio::sync::Mutex::default(),
         };
         let open = Open {
@@ -304,13 +322,57 @@ impl Asked<'_> {
             of: OpenOf::File(Box::new(file)),
             closed: Notify::new(),
         };
-        Ok(self.answer(open, &got.node, (got.action, maximal)))
+        Ok(self.answer(open, (&got.node, facts), (got.action, maximal)))
     }
 
-    fn answer(&self, open: Open, node: &Node, (action, maximal): (u32, u32)) -> Reply {
+    /// Whether a file with these attributes may be emptied: what is hidden or of the system is not
+    /// by accident (MS-FSA §2.1.5.1.2.1).
+    fn may_overwrite(&self, bits: u32, maximal: u32) -> Result<(), NtStatus> {
+        let guarded = bits & (attributes::HIDDEN | attributes::SYSTEM);
+        match maximal & access::WRITE_DATA != 0 && guarded & !self.create.attributes == 0 {
+            true => Ok(()),
+            false => Err(NtStatus::ACCESS_DENIED),
+        }
+    }
+
+    /// A new file, or one that is emptied, gets the attributes that the client names.
+    async fn begin_anew(&self, got: &mut Got, dos: &mut Option<Dos>) -> Result<(), NtStatus> {
+        let (conn, who) = (self.request.conn, &self.request.session.who);
+        let is_new = got.action == action::CREATED;
+        let named = self.create.attributes & attributes::SETTABLE;
+        let (default, bits) = match got.node.is_dir() {
+            true => (0, named & !attributes::ARCHIVE),
+            false => (attributes::ARCHIVE, named | attributes::ARCHIVE),
+        };
+        if !is_new {
+            let read_only = bits & attributes::READ_ONLY != 0;
+            let mode = read_only.then_some(got.node.attr.mode & !0o222);
+            let set = SetAttr { size: Some(0), mode, ..SetAttr::default() };
+            conn.core.set_attr(who, &got.node, set).await.map_err(status::of)?;
+        }
+        if let Some(descriptor) = self.contexts.security.filter(|_| is_new) {
+            security::of_new(self.request, &got.node, descriptor).await?;
+        }
+        // The read-only bit is in the mode.
+        let kept = bits & !attributes::READ_ONLY;
+        if kept != default || dos.is_some_and(|dos| dos.attributes != Some(kept)) {
+            let created = dos.and_then(|dos| dos.created);
+            let new = Dos { attributes: Some(kept), created };
+            facts::keep(conn, who, &got.node, new).await?;
+        }
+        if !is_new || self.contexts.security.is_some() || kept != default {
+            (got.node.attr, *dos) = facts::look(conn, who, &got.node).await?;
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &self,
+        open: Open,
+        (node, facts): (&Node, Facts),
+        (action, maximal): (u32, u32),
+    ) -> Reply {
         let file = self.request.session.add_open(open);
-        let asked = contexts::decode(self.create.contexts).unwrap_or_default();
-        let has = |name: &[u8]| asked.iter().any(|context| context.name == name);
         let mut data = Vec::new();
         let mut rights = Vec::new();
         rights.extend_from_slice(&[0; 4]);
@@ -320,18 +382,34 @@ impl Asked<'_> {
         ids.extend_from_slice(&node.attr.fsid.to_le_bytes());
         ids.resize(32, 0);
         let mut list = Vec::new();
-        for (name, content) in [(contexts::MAXIMAL_ACCESS, &rights), (contexts::ON_DISK_ID, &ids)] {
-            if has(name) {
+        let Contexts { maximal_access, on_disk_id, .. } = self.contexts;
+        for (is_asked, name, content) in [
+            (maximal_access, contexts::MAXIMAL_ACCESS, &rights),
+            (on_disk_id, contexts::ON_DISK_ID, &ids),
+        ] {
+            if is_asked {
                 list.push(contexts::Context { name, data: content });
             }
         }
         contexts::put(&list, &mut data);
-        let facts = facts::of(&node.attr);
         let response = Response { oplock: 0, action, facts, file, contexts: &data };
         let mut out = self.request.reply();
         response.put(out.vec());
         Reply { file: Some(file), ..Reply::new(out).about(About::file(node)) }
     }
+}
+
+/// Whether a file that is there may be removed at its close.
+async fn may_delete_on_close(
+    request: &Request<'_>,
+    node: &Node,
+    bits: u32,
+) -> Result<(), NtStatus> {
+    if node.is_dir() {
+        return super::set_info::is_empty(request, node).await;
+    }
+    // Windows removes nothing that is read-only.
+    if bits & attributes::READ_ONLY != 0 { Err(NtStatus::CANNOT_DELETE) } else { Ok(()) }
 }
 
 /// What an open does, and what it denies to others.

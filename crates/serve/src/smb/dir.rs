@@ -1,9 +1,12 @@
 //! QUERY_DIRECTORY: what is in a directory, as much at a time as a message takes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use base::limits::SMB_TRANSACT_MAX;
 use vfs::attr::Attr;
+use vfs::dos::{self, Dos};
+use vfs::fs::Context;
 use wire::smb::create::access;
 use wire::smb::dir::{Entries, Entry, Level, Pattern, Request as Asks, put_output, query_flags};
 use wire::smb::status::NtStatus;
@@ -47,7 +50,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let listed = listing.as_mut().ok_or(NtStatus::INTERNAL_ERROR)?;
     let mut entries = Entries::new(level, asked.output_max as usize);
     let single = asked.flags & query_flags::SINGLE != 0;
-    fill(request, listed, &mut entries, single).await?;
+    fill(request, file, listed, &mut entries, single).await?;
     if entries.is_empty() {
         if !listed.ready.is_empty() {
             return Err(NtStatus::INFO_LENGTH_MISMATCH);
@@ -61,10 +64,32 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     Ok(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) })
 }
 
-fn entry(name: &[u8], attr: &Attr) -> Entry {
+fn entry(request: &Request<'_>, name: &[u8], (attr, dos): (&Attr, Option<&Dos>)) -> Entry {
     let mut encoded = Vec::new();
     utf16::encode_name(name, &mut encoded);
-    Entry { facts: facts::of(attr), fileid: attr.fileid, name: encoded }
+    let mut facts = facts::of(attr, dos);
+    facts::show_times(request.conn, attr, &mut facts);
+    Entry { facts, fileid: attr.fileid, name: encoded }
+}
+
+/// What is kept of entries besides what the file system knows.
+async fn kept(
+    request: &Request<'_>,
+    dir: &OpenFile,
+    entries: &[One],
+) -> Result<Vec<Option<Dos>>, NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let reached = &dir.node.reached;
+    if !reached.share.fs.features().xattrs {
+        return Ok(vec![None; entries.len()]);
+    }
+    let (fs, dir) = (Arc::clone(&reached.share.fs), dir.node.handle);
+    let names: Vec<Vec<u8>> = entries.iter().map(|one| one.name.clone()).collect();
+    let look = move |cx: Context<'_>| {
+        let of = |name: &Vec<u8>| dos::get_at(&*fs, cx, (&dir, name)).unwrap_or_default();
+        names.iter().map(of).collect()
+    };
+    core.pooled(who, &reached.cred, look).await.map_err(status::of)
 }
 
 /// The directory itself and the one above come first.
@@ -74,11 +99,10 @@ async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result
         pattern => Pattern::decode(pattern),
     };
     let pattern = pattern.map_err(|_| NtStatus::OBJECT_NAME_INVALID)?;
-    let (core, who) = (&request.conn.core, &request.session.who);
     let mut ready = VecDeque::new();
     if pattern.has_wildcards() {
-        let own = core.attr(who, &file.node).await.map_err(status::of)?;
-        let both = [&b"."[..], b".."].map(|name| entry(name, &own));
+        let (own, dos) = facts::look(request.conn, &request.session.who, &file.node).await?;
+        let both = [&b"."[..], b".."].map(|name| entry(request, name, (&own, dos.as_ref())));
         ready.extend(both.into_iter().filter(|one| pattern.matches(&one.name)));
     }
     let listing = Listing::new(file.node.clone());
@@ -87,6 +111,7 @@ async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result
 
 async fn fill(
     request: &Request<'_>,
+    dir: &OpenFile,
     listed: &mut Listed,
     entries: &mut Entries,
     single: bool,
@@ -111,7 +136,16 @@ async fn fill(
             return Ok(());
         };
         let Listed { pattern, ready, .. } = &mut *listed;
-        let shown = |one: &One| Some(entry(&one.name, &one.attr()?));
-        ready.extend(batch.iter().filter_map(shown).filter(|one| pattern.matches(&one.name)));
+        let matches = |one: &One| {
+            let mut name = Vec::new();
+            utf16::encode_name(&one.name, &mut name);
+            pattern.matches(&name)
+        };
+        let batch: Vec<One> = batch.into_iter().filter(matches).collect();
+        let kept = kept(request, dir, &batch).await?;
+        let shown = |(one, dos): (&One, &Option<Dos>)| {
+            Some(entry(request, &one.name, (&one.attr()?, dos.as_ref())))
+        };
+        ready.extend(batch.iter().zip(&kept).filter_map(shown));
     }
 }

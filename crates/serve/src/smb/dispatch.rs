@@ -12,7 +12,7 @@ use super::state::opens::Open;
 use super::state::session::{Session, Tree};
 use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
 use crate::exec::Span;
-use crate::files::Node;
+use crate::files::{Core, Node};
 use crate::transport::buffers::ReplyBuf;
 
 /// A request that is genuine.
@@ -125,10 +125,15 @@ impl Request<'_> {
 
     /// An answer of nothing but a size.
     pub fn empty(&self) -> Reply {
-        let mut out = self.reply();
-        Empty { reserved: 0 }.put_body(out.vec());
-        Reply::new(out)
+        echo(&self.conn.core)
     }
+}
+
+/// ECHO, which needs no session.
+pub(super) fn echo(core: &Core) -> Reply {
+    let mut out = compound::reply(core);
+    Empty { reserved: 0 }.put_body(out.vec());
+    Reply::new(out)
 }
 
 /// Carries out a request.

@@ -1,20 +1,19 @@
 //! QUERY_INFO: of files, file systems and security descriptors.
 
-use vfs::attr::Attr;
 use vfs::fs::Space;
 use wire::smb::class::{
-    FullSize, Known, fs_attributes, fs_class, put_fs_attributes, put_sector_size, put_volume,
+    FullSize, Known, file_class, fs_attributes, fs_class, put_fs_attributes, put_no_quota,
+    put_sector_size, put_volume,
 };
 use wire::smb::codec::Field;
 use wire::smb::create::access;
 use wire::smb::dir::put_output;
 use wire::smb::info::{QueryRequest, info_type};
-use wire::smb::security::{Descriptor, parts};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{Open, OpenFile};
-use super::{facts, names, status};
+use super::{facts, names, security, status};
 
 /// Sizes are told in these.
 const SECTOR: u32 = 512;
@@ -29,7 +28,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         info_type::FILE => of_file(request, &open, file, asked.class).await?,
         info_type::FILE_SYSTEM => of_fs(request, file, asked.class).await?,
         info_type::SECURITY => {
-            let data = security(request, &open, file, asked.additional).await?;
+            let data = security::query(request, &open, file, asked.additional).await?;
             if data.len() > asked.output_max as usize {
                 return too_small(request, data.len());
             }
@@ -62,9 +61,16 @@ fn too_small(request: &Request<'_>, needed: usize) -> Outcome {
     Ok(Reply { status: NtStatus::BUFFER_TOO_SMALL, ..Reply::new(out) })
 }
 
-async fn attr(request: &Request<'_>, file: &OpenFile) -> Result<Attr, NtStatus> {
-    let (core, who) = (&request.conn.core, &request.session.who);
-    core.attr(who, &file.node).await.map_err(status::of)
+/// Whether the open's rights permit to ask (MS-SMB2 §3.3.5.20.1).
+const fn may_ask(open: &Open, class: u8) -> Result<(), NtStatus> {
+    match class {
+        file_class::BASIC
+        | file_class::ALL
+        | file_class::NETWORK_OPEN
+        | file_class::ATTRIBUTE_TAG => open.may(access::READ_ATTRIBUTES),
+        file_class::FULL_EA => open.may(access::READ_EA),
+        _ => Ok(()),
+    }
 }
 
 async fn of_file(
@@ -73,10 +79,11 @@ async fn of_file(
     file: &OpenFile,
     class: u8,
 ) -> Result<(Vec<u8>, usize), NtStatus> {
-    let attr = attr(request, file).await?;
+    may_ask(open, class)?;
+    let (attr, facts) = facts::now(request.conn, &request.session.who, file).await?;
     let delete_pending = request.conn.server.open_files.is_to_be_removed(file.entry.key);
     let known = Known {
-        facts: facts::of(&attr),
+        facts,
         links: attr.nlink.saturating_sub(u32::from(delete_pending)),
         delete_pending,
         fileid: attr.fileid,
@@ -88,8 +95,8 @@ async fn of_file(
     };
     known.class(class).ok_or(match class {
         // There are no short names.
-        wire::smb::class::file_class::ALTERNATE_NAME => NtStatus::OBJECT_NAME_NOT_FOUND,
-        wire::smb::class::file_class::FULL_EA => NtStatus::EAS_NOT_SUPPORTED,
+        file_class::ALTERNATE_NAME => NtStatus::OBJECT_NAME_NOT_FOUND,
+        file_class::FULL_EA => NtStatus::EAS_NOT_SUPPORTED,
         _ => NtStatus::INVALID_INFO_CLASS,
     })
 }
@@ -117,7 +124,7 @@ async fn of_fs(
         fs_class::VOLUME => {
             let serial = (file.node.attr.fsid ^ file.node.attr.fsid >> 32) as u32;
             put_volume(&mut out, 0, serial, &reached.share.name);
-            18
+            out.len().min(24)
         }
         fs_class::SIZE | fs_class::FULL_SIZE => {
             let space = core.space(who, reached).await.map_err(status::of)?;
@@ -147,8 +154,15 @@ async fn of_fs(
             if !reached.writable {
                 bits |= fs_attributes::READ_ONLY;
             }
+            if features.clone {
+                bits |= fs_attributes::BLOCK_REFCOUNTING;
+            }
             put_fs_attributes(&mut out, bits, reached.share.fs.abilities().name_max);
-            12
+            16
+        }
+        fs_class::CONTROL => {
+            put_no_quota(&mut out);
+            out.len()
         }
         fs_class::SECTOR_SIZE => {
             put_sector_size(&mut out, SECTOR);
@@ -162,28 +176,4 @@ async fn of_fs(
         _ => return Err(NtStatus::INVALID_INFO_CLASS),
     };
     Ok((out, least))
-}
-
-/// A descriptor made of owner, group and permissions.
-async fn security(
-    request: &Request<'_>,
-    open: &Open,
-    file: &OpenFile,
-    wanted: u32,
-) -> Result<Vec<u8>, NtStatus> {
-    open.may(access::READ_CONTROL)?;
-    let attr = attr(request, file).await?;
-    let mut descriptor = Descriptor::of_mode(attr.uid, attr.gid, attr.mode, file.node.is_dir());
-    if wanted & parts::OWNER == 0 {
-        descriptor.owner = None;
-    }
-    if wanted & parts::GROUP == 0 {
-        descriptor.group = None;
-    }
-    if wanted & parts::DACL == 0 {
-        descriptor.dacl = None;
-    }
-    let mut out = Vec::new();
-    descriptor.put(&mut out);
-    Ok(out)
 }

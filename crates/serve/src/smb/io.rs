@@ -14,9 +14,17 @@ use wire::smb::status::NtStatus;
 use super::compound::START;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{OpenFile, OpenOf};
-use super::{pipe, status};
+use super::{facts, lock, pipe, status};
 use crate::transport::buffers::ReplyBuf;
 use wire::smb::header::HEADER;
+
+/// Refuses bytes that no file can have (MS-FSA §2.1.5.2, §2.1.5.3).
+fn check_range(offset: u64, count: usize) -> Result<(), NtStatus> {
+    match offset.checked_add(count as u64) {
+        Some(end) if end <= i64::MAX as u64 => Ok(()),
+        _ => Err(NtStatus::INVALID_PARAMETER),
+    }
+}
 
 /// READ: data is read to where it is sent from.
 pub(super) async fn read(request: &Request<'_>) -> Outcome {
@@ -34,6 +42,8 @@ pub(super) async fn read(request: &Request<'_>) -> Outcome {
     if file.node.is_dir() {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
+    check_range(asked.offset, count)?;
+    lock::may_io(file, asked.offset, count as u64, false)?;
     let mut out = request.reply();
     put_read_head(out.vec(), 0);
     let start = out.len();
@@ -42,6 +52,7 @@ pub(super) async fn read(request: &Request<'_>) -> Outcome {
         request.conn.core.buffers.give_reply(out);
         return Err(NtStatus::END_OF_FILE);
     }
+    file.position.set(asked.offset + got as u64);
     let mut out = out;
     debug_assert!(start == START + HEADER + wire::smb::io::READ_HEAD);
     wire::smb::codec::patch(out.vec(), START + HEADER + 4, &(got as u32).to_le_bytes());
@@ -96,9 +107,8 @@ pub(super) async fn write(request: &Request<'_>) -> Outcome {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let count = asked.data.len();
-    if asked.offset.checked_add(count as u64).is_none_or(|end| end > i64::MAX as u64) {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    check_range(asked.offset, count)?;
+    lock::may_io(file, asked.offset, count as u64, true)?;
     let (core, who) = (&request.conn.core, &request.session.who);
     if count > 0 {
         let mut data = core.engine.large.take(count);
@@ -106,6 +116,8 @@ pub(super) async fn write(request: &Request<'_>) -> Outcome {
         data.extend_from_slice(asked.data);
         let spare = core.write_at(who, &file.node, asked.offset, data).await;
         core.engine.large.give(spare.map_err(status::of)?);
+        facts::written(request.conn, file);
+        file.position.set(asked.offset + count as u64);
     }
     if file.write_through || asked.flags & WRITE_THROUGH != 0 {
         commit(request, file).await?;
@@ -132,6 +144,7 @@ pub(super) async fn flush(request: &Request<'_>) -> Outcome {
     if let OpenOf::File(file) = &open.of {
         open.may(access::WRITE_DATA | access::APPEND_DATA)?;
         commit(request, file).await?;
+        facts::settle(request.conn, file);
         about = About::file(&file.node);
     }
     Ok(Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) })

@@ -1,9 +1,11 @@
-//! LOCK: byte ranges, in the one table of all protocols.
+//! LOCK (MS-SMB2 §3.3.5.14): byte ranges, in the one table of all protocols. Those of SMB are
+//! mandatory for what is read and written over SMB ([`may_io`]).
 
 use std::rc::Rc;
 
 use tokio::sync::oneshot;
 use vfs::locks::{Kind, Range, Refused, Waited, waits::Asked};
+use wire::smb::create::access;
 use wire::smb::lock::{Element, Request as Asks, lock_flags};
 use wire::smb::status::NtStatus;
 
@@ -11,33 +13,72 @@ use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{Open, OpenFile};
 use super::status;
 
-/// LOCK.
+/// LOCK. What the first element is decides what all are.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let asked = Asks::decode(request.message).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = open.file()?;
-    let unlocks = asked.locks.iter().filter(|one| one.flags & lock_flags::UNLOCK != 0).count();
-    match unlocks {
-        0 => lock(request, &open, file, &asked.locks).await?,
-        all if all == asked.locks.len() => unlock(file, &asked.locks)?,
-        _ => return Err(NtStatus::INVALID_PARAMETER),
+    open.may(access::READ_DATA | access::WRITE_DATA | access::APPEND_DATA | access::EXECUTE)?;
+    if asked.locks.first().is_some_and(|one| one.flags == lock_flags::UNLOCK) {
+        unlock(file, &asked.locks)?;
+    } else {
+        let kinds = kinds(&asked.locks)?;
+        lock(request, &open, file, &kinds).await?;
     }
     let about = About::file(&file.node);
     Ok(Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) })
 }
 
-/// The bytes of an element; `None` for none, which nobody is in the way of.
+/// Refuses to read or write where somebody has locked.
+///
+/// # Errors
+/// STATUS_FILE_LOCK_CONFLICT.
+pub(super) fn may_io(
+    file: &OpenFile,
+    offset: u64,
+    count: u64,
+    writes: bool,
+) -> Result<(), NtStatus> {
+    let Some(range) = Range::new(offset, count) else { return Ok(()) };
+    let entry = &file.entry;
+    match entry.locks.io_locked(entry.key, &entry.owner, range, writes) {
+        true => Err(NtStatus::FILE_LOCK_CONFLICT),
+        false => Ok(()),
+    }
+}
+
+/// A range to lock and how; whether the request waits for it.
+type LockRequest = (Element, Kind, bool);
+
+fn kinds(elements: &[Element]) -> Result<Vec<LockRequest>, NtStatus> {
+    let kind = |one: &Element| {
+        let kind = match one.flags & !lock_flags::FAIL_IMMEDIATELY {
+            lock_flags::SHARED => Kind::Read,
+            lock_flags::EXCLUSIVE => Kind::Write,
+            _ => return Err(NtStatus::INVALID_PARAMETER),
+        };
+        // Who would wait for one of several keeps the others from everybody meanwhile.
+        let waits = one.flags & lock_flags::FAIL_IMMEDIATELY == 0;
+        if waits && elements.len() > 1 {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        range(one)?;
+        Ok((*one, kind, waits))
+    };
+    elements.iter().map(kind).collect()
+}
+
+/// The bytes of an element; `None` for none at the front, which nobody is in the way of.
 fn range(one: &Element) -> Result<Option<Range>, NtStatus> {
     if one.length == 0 {
-        return Ok(None);
+        return Ok(Range::empty(one.offset));
     }
     Range::new(one.offset, one.length).map(Some).ok_or(NtStatus::INVALID_LOCK_RANGE)
 }
 
 fn refused(refused: &Refused) -> NtStatus {
     match refused {
-        Refused::Locked(_) | Refused::Recalling => NtStatus::LOCK_NOT_GRANTED,
-        Refused::Deadlock => NtStatus::LOCK_NOT_GRANTED,
+        Refused::Locked(_) | Refused::Recalling | Refused::Deadlock => NtStatus::LOCK_NOT_GRANTED,
         _ => NtStatus::INSUFFICIENT_RESOURCES,
     }
 }
@@ -47,12 +88,12 @@ async fn lock(
     request: &Request<'_>,
     open: &Rc<Open>,
     file: &OpenFile,
-    elements: &[Element],
+    wanted: &[LockRequest],
 ) -> Result<(), NtStatus> {
     let mut done = Vec::new();
-    for one in elements {
-        match lock_one(request, open, file, (one, elements.len())).await {
-            Ok(()) => done.push(*one),
+    for one in wanted {
+        match lock_one(request, open, file, one).await {
+            Ok(()) => done.push(Element { flags: lock_flags::UNLOCK, ..one.0 }),
             Err(status) => {
                 let _ = unlock(file, &done);
                 return Err(status);
@@ -66,31 +107,17 @@ async fn lock_one(
     request: &Request<'_>,
     open: &Open,
     file: &OpenFile,
-    (one, count): (&Element, usize),
+    (one, kind, waits): &LockRequest,
 ) -> Result<(), NtStatus> {
-    let kind = match one.flags & !lock_flags::FAIL_IMMEDIATELY {
-        lock_flags::SHARED => Kind::Read,
-        lock_flags::EXCLUSIVE => Kind::Write,
-        _ => return Err(NtStatus::INVALID_PARAMETER),
-    };
-    // Who would wait for one of several keeps the others from everybody meanwhile.
-    let waits = one.flags & lock_flags::FAIL_IMMEDIATELY == 0;
-    if waits && count > 1 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
     let Some(range) = range(one)? else {
-        file.ranges.borrow_mut().push((one.offset, one.length));
+        file.locks_of_nothing.set(file.locks_of_nothing.get().saturating_add(1));
         return Ok(());
     };
-    let entry = &file.entry;
-    if waits {
-        wait(request, open, file, (range, kind)).await?;
-    } else {
-        let locked = entry.locks.lock(entry.key, &entry.owner, range, kind);
-        locked.map_err(|why| refused(&why))?;
+    if *waits {
+        return wait(request, open, file, (range, *kind)).await;
     }
-    file.ranges.borrow_mut().push((one.offset, one.length));
-    Ok(())
+    let entry = &file.entry;
+    entry.locks.lock(entry.key, &entry.owner, range, *kind).map_err(|why| refused(&why))
 }
 
 /// Waits for a range until it is free, the request is cancelled, or the file is closed.
@@ -107,11 +134,11 @@ async fn wait(
         let _ = done.send(how);
     });
     let closed = open.closed.notified();
-    match entry.locks.lock_or_wait(entry.key, &entry.owner, range, kind, woken) {
+    let id = match entry.locks.lock_or_wait(entry.key, &entry.owner, range, kind, woken) {
         Ok(Asked::Granted) => return Ok(()),
-        Ok(Asked::Waiting(..)) => {}
+        Ok(Asked::Waiting(id, _)) => id,
         Err(why) => return Err(refused(&why)),
-    }
+    };
     let gone = tokio::select! {
         how = granted => match how {
             Ok(Waited::Granted) => return Ok(()),
@@ -120,24 +147,31 @@ async fn wait(
         () = request.cancel.cancelled() => NtStatus::CANCELLED,
         () = closed => NtStatus::RANGE_NOT_LOCKED,
     };
-    if !entry.locks.cancel(entry.key, &entry.owner, range, kind) {
+    if !entry.locks.cancel_id(entry.key, id) {
         // It was granted just now.
-        let _ = entry.locks.unlock(entry.key, &entry.owner, range);
+        entry.locks.unlock_exact(entry.key, &entry.owner, range);
     }
     Err(gone)
 }
 
-/// Unlocks ranges, each exactly as it was locked.
+/// Unlocks ranges one after the other, each exactly as it was locked, up to one that is not.
 fn unlock(file: &OpenFile, elements: &[Element]) -> Result<(), NtStatus> {
     for one in elements {
-        let mut ranges = file.ranges.borrow_mut();
-        let at = ranges.iter().position(|range| *range == (one.offset, one.length));
-        let at = at.ok_or(NtStatus::RANGE_NOT_LOCKED)?;
-        ranges.swap_remove(at);
-        let Some(range) = range(one)? else { continue };
+        if one.flags != lock_flags::UNLOCK {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
         let entry = &file.entry;
-        let unlocked = entry.locks.unlock(entry.key, &entry.owner, range);
-        unlocked.map_err(|why| refused(&why))?;
+        let was_held = match range(one)? {
+            Some(range) => entry.locks.unlock_exact(entry.key, &entry.owner, range),
+            None => {
+                let held = file.locks_of_nothing.get();
+                file.locks_of_nothing.set(held.saturating_sub(1));
+                held > 0
+            }
+        };
+        if !was_held {
+            return Err(NtStatus::RANGE_NOT_LOCKED);
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base::random::{Random, SystemRandom};
+use vfs::fold::FoldIndex;
 
 use super::conn;
 use super::set_info::Removal;
@@ -56,6 +57,8 @@ pub struct Server {
     pub guid: [u8; 16],
     /// Who is there.
     pub sessions: Arc<Sessions>,
+    /// Names of directories, in any case.
+    pub(super) folds: Arc<FoldIndex>,
     /// What is open.
     pub(super) open_files: OpenFiles<Removal>,
 }
@@ -66,8 +69,8 @@ impl Server {
         let mut guid = [0; 16];
         SystemRandom.fill(&mut guid);
         let settings = RwLock::new(Arc::new(settings));
-        let (sessions, open_files) = Default::default();
-        Arc::new(Self { settings, guid, sessions, open_files })
+        let (sessions, folds, open_files) = Default::default();
+        Arc::new(Self { settings, guid, sessions, folds, open_files })
     }
 
     /// What is set now.

@@ -28,3 +28,31 @@ fn a_name_in_another_case_is_found() {
     assert_eq!(found("OTHER").as_deref(), Some(&b"other"[..]));
     assert_eq!(found("nothing"), None);
 }
+
+#[test]
+fn an_index_finds_the_same() {
+    let fs = MemFs::new(7, 1 << 20);
+    let (cred, index) = (root(), FoldIndex::default());
+    let (cx, dir) = (cx(&cred), fs.root());
+    let create = |name: &[u8]| {
+        let how = CreateHow::Guarded(SetAttr::default());
+        fs.create(cx, &dir, name, how).expect("new")
+    };
+    let found = |name: &[u8]| {
+        let found = find_indexed(&*fs, cx, &dir, name, &index).expect("listed");
+        found.map(|(real, _)| real)
+    };
+    create(b"File");
+    assert_eq!(found(b"none"), None);
+    assert_eq!(found(b"FILE").as_deref(), Some(&b"File"[..]));
+    // Made by somebody else.
+    create(b"Other");
+    assert_eq!(found(b"OTHER").as_deref(), Some(&b"Other"[..]));
+    // Made and told.
+    let made = create(b"Third");
+    index.changed(&made.wcc, None, Some(b"Third"));
+    let key = FileKey::from(&fs.getattr(cx, &dir).expect("there"));
+    let change = fs.getattr(cx, &dir).expect("there").change;
+    assert_eq!(index.may_have(key, change, b"none"), Some(false));
+    assert_eq!(found(b"THIRD").as_deref(), Some(&b"Third"[..]));
+}

@@ -17,12 +17,25 @@ pub mod attributes {
     pub const ARCHIVE: u32 = 0x20;
     /// Nothing else.
     pub const NORMAL: u32 = 0x80;
-    /// It has holes.
+    /// It is removed soon.
+    pub const TEMPORARY: u32 = 0x100;
+    /// It may have holes.
     pub const SPARSE: u32 = 0x200;
     /// A reparse point.
     pub const REPARSE_POINT: u32 = 0x400;
+    /// Its data is somewhere else.
+    pub const OFFLINE: u32 = 0x1000;
+    /// Searches leave it out.
+    pub const NOT_INDEXED: u32 = 0x2000;
+    /// It is encrypted by the file system.
+    pub const ENCRYPTED: u32 = 0x4000;
     /// Those that a client can set.
-    pub const SETTABLE: u32 = READ_ONLY | HIDDEN | SYSTEM | ARCHIVE;
+    pub const SETTABLE: u32 =
+        READ_ONLY | HIDDEN | SYSTEM | ARCHIVE | TEMPORARY | OFFLINE | NOT_INDEXED;
+    /// Those that are kept.
+    pub const KEPT: u32 = SETTABLE | SPARSE;
+    /// Those that a CREATE may name: also some that are not a client's to set, which are ignored.
+    pub const NAMED: u32 = 0x7fb7;
 }
 
 /// Classes of files.
@@ -87,6 +100,8 @@ pub mod fs_class {
     pub const DEVICE: u8 = 4;
     /// FileFsAttributeInformation.
     pub const ATTRIBUTE: u8 = 5;
+    /// FileFsControlInformation.
+    pub const CONTROL: u8 = 6;
     /// FileFsFullSizeInformation.
     pub const FULL_SIZE: u8 = 7;
     /// FileFsObjectIdInformation.
@@ -373,6 +388,16 @@ pub fn put_fs_attributes(out: &mut Vec<u8>, attributes: u32, name_max: u32) {
     name_max.put(out);
     (name.len() as u32).put(out);
     out.extend_from_slice(&name);
+}
+
+/// Appends FileFsControlInformation of a file system that has no quotas of Windows.
+pub fn put_no_quota(out: &mut Vec<u8>) {
+    // Free space at which content is indexed: not here.
+    out.extend_from_slice(&[0; 24]);
+    // Neither a threshold nor a limit by default.
+    u64::MAX.put(out);
+    u64::MAX.put(out);
+    0u64.put(out);
 }
 
 /// Appends FileFsSectorSizeInformation for sectors of this size.

@@ -17,6 +17,9 @@ pub const EXTENDED_ATTRIBUTES: &[u8] = b"ExtA";
 /// A snapshot by its time.
 pub const SNAPSHOT: &[u8] = b"TWrp";
 
+/// Bytes of the shortest name (MS-SMB2 §2.2.13.2).
+const NAME_MIN: usize = 4;
+
 /// One context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context<'a> {
@@ -46,6 +49,9 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Context<'_>>> {
         let _reserved: u16 = r.get()?;
         let (data_at, data_len): (u16, u32) = (r.get()?, r.get()?);
         let name = buffer(one, (name_at.into(), name_len.into()), 64, "create context")?;
+        if name.len() < NAME_MIN {
+            return Err(SmbError::Value("create context"));
+        }
         let place = (data_at.into(), data_len as usize);
         let data = buffer(one, place, one.len(), "create context")?;
         contexts.push(Context { name, data });

@@ -62,6 +62,8 @@ pub mod access {
     pub const GENERIC_WRITE: u32 = 0x4000_0000;
     /// What reading takes.
     pub const GENERIC_READ: u32 = 0x8000_0000;
+    /// Bits that are no right.
+    pub const UNKNOWN: u32 = 0x0ce0_fe00;
     /// Everything, as rights of files.
     pub const ALL: u32 = 0x1f_01ff;
     /// Reading, as rights of files.
@@ -117,6 +119,11 @@ pub mod options {
     pub const OPEN_BY_FILE_ID: u32 = 0x2000;
     /// A reparse point is meant itself.
     pub const OPEN_REPARSE_POINT: u32 = 0x20_0000;
+    /// Those that no server serves over SMB 2: a tree connect with the open, the name as a number
+    /// of a file, and a filter for oplocks.
+    pub const NOT_SERVED: u32 = 0x80 | OPEN_BY_FILE_ID | 0x10_0000;
+    /// Those that there are not.
+    pub const UNKNOWN: u32 = 0xff00_0000;
 }
 
 /// CreateDisposition.

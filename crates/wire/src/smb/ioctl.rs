@@ -36,6 +36,10 @@ pub mod code {
     pub const SET_ZERO_DATA: u32 = 0x0009_80c8;
     /// Where there is data.
     pub const QUERY_ALLOCATED_RANGES: u32 = 0x0009_40cf;
+    /// How a file is compressed.
+    pub const GET_COMPRESSION: u32 = 0x0009_003c;
+    /// Compresses it.
+    pub const SET_COMPRESSION: u32 = 0x0009_c040;
     /// Shares blocks.
     pub const DUPLICATE_EXTENTS: u32 = 0x0009_8344;
     /// Makes an identifier.
@@ -220,6 +224,20 @@ impl CopyChunks {
         }
         let chunks = (0..count).map(|_| r.get()).collect::<Result<_>>()?;
         Ok(Self { key, chunks })
+    }
+}
+
+fixed! {
+    /// DUPLICATE_EXTENTS_DATA (MS-FSCC §2.3.7.1).
+    pub struct Extents {
+        /// The file whose blocks are shared.
+        pub source: FileId,
+        /// From where in it.
+        pub from: u64,
+        /// To where.
+        pub to: u64,
+        /// Bytes.
+        pub length: u64,
     }
 }
 

@@ -134,6 +134,52 @@ pub fn mask_of(bits: u32, is_dir: bool) -> u32 {
     mask
 }
 
+/// It is about what is made in the directory only.
+const INHERIT_ONLY: u8 = 8;
+/// NT AUTHORITY, and what is of it: authenticated users, the system, administrators.
+const NT: u64 = 5;
+const AUTHENTICATED: &[u32] = &[11];
+const SYSTEM: &[u32] = &[18];
+const ADMINISTRATORS: &[u32] = &[32, 544];
+/// Creator owner, creator group, owner rights.
+const CREATOR: u64 = 3;
+
+/// Classes of a mode (owner, group, others) that somebody is in; `None` for who is in none.
+fn classes(sid: &Sid, uid: u32, gid: u32) -> Option<u32> {
+    match (sid.authority, sid.parts.as_slice()) {
+        (1, [0]) | (NT, AUTHENTICATED) => Some(0o111),
+        (CREATOR, [0 | 4]) => Some(0o100),
+        (CREATOR, [1]) => Some(0o010),
+        // They may do everything already.
+        (NT, SYSTEM | ADMINISTRATORS) => Some(0),
+        _ if sid.as_user() == Some(uid) => Some(0o100),
+        _ if sid.as_group() == Some(gid) => Some(0o010),
+        _ => None,
+    }
+}
+
+/// The permissions of Unix that come closest to a list, for a file of this owner and group. `None`
+/// if it speaks of others.
+pub fn mode_of(dacl: &[Ace], uid: u32, gid: u32) -> Option<u32> {
+    let (mut allowed, mut denied) = (0, 0);
+    for ace in dacl.iter().filter(|ace| ace.flags & INHERIT_ONLY == 0) {
+        let classes = classes(&ace.sid, uid, gid)?;
+        let mask = access::specific(ace.mask);
+        let mut bits = 0;
+        for (right, bit) in [(access::READ_DATA, 4), (access::WRITE_DATA, 2), (access::EXECUTE, 1)]
+        {
+            if mask & right != 0 {
+                bits |= bit * classes;
+            }
+        }
+        match ace.kind {
+            ALLOWED => allowed |= bits & !denied,
+            _ => denied |= bits & !allowed,
+        }
+    }
+    Some(allowed)
+}
+
 fn acl(bytes: &[u8], at: usize) -> Result<Vec<Ace>> {
     let mut r = Reader::at(bytes, at, "access control list")?;
     let (_revision, _zero, _size): (u8, u8, u16) = (r.get()?, r.get()?, r.get()?);

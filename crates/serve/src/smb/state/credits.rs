@@ -45,11 +45,12 @@ impl Credits {
         true
     }
 
-    /// Grants up to `asked` more; tells how many. One at least if the client has none.
-    pub fn grant(&mut self, asked: u16) -> u16 {
+    /// Grants up to `asked` more, so that the client has `max` at most; tells how many. One at
+    /// least if it has none.
+    pub fn grant(&mut self, asked: u16, max: u16) -> u16 {
         // Numbers far behind the lowest would need ever more memory.
         let room = usize::from(2 * SMB_CREDITS_MAX).saturating_sub(self.free.len()) as u16;
-        let left = SMB_CREDITS_MAX.saturating_sub(self.count).min(room);
+        let left = max.saturating_sub(self.count).min(room);
         let least = u16::from(self.count == 0);
         let granted = asked.max(1).min(left).max(least);
         self.free.extend(std::iter::repeat_n(true, granted.into()));

@@ -6,3 +6,4 @@ pub mod open_files;
 pub(super) mod opens;
 pub(super) mod session;
 pub mod sessions;
+pub mod times;

@@ -1,9 +1,13 @@
-//! Files that are open over SMB, and whether each is to be removed at its last close.
+//! Files that are open over SMB: where each is, whether it is to be removed at its last close, and
+//! which of its times are shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use vfs::handle::Handle;
 use vfs::locks::FileKey;
+
+use super::times::Times;
 
 /// What is open, over all connections. `T` is what it takes to remove a file.
 pub struct OpenFiles<T> {
@@ -13,6 +17,9 @@ pub struct OpenFiles<T> {
 struct One<T> {
     opens: usize,
     removal: Option<T>,
+    /// Its directory, by the name of the last open.
+    dir: Option<Handle>,
+    times: Times,
 }
 
 impl<T> Default for OpenFiles<T> {
@@ -26,15 +33,36 @@ impl<T> OpenFiles<T> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another open; false if the file is to be removed, so that there can be none.
-    pub fn open(&self, key: FileKey) -> bool {
+    /// Another open of a file in `dir`; false if the file is to be removed, so that there can be
+    /// none.
+    pub fn open(&self, key: FileKey, dir: Option<Handle>) -> bool {
         let mut files = self.files();
-        let file = files.entry(key).or_insert(One { opens: 0, removal: None });
+        let new = One { opens: 0, removal: None, dir, times: Times::default() };
+        let file = files.entry(key).or_insert(new);
         if file.removal.is_some() {
             return false;
         }
         file.opens += 1;
+        file.dir = dir;
         true
+    }
+
+    /// The file is in another directory now.
+    pub fn moved(&self, key: FileKey, dir: Handle) {
+        if let Some(file) = self.files().get_mut(&key) {
+            file.dir = Some(dir);
+        }
+    }
+
+    /// Directories of a file system that have open files in them.
+    pub fn dirs(&self, fsid: u64) -> HashSet<Handle> {
+        let files = self.files();
+        files.iter().filter(|(key, _)| key.fsid == fsid).filter_map(|(_, one)| one.dir).collect()
+    }
+
+    /// Looks at the times of a file that is open, or changes them.
+    pub fn times<R>(&self, key: FileKey, what: impl FnOnce(&mut Times) -> R) -> Option<R> {
+        self.files().get_mut(&key).map(|file| what(&mut file.times))
     }
 
     /// The file is to be removed when nobody has it open any more, or with `None` is not.

@@ -62,8 +62,15 @@ pub(in crate::smb) struct OpenFile {
     pub write_through: bool,
     /// Where the client says that it is.
     pub position: Cell<u64>,
-    /// Ranges that it has locked, as they were locked.
-    pub ranges: RefCell<Vec<(u64, u64)>>,
+    /// Locks of no bytes before the first one, which nothing is in the way of.
+    pub locks_of_nothing: Cell<u32>,
+    /// Bytes that the client has reserved, as it is told: they are taken when they are written.
+    pub reserved: Cell<u64>,
+    /// The write time that was shown last, as FILETIME.
+    pub write_time: Cell<u64>,
+    /// Until when what is written is not shown in the write time ([`super::times`]), as
+    /// nanoseconds of a monotonic clock.
+    pub write_time_until_ns: Cell<u64>,
     /// The listing under way.
     pub listing: tokio::sync::Mutex<Option<Listed>>,
 }

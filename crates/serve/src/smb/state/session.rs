@@ -129,6 +129,15 @@ impl Session {
         open.cloned().ok_or(NtStatus::FILE_CLOSED)
     }
 
+    /// The open of this number, whatever tree it is of.
+    ///
+    /// # Errors
+    /// STATUS_FILE_CLOSED.
+    pub fn open_anywhere(&self, id: FileId) -> Result<Rc<Open>, NtStatus> {
+        let open = self.opens.borrow().get(&id.volatile).cloned();
+        open.filter(|_| id.persistent == id.volatile).ok_or(NtStatus::FILE_CLOSED)
+    }
+
     /// Takes out the open of this number.
     ///
     /// # Errors

@@ -1,0 +1,63 @@
+//! Times of a file that is open, as SMB shows them where they are others than the file system's.
+//!
+//! - A write is shown in the write time a moment later, or when the file is flushed, cut, closed or
+//!   has its attributes set: as in Windows before 2019 and in Samba, so that a program that copies
+//!   a file and sets its times last is not overtaken by its own writes.
+//! - A change time that a client sets holds until the file changes again: Unix has none to set.
+
+use vfs::attr::Time;
+use wire::smb::create::Facts;
+
+/// How long a write is not shown, unless something else shows it: as in Windows.
+pub const WRITE_TIME_DELAY_NS: u64 = 2_000_000_000;
+
+/// What is shown of one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The write time before what was written last, and until when it is shown.
+    before_write: Option<(u64, u64)>,
+    /// A change time that was set, and the one of the file system while it holds.
+    change: Option<(u64, Time)>,
+}
+
+impl Times {
+    /// Something is written now: the write time that was shown before stays for a while. Tells
+    /// until when.
+    pub fn written(&mut self, shown: u64, now_ns: u64) -> u64 {
+        match self.before_write {
+            Some((_, until_ns)) if now_ns < until_ns => until_ns,
+            _ => {
+                let until_ns = now_ns.saturating_add(WRITE_TIME_DELAY_NS);
+                self.before_write = Some((shown, until_ns));
+                until_ns
+            }
+        }
+    }
+
+    /// What was written is shown from now on; tells whether it was not yet.
+    pub fn settle(&mut self, now_ns: u64) -> bool {
+        self.before_write.take().is_some_and(|(_, until_ns)| now_ns < until_ns)
+    }
+
+    /// A client has set the change time; `ctime` is that of the file system after it.
+    pub const fn set_change(&mut self, change: u64, ctime: Time) {
+        self.change = Some((change, ctime));
+    }
+
+    /// Puts in what is shown.
+    pub fn show(&self, facts: &mut Facts, ctime: Time, now_ns: u64) {
+        if let Some((shown, until_ns)) = self.before_write
+            && now_ns < until_ns
+        {
+            facts.written = shown;
+        }
+        if let Some((change, at)) = self.change
+            && at == ctime
+        {
+            facts.changed = change;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
