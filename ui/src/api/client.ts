@@ -79,7 +79,7 @@ export const requestText = (method: string, path: string, tried: string, body: s
 export const signIn = (user: string, password: string): Promise<Session> =>
   request('POST', '/session', 'sign in', { user, password });
 
-export const whoAmI = (): Promise<Session> => request('GET', '/session', 'see who is signed in');
+export const whoAmI = (): Promise<Session> => request('GET', '/session', 'read the session');
 
 export const signOut = (): Promise<void> => request('DELETE', '/session', 'sign out', {});
 

@@ -30,7 +30,7 @@ export function offline(node: Node | undefined): string | null {
 /** Who may use it. */
 export function group(node: Node | undefined): string {
   const name = value(node, 'initiatorgroup');
-  return typeof name === 'string' && name !== '' ? name : 'with the secret';
+  return typeof name === 'string' && name !== '' ? name : 'secret of SAN';
 }
 
 /** Its number at its targets. */

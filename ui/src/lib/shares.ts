@@ -17,6 +17,7 @@ function service(command: string): string {
   const version = /vers=([\d.]+)/.exec(command)?.[1];
   if (version !== undefined) return `NFSv${version}`;
   if (command.includes('davfs')) return 'WebDAV';
+  if (command.includes('cifs')) return 'SMB';
   if (command.startsWith('sftp ')) return 'SFTP';
   return SCHEMES[/(\w+):\/\//.exec(command)?.[1] ?? ''] ?? 'NFS';
 }

@@ -56,7 +56,7 @@ export async function connection(t, { page, where, another }) {
   await t.test('a page that is opened meanwhile waits, and appears by itself', async () => {
     await cut(page, '**/api/v1/session');
     await page.goto(where.url);
-    await page.getByRole('heading', { name: 'Could not see who is signed in' }).waitFor();
+    await page.getByRole('heading', { name: 'Could not read the session' }).waitFor();
     await page.unroute('**/api/v1/session');
     await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
   });

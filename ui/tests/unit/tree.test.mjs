@@ -170,8 +170,8 @@ test('a share tells its room, who may use it, and how it is mounted', () => {
   assert.equal(access(node({ nfs: 'none', read_only: true })), 'none');
   assert.equal(access(undefined), '–');
   assert.deepEqual(mounts(node({ mount: ['mount -o vers=4.2,proto=tcp a:/b /mnt'] })), [{ version: 'NFSv4.2', command: 'mount -o vers=4.2,proto=tcp a:/b /mnt' }]);
-  const others = ['lftp -u USER ftps://a:990/b', 'sftp -P 218 USER@a:/b', 'curl -u USER https://a/b/', 'mount -t davfs https://a/b/ /mnt'];
-  assert.deepEqual(mounts(node({ mount: others })).map(({ version }) => version), ['FTPS', 'SFTP', 'HTTPS', 'WebDAV']);
+  const others = ['lftp -u USER ftps://a:990/b', 'sftp -P 218 USER@a:/b', 'curl -u USER https://a/b/', 'mount -t davfs https://a/b/ /mnt', 'mount -t cifs -o username=USER,port=10445 //a/b /mnt'];
+  assert.deepEqual(mounts(node({ mount: others })).map(({ version }) => version), ['FTPS', 'SFTP', 'HTTPS', 'WebDAV', 'SMB']);
   assert.deepEqual(nfsMounts(node({ mount: others })), []);
   assert.equal(offline(node({ state: 'offline', reason: 'gone' })), 'gone');
   assert.equal(offline(node({ state: 'online' })), null);
