@@ -221,7 +221,10 @@ fn a_file_system_that_becomes_read_only_is_told() {
     assert_eq!(bad.good(&Cdb::Read(io(0, 1, false)), &[], 512), [b'a'; BLOCK]);
     assert_eq!(bad.good(&Cdb::Read(io(8, 1, false)), &[], 512), [b'b'; BLOCK]);
     stage.others_go_on(&mut other);
-    assert_eq!(fs::read(stage.place().path().join("bad")).expect("its file")[..BYTES], [b'a'; BYTES]);
+    assert_eq!(
+        fs::read(stage.place().path().join("bad")).expect("its file")[..BYTES],
+        [b'a'; BYTES]
+    );
     // It is written again when it can be, in the session that was there.
     stage.place().set_read_only(false);
     bad.good(&Cdb::Write(io(0, COUNT, true)), &[b'd'; BYTES], 0);

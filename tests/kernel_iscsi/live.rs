@@ -26,7 +26,8 @@ fn lines(stage: &Stage, api: &Api, name: &str) -> Vec<String> {
     let properties = node["properties"].as_array().expect("properties");
     let connect = properties.iter().find(|one| one["name"] == "connect").expect("its lines");
     let lines = connect["value"].as_array().expect("lines").iter().filter_map(Value::as_str);
-    let with = |line: &str| line.replace("USER", "plimsoll").replace("SECRET", &stage.access.secret);
+    let with =
+        |line: &str| line.replace("USER", "plimsoll").replace("SECRET", &stage.access.secret);
     lines.filter(|line| line.starts_with("iscsiadm ")).map(with).collect()
 }
 
@@ -85,8 +86,11 @@ fn a_snapshot_under_load_replays_its_journal() {
     let api = Api::new(&stage.scratch.path().join("state"));
     let path = disk.path().join("unit");
     let properties = json!({"backing": "file", "path": path, "volsize": "64M"});
-    change(&api, &json!({"create": "/shares/default/luns", "name": "cloned",
-        "properties": properties}));
+    change(
+        &api,
+        &json!({"create": "/shares/default/luns", "name": "cloned",
+        "properties": properties}),
+    );
     let at = portal(PORT);
     stage.guests[0].install("blocks");
     stage.run(

@@ -121,7 +121,13 @@ pub(super) enum Stage {
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 pub(super) enum Finished {
     /// A command, with the memory of what it has read.
-    Command { itt: u32, done: Done, buffer: ReplyBuf, entered: Entered, held: Option<SendReservedBytes> },
+    Command {
+        itt: u32,
+        done: Done,
+        buffer: ReplyBuf,
+        entered: Entered,
+        held: Option<SendReservedBytes>,
+    },
     /// Task management.
     Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
 }

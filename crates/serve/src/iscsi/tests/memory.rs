@@ -153,9 +153,8 @@ fn a_command_that_waits_for_room_is_aborted() {
     let bench = small();
     let mut client = ready(&bench, 1, false);
     let large = vec![1; 4 * SIZE];
-    let start = |client: &mut Client| {
-        client.start(0, write(0, 4 * BLOCKS), true, large.len() as u32, &[])
-    };
+    let start =
+        |client: &mut Client| client.start(0, write(0, 4 * BLOCKS), true, large.len() as u32, &[]);
     let first = start(&mut client);
     let asked = asks(&mut client);
     let [second, third] = [(); 2].map(|()| start(&mut client));

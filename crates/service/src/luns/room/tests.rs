@@ -502,7 +502,10 @@ fn a_directory_that_is_renamed_below_the_server_leaves_its_unit_offline() {
     drop(world);
     std::fs::rename(&there, &here).expect("renamed back");
     let world = World::open(&scratch.state());
-    assert_eq!((world.text("disk", "state"), world.text("disk", "lunguid")), ("online".into(), guid));
+    assert_eq!(
+        (world.text("disk", "state"), world.text("disk", "lunguid")),
+        ("online".into(), guid)
+    );
     let mut bytes = [0; 2];
     medium(&world).read(0, &mut bytes, true).expect("read");
     assert_eq!(&bytes, b"on");
