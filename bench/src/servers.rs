@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::clock::Deadline;
 
@@ -68,6 +68,9 @@ impl Server {
     }
 }
 
+/// How long a server may take to end when it is asked to.
+const END: Duration = Duration::from_secs(5);
+
 impl Drop for Server {
     fn drop(&mut self) {
         for child in self.children.iter_mut().rev() {
@@ -75,7 +78,14 @@ impl Drop for Server {
                 // SAFETY: a signal to a child that was not waited for yet.
                 unsafe { libc::kill(pid, libc::SIGTERM) };
             }
-            let _ = child.wait();
+            let end = Instant::now() + END;
+            while child.try_wait().is_ok_and(|ended| ended.is_none()) {
+                // tgt does not end as long as it has a target.
+                if Instant::now() > end {
+                    let _ = child.kill();
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     }
 }
