@@ -26,8 +26,8 @@ fn lines(stage: &Stage, api: &Api, name: &str) -> Vec<String> {
     let properties = node["properties"].as_array().expect("properties");
     let connect = properties.iter().find(|one| one["name"] == "connect").expect("its lines");
     let lines = connect["value"].as_array().expect("lines").iter().filter_map(Value::as_str);
-    let with =
-        |line: &str| line.replace("USER", "plimsoll").replace("SECRET", &stage.access.secret);
+    let secret = &stage.access.secret;
+    let with = |line: &str| line.replace("USER", "plimsoll").replace("SECRET", secret);
     lines.filter(|line| line.starts_with("iscsiadm ")).map(with).collect()
 }
 

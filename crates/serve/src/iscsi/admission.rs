@@ -14,7 +14,7 @@ use vfs::status::Status as Failure;
 use wire::scsi::Asc;
 
 use super::conn::stream::Wire;
-use super::operation::Entered;
+use super::operation::TaskEntry;
 use super::scsi::{self, Done};
 use super::session::{About, Session, Stage, Task};
 use super::state::tasks::Mark;
@@ -25,9 +25,9 @@ use crate::transport::buffers::ReplyBuf;
 /// What a command gets of the budget.
 pub(super) enum Admission {
     /// All that it needs.
-    Whole(ReservedBytes),
+    Reserved(ReservedBytes),
     /// What comes unasked; it waits for the rest.
-    Part(ReservedBytes),
+    Partial(ReservedBytes),
     /// Nothing: there is no room for what comes unasked.
     Full,
 }
@@ -39,16 +39,16 @@ impl Session {
         // What has come need not stand in line: it is held anyway.
         let may_pass = self.line.is_empty() || needs <= unasked;
         if may_pass && let Some(held) = budget.try_hold(needs) {
-            return Admission::Whole(held);
+            return Admission::Reserved(held);
         }
         if needs == 0 || !self.has_admitted() {
-            return Admission::Whole(budget.hold(needs));
+            return Admission::Reserved(budget.hold(needs));
         }
         self.core.iscsi.waits.fetch_add(1, Relaxed);
         match unasked {
-            0 => Admission::Part(budget.hold(0)),
+            0 => Admission::Partial(budget.hold(0)),
             _ if needs <= unasked => Admission::Full,
-            _ => budget.try_hold(unasked).map_or(Admission::Full, Admission::Part),
+            _ => budget.try_hold(unasked).map_or(Admission::Full, Admission::Partial),
         }
     }
 
@@ -71,7 +71,7 @@ impl Session {
     pub fn wait_in_line(&mut self, about: About, request: scsi::Request) {
         let mark = Mark::new(request.nexus.port.clone(), about.itt, &self.wake);
         let unit = Arc::clone(&request.unit);
-        let entered = Entered::new(&unit, &mark);
+        let entered = TaskEntry::new(&unit, &mark);
         let stage = Stage::Waiting { request: Box::new(request), entered };
         self.tasks.insert(about.itt, Task { about, mark, unit: Some(unit), stage });
         self.line.push_back(about.itt);

@@ -89,8 +89,8 @@ impl Session {
         found.map_or(Format::Fixed, |unit| super::scsi::format(&unit))
     }
 
-    /// Has data put, piece by piece, in PDUs as long as the initiator takes them and sequences as long as both have
-    /// agreed on.
+    /// Has data put, piece by piece, in PDUs as long as the initiator takes them and sequences as
+    /// long as both have agreed on.
     fn data_in(
         &mut self,
         wire: &mut Wire,

@@ -11,7 +11,7 @@ use wire::scsi::{Asc, Sense, SenseKey};
 use super::admission::Admission;
 use super::conn::stream::Wire;
 use super::dispatch::Meant;
-use super::operation::{Command, Entered};
+use super::operation::{Command, TaskEntry};
 use super::scsi::{self, Done, Fail};
 use super::session::{About, Session, Stage, Task};
 use super::state::gather::{Fault, Gather};
@@ -56,7 +56,7 @@ impl Session {
         };
         let admission = self.admit(needs as usize, unasked);
         let room = Vec::with_capacity(match &admission {
-            Admission::Whole(held) | Admission::Part(held) => held.bytes(),
+            Admission::Reserved(held) | Admission::Partial(held) => held.bytes(),
             // It is written at once or not at all.
             Admission::Full => command.data.len().min(needs as usize),
         });
@@ -69,16 +69,16 @@ impl Session {
             }
         };
         match admission {
-            Admission::Whole(held) if gather.is_whole() => {
+            Admission::Reserved(held) if gather.is_whole() => {
                 self.begin(wire, about, request, (buffer, gather.into_data()), Some(held));
             }
             Admission::Full if gather.is_whole() => {
                 self.begin(wire, about, request, (buffer, gather.into_data()), None);
             }
-            Admission::Whole(held) => {
+            Admission::Reserved(held) => {
                 self.enter(wire, command, about, request, (gather, held, true));
             }
-            Admission::Part(held) => {
+            Admission::Partial(held) => {
                 self.enter(wire, command, about, request, (gather, held, false));
             }
             Admission::Full => self.refuse_full(wire, &about),
@@ -96,7 +96,7 @@ impl Session {
         let Some(joined) = &self.joined else { return };
         let mark = Mark::new(joined.port().clone(), about.itt, &self.wake);
         let unit = request.as_ref().ok().map(|request| Arc::clone(&request.unit));
-        let entered = unit.as_ref().map(|unit| Entered::new(unit, &mark));
+        let entered = unit.as_ref().map(|unit| TaskEntry::new(unit, &mark));
         let (gather, request, lun) = (Box::new(gather), Box::new(request), command.lun);
         let stage = Stage::Gathering { gather, request, lun, held, is_admitted, entered };
         self.tasks.insert(about.itt, Task { about, mark, unit, stage });
@@ -218,14 +218,14 @@ impl Session {
             Some(held) if held.bytes() >= data.len().max(1) => held,
             _ if done.is_some() => self.core.budget.hold(0),
             _ => match self.admit(data.len() + about.reply_max(), data.len()) {
-                Admission::Whole(held) => held,
+                Admission::Reserved(held) => held,
                 _ if data.is_empty() => return self.wait_in_line(about, request),
                 _ => return self.refuse_full(wire, &about),
             },
         };
         let unit = Arc::clone(&request.unit);
         let mark = Mark::new(request.nexus.port.clone(), about.itt, &self.wake);
-        let entered = Entered::new(&unit, &mark);
+        let entered = TaskEntry::new(&unit, &mark);
         let itt = about.itt;
         let task = Task {
             about,

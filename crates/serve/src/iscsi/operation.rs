@@ -16,13 +16,13 @@ use crate::transport::budget::SendReservedBytes;
 use crate::transport::buffers::ReplyBuf;
 
 /// A place among the tasks of a unit. When it is dropped, the task has no further effect.
-pub(super) struct Entered {
+pub(super) struct TaskEntry {
     unit: Arc<Unit>,
     mark: Arc<Mark>,
     number: u64,
 }
 
-impl Entered {
+impl TaskEntry {
     /// A task that does not end at once.
     pub fn new(unit: &Arc<Unit>, mark: &Arc<Mark>) -> Self {
         let number = unit.enter(mark);
@@ -35,7 +35,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for TaskEntry {
     fn drop(&mut self) {
         self.unit.ended(self.number);
         self.mark.end();
@@ -53,7 +53,7 @@ pub(super) struct Command {
     /// What it came to, once it has run.
     pub done: Done,
     pub mark: Arc<Mark>,
-    pub entered: Entered,
+    pub entered: TaskEntry,
     /// The connection.
     pub to: Arc<CompletionQueue<Finished>>,
 }

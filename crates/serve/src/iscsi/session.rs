@@ -24,7 +24,7 @@ use wire::iscsi::tmf::TmfOutcome;
 use wire::iscsi::{Bhs, Digests, RESERVED_TAG, Serial, TargetSn};
 
 use super::conn::stream::{Wire, header};
-use super::operation::Entered;
+use super::operation::TaskEntry;
 use super::scsi::Done;
 use super::serving::Core;
 use super::state::gather::{Bounds, Gather};
@@ -104,13 +104,13 @@ pub(super) enum Stage {
         /// Whether all of that is reserved, so that data may be asked for.
         is_admitted: bool,
         /// Its place among the tasks of its unit.
-        entered: Option<Entered>,
+        entered: Option<TaskEntry>,
     },
     /// It waits for memory for what it will have read.
     Waiting {
         request: Box<scsi::Request>,
         /// Its place among the tasks of its unit.
-        entered: Entered,
+        entered: TaskEntry,
     },
     /// The engine has it, and holds so many bytes for it.
     Running(usize),
@@ -125,7 +125,7 @@ pub(super) enum Finished {
         itt: u32,
         done: Done,
         buffer: ReplyBuf,
-        entered: Entered,
+        entered: TaskEntry,
         held: Option<SendReservedBytes>,
     },
     /// Task management.
@@ -329,7 +329,7 @@ impl Session {
         self.go_on(wire);
     }
 
-    fn is_task(&self, itt: u32, entered: &Entered) -> bool {
+    fn is_task(&self, itt: u32, entered: &TaskEntry) -> bool {
         self.tasks.get(&itt).is_some_and(|task| entered.is_of(&task.mark))
     }
 

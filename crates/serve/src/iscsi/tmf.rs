@@ -13,7 +13,7 @@ use wire::scsi::Asc;
 use wire::scsi::lun::Lun;
 
 use super::conn::stream::Wire;
-use super::operation::Entered;
+use super::operation::TaskEntry;
 use super::scsi::Done;
 use super::session::{Finished, Session};
 use super::state::sessions::Order;
@@ -68,7 +68,7 @@ impl Session {
     /// A command is done that ends tasks of others (PREEMPT AND ABORT): it is answered when they
     /// are over, or a stuck disk has held them for too long. They have lost their right to the
     /// unit; that such a disk may still answer changes nothing of it.
-    pub fn abort_others(&mut self, itt: u32, done: Done, (buffer, entered): (ReplyBuf, Entered)) {
+    pub fn abort_others(&mut self, itt: u32, done: Done, (buffer, entered): (ReplyBuf, TaskEntry)) {
         let mut done = done;
         let ports = std::mem::take(&mut done.aborts);
         let unit = self.tasks.get(&itt).and_then(|task| task.unit.clone());

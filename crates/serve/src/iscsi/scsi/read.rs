@@ -29,8 +29,8 @@ pub(super) fn read(request: &Request, io: Io, may_block: bool, out: &mut ReplyBu
     Ok(Done::good(length))
 }
 
-/// Data of a READ that leaves from where the page cache has it, without a copy of ours: only of large
-/// ones that are there at once, and that nothing has to look at.
+/// Data of a READ that leaves from where the page cache has it, without a copy of ours: only of
+/// large ones that are there at once, and that nothing has to look at.
 pub(super) fn mapped(request: &Request, io: Io) -> Option<(Slice, Done)> {
     let (offset, length) = bytes_of(&request.unit, io.blocks).ok()?;
     let count = length.min(request.limit.into()) as usize;
