@@ -156,7 +156,7 @@ impl Desk {
                 inner.left.push(number);
             }
             inner.next = inner.next.max(number + 1);
-            inner.runs.insert(number, run);
+            inner.put(run);
         }
         let (inner, wake) = (Mutex::new(inner), Condvar::new());
         let here = OnceLock::new();

@@ -81,6 +81,8 @@ fn a_restart_ends_what_was_under_way_and_keeps_the_rest() {
     desk.change(1, |_| {});
     drop(desk);
     let desk = place.open();
+    // The browser's list is made of the changes.
+    assert_eq!(desk.changes(0).0.len(), 2);
     let run = desk.run(&first.id).unwrap();
     assert_eq!((run.state, run.message.as_str()), (State::Aborted, RESTARTED));
     assert!(!run.cleaned && desk.lock().left == [1], "its folder may still be there");
