@@ -150,6 +150,32 @@ fn smbclient_is_refused() {
 }
 
 #[test]
+fn the_log_has_the_reason_if_a_password_is_older_than_smb() {
+    if !has("smbclient") {
+        skip!("smbclient password", "it is not installed");
+    }
+    let smb = Smb::start("smbclient-password", &[]);
+    let set = |property: &str, value: serde_json::Value| {
+        let at = match property {
+            "enabled" => "/configuration/services/smb",
+            _ => "/configuration/users/anna",
+        };
+        let changes = json!({"changes": [{"set": at, "property": property, "value": value}]});
+        let (code, done) = smb.api.post("/api/v1/changes", &changes);
+        assert_eq!(code, 200, "{done}");
+    };
+    set("enabled", json!(false));
+    set("password", json!(PASSWORD));
+    set("enabled", json!(true));
+    let sign = ["--client-protection=sign"];
+    refused(&smb.smbclient("SMB3_11", &sign, "ls"), "NT_STATUS_LOGON_FAILURE");
+    let (_, node) = smb.api.get("/api/v1/nodes/configuration/services/smb");
+    assert!(node.to_string().contains("was set while SMB was disabled"), "{node}");
+    set("password", json!(PASSWORD));
+    well(&smb.smbclient("SMB3_11", &sign, "ls"));
+}
+
+#[test]
 fn smbclient_lists_shares_and_keeps_names() {
     if !has("smbclient") {
         skip!("smbclient names", "it is not installed");

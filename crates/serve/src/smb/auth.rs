@@ -156,6 +156,12 @@ impl Connection {
         let shown = self.prove(&name, &auth, exchange, (setup, token));
         let known = shown.as_ref().map_or(name, |shown| shown.person.name.clone());
         identity.judged(from, &known, shown.is_some());
+        if identity.person(&known).is_some() && identity.nt_hash(&known).is_none() {
+            base::warning!(
+                super::node::NODE.name,
+                "{known} cannot sign in: the password was set while SMB was disabled; set it again"
+            );
+        }
         shown.ok_or(NtStatus::LOGON_FAILURE)
     }
 
