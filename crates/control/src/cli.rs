@@ -84,8 +84,7 @@ impl CliError {
         match self {
             Self::Usage { hint, .. } | Self::Refused { hint, .. } => hint,
             Self::Lost { .. } => {
-                "check whether the server is running; uncommitted changes are \
-                lost"
+                "check whether the server is running; uncommitted changes are lost"
             }
             Self::Unanswered { .. } => {
                 "the outcome is unknown; once the server responds, check `history` for committed \

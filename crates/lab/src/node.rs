@@ -210,8 +210,7 @@ static RUN: Context = Context::new("run", "Run", "A run of a load job and its re
             "why",
             "Why",
             Kind::List { of: &LINES, max: 100 },
-            "Evidence for the \
-            limiter.",
+            "Evidence for the limiter.",
         ),
         Property::state(
             "degraded",

@@ -173,9 +173,7 @@ impl Engine {
             let problem = match store.append(&frame) {
                 Ok(true) => None,
                 Ok(false) => Some(
-                    "the clock was set back: recording is paused until it catches \
-                    up"
-                    .to_owned(),
+                    "the clock was set back: recording is paused until it catches up".to_owned(),
                 ),
                 Err(error) => Some(format!("statistics are not being stored: {error}")),
             };

@@ -168,10 +168,9 @@ impl Kind {
                     |n: u64| self.show(&Value::Integer(i64::try_from(n).unwrap_or(i64::MAX)));
                 format!("bytes from {} to {}, for example 64M", shown(*min), shown(*max))
             }
-            Self::Seconds { min, max } => format!(
-                "seconds from {min} to {max}, for example 90 or \
-                5m"
-            ),
+            Self::Seconds { min, max } => {
+                format!("seconds from {min} to {max}, for example 90 or 5m")
+            }
             Self::Time => "seconds since the epoch".to_owned(),
             Self::Choice(choices) => {
                 let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();

@@ -39,13 +39,8 @@ pub const UPTIME: Property =
     Property::state("uptime", "Uptime", SECONDS, "Time since it went online.").unit("s");
 
 /// Where it listens.
-pub const LISTEN: Property = Property::state(
-    "listen",
-    "Listens on",
-    LINE,
-    "Listen address and \
-    port.",
-);
+pub const LISTEN: Property =
+    Property::state("listen", "Listens on", LINE, "Listen address and port.");
 
 /// Connections of clients.
 pub const CONNECTIONS: Property =

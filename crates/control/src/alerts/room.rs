@@ -42,10 +42,8 @@ fn check(document: &Document) -> Vec<Problem> {
     let lacks = |property| document.text(&at, property).is_none();
     if let (Some(alert), true) = (mails, lacks("smtp_host") || lacks("mail_from")) {
         let property = if lacks("smtp_host") { "smtp_host" } else { "mail_from" };
-        let sentence = format!(
-            "alert {alert} sends mail, but no mail server or sender is \
-            configured"
-        );
+        let sentence =
+            format!("alert {alert} sends mail, but no mail server or sender is configured");
         let hint = "set smtp_host and mail_from in configuration/alerts";
         problems.push(Problem::new(&at, &sentence, hint).property(property));
     }
@@ -94,14 +92,8 @@ impl Live for Alerts {
         if action != "test" {
             return Err(Problem::unknown(path, &format!("unknown action {action}"), ""));
         }
-        let gone = || {
-            Problem::unknown(
-                path,
-                "this alert does not exist any more",
-                "list the \
-            alerts",
-            )
-        };
+        let gone =
+            || Problem::unknown(path, "this alert does not exist any more", "list the alerts");
         let (targets, message) = {
             let inner = self.inner();
             let (name, watched) = named(&inner, path).ok_or_else(gone)?;

@@ -79,10 +79,7 @@ impl Drop for Answer {
 /// RFC 8737 §3: a certificate for the name alone, with the digest in it.
 fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, String> {
     let told = |e: &dyn std::fmt::Display| {
-        format!(
-            "cannot create the challenge certificate for \
-        {name}: {e}"
-        )
+        format!("cannot create the challenge certificate for {name}: {e}")
     };
     if digest.len() != 32 {
         return Err(told(&"a digest has 32 bytes"));

@@ -188,8 +188,7 @@ static PROPERTIES: &[Property] = &[
         Kind::Choice(&[
             (
                 "tls-alpn-01",
-                "over TLS: port 443 of the host names must lead to the administration \
-                port",
+                "over TLS: port 443 of the host names must lead to the administration port",
             ),
             ("http-01", "over HTTP: port 80 of the host names must lead to http_port"),
         ]),

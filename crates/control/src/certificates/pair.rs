@@ -67,11 +67,7 @@ impl Chain {
             }
         }
         let none = || {
-            wrong(
-                "it contains no certificate",
-                "supply PEM starting with -----BEGIN \
-                CERTIFICATE",
-            )
+            wrong("it contains no certificate", "supply PEM starting with -----BEGIN CERTIFICATE")
         };
         let facts = facts.into_iter().next().ok_or_else(none)?;
         if facts.names.is_empty() {

@@ -276,13 +276,8 @@ impl Shell {
 
     /// What is declared at `place`.
     fn found(&self, place: &Place) -> Result<DeclaredNode<'_>, CliError> {
-        let gone = || {
-            CliError::refused(
-                format!("{place} does not exist"),
-                "`cd /` leads to the \
-            top",
-            )
-        };
+        let gone =
+            || CliError::refused(format!("{place} does not exist"), "`cd /` leads to the top");
         self.tree.find(place).ok_or_else(gone)
     }
 
@@ -371,11 +366,9 @@ impl Shell {
             Verb::Export => self.export(first),
             Verb::Import => self.import(&arguments),
             Verb::Audit => self.audit(place, first),
-            Verb::Exit => Err(CliError::usage(
-                "`exit` takes no arguments",
-                "use it without a \
-                path",
-            )),
+            Verb::Exit => {
+                Err(CliError::usage("`exit` takes no arguments", "use it without a path"))
+            }
         }
     }
 

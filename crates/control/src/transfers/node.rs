@@ -86,16 +86,14 @@ pub static TRANSFERS: Context = Context::new(
         "Since",
         Kind::Time,
         Default::None,
-        "End of the transfer at or \
-        after this time.",
+        "End of the transfer at or after this time.",
     ),
     Property::setting(
         "until",
         "Until",
         Kind::Time,
         Default::None,
-        "End of the transfer before \
-        this time.",
+        "End of the transfer before this time.",
     ),
     Property::setting(
         "limit",

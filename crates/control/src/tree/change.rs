@@ -243,13 +243,8 @@ impl<'a> Draft<'a> {
         let there = self.document.set_value(path, name).is_some();
         if property.role == Role::AtCreate && there {
             let sentence = format!("{name} can only be set at creation");
-            return Err(Problem::conflict(
-                path,
-                &sentence,
-                "destroy it and create another \
-                    one",
-            )
-            .property(name));
+            return Err(Problem::conflict(path, &sentence, "destroy it and create another one")
+                .property(name));
         }
         self.enter(path, property, value)
     }
@@ -307,10 +302,8 @@ impl<'a> Draft<'a> {
             return refuse(&sentence, hint);
         }
         if let Some(missing) = self.document.missing(path) {
-            let sentence = format!(
-                "{missing} comes from the command line and is not in the \
-                configuration"
-            );
+            let sentence =
+                format!("{missing} comes from the command line and is not in the configuration");
             return refuse(&sentence, "change it on the command line of the server");
         }
         Ok(property)
@@ -351,14 +344,9 @@ impl<'a> Draft<'a> {
         if !confirm {
             let what = match facts.is_empty() {
                 true => format!("the {} ends", items.noun),
-                false => format!(
-                    "destroying the {} also destroys: {}",
-                    items.noun,
-                    facts.join(
-                        "; \
-                    "
-                    )
-                ),
+                false => {
+                    format!("destroying the {} also destroys: {}", items.noun, facts.join("; "))
+                }
             };
             let hint = "confirm it: \"confirm\": true";
             return Err(Problem::conflict(path, &what, hint));

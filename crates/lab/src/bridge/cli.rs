@@ -355,9 +355,9 @@ impl RunArgs {
             }
             (None, None, Some(end)) => (end.clone(), self.pair.other()?),
             _ => {
-                return Err("add --between END --and END, or --end END for a link to another \
-                host"
-                    .into());
+                return Err(
+                    "add --between END --and END, or --end END for a link to another host".into()
+                );
             }
         };
         let pair = matches!(other, Other::Host { .. });

@@ -139,8 +139,7 @@ impl Shapes {
             let change = change.as_ref();
             let Some((name, value)) = change.split_once('=') else {
                 return wrong(format!(
-                    "{change:?} is not a change: use NAME=VALUE, for example \
-                    delay=50ms"
+                    "{change:?} is not a change: use NAME=VALUE, for example delay=50ms"
                 ));
             };
             let (name, value) = (name.trim(), value.trim());
@@ -205,8 +204,7 @@ pub fn time(text: &str) -> Result<u64, ShapeError> {
     match scale {
         Some(ns) if ns < 3.2e16 => Ok(ns.round() as u64),
         _ => wrong(format!(
-            "{text:?} is not a time: use a number with us, ms or s, for example \
-            50ms"
+            "{text:?} is not a time: use a number with us, ms or s, for example 50ms"
         )),
     }
 }
@@ -243,8 +241,7 @@ fn rate(text: &str) -> Result<Option<u64>, ShapeError> {
     };
     let Some(bits) = scaled else {
         return wrong(format!(
-            "{text:?} is not a rate: use a number with kbit, Mbit or Gbit, or \
-            none"
+            "{text:?} is not a rate: use a number with kbit, Mbit or Gbit, or none"
         ));
     };
     match bits.round() as u64 {
@@ -256,10 +253,9 @@ fn rate(text: &str) -> Result<Option<u64>, ShapeError> {
 fn bytes(text: &str) -> Result<u64, ShapeError> {
     match parse_bytes(text).and_then(|n| u64::try_from(n).ok()) {
         Some(n) => Ok(n),
-        None => wrong(format!(
-            "{text:?} is not a size: expected bytes, or a number with K, M or \
-            G"
-        )),
+        None => {
+            wrong(format!("{text:?} is not a size: expected bytes, or a number with K, M or G"))
+        }
     }
 }
 

@@ -54,8 +54,7 @@ pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<Found, ExitCod
 /// Always: wrong usage.
 pub fn nowhere(share: &str, _args: &ShareArgs, _plan: &Plan) -> Result<Found, ExitCode> {
     eprintln!(
-        "plimsoll lab: --share {share} is only available in `plimsoll lab`; use --target \
-        URL"
+        "plimsoll lab: --share {share} is only available in `plimsoll lab`; use --target URL"
     );
     Err(ExitCode::from(2))
 }

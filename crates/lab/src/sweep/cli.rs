@@ -71,10 +71,7 @@ fn millis(text: &str) -> Result<f64, String> {
 fn size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).and_then(|n| u64::try_from(n).ok());
     bytes.ok_or_else(|| {
-        format!(
-            "{text:?} is not a size: expected bytes, or a number with K, M or \
-        G"
-        )
+        format!("{text:?} is not a size: expected bytes, or a number with K, M or G")
     })
 }
 

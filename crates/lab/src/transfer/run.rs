@@ -374,8 +374,7 @@ fn conclude(result: &mut Comparison) {
     if result.failed.is_none() && result.lines.iter().any(unsure) {
         let rounds = result.plan.rounds;
         result.degraded.push(format!(
-            "{rounds} rounds are too few for a 95 % interval; at least 6 are \
-                needed"
+            "{rounds} rounds are too few for a 95 % interval; at least 6 are needed"
         ));
     }
 }

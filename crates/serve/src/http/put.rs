@@ -241,12 +241,8 @@ async fn part(
     let size = spot.entry.map_or(0, |entry| entry.attr.size);
     if start > size {
         let now = format!("bytes */{size}");
-        return status::plain(
-            416,
-            "The part starts after the end of the \
-            file.",
-        )
-        .with("content-range", now);
+        return status::plain(416, "The part starts after the end of the file.")
+            .with("content-range", now);
     }
     if body.length().is_some_and(|length| length != end - start) {
         return status::plain(400, "The length of the body does not match Content-Range.");

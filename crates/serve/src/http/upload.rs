@@ -137,8 +137,7 @@ async fn append(
         return here(
             status::plain(
                 413,
-                "Content-Length is required and must not exceed the remaining \
-                size.",
+                "Content-Length is required and must not exceed the remaining size.",
             ),
             one.offset,
         );

@@ -73,8 +73,7 @@ impl<T: Tree> Plan<T> {
             if !shared.options.delete {
                 shared.fail(
                     &path,
-                    "the destination has a directory of this name; use --delete to \
-                    remove it",
+                    "the destination has a directory of this name; use --delete to remove it",
                 );
                 return Ok(());
             }

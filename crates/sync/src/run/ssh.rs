@@ -62,10 +62,8 @@ pub fn place(text: &[u8]) -> Result<Place, String> {
     let slash = text.iter().position(|b| *b == b'/').unwrap_or(text.len());
     match colon.filter(|colon| *colon < slash && *colon > 0) {
         Some(colon) => {
-            let host = std::str::from_utf8(&text[..colon]).map_err(|_| {
-                "the host is not valid \
-                UTF-8"
-            })?;
+            let host =
+                std::str::from_utf8(&text[..colon]).map_err(|_| "the host is not valid UTF-8")?;
             there(host, None, &text[colon + 1..]).map(Place::There)
         }
         None => here(),

@@ -117,11 +117,7 @@ const STATES: [Property; 8] = [
         "State",
         Kind::Choice(&[
             ("online", "Available to clients."),
-            (
-                "offline",
-                "Not available; see \
-            reason.",
-            ),
+            ("offline", "Not available; see reason."),
         ]),
         "State of the share.",
     ),

@@ -112,10 +112,7 @@ impl Shell {
             None => {
                 let hint = format!("say {name}=@FILE");
                 Err(CliError::refused(
-                    format!(
-                        "{name} cannot be prompted for without a \
-                    terminal"
-                    ),
+                    format!("{name} cannot be prompted for without a terminal"),
                     hint,
                 ))
             }
@@ -184,13 +181,8 @@ impl Shell {
     }
 
     fn made_here(&self, place: &Place) -> Result<&Items, CliError> {
-        let nothing = |why: String| {
-            CliError::refused(
-                why,
-                "`list` shows the contexts and items \
-            below",
-            )
-        };
+        let nothing =
+            |why: String| CliError::refused(why, "`list` shows the contexts and items below");
         match &self.found(place)?.context.items {
             Some(items) if items.configured() => Ok(items),
             Some(items) => Err(nothing(format!("{} are created by the server", items.plural))),

@@ -88,8 +88,7 @@ impl Shell {
                 } else {
                     return Err(CliError::refused(
                         format!(
-                            "'{word}' is not a command, property, action or context of \
-                            {place}"
+                            "'{word}' is not a command, property, action or context of {place}"
                         ),
                         "`help` lists the commands",
                     ));

@@ -83,8 +83,7 @@ pub const VERBS: [Line; 25] = [
         "commit",
         "[--force] [COMMENT]",
         (0, MANY),
-        "apply all pending changes, or \
-        none",
+        "apply all pending changes, or none",
     ),
     line(Verb::Abort, "abort", "", (0, 0), "discard pending changes"),
     line(Verb::Pending, "pending", "", (0, 0), "show pending changes"),
@@ -95,8 +94,7 @@ pub const VERBS: [Line; 25] = [
         "create",
         "NAME [PROPERTY=VALUE]…",
         (1, MANY),
-        "create an item and go to \
-        it",
+        "create an item and go to it",
     ),
     line(Verb::Destroy, "destroy", "[NAME] [--yes]", (0, 2), "destroy an item, or the current one"),
     line(Verb::Rename, "rename", "[NAME] NEW", (1, 2), "rename an item, or the current one"),

@@ -139,11 +139,7 @@ async fn refresh(job: &mut Job<'_, '_>, seconds: Option<u64>) -> Outcome {
     job.permit(&[]).await?;
     let header = job.request.headers.text("if").and_then(|value| If::parse(value).ok());
     let Some(header) = header else {
-        return refuse(
-            400,
-            "a lock refresh requires the lock token \
-        in If",
-        );
+        return refuse(400, "a lock refresh requires the lock token in If");
     };
     let covering = job.dav.covering(job.core, &job.who, &job.path).await?;
     let mine = |lock: &&Arc<Lock>| {

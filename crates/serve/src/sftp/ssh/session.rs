@@ -152,11 +152,9 @@ impl Session {
     fn open(&mut self, kind: &str, sender: u32, window: u32, packet_max: u32) -> Result<(), Error> {
         let place = self.channels.iter().position(Option::is_none).unwrap_or(self.channels.len());
         let refused = match kind {
-            _ if packet_max == 0 => Some((
-                open_reason::RESOURCE_SHORTAGE,
-                "maximum packet size of \
-                zero",
-            )),
+            _ if packet_max == 0 => {
+                Some((open_reason::RESOURCE_SHORTAGE, "maximum packet size of zero"))
+            }
             "session" if place < SSH_CHANNELS_MAX => None,
             "session" => Some((open_reason::RESOURCE_SHORTAGE, "too many channels")),
             "direct-tcpip" | "forwarded-tcpip" | "x11" | "direct-streamlocal@openssh.com" => {
