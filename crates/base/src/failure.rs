@@ -76,20 +76,32 @@ impl Failure {
     }
 }
 
+/// Makes the [`Failure`] of an error: `file.or_failure("read the script")?`.
+pub trait OrFailure<T> {
+    /// What was tried, as in [`Failure::new`].
+    ///
+    /// # Errors
+    /// [`Failure::of`] the error.
+    fn or_failure(self, tried: &str) -> Result<T, Failure>;
+}
+
+impl<T, E: Error> OrFailure<T> for Result<T, E> {
+    fn or_failure(self, tried: &str) -> Result<T, Failure> {
+        self.map_err(|e| Failure::of(tried, &e))
+    }
+}
+
 /// A file of text that has so many bytes at most; `hint` says what to name instead of a longer one.
 ///
 /// # Errors
 /// It is longer, or cannot be read.
 pub fn read_text(tried: &str, path: &Path, most: u64, hint: &str) -> Result<String, Failure> {
-    let size = std::fs::metadata(path).map_err(|e| Failure::of(tried, &e))?.len();
+    let size = std::fs::metadata(path).or_failure(tried)?.len();
     if size > most {
-        return Err(Failure::new(
-            tried,
-            &format!("it has {size} bytes; {most} are the most"),
-            hint,
-        ));
+        let failed = format!("it has {size} bytes; {most} are the most");
+        return Err(Failure::new(tried, &failed, hint));
     }
-    std::fs::read_to_string(path).map_err(|e| Failure::of(tried, &e))
+    std::fs::read_to_string(path).or_failure(tried)
 }
 
 /// An error and its sources, joined by colons.

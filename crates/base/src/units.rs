@@ -45,6 +45,12 @@ fn digits(value: f64) -> String {
     }
 }
 
+/// Permission bits in octal digits, `most` at most.
+pub fn octal(text: &str, most: u32) -> Option<u32> {
+    let is_plain = text.chars().all(|digit| digit.is_digit(8));
+    u32::from_str_radix(text, 8).ok().filter(|bits| is_plain && *bits <= most)
+}
+
 /// Seconds since the epoch as `2026-11-20 23:59:59`, UTC.
 pub fn utc(epoch: i64) -> String {
     let Civil { year, month, day, hour: h, minute: m, second: s } = civil(epoch);

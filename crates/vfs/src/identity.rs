@@ -35,6 +35,11 @@ pub enum Refused {
 
 /// The list of users, as those who serve them see it. All methods may be called from any thread.
 pub trait Identity: Send + Sync {
+    /// The list that stands behind this one: it answers what this one does not answer itself.
+    fn behind(&self) -> Option<&dyn Identity> {
+        None
+    }
+
     /// Judges a name and a password from an address. Slow on purpose (some 20 ms of a core), and
     /// as slow for a name that nobody has: not for a thread that others wait for.
     ///
@@ -45,13 +50,13 @@ pub trait Identity: Send + Sync {
     }
 
     /// Whether this address and name must wait before anything of theirs is looked at.
-    fn must_wait(&self, _: IpAddr, _: &str) -> Option<Duration> {
-        None
+    fn must_wait(&self, from: IpAddr, name: &str) -> Option<Duration> {
+        self.behind()?.must_wait(from, name)
     }
 
     /// The lines of `authorized_keys` of a user who may sign in; none if there is no such user.
-    fn keys(&self, _: &str) -> Vec<String> {
-        Vec::new()
+    fn keys(&self, name: &str) -> Vec<String> {
+        self.behind().map_or_else(Vec::new, |users| users.keys(name))
     }
 
     /// Notes how a sign-in without a password went (a public key), for the patience with wrong
@@ -65,19 +70,22 @@ pub trait Identity: Send + Sync {
     /// Whether somebody who was let in still is: his password, his keys, his rights are those that
     /// they were then. To be asked when [`Identity::generation`] has changed.
     fn stands(&self, person: &Arc<Person>) -> bool {
-        person.anonymous || self.person(&person.name).as_ref() == Some(person)
+        match self.behind() {
+            Some(users) => users.stands(person),
+            None => person.anonymous || self.person(&person.name).as_ref() == Some(person),
+        }
     }
 
     /// The hash of a user's password that NTLM is judged by (MS-NLMP §3.3.1, NTOWFv1), if one is
     /// kept and he may sign in. Who has it can sign in as who has the password.
-    fn nt_hash(&self, _name: &str) -> Option<[u8; 16]> {
-        None
+    fn nt_hash(&self, name: &str) -> Option<[u8; 16]> {
+        self.behind()?.nt_hash(name)
     }
 
     /// Keys whose certificates of users are believed (OpenSSH's `TrustedUserCAKeys`), one line of
     /// `authorized_keys` each.
     fn authorities(&self) -> Vec<String> {
-        Vec::new()
+        self.behind().map_or_else(Vec::new, |users| users.authorities())
     }
 
     /// Who acts for those who do not sign in, where a service lets them.
@@ -86,7 +94,7 @@ pub trait Identity: Send + Sync {
     /// Another number whenever something about users has changed: who is signed in should be looked
     /// at again ([`Identity::person`]).
     fn generation(&self) -> u64 {
-        0
+        self.behind().map_or(0, |users| users.generation())
     }
 }
 

@@ -21,6 +21,11 @@ impl Value {
         Self::Text(text.to_owned())
     }
 
+    /// A number; one that does not fit is the largest.
+    pub fn number(n: impl TryInto<i64>) -> Self {
+        Self::Integer(n.try_into().unwrap_or(i64::MAX))
+    }
+
     /// A list of texts.
     pub fn texts<T: AsRef<str>>(list: impl IntoIterator<Item = T>) -> Self {
         Self::List(list.into_iter().map(|text| Self::text(text.as_ref())).collect())

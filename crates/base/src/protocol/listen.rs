@@ -1,5 +1,6 @@
 //! Listening at the ports of the registry: where, and what to do if it cannot be.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Port;
@@ -22,24 +23,22 @@ impl Port {
     /// The failure to listen there.
     pub fn refused(self, at: SocketAddr, error: &std::io::Error) -> Failure {
         let tried = format!("listen on {at} for {}", self.name);
-        match error.kind() {
-            std::io::ErrorKind::AddrInUse => Failure::new(
-                &tried,
-                &format!("port {} is in use by another program", at.port()),
+        let (failed, hint) = match error.kind() {
+            ErrorKind::AddrInUse => (
+                format!("port {} is in use by another program", at.port()),
                 "stop that program, or choose other ports with --port-offset N",
             ),
-            std::io::ErrorKind::PermissionDenied => Failure::new(
-                &tried,
-                &format!("this user may not bind port {}", at.port()),
+            ErrorKind::PermissionDenied => (
+                format!("this user may not bind port {}", at.port()),
                 "ports below 1024 need root; --port-offset 10000 does not",
             ),
-            std::io::ErrorKind::AddrNotAvailable => Failure::new(
-                &tried,
-                &format!("{} is not an address of this machine", at.ip()),
+            ErrorKind::AddrNotAvailable => (
+                format!("{} is not an address of this machine", at.ip()),
                 "--address 0.0.0.0 listens on all of them",
             ),
-            _ => Failure::of(&tried, error),
-        }
+            _ => return Failure::of(&tried, error),
+        };
+        Failure::new(&tried, &failed, hint)
     }
 }
 

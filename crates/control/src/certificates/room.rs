@@ -422,7 +422,7 @@ impl Certificates {
         let mut state = vec![("shown", Value::text(&inner.shown.0)), ("problem", problem)];
         if let Some(facts) = inner.in_use() {
             state.push(("fingerprint", Value::Text(facts.fingerprint)));
-            state.push(("ends", time(facts.ends)));
+            state.push(("ends", Value::number(facts.ends)));
         }
         state
     }
@@ -435,8 +435,8 @@ impl Certificates {
             Have::Nothing(kind, why) => (kind, why),
             Have::Pair(facts, _) => {
                 state.extend([
-                    ("ends", time(facts.ends)),
-                    ("begins", time(facts.begins)),
+                    ("ends", Value::number(facts.ends)),
+                    ("begins", Value::number(facts.begins)),
                     ("issuer", Value::text(&facts.issuer)),
                     ("fingerprint", Value::text(&facts.fingerprint)),
                     ("names_in_it", Value::texts(&facts.names)),
@@ -456,10 +456,10 @@ impl Certificates {
         };
         state.extend([("state", Value::text(kind)), ("reason", Value::Text(reason))]);
         if let Some(Item::Acme(acme)) = inner.wanted.items.get(name) {
-            state.extend(inner.orders_at(name, acme).map(|at| ("renews", time(at))));
+            state.extend(inner.orders_at(name, acme).map(|at| ("renews", Value::number(at))));
         } else if name == OWN {
             let Own { facts, authority, .. } = &inner.own;
-            state.extend(authority.as_ref().map(|_| ("renews", time(facts.renews()))));
+            state.extend(authority.as_ref().map(|_| ("renews", Value::number(facts.renews()))));
             let pem = authority.as_deref().and_then(|pem| pem.get(pem.find("-----BEGIN")?..));
             state.extend(pem.map(|pem| ("authority", Value::text(pem))));
         }
@@ -536,10 +536,6 @@ fn age(facts: &Facts, now: u64) -> &'static str {
         left if left < life / 5 => "ending",
         _ => "good",
     }
-}
-
-fn time(seconds: u64) -> Value {
-    Value::Integer(i64::try_from(seconds).unwrap_or(i64::MAX))
 }
 
 /// Each once, in an order that stays.

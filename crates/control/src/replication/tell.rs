@@ -8,10 +8,6 @@ use super::run::Run;
 
 type State = Vec<(&'static str, Value)>;
 
-fn count(n: u64) -> Value {
-    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
 /// What an action does now.
 pub fn standing(run: Option<&Run>, waiting: bool, next: Option<u64>) -> State {
     let state = match run {
@@ -20,7 +16,7 @@ pub fn standing(run: Option<&Run>, waiting: bool, next: Option<u64>) -> State {
         None if waiting => "waiting",
         None => "idle",
     };
-    let mut told = vec![("state", Value::text(state)), ("next", count(next.unwrap_or(0)))];
+    let mut told = vec![("state", Value::text(state)), ("next", Value::number(next.unwrap_or(0)))];
     told.extend(run.map(progress).unwrap_or_default());
     told
 }
@@ -29,16 +25,18 @@ fn progress(run: &Run) -> State {
     let progress = run.progress();
     let mut told = vec![
         ("progress", Value::Text(progress.sentence())),
-        ("began", count(run.began)),
+        ("began", Value::number(run.began)),
         ("by", Value::text(&run.by)),
-        ("entries", count(progress.entries)),
-        ("files", count(progress.files)),
-        ("files_done", count(progress.files_done)),
-        ("size", count(progress.bytes)),
-        ("size_done", count(progress.bytes_done)),
-        ("rate", count(progress.rate)),
+        ("entries", Value::number(progress.entries)),
+        ("files", Value::number(progress.files)),
+        ("files_done", Value::number(progress.files_done)),
+        ("size", Value::number(progress.bytes)),
+        ("size_done", Value::number(progress.bytes_done)),
+        ("rate", Value::number(progress.rate)),
     ];
-    told.extend(progress.left.map(|seconds| ("time_left", count(seconds.min(u32::MAX.into())))));
+    told.extend(
+        progress.left.map(|seconds| ("time_left", Value::number(seconds.min(u32::MAX.into())))),
+    );
     told.extend(progress.limiter.map(|limiter| ("limiter", Value::Text(limiter))));
     told
 }
@@ -49,13 +47,13 @@ pub fn results(records: &[Record]) -> State {
     let mut told = vec![("recent", Value::texts(recent))];
     if let Some(last) = records.first() {
         told.extend([
-            ("last", count(last.ended)),
+            ("last", Value::number(last.ended)),
             ("last_outcome", Value::text(last.outcome.name())),
             ("last_reason", Value::text(&last.reason)),
             ("last_failed", Value::texts(&last.failed)),
         ]);
     } else {
-        told.push(("last", count(0)));
+        told.push(("last", Value::number(0)));
     }
     told
 }

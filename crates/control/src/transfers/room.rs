@@ -27,10 +27,6 @@ impl Transfers {
 }
 
 impl Apply for Transfers {
-    fn check(&self, _transition: &Transition<'_>) -> Vec<Problem> {
-        Vec::new()
-    }
-
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         self.take(transition.new);
         Ok(())
