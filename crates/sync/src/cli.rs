@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::clock::SystemClock;
-use base::failure::{DEGRADED, Failure};
+use base::failure::{DEGRADED, Failure, OrFailure};
 use base::limits::{DSYNC_PATTERN_MAX, DSYNC_RULES_MAX};
 use wire::dsync::Rule;
 use wire::xdr::Seq;
@@ -24,7 +24,7 @@ use self::options::RuleArg;
 use self::report::Reporter;
 use self::retry::Retry;
 use crate::index::{Index, IndexedTrees};
-use crate::run::ssh::{Place, Shell, There, place};
+use crate::run::ssh::{Place, Shell, place};
 use crate::run::{self, Event, Report};
 use crate::streams::connect::Calling;
 use crate::{Counts, Options, Role, SyncError, Why, rules};
@@ -38,7 +38,7 @@ const TRIED: &str = "synchronise the directories";
 /// What was asked cannot be meant, or the run did not come to its end.
 pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
     if args.answer {
-        let link = run::stdio().map_err(|e| Failure::of(TRIED, &e))?;
+        let link = run::stdio().or_failure(TRIED)?;
         run::answer(link, reached())
             .map_err(|why| Failure::of("answer another dsync", why.error()))?;
         // What failed with single files is told by the side that has the people.
@@ -83,30 +83,17 @@ fn once(
     report: &Report,
 ) -> Result<Result<Counts, Why>, Failure> {
     let index = index(args, source, destination)?;
-    let index = index.as_ref();
-    Ok(match (source, destination) {
-        (Place::Here(from), Place::Here(to)) => run::local_with(from, to, options, report, index),
-        (Place::Here(here), Place::There(there)) => {
-            far((Role::SOURCE, here, there), options, args, report, index)
+    let (role, here, there) = match (source, destination) {
+        (Place::Here(from), Place::Here(to)) => {
+            return Ok(run::local_with(from, to, options, report, index.as_ref()));
         }
-        (Place::There(there), Place::Here(here)) => {
-            far((Role::DESTINATION, here, there), options, args, report, index)
-        }
+        (Place::Here(here), Place::There(there)) => (Role::SOURCE, here, there),
+        (Place::There(there), Place::Here(here)) => (Role::DESTINATION, here, there),
         (Place::There(_), Place::There(_)) => {
             let hint = "run it on one of the two machines";
             return Err(Failure::usage(TRIED, "both are on other machines", hint));
         }
-    })
-}
-
-/// With a side on another machine.
-fn far(
-    (role, here, there): (Role, &Path, &There),
-    options: &Options,
-    args: &DsyncArgs,
-    report: &Report,
-    index: Option<&Arc<Index>>,
-) -> Result<Counts, Why> {
+    };
     let calling = Calling {
         wish: args.streams,
         ports: args.data_port.unwrap_or_default(),
@@ -116,9 +103,11 @@ fn far(
         rsh: args.rsh.split_whitespace().map(str::to_owned).collect(),
         program: args.remote_program.clone(),
     };
-    let (reached, link) = shell.reach(there)?;
-    let ends = (here, there.path.as_slice());
-    reached.end(run::start_with(link, role, ends, options, &calling, report, index))
+    let ends = (here.as_path(), there.path.as_slice());
+    Ok(shell.reach(there).map_err(Why::from).and_then(|(reached, link)| {
+        let index = index.as_ref();
+        reached.end(run::start_with(link, role, ends, options, &calling, report, index))
+    }))
 }
 
 /// The address by which ssh has come to this machine.
@@ -172,7 +161,7 @@ fn index(
     }
     let places = IndexedTrees { source: name(source), destination: name(destination) };
     let index = Index::open(file, places, args.dry_run, Arc::new(SystemClock));
-    index.map(Some).map_err(|e| Failure::of("keep an index of the directories", &e))
+    index.map(Some).or_failure("keep an index of the directories")
 }
 
 /// A directory within the other would be carried into itself.
@@ -185,17 +174,11 @@ fn apart(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 fn options(args: &DsyncArgs) -> Result<Options, Failure> {
-    let bandwidth = match &args.bandwidth {
-        None => 0,
-        Some(text) => options::rate(text).ok_or_else(|| {
-            Failure::usage(
-                TRIED,
-                &format!("{text:?} is not a rate"),
-                "for example 10MB/s or \
-                800KiB/s",
-            )
-        })?,
+    let rate = |text: &String| {
+        let (wrong, hint) = (format!("{text:?} is not a rate"), "for example 10MB/s or 800KiB/s");
+        options::rate(text).ok_or_else(|| Failure::usage(TRIED, &wrong, hint))
     };
+    let bandwidth = args.bandwidth.as_ref().map_or(Ok(0), rate)?;
     Ok(Options {
         delete: args.delete,
         checksum: args.checksum,
@@ -212,12 +195,12 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
     })
 }
 
-fn all_rules(given: &[RuleArg]) -> Result<Vec<Rule>, Failure> {
+fn all_rules(given: &[&RuleArg]) -> Result<Vec<Rule>, Failure> {
     let mut all = Vec::new();
     for rule in given {
         match rule {
-            RuleArg::Include(pattern) => all.push(rules::rule(true, pattern)),
-            RuleArg::Exclude(pattern) => all.push(rules::rule(false, pattern)),
+            RuleArg::Include(pattern) => all.push(rules::rule(true, pattern.as_bytes())),
+            RuleArg::Exclude(pattern) => all.push(rules::rule(false, pattern.as_bytes())),
             RuleArg::ExcludeFrom(file) => {
                 let text = std::fs::read(file)
                     .map_err(|e| Failure::usage(TRIED, &format!("{}: {e}", file.display()), ""))?;
@@ -236,27 +219,21 @@ fn all_rules(given: &[RuleArg]) -> Result<Vec<Rule>, Failure> {
     if all.iter().any(|rule| rule.pattern.0.len() > DSYNC_PATTERN_MAX) {
         return wrong(&format!("a pattern is longer than {DSYNC_PATTERN_MAX} bytes"));
     }
-    match rules::Rules::new(&all) {
-        Ok(_) => Ok(all),
-        Err(e) => Err(Failure::usage(TRIED, &e.to_string(), "")),
-    }
+    rules::Rules::new(&all).map_err(|e| Failure::usage(TRIED, &e.to_string(), ""))?;
+    Ok(all)
 }
 
 fn failure(why: &Why) -> Failure {
-    let failure = Failure::of(TRIED, why.error());
-    match why.error() {
+    Failure::of(TRIED, why.error()).hint(match why.error() {
         SyncError::Place { source, .. } if source.kind() == ErrorKind::NotFound => {
-            failure.hint("the source must exist; the destination is created if its parent exists")
+            "the source must exist; the destination is created if its parent exists"
         }
-        SyncError::Unreached(_) => failure.hint(
+        SyncError::Unreached(_) => {
             "see the messages above; --remote-program sets the command that starts plimsoll on \
-             the other machine",
-        ),
-        SyncError::Gone | SyncError::Link(_) => failure.hint("repeat the same command to resume"),
-        SyncError::Version { .. } => failure.hint(
-            "install the same version of plimsoll on both \
-            machines",
-        ),
-        _ => failure,
-    }
+             the other machine"
+        }
+        SyncError::Gone | SyncError::Link(_) => "repeat the same command to resume",
+        SyncError::Version { .. } => "install the same version of plimsoll on both machines",
+        _ => "",
+    })
 }

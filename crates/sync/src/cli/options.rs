@@ -1,7 +1,6 @@
 //! Options of `dsync`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -132,43 +131,39 @@ fn ports(text: &str) -> Result<(u16, u16), String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleArg {
     /// What fits is carried.
-    Include(Vec<u8>),
+    Include(OsString),
     /// What fits is not carried.
-    Exclude(Vec<u8>),
+    Exclude(OsString),
     /// Patterns to exclude, one to a line.
-    ExcludeFrom(PathBuf),
+    ExcludeFrom(OsString),
 }
 
 /// Rules as they were given, each with its number over all options: the first that fits decides.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RuleArgs {
     /// Include matching entries, overriding later rules
-    #[arg(long, value_name = "PATTERN", value_parser = numbered())]
-    include: Vec<(usize, OsString)>,
+    #[arg(long, value_name = "PATTERN", value_parser = numbered(RuleArg::Include))]
+    include: Vec<(usize, RuleArg)>,
     /// Exclude matching entries on both sides; rsync patterns: /a anchored at the top, a/
     /// directories only, * within a name, ** across names. The first matching rule applies
-    #[arg(long, value_name = "PATTERN", value_parser = numbered())]
-    exclude: Vec<(usize, OsString)>,
+    #[arg(long, value_name = "PATTERN", value_parser = numbered(RuleArg::Exclude))]
+    exclude: Vec<(usize, RuleArg)>,
     /// Read exclude patterns from FILE, one per line; lines starting with # or ; are comments
-    #[arg(long, value_name = "FILE", value_parser = numbered())]
-    exclude_from: Vec<(usize, OsString)>,
+    #[arg(long, value_name = "FILE", value_parser = numbered(RuleArg::ExcludeFrom))]
+    exclude_from: Vec<(usize, RuleArg)>,
 }
 
-/// A value with its place on the command line: values are read in the order in which they stand.
-fn numbered() -> impl TypedValueParser<Value = (usize, OsString)> {
+/// A rule with its place on the command line: values are read in the order in which they stand.
+fn numbered(rule: fn(OsString) -> RuleArg) -> impl TypedValueParser<Value = (usize, RuleArg)> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    OsStringValueParser::new().map(|value| (NEXT.fetch_add(1, Ordering::Relaxed), value))
+    OsStringValueParser::new().map(move |value| (NEXT.fetch_add(1, Ordering::Relaxed), rule(value)))
 }
 
 impl RuleArgs {
     /// The rules in the order in which they were given, whatever their options.
-    pub fn in_order(&self) -> Vec<RuleArg> {
-        let all = |values: &[(usize, OsString)], make: fn(OsString) -> RuleArg| {
-            values.iter().map(|(n, value)| (*n, make(value.clone()))).collect::<Vec<_>>()
-        };
-        let mut rules = all(&self.include, |value| RuleArg::Include(value.into_vec()));
-        rules.extend(all(&self.exclude, |value| RuleArg::Exclude(value.into_vec())));
-        rules.extend(all(&self.exclude_from, |value| RuleArg::ExcludeFrom(value.into())));
+    pub fn in_order(&self) -> Vec<&RuleArg> {
+        let mut rules: Vec<_> =
+            [&self.include, &self.exclude, &self.exclude_from].into_iter().flatten().collect();
         rules.sort_by_key(|(n, _)| *n);
         rules.into_iter().map(|(_, rule)| rule).collect()
     }
@@ -180,17 +175,13 @@ pub fn rate(text: &str) -> Option<u64> {
     let text = text.trim();
     let text = text.strip_suffix("/s").unwrap_or(text);
     let text = text.strip_suffix('B').unwrap_or(text);
-    let (text, step) = match text.strip_suffix('i') {
-        Some(text) => (text, 1024.0_f64),
-        None => (text, 1000.0),
-    };
-    let powers = [(['k', 'K'], 1), (['M', 'm'], 2), (['G', 'g'], 3)];
-    let found =
-        powers.iter().find_map(|(letters, power)| Some((text.strip_suffix(*letters)?, *power)));
-    let (number, power) = match found {
-        Some(found) => found,
-        None if step > 1000.0 => return None,
-        None => (text, 0),
+    let (text, step) = text.strip_suffix('i').map_or((text, 1000.0_f64), |text| (text, 1024.0));
+    let (number, power) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1),
+        Some((at, 'm' | 'M')) => (&text[..at], 2),
+        Some((at, 'g' | 'G')) => (&text[..at], 3),
+        _ if step > 1000.0 => return None,
+        _ => (text, 0),
     };
     let bytes = number.trim().parse::<f64>().ok()? * step.powi(power);
     (bytes.is_finite() && bytes >= 1.0).then_some(bytes as u64)

@@ -70,41 +70,32 @@ impl Reporter {
             }
             return out::print(&format!("{value}\n"));
         }
+        let rate = units::bytes(counts.bytes_received as f64 / self.seconds().max(0.001));
+        let way = match carried.map(|carried| carried.streams) {
+            None => String::new(),
+            Some(0) => " over ssh alone".to_owned(),
+            Some(1) => " over 1 stream".to_owned(),
+            Some(streams) => format!(" over {streams} streams"),
+        };
+        let size: fn(u64) -> String = |n| units::bytes(n as f64);
+        let number: fn(u64) -> String = |n| n.to_string();
+        let files = format!("files with {}", size(counts.bytes));
+        let received = format!("were sent, {rate}/s{way}");
+        let set_id = "files without set-id bits or capabilities (--no-set-id)";
         let would = if self.dry_run { "would change" } else { "changed" };
         let mut text = format!("{} entries, {} {would}", counts.entries, counts.changes);
-        if counts.files > 0 {
-            let bytes = units::bytes(counts.bytes as f64);
-            text += &format!("; {} files with {bytes}", counts.files);
-        }
-        if counts.bytes_received > 0 {
-            let rate = counts.bytes_received as f64 / self.seconds().max(0.001);
-            let (came, rate) = (units::bytes(counts.bytes_received as f64), units::bytes(rate));
-            text += &format!(", of which {came} were sent, {rate}/s");
-            text += &match &carried {
-                None => String::new(),
-                Some(Carried { streams: 0, .. }) => " over ssh alone".to_owned(),
-                Some(Carried { streams: 1, .. }) => " over 1 stream".to_owned(),
-                Some(carried) => format!(" over {} streams", carried.streams),
-            };
-        }
-        for (bytes, how) in [
-            (counts.bytes_cloned, "are hard links or clones"),
-            (counts.bytes_copied, "were copied by the kernel"),
+        for (before, n, shown, what) in [
+            ("; ", counts.files, number, files.as_str()),
+            (", of which ", counts.bytes_received, size, &received),
+            ("; ", counts.bytes_cloned, size, "are hard links or clones"),
+            ("; ", counts.bytes_copied, size, "were copied by the kernel"),
+            ("; ", counts.devices_skipped, number, "device nodes skipped (--no-devices)"),
+            ("; ", counts.set_id_dropped, number, set_id),
+            ("; ", counts.failures, number, "failed, listed above"),
         ] {
-            if bytes > 0 {
-                text += &format!("; {} {how}", units::bytes(bytes as f64));
+            if n > 0 {
+                text += &format!("{before}{} {what}", shown(n));
             }
-        }
-        for (count, what) in [
-            (counts.devices_skipped, "device nodes skipped (--no-devices)"),
-            (counts.set_id_dropped, "files without set-id bits or capabilities (--no-set-id)"),
-        ] {
-            if count > 0 {
-                text += &format!("; {count} {what}");
-            }
-        }
-        if counts.failures > 0 {
-            text += &format!("; {} failed, listed above", counts.failures);
         }
         out::print(&(text + "\n"))
     }
@@ -132,25 +123,26 @@ impl Reporter {
 
     /// A stream has broken.
     fn lost(&self, left: usize) {
-        if self.json {
-            return self.line(json!({ "event": "stream_lost", "left": left }));
-        }
         let way = match left {
             0 => "ssh".to_owned(),
             1 => "the remaining stream".to_owned(),
             left => format!("the {left} remaining streams"),
         };
-        self.warn(&format!("a stream for data broke; what it carried goes over {way}"));
+        self.say(
+            json!({ "event": "stream_lost", "left": left }),
+            &format!("a stream for data broke; what it carried goes over {way}"),
+        );
     }
 
     /// The connection broke, and the run begins again after some time.
     pub fn retry(&self, why: &SyncError, wait: Duration, left: u32) {
         let (seconds, why) = (wait.as_secs_f64(), why.to_string());
-        if self.json {
-            return self
-                .line(json!({ "event": "again", "why": why, "seconds": seconds, "left": left }));
-        }
-        self.warn(&format!("{}; again in {seconds} s", visible(&why)));
+        let text = format!("{}; again in {seconds} s", visible(&why));
+        self.say(json!({ "event": "again", "why": why, "seconds": seconds, "left": left }), &text);
+    }
+
+    fn say(&self, json: Value, text: &str) {
+        if self.json { self.line(json) } else { self.warn(text) }
     }
 
     fn warn(&self, text: &str) {
@@ -260,23 +252,15 @@ fn progress_json(progress: &Progress, seconds: f64) -> Value {
 }
 
 fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
-    json!({
-        "event": event,
-        "seconds": seconds,
-        "entries": counts.entries,
-        "changes": counts.changes,
-        "files": counts.files,
-        "bytes": counts.bytes,
-        "files_done": counts.files_done,
-        "bytes_done": counts.bytes_done,
-        "bytes_received": counts.bytes_received,
-        "bytes_cloned": counts.bytes_cloned,
-        "bytes_copied": counts.bytes_copied,
-        "devices_skipped": counts.devices_skipped,
-        "set_id_dropped": counts.set_id_dropped,
-        "failures": counts.failures,
-        "scanned": counts.scanned,
-    })
+    macro_rules! fields {
+        ($($field:ident)*) => {
+            json!({ "event": event, "seconds": seconds, $((stringify!($field)): counts.$field),* })
+        };
+    }
+    fields!(
+        entries changes files bytes files_done bytes_done bytes_received bytes_cloned bytes_copied
+        devices_skipped set_id_dropped failures scanned
+    )
 }
 
 #[cfg(test)]
