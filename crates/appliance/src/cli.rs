@@ -114,10 +114,8 @@ pub enum UploadsArg {
 }
 
 fn octal(text: &str) -> Result<u32, String> {
-    match u32::from_str_radix(text, 8) {
-        Ok(bits) if bits <= 0o777 => Ok(bits),
-        _ => Err("expected an octal umask, 0 to 777".to_owned()),
-    }
+    let bits = base::units::octal(text, 0o777);
+    bits.ok_or_else(|| "expected an octal umask, 0 to 777".to_owned())
 }
 
 /// Options of `serve`.

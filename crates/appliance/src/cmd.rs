@@ -13,7 +13,7 @@ pub mod nfs;
 pub mod serve;
 pub mod sftp_server;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use control::client::{Client, ClientError};
 use control::state::{SOCKET, registry};
@@ -57,59 +57,43 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
              --token-file FILE",
         )),
         many => {
-            let list: Vec<String> = many.iter().map(describe).collect();
+            let one = |entry: &registry::Entry| {
+                let state = out::shell_quote(&entry.state.to_string_lossy());
+                format!("--state {state}  (serves {})", entry.dir.display())
+            };
+            let list: Vec<String> = many.iter().map(one).collect();
             let hint = format!("choose one:\n    {}", list.join("\n    "));
             Err(Failure::new("find the server", &format!("{} run here", many.len()), &hint))
         }
     }
 }
 
-fn describe(entry: &registry::Entry) -> String {
-    let quoted = |path: &PathBuf| out::shell_quote(&path.to_string_lossy());
-    format!("--state {}  (serves {})", quoted(&entry.state), entry.dir.display())
+/// Prints what is at a path of the API: as JSON, or as `show` has it. Where the server does not
+/// know a name in the path (404), the argument was wrong, and `lister` says which there are; it is
+/// empty if there is no name in it.
+fn print<T: DeserializeOwned>(
+    (tried, lister): (&str, &str),
+    args: &ListArgs,
+    path: &str,
+    show: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    print_from((tried, lister), (&args.server, args.json), |server| server.get(path), show)
 }
 
-/// Something that a command asks a server.
-struct Question<'a> {
-    /// What is done, for messages.
-    tried: String,
-    /// Whether the answer is printed as it came.
-    json: bool,
-    /// Which server.
-    server: &'a ServerArgs,
-    /// What to do where the server does not know the name in the question (404), which is a wrong
-    /// argument then; empty if there is no name in it.
-    lister: &'static str,
-}
-
-impl<'a> Question<'a> {
-    fn new(tried: &str, args: &'a ListArgs, lister: &'static str) -> Self {
-        Self { tried: tried.to_owned(), json: args.json, server: &args.server, lister }
-    }
-
-    /// Prints what is at a path of the API: as JSON, or as `show` has it.
-    fn print<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        show: impl FnOnce(&T) -> String,
-    ) -> Result<(), Failure> {
-        self.print_from(|server| server.get(path), show)
-    }
-
-    /// The same for the answer to any request.
-    fn print_from<T: DeserializeOwned>(
-        &self,
-        request: impl FnOnce(&Client) -> Result<Vec<u8>, ClientError>,
-        show: impl FnOnce(&T) -> String,
-    ) -> Result<(), Failure> {
-        let text = request(&server(self.server)?).map_err(|error| match &error {
-            ClientError::Refused { status: 404, failed, .. } if !self.lister.is_empty() => {
-                Failure::usage(&self.tried, failed, self.lister)
-            }
-            error => unreachable(&self.tried, error),
-        })?;
-        print_answer(&self.tried, self.json, &text, show)
-    }
+/// The same for the answer to any request.
+fn print_from<T: DeserializeOwned>(
+    (tried, lister): (&str, &str),
+    (at, json): (&ServerArgs, bool),
+    request: impl FnOnce(&Client) -> Result<Vec<u8>, ClientError>,
+    show: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    let text = request(&server(at)?).map_err(|error| match &error {
+        ClientError::Refused { status: 404, failed, .. } if !lister.is_empty() => {
+            Failure::usage(tried, failed, lister)
+        }
+        error => unreachable(tried, error),
+    })?;
+    print_answer(tried, json, &text, show)
 }
 
 /// Prints an answer of the API: as it came, or as `show` has it.
@@ -134,9 +118,8 @@ fn parse<T: DeserializeOwned>(tried: &str, text: &[u8]) -> Result<T, Failure> {
 
 /// A server that does not answer, or not as it should.
 fn unreachable(tried: &str, error: &ClientError) -> Failure {
-    let failure = Failure::of(tried, error);
-    match error {
-        ClientError::Unreachable { .. } => failure.hint("start a server with `plimsoll serve DIR`"),
-        _ => failure,
-    }
+    Failure::of(tried, error).hint(match error {
+        ClientError::Unreachable { .. } => "start a server with `plimsoll serve DIR`",
+        _ => "",
+    })
 }

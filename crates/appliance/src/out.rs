@@ -1,6 +1,6 @@
 //! What all commands say alike: output, failures, exit codes.
 
-pub use base::failure::{DEGRADED, Failure, chain};
+pub use base::failure::{DEGRADED, Failure, OrFailure, chain};
 pub use base::out::{offer, print};
 pub use service::reach::{shell_quote, url_encode};
 

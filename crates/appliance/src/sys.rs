@@ -4,54 +4,34 @@ use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// What a signal asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGTERM, SIGINT: to end.
-    End,
-    /// SIGHUP: to read again what can be read again.
-    Reload,
-}
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::signal::{SigSet, Signal};
 
 /// The signals that are waited for.
-const HELD: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+fn held() -> SigSet {
+    SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])
+}
 
 /// Holds them back in this thread and all that it starts, so that [`wait_for_signal`] is the one
 /// place that gets them. To be called before the first thread.
 pub fn hold_signals() {
-    mask(libc::SIG_BLOCK, &HELD);
+    // It fails for a mask that is none only.
+    let _held = held().thread_block();
 }
 
-/// Waits for the next of them. After one to end, SIGINT ends the process at once.
-pub fn wait_for_signal() -> Signal {
-    let set = signal_set(&HELD);
-    let mut got = 0;
-    // SAFETY: both pointers are to live values of the right type.
-    while unsafe { libc::sigwait(&raw const set, &raw mut got) } != 0 {}
-    if got == libc::SIGHUP {
-        return Signal::Reload;
-    }
-    mask(libc::SIG_UNBLOCK, &[libc::SIGINT]);
-    Signal::End
-}
-
-fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
-    // SAFETY: a signal set is plain bits, and sigemptyset fills it.
-    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is live; adding a valid signal cannot fail.
-    unsafe {
-        libc::sigemptyset(&raw mut set);
-        for signal in signals {
-            libc::sigaddset(&raw mut set, *signal);
+/// Waits for the next of them. True for SIGHUP, which asks for files to be read again; after one of
+/// the others, which ask to end, SIGINT ends the process at once.
+pub fn wait_for_signal() -> bool {
+    let number = loop {
+        if let Ok(number) = held().wait() {
+            break number;
         }
+    };
+    let reloads = number == Signal::SIGHUP;
+    if !reloads {
+        let _free = SigSet::from(Signal::SIGINT).thread_unblock();
     }
-    set
-}
-
-fn mask(how: libc::c_int, signals: &[libc::c_int]) {
-    let set = signal_set(signals);
-    // SAFETY: `set` is live, and the old mask is not asked for.
-    unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
+    reloads
 }
 
 /// Whether the file system of `dir` holds users to quotas (quotactl_fd(2), Linux 5.14).
@@ -122,15 +102,8 @@ pub fn try_kernel_tls() -> Result<()> {
 
 /// Whether changes of a directory can be watched (inotify).
 pub fn try_watch(dir: &std::path::Path) -> Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: no memory is involved.
-    let inotify = take(unsafe { libc::inotify_init1(libc::IN_CLOEXEC) })?;
-    // SAFETY: `path` is a C string; the watch goes with the descriptor.
-    let watch = unsafe {
-        libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), libc::IN_DELETE_SELF)
-    };
-    check(watch.into())
+    let inotify = Inotify::init(InitFlags::IN_CLOEXEC)?;
+    Ok(inotify.add_watch(dir, AddWatchFlags::IN_DELETE_SELF).map(drop)?)
 }
 
 /// Whether the kernel's clock is kept right by somebody (adjtimex(2)).
@@ -143,17 +116,10 @@ pub fn clock_is_kept() -> Result<bool> {
     Ok(state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0)
 }
 
-/// What a network device does by itself (ethtool's SIOCETHTOOL).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offloads {
-    /// It, or the driver just above it, cuts large segments into packets.
-    pub segmentation: bool,
-    /// Packets are joined before the protocol sees them.
-    pub receive: bool,
-}
-
-/// Asks a network device.
-pub fn offloads(device: &str) -> Result<Offloads> {
+/// What a network device does by itself, or the driver just above it (ethtool's SIOCETHTOOL):
+/// whether large segments are cut into packets, and whether packets are joined before the protocol
+/// sees them.
+pub fn offloads(device: &str) -> Result<(bool, bool)> {
     const SIOCETHTOOL: libc::Ioctl = 0x8946;
     const GET_TSO: u32 = 0x1e;
     const GET_GRO: u32 = 0x2b;
@@ -171,7 +137,7 @@ pub fn offloads(device: &str) -> Result<Offloads> {
         check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) }.into())?;
         Ok::<_, Error>(value[1] != 0)
     };
-    Ok(Offloads { segmentation: get(GET_TSO)?, receive: get(GET_GRO)? })
+    Ok((get(GET_TSO)?, get(GET_GRO)?))
 }
 
 /// Writes over each place of this process's command line, as `/proc/PID/cmdline` and `ps` show it,

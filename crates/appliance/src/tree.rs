@@ -92,8 +92,7 @@ static SYSTEM: Context =
                 "listen",
                 "Administration",
                 LINE,
-                "Listen address of the \
-                administration service.",
+                "Listen address of the administration service.",
             ),
         ]);
 

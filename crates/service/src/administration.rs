@@ -1,30 +1,33 @@
 //! What the running server has to do with the tree: its services, the administration, the system,
-//! the status.
+//! the status, and what people are told of.
 
-use std::net::SocketAddr;
-use std::path::Path as FilePath;
-use std::sync::Arc;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, Weak};
 
-use base::failure::Failure;
+use analytics::alert::Event;
+use base::clock::SystemClock;
+use base::failure::{Failure, OrFailure};
+use base::limits::STATE_SPACE_LOW;
 use base::log::{self, Wanted};
 use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
+use base::units;
 use control::accounts::People;
-use control::appliance::{Appliance, ShareStatus};
+use control::alerts::{Alerts, Facts};
+use control::analytics_room::{AnalyticsRoom, Datasets};
+use control::appliance::Appliance;
 use control::listen::node::ADMINISTRATION;
 use control::state::StateDir;
 use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
 
-use crate::certificates;
 use crate::lab;
 use crate::luns::config::SAN;
 use crate::luns::live::Beside;
-use crate::node::{ServiceNode, integer, log_of, seconds_since, set_log_levels};
+use crate::node::{ServiceNode, log_of, seconds_since, set_log_levels};
 use crate::reach::machine_name;
 use crate::running::Running;
 use crate::shares::PREFIX;
-use crate::shares::node::{Room, Services};
-use crate::watch;
+use crate::shares::node::Room;
 
 /// Joins all branches to the tree; services hear of other certificates from now on.
 ///
@@ -36,14 +39,20 @@ pub fn join(
     people: &Arc<People>,
     tree: &Arc<Tree>,
 ) -> Result<(), Failure> {
-    certificates::follow(&running.certificates, &running.storage);
-    let branches = branches(running, state, people, tree);
-    tree.join(watch::with(branches, running, state, tree)?);
-    running.storage.services.iscsi.give(tree)?;
+    // Services show one of them, by its name or because they have nothing else.
+    let known = (Arc::downgrade(&running.services), Arc::downgrade(&running.certificates));
+    running.certificates.on_change(move || {
+        let (Some(services), Some(shown)) = (known.0.upgrade(), known.1.upgrade()) else { return };
+        services.renew_tls(&shown).iter().for_each(Failure::tell);
+    });
+    let mut branches = branches(running, state, people, tree);
+    branches.extend(watch(running, state, tree)?);
+    tree.join(branches);
+    running.services.iscsi.give(tree)?;
     let served = Arc::downgrade(running);
-    let shares = move || served.upgrade().map(|on| on.storage.share_statuses()).unwrap_or_default();
+    let shares = move || served.upgrade().map(|on| on.share_statuses()).unwrap_or_default();
     let started = running.replication.start(tree, Box::new(shares));
-    started.map_err(|e| Failure::of("look at the schedule of replication", &e))
+    started.or_failure("look at the schedule of replication")
 }
 
 /// The branches of the server, each with who answers for it.
@@ -62,24 +71,73 @@ fn branches(
     let mut branches = people.branches();
     branches.extend([
         running.certificates.branch(),
-        running.storage.parts.transfers.branch(),
+        running.parts.transfers.branch(),
         running.replication.branch(),
     ]);
-    let services = running.storage.services.all.iter();
+    let services = running.services.all.iter();
     branches.extend(services.map(|one| ServiceNode::branch(one, &running.certificates, tree)));
-    let serving = Box::new(running.clone());
-    let luns = running.storage.services.iscsi.join(tree);
-    let lab = lab::Room::new(running.lab.0.clone(), serving, &tree.document());
+    let luns = running.services.iscsi.join(tree);
+    let lab = lab::Room::new(running.lab.0.clone(), Box::new(running.clone()), &tree.document());
+    let (shares, offline) = (running.shares.clone(), running.offline.clone());
+    let shares = Room::new(shares, offline, Box::new(running.clone()), &running.given);
     branches.extend([
         Branch::new(lab::PREFIX, lab),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
-        Branch::new(PREFIX, Arc::new(Beside { shares: shares(running), luns: luns.clone() })),
+        Branch::new(PREFIX, Arc::new(Beside { shares: Arc::new(shares), luns: luns.clone() })),
         Branch::new(SAN, luns),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(status)),
     ]);
     branches
+}
+
+/// Begins to watch for alerts: their branch, and that of Analytics, which has the statistics that
+/// they are about.
+fn watch(
+    running: &Arc<Running>,
+    state: &StateDir,
+    tree: &Arc<Tree>,
+) -> Result<[Branch; 2], Failure> {
+    let queries = &running.queries;
+    let datasets = Datasets::open(queries.clone(), state.path(), Arc::new(SystemClock));
+    let facts = Box::new(ServerFacts(Arc::downgrade(running), state.path().to_owned()));
+    let alerts = Alerts::start(queries.clone(), facts, datasets.clone(), &machine_name(), tree)
+        .or_failure("watch for alerts")?;
+    // Set once, here.
+    let _ = running.alerts.set(Arc::downgrade(&alerts));
+    let analytics = AnalyticsRoom::start(queries.clone(), datasets, tree);
+    Ok([Branch::new(&["configuration", "alerts"], alerts), Branch::new(&["analytics"], analytics)])
+}
+
+/// What alerts are told of a running server with this state directory.
+struct ServerFacts(Weak<Running>, PathBuf);
+
+impl Facts for ServerFacts {
+    fn now(&self, event: Event) -> Option<String> {
+        let Self(running, state) = self;
+        let running = running.upgrade()?;
+        match event {
+            Event::Service => {
+                let services = running.status().services;
+                let service = services.into_iter().find(|service| service.state != "online")?;
+                let why = service.reason.map_or_else(String::new, |why| format!(": {why}"));
+                Some(format!("{} is {}{why}", service.name, service.state))
+            }
+            Event::Store => running.queries.problem(),
+            Event::Space => {
+                let free = vfs::host::sys::bytes_free(state).ok()?;
+                let left = units::bytes(free as f64);
+                (free < STATE_SPACE_LOW)
+                    .then(|| format!("the file system of {} has {left} left", state.display()))
+            }
+            Event::Certificate { days } => running.certificates.warning(days),
+            Event::Replication => running.replication.problem(),
+            Event::Fault => running.faults(),
+            // The frames tell.
+            Event::Dropped => None,
+        }
+    }
 }
 
 type State = Vec<(&'static str, Value)>;
@@ -88,10 +146,6 @@ type State = Vec<(&'static str, Value)>;
 struct Shown<F>(F);
 
 impl<F: Fn() -> State + Send + Sync> Apply for Shown<F> {
-    fn check(&self, _transition: &Transition<'_>) -> Vec<Problem> {
-        Vec::new()
-    }
-
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         set_log_levels(transition.new);
         Ok(())
@@ -106,18 +160,15 @@ impl<F: Fn() -> State + Send + Sync> Live for Shown<F> {
 
 /// `/configuration/services/administration`.
 fn administration(running: &Running, people: &People, socket: &FilePath) -> State {
-    let at = running.admin.get().map(ToString::to_string).unwrap_or_default();
-    let places = running.admin_places.get();
-    let taken = places.map_or(0, |places| places.taken() as u64);
-    let ended = places.map_or(0, |places| places.ended());
+    let (at, places) = running.admin.get().map(|(at, places)| (at.to_string(), places)).unzip();
     vec![
         ("state", Value::text("online")),
-        ("uptime", Value::Integer(uptime(running))),
-        ("listen", Value::Text(at)),
+        ("uptime", seconds_since(running.started)),
+        ("listen", Value::Text(at.unwrap_or_default())),
         ("socket", Value::Text(socket.to_string_lossy().into_owned())),
-        ("connections", Value::Integer(integer(taken))),
-        ("connections_ended", Value::Integer(integer(ended))),
-        ("sessions", Value::Integer(integer(people.signed_in() as u64))),
+        ("connections", Value::number(places.map_or(0, |places| places.taken()))),
+        ("connections_ended", Value::number(places.map_or(0, |places| places.ended()))),
+        ("sessions", Value::number(people.signed_in())),
         ("log", log_of(ADMINISTRATION)),
     ]
 }
@@ -126,18 +177,18 @@ fn administration(running: &Running, people: &People, socket: &FilePath) -> Stat
 fn logs() -> State {
     let lines = log::lines(&Wanted::newest(LOG_SHOWN));
     let shown = lines.iter().map(|line| format!("{}: {}", line.service, line.text));
-    vec![("lines", Value::Integer(integer(log::newest()))), ("recent", Value::texts(shown))]
+    vec![("lines", Value::number(log::newest())), ("recent", Value::texts(shown))]
 }
 
 /// `/maintenance/system`.
 fn system(running: &Running, state: &FilePath) -> State {
-    let admin = running.admin.get().map(ToString::to_string).unwrap_or_default();
+    let admin = running.admin.get().map(|(at, _)| at.to_string()).unwrap_or_default();
     vec![
         ("version", Value::text(env!("CARGO_PKG_VERSION"))),
         ("host", Value::Text(machine_name())),
-        ("pid", Value::Integer(i64::from(std::process::id()))),
-        ("started", Value::Integer(integer(running.started))),
-        ("uptime", Value::Integer(uptime(running))),
+        ("pid", Value::number(std::process::id())),
+        ("started", Value::number(running.started)),
+        ("uptime", seconds_since(running.started)),
         ("state_directory", Value::Text(state.to_string_lossy().into_owned())),
         ("listen", Value::Text(admin)),
     ]
@@ -152,40 +203,4 @@ fn status(running: &Running) -> State {
         ("acting_as", Value::Text(status.acting_as.note)),
         ("shares", Value::texts(status.shares.iter().map(|share| &share.name))),
     ]
-}
-
-fn uptime(running: &Running) -> i64 {
-    seconds_since(running.started)
-}
-
-/// `/shares`, with what the services on them say.
-pub fn shares(running: &Arc<Running>) -> Arc<Room> {
-    let storage = &running.storage;
-    let (shares, offline) = (storage.shares.clone(), storage.offline.clone());
-    Arc::new(Room::new(shares, offline, Box::new(running.clone()), &storage.given))
-}
-
-/// What the laboratory asks of the server.
-impl lab::Serving for Arc<Running> {
-    fn shares(&self) -> Vec<ShareStatus> {
-        self.storage.share_statuses()
-    }
-
-    fn nfs(&self) -> SocketAddr {
-        self.storage.services.nfs.at()
-    }
-}
-
-impl Services for Arc<Running> {
-    fn mount(&self, share: &str) -> Vec<String> {
-        self.storage.access(share).into_iter().map(|way| way.mount).collect()
-    }
-
-    fn holders(&self, tag: u32) -> Vec<String> {
-        self.storage.holders(tag).iter().map(ToString::to_string).collect()
-    }
-
-    fn knows_clients(&self) -> bool {
-        self.storage.knows_clients()
-    }
 }

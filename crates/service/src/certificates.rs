@@ -1,10 +1,9 @@
-//! What this host's certificate is made out to, and who hears of a new one.
+//! What this host's certificate is made out to.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::clock::SystemClock;
-use base::failure::Failure;
 use control::certificates::Certificates;
 use control::certificates::own::is_private;
 use control::certificates::room::Host;
@@ -12,7 +11,6 @@ use control::state::{StateDir, StateError};
 use control::tree::Tree;
 
 use crate::reach::machine_name;
-use crate::storage::Storage;
 
 /// Certificates by the configuration.
 ///
@@ -25,15 +23,6 @@ pub fn open(
 ) -> Result<Arc<Certificates>, StateError> {
     let host = Host { names: names(address), address };
     Certificates::start(state.path(), host, tree, Arc::new(SystemClock))
-}
-
-/// Services show one of them, by its name or because they have nothing else, and so hear of others.
-pub fn follow(certificates: &Arc<Certificates>, storage: &Storage) {
-    let (services, shown) = (Arc::downgrade(&storage.services), Arc::downgrade(certificates));
-    certificates.on_change(move || {
-        let (Some(services), Some(shown)) = (services.upgrade(), shown.upgrade()) else { return };
-        services.renew_tls(&shown).iter().for_each(Failure::tell);
-    });
 }
 
 /// The host's name, and the addresses that it listens on. If that is all of them: the private ones,

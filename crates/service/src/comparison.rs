@@ -26,16 +26,9 @@ pub struct ServiceNode {
     pub pin: Option<String>,
 }
 
-/// What stands in the way of a protocol.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Obstacle {
-    /// The service.
-    service: &'static str,
-    /// What is so, without a full stop.
-    sentence: String,
-    /// What does away with it.
-    change: Change,
-}
+/// What stands in the way of a protocol: the service, what is so, without a full stop, and what
+/// does away with it.
+type Obstacle = (&'static str, String, Change);
 
 /// A property, what it has to be, and what it is; without one, a restart, perhaps after changes.
 type Change = Option<(&'static str, &'static str, String)>;
@@ -73,9 +66,9 @@ pub fn usable<'a>(
         let hint = format!("it serves {}", names.join(", "));
         return Err(Failure::new(tried, "no share has that name", &hint));
     };
+    let wrong = |failed: &str, hint| Err(Failure::new(tried, failed, hint));
     if share.read_only {
-        let hint = "files are created there: choose another share";
-        return Err(Failure::new(tried, "the share is read-only", hint));
+        return wrong("the share is read-only", "files are created there: choose another share");
     }
     // An upload takes the place of the file before it when it is whole: for so long there are two.
     let twice = u64::from(plan.streams).saturating_mul(plan.file_size);
@@ -83,11 +76,9 @@ pub fn usable<'a>(
     if bytes > share.available_bytes {
         let size = |n: u64| base::units::bytes(n as f64);
         let (takes, left) = (size(bytes), size(share.available_bytes));
-        let failed = format!(
-            "its files need up to {takes}, but only {left} are available on the \
-            share"
-        );
-        return Err(Failure::new(tried, &failed, "reduce them with --set file_size=SIZE"));
+        let failed =
+            format!("its files need up to {takes}, but only {left} are available on the share");
+        return wrong(&failed, "reduce them with --set file_size=SIZE");
     }
     Ok(share)
 }
@@ -115,47 +106,41 @@ pub fn of(
     user: &str,
     known: &Known,
 ) -> Result<ServiceAt, Vec<Obstacle>> {
-    let service = scheme.service();
-    let obstacle = |sentence: &str, change| {
-        let (service, sentence) = (service.id(), sentence.to_owned());
-        Obstacle { service, sentence, change }
-    };
-    let name = service.title();
+    let (service, name) = (scheme.service(), scheme.service().title());
+    let obstacle = |sentence: String, change| (service.id(), sentence, change);
+    let only = |sentence, change| Err(vec![obstacle(sentence, change)]);
     let Some(ServiceNode { node, .. }) = known.get(&service) else {
-        return Err(vec![obstacle(&format!("{name} is unknown"), None)]);
+        return only(format!("{name} is unknown"), None);
     };
-    let state = text(node, "state").unwrap_or_default();
-    match state.as_str() {
+    match text(node, "state").unwrap_or_default().as_str() {
         "online" => {}
         "disabled" => {
             let change = Some(("enabled", "on", "off".to_owned()));
-            return Err(vec![obstacle(&format!("{name} is disabled"), change)]);
+            return only(format!("{name} is disabled"), change);
         }
         other => {
             let why = text(node, "reason").map(|why| format!(": {why}")).unwrap_or_default();
-            let sentence = format!("{name} is in the state {other}{why}");
-            return Err(vec![obstacle(&sentence, None)]);
+            return only(format!("{name} is in the state {other}{why}"), None);
         }
     }
     // Where nobody signs in there is no password to be kept from being read.
     let open = text(node, "sign_in").as_deref() == Some("none");
-    let mut found: Vec<Obstacle> = wanted(scheme)
-        .iter()
-        .filter(|(property, ..)| *property != "basic_over_plain" || !open)
-        .filter_map(|(property, good, set, sentence)| {
-            let now = text(node, property).unwrap_or_default();
-            let fits = good.contains(&now.as_str());
-            (!fits).then(|| obstacle(sentence, Some((*property, *set, now))))
-        })
-        .collect();
+    let mut found = Vec::new();
+    for (property, good, set, sentence) in wanted(scheme) {
+        let now = text(node, property).unwrap_or_default();
+        let is_right = good.contains(&now.as_str()) || (open && property == "basic_over_plain");
+        if !is_right {
+            found.push(obstacle(sentence.to_owned(), Some((property, set, now))));
+        }
+    }
     let at = reached(scheme, share, user, known);
     if found.is_empty() && at.is_none() {
         // What is set is not in force yet.
-        found.push(obstacle(&format!("{} is not served", scheme.title()), None));
+        found.push(obstacle(format!("{} is not served", scheme.title()), None));
     }
     // A port that is not there yet begins with a restart.
     if !scheme.is_secure() && text(node, "plain").as_deref() == Some("off") {
-        found.push(obstacle("a restart opens its port", None));
+        found.push(obstacle("a restart opens its port".to_owned(), None));
     }
     at.filter(|_| found.is_empty()).ok_or(found)
 }
@@ -169,8 +154,7 @@ fn wanted(scheme: Scheme) -> Vec<Wanted> {
         "login_root",
         &["shares"],
         "shares",
-        "users start in their home directories, not above \
-            the shares",
+        "users start in their home directories, not above the shares",
     );
     const WEBDAV: Wanted =
         ("webdav", &["on"], "on", "WebDAV is off, which is needed to create folders over HTTP");
@@ -204,15 +188,10 @@ fn reached(scheme: Scheme, share: &ShareStatus, user: &str, known: &Known) -> Op
     at.terms.pin = match (scheme.is_secure(), scheme.plain()) {
         (false, _) => None,
         // Without it anybody would be believed: then there is no target.
-        (true, Some(_)) => Some(hexadecimal(pin.as_deref()?)),
+        (true, Some(_)) => Some(pin.as_deref()?.replace(':', "").to_lowercase()),
         (true, None) => Some(text(node, "host_keys")?),
     };
     Some(at)
-}
-
-/// A fingerprint as URLs of targets have it.
-fn hexadecimal(fingerprint: &str) -> String {
-    fingerprint.replace(':', "").to_lowercase()
 }
 
 /// What stands in the way of any of the protocols.
@@ -222,16 +201,15 @@ pub struct Obstacles(Vec<Obstacle>);
 impl Obstacles {
     /// A target, or its obstacles among the others, each once.
     pub fn or_none(&mut self, found: Result<ServiceAt, Vec<Obstacle>>) -> Option<ServiceAt> {
-        let new = match found {
-            Ok(at) => return Some(at),
-            Err(new) => new,
-        };
-        for one in new {
-            if !self.0.contains(&one) {
-                self.0.push(one);
-            }
-        }
-        None
+        found
+            .map_err(|new| {
+                for one in new {
+                    if !self.0.contains(&one) {
+                        self.0.push(one);
+                    }
+                }
+            })
+            .ok()
     }
 
     /// Whether there is none.
@@ -241,16 +219,15 @@ impl Obstacles {
 
     /// What is so.
     pub fn sentence(&self) -> String {
-        let all: Vec<&str> = self.0.iter().map(|one| one.sentence.as_str()).collect();
-        all.join("; ")
+        self.0.iter().map(|one| one.1.as_str()).collect::<Vec<_>>().join("; ")
     }
 
     /// What to do: commands of `cli` (a program and its arguments), how to have it afterwards as it
     /// was, and which protocols could be compared without.
     pub fn hint(&self, cli: &str, others: &str) -> String {
         let mut services: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
-        for one in &self.0 {
-            services.entry(one.service).or_default().push(&one.change);
+        for (service, _, change) in &self.0 {
+            services.entry(service).or_default().push(change);
         }
         let (mut there, mut back) = (String::new(), String::new());
         for (service, changes) in services {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::limits::ECHO_IDLE;
-use base::protocol::ports::ECHO;
 use base::protocol::{self, Port};
 use control::tree::Document;
 use serve::echo::Server;
@@ -15,21 +14,21 @@ use crate::failure::Failure;
 use crate::files::drain_of;
 use crate::instance::{Drain, Service};
 use crate::node;
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::sign_in::SignInCounter;
 
 const ID: protocol::Service = protocol::Service::Echo;
 
 /// Echo in this program.
 pub struct Echo {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     sign_ins: Arc<SignInCounter>,
     server: Arc<Server>,
 }
 
 impl Echo {
     /// The service.
-    pub fn new(parts: &Arc<Parts>, document: &Document) -> Self {
+    pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Self {
         let sign_ins = Arc::new(SignInCounter::new(ID.id(), parts.users.clone()));
         let who = (sign_ins.clone() as _, parts.sign_ins.clone());
         let server = Server::new(parts.engine(ID), who, idle(document));
@@ -49,10 +48,6 @@ impl Service for Echo {
 
     fn set(&self, document: &Document) {
         self.server.set_idle(idle(document));
-    }
-
-    fn ports(&self) -> Vec<Port> {
-        vec![ECHO]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

@@ -61,7 +61,9 @@ pub trait Service: Send + Sync {
     }
 
     /// Where it listens by its settings.
-    fn ports(&self) -> Vec<Port>;
+    fn ports(&self) -> Vec<Port> {
+        self.id().ports().to_vec()
+    }
 
     /// Ways to shares while it serves; none if it serves no shares.
     fn ways(&self) -> Vec<Way> {
@@ -86,7 +88,7 @@ pub trait Service: Send + Sync {
     /// What TLS is to show by these settings.
     fn tls_choice(&self, document: &Document) -> TlsChoice {
         let at = crate::node::path(self.id());
-        TlsChoice::new(document.text(&at, "certificate"), None, None)
+        TlsChoice { named: document.text(&at, "certificate"), ..TlsChoice::default() }
     }
 
     /// The property to name when that cannot be used.
@@ -139,11 +141,6 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// As long as nobody can be named who has disabled it.
-    pub fn disabled() -> Self {
-        Self::Disabled("disabled in the configuration".to_owned())
-    }
-
     /// The name of its state.
     pub fn name(&self) -> &'static str {
         match self {
@@ -251,11 +248,6 @@ impl Instance {
     /// What TLS shows, for people, and why it is not what is named; `None` without TLS.
     pub fn certificate(&self, certificates: &Certificates) -> Option<(String, Option<String>)> {
         self.service.tls().map(|_| self.tls().told(certificates, self.title()))
-    }
-
-    /// Why TLS does not show what is named.
-    pub fn certificate_problem(&self, certificates: &Certificates) -> Option<String> {
-        self.certificate(certificates)?.1
     }
 
     /// What TLS shows, and whom it believes.

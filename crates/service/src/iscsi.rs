@@ -17,19 +17,19 @@ use serve::iscsi::settings::Settings;
 use serve::transport::Budgets;
 use vfs::lun::Medium;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure};
 use crate::files::drain_of;
 use crate::instance::{Drain, Service};
 use crate::luns::live::{self, Luns};
 use crate::luns::room::{Entry, LunNodes};
 use crate::luns::{FOLDER, ways};
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 
 const ID: protocol::Service = protocol::Service::Iscsi;
 
 /// iSCSI in this program.
 pub struct Iscsi {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     server: Arc<Server>,
     room: Arc<LunNodes>,
     /// Commands that have waited for memory, as far as that was reported.
@@ -38,7 +38,7 @@ pub struct Iscsi {
 
 impl Iscsi {
     /// The service, without units: those come with [`Self::join`], before anything answers.
-    pub fn new(parts: &Arc<Parts>) -> Self {
+    pub fn new(parts: &Arc<ServiceParts>) -> Self {
         let server = Server::new(parts.engine(ID), Settings::default());
         let room = LunNodes::new(parts.state.join(FOLDER), &parts.locks, &server);
         Self { parts: parts.clone(), server, room, reported: AtomicU64::new(0) }
@@ -57,7 +57,7 @@ impl Iscsi {
     /// # Errors
     /// One cannot be made.
     pub fn give(&self, tree: &Arc<Tree>) -> Result<(), Failure> {
-        live::follow(&self.room, tree).map_err(|e| Failure::of("follow the configuration", &e))?;
+        live::follow(&self.room, tree).or_failure("follow the configuration")?;
         live::give(&self.room, tree, &self.parts.luns).map_err(|problem| {
             let tried = format!("make the LUN {}", problem.path);
             Failure::new(&tried, &problem.sentence, &problem.hint)
@@ -101,10 +101,6 @@ impl Service for Iscsi {
     }
 
     fn set(&self, _document: &Document) {}
-
-    fn ports(&self) -> Vec<Port> {
-        vec![ISCSI]
-    }
 
     fn budgets(&self) -> &Arc<Budgets> {
         &self.server.engine.budgets

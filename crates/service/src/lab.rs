@@ -164,35 +164,28 @@ impl Room {
     ) -> Result<String, Problem> {
         let shares = self.serving.shares();
         let wrong =
-            |sentence: &str, hint: &str| Problem::new(path, sentence, hint).property("share");
+            |sentence: &str, hint: &str| Err(Problem::new(path, sentence, hint).property("share"));
         let Some(share) = shares.iter().find(|share| share.name == name) else {
             let known: Vec<&str> = shares.iter().map(|share| share.name.as_str()).collect();
             let sentence = format!("the share {name:?} is not served");
-            return Err(wrong(&sentence, &format!("there are {}", known.join(", "))));
+            return wrong(&sentence, &format!("there are {}", known.join(", ")));
         };
         if share.read_only {
-            return Err(wrong(
-                "the share is read-only",
-                "a run creates a folder: choose another \
-                share",
-            ));
+            return wrong("the share is read-only", "a run creates a folder: choose another share");
         }
         if bytes > share.available_bytes {
-            let size = |n: u64| base::units::bytes(n as f64);
-            let sentence = format!(
-                "the run would write {}, and the share has {} left",
-                size(bytes),
-                size(share.available_bytes)
-            );
-            return Err(wrong(&sentence, "use fewer clients or smaller files"));
+            let [size, left] = [bytes, share.available_bytes].map(|n| base::units::bytes(n as f64));
+            let sentence = format!("the run would write {size}, and the share has {left} left");
+            return wrong(&sentence, "use fewer clients or smaller files");
         }
         let leads_out = |part: &str| matches!(part, "" | "." | "..");
         if !folder.is_empty() && folder.split('/').any(leads_out) {
             let hint = "give a folder of the share, for example projects/scratch";
-            return Err(wrong("the folder is not inside the share", hint).property("folder"));
+            return wrong("the folder is not inside the share", hint)
+                .map_err(|problem: Problem| problem.property("folder"));
         }
         if [name, folder].iter().any(|part| part.contains('?')) {
-            return Err(wrong("a name with '?' cannot be used in a URL", "choose another folder"));
+            return wrong("a name with '?' cannot be used in a URL", "choose another folder");
         }
         let at = from_here(self.serving.nfs());
         let protocol = text(given, "protocol").unwrap_or("nfs3");
@@ -205,17 +198,15 @@ impl Room {
         let now = runs.iter().find(|r| matches!(r.state, State::Preparing | State::Running));
         let waiting = runs.iter().filter(|run| run.state == State::Queued).count();
         let now = now.map_or(String::new(), |run| run.id.clone());
-        vec![("now", Value::Text(now)), ("waiting", count(waiting as u64))]
+        vec![("now", Value::Text(now)), ("waiting", Value::number(waiting))]
     }
 }
 
 /// Where this machine reaches what listens at an address: who listens everywhere listens here.
 pub fn from_here(mut at: SocketAddr) -> SocketAddr {
     if at.ip().is_unspecified() {
-        at.set_ip(match at {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
+        let here = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        at.set_ip(if at.is_ipv4() { here.0 } else { here.1 });
     }
     at
 }
@@ -271,10 +262,6 @@ fn space(job: &Job, clients: u32) -> u64 {
     files.saturating_mul(job.file_size).saturating_mul(clients.into())
 }
 
-fn count(n: u64) -> Value {
-    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
 fn about(job: &Job) -> Vec<(&'static str, Value)> {
     let workload = serde_json::to_value(job.workload).unwrap_or_default();
     let steps = job.schedule.iter().map(|(clients, threads)| format!("{clients}x{threads}"));
@@ -284,12 +271,12 @@ fn about(job: &Job) -> Vec<(&'static str, Value)> {
         ("answers", Value::text(&job.answers)),
         ("expect", Value::text(&job.expect)),
         ("workload", Value::text(workload.as_str().unwrap_or_default())),
-        ("block", count(job.block.into())),
-        ("files", count(job.files.into())),
-        ("file_size", count(job.file_size)),
+        ("block", Value::number(job.block)),
+        ("files", Value::number(job.files)),
+        ("file_size", Value::number(job.file_size)),
         ("schedule", Value::texts(steps)),
-        ("longest", count(longest)),
-        ("space", count(space(job, CLIENTS))),
+        ("longest", Value::number(longest)),
+        ("space", Value::number(space(job, CLIENTS))),
     ]
 }
 
@@ -307,12 +294,12 @@ fn told(run: &Run) -> Vec<(&'static str, Value)> {
         ("by", Value::Text(format!("{} from {}", run.by, run.from))),
         ("target", Value::text(&run.target)),
         ("folder", Value::text(&run.scratch)),
-        ("queued", count(run.queued)),
+        ("queued", Value::number(run.queued)),
     ];
     told.extend(run.value.as_ref().map(|value| ("value", Value::text(value))));
     told.extend(run.limiter.as_ref().map(|limiter| ("limiter", Value::text(limiter))));
-    told.extend(run.started.map(|at| ("began", count(at))));
-    told.extend(run.ended.map(|at| ("ended", count(at))));
+    told.extend(run.started.map(|at| ("began", Value::number(at))));
+    told.extend(run.ended.map(|at| ("ended", Value::number(at))));
     if run.value.is_some() {
         let at = |what: &str| Value::Text(format!("/api/v1/lab/runs/{}/{what}", run.id));
         told.extend([("report", at("report")), ("result", at("result"))]);

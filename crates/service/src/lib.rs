@@ -7,8 +7,8 @@
 //! - [`nfs`], [`files`] and [`iscsi`]: the services. [`luns`]: logical units. [`sign_in`]:
 //!   sign-ins, counted for each.
 //! - [`shares`]: directories that are served, changed while clients work.
-//! - [`storage`], [`running`]: everything that runs, put together; [`statistics`], [`watch`]: what
-//!   is measured and reported of it; [`administration`]: its branches of the tree.
+//! - [`running`]: everything that runs, put together and measured; [`administration`]: its
+//!   branches of the tree, and its alerts.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
 //! - [`tls`], [`certificates`], [`reach`], [`names`], [`users`]: ports,
 //!   certificates, URLs, names; `values`: settings of a node.
@@ -32,13 +32,10 @@ pub mod running;
 pub mod services;
 pub mod shares;
 pub mod sign_in;
-pub mod statistics;
-pub mod storage;
 pub mod tls;
 pub mod tree;
 pub mod users;
 mod values;
-mod watch;
 
 pub use base::failure;
 

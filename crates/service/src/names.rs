@@ -15,16 +15,13 @@ use vfs::share::{EXPORT, Share, Shares};
 
 /// Names of users from the one list of users, of shares and files from the shares themselves.
 pub struct ShareNames {
-    shares: Arc<Shares>,
-    users: Arc<Users>,
+    /// What is served.
+    pub shares: Arc<Shares>,
+    /// Who may use it.
+    pub users: Arc<Users>,
 }
 
 impl ShareNames {
-    /// Names of what is served, and of these users.
-    pub fn new(shares: Arc<Shares>, users: Arc<Users>) -> Self {
-        Self { shares, users }
-    }
-
     /// The file that locks know by this key: by its path if any share knows one.
     pub fn file_of(&self, key: FileKey) -> NfsFile {
         let in_share = |share: &Arc<Share>| {

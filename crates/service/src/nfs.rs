@@ -12,12 +12,11 @@ mod rdma;
 pub mod settings;
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::monotonic_ns;
-use base::failure::{Failure, chain};
+use base::failure::{Failure, OrFailure, chain};
 use base::limits::SMALL_CONNECTIONS_MAX;
 use base::limits::TLS_TELL_EVERY;
 use base::node::Value;
@@ -39,16 +38,13 @@ use vfs::locks::LockTable;
 
 use crate::instance::{Condition, Drain, Instance, Service};
 use crate::node;
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::reach::{host, host_name, shell_quote, url_encode};
 use crate::tls::TlsChoice;
+use crate::values::Values;
 use owners::Owners;
 use rdma::Rdma;
 use settings::NfsSettings;
-
-/// Versions that shares are mounted by, in the order in which they are told: 3, and 4.2 or an older
-/// 4.
-const VERSIONS: [Protocol; 2] = [Protocol::Nfs3, Protocol::Nfs4];
 
 /// What is there while it is online.
 pub struct Online {
@@ -79,27 +75,20 @@ impl Online {
     }
 }
 
-/// How the port mapper is.
-#[derive(Default, Clone)]
-struct Mapper {
-    /// Whether NFSv3 clients find NLM where they look for it.
-    is_found: bool,
-    /// Why there is none, though there should be.
-    problem: Option<String>,
-}
-
 /// What changes as it starts and stops.
 #[derive(Default)]
 struct Running {
     online: RwLock<Option<Arc<Online>>>,
-    mapper: RwLock<Mapper>,
+    /// While there is to be a port mapper: whether NFSv3 clients find NLM where they look for it,
+    /// or why there is none.
+    mapper: RwLock<Option<Result<bool, String>>>,
     /// The tasks of the port mapper; held while it begins or ends.
     mapping: Mutex<Option<Tasks>>,
 }
 
 impl Running {
     fn unmap(&self, mapping: &mut Option<Tasks>) {
-        *self.mapper.write() = Mapper::default();
+        *self.mapper.write() = None;
         if let Some(Err(e)) = mapping.take().map(Tasks::end_blocking) {
             base::error!("nfs", "cannot end the port mapper: {}", chain(&e));
         }
@@ -121,12 +110,10 @@ impl Running {
 
 /// NFS in this program.
 pub struct Nfs {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     budgets: Arc<Budgets>,
     tls: Arc<Tls>,
     owners: Owners,
-    /// Where clients of NFSv4 and hosts of NLM are on record.
-    records: (PathBuf, PathBuf),
     /// Settings that the command line decides.
     given: Vec<Override>,
     settings: RwLock<NfsSettings>,
@@ -142,7 +129,7 @@ impl Nfs {
     /// # Errors
     /// TLS cannot be offered.
     pub fn new(
-        parts: &Arc<Parts>,
+        parts: &Arc<ServiceParts>,
         given: Vec<Override>,
         document: &Document,
         certificates: &Certificates,
@@ -150,9 +137,8 @@ impl Nfs {
         let settings = NfsSettings::of(&given, document);
         Ok(Arc::new(Self {
             budgets: parts.budgets(protocol::Service::Nfs),
-            tls: settings.tls.offer(certificates)?,
+            tls: Tls::new(&settings.tls.read(certificates)?).or_failure("offer TLS to clients")?,
             owners: Owners::start(settings.domain.as_deref()),
-            records: (parts.state.join(nfs4::RECORDS), parts.state.join(nlm::RECORDS)),
             given,
             settings: RwLock::new(settings),
             reported: Mutex::default(),
@@ -201,70 +187,20 @@ impl Nfs {
         base::warning!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 
-    /// What executes what is asked of the port mapper and of NSM by datagram: they share the
-    /// permits of NFS, but have few connections of their own.
-    fn mapper_engine(&self) -> Arc<Engine> {
-        let parts = &self.parts;
-        let limits = Limits { connections: SMALL_CONNECTIONS_MAX, ..parts.limits };
-        let budgets = Budgets::sharing(limits, &parts.places, protocol::Service::Nfs.index());
-        Engine::new(parts.pool.clone(), parts.flush.clone(), budgets.into(), parts.hub.clone())
-    }
-
     fn map(&self, mapping: &mut Option<Tasks>, online: &Online) {
         let mut tasks = Tasks::default();
         let at = (self.parts.address(ports::PORTMAP), self.at());
-        let parts = (&online.nlm, &self.mapper_engine());
-        let started = portmap::start(at, parts, &self.parts.runtimes, &mut tasks);
+        let parts = &self.parts;
+        // The port mapper, and NSM by datagram, share the permits of NFS, but have few connections
+        // of their own.
+        let limits = Limits { connections: SMALL_CONNECTIONS_MAX, ..parts.limits };
+        let budgets = Budgets::sharing(limits, &parts.places, self.id().index()).into();
+        let (pool, flush) = (parts.pool.clone(), parts.flush.clone());
+        let engine = Engine::new(pool, flush, budgets, parts.hub.clone());
+        let started = portmap::start(at, (&online.nlm, &engine), &parts.runtimes, &mut tasks)
+            .inspect_err(|why| base::warning!("nfs", "{why}"));
         *mapping = Some(tasks);
-        *self.running.mapper.write() = match started {
-            Ok(is_found) => Mapper { is_found, problem: None },
-            Err(why) => {
-                base::warning!("nfs", "{why}");
-                Mapper { is_found: false, problem: Some(why) }
-            }
-        };
-    }
-
-    /// A way to a share by one version.
-    fn way(&self, version: Protocol, instance: &Instance, share: &str) -> Access {
-        let is_mapped = self.running.mapper.read().is_found;
-        let note = match version {
-            _ if matches!(instance.condition(), Condition::Disabled(_)) => {
-                "NFS is disabled; configuration/services/nfs enables it".to_owned()
-            }
-            Protocol::Nfs3 if is_mapped => {
-                "locks are held by the server if rpcbind and rpc.statd run on the client".to_owned()
-            }
-            Protocol::Nfs3 => "nolock: locks are local to the client".to_owned(),
-            _ => format!(
-                "locks are held by the server; older clients: vers=4.1 or 4.0; encrypted: {}",
-                match instance.tls().knows_clients() {
-                    true => "xprtsec=tls or mtls",
-                    false => "xprtsec=tls",
-                }
-            ),
-        };
-        Access {
-            protocol: version.id().to_owned(),
-            url: url(version, self.at(), share.as_bytes()),
-            mount: mount_command(version, self.at(), share, is_mapped),
-            note: Some(note),
-        }
-    }
-}
-
-impl Nfs {
-    /// The way to a share by RDMA.
-    fn way_by_rdma(&self, share: &str) -> Access {
-        let at = self.parts.address(ports::NFS_RDMA);
-        Access {
-            protocol: Protocol::Nfs4.id().to_owned(),
-            url: url(Protocol::Nfs4, self.at(), share.as_bytes()),
-            mount: rdma_mount_command(at, share),
-            note: Some(
-                "over RDMA, if the client has an RDMA device on the same network".to_owned(),
-            ),
-        }
+        *self.running.mapper.write() = Some(started);
     }
 }
 
@@ -278,21 +214,15 @@ impl Service for Nfs {
     }
 
     fn check(&self, document: &Document, certificates: &Certificates) -> Option<Problem> {
-        let at = node::path(self.id());
-        let given = |name: &str| {
-            let decided = self.given.iter().any(|one| one.property == name);
-            decided || document.text(&at, name).is_some()
-        };
-        if given("tls_certificate") != given("tls_key") {
+        let values = Values::of(document, self.id()).given(&self.given);
+        if values.text("tls_certificate").is_some() != values.text("tls_key").is_some() {
             let sentence = "tls_certificate and tls_key must be set together";
-            return Some(Problem::new(&at, sentence, "set both, or neither").property("tls_key"));
+            let problem = Problem::new(&node::path(self.id()), sentence, "set both, or neither");
+            return Some(problem.property("tls_key"));
         }
         let choice = self.tls_choice(document);
-        let usable = choice.read(certificates).and_then(|credentials| {
-            let made = Tls::new(&credentials).map(drop);
-            made.map_err(|e| Failure::of("offer TLS to NFS clients", &e))
-        });
-        if let Err(failure) = usable {
+        let offer = |credentials| Tls::new(&credentials).or_failure("offer TLS to NFS clients");
+        if let Err(failure) = choice.read(certificates).and_then(offer) {
             return Some(self.tls_problem(&failure));
         }
         let table = self.parts.shares.load();
@@ -325,9 +255,34 @@ impl Service for Nfs {
     }
 
     fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        let mut ways: Vec<_> = VERSIONS.map(|version| self.way(version, instance, share)).into();
+        let (at, is_mapped) = (self.at(), *self.running.mapper.read() == Some(Ok(true)));
+        let disabled = matches!(instance.condition(), Condition::Disabled(_))
+            .then_some("NFS is disabled; configuration/services/nfs enables it");
+        let way = |version: Protocol, mount, note: &str| Access {
+            protocol: version.id().to_owned(),
+            url: url(version, at, share.as_bytes()),
+            mount,
+            note: Some(note.to_owned()),
+        };
+        let v3 = match is_mapped {
+            true => "locks are held by the server if rpcbind and rpc.statd run on the client",
+            false => "nolock: locks are local to the client",
+        };
+        let tls = if instance.tls().knows_clients() { "tls or mtls" } else { "tls" };
+        let v4 = format!(
+            "locks are held by the server; older clients: vers=4.1 or 4.0; encrypted: xprtsec={tls}"
+        );
+        let mut ways: Vec<_> = [(Protocol::Nfs3, v3), (Protocol::Nfs4, &v4)]
+            .map(|(version, note)| {
+                let mount = mount_command(version, at, share, is_mapped);
+                way(version, mount, disabled.unwrap_or(note))
+            })
+            .into();
         if self.rdma.is_there() {
-            ways.push(self.way_by_rdma(share));
+            let port = self.parts.address(ports::NFS_RDMA).port();
+            let mount = mount(at, share, &format!("vers=4.2,proto=rdma,port={port}"));
+            let note = "over RDMA, if the client has an RDMA device on the same network";
+            ways.push(way(Protocol::Nfs4, mount, note));
         }
         ways
     }
@@ -358,21 +313,17 @@ impl Service for Nfs {
         let Some((socket, _)) = sockets.into_iter().next() else {
             return Err(failed("it has no port"));
         };
-        let of = (settings.lease, self.owners.map());
-        let (shares, locks, runtimes) = (&parts.shares, &parts.locks, &parts.runtimes);
-        let (program, clients) = nfs4::start(shares.clone(), locks.clone(), of, &self.records.0)?;
+        let (program, clients) = nfs4::start(parts, settings.lease, self.owners.map.clone())?;
         if settings.delegations {
-            clients.call_back(runtimes);
+            clients.call_back(&parts.runtimes);
         }
-        let shared = (shares.clone(), locks.clone());
-        let nlm = nlm::start(shared, settings.lease, &self.records.1, &clients, runtimes)
-            .inspect_err(|_| clients.end())?;
-        let mut programs = nfs3::programs(shares.clone());
+        let nlm = nlm::start(parts, settings.lease, &clients).inspect_err(|_| clients.end())?;
+        let mut programs = nfs3::programs(parts.shares.clone());
         programs.push(program);
         programs.extend(nlm.programs());
         let config = RpcConfig {
             socket,
-            runtimes: runtimes.clone(),
+            runtimes: parts.runtimes.clone(),
             programs,
             hub: parts.hub.clone(),
             flush: parts.flush.clone(),
@@ -382,9 +333,8 @@ impl Service for Nfs {
             rdma: settings.rdma.then(|| self.rdma.config(parts.address(ports::NFS_RDMA))),
         };
         let online = Arc::new(Online { clients, nlm, ended: Mutex::default() });
-        let service = RpcService::start(config)
-            .map_err(|e| Failure::of("start NFS", &e))
-            .inspect_err(|_| online.end())?;
+        let service =
+            RpcService::start(config).or_failure("start NFS").inspect_err(|_| online.end())?;
         let mut mapping = self.running.mapping.lock();
         // Asked again: it may have been set meanwhile.
         if self.settings.read().portmap {
@@ -406,7 +356,7 @@ impl Service for Nfs {
     fn notes(&self, old: &Document, new: &Document) -> Vec<String> {
         let at = node::path(self.id());
         let changes = |name| old.value(&at, name) != new.value(&at, name);
-        let problem = || self.running.mapper.read().problem.clone();
+        let problem = || self.running.mapper.read().clone()?.err();
         (changes("enabled") || changes("portmap")).then(problem).flatten().into_iter().collect()
     }
 }
@@ -415,7 +365,6 @@ impl Service for Nfs {
 /// the port mapper; without, locks would fail, so that they must stay on the client.
 pub fn mount_command(version: Protocol, at: SocketAddr, share: &str, locks: bool) -> String {
     let port = at.port();
-    let what = shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
     let options = match version {
         Protocol::Nfs3 => {
             let nolock = if locks { "" } else { ",nolock" };
@@ -423,13 +372,12 @@ pub fn mount_command(version: Protocol, at: SocketAddr, share: &str, locks: bool
         }
         _ => format!("vers=4.2,proto=tcp,port={port}"),
     };
-    format!("mount -t nfs -o {options} {what} /mnt")
+    mount(at, share, &options)
 }
 
-/// The same by RDMA, for version 4.2.
-fn rdma_mount_command(at: SocketAddr, share: &str) -> String {
+fn mount(at: SocketAddr, share: &str, options: &str) -> String {
     let what = shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
-    format!("mount -t nfs -o vers=4.2,proto=rdma,port={} {what} /mnt", at.port())
+    format!("mount -t nfs -o {options} {what} /mnt")
 }
 
 /// The share as URLs of our own tools have it.

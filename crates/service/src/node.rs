@@ -74,8 +74,8 @@ impl ServiceNode {
     /// Refuses to name a certificate that is not there.
     fn check_name(&self, new: &Document) -> Option<Problem> {
         let choice = self.instance.service().tls_choice(new);
-        let name = choice.name()?;
-        if name == OWN || new.items(&wanted::certificates()).iter().any(|one| one == name) {
+        let name = choice.named?;
+        if name == OWN || new.items(&wanted::certificates()).contains(&name) {
             return None;
         }
         let title = self.instance.title();
@@ -141,7 +141,7 @@ impl Apply for ServiceNode {
         notes.extend(service.notes(old, new));
         let certificate = |document: &Document| document.value(&self.at(), "certificate");
         if certificate(old) != certificate(new) {
-            notes.extend(instance.certificate_problem(&self.certificates));
+            notes.extend(instance.certificate(&self.certificates).and_then(|(_, problem)| problem));
         }
         notes
     }
@@ -154,7 +154,7 @@ impl Live for ServiceNode {
         let mut state = vec![
             ("state", Value::text(condition.name())),
             ("connections", Value::Integer(budgets.connections())),
-            ("clients", Value::Integer(integer(budgets.clients() as u64))),
+            ("clients", Value::number(budgets.clients())),
             ("log", log_of(instance.name())),
         ];
         if let Some((shown, problem)) = instance.certificate(&self.certificates) {
@@ -163,7 +163,7 @@ impl Live for ServiceNode {
         }
         state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
         if let Condition::Online(began, at) = &condition {
-            state.push(("uptime", Value::Integer(seconds_since(*began))));
+            state.push(("uptime", seconds_since(*began)));
             state.push(("listen", Value::Text(joined(at))));
         }
         state.extend(instance.service().state());
@@ -203,7 +203,7 @@ fn who_disabled(tree: &Tree, at: &Path) -> Option<String> {
 
 /// What is said of a service that somebody has disabled.
 fn disabled_by(who: &str, when: u64) -> String {
-    format!("disabled by {who} at {} UTC", utc(integer(when)))
+    format!("disabled by {who} at {} UTC", utc(when.cast_signed()))
 }
 
 /// Whom it cuts off to disable a service.
@@ -222,18 +222,13 @@ fn counted(n: i64, noun: &str) -> String {
 pub fn log_of(service: &str) -> Value {
     let wanted = Wanted { service: Some(service), ..Wanted::newest(LOG_SHOWN) };
     let shown = |line: &Line| {
-        let when = utc(integer(line.when_ns / NS_PER_S));
+        let when = utc((line.when_ns / NS_PER_S).cast_signed());
         format!("{when} {}: {}", line.level.name(), line.text)
     };
     Value::texts(log::lines(&wanted).iter().map(shown))
 }
 
 /// Seconds from a time on.
-pub fn seconds_since(second: u64) -> i64 {
-    integer((wall_ns() / NS_PER_S).saturating_sub(second))
-}
-
-/// A number as the tree has it.
-pub fn integer(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+pub fn seconds_since(second: u64) -> Value {
+    Value::number((wall_ns() / NS_PER_S).saturating_sub(second))
 }

@@ -22,7 +22,7 @@ use crate::luns::LunGiven;
 use crate::sign_in::SignInCounter;
 
 /// What services share.
-pub struct Parts {
+pub struct ServiceParts {
     /// The address of all services, and what is added to their ports.
     pub at: (IpAddr, u16),
     /// Served shares.
@@ -53,7 +53,7 @@ pub struct Parts {
     pub luns: Vec<LunGiven>,
 }
 
-impl Parts {
+impl ServiceParts {
     /// Where a port is.
     pub fn address(&self, port: Port) -> SocketAddr {
         SocketAddr::new(self.at.0, port.number.saturating_add(self.at.1))

@@ -78,9 +78,7 @@ pub fn host_name(ip: IpAddr) -> String {
 
 /// The host's name, which is the appliance's.
 pub fn machine_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+    Some(::lab::proc::host_name()).filter(|name| !name.is_empty()).unwrap_or("localhost".into())
 }
 
 /// A word as a shell needs it.

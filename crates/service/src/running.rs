@@ -1,46 +1,117 @@
-//! The running server as the API shows it.
+//! The running server: shares, the services on them and what is measured, put together at start;
+//! how the API shows it; and its end.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
+use ::lab::desk::Desk;
+use analytics::collect::Collector;
 use analytics::query::Engine;
+use analytics::store::{Retention, Store};
 use base::clock::{NS_PER_S, wall_ns};
-use base::failure::Failure;
+use base::failure::{Failure, OrFailure};
+use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
+use base::protocol::Service;
 use base::protocol::ports::ADMIN;
+use control::accounts::identity::Users;
+use control::accounts::machine::Machine;
 use control::alerts::Alerts;
-use control::appliance::{Appliance, ServiceStatus, ShareStatus, Status};
+use control::appliance::{Access, ActingAs, Appliance, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
 use control::dav::DavState;
 use control::lab::Lab;
-use control::listen::places::ConnectionLimits;
+use control::listen::places;
 use control::nfs::NfsState;
 use control::replication::Replication;
+use control::state::{StateDir, effective_uid};
 use control::transfers::Transfers;
+use control::tree::store::Folder;
+use control::tree::{Document, Override};
+use host::bridges::BridgeSampler;
+use host::sampler::HostSampler;
+use parking_lot::Mutex;
 use probe::hub::Hub;
+use probe::sample::{Sample, Sampler};
+use serve::pool::{Pool, PoolLimits};
+use serve::transport::budget::Limits;
+use serve::transport::connections::ConnectionLimits;
+use serve::transport::{Runtimes, raise_descriptor_limit};
+use vfs::cred::Cred;
+use vfs::flush::FlushGroup;
+use vfs::fs::Context;
+use vfs::identity::Owners;
+use vfs::locks::LockTable;
 
 use crate::files::dav::DavLocks;
+use crate::instance::Instance;
 use crate::lab::Results;
-use crate::nfs::clients::NfsClients;
+use crate::luns::LunGiven;
+use crate::names::ShareNames;
+use crate::nfs::Nfs;
+use crate::nfs::clients::{Levels, NfsClients};
+use crate::nfs::settings::NfsSettings;
+use crate::parts::ServiceParts;
 use crate::reach::machine_name;
-use crate::statistics::Statistics;
-use crate::storage::{Setup, Storage};
+use crate::services::Services;
+use crate::shares::node::{self, Offline};
+use crate::shares::{Kit, ShareConfig, Shares, Watch};
 
 /// Free space below this part of a file system is a problem worth telling.
 const SPACE_LOW: f64 = 0.05;
 
+/// What the server is started with.
+pub struct Setup<'a> {
+    /// The share of the command line.
+    pub share: ShareConfig,
+    /// The address of all services, and what is added to their ports.
+    pub at: (IpAddr, u16),
+    /// Logical units that the command line asks for.
+    pub luns: &'a [LunGiven],
+    /// What the command line decides of NFS.
+    pub nfs_given: &'a [Override],
+    /// The configuration in force.
+    pub document: &'a Document,
+    /// The state directory.
+    pub state: &'a StateDir,
+    /// Key of the handles.
+    pub secret: [u8; 32],
+    /// Where operations are written down.
+    pub hub: &'a Arc<Hub>,
+    /// Bytes that each service may hold for its peers.
+    pub buffered: usize,
+    /// Who signs in.
+    pub users: Arc<Users>,
+    /// What TLS shows.
+    pub certificates: &'a Arc<Certificates>,
+    /// Load jobs and their runs.
+    pub lab: Arc<Desk>,
+    /// Runs of dsync that are made here.
+    pub replication: Arc<Replication>,
+    /// Where emulated links have their control sockets.
+    pub links: PathBuf,
+}
+
 /// Everything that runs.
 pub struct Running {
-    /// Where operations are written down.
-    pub hub: Arc<Hub>,
-    /// What is made of them.
-    pub statistics: Statistics,
-    /// Shares and the services on them.
-    pub storage: Storage,
-    /// Who uses them over NFS.
-    pub nfs: NfsClients,
-    /// What its clients have locked over WebDAV.
-    pub dav: DavLocks,
+    /// The shares, to be changed.
+    pub shares: Arc<Shares>,
+    /// Those that could not be started.
+    pub offline: Offline,
+    /// The name of the share of the command line.
+    pub given: String,
+    /// What the services are made of.
+    pub parts: Arc<ServiceParts>,
+    /// The services.
+    pub services: Arc<Services>,
+    /// Statistics.
+    pub queries: Arc<Engine>,
+    collector: Mutex<Option<Collector>>,
+    /// Who uses shares over NFS.
+    nfs: NfsClients,
+    /// What clients have locked over WebDAV.
+    dav: DavLocks,
     /// What TLS shows.
     pub certificates: Arc<Certificates>,
     /// Load jobs and their runs.
@@ -49,45 +120,217 @@ pub struct Running {
     pub replication: Arc<Replication>,
     /// When the server started, seconds since the epoch.
     pub started: u64,
-    /// Where the admin interface listens, once it does.
-    pub admin: OnceLock<SocketAddr>,
-    /// The places of its connections, from then on.
-    pub admin_places: OnceLock<Arc<ConnectionLimits>>,
+    /// Where the admin interface listens, and its limits on connections, once it does.
+    pub admin: OnceLock<(SocketAddr, Arc<places::ConnectionLimits>)>,
     /// What people are told of, once it is watched. It knows us in turn.
     pub alerts: OnceLock<Weak<Alerts>>,
+    /// Looks at the directories of the shares.
+    _watch: Watch,
 }
 
 impl Running {
-    /// Starts the services and what is measured of them; emulated links have their control sockets
-    /// in `links`.
+    /// Opens the shares, starts the services on them that are to serve, and measures them.
     ///
     /// # Errors
-    /// What keeps the server from serving all that was asked for.
-    pub fn start(
-        setup: Setup<'_>,
-        lab: Results,
-        replication: Arc<Replication>,
-        links: PathBuf,
-    ) -> Result<Arc<Self>, Failure> {
-        let (state, hub) = (setup.state, setup.hub.clone());
-        let certificates = setup.certificates.clone();
-        let storage = Storage::start(setup)?;
-        let statistics = Statistics::start(state, &hub, &storage, links)?;
+    /// The directory of the command line cannot be opened for serving, a service that must start
+    /// cannot, or statistics cannot be kept.
+    pub fn start(setup: Setup<'_>) -> Result<Arc<Self>, Failure> {
+        let Setup { share, document, state, hub, certificates, .. } = &setup;
+        let tls = NfsSettings::of(setup.nfs_given, document).tls;
+        Service::EXPORTING.iter().try_for_each(|service| tls.check(share.rules_for(*service)))?;
+        let tried = format!("serve {}", share.directory.display());
+        // The table of files is sized by it.
+        let descriptors = raise_descriptor_limit().or_failure(&tried)?;
+        let kit = Kit {
+            state: (state.path().to_owned(), state.identity()),
+            secret: setup.secret,
+            locks: Arc::default(),
+            hub: (*hub).clone(),
+        };
+        let locks = kit.locks.clone();
+        let shares = Arc::new(Shares::new(kit));
+        shares
+            .apply(&[], std::slice::from_ref(share))
+            .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
+        let offline = node::start(&shares, document);
+        let parts = Arc::new(parts(&setup, &shares, locks, descriptors)?);
+        let nfs_given = setup.nfs_given.to_vec();
+        let services = Services::new(&parts, nfs_given, document, certificates)?;
+        let nfs = services.nfs.clone();
+        // What clients hold through a share ends with it, in both protocols that hold something.
+        shares.set_release(Box::new(move |tag| {
+            if let Some(online) = nfs.online() {
+                online.clients.release_share(tag);
+                online.nlm.release_share(tag);
+            }
+        }));
+        services.start(document)?;
+        let watch = Watch::start(&shares).or_failure(&tried)?;
+        let names = || ShareNames { shares: parts.shares.clone(), users: parts.users.clone() };
+        let nfs = NfsClients::new(&services.nfs, names(), hub);
+        let dav = DavLocks::new(&services.http, hub);
+        let (queries, collector) = collect(&setup, names(), (&shares, &parts), &services)?;
         Ok(Arc::new(Self {
-            nfs: NfsClients::new(&storage.services.nfs, storage.names(), &hub),
-            dav: DavLocks::new(&storage.services.http, &hub),
-            hub,
-            statistics,
-            storage,
-            certificates,
-            lab,
-            replication,
+            shares,
+            offline,
+            given: share.name.clone(),
+            parts,
+            services: Arc::new(services),
+            queries,
+            collector: Mutex::new(Some(collector)),
+            nfs,
+            dav,
+            certificates: (*certificates).clone(),
+            lab: Results(setup.lab),
+            replication: setup.replication,
             started: wall_ns() / NS_PER_S,
             admin: OnceLock::new(),
-            admin_places: OnceLock::new(),
             alerts: OnceLock::new(),
+            _watch: watch,
         }))
     }
+
+    /// Ends what looks at statistics, and writes the last seconds down.
+    pub fn end(&self) {
+        self.alerts().iter().for_each(|alerts| alerts.end());
+        self.collector.lock().take().into_iter().for_each(Collector::stop);
+        self.queries.close();
+    }
+
+    /// All shares, with ways to reach them.
+    pub fn share_statuses(&self) -> Vec<ShareStatus> {
+        let root = Cred::root();
+        let context = Context { cred: &root, may_block: true };
+        let one = |(share, config): (Arc<vfs::share::Share>, ShareConfig)| {
+            let space = share.fs.space(context).unwrap_or_default();
+            let rules = Service::EXPORTING.map(|service| share.rules_for(service).get());
+            ShareStatus {
+                name: share.name.clone(),
+                dir: config.directory.display().to_string(),
+                read_only: share.read_only,
+                total_bytes: space.total_bytes,
+                available_bytes: space.avail_bytes,
+                exports: rules.iter().flat_map(|all| all.iter()).map(ToString::to_string).collect(),
+                access: self.access(&share.name),
+            }
+        };
+        self.shares.list().into_iter().map(one).collect()
+    }
+
+    fn access(&self, share: &str) -> Vec<Access> {
+        let all = self.services.all.iter();
+        all.flat_map(|instance| instance.service().access(instance, share)).collect()
+    }
+
+    /// What people are told of.
+    pub fn alerts(&self) -> Option<Arc<Alerts>> {
+        self.alerts.get().and_then(Weak::upgrade)
+    }
+
+    /// How many requests have failed by a fault of the server since its start. It stays until the
+    /// next start: what such a fault has left in memory is not known.
+    pub fn faults(&self) -> Option<String> {
+        let panics = self.parts.hub.gauges().panics.get();
+        let failed = "requests or jobs have failed because of a server defect";
+        (panics > 0).then(|| format!("{panics} {failed}"))
+    }
+
+    fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for share in shares {
+            let (left, of) = (share.available_bytes as f64, share.total_bytes as f64);
+            if of > 0.0 && left / of < SPACE_LOW {
+                let left = base::units::bytes(left);
+                problems.push(format!("the file system of {} has {left} left", share.name));
+            }
+        }
+        for (name, problem) in self.shares.lost() {
+            problems.push(format!("the share {name} is offline: {}", problem.sentence));
+        }
+        problems.extend(self.services.problems(&self.certificates));
+        problems.extend(self.faults());
+        if self.parts.places.is_full() {
+            let full = "the connection limit is reached; new connections are refused";
+            problems.push(full.to_owned());
+        }
+        problems.extend(self.queries.problem());
+        problems.extend(self.certificates.problem());
+        problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
+        problems
+    }
+
+    /// Identity used for file access.
+    fn acting_as(&self) -> ActingAs {
+        let uid = effective_uid();
+        let (privileged, note) = self.shares.acting_as();
+        let user = Machine::default().user(uid).unwrap_or_else(|| uid.to_string());
+        ActingAs { privileged, user, note }
+    }
+}
+
+/// What services are made of, on these shares and with so many descriptors.
+fn parts(
+    setup: &Setup<'_>,
+    shares: &Shares,
+    locks: Arc<LockTable>,
+    descriptors: u64,
+) -> Result<ServiceParts, Failure> {
+    let (tried, hub) = (format!("serve {}", setup.share.directory.display()), setup.hub);
+    let limits = limits(descriptors, setup.buffered);
+    hub.gauges().connections.set_limit(limits.connections as u64);
+    let unkept = "keep the log of transfers";
+    let disk = Arc::new(Folder::new(setup.state.path()));
+    let transfers = Transfers::open(disk, hub.clone()).or_failure(unkept)?;
+    transfers.take(setup.document);
+    transfers.start().or_failure(unkept)?;
+    Ok(ServiceParts {
+        at: setup.at,
+        shares: shares.table().clone(),
+        locks,
+        flush: Arc::new(FlushGroup::start().or_failure(&tried)?),
+        pool: Pool::start(PoolLimits::default()).or_failure(&tried)?,
+        runtimes: Arc::new(Runtimes::start_held(hub.cores()).or_failure(&tried)?),
+        users: setup.users.clone(),
+        sign_ins: Arc::default(),
+        hub: hub.clone(),
+        transfers,
+        limits,
+        places: Arc::new(ConnectionLimits::new(limits.connections, Service::ALL.len())),
+        state: setup.state.path().to_owned(),
+        luns: setup.luns.to_vec(),
+    })
+}
+
+/// Statistics, collected each second from now on.
+fn collect(
+    setup: &Setup<'_>,
+    names: ShareNames,
+    (shares, parts): (&Arc<Shares>, &Arc<ServiceParts>),
+    services: &Services,
+) -> Result<(Arc<Engine>, Collector), Failure> {
+    let tried = "keep statistics";
+    let store = Store::open(&setup.state.file("stats"), Retention::default()).or_failure(tried)?;
+    let queries = Engine::new(setup.hub.clone(), Arc::new(names), Some(store));
+    let (shares, parts, nfs) = (shares.clone(), parts.clone(), services.nfs.clone());
+    let keeper = Keeper { shares, parts, nfs, trim: base::memory::Trim::default() };
+    let samplers: Vec<Box<dyn Sampler>> = vec![
+        Box::new(HostSampler::new(host::Root::default())),
+        Box::new(BridgeSampler::new(setup.links.clone(), effective_uid())),
+        Box::new(keeper),
+        Box::new(Levels::new(&services.nfs)),
+        Box::new(services.levels()),
+    ];
+    let collector = Collector::start(queries.clone(), samplers).or_failure(tried)?;
+    Ok((queries, collector))
+}
+
+/// Limits with so many bytes for requests and replies of each service, and with this many
+/// descriptors: half of them are the open files', a part stays for everything else, connections get
+/// the rest.
+fn limits(descriptors: u64, bytes: usize) -> Limits {
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let rest = descriptors / 2 - descriptors / DESCRIPTORS_OTHER_PART;
+    Limits { connections: rest.min(CONNECTIONS_MAX), bytes, ..Limits::default() }
 }
 
 impl Appliance for Running {
@@ -96,10 +339,19 @@ impl Appliance for Running {
     }
 
     fn status(&self) -> Status {
-        let shares = self.storage.share_statuses();
+        let shares = self.share_statuses();
         let problems = self.problems(&shares);
-        let mut services = self.storage.statuses();
-        services.extend(self.admin.get().map(|at| ServiceStatus {
+        let one = |instance: &Arc<Instance>| {
+            let condition = instance.condition();
+            ServiceStatus {
+                name: instance.name().to_owned(),
+                state: condition.name().to_owned(),
+                listen: instance.listens(),
+                reason: condition.reason().map(str::to_owned),
+            }
+        };
+        let mut services: Vec<_> = self.services.all.iter().map(one).collect();
+        services.extend(self.admin.get().map(|(at, _)| ServiceStatus {
             name: ADMIN.name.to_owned(),
             state: "online".to_owned(),
             listen: at.to_string(),
@@ -113,15 +365,15 @@ impl Appliance for Running {
             pid: std::process::id(),
             healthy: problems.is_empty(),
             problems,
-            acting_as: self.storage.acting_as(),
+            acting_as: self.acting_as(),
             shares,
             services,
-            budgets: self.statistics.queries().budgets(),
+            budgets: self.queries.budgets(),
         }
     }
 
     fn engine(&self) -> &Arc<Engine> {
-        self.statistics.queries()
+        &self.queries
     }
 
     fn nfs(&self) -> &dyn NfsState {
@@ -137,51 +389,67 @@ impl Appliance for Running {
     }
 
     fn transfers(&self) -> &Transfers {
-        &self.storage.parts.transfers
+        &self.parts.transfers
     }
 }
 
-impl Running {
-    /// What people are told of.
-    pub fn alerts(&self) -> Option<Arc<Alerts>> {
-        self.alerts.get().and_then(Weak::upgrade)
+/// What the laboratory asks of the server.
+impl crate::lab::Serving for Arc<Running> {
+    fn shares(&self) -> Vec<ShareStatus> {
+        self.share_statuses()
     }
 
-    /// How many requests have failed by a fault of the server since its start. It stays until the
-    /// next start: what such a fault has left in memory is not known.
-    pub fn faults(&self) -> Option<String> {
-        let panics = self.hub.gauges().panics.get();
-        let failed = "requests or jobs have failed because of a server defect";
-        (panics > 0).then(|| format!("{panics} {failed}"))
+    fn nfs(&self) -> SocketAddr {
+        self.services.nfs.at()
+    }
+}
+
+/// What the branch of shares asks of the services on them.
+impl node::Services for Arc<Running> {
+    fn mount(&self, share: &str) -> Vec<String> {
+        self.access(share).into_iter().map(|way| way.mount).collect()
     }
 
-    fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
-        let mut problems = Vec::new();
-        for share in shares {
-            let (left, of) = (share.available_bytes as f64, share.total_bytes as f64);
-            if of > 0.0 && left / of < SPACE_LOW {
-                let left = base::units::bytes(left);
-                problems.push(format!("the file system of {} has {left} left", share.name));
-            }
+    fn holders(&self, tag: u32) -> Vec<String> {
+        let Some(online) = self.services.nfs.online() else { return Vec::new() };
+        let both = online.clients.holders(tag).into_iter().chain(online.nlm.holders(tag));
+        both.collect::<BTreeSet<IpAddr>>().iter().map(ToString::to_string).collect()
+    }
+
+    fn knows_clients(&self) -> bool {
+        self.services.all.iter().any(|instance| instance.tls().knows_clients())
+    }
+}
+
+/// Looks after shares and clients once a second, on the collector's thread. Has no samples of its
+/// own: it moves levels to the gauges, which the collector reads.
+struct Keeper {
+    shares: Arc<Shares>,
+    parts: Arc<ServiceParts>,
+    nfs: Arc<Nfs>,
+    /// What many clients made the server hold goes back to the system when they have gone.
+    trim: base::memory::Trim,
+}
+
+impl Sampler for Keeper {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        self.nfs.sweep();
+        self.shares.sweep();
+        let (files, flushes) = (self.shares.counts(), self.parts.flush.counts());
+        let gauges = self.parts.hub.gauges();
+        gauges.connections.set(self.parts.places.taken() as u64);
+        gauges.open_files.set(files.open_files);
+        gauges.open_files.set_limit(files.open_files_max);
+        gauges.retained_files.set(files.retained);
+        gauges.known_files.set(files.names);
+        gauges.known_handles.set(files.handles);
+        gauges.stale_handles.set(files.cold_stale);
+        if let Some(bytes) = base::memory::allocated() {
+            gauges.heap_bytes.set(bytes);
+            self.trim.observe(bytes);
         }
-        let lost = self.storage.shares.lost();
-        problems.extend(
-            lost.into_iter().map(|(name, problem)| {
-                format!("the share {name} is offline: {}", problem.sentence)
-            }),
-        );
-        problems.extend(self.storage.services.problems(&self.certificates));
-        problems.extend(self.faults());
-        if self.storage.parts.places.is_full() {
-            problems.push(
-                "the connection limit is reached; new connections are \
-                refused"
-                    .to_owned(),
-            );
-        }
-        problems.extend(self.statistics.queries().problem());
-        problems.extend(self.certificates.problem());
-        problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
-        problems
+        gauges.flushes.set(flushes.flushes);
+        gauges.flush_waiters.set(flushes.waiting);
+        Vec::new()
     }
 }

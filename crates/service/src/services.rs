@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::failure::Failure;
+use base::failure::{Failure, OrFailure};
 use base::protocol::ShareMode;
 use control::certificates::Certificates;
 use control::tree::{Document, Override};
@@ -20,7 +20,7 @@ use crate::instance::{Condition, Instance, Service};
 use crate::iscsi::Iscsi;
 use crate::nfs::Nfs;
 use crate::node::is_enabled;
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::tls::TlsChoice;
 
 /// The services, in the order of the registry.
@@ -41,15 +41,13 @@ impl Services {
     /// # Errors
     /// TLS cannot be offered, or a file of the state directory not be read.
     pub fn new(
-        parts: &Arc<Parts>,
+        parts: &Arc<ServiceParts>,
         nfs_given: Vec<Override>,
         document: &Document,
         certificates: &Arc<Certificates>,
     ) -> Result<Self, Failure> {
         let shown = TlsChoice::default().read(certificates)?;
-        let offer = |offer| {
-            Tls::offering(&shown, offer).map_err(|e| Failure::of("offer TLS to clients", &e))
-        };
+        let offer = |offer| Tls::offering(&shown, offer).or_failure("offer TLS to clients");
         let nfs = Nfs::new(parts, nfs_given, document, certificates)?;
         let ftp = Ftp::new(parts, offer(Offer::FTP)?, document);
         let sftp = Sftp::new(parts, document)?;
@@ -79,7 +77,7 @@ impl Services {
     pub fn start(&self, document: &Document) -> Result<(), Failure> {
         for instance in &self.all {
             if !is_enabled(instance, document) {
-                instance.stop(Condition::disabled());
+                instance.stop(Condition::Disabled("disabled in the configuration".to_owned()));
                 continue;
             }
             match instance.start() {
@@ -108,7 +106,7 @@ impl Services {
             }
             _ => None,
         };
-        let certificate = |instance: &Arc<Instance>| instance.certificate_problem(certificates);
+        let certificate = |instance: &Arc<Instance>| instance.certificate(certificates)?.1;
         let states = self.all.iter().filter_map(state);
         states.chain(self.all.iter().filter_map(certificate)).collect()
     }

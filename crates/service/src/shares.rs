@@ -112,13 +112,9 @@ impl Shares {
 
     fn check_one(&self, share: &ShareConfig) -> Option<Problem> {
         // One that is served already was found good, and its directory may be busy or gone.
-        let served = self.served.lock();
-        let known = served.get(&share.name).map(|one| &one.config.directory);
-        if known == Some(&share.directory) {
-            return None;
-        }
-        drop(served);
-        if self.awaits(share) {
+        let is_same = |one: &Served| one.config.directory == share.directory;
+        let is_served = self.served.lock().get(&share.name).is_some_and(is_same);
+        if is_served || self.awaits(share) {
             return None;
         }
         root::check(share, &self.kit.state.0).err()
@@ -138,10 +134,8 @@ impl Shares {
         let lost = self.still_lost(new);
         let present = |one: &&ShareConfig| !lost.contains(&one.name);
         let new: Vec<ShareConfig> = new.iter().filter(present).cloned().collect();
-        let before = self.served.lock().clone();
-        let old: Vec<ShareConfig> =
-            old.iter().filter(|one| before.contains_key(&one.name)).cloned().collect();
-        drop(before);
+        let is_served = |one: &&ShareConfig| self.served.lock().contains_key(&one.name);
+        let old: Vec<ShareConfig> = old.iter().filter(is_served).cloned().collect();
         self.lead(&old, &new)?;
         self.lost.lock().retain(|name, _| lost.contains(name));
         Ok(())
@@ -149,14 +143,13 @@ impl Shares {
 
     /// As [`Self::apply`], of shares whose directories are there.
     fn lead(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
-        let served = self.served.lock().clone();
         // A share that gets another directory is another share under the same name, whose table of
         // handles must be let go of first.
-        let moves = |share: &&ShareConfig| {
-            served.get(&share.name).is_some_and(|one| one.config.directory != share.directory)
+        let stays = |share: &&ShareConfig| {
+            let served = self.served.lock();
+            served.get(&share.name).is_none_or(|one| one.config.directory == share.directory)
         };
-        let stays: Vec<ShareConfig> = new.iter().filter(|one| !moves(one)).cloned().collect();
-        drop(served);
+        let stays: Vec<ShareConfig> = new.iter().filter(stays).cloned().collect();
         if stays.len() == new.len() {
             return self.exchange(new);
         }
@@ -241,11 +234,24 @@ impl Shares {
         let mut table = ShareTable::clone(&self.table.load());
         let stays = |name: &str| new.iter().any(|config| config.name == name);
         before.keys().filter(|name| !stays(name)).for_each(|name| drop(table.remove(name)));
-        for (served, _) in &opened {
-            self.enter(&mut table, served)?;
+        for (Served { config, files }, _) in &opened {
+            let rules = ServiceRules::default();
+            for service in Service::ALL {
+                rules.of(service).set(config.rules_for(service).clone());
+            }
+            let id = self.kit.hub.shares().intern(&config.name);
+            enter(&mut table, config, files, (id, rules))
+                .map_err(|e| config.problem(None, &e, "choose another name"))?;
         }
         for config in new {
-            change(&mut table, before.get(&config.name), config)?;
+            // One that goes on, with or without changes being refused from now on.
+            let Some(one) = before.get(&config.name) else { continue };
+            if one.config.read_only != config.read_only
+                && let Some(share) = table.remove(&config.name)
+            {
+                enter(&mut table, config, &one.files, (share.id, share.rules.clone()))
+                    .map_err(|e| config.problem(Some("read_only"), &e, ""))?;
+            }
         }
         // Nothing can fail any more.
         drop(before);
@@ -273,23 +279,6 @@ impl Shares {
             }
             one.config = config.clone();
         }
-    }
-
-    fn enter(&self, table: &mut ShareTable, one: &Served) -> Result<(), Problem> {
-        let Served { config, files } = one;
-        let new = New {
-            name: &config.name,
-            fs: files.clone(),
-            read_only: config.read_only,
-            id: self.kit.hub.shares().intern(&config.name),
-            rules: ServiceRules::default(),
-        };
-        for service in Service::ALL {
-            new.rules.of(service).set(config.rules_for(service).clone());
-        }
-        let hint = "choose another name";
-        table.put(new).map_err(|e| config.problem(None, &e.to_string(), hint))?;
-        Ok(())
     }
 
     /// Opens a directory for serving, and makes its root what it is to be.
@@ -324,17 +313,14 @@ impl Shares {
             let leaving = self.leaving.lock();
             leaving.iter().any(|files| vfs::share::tag_of(&files.root()) == Some(tag(name)))
         };
+        if left() {
+            self.drain();
+        }
         if !left() {
             return Ok(());
         }
-        self.drain();
-        match left() {
-            false => Ok(()),
-            true => {
-                let sentence = format!("calls on the removed share {name} are still in progress");
-                Err(Problem::conflict(&share.path(), &sentence, "try again in a moment"))
-            }
-        }
+        let sentence = format!("calls on the removed share {name} are still in progress");
+        Err(Problem::conflict(&share.path(), &sentence, "try again in a moment"))
     }
 
     /// Waits for the calls on what was taken away, for a while: what is left then is closed by
@@ -361,25 +347,15 @@ fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
     }
 }
 
-/// A share that goes on, with or without changes being refused from now on.
-fn change(
+fn enter(
     table: &mut ShareTable,
-    served: Option<&Served>,
     config: &ShareConfig,
-) -> Result<(), Problem> {
-    let Some(one) = served.filter(|one| one.config.read_only != config.read_only) else {
-        return Ok(());
-    };
-    let Some(before) = table.remove(&config.name) else { return Ok(()) };
-    let new = New {
-        name: &config.name,
-        fs: one.files.clone(),
-        read_only: config.read_only,
-        id: before.id,
-        rules: before.rules.clone(),
-    };
-    table.put(new).map_err(|e| config.problem(Some("read_only"), &e.to_string(), ""))?;
-    Ok(())
+    files: &Arc<HostFs>,
+    (id, rules): (u16, ServiceRules),
+) -> Result<(), String> {
+    let (name, read_only) = (config.name.as_str(), config.read_only);
+    let new = New { name, fs: files.clone(), read_only, id, rules };
+    table.put(new).map(drop).map_err(|e| e.to_string())
 }
 
 fn alike(share: &ShareConfig, other: &ShareConfig) -> Problem {

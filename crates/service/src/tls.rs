@@ -4,9 +4,8 @@
 //! files, what the administration shows.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use base::failure::{Failure, read_text};
+use base::failure::{Failure, OrFailure, read_text};
 use base::limits::TLS_FILE_MAX;
 use control::certificates::Certificates;
 use serve::transport::tls::{Credentials, Tls};
@@ -28,32 +27,17 @@ pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TlsChoice {
     /// A certificate of the configuration, by its name.
-    named: Option<String>,
+    pub named: Option<String>,
     /// Files with certificate and key.
-    files: Option<(PathBuf, PathBuf)>,
+    pub files: Option<(PathBuf, PathBuf)>,
     /// Whom clients' certificates must come from; without it clients are not asked for any.
-    client_ca: Option<PathBuf>,
+    pub client_ca: Option<PathBuf>,
 }
 
 impl TlsChoice {
-    /// A certificate by its name, files with certificate and key, and a file with whom clients'
-    /// certificates must come from.
-    pub fn new(
-        named: Option<String>,
-        files: Option<(PathBuf, PathBuf)>,
-        client_ca: Option<PathBuf>,
-    ) -> Self {
-        Self { named, files, client_ca }
-    }
-
     /// Whether there is any file to read again.
     pub fn any_file(&self) -> bool {
         self.files.is_some() || self.client_ca.is_some()
-    }
-
-    /// The certificate of the configuration that is to be shown.
-    pub fn name(&self) -> Option<&str> {
-        self.named.as_deref()
     }
 
     /// What `service` shows, for people; and why it is not the certificate that is named.
@@ -106,20 +90,12 @@ impl TlsChoice {
         Ok(Credentials { certificate, key, client_ca })
     }
 
-    /// Offers TLS so.
-    ///
-    /// # Errors
-    /// Files cannot be read, or certificate and key not be used.
-    pub fn offer(&self, certificates: &Certificates) -> Result<Arc<Tls>, Failure> {
-        Tls::new(&self.read(certificates)?).map_err(|e| Failure::of(TRIED, &e))
-    }
-
     /// Offers TLS so to connections that begin from now on.
     ///
     /// # Errors
     /// Files cannot be read, or certificate and key not be used; what was shown before goes on.
     pub fn renew(&self, tls: &Tls, certificates: &Certificates) -> Result<(), Failure> {
-        tls.set(&self.read(certificates)?).map_err(|e| Failure::of(TRIED, &e))
+        tls.set(&self.read(certificates)?).or_failure(TRIED)
     }
 }
 

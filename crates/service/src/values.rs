@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::node::{Path, Value};
 use base::protocol::Service;
+use base::units::octal;
 use control::tree::{Document, Override, Problem};
 use serve::files::settings::{LoginRoot, Uploads};
 
@@ -72,17 +73,14 @@ impl<'a> Values<'a> {
 
     /// What is wrong with such a property.
     pub fn check_ports(&self, property: &str) -> Option<Problem> {
-        let text = self.text(property)?;
-        if ports(&text).is_some() {
-            return None;
-        }
-        let sentence = format!("{text:?} is not a port range within 1024 to 65535");
-        Some(self.problem(property, &sentence, "write FIRST-LAST, as 30000-30999"))
+        let is_right = |text: &str| ports(text).is_some();
+        let hint = "write FIRST-LAST, as 30000-30999";
+        self.check(property, is_right, "a port range within 1024 to 65535", hint)
     }
 
     /// Permission bits in octal.
     pub fn umask(&self) -> Option<u32> {
-        mask(&self.text("umask")?)
+        octal(&self.text("umask")?, 0o777)
     }
 
     /// What others see of uploads.
@@ -97,23 +95,23 @@ impl<'a> Values<'a> {
 
     /// That the mask of new files is one.
     pub fn check_umask(&self) -> Option<Problem> {
-        let text = self.text("umask")?;
-        if mask(&text).is_some() {
-            return None;
-        }
-        let sentence = format!("{text:?} is not an octal umask, 0 to 777");
-        Some(self.problem("umask", &sentence, "use 022, or 077 for access by owners only"))
+        let is_right = |text: &str| octal(text, 0o777).is_some();
+        let hint = "use 022, or 077 for access by owners only";
+        self.check("umask", is_right, "an octal umask, 0 to 777", hint)
     }
 
-    /// What is wrong with a property.
-    pub fn problem(&self, property: &str, sentence: &str, hint: &str) -> Problem {
-        Problem::new(&self.at, sentence, hint).property(property)
+    /// What is wrong with a text, unless there is none.
+    pub fn check(
+        &self,
+        property: &str,
+        is_right: fn(&str) -> bool,
+        what: &str,
+        hint: &str,
+    ) -> Option<Problem> {
+        let text = self.text(property).filter(|text| !is_right(text))?;
+        let sentence = format!("{text:?} is not {what}");
+        Some(Problem::new(&self.at, &sentence, hint).property(property))
     }
-}
-
-fn mask(text: &str) -> Option<u32> {
-    let plain = text.chars().all(|digit| digit.is_digit(8));
-    u32::from_str_radix(text, 8).ok().filter(|mask| plain && *mask <= 0o777)
 }
 
 /// `FIRST-LAST`.

@@ -6,7 +6,7 @@ use analytics::query::Data;
 use control::client::{Client, ClientError};
 use serde::Deserialize;
 
-use super::{Question, print_answer, unreachable};
+use super::{print, print_answer, unreachable};
 use crate::cli::{AnalyticsCommand, ShowArgs};
 use crate::out::{self, Failure};
 
@@ -31,9 +31,7 @@ struct Breakdown {
 /// No server, or wrong usage for what the server does not know.
 pub fn run(command: &AnalyticsCommand) -> Result<(), Failure> {
     match command {
-        AnalyticsCommand::List(args) => {
-            Question::new("list the statistics", args, "").print(LIST, list)
-        }
+        AnalyticsCommand::List(args) => print(("list the statistics", ""), args, LIST, list),
         AnalyticsCommand::Show(args) if args.follow => follow(args),
         AnalyticsCommand::Show(args) => show(args),
     }
@@ -65,11 +63,8 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
 fn path(args: &ShowArgs) -> Result<String, Failure> {
     let mut path = format!("/api/v1/analytics/data?stat={}", encode(&args.stat));
     for (name, time) in [("from", &args.from), ("to", &args.to)] {
-        if let Some(time) = time {
-            match point_of_time(time)? {
-                Some(time) => path += &format!("&{name}={time}"),
-                None => continue,
-            }
+        if let Some(time) = time.as_deref().map(point_of_time).transpose()?.flatten() {
+            path += &format!("&{name}={time}");
         }
     }
     for (name, number) in [("step", args.step), ("top", args.top)] {
@@ -139,18 +134,13 @@ fn refused(tried: &str, args: &ShowArgs, server: &Client, error: &ClientError) -
     let ClientError::Refused { status: 400, failed, hint, .. } = error else {
         return unreachable(tried, error);
     };
-    let listed: Vec<Listed> = server
-        .get(LIST)
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_default();
-    let known: Vec<String> = listed
-        .iter()
-        .flat_map(|one| {
-            let with = one.breakdowns.iter().map(|b| format!("{}[{}]", one.id, b.id));
-            std::iter::once(one.id.clone()).chain(with)
-        })
-        .collect();
+    let listed = server.get(LIST).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let listed: Vec<Listed> = listed.unwrap_or_default();
+    let ids = |one: &Listed| {
+        let with = one.breakdowns.iter().map(|b| format!("{}[{}]", one.id, b.id));
+        [one.id.clone()].into_iter().chain(with).collect::<Vec<_>>()
+    };
+    let known: Vec<String> = listed.iter().flat_map(ids).collect();
     let near = near(&args.stat, &known);
     if near.is_empty() || known.contains(&args.stat) {
         return Failure::usage(tried, failed, hint);

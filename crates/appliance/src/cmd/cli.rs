@@ -14,7 +14,7 @@ use base::limits::CLI_SCRIPT_MAX;
 use control::cli::{CliError, Shell, script};
 
 use crate::cli::CliArgs;
-use crate::out::{self, Failure};
+use crate::out::{self, Failure, OrFailure};
 use crate::sys;
 
 use outside::User;
@@ -36,21 +36,17 @@ pub fn run(args: &CliArgs) -> Result<ExitCode, Failure> {
     match &args.file {
         Some(path) if !stdin => {
             let file = File::open(path);
-            let file = file.map_err(|e| Failure::of(&format!("read {}", path.display()), &e))?;
+            let file = file.or_failure(&format!("read {}", path.display()))?;
             from_reader(shell, BufReader::new(file), args)
         }
         _ if stdin => from_reader(shell, std::io::stdin().lock(), args),
         _ => {
-            hide(&shell, &args.lines);
+            // Other users of this machine can read the command line.
+            let secret = |line: &&String| line.lines().any(|line| shell.has_secret(line));
+            args.lines.iter().filter(secret).for_each(|line| sys::hide_argument(line));
             script(shell, args.lines.iter().flat_map(|line| line.lines()).map(str::to_owned), args)
         }
     }
-}
-
-/// Takes lines with secrets out of the command line that other users of this machine can read.
-fn hide(shell: &Shell, arguments: &[String]) {
-    let secret = |argument: &&String| argument.lines().any(|line| shell.has_secret(line));
-    arguments.iter().filter(secret).for_each(|argument| sys::hide_argument(argument));
 }
 
 /// Lines as they come, so that a program at the other end of a pipe can read before it goes on.

@@ -9,21 +9,20 @@ use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::cli::DemoArgs;
-use crate::out::Failure;
+use crate::out::{Failure, OrFailure};
 
 /// Serves a scratch share, finds its limits, says where to look.
 ///
 /// # Errors
 /// When the server does not start or the lab cannot run.
 pub fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
-    let tried = |what: &'static str| move |error: io::Error| Failure::of(what, &error);
-    let scratch =
-        Scratch::make(args.scratch.as_deref()).map_err(tried("create a scratch share"))?;
-    let mut server =
-        Server::start(&scratch, args.port_offset).map_err(tried("start the server"))?;
+    let scratch = Scratch::make(args.scratch.as_deref()).or_failure("create a scratch share")?;
+    let mut server = Server::start(&scratch, args.port_offset).or_failure("start the server")?;
     eprintln!("demo: serving {} as {}", scratch.share().display(), server.target);
     eprintln!("demo: live view at {}", server.login);
     let code = limits(args, &server, &scratch);
@@ -36,7 +35,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         "  command line  plimsoll analytics show 'nfs3.ops[client]' --state {}",
         scratch.state().display()
     );
-    server.wait().map_err(tried("wait for the server"))?;
+    server.child.wait().or_failure("wait for the server")?;
     Ok(code)
 }
 
@@ -117,18 +116,13 @@ impl Server {
         (server.admin, server.login) = (text(&said["admin"]), text(&said["login"]));
         Ok(server)
     }
-
-    fn wait(&mut self) -> io::Result<()> {
-        self.child.wait().map(drop)
-    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Ok(pid) = i32::try_from(self.child.id()) {
-            // SAFETY: a signal to a child of ours that was not waited for.
-            unsafe { libc::kill(pid, libc::SIGTERM) };
-        }
+        // A child of ours that was not waited for.
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        let _ended = kill(pid, Signal::SIGTERM);
         let _ = self.child.wait();
     }
 }

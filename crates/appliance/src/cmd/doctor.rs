@@ -17,7 +17,7 @@ use control::state::default_bases;
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
-use crate::out::{self, DEGRADED, Failure};
+use crate::out::{self, DEGRADED, Failure, OrFailure};
 use checks::CHECKS;
 use finding::{Finding, State};
 
@@ -50,8 +50,7 @@ struct Place<'a> {
 /// # Errors
 /// Only if the directory or the output cannot be used: something missing is an answer.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    let dir = File::open(&args.dir)
-        .map_err(|e| Failure::of(&format!("examine {}", args.dir.display()), &e))?;
+    let dir = File::open(&args.dir).or_failure(&format!("examine {}", args.dir.display()))?;
     let base = || default_bases().into_iter().next().unwrap_or_else(|| "/var/lib".into());
     let state = args.state.clone().unwrap_or_else(base);
     let (address, port_offset) = (args.address, args.port_offset);

@@ -5,10 +5,10 @@ use base::units;
 use control::client::Client;
 use control::dav::DavLock;
 
-use super::Question;
 use super::columns::Column;
 use super::columns::Side::{Left, Right};
 use super::columns::table;
+use super::{print, print_from};
 use crate::cli::HttpCommand;
 use crate::out::{Failure, url_encode};
 
@@ -24,14 +24,14 @@ const NONE: &str = "no WebDAV client holds a lock";
 pub fn run(command: &HttpCommand) -> Result<(), Failure> {
     match command {
         HttpCommand::Locks(args) => {
-            let question = Question::new("list the WebDAV locks", args, LISTER);
-            question.print(PATH, |all| table(&LOCKS, all, NONE))
+            let tried = "list the WebDAV locks";
+            print((tried, LISTER), args, PATH, |all| table(&LOCKS, all, NONE))
         }
         HttpCommand::Release(args) => {
             let tried = format!("release the lock {}", args.lock);
             let path = format!("{PATH}/{}", url_encode(args.lock.as_bytes()));
-            Question { tried, json: args.json, server: &args.server, lister: LISTER }
-                .print_from(|server: &Client| server.delete(&path), released)
+            let delete = |server: &Client| server.delete(&path);
+            print_from((&tried, LISTER), (&args.server, args.json), delete, released)
         }
     }
 }

@@ -8,15 +8,15 @@ mod logs;
 mod luns;
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
+use std::error::Error;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
-use analytics::store::SegmentError;
+use base::units::utc;
 use serde_json::{Value, json};
-use sync::index::Unfit;
 
 use crate::cli::InspectArgs;
-use crate::out::{self, Failure};
+use crate::out::{self, Failure, OrFailure};
 
 /// Largest file that is read whole; segments are read by their own room.
 const WHOLE_MAX: u64 = 64 << 20;
@@ -28,17 +28,21 @@ const WHOLE_MAX: u64 = 64 << 20;
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let path = &args.file;
     let tried = format!("inspect {}", path.display());
-    let size = std::fs::metadata(path).map_err(|e| Failure::of(&tried, &e))?.len();
+    let size = std::fs::metadata(path).or_failure(&tried)?.len();
     if is_segment(path) {
-        return segment(&tried, args);
+        let hint = "use `plimsoll analytics show STAT --json` for JSON";
+        let text = |out: &mut dyn Write| analytics::store::inspect(path, out);
+        return in_pieces((&tried, "segments are", hint), args, text);
     }
     if sync::index::is_index(path) {
-        return index(&tried, args);
+        let hint = "omit --json for one line per entry";
+        let text = |mut out: &mut dyn Write| sync::index::inspect(path, &mut out);
+        return in_pieces((&tried, "a dsync index is", hint), args, text);
     }
     if size > WHOLE_MAX {
         return Err(Failure::new(&tried, "it is too large for a file of this kind", ""));
     }
-    let bytes = std::fs::read(path).map_err(|e| Failure::of(&tried, &e))?;
+    let bytes = std::fs::read(path).or_failure(&tried)?;
     if args.xferlog {
         let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
         let text = logs::xferlog(name, &bytes).ok_or_else(|| {
@@ -50,10 +54,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         let hint = "docs/formats lists the supported files";
         return Err(Failure::new(&tried, "this is not a file written by plimsoll", hint));
     };
-    if args.json {
-        return out::print(&out::json(&found.value));
-    }
-    out::print(&found.text)
+    out::print(&if args.json { out::json(&found.value) } else { found.text })
 }
 
 /// What a file says, for programs and for people.
@@ -78,33 +79,23 @@ fn is_segment(path: &Path) -> bool {
     read.is_ok() && magic == *SEGMENT
 }
 
-/// Frame by frame, so that a segment of any length is read.
-fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
+/// Piece by piece, so that a file of any length is printed. A reader that has seen enough
+/// (`| head`) is no failure.
+fn in_pieces<E: Error + From<io::Error>>(
+    (tried, what, hint): (&str, &str, &str),
+    args: &InspectArgs,
+    text: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), Failure> {
     if args.json {
-        let hint = "use `plimsoll analytics show STAT --json` for JSON";
-        return Err(Failure::usage(tried, "segments are printed as text only", hint));
+        return Err(Failure::usage(tried, &format!("{what} printed as text only"), hint));
     }
-    let mut out = std::io::stdout().lock();
-    match analytics::store::inspect(&args.file, &mut out) {
-        Err(SegmentError::Io(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(e) => Err(Failure::of(tried, &e)),
-        Ok(()) => Ok(()),
-    }
-}
-
-/// Entry by entry, so that an index of any tree is read.
-fn index(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
-    if args.json {
-        let hint = "omit --json for one line per entry";
-        return Err(Failure::usage(tried, "a dsync index is printed as text only", hint));
-    }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let shown = sync::index::inspect(&args.file, &mut out);
-    match shown.and_then(|()| Ok(std::io::Write::flush(&mut out)?)) {
-        Err(Unfit::Read(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(e) => Err(Failure::of(tried, &e)),
-        Ok(()) => Ok(()),
-    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let done = text(&mut out).and_then(|()| Ok(out.flush()?));
+    let source = |e: &E| Some(e.source()?.downcast_ref::<io::Error>()?.kind());
+    done.or_else(|e| match source(&e) {
+        Some(io::ErrorKind::BrokenPipe) => Ok(()),
+        _ => Err(Failure::of(tried, &e)),
+    })
 }
 
 /// What a file of the state directory says. Secrets are described, never shown.
@@ -162,8 +153,8 @@ fn certificate(pem: &str) -> Option<Value> {
         "subject": facts.subject,
         "issuer": facts.issuer,
         "names": facts.names,
-        "begins": base::units::utc(facts.begins.cast_signed()),
-        "ends": base::units::utc(facts.ends.cast_signed()),
+        "begins": utc(facts.begins.cast_signed()),
+        "ends": utc(facts.ends.cast_signed()),
         "fingerprint": facts.fingerprint,
     }))
 }
@@ -177,7 +168,7 @@ fn issued(bytes: &[u8]) -> Option<Value> {
         "domains": issued.domains,
     });
     if let Some(shown) = issued.chain.as_deref().and_then(certificate) {
-        value.as_object_mut()?.insert("certificate".into(), shown);
+        value["certificate"] = shown;
     }
     Some(value)
 }
@@ -201,11 +192,11 @@ fn dav_locks(bytes: &[u8]) -> Option<Value> {
             "path": String::from_utf8_lossy(&lock.root),
             "user": lock.user,
             "client": lock.client,
-            "since": (lock.since_s > 0).then(|| base::units::utc(lock.since_s.cast_signed())),
+            "since": (lock.since_s > 0).then(|| utc(lock.since_s.cast_signed())),
             "exclusive": lock.exclusive,
             "deep": lock.deep,
             "seconds": lock.timeout_s,
-            "ends": base::units::utc(lock.expires_s.cast_signed()),
+            "ends": utc(lock.expires_s.cast_signed()),
         })
     });
     Some(json!({ "format": "WebDAV locks", "locks": locks.collect::<Vec<_>>() }))
@@ -215,7 +206,7 @@ fn dav_locks(bytes: &[u8]) -> Option<Value> {
 fn registered(bytes: &[u8]) -> Option<Value> {
     let entry: control::state::registry::Entry = serde_json::from_slice(bytes).ok()?;
     let mut value = serde_json::to_value(entry).ok()?;
-    value.as_object_mut()?.insert("format".into(), "registry entry of a server".into());
+    value["format"] = "registry entry of a server".into();
     Some(value)
 }
 

@@ -23,7 +23,7 @@ use service::comparison::{self, Known, Obstacles, ServiceNode, schemes, text, us
 use super::cli::outside::User;
 use super::{parse, unreachable};
 use crate::cli::ServerArgs;
-use crate::out::{Failure, shell_quote, url_encode};
+use crate::out::{Failure, OrFailure, shell_quote, url_encode};
 
 /// The targets of a share; what is wrong is told.
 ///
@@ -47,12 +47,9 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
         .filter_map(|scheme| obstacles.or_none(comparison::of(*scheme, share, &args.user, &known)));
     let mut targets: Vec<ServiceAt> = targets.collect();
     if !obstacles.is_empty() {
-        let cli = match &args.state {
-            Some(state) => {
-                format!("plimsoll cli --state {}", shell_quote(&state.to_string_lossy()))
-            }
-            None => "plimsoll cli".to_owned(),
-        };
+        let state = args.state.as_ref().map(|state| shell_quote(&state.to_string_lossy()));
+        let state = state.map_or(String::new(), |state| format!(" --state {state}"));
+        let cli = format!("plimsoll cli{state}");
         let others = targets.iter().map(|at| at.scheme.name()).collect::<Vec<_>>().join(",");
         return Err(Failure::new(&tried, &obstacles.sentence(), &obstacles.hint(&cli, &others)));
     }
@@ -95,7 +92,7 @@ fn known(client: &Client, tried: &str) -> Result<Known, Failure> {
 fn password(args: &ShareArgs) -> Result<String, Failure> {
     let tried = format!("sign in as {}", args.user);
     if let Some(file) = &args.password_file {
-        return Secret::File(file.clone()).read().map_err(|e| Failure::of(&tried, &e));
+        return Secret::File(file.clone()).read().or_failure(&tried);
     }
     if let Ok(password) = std::env::var(PASSWORD_ENV) {
         return Ok(password);
@@ -113,12 +110,12 @@ fn password(args: &ShareArgs) -> Result<String, Failure> {
 /// Why a service does not let the user in.
 fn shut_out(at: &ServiceAt, error: &ClientError) -> Failure {
     let user = at.user.as_deref().unwrap_or_default();
-    let failure = Failure::of(&format!("sign in over {} as {user}", at.scheme.title()), error);
-    match error {
-        ClientError::Refused { .. } => failure.hint(
+    let tried = format!("sign in over {} as {user}", at.scheme.title());
+    Failure::of(&tried, error).hint(match error {
+        ClientError::Refused { .. } => {
             "check the password, or choose another user with --user NAME; `plimsoll cli -c \
-             'configuration users list'` lists the users",
-        ),
-        _ => failure,
-    }
+             'configuration users list'` lists the users"
+        }
+        _ => "",
+    })
 }

@@ -5,10 +5,10 @@ use base::units;
 use control::client::Client;
 use control::nfs::{NfsClient, NfsLock, NfsOpen};
 
-use super::Question;
 use super::columns::Column;
 use super::columns::Side::{Left, Right};
 use super::columns::table;
+use super::{print, print_from};
 use crate::cli::{HeldArgs, NfsCommand};
 use crate::out::{Failure, url_encode};
 
@@ -23,8 +23,9 @@ const LISTER: &str = "see `plimsoll nfs clients`";
 pub fn run(command: &NfsCommand) -> Result<(), Failure> {
     match command {
         NfsCommand::Clients(args) => {
-            let question = Question::new("list the NFS clients", args, LISTER);
-            question.print(&format!("{PATH}/clients"), |all| table(&CLIENTS, all, NO_CLIENT))
+            let path = format!("{PATH}/clients");
+            let show = |all: &_| table(&CLIENTS, all, NO_CLIENT);
+            print(("list the NFS clients", LISTER), args, &path, show)
         }
         NfsCommand::Opens(args) => {
             held("opens", args, |all| table(&OPENS, all, "nothing is held open"))
@@ -35,8 +36,8 @@ pub fn run(command: &NfsCommand) -> Result<(), Failure> {
         NfsCommand::Expire(args) => {
             let tried = format!("expire the client {}", args.client);
             let path = format!("{PATH}/clients/{}", url_encode(args.client.as_bytes()));
-            Question { tried, json: args.json, server: &args.server, lister: LISTER }
-                .print_from(|server: &Client| server.delete(&path), expired)
+            let delete = |server: &Client| server.delete(&path);
+            print_from((&tried, LISTER), (&args.server, args.json), delete, expired)
         }
     }
 }
@@ -52,7 +53,7 @@ fn held<T: for<'a> serde::Deserialize<'a>>(
         tried += &format!(" of {client}");
         path += &format!("?client={}", url_encode(client.as_bytes()));
     }
-    Question::new(&tried, &args.list, LISTER).print(&path, show)
+    print((&tried, LISTER), &args.list, &path, show)
 }
 
 const NO_CLIENT: &str = "no NFS client holds state; one of NFSv3 shows only while it holds locks";

@@ -1,37 +1,44 @@
 //! `plimsoll serve`: the wiring of the server, read top to bottom.
 
 mod announce;
-mod configuration;
-mod exports;
 mod manager;
 mod plan;
-mod settings;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ::lab::desk::{Desk, Worker};
 use base::clock::{self, SystemClock};
+use base::failure::read_text;
+use base::limits::CONFIGURATION_BYTES_MAX;
 use base::protocol::ports::ADMIN;
 use control::accounts::People;
 use control::api::Control;
 use control::certificates::keeper::Keeper;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::replication::Replication;
+use control::state::StateDir;
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
-use control::state::{StateDir, StateError};
+use control::tree::store::Folder;
+use control::tree::view::Everything;
+use control::tree::{Tree, Who};
 use probe::hub::{Hub, HubOptions};
-use service::lab::{Results, from_here};
-use service::running::Running;
-use service::storage::Setup;
+use service::lab::from_here;
+use service::node::set_log_levels;
+use service::running::{Running, Setup};
 use service::{administration, certificates, users};
 
 use crate::cli::ServeArgs;
 use crate::cmd::memory;
-use crate::out::{Failure, chain};
-use crate::sys::{self, Signal};
+use crate::out::{Failure, OrFailure, chain};
+use crate::sys;
+use crate::tree::ROOT;
 use announce::Announcement;
 use plan::Plan;
+
+/// What is tried with the state directory, for messages.
+const STATE: &str = "use the state directory";
 
 /// Serves until SIGTERM or SIGINT.
 ///
@@ -43,15 +50,18 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     clock::calibrate();
     let plan = Plan::from_args(args)?;
 
-    let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
-    let keys = keys(&state)?;
-    let accounts = users::given(&plan.users).map_err(|e| state_failure(&e))?;
+    let state = StateDir::open(&plan.state).or_failure(STATE)?;
+    let keys = Keys::open(&state).or_failure(STATE)?;
+    // The lock of the state directory sees to it that nobody else has this number now.
+    serve::files::upload::set_owner(keys.number());
+    let accounts = users::given(&plan.users).or_failure(STATE)?;
 
-    let tree = configuration::open(&state, args.config.as_deref())?;
-    let certificates =
-        certificates::open(&state, args.address, &tree).map_err(|e| state_failure(&e))?;
+    let tree = open_tree(&state, args.config.as_deref())?;
+    let certificates = certificates::open(&state, args.address, &tree).or_failure(STATE)?;
     let document = tree.document();
-    let (hub, buffered) = hub();
+    let (sizes, cores) = (memory::at_start(), std::thread::available_parallelism());
+    let cores = cores.map_or(1, usize::from);
+    let hub = Hub::new(HubOptions { cores, recorder_bytes: sizes.recorder });
     let desk = open_lab(&state)?;
     let setup = Setup {
         share: plan.share.clone(),
@@ -62,36 +72,33 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         state: &state,
         secret: keys.handle_secret,
         hub: &hub,
-        buffered,
+        buffered: sizes.buffered,
         users: users::known(&accounts),
         certificates: &certificates,
+        lab: desk.clone(),
+        replication: open_replication(&state)?,
+        links: registry::default_dir().join(::lab::bridge::cli::SOCKETS),
     };
-    let links = registry::default_dir().join(::lab::bridge::cli::SOCKETS);
-    let running = Running::start(setup, Results(desk.clone()), open_replication(&state)?, links)?;
+    let running = Running::start(setup)?;
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
     administration::join(&running, &state, &people, &tree)?;
-    let first = users::first(&state, &tree, &accounts)
-        .map_err(|e| Failure::of("enter the first users", &e))?;
+    let first = users::first(&state, &tree, &accounts).or_failure("enter the first users")?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let shown = certificates.shown().clone();
     let config = ListenConfig { admin: plan.admin, shown, socket: state.socket() };
     let listening = listen(&running, &control, config)?;
-    running.storage.answer();
-    let keeper = Keeper::start(certificates)
-        .map_err(|e| Failure::of("start the thread that renews certificates", &e))?;
+    let keeper =
+        Keeper::start(certificates).or_failure("start the thread that renews certificates")?;
     let registration = register(&plan, &state);
-    let lab = desk.start(from_here(running.storage.services.nfs.at()));
+    let lab = desk.start(from_here(running.services.nfs.at()));
 
     Announcement {
         json: args.announce.is_some(),
         running: &running,
-        state: state.path(),
-        admin: listening.admin(),
         login: control.login_once(&users::for_login(&accounts, &plan.users)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
-        logged: manager::logged(),
     }
     .print()?;
     manager::tell("READY=1");
@@ -104,12 +111,37 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The secrets; the names of uploads follow from them.
-fn keys(state: &StateDir) -> Result<Keys, Failure> {
-    let keys = Keys::open(state).map_err(|e| state_failure(&e))?;
-    // The lock of the state directory sees to it that nobody else has this number now.
-    serve::files::upload::set_owner(keys.number());
-    Ok(keys)
+/// Opens the tree. With a file, its configuration is in force from this start on: it is recorded as
+/// an import unless nothing differs.
+///
+/// # Errors
+/// Something cannot be read, or the file is wrong.
+fn open_tree(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure> {
+    let disk = Arc::new(Folder::new(state.path()));
+    let tree = Tree::open(disk, &ROOT, Arc::new(SystemClock)).map_err(|e| {
+        let hint = "STATE/configuration has the revisions; move the highest away to revert";
+        Failure::of("read the configuration", &e).hint(hint)
+    })?;
+    if let Some(file) = file {
+        import(&tree, file)?;
+    }
+    set_log_levels(&tree.document());
+    Ok(Arc::new(tree))
+}
+
+fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
+    let tried = format!("import the configuration in {}", file.display());
+    let text = read_text(&tried, file, CONFIGURATION_BYTES_MAX as u64, "")?;
+    let who = Who::new("serve --config", "command line");
+    let done = tree.import(&text, false, &who, &Everything).map_err(|problems| {
+        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let hint = problems.first().map_or("", |first| first.hint.as_str());
+        Failure::new(&tried, &all.join("\n  "), hint)
+    })?;
+    for note in &done.notes {
+        base::tell!("configuration", "{note}");
+    }
+    Ok(())
 }
 
 /// The administration, from now on, and with it all services; whoever tells of the server knows
@@ -119,41 +151,35 @@ fn listen(
     control: &Arc<Control>,
     config: ListenConfig,
 ) -> Result<Listening, Failure> {
-    let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
-    let _ = running.admin.set(listening.admin());
-    let _ = running.admin_places.set(listening.places().clone());
-    running.storage.answer();
+    let listening = listen::start(control.clone(), config).map_err(|e| match &e {
+        ListenError::Address { address, source } => ADMIN.refused(*address, source),
+        other => Failure::of("start the admin interface", other),
+    })?;
+    let _ = running.admin.set((listening.admin(), listening.places().clone()));
+    // Until now connections wait, so that nobody finds one service before another.
+    running.parts.runtimes.release();
     Ok(listening)
-}
-
-/// Where operations are written down, and how many bytes each service may hold for its peers.
-fn hub() -> (Arc<Hub>, usize) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let sizes = memory::at_start();
-    (Hub::new(HubOptions { cores, recorder_bytes: sizes.recorder }), sizes.buffered)
 }
 
 /// Runs of the lab, which are made by this very program.
 fn open_lab(state: &StateDir) -> Result<Arc<Desk>, Failure> {
-    let tried = "use the folder of the lab";
-    let program = std::env::current_exe().map_err(|e| Failure::of(tried, &e))?;
-    let desk = Desk::open(state.path().join("lab"), program, state.socket());
-    desk.map_err(|e| Failure::of(tried, &e))
+    let program = std::env::current_exe();
+    let opened = program.and_then(|it| Desk::open(state.path().join("lab"), it, state.socket()));
+    opened.or_failure("use the folder of the lab")
 }
 
 /// Runs of dsync, which are made by this very program.
 fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
     let tried = "use the files of replication";
-    let program = std::env::current_exe().map_err(|e| Failure::of(tried, &e))?;
-    let state = state.path().to_owned();
-    let opened = Replication::open(state, program, Arc::new(SystemClock));
-    opened.map_err(|e| Failure::of(tried, &e))
+    let program = std::env::current_exe().or_failure(tried)?;
+    let clock = Arc::new(SystemClock);
+    Replication::open(state.path().to_owned(), program, clock).or_failure(tried)
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
 fn serve_on(plan: &Plan<'_>, running: &Running) {
-    while sys::wait_for_signal() == Signal::Reload {
-        let files = plan.args.exports.is_some() || running.storage.services.use_files();
+    while sys::wait_for_signal() {
+        let files = plan.args.exports.is_some() || running.services.use_files();
         if !files && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             return;
@@ -164,11 +190,11 @@ fn serve_on(plan: &Plan<'_>, running: &Running) {
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
 fn reload(plan: &Plan<'_>, running: &Running) {
-    let services = &running.storage.services;
-    let rules =
-        exports::read(plan.args).and_then(|rules| services.check_rules(&rules).map(|()| rules));
+    let services = &running.services;
+    let rules = plan::export_rules(plan.args)
+        .and_then(|rules| services.check_rules(&rules).map(|()| rules));
     match rules {
-        Ok(rules) => running.storage.set_rules(&rules),
+        Ok(rules) => running.shares.set_rules(&running.given, &rules),
         Err(failure) => failure.tell(),
     }
     services.renew_tls(&running.certificates).iter().for_each(Failure::tell);
@@ -180,13 +206,10 @@ fn end(registration: Option<Registration>, lab: Worker, listening: Listening, ru
     // While it is still served: what a run has made on a share is removed.
     lab.end();
     running.replication.end();
-    running.storage.services.drain();
-    running.storage.parts.transfers.end();
+    running.services.drain();
+    running.parts.transfers.end();
     listening.end();
-    if let Some(alerts) = running.alerts() {
-        alerts.end();
-    }
-    running.statistics.end();
+    running.end();
 }
 
 /// Local commands find the server without it too, by `--state`: no reason not to serve.
@@ -202,15 +225,4 @@ fn register(plan: &Plan<'_>, state: &StateDir) -> Option<Registration> {
             base::warning!("server", "local commands need --state: {}", chain(e));
         })
         .ok()
-}
-
-fn state_failure(error: &StateError) -> Failure {
-    Failure::of("use the state directory", error)
-}
-
-fn admin_failure(error: &ListenError) -> Failure {
-    match error {
-        ListenError::Address { address, source } => ADMIN.refused(*address, source),
-        other => Failure::of("start the admin interface", other),
-    }
 }

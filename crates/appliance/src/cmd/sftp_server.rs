@@ -27,7 +27,7 @@ use vfs::transfers::Nowhere;
 
 use crate::cli::{SftpServerArgs, UploadsArg};
 use crate::cmd::memory;
-use crate::out::Failure;
+use crate::out::{Failure, OrFailure};
 
 /// What is done, for messages.
 const TRIED: &str = "serve SFTP";
@@ -64,8 +64,7 @@ fn shares(args: &SftpServerArgs) -> Result<Vec<(String, PathBuf)>, Failure> {
         Failure::usage(
             TRIED,
             &format!("{share:?} is not a share: use NAME=DIR"),
-            "--share \
-            NAME=DIR",
+            "--share NAME=DIR",
         )
     };
     args.shares.iter().map(|share| split(share).ok_or_else(|| wrong(share))).collect()
@@ -76,9 +75,8 @@ fn table(args: &SftpServerArgs) -> Result<ShareTable, Failure> {
     SystemRandom.fill(&mut secret);
     let mut table = ShareTable::default();
     for (name, dir) in shares(args)? {
-        let fs = HostFs::open(&dir, HostOptions::new(tag(&name), secret))
-            .map_err(|e| Failure::of(TRIED, &e))?;
-        table.add(&name, fs, args.read_only).map_err(|e| Failure::of(TRIED, &e))?;
+        let fs = HostFs::open(&dir, HostOptions::new(tag(&name), secret)).or_failure(TRIED)?;
+        table.add(&name, fs, args.read_only).or_failure(TRIED)?;
     }
     Ok(table)
 }
@@ -104,8 +102,7 @@ fn home(args: &SftpServerArgs, root: &VPath) -> Vec<u8> {
 /// # Errors
 /// What cannot be served, or that it is not sshd who has called.
 pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
-    let failed = |e: &dyn std::error::Error| Failure::of(TRIED, e);
-    raise_descriptor_limit().map_err(|e| failed(&e))?;
+    raise_descriptor_limit().or_failure(TRIED)?;
     let table = table(args)?;
     let root = match args.shares.is_empty() {
         true => VPath::ROOT.with(ROOT.as_bytes()),
@@ -125,14 +122,17 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
     };
     let settings =
         Settings { uploads, umask: args.umask, root, owners: names, ..Settings::default() };
+    // As many bytes as one of the services of a server may hold here.
+    let (_, sizes) = memory::here();
+    let limits = Limits { bytes: sizes.buffered, ..Limits::default() };
     let files = Arc::new(Files {
         service: Service::Sftp,
         shares: Shares::new(table),
         locks: Arc::default(),
         engine: Engine::new(
-            Pool::start(POOL).map_err(|e| failed(&e))?,
-            Arc::new(FlushGroup::start().map_err(|e| failed(&e))?),
-            Arc::new(Budgets::new(limits())),
+            Pool::start(POOL).or_failure(TRIED)?,
+            Arc::new(FlushGroup::start().or_failure(TRIED)?),
+            Arc::new(Budgets::new(limits)),
             Hub::new(HubOptions { cores: 1, recorder_bytes: RECORDER_BYTES }),
         ),
         identity: Arc::new(SignedIn(Arc::clone(&person))),
@@ -147,18 +147,10 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
     served
 }
 
-/// As many bytes as one of the services of a server may hold here.
-fn limits() -> Limits {
-    let (_, sizes) = memory::here();
-    Limits { bytes: sizes.buffered, ..Limits::default() }
-}
-
 fn exchange(files: Arc<Files>, person: Arc<Person>, settings: Settings) -> Result<(), Failure> {
     let failed = |e: &dyn std::error::Error| {
-        Failure::of(TRIED, e).hint(
-            "it is started by sshd: Subsystem sftp /usr/bin/plimsoll \
-            sftp-server",
-        )
+        Failure::of(TRIED, e)
+            .hint("it is started by sshd: Subsystem sftp /usr/bin/plimsoll sftp-server")
     };
     let copy = |fd: &dyn AsFd| -> std::io::Result<OwnedFd> { fd.as_fd().try_clone_to_owned() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -47,16 +47,10 @@ fn scope(lock: &Lock) -> &'static str {
 
 /// What stands in an element, without its marks: the owner as people read it.
 fn text(xml: &str) -> String {
-    let mut text = String::new();
-    let mut outside = true;
-    for c in xml.chars() {
-        match c {
-            '<' => outside = false,
-            '>' => outside = true,
-            c if outside => text.push(c),
-            _ => {}
-        }
-    }
+    let mut parts = xml.split('<');
+    let first = parts.next().unwrap_or_default();
+    let others = parts.filter_map(|part| Some(part.split_once('>')?.1));
+    let text: String = [first].into_iter().chain(others).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -14,7 +14,7 @@ use serve::transport::Budgets;
 use serve::transport::tls::Tls;
 
 use crate::instance::{Drain, Service};
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::reach::{self, Way};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
@@ -23,7 +23,7 @@ const ID: protocol::Service = protocol::Service::Ftp;
 
 /// FTP in this program.
 pub struct Ftp {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     files: Arc<Files>,
     sign_ins: Arc<SignInCounter>,
     server: Arc<Server>,
@@ -32,7 +32,7 @@ pub struct Ftp {
 
 impl Ftp {
     /// The service, with TLS as it is offered.
-    pub fn new(parts: &Arc<Parts>, tls: Arc<Tls>, document: &Document) -> Self {
+    pub fn new(parts: &Arc<ServiceParts>, tls: Arc<Tls>, document: &Document) -> Self {
         let (files, sign_ins) = parts.files(ID);
         let server = Server::new(settings(document), Some(tls.clone()));
         Self { parts: parts.clone(), files, sign_ins, server, tls }
@@ -48,11 +48,9 @@ impl Service for Ftp {
         let values = Values::of(document, ID);
         let ports = || values.check_ports("passive_ports");
         let masquerade = || {
-            let text = values.text("masquerade_address")?;
+            let is_right = |text: &str| text.parse::<std::net::Ipv4Addr>().is_ok();
             let hint = "set an IPv4 address, for example 192.0.2.7; IPv6 clients do not need it";
-            let wrong = text.parse::<std::net::Ipv4Addr>().is_err();
-            let sentence = format!("{text:?} is not an IPv4 address");
-            wrong.then(|| values.problem("masquerade_address", &sentence, hint))
+            values.check("masquerade_address", is_right, "an IPv4 address", hint)
         };
         values.check_umask().or_else(ports).or_else(masquerade)
     }

@@ -1,13 +1,12 @@
 //! HTTP and HTTPS with WebDAV: its settings, its ports.
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::SystemClock;
-use base::failure::Failure;
+use base::failure::{Failure, OrFailure};
 use base::node::Value;
 use base::protocol::ports::{HTTP, HTTPS};
 use base::protocol::{self, Port};
@@ -18,11 +17,10 @@ use serve::http::dav::locks::Locks;
 use serve::http::{self, Plain, Settings, SignIn};
 use serve::transport::Budgets;
 use serve::transport::tls::Tls;
-use vfs::locks::LockTable;
 
 use super::dav;
 use crate::instance::{Drain, Service};
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::reach::{self, Way, machine_name};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
@@ -31,7 +29,7 @@ const ID: protocol::Service = protocol::Service::Http;
 
 /// HTTP in this program.
 pub struct Http {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     budgets: Arc<Budgets>,
     sign_ins: Arc<SignInCounter>,
     http: Arc<http::Http>,
@@ -46,12 +44,17 @@ impl Http {
     /// # Errors
     /// The locks cannot be read.
     pub fn new(
-        parts: &Arc<Parts>,
+        parts: &Arc<ServiceParts>,
         tls: Arc<Tls>,
         certificates: &Arc<Certificates>,
         document: &Document,
     ) -> Result<Arc<Self>, Failure> {
-        let locks = locks(&parts.state, &parts.locks)?;
+        let path = parts.state.join(LOCKS);
+        let locks = Locks::open(&path, parts.locks.clone(), Arc::new(SystemClock));
+        let (locks, unwritten) = locks.or_failure("open the file of WebDAV locks")?;
+        if let Some(e) = unwritten {
+            base::error!("http", "WebDAV locks are refused until they can be recorded: {e}");
+        }
         let (files, sign_ins) = parts.files(ID);
         let budgets = files.engine.budgets.clone();
         let settings = settings(document, parts.at.1);
@@ -106,8 +109,7 @@ impl Service for Http {
     }
 
     fn state(&self) -> Vec<(&'static str, Value)> {
-        let locks = i64::try_from(self.http.dav.locks.all().len()).unwrap_or(i64::MAX);
-        vec![("locks", Value::Integer(locks))]
+        vec![("locks", Value::number(self.locks().all().len()))]
     }
 
     fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {
@@ -125,19 +127,6 @@ impl Service for Http {
     }
 }
 
-/// The locks of WebDAV, as a state directory has them. That no new ones can be kept is in the log.
-///
-/// # Errors
-/// They cannot be read.
-fn locks(state: &Path, opens: &Arc<LockTable>) -> Result<Locks, Failure> {
-    let locks = Locks::open(&state.join(LOCKS), opens.clone(), Arc::new(SystemClock));
-    let (locks, unwritten) = locks.map_err(|e| Failure::of("open the file of WebDAV locks", &e))?;
-    if let Some(e) = unwritten {
-        base::error!("http", "WebDAV locks are refused until they can be recorded: {e}");
-    }
-    Ok(locks)
-}
-
 /// The file of WebDAV's locks in the state directory (`docs/formats/dav-locks.md`).
 const LOCKS: &str = "dav-locks";
 
@@ -150,10 +139,7 @@ fn settings(document: &Document, offset: u16) -> Settings {
     let values = Values::of(document, ID);
     Settings {
         name: machine_name(),
-        plain: match values.text("plain").as_deref() {
-            Some("serve") => Plain::Serve,
-            _ => Plain::Redirect,
-        },
+        plain: if values.is("plain", "serve") { Plain::Serve } else { Plain::Redirect },
         secure_port: HTTPS.number.saturating_add(offset),
         sign_in: match values.text("sign_in").as_deref() {
             Some("optional") => SignIn::Optional,

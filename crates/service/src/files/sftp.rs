@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use base::failure::Failure;
+use base::failure::{Failure, OrFailure};
 use base::node::Value;
 use base::protocol::ports::SFTP;
 use base::protocol::{self, Port};
@@ -17,7 +17,7 @@ use serve::sftp::ssh::{Methods, host_keys};
 use serve::transport::Budgets;
 
 use crate::instance::{Drain, Service};
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::reach::{self, Way};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
@@ -26,7 +26,7 @@ const ID: protocol::Service = protocol::Service::Sftp;
 
 /// SFTP in this program.
 pub struct Sftp {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     files: Arc<Files>,
     sign_ins: Arc<SignInCounter>,
     server: Arc<Server>,
@@ -37,9 +37,9 @@ impl Sftp {
     ///
     /// # Errors
     /// They cannot be read, or made.
-    pub fn new(parts: &Arc<Parts>, document: &Document) -> Result<Self, Failure> {
+    pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Result<Self, Failure> {
         let keys = host_keys::read_or_make(&parts.state);
-        let keys = keys.map_err(|e| Failure::of("use the host keys of SFTP", &e))?;
+        let keys = keys.or_failure("use the host keys of SFTP")?;
         let (files, sign_ins) = parts.files(ID);
         let server = Server::new(settings(&parts.users, document), keys);
         let sftp = Self { parts: parts.clone(), files, sign_ins, server };
@@ -66,10 +66,6 @@ impl Service for Sftp {
     fn set(&self, document: &Document) {
         self.trust(document);
         self.server.set(settings(&self.parts.users, document));
-    }
-
-    fn ports(&self) -> Vec<Port> {
-        vec![SFTP]
     }
 
     fn ways(&self) -> Vec<Way> {

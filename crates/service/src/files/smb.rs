@@ -14,7 +14,7 @@ use serve::smb::{Encryption, Server, Settings};
 use serve::transport::Budgets;
 
 use crate::instance::{Drain, Service};
-use crate::parts::Parts;
+use crate::parts::ServiceParts;
 use crate::reach::{self, Way};
 use crate::sign_in::SignInCounter;
 use crate::values::Values;
@@ -27,7 +27,7 @@ const NEEDS_PORT: &str = "Windows Explorer needs port 445: start the server with
 
 /// SMB in this program.
 pub struct Smb {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
     files: Arc<Files>,
     sign_ins: Arc<SignInCounter>,
     server: Arc<Server>,
@@ -35,7 +35,7 @@ pub struct Smb {
 
 impl Smb {
     /// The service.
-    pub fn new(parts: &Arc<Parts>, document: &Document) -> Self {
+    pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Self {
         let (files, sign_ins) = parts.files(ID);
         Self { parts: parts.clone(), files, sign_ins, server: Server::new(settings(document)) }
     }
@@ -58,10 +58,6 @@ impl Service for Smb {
 
     fn set(&self, document: &Document) {
         self.server.set(settings(document));
-    }
-
-    fn ports(&self) -> Vec<Port> {
-        vec![SMB]
     }
 
     fn ways(&self) -> Vec<Way> {

@@ -15,7 +15,7 @@ use probe::hub::Hub;
 use probe::names::NO_USER;
 use serve::nfs4::state::ClientInfo;
 use serve::nlm::HostInfo;
-use vfs::locks::{ClientKey, LockTable, Owner, Protocol, Row, Tally, What};
+use vfs::locks::{ClientKey, Owner, Protocol, Row, Tally, What};
 
 use super::Nfs;
 use crate::names::{ShareNames, label};
@@ -35,10 +35,6 @@ impl NfsClients {
         Self { nfs: nfs.clone(), names, hub: hub.clone() }
     }
 
-    fn locks(&self) -> &LockTable {
-        self.nfs.locks()
-    }
-
     /// A client of NFSv4 that is there.
     fn nfs4_info(&self, id: u64) -> Option<ClientInfo> {
         self.nfs.online()?.clients.client(id)
@@ -53,7 +49,7 @@ impl NfsClients {
         let key = show::key(id)?;
         let there = match key.protocol {
             Protocol::Nfs4 => self.nfs4_info(key.id).is_some(),
-            _ => self.locks().tally().contains_key(&key),
+            _ => self.nfs.locks().tally().contains_key(&key),
         };
         there.then_some(key)
     }
@@ -119,10 +115,11 @@ impl NfsClients {
         };
         let whose = |owner: &Owner| client.is_none_or(|client| client == owner.client);
         let most = API_STATE_ROWS_MAX;
-        let mut found = self.locks().find(&|owner, what| whose(owner) && wanted(what), most + 1);
+        let mut found =
+            self.nfs.locks().find(&|owner, what| whose(owner) && wanted(what), most + 1);
         let more = found.len() > most;
         found.truncate(most);
-        found.sort_by_key(|row| (row.owner.client, row.key, show::start(&row.what)));
+        found.sort_by_key(|row| (row.owner.client, row.key, show::lock(&row.what).1));
         let mut labels = HashMap::<ClientKey, String>::new();
         let rows = found.iter().map(|row| {
             let key = row.owner.client;
@@ -157,7 +154,7 @@ fn held(key: ClientKey, tally: Tally) -> NfsClient {
 
 impl NfsState for NfsClients {
     fn clients(&self) -> Listing<NfsClient> {
-        let mut tally = self.locks().tally();
+        let mut tally = self.nfs.locks().tally();
         let mut rows: Vec<NfsClient> = Vec::new();
         let there = self.nfs.online().map(|online| online.clients.clients());
         for info in there.into_iter().flatten() {
@@ -210,7 +207,7 @@ impl NfsState for NfsClients {
 
     fn expire(&self, client: &str, by: &str) -> Option<NfsClient> {
         let key = self.find(client)?;
-        let tally = self.locks().tally().remove(&key).unwrap_or_default();
+        let tally = self.nfs.locks().tally().remove(&key).unwrap_or_default();
         let was = self.client_of(key, tally)?;
         match key.protocol {
             // Somebody else may have been faster.

@@ -1,22 +1,21 @@
 //! NFS version 4 put together: its state, the records of who held some, the clock.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
-use base::failure::{Failure, chain};
+use base::failure::{Failure, OrFailure, chain};
 use base::random::{Random, SystemRandom};
 use serve::nfs4::state::{Config, Identity, NotWritten, Records, State};
 use serve::nfs4::{IdMap, Nfs4, Stateful, program};
 use serve::rpc::Program;
-use vfs::locks::LockTable;
 use vfs::recovery::{ClientId, ClientRecords, FileRecords, RecordError};
-use vfs::share::Shares;
+
+use crate::parts::ServiceParts;
 
 /// Where the clients that hold state are written down, in the state directory.
-pub const RECORDS: &str = "clients";
+const RECORDS: &str = "clients";
 /// Kinds of clients in the records: 4.0, and 4.1 and later, whose names are apart.
 const KINDS: [u8; 2] = [40, 41];
 /// What does not work while the records cannot be written.
@@ -30,13 +29,13 @@ const PRINCIPAL: &[u8] = b"sys:";
 /// # Errors
 /// The records cannot be read.
 pub fn start(
-    shares: Arc<Shares>,
-    locks: Arc<LockTable>,
-    (lease, idmap): (Duration, Arc<IdMap>),
-    path: &Path,
+    parts: &ServiceParts,
+    lease: Duration,
+    idmap: Arc<IdMap>,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
+    let path = parts.state.join(RECORDS);
     let (records, unwritten) =
-        FileRecords::open(path).map_err(|e| Failure::of("read the NFSv4 client records", &e))?;
+        FileRecords::open(&path).or_failure("read the NFSv4 client records")?;
     if let Some(e) = unwritten {
         base::error!("nfs", "{NOT_RECORDED}: {e}");
     }
@@ -48,21 +47,17 @@ pub fn start(
         lease_ns,
         grace_until_ns: clock.monotonic_ns() + lease_ns,
         known,
-        records: Arc::new(OnDisk::new(records)),
-        locks,
+        records: Arc::new(OnDisk { records, told: AtomicBool::new(false) }),
+        locks: parts.locks.clone(),
         random: Box::new(SystemRandom),
     });
-    let owner = server_owner(&path.display().to_string());
-    let keeper = Arc::new(Stateful { state, clock, server_owner: owner });
-    let verifier = SystemRandom.next_u64().to_be_bytes();
+    // `so_major_id`: this machine and this state directory, and no other.
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let server_owner = format!("plimsoll {} {}", machine.trim(), path.display()).into_bytes();
+    let keeper = Arc::new(Stateful { state, clock, server_owner });
+    let (shares, verifier) = (parts.shares.clone(), SystemRandom.next_u64().to_be_bytes());
     let nfs = Nfs4 { shares, verifier, lease, idmap, state: keeper.clone() };
     Ok((program(Arc::new(nfs)), keeper))
-}
-
-/// `so_major_id`: this machine and this state directory, and no other.
-fn server_owner(path: &str) -> Vec<u8> {
-    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    format!("plimsoll {} {path}", machine.trim()).into_bytes()
 }
 
 /// A client of ours on record.
@@ -82,10 +77,6 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    fn new(records: FileRecords) -> Self {
-        Self { records, told: AtomicBool::new(false) }
-    }
-
     fn client(client: &Identity) -> ClientId {
         let (has_sessions, owner) = &client.name;
         let protocol = KINDS[usize::from(*has_sessions)];
@@ -94,37 +85,28 @@ impl OnDisk {
     }
 
     fn tell(&self, what: &str, done: Result<(), RecordError>) -> Result<(), NotWritten> {
-        match done {
-            Ok(()) => {
-                self.told.store(false, Ordering::Relaxed);
-                Ok(())
+        let told = self.told.swap(done.is_err(), Ordering::Relaxed);
+        done.map_err(|e| {
+            if !told {
+                base::error!("nfs", "{what}: {}", chain(&e));
             }
-            Err(e) => {
-                if !self.told.swap(true, Ordering::Relaxed) {
-                    base::error!("nfs", "{what}: {}", chain(&e));
-                }
-                Err(NotWritten)
-            }
-        }
+            NotWritten
+        })
     }
 }
 
 impl Records for OnDisk {
     fn record(&self, client: &Identity) -> Result<(), NotWritten> {
-        let done = self.records.record(&Self::client(client));
-        self.tell(NOT_RECORDED, done)
+        self.tell(NOT_RECORDED, self.records.record(&Self::client(client)))
     }
 
     fn forget(&self, client: &Identity) -> Result<(), NotWritten> {
-        let done = self.records.forget(&Self::client(client));
-        self.tell(
-            "the state of an expired client is retained until its record can be removed",
-            done,
-        )
+        let retained = "the state of an expired client is retained until its record can be removed";
+        self.tell(retained, self.records.forget(&Self::client(client)))
     }
 
     fn end_of_grace(&self) -> Result<(), NotWritten> {
-        let done = self.records.end_of_grace();
-        self.tell("the grace period is extended until client records can be written", done)
+        let extended = "the grace period is extended until client records can be written";
+        self.tell(extended, self.records.end_of_grace())
     }
 }

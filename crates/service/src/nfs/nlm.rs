@@ -1,23 +1,20 @@
 //! Locks of NFSv3 clients put together: NLM on the table of all protocols, the records of hosts.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
-use base::failure::Failure;
+use base::failure::{Failure, OrFailure};
 use base::limits::NLM_GRANT_TIME_MAX;
 use serve::nfs4::Stateful;
 use serve::nlm::{Config, Nlm, PORTMAP_PORT};
-use serve::transport::Runtimes;
-use vfs::locks::LockTable;
 use vfs::recovery::FileRecords;
-use vfs::share::Shares;
 
+use crate::parts::ServiceParts;
 use crate::reach::machine_name;
 
 /// Where the hosts that hold locks are written down, in the state directory.
-pub const RECORDS: &str = "nlm-clients";
+const RECORDS: &str = "nlm-clients";
 
 /// The service on these shares. Who held locks before the start is told, and may reclaim them for
 /// one lease.
@@ -25,22 +22,20 @@ pub const RECORDS: &str = "nlm-clients";
 /// # Errors
 /// The records cannot be read.
 pub fn start(
-    (shares, locks): (Arc<Shares>, Arc<LockTable>),
+    parts: &ServiceParts,
     lease: Duration,
-    path: &Path,
     nfs4: &Arc<Stateful>,
-    runtimes: &Runtimes,
 ) -> Result<Arc<Nlm>, Failure> {
     let (records, unwritten) =
-        FileRecords::open(path).map_err(|e| Failure::of("read the NFSv3 lock records", &e))?;
+        FileRecords::open(&parts.state.join(RECORDS)).or_failure("read the NFSv3 lock records")?;
     if let Some(e) = unwritten {
         base::error!("nfs", "locks of new NFSv3 hosts are refused until they can be recorded: {e}");
     }
     let clock = Arc::new(SystemClock);
     let nfs4 = nfs4.clone();
     let config = Config {
-        shares,
-        locks,
+        shares: parts.shares.clone(),
+        locks: parts.locks.clone(),
         grace_until_ns: clock.monotonic_ns() + lease.as_secs() * NS_PER_S,
         clock,
         records: Arc::new(records),
@@ -50,5 +45,5 @@ pub fn start(
         grant_time: NLM_GRANT_TIME_MAX,
         reserved_ports: true,
     };
-    Ok(Nlm::start(config, runtimes))
+    Ok(Nlm::start(config, &parts.runtimes))
 }

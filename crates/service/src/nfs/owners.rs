@@ -9,16 +9,16 @@ use serve::nfs4::IdMap;
 use serve::nfs4::idmap::Whose;
 
 /// The names, kept as the files have them.
-#[derive(Clone)]
 pub struct Owners {
-    map: Arc<IdMap>,
-    sources: Arc<Mutex<Vec<(Whose, Names)>>>,
+    /// For the service.
+    pub map: Arc<IdMap>,
+    sources: Mutex<Vec<(Whose, Names)>>,
 }
 
 impl Owners {
     /// Names in `domain`, by this machine's files; without one, numbers.
     pub fn start(domain: Option<&str>) -> Self {
-        let owners = Self { map: Arc::new(IdMap::numbers()), sources: Arc::default() };
+        let owners = Self { map: Arc::new(IdMap::numbers()), sources: Mutex::default() };
         owners.set_domain(domain);
         owners
     }
@@ -26,17 +26,11 @@ impl Owners {
     /// From now on names in this domain; without one, numbers.
     pub fn set_domain(&self, domain: Option<&str>) {
         let files = [(Whose::User, "/etc/passwd"), (Whose::Group, "/etc/group")];
-        let source = |(whose, path)| (whose, Names::at(path));
         // Without a domain nobody has a name.
         let files = files.into_iter().filter(|_| domain.is_some());
-        *self.sources.lock() = files.map(source).collect();
+        *self.sources.lock() = files.map(|(whose, path)| (whose, Names::at(path))).collect();
         self.map.set_domain(domain);
         self.look();
-    }
-
-    /// For the service.
-    pub fn map(&self) -> Arc<IdMap> {
-        self.map.clone()
     }
 
     /// Reads what has changed. To be called every now and then, where waiting for a disk is no

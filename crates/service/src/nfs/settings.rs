@@ -32,14 +32,17 @@ impl NfsSettings {
     pub fn of(given: &[Override], document: &Document) -> Self {
         let values = Values::of(document, Service::Nfs).given(given);
         let file = |name| values.text(name).map(PathBuf::from);
-        let files = file("tls_certificate").zip(file("tls_key"));
         Self {
             lease: values.time("lease"),
             domain: values.text("domain"),
             delegations: values.is_on("delegations"),
             portmap: values.is_on("portmap"),
             rdma: values.is_on("rdma"),
-            tls: TlsChoice::new(values.text("certificate"), files, file("tls_client_ca")),
+            tls: TlsChoice {
+                named: values.text("certificate"),
+                files: file("tls_certificate").zip(file("tls_key")),
+                client_ca: file("tls_client_ca"),
+            },
         }
     }
 }

@@ -119,13 +119,12 @@ impl Lookup for System {
 
     fn netgroups(&self) -> String {
         // A machine without the file has no groups, and the rule that names one says so.
-        fs::read_to_string(NETGROUPS)
-            .inspect_err(|e| {
-                if e.kind() != ErrorKind::NotFound {
-                    let [service, ..] = Service::EXPORTING;
-                    base::error!(service.id(), "cannot read {NETGROUPS}: {e}");
-                }
-            })
-            .unwrap_or_default()
+        fs::read_to_string(NETGROUPS).unwrap_or_else(|e| {
+            if e.kind() != ErrorKind::NotFound {
+                let [service, ..] = Service::EXPORTING;
+                base::error!(service.id(), "cannot read {NETGROUPS}: {e}");
+            }
+            String::new()
+        })
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::node::{Path, Shape, Value};
 use base::protocol::ShareMode;
+use base::units::octal;
 use control::tree::{Apply, Document, Live, Override, Problem, Transition};
 use parking_lot::Mutex;
 use vfs::cred::Cred;
@@ -59,11 +60,6 @@ impl Room {
         Self { shares, services, given: given.to_owned(), offline: Mutex::new(offline) }
     }
 
-    /// What is served, or would be if its directory was there.
-    fn served(&self) -> Vec<ShareConfig> {
-        self.shares.configured()
-    }
-
     /// Why a share is not served.
     fn offline(&self, name: &str) -> Option<String> {
         let offline = self.offline.lock().get(name).map(|problem| problem.sentence.clone());
@@ -71,17 +67,17 @@ impl Room {
         offline.or_else(|| lost().map(|(_, problem)| problem.sentence))
     }
 
-    fn served_as(&self, path: &Path) -> Option<(Arc<Share>, ShareConfig)> {
-        let (project, name) = parts(path)?;
+    fn served_as(&self, path: &Path) -> Option<Arc<Share>> {
         let mut all = self.shares.list().into_iter();
-        all.find(|(_, config)| config.name == name && config.project == project)
+        all.find(|(_, config)| config.path() == *path).map(|(share, _)| share)
     }
 
     /// What is to be served under a configuration, and what keeps the rest of it from being so.
     fn wanted(&self, transition: &Transition<'_>) -> Result<Wanted, Vec<Problem>> {
         let Transition { old, new, renamed, .. } = transition;
-        let mut wanted = Wanted::default();
-        wanted.shares.extend(self.served().into_iter().filter(|one| one.name == self.given));
+        let mut shares = self.shares.configured();
+        shares.retain(|one| one.name == self.given);
+        let mut offline = Vec::new();
         let mut problems = Vec::new();
         let authority = |service| new.text(&node::path(service), "tls_client_ca");
         let knows_clients = |service| self.services.knows_clients() || authority(service).is_some();
@@ -109,11 +105,11 @@ impl Room {
             let broken = self.offline.lock().contains_key(&config.name) && as_before;
             match self.shares.check_one(&config) {
                 // What could not be served before keeps nobody from changing something else.
-                Some(problem) if broken => wanted.offline.push((config.name, problem)),
-                _ => wanted.shares.push(config),
+                Some(problem) if broken => offline.push((config.name, problem)),
+                _ => shares.push(config),
             }
         }
-        if problems.is_empty() { Ok(wanted) } else { Err(problems) }
+        if problems.is_empty() { Ok((shares, offline)) } else { Err(problems) }
     }
 }
 
@@ -129,14 +125,10 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
         if before.iter().any(|one| one.name == name) {
             continue;
         }
-        let done = match config(document, &path, &System) {
-            Err(problem) => Err(problem),
-            Ok(config) => {
-                let root = Root::default();
-                let all = [&before[..], &[ShareConfig { root, ..config }]].concat();
-                shares.apply(&before, &all)
-            }
-        };
+        let done = config(document, &path, &System).and_then(|config| {
+            let config = ShareConfig { root: Root::default(), ..config };
+            shares.apply(&before, &[&before[..], &[config]].concat())
+        });
         if let Err(problem) = done {
             let [service, ..] = Service::EXPORTING;
             base::error!(service.id(), "the share {name} is offline: {}", problem.sentence);
@@ -146,12 +138,8 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
     offline
 }
 
-/// What is to be.
-#[derive(Default)]
-struct Wanted {
-    shares: Vec<ShareConfig>,
-    offline: Vec<(String, Problem)>,
-}
+/// Shares that are to be, and those that cannot be served, by name, and why.
+type Wanted = (Vec<ShareConfig>, Vec<(String, Problem)>);
 
 /// Project and name of a share.
 fn parts(path: &Path) -> Option<(&str, &str)> {
@@ -195,13 +183,12 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
             read.map_err(|e| wrong(property, &e.to_string(), how_to_except(service)))?;
     }
     let number = |property| document.integer(path, property).and_then(|n| u32::try_from(n).ok());
-    let mode = match document.text(path, "root_mode") {
-        None => None,
-        Some(text) => Some(mode(&text).ok_or_else(|| {
-            let sentence = format!("{text:?} is not an octal mode, 0 to 7777");
-            wrong("root_mode", &sentence, "use 755, or 2775 to inherit the group")
-        })?),
+    let mode = |text: String| {
+        let sentence = format!("{text:?} is not an octal mode, 0 to 7777");
+        let hint = "use 755, or 2775 to inherit the group";
+        octal(&text, 0o7777).ok_or_else(|| wrong("root_mode", &sentence, hint))
     };
+    let mode = document.text(path, "root_mode").map(mode).transpose()?;
     Ok(ShareConfig {
         project: project.to_owned(),
         name: name.to_owned(),
@@ -222,8 +209,7 @@ fn how_to_except(service: Service) -> &'static str {
     match service.shares() {
         Some(ShareMode::SignIn) => "use CLIENT(ro), for example 10.0.0.0/24(ro)",
         Some(ShareMode::Export) | None => {
-            "use CLIENT(OPTIONS), for example \
-            10.0.0.0/24(rw,root_squash)"
+            "use CLIENT(OPTIONS), for example 10.0.0.0/24(rw,root_squash)"
         }
     }
 }
@@ -236,12 +222,6 @@ fn shown(rules: &Rules) -> (Value, Value) {
     (Value::text(if texts.is_empty() { "rw" } else { "none" }), Value::texts(texts))
 }
 
-fn mode(text: &str) -> Option<u32> {
-    const ALL: u32 = 0o7777;
-    let plain = text.chars().all(|digit| digit.is_digit(8));
-    u32::from_str_radix(text, 8).ok().filter(|mode| plain && *mode <= ALL)
-}
-
 impl Apply for Room {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let made = |path: &&Path| !transition.old.exists(path);
@@ -252,19 +232,19 @@ impl Apply for Room {
                 format!("{} is already served by the command line of the server", self.given);
             return vec![Problem::conflict(path, &sentence, "choose another name")];
         }
-        let given = self.served().into_iter().find(|one| one.name == self.given);
+        let given = self.shares.configured().into_iter().find(|one| one.name == self.given);
         let elsewhere = roots::elsewhere(transition, given.map(|one| one.directory));
         if !elsewhere.is_empty() {
             return elsewhere;
         }
-        let wanted = self.wanted(transition).map(|wanted| self.shares.check(&wanted.shares));
+        let wanted = self.wanted(transition).map(|(shares, _)| self.shares.check(&shares));
         wanted.unwrap_or_else(|problems| problems)
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         let first = |mut problems: Vec<Problem>| problems.remove(0);
-        let Wanted { shares, offline } = self.wanted(transition).map_err(first)?;
-        self.shares.apply(&self.served(), &shares)?;
+        let (shares, offline) = self.wanted(transition).map_err(first)?;
+        self.shares.apply(&self.shares.configured(), &shares)?;
         *self.offline.lock() = offline.into_iter().collect();
         Ok(())
     }
@@ -273,22 +253,19 @@ impl Apply for Room {
 impl Live for Room {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let Some((_, name)) = parts(path) else { return Vec::new() };
-        let Some((share, _)) = self.served_as(path) else {
-            let why = self.offline(name);
-            let mut state = vec![("state", Value::text("offline"))];
-            state.extend(why.map(|why| ("reason", Value::Text(why))));
-            return state;
+        let Some(share) = self.served_as(path) else {
+            let why = self.offline(name).map(|why| ("reason", Value::Text(why)));
+            return [("state", Value::text("offline"))].into_iter().chain(why).collect();
         };
         let root = Cred::root();
         let space = share.fs.space(Context { cred: &root, may_block: true }).unwrap_or_default();
-        let bytes = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         vec![
             ("state", Value::text("online")),
             ("export_path", Value::Text(share.export_path())),
             ("mount", Value::texts(self.services.mount(&share.name))),
-            ("total", bytes(space.total_bytes)),
-            ("available", bytes(space.avail_bytes)),
-            ("used", bytes(space.total_bytes.saturating_sub(space.free_bytes))),
+            ("total", Value::number(space.total_bytes)),
+            ("available", Value::number(space.avail_bytes)),
+            ("used", Value::number(space.total_bytes.saturating_sub(space.free_bytes))),
             ("holders", Value::texts(self.services.holders(tag(&share.name)))),
         ]
     }
@@ -299,11 +276,10 @@ impl Live for Room {
     }
 
     fn overrides(&self, path: &Path) -> Vec<Override> {
-        let given = |one: &ShareConfig| {
-            let at = parts(path) == Some((one.project.as_str(), one.name.as_str()));
-            at && one.name == self.given
+        let given = |one: &ShareConfig| one.name == self.given && one.path() == *path;
+        let Some(given) = self.shares.configured().into_iter().find(given) else {
+            return Vec::new();
         };
-        let Some(given) = self.served().into_iter().find(given) else { return Vec::new() };
         let decided = |property, value| Override { property, value, source: COMMAND_LINE };
         let mut overrides = vec![
             decided("directory", Value::Text(given.directory.display().to_string())),
@@ -319,14 +295,9 @@ impl Live for Room {
     }
 
     fn facts(&self, path: &Path) -> Vec<String> {
-        let inside = |config: &ShareConfig| match path.segments() {
-            [_, project] => config.project == *project,
-            [_, project, name] => config.project == *project && config.name == *name,
-            _ => false,
-        };
+        let inside = |config: &ShareConfig| path.segments().len() > 1 && config.path().is_in(path);
         let fact = |(_, config): (Arc<Share>, ShareConfig)| {
-            let holders = self.services.holders(tag(&config.name)).len();
-            let clients = match holders {
+            let clients = match self.services.holders(tag(&config.name)).len() {
                 0 => "no client has open files".to_owned(),
                 1 => "1 client has open files, whose handles become stale".to_owned(),
                 n => format!("{n} clients have open files, whose handles become stale"),

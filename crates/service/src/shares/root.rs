@@ -44,52 +44,46 @@ impl Drop for Undo {
 /// Why not.
 pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
     let dir = &share.directory;
-    let problem = |sentence: &str, hint: &str| share.problem(Some("directory"), sentence, hint);
     let shown = dir.display();
+    let wrong = |sentence: String, hint| Err(share.problem(Some("directory"), &sentence, hint));
     if !dir.is_absolute() {
-        return Err(problem(&format!("{shown} is not an absolute path"), "use an absolute path"));
+        return wrong(format!("{shown} is not an absolute path"), "use an absolute path");
     }
     let found = match dir.canonicalize() {
         Ok(found) => found,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && share.root.make => {
-            let parent = dir.parent().and_then(|parent| parent.canonicalize().ok());
-            match (parent, dir.file_name()) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            return wrong(format!("{shown} cannot be opened: {e}"), "");
+        }
+        Err(_) if !share.root.make => {
+            let hint = "create it, choose another one, or set make_directory";
+            return wrong(format!("the directory {shown} does not exist"), hint);
+        }
+        Err(_) => {
+            match (dir.parent().and_then(|parent| parent.canonicalize().ok()), dir.file_name()) {
                 (Some(parent), Some(name)) => parent.join(name),
                 _ => {
                     let sentence = format!("the parent directory of {shown} does not exist");
-                    return Err(problem(&sentence, "create it first, or choose another one"));
+                    return wrong(sentence, "create it first, or choose another one");
                 }
             }
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let hint = "create it, choose another one, or set make_directory";
-            return Err(problem(&format!("the directory {shown} does not exist"), hint));
-        }
-        Err(e) => return Err(problem(&format!("{shown} cannot be opened: {e}"), "")),
     };
     // Keys must not be served; a state directory below the share is hidden, one around it cannot
     // be.
     if state.canonicalize().is_ok_and(|state| found.starts_with(state)) {
-        let sentence = format!("{shown} is inside the state directory");
-        return Err(problem(&sentence, "choose another one"));
+        return wrong(format!("{shown} is inside the state directory"), "choose another one");
     }
     match fs::metadata(&found) {
-        Ok(meta) if !meta.is_dir() => {
-            return Err(problem(&format!("{shown} is not a directory"), "choose a directory"));
-        }
         // It is going to be made.
-        Err(_) => return Ok(()),
-        Ok(_) => {}
+        Err(_) => Ok(()),
+        Ok(meta) if !meta.is_dir() => {
+            wrong(format!("{shown} is not a directory"), "choose a directory")
+        }
+        // Found out now, not by the first client.
+        Ok(_) => fs::read_dir(&found).map(drop).or_else(|e| {
+            wrong(format!("{shown} cannot be read: {e}"), "give the server read permission")
+        }),
     }
-    // Found out now, not by the first client.
-    let read = fs::read_dir(&found).map(drop);
-    read.map_err(|e| {
-        problem(
-            &format!("{shown} cannot be read: {e}"),
-            "give the server read \
-        permission",
-        )
-    })
 }
 
 /// Makes the directory and its root what they are to be.

@@ -50,19 +50,18 @@ pub fn line(data: &Data, top: usize) -> String {
 }
 
 fn rows(data: &Data) -> String {
-    let mut lines: Vec<(&str, f64, &[Option<f64>])> = Vec::new();
-    for row in data.rows() {
-        lines.push((&row.label, row.average, &row.values));
-    }
-    if let Some(other) = &data.other {
-        lines.push(("other", other.average, &other.values));
-    }
+    let rows = data.rows().iter().map(|row| (row.label.as_str(), row.average, &row.values[..]));
+    let other = data.other.iter().map(|other| ("other", other.average, &other.values[..]));
+    let total = ("total", average(&data.total), &data.total[..]);
     let mut text = format!("{:>12}  {:<CELLS$}  {}\n", "average", "", data.unit);
-    for (label, average, values) in lines {
-        let label = visible(label);
-        text += &format!("{:>12}  {}  {label}\n", figure(data, average), spark(values));
+    for (label, average, values) in rows.chain(other).chain([total]) {
+        text += &bars(data, label, average, values);
     }
-    text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))
+    text
+}
+
+fn bars(data: &Data, label: &str, average: f64, values: &[Option<f64>]) -> String {
+    format!("{:>12}  {}  {}\n", figure(data, average), spark(values), visible(label))
 }
 
 /// Rows of a heat map that a terminal shows without scrolling.
@@ -109,10 +108,9 @@ fn heat_map(data: &Data) -> String {
         text += &format!("{mean:>12}  {shades:<CELLS$}  {}\n", range(data, *low));
     }
     if let Some(other) = &data.other {
-        let mean = figure(data, other.average);
-        text += &format!("{mean:>12}  {}  other\n", spark(&other.values));
+        text += &bars(data, "other", other.average, &other.values);
     }
-    text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))
+    text + &bars(data, "total", average(&data.total), &data.total)
 }
 
 fn notes(data: &Data) -> String {
@@ -142,30 +140,23 @@ fn notes(data: &Data) -> String {
 pub fn spark(values: &[Option<f64>]) -> String {
     let cells = shrink(values);
     let most = cells.iter().flatten().fold(0.0_f64, |a, b| a.max(*b));
-    let bar = |value: f64| {
-        let level = if most > 0.0 { value / most * BARS.len() as f64 } else { 0.0 };
-        // Anything above nothing is above the lowest bar's place by its own height.
-        BARS[(level.ceil() as usize).clamp(1, BARS.len()) - 1]
-    };
-    let line: String = cells
-        .iter()
-        .map(|cell| match cell {
-            None => MISSING,
-            Some(value) if *value <= 0.0 => ' ',
-            Some(value) => bar(*value),
-        })
-        .collect();
+    let line: String = cells.iter().map(|cell| mark(*cell, &BARS, |value| value / most)).collect();
     format!("{line:<CELLS$}")
 }
 
 /// Darkness by the logarithm, so that a single slow operation among thousands is seen.
 fn shade(cell: Option<f64>, most: f64) -> char {
+    mark(cell, &SHADES, |value| (1.0 + value).ln() / (1.0 + most).ln())
+}
+
+/// One of `marks` for a cell: the first for anything above nothing, the last for a `part` of one.
+fn mark(cell: Option<f64>, marks: &[char], part: impl Fn(f64) -> f64) -> char {
     match cell {
         None => MISSING,
         Some(value) if value <= 0.0 => ' ',
         Some(value) => {
-            let level = (1.0 + value).ln() / (1.0 + most).ln() * SHADES.len() as f64;
-            SHADES[(level.ceil() as usize).clamp(1, SHADES.len()) - 1]
+            let level = part(value) * marks.len() as f64;
+            marks[(level.ceil() as usize).clamp(1, marks.len()) - 1]
         }
     }
 }

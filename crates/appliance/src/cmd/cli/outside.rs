@@ -5,6 +5,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use base::limits::CLI_SCRIPT_MAX;
 use control::cli::Outside;
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 /// The user behind standard input.
 pub struct User {
@@ -35,18 +36,12 @@ impl Outside for User {
     }
 
     fn confirm(&mut self, question: &str) -> Option<bool> {
-        if !self.asks {
-            return None;
-        }
-        let answer = ask(&format!("{question} (y/N) "))?;
+        let answer = self.asks.then(|| ask(&format!("{question} (y/N) ")))??;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
     fn secret(&mut self, name: &str) -> Option<String> {
-        if !self.asks {
-            return None;
-        }
-        let shown = Echo::off()?;
+        let shown = self.asks.then(Echo::off)??;
         let answer = ask(&format!("{name}: "));
         drop(shown);
         // The line end that was not shown either.
@@ -63,29 +58,21 @@ fn ask(question: &str) -> Option<String> {
 }
 
 /// What the terminal was before it stopped showing what is typed.
-struct Echo(libc::termios);
+struct Echo(Termios);
 
 impl Echo {
     fn off() -> Option<Self> {
-        // SAFETY: all zeros is a termios; tcgetattr fills it.
-        let mut was: libc::termios = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a termios of ours.
-        if unsafe { libc::tcgetattr(libc::STDIN_FILENO, &raw mut was) } != 0 {
-            return None;
-        }
-        let mut now = was;
-        now.c_lflag &= !libc::ECHO;
-        // SAFETY: as above.
-        let done = unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSAFLUSH, &raw const now) };
-        (done == 0).then_some(Self(was))
+        let was = tcgetattr(std::io::stdin()).ok()?;
+        let mut now = was.clone();
+        now.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(std::io::stdin(), SetArg::TCSAFLUSH, &now).ok()?;
+        Some(Self(was))
     }
 }
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        // SAFETY: the termios is what tcgetattr gave.
-        let _kept =
-            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &raw const self.0) };
+        let _kept = tcsetattr(std::io::stdin(), SetArg::TCSANOW, &self.0);
     }
 }
 

@@ -11,9 +11,10 @@ use reedline::{
     PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span,
     Suggestion, default_emacs_keybindings,
 };
+use service::reach::machine_name;
 
 use super::history::{self, Discreet};
-use crate::out::{self, Failure};
+use crate::out::{self, Failure, OrFailure};
 
 /// Name of the menu that Tab opens.
 const MENU: &str = "completion";
@@ -40,7 +41,7 @@ pub fn run(shell: Shell, at: &str) -> Result<ExitCode, Failure> {
             Line(format!("{host}:{}{mark}", shell.here()))
         };
         let signal = editor.read_line(&prompt);
-        let line = match signal.map_err(|e| Failure::of("read from the terminal", &e))? {
+        let line = match signal.or_failure("read from the terminal")? {
             Signal::Success(line) => line,
             Signal::CtrlD => "exit".to_owned(),
             _ => continue,
@@ -83,9 +84,8 @@ fn host(at: &str) -> String {
     match at.rsplit_once(':') {
         Some((host, _)) if !at.starts_with('/') => host.to_owned(),
         _ => {
-            let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            let short = name.trim().split('.').next().unwrap_or_default();
-            if short.is_empty() { "plimsoll".to_owned() } else { short.to_owned() }
+            let name = machine_name();
+            name.split('.').next().unwrap_or_default().to_owned()
         }
     }
 }

@@ -98,12 +98,9 @@ pub fn callers(_: &Place<'_>) -> Outcome {
     }
     let rights = calls::capabilities().map_or(0, |own| own.effective);
     let lacks = RIGHTS.iter().filter(|(bit, _)| rights >> bit & 1 == 0);
-    let lacks: Vec<&str> = lacks.map(|(_, name)| *name).collect();
-    let found = match lacks.as_slice() {
-        [] => format!("uid {} cannot impersonate callers", own.uid),
-        lacks => format!("uid {}, without {}", own.uid, lacks.join(", ")),
-    };
-    Outcome::is(false, found)
+    let lacks = lacks.map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+    let found = if lacks.is_empty() { " cannot impersonate callers" } else { ", without " };
+    Outcome::is(false, format!("uid {}{found}{lacks}", own.uid))
 }
 
 /// Whether files have kernel handles, and whether this process may open by them.
@@ -139,10 +136,8 @@ pub fn watches(place: &Place<'_>) -> Outcome {
 }
 
 pub fn attributes(place: &Place<'_>) -> Outcome {
-    match unnamed_file(place) {
-        Ok(file) => Outcome::tried(xattr::set(file.as_fd(), c"user.plimsoll-doctor", b"1", 0)),
-        Err(_) => Outcome::unknown(NO_FILE),
-    }
+    let Ok(file) = unnamed_file(place) else { return Outcome::unknown(NO_FILE) };
+    Outcome::tried(xattr::set(file.as_fd(), c"user.plimsoll-doctor", b"1", 0))
 }
 
 pub fn access_lists(place: &Place<'_>) -> Outcome {
@@ -156,8 +151,7 @@ pub fn access_lists(place: &Place<'_>) -> Outcome {
 
 /// Clones an unnamed file.
 pub fn shared_blocks(place: &Place<'_>) -> Outcome {
-    let files = (unnamed_file(place), unnamed_file(place));
-    match files {
+    match (unnamed_file(place), unnamed_file(place)) {
         (Ok(from), Ok(to)) if from.write_all_at(&[1; BLOCK], 0).is_ok() => {
             Outcome::tried(extents::clone((from.as_fd(), 0), (to.as_fd(), 0), 0))
         }
@@ -176,31 +170,28 @@ pub fn quotas(place: &Place<'_>) -> Outcome {
 /// The state may not exist yet: then what is above it counts.
 pub fn room(place: &Place<'_>) -> Outcome {
     let above = place.state.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-    match calls::bytes_free(above) {
-        Ok(free) => {
-            let found = format!("{} free for {}", units::bytes(free as f64), place.state.display());
-            Outcome::is(free >= STATE_ROOM, found)
-        }
-        Err(e) => Outcome::unknown(e.to_string()),
-    }
+    let free = match calls::bytes_free(above) {
+        Ok(free) => free,
+        Err(e) => return Outcome::unknown(e.to_string()),
+    };
+    let found = format!("{} free for {}", units::bytes(free as f64), place.state.display());
+    Outcome::is(free >= STATE_ROOM, found)
 }
 
 /// Of all devices that are up and lead out of the machine.
 pub fn offloads(_: &Place<'_>) -> Outcome {
     let nics = Inventory::read(&Root::default()).nics;
     let outside = nics.iter().filter(|nic| nic.driver.is_some() && nic.state == "up");
-    let asked: Vec<(&str, sys::Offloads)> = outside
-        .filter_map(|nic| Some((nic.name.as_str(), sys::offloads(&nic.name).ok()?)))
-        .collect();
+    let asked = outside.filter_map(|nic| Some((&nic.name, sys::offloads(&nic.name).ok()?)));
+    let asked: Vec<(&String, (bool, bool))> = asked.collect();
     if asked.is_empty() {
         return Outcome::unknown("no network device reports it");
     }
-    let all = asked.iter().all(|(_, has)| has.segmentation && has.receive);
-    let words = |(name, has): &(&str, sys::Offloads)| {
-        let said = |there, what| format!("{} {what}", if there { "with" } else { "without" });
-        let (tso, gro) = (said(has.segmentation, "TSO"), said(has.receive, "GRO"));
-        format!("{name} {tso}, {gro}")
+    let words = |(name, (tso, gro)): &(&String, (bool, bool))| {
+        let with = |there: &bool| if *there { "with" } else { "without" };
+        format!("{name} {} TSO, {} GRO", with(tso), with(gro))
     };
+    let all = asked.iter().all(|(_, (tso, gro))| *tso && *gro);
     Outcome::is(all, asked.iter().map(words).collect::<Vec<_>>().join("; "))
 }
 

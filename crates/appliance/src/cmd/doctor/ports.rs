@@ -9,12 +9,6 @@ use base::protocol::Port;
 use super::Place;
 use super::finding::{Outcome, State};
 
-/// A process that has a port: its name and id.
-struct Holder {
-    name: String,
-    pid: u32,
-}
-
 /// Whether it could be listened there. An offset that leads beyond the last port was refused.
 pub fn port(place: &Place<'_>, port: Port) -> Outcome {
     let at = match port.address(place.address, place.port_offset) {
@@ -24,11 +18,8 @@ pub fn port(place: &Place<'_>, port: Port) -> Outcome {
     let Err(e) = TcpListener::bind(at) else { return Outcome::is(true, format!("{at} is free")) };
     match e.kind() {
         ErrorKind::AddrInUse => match holder(at) {
-            Some(holder) if holder.name == "plimsoll" => {
-                Outcome::is(true, format!("{at} is in use by plimsoll, pid {}", holder.pid))
-            }
-            Some(holder) => {
-                Outcome::is(false, format!("{at} is in use by {}, pid {}", holder.name, holder.pid))
+            Some((name, pid)) => {
+                Outcome::is(name == "plimsoll", format!("{at} is in use by {name}, pid {pid}"))
             }
             None => Outcome::is(false, format!("{at} is in use by a process of another user")),
         },
@@ -41,8 +32,9 @@ pub fn port(place: &Place<'_>, port: Port) -> Outcome {
     }
 }
 
-/// Who listens where this address and port cannot be had, as far as this user may know.
-fn holder(at: SocketAddr) -> Option<Holder> {
+/// The name and id of the process that listens where this address and port cannot be had, as far
+/// as this user may know.
+fn holder(at: SocketAddr) -> Option<(String, u32)> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
@@ -57,8 +49,7 @@ fn holder(at: SocketAddr) -> Option<Holder> {
         links.any(|link| inodes.iter().any(|inode| link.as_os_str() == inode.as_str()))
     };
     let pid = pids.find(has)?;
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned();
-    Some(Holder { name, pid })
+    Some((fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned(), pid))
 }
 
 /// Inodes of the sockets that listen where `at` cannot be had for them, of a table as
@@ -83,15 +74,10 @@ pub fn listeners(table: &str, at: SocketAddr) -> Vec<u64> {
 /// An address as such a table has it: words of 32 bits in the order of this machine's bytes.
 fn address_of(text: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
-    match text.len() {
-        8 => Some(IpAddr::from(word(0)?)),
-        32 => {
-            let mut bytes = [0; 16];
-            for (n, part) in bytes.chunks_exact_mut(4).enumerate() {
-                part.copy_from_slice(&word(8 * n)?);
-            }
-            Some(IpAddr::from(bytes))
-        }
+    let words: Vec<[u8; 4]> = (0..text.len()).step_by(8).map(word).collect::<Option<_>>()?;
+    match words[..] {
+        [v4] => Some(IpAddr::from(v4)),
+        [a, b, c, d] => Some(IpAddr::from(<[u8; 16]>::try_from([a, b, c, d].concat()).ok()?)),
         _ => None,
     }
 }

@@ -1,9 +1,8 @@
 //! What NFS over RDMA needs: a device, its libraries, and memory that may be locked.
 
-use std::io::Error;
-
 use base::limits::RDMA_REGISTERED_MAX;
 use base::units;
+use nix::sys::resource::{Resource, getrlimit};
 use verbs::devices::{self, Device};
 use verbs::load;
 
@@ -36,12 +35,11 @@ pub fn libraries() -> Outcome {
 
 /// The limit of memory that may be locked, and so registered.
 pub fn locked_memory() -> Outcome {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes to the one structure that it is given.
-    if unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } != 0 {
-        return Outcome::unknown(Error::last_os_error().to_string());
-    }
-    match limit.rlim_cur {
+    let limit = match getrlimit(Resource::RLIMIT_MEMLOCK) {
+        Ok((now, _)) => now,
+        Err(e) => return Outcome::unknown(std::io::Error::from(e).to_string()),
+    };
+    match limit {
         libc::RLIM_INFINITY => Outcome::is(true, "no limit"),
         bytes => Outcome::is(bytes >= RDMA_REGISTERED_MAX as u64, units::bytes(bytes as f64)),
     }

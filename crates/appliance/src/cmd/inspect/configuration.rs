@@ -61,7 +61,7 @@ fn audit(content: &str) -> Option<Found> {
     }
     let mut text = String::from("audit log\n");
     for record in &records {
-        let when = base::units::utc(i64::try_from(record.when).unwrap_or(i64::MAX));
+        let when = base::units::utc(record.when.cast_signed());
         let Record { who, from, action, path, .. } = record;
         let property = record.property.as_deref().unwrap_or("");
         let values = match (&record.before, &record.after) {

@@ -51,7 +51,7 @@ fn one_run(text: &str) -> Option<Found> {
     line("folder", &format!("{}{}", run.scratch, if run.cleaned { ", removed" } else { "" }));
     let times = [("queued", Some(run.queued)), ("began", run.started), ("ended", run.ended)];
     for (name, at) in times.into_iter().filter_map(|(name, at)| Some((name, at?))) {
-        line(name, &(utc(i64::try_from(at).unwrap_or(i64::MAX)) + " UTC"));
+        line(name, &(utc(at.cast_signed()) + " UTC"));
     }
     run.steps.iter().for_each(|step| line("step", &step.to_string()));
     run.value.iter().for_each(|value| line("result", value));
@@ -64,7 +64,7 @@ fn one_run(text: &str) -> Option<Found> {
 fn job(name: &str, text: &str) -> Option<Found> {
     let job = Job::parse(name, text, &[]).ok()?;
     let mut value = serde_json::to_value(job).ok()?;
-    value.as_object_mut()?.insert("format".into(), "load job".into());
+    value["format"] = "load job".into();
     Some(Found::from(value))
 }
 

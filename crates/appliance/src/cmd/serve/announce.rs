@@ -1,16 +1,14 @@
 //! What `serve` says when it is ready: for people, or as one JSON line for programs.
 
-use std::net::SocketAddr;
-use std::path::Path;
-
 use base::protocol::{Protocol, ShareMode};
 use control::appliance::{Appliance, ShareStatus};
 use control::state::files::write_atomic;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use service::reach::host;
 use service::running::Running;
 
-use crate::out::{self, Failure};
+use super::manager::logged;
+use crate::out::{self, Failure, OrFailure};
 
 /// The file of the state directory that has the first sign-in where standard output is a log.
 pub const FIRST_SIGN_IN: &str = "first-sign-in";
@@ -21,16 +19,10 @@ pub struct Announcement<'a> {
     pub json: bool,
     /// What runs.
     pub running: &'a Running,
-    /// The state directory.
-    pub state: &'a Path,
-    /// The bound admin address.
-    pub admin: SocketAddr,
     /// Path of the one-time sign-in.
     pub login: String,
     /// Name and password of a user who was made now.
     pub first: Option<(&'a str, &'a str)>,
-    /// Whether standard output is a log, kept and read by others.
-    pub logged: bool,
 }
 
 impl Announcement<'_> {
@@ -41,8 +33,8 @@ impl Announcement<'_> {
     /// If standard output does not take it.
     pub fn print(&self) -> Result<(), Failure> {
         let status = self.running.status();
-        let admin = format!("https://{}/", host(self.admin));
-        let login = format!("https://{}{}", host(self.admin), self.login);
+        let at = self.running.admin.get().map(|(at, _)| host(*at)).unwrap_or_default();
+        let (admin, login) = (format!("https://{at}/"), format!("https://{at}{}", self.login));
         if self.json {
             if let Some((user, password)) = self.first {
                 eprintln!("plimsoll: created the user {user} with the password {password}");
@@ -75,8 +67,8 @@ impl Announcement<'_> {
             &field("", &format!("certificate SHA-256 {}", self.running.certificates.fingerprint()));
         text += &self.sign_in(&login)?;
         text += &field("files", &status.acting_as.note);
-        text += &field("state", &self.state.display().to_string());
-        if !self.logged {
+        text += &field("state", &self.running.parts.state.display().to_string());
+        if !logged() {
             text += &field("end", "press Ctrl-C, or send SIGTERM to this process");
         }
         out::print(&text)
@@ -85,8 +77,8 @@ impl Announcement<'_> {
     /// How logical units are used. The secret in it lets initiators in, so that it is in no log.
     fn luns(&self) -> String {
         let mut text = String::new();
-        for (name, lines) in self.running.storage.services.iscsi.ways() {
-            if self.logged {
+        for (name, lines) in self.running.services.iscsi.ways() {
+            if logged() {
                 text += &field("iscsi", &format!("the unit {name}"));
                 continue;
             }
@@ -106,16 +98,16 @@ impl Announcement<'_> {
             field("", &format!("user {user}, password {password}  {once}"))
         };
         match self.first {
-            None if self.logged => Ok(String::new()),
+            None if logged() => Ok(String::new()),
             None => Ok(link),
-            Some(first) if !self.logged => {
+            Some(first) if !logged() => {
                 Ok(link + &password(first, "(shown once; change it with --user)"))
             }
             Some(first) => {
-                let path = self.state.join(FIRST_SIGN_IN);
+                let path = self.running.parts.state.join(FIRST_SIGN_IN);
                 let text = link + &password(first, "(change it with --user)");
                 write_atomic(&path, text.as_bytes(), 0o600)
-                    .map_err(|e| Failure::of("store the first sign-in", &e))?;
+                    .or_failure("store the first sign-in")?;
                 let what = format!("see {}; remove it afterwards", path.display());
                 Ok(field("sign in", &what))
             }
@@ -129,10 +121,9 @@ fn field(name: &str, text: &str) -> String {
 
 /// `{NAME: {"nfs3": URL, …}, …}`.
 fn shares(shares: &[ShareStatus]) -> Value {
-    let mut all = Map::new();
-    for share in shares {
+    let ways = |share: &ShareStatus| {
         let ways = share.access.iter().map(|a| (a.protocol.clone(), a.url.clone().into()));
-        all.insert(share.name.clone(), Value::Object(ways.collect()));
-    }
-    Value::Object(all)
+        (share.name.clone(), Value::Object(ways.collect()))
+    };
+    Value::Object(shares.iter().map(ways).collect())
 }

@@ -1,7 +1,7 @@
 //! The service manager that started this process, if one did: it is told when the server is ready
 //! and when it ends (sd_notify(3)).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Result;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -10,22 +10,26 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// The variable by which a service manager says where it listens.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// Whether a service manager waits to hear of us.
-pub fn there() -> bool {
-    std::env::var_os(SOCKET).is_some_and(|name| !name.is_empty())
-}
-
 /// The variable that says that standard output is kept in a log, where no service manager is.
 const LOGGED: &str = "PLIMSOLL_LOGGED";
 
+fn set(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+/// Whether a service manager waits to hear of us.
+pub fn there() -> bool {
+    set(SOCKET).is_some()
+}
+
 /// Whether standard output is kept, and read by others than who started us.
 pub fn logged() -> bool {
-    there() || std::env::var_os(LOGGED).is_some_and(|value| !value.is_empty())
+    there() || set(LOGGED).is_some()
 }
 
 /// Tells it, as `READY=1`. That it does not listen is no reason not to serve.
 pub fn tell(what: &str) {
-    let Some(name) = std::env::var_os(SOCKET).filter(|name| !name.is_empty()) else { return };
+    let Some(name) = set(SOCKET) else { return };
     if let Err(e) = send(&name, what) {
         eprintln!("plimsoll: cannot notify the service manager ({what}): {e}");
     }

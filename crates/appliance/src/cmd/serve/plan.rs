@@ -5,19 +5,20 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
-use base::node::Shape;
+use base::failure::read_text;
+use base::limits::{EXPORTS_FILE_MAX, PASSWORD_MAX, USER_NAME_MAX};
+use base::node::{Shape, Value};
 use base::protocol::Port;
 use base::protocol::ports::ADMIN;
 use control::state;
 use control::tree::Override;
 use service::luns::{self, LunGiven};
-use service::shares::{Root, ShareConfig};
+use service::shares::{Root, ShareConfig, System};
 use vfs::share::node::DEFAULT_PROJECT;
+use vfs::share::rules::Rules;
 
-use super::{exports, settings};
-use crate::cli::ServeArgs;
-use crate::out::Failure;
+use crate::cli::{ServeArgs, Switch};
+use crate::out::{Failure, OrFailure};
 use crate::sys;
 
 /// The checked options.
@@ -48,13 +49,22 @@ impl<'a> Plan<'a> {
         let admin = ADMIN.address(args.address, args.port_offset)?;
         let directory = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
-        args.users.iter().for_each(|text| hide(text));
+        // Other users of this machine can read the command line.
+        let passwords = args.users.iter().filter_map(|text| Some(text.split_once(':')?.1));
+        passwords.filter(|text| !text.starts_with('@')).for_each(sys::hide_argument);
         let state = match &args.state {
             Some(state) => state.clone(),
-            None => state::default_dir(&directory)
-                .map_err(|e| Failure::of("find a state directory", &e))?,
+            None => state::default_dir(&directory).or_failure("find a state directory")?,
         };
-        refuse_state(&directory, &state)?;
+        // Keys must not be served; a state directory below the share is hidden, one around it
+        // cannot be. It may not exist yet.
+        if state.canonicalize().is_ok_and(|state| directory.starts_with(state)) {
+            return Err(Failure::new(
+                &format!("serve {}", directory.display()),
+                "it is inside the state directory",
+                "choose another state directory with --state DIR",
+            ));
+        }
         let name = directory.file_name();
         let share = ShareConfig {
             project: DEFAULT_PROJECT.to_owned(),
@@ -64,9 +74,9 @@ impl<'a> Plan<'a> {
             rules: Default::default(),
             root: Root::default(),
         };
-        let share = share.with_rules(&exports::read(args)?);
+        let share = share.with_rules(&export_rules(args)?);
         let luns = args.luns.iter().map(|text| lun(text)).collect::<Result<_, _>>()?;
-        Ok(Self { args, share, state, admin, users, nfs_given: settings::given(args), luns })
+        Ok(Self { args, share, state, admin, users, nfs_given: nfs_given(args), luns })
     }
 }
 
@@ -77,48 +87,21 @@ fn lun(text: &str) -> Result<LunGiven, Failure> {
     })
 }
 
-/// Keys must not be served; a state directory below the share is hidden, one around it cannot be.
-fn refuse_state(dir: &Path, state: &Path) -> Result<(), Failure> {
-    match state.canonicalize() {
-        Ok(state) if dir.starts_with(&state) => Err(Failure::new(
-            &format!("serve {}", dir.display()),
-            "it is inside the state directory",
-            "choose another state directory with --state DIR",
-        )),
-        // It may not exist yet.
-        _ => Ok(()),
-    }
-}
-
 fn served(dir: &Path) -> Result<PathBuf, Failure> {
     let tried = format!("serve {}", dir.display());
-    let found = dir.canonicalize().map_err(|e| match e.kind() {
+    let failed = |e: std::io::Error| match e.kind() {
         ErrorKind::NotFound => {
             Failure::new(&tried, "the directory does not exist", "create it, or choose another one")
         }
-        ErrorKind::NotADirectory => not_a_directory(&tried),
+        ErrorKind::NotADirectory => {
+            Failure::new(&tried, "it is not a directory", "use the directory that contains it")
+        }
         _ => Failure::of(&tried, &e),
-    })?;
-    let meta = fs::metadata(&found).map_err(|e| Failure::of(&tried, &e))?;
-    if !meta.is_dir() {
-        return Err(not_a_directory(&tried));
-    }
+    };
+    let found = dir.canonicalize().map_err(failed)?;
     // Found out now, not by the first client.
-    fs::read_dir(&found).map_err(|e| Failure::of(&tried, &e))?;
+    fs::read_dir(&found).map_err(failed)?;
     Ok(found)
-}
-
-fn not_a_directory(tried: &str) -> Failure {
-    Failure::new(tried, "it is not a directory", "use the directory that contains it")
-}
-
-/// Takes a password out of the command line that other users of this machine can read.
-fn hide(user: &str) {
-    if let Some((_, password)) = user.split_once(':')
-        && !password.starts_with('@')
-    {
-        sys::hide_argument(password);
-    }
 }
 
 /// `NAME:PASSWORD` or `NAME:@FILE`, whose first line is the password.
@@ -137,7 +120,7 @@ fn user(text: &str) -> Result<(String, String), Failure> {
         None => password.to_owned(),
         Some(file) => {
             let tried = format!("read the password of {name} from {file}");
-            let text = fs::read_to_string(file).map_err(|e| Failure::of(&tried, &e))?;
+            let text = fs::read_to_string(file).or_failure(&tried)?;
             text.lines().next().unwrap_or("").to_owned()
         }
     };
@@ -145,6 +128,47 @@ fn user(text: &str) -> Result<(String, String), Failure> {
         return Err(wrong(&format!("a password has 1 to {PASSWORD_MAX} bytes")));
     }
     Ok((name.to_owned(), password))
+}
+
+/// Reads the rules of the share: those of the command line hold as long as the server runs, a file
+/// may be read again.
+///
+/// # Errors
+/// The file cannot be read, or a rule is wrong; says which.
+pub fn export_rules(args: &ServeArgs) -> Result<Rules, Failure> {
+    let Some(path) = &args.exports else {
+        let read = Rules::parse_each(&args.export, &System);
+        return read.map_err(|e| Failure::usage("read --export", &e.to_string(), EXPORT_HINT));
+    };
+    let tried = format!("read the export rules in {}", path.display());
+    let text = read_text(&tried, path, EXPORTS_FILE_MAX, EXPORT_HINT)?;
+    Rules::parse(&text, &System).map_err(|e| Failure::new(&tried, &e.to_string(), EXPORT_HINT))
+}
+
+const EXPORT_HINT: &str = "use CLIENT(OPTIONS); see docs/howto/export-rules.md";
+
+/// What the options decide of NFS in this run.
+fn nfs_given(args: &ServeArgs) -> Vec<Override> {
+    let file = |file: &Option<PathBuf>| {
+        file.as_ref().map(|file| Value::Text(file.to_string_lossy().into_owned()))
+    };
+    // Certificate and key come together, or not at all; what the command line says goes before what
+    // is configured.
+    let named = args.nfs_tls_cert.as_ref().map(|_| Value::text(""));
+    let given = [
+        ("lease", args.nfs_lease.map(Value::number)),
+        ("delegations", args.nfs_delegations.map(|switch| Value::Bool(switch == Switch::On))),
+        ("domain", args.nfs_domain.as_deref().map(Value::text)),
+        ("portmap", args.no_portmap.then_some(Value::Bool(false))),
+        ("tls_certificate", file(&args.nfs_tls_cert)),
+        ("tls_key", file(&args.nfs_tls_key)),
+        ("certificate", named),
+        ("tls_client_ca", file(&args.nfs_tls_client_ca)),
+    ];
+    let decided = |(property, value): (_, Option<Value>)| {
+        Some(Override { property, value: value?, source: "command line" })
+    };
+    given.into_iter().filter_map(decided).collect()
 }
 
 #[cfg(test)]

@@ -22,10 +22,8 @@ pub struct Levels {
     nfs: Arc<Nfs>,
     /// Recalls so far, and when they were read.
     recalls: Option<(u64, u64)>,
-    /// What clients of NFSv4 hold.
-    held: ByClient,
-    /// What hosts of NFSv3 hold.
-    nlm_held: ByClient,
+    /// What clients of NFSv4 hold, and what hosts of NFSv3 hold.
+    held: [ByClient; 2],
     /// When the table may be looked through again, on the keeper's clock.
     next_ns: u64,
 }
@@ -33,13 +31,7 @@ pub struct Levels {
 impl Levels {
     /// The levels of the clients of this service.
     pub fn new(nfs: &Arc<Nfs>) -> Self {
-        Self {
-            nfs: nfs.clone(),
-            recalls: None,
-            held: ByClient::new(),
-            nlm_held: ByClient::new(),
-            next_ns: 0,
-        }
+        Self { nfs: nfs.clone(), recalls: None, held: Default::default(), next_ns: 0 }
     }
 
     fn look(&mut self) {
@@ -48,20 +40,19 @@ impl Levels {
             return;
         }
         let up = self.nfs.online();
-        let hosts = up.as_ref().map_or_else(Vec::new, |up| up.nlm.hosts());
-        let hosts: HashMap<u64, IpAddr> =
-            hosts.into_iter().map(|host| (host.id, host.address)).collect();
-        let (mut held, mut nlm_held) = (ByClient::new(), ByClient::new());
+        let hosts = up.iter().flat_map(|up| up.nlm.hosts());
+        let hosts: HashMap<u64, IpAddr> = hosts.map(|host| (host.id, host.address)).collect();
+        let mut held = <[ByClient; 2]>::default();
         for (key, tally) in self.nfs.locks().tally() {
             let (held, address) = match key.protocol {
-                Protocol::Nfs4 => (&mut held, up.as_ref().and_then(|up| latest(up, key))),
-                Protocol::Nlm => (&mut nlm_held, hosts.get(&key.id).copied()),
+                Protocol::Nfs4 => (&mut held[0], up.as_ref().and_then(|up| latest(up, key))),
+                Protocol::Nlm => (&mut held[1], hosts.get(&key.id).copied()),
                 _ => continue,
             };
             let who = address.map_or_else(String::new, |address| address.to_string());
             add(held.entry(who).or_default(), tally);
         }
-        (self.held, self.nlm_held) = (held, nlm_held);
+        self.held = held;
         let ended = monotonic_ns();
         self.next_ns = ended + ended.saturating_sub(begun) * u64::from(STATE_TALLY_COST);
     }
@@ -86,13 +77,16 @@ impl Sampler for Levels {
             Sample::raw("nfs4.sessions", counts.sessions as f64),
         ];
         self.look();
-        samples.push(locks("nfs4.locks", &self.held));
-        samples.push(by_client("nfs4.opens", &self.held, |tally| tally.opens));
-        samples.push(by_client("nfs4.waiting", &self.held, |tally| tally.waiting));
-        samples.push(by_client("nfs4.delegations", &self.held, |tally| tally.leases));
-        samples.push(locks("nlm.locks", &self.nlm_held));
-        samples.push(by_client("nlm.shares", &self.nlm_held, |tally| tally.opens));
-        samples.push(by_client("nlm.waiting", &self.nlm_held, |tally| tally.waiting));
+        let [nfs4, nlm] = &self.held;
+        samples.extend([
+            locks("nfs4.locks", nfs4),
+            by_client("nfs4.opens", nfs4, |tally| tally.opens),
+            by_client("nfs4.waiting", nfs4, |tally| tally.waiting),
+            by_client("nfs4.delegations", nfs4, |tally| tally.leases),
+            locks("nlm.locks", nlm),
+            by_client("nlm.shares", nlm, |tally| tally.opens),
+            by_client("nlm.waiting", nlm, |tally| tally.waiting),
+        ]);
         samples.extend(self.recalls(now_ns));
         samples
     }

@@ -67,24 +67,16 @@ pub fn open(what: &What) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-fn range(range: &Range) -> (u64, Option<u64>) {
-    (range.start, Some(range.nfs4_len()).filter(|len| *len != u64::MAX))
-}
-
 /// Kind, first byte and length of a lock; no length: to the end of the file.
 pub fn lock(what: &What) -> (&'static str, u64, Option<u64>) {
     let (What::Lock(at, kind) | What::Wait(at, kind)) = what else { return ("none", 0, None) };
-    let (offset, length) = range(at);
+    let Range { start, .. } = *at;
+    let length = Some(at.nfs4_len()).filter(|length| *length != u64::MAX);
     let kind = match kind {
         Kind::Read => "read",
         Kind::Write => "write",
     };
-    (kind, offset, length)
-}
-
-/// Where a row stands among those of its file.
-pub fn start(what: &What) -> u64 {
-    lock(what).1
+    (kind, start, length)
 }
 
 #[cfg(test)]
