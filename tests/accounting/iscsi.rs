@@ -44,7 +44,8 @@ fn counts_as_it_says(job: &str, options: &str, main: &str) {
 
     let made = calls(&result);
     assert_eq!(made.len(), 8, "{made:?}");
-    assert!(made.values().all(|calls| *calls > 50), "{made:?}");
+    // Each has done some of its workload; how much of it depends on what else the machine does.
+    assert!(made.values().all(|calls| *calls > BEGINNING + FILLING), "{made:?}");
     for source in ["&source=store", "&source=recorder"] {
         let rows = |stat: &str| by_key(&api.data(stat, (from, to), source));
         assert_eq!(rows("iscsi.ops[client]"), made, "{source}");
