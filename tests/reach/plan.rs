@@ -60,6 +60,13 @@ const EXCEPTIONS: &[Exception] = &[
     ("/shares/", "make_directory", "which does not exist yet", |_| json!(true)),
     ("/shares/", "root_owner", "only root may give to others", |_| json!(own().0)),
     ("/shares/", "root_group", "only root may give to others", |_| json!(own().1)),
+    ("/configuration/san/initiators/", "initiator", "an iSCSI name", |world| {
+        json!(format!("iqn.2026-01.test:reach-{}", world.number()))
+    }),
+    ("/configuration/san/initiator-groups/", "initiators", "there is this one", |_| {
+        json!(["anna"])
+    }),
+    ("/configuration/san/target-groups/", "targets", "there is this one", |_| json!(["second"])),
     ("/", "tls_certificate", "a file of this machine", |world| world.file("certificate.pem")),
     ("/", "tls_key", "the key of the certificate", |world| world.file("key.pem")),
     ("/", "tls_client_ca", "a file of this machine", |world| world.file("certificate.pem")),
@@ -121,15 +128,21 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
             {"set": "/configuration/alerts", "property": "mail_from", "value": "a@example.org"}]}"#,
     ),
     (
-        "/shares/reach/luns",
-        "the groups that examples name",
+        "/configuration/san/targets",
+        "groups have members",
         "/api/v1/changes",
         r#"{"changes": [
             {"create": "/configuration/san/initiators", "name": "anna",
              "properties": {"initiator": "iqn.2026-01.test:anna"}},
+            {"create": "/configuration/san/targets", "name": "second"}]}"#,
+    ),
+    (
+        "/shares/reach/luns",
+        "the groups that examples name",
+        "/api/v1/changes",
+        r#"{"changes": [
             {"create": "/configuration/san/initiator-groups", "name": "cluster",
              "properties": {"initiators": ["anna"]}},
-            {"create": "/configuration/san/targets", "name": "second"},
             {"create": "/configuration/san/target-groups", "name": "fast",
              "properties": {"targets": ["second"]}}]}"#,
     ),
@@ -151,10 +164,7 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
 const REFUSED: &[&str] = &[
     // There would have to be a certificate that can be shown.
     "/configuration/certificates in_use:",
-    // There would have to be a target, an initiator, a block device.
-    "/configuration/san/target-groups/reach targets:",
-    "/configuration/san/initiator-groups/reach initiators:",
-    "/configuration/san/initiators/reach initiator:",
+    // There would have to be a block device.
     "/shares/reach/luns create reach-device:",
 ];
 
