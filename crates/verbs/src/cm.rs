@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use crate::channel::Readiness;
 use crate::load::failed;
+use crate::opened::Use;
 use crate::qp::QpConnection;
 use crate::sys::{self, Calls, CmEvent, CmId, ConnParam, EventChannel, event};
 use crate::{Account, Connection, Depth, Listener, Request, VerbsError};
@@ -39,7 +40,11 @@ impl Channel {
         // SAFETY: it takes nothing.
         let channel = unsafe { (calls.rdma_create_event_channel)() };
         if channel.is_null() {
-            return Err(failed("the kernel has no RDMA for programs (module rdma_ucm)"));
+            return Err(match std::io::Error::last_os_error().raw_os_error() {
+                // The library finds no device that it has a driver for.
+                Some(libc::ENODEV) => VerbsError::NoProvider,
+                _ => failed("the kernel has no RDMA for programs (module rdma_ucm)"),
+            });
         }
         let mut made = Self { calls, channel, readiness: None };
         // SAFETY: it was just made.
@@ -157,6 +162,8 @@ pub(crate) struct CmListener {
     id: Id,
     channel: Channel,
     account: Arc<Account>,
+    /// The device that has the address, unless that is of all devices.
+    device: Option<Use>,
 }
 
 impl CmListener {
@@ -181,13 +188,17 @@ impl CmListener {
             if (calls.rdma_listen)(id.id, BACKLOG) != 0 {
                 return Err(failed("listening by RDMA"));
             }
-            Ok(Self { id, channel, account })
+            let device = Use::of((*id.id).verbs);
+            Ok(Self { id, channel, account, device })
         }
     }
 }
 
 impl Listener for CmListener {
     fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<dyn Request>, VerbsError>> {
+        if self.device.as_ref().is_some_and(|device| device.is_removed(cx)) {
+            return Poll::Ready(Err(VerbsError::DeviceRemoved));
+        }
         loop {
             let happened = match self.channel.poll(cx) {
                 Poll::Ready(happened) => happened?,
@@ -200,7 +211,10 @@ impl Listener for CmListener {
                     let asked = Asked { id: Some(id), happened, account };
                     return Poll::Ready(Ok(Box::new(asked)));
                 }
-                event::DEVICE_REMOVAL => return Poll::Ready(Err(VerbsError::DeviceRemoved)),
+                event::DEVICE_REMOVAL => {
+                    self.device.iter().for_each(Use::remove);
+                    return Poll::Ready(Err(VerbsError::DeviceRemoved));
+                }
                 // Of clients that have gone before they were taken.
                 _ => {}
             }

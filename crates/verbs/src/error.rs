@@ -18,9 +18,18 @@ pub enum VerbsError {
     /// No more memory may be registered.
     #[error("the limit of registered memory is reached")]
     NoRoom,
+    /// The system does not let so much memory be locked.
+    #[error("memory cannot be registered: {limit} may be locked (LimitMEMLOCK, ulimit -l)")]
+    NotLocked {
+        /// The limit.
+        limit: String,
+    },
     /// The machine has no device.
     #[error("this machine has no RDMA device")]
     NoDevice,
+    /// The libraries have no driver for any device.
+    #[error("libibverbs has no driver for the RDMA devices (package ibverbs-providers)")]
+    NoProvider,
     /// A library is not installed.
     #[error("{library} is not installed (package {package})")]
     NoLibrary {

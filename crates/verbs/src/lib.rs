@@ -6,9 +6,9 @@
 //! trait [`Verbs`] and what it leads to. [`load::devices`] gives the one that speaks to devices, by
 //! libraries that are looked for when it is used; [`mock`] is one within a process, for tests.
 //!
-//! *Layout*: [`region`], [`error`], [`account`] are common; `sys`, [`load`], `channel`, `cm` and
-//! `qp` are the devices' and hold all unsafe code but that of [`region`]; [`devices`] lists what
-//! the machine has.
+//! *Layout*: [`region`], [`error`], [`account`] are common; `sys`, [`load`], `channel`, `cm`,
+//! `opened` and `qp` are the devices' and hold all unsafe code but that of [`region`]; [`devices`]
+//! lists what the machine has.
 
 pub mod account;
 mod channel;
@@ -17,6 +17,7 @@ pub mod devices;
 pub mod error;
 pub mod load;
 pub mod mock;
+mod opened;
 mod qp;
 pub mod region;
 mod sys;
@@ -40,6 +41,10 @@ pub trait Verbs: Send + Sync {
 
     /// What is registered, over all connections.
     fn account(&self) -> &Arc<Account>;
+
+    /// Looks for devices that are gone without anybody being told: what uses them ends. To be
+    /// called every few seconds while there is a listener.
+    fn look(&self) {}
 }
 
 /// Takes connections.

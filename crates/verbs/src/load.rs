@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cm::CmListener;
 use crate::sys::{Calls, Library};
-use crate::{Account, Listener, Verbs, VerbsError, devices};
+use crate::{Account, Listener, Verbs, VerbsError, devices, opened};
 
 impl Library {
     /// Its file, and the package that has it on Debian.
@@ -89,6 +89,10 @@ impl Verbs for Devices {
 
     fn account(&self) -> &Arc<Account> {
         &self.account
+    }
+
+    fn look(&self) {
+        opened::look();
     }
 }
 

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use crate::channel::Readiness;
 use crate::cm::{self, Channel, Id};
 use crate::load::failed;
+use crate::opened::Use;
 use crate::region::Registration;
 use crate::sys::{
     self, Calls, CompChannel, Cq, DeviceAttr, Mr, Pd, QpInitAttr, RecvWr, SendWr, Sge, Wc, access,
@@ -23,6 +24,8 @@ const BATCH: usize = 32;
 struct Domain {
     calls: &'static Calls,
     pd: *mut Pd,
+    /// Dropped last: from then on the device may go.
+    device: Option<Use>,
 }
 
 // SAFETY: the library locks what is shared; the domain itself is only named.
@@ -215,11 +218,11 @@ impl QpConnection {
         }
         let most = u8::try_from(attr.words[DeviceAttr::READS]).unwrap_or(u8::MAX);
         // SAFETY: the device is open.
-        let pd = unsafe { (calls.ibv_alloc_pd)(device) };
+        let (used, pd) = unsafe { (Use::of(device), (calls.ibv_alloc_pd)(device)) };
         if pd.is_null() {
             return Err(failed("making a protection domain"));
         }
-        let domain = Arc::new(Domain { calls, pd });
+        let domain = Arc::new(Domain { calls, pd, device: used });
         let completions = Completions::new(id, depth.receives + depth.sends)?;
         let mut init = QpInitAttr {
             qp_context: ptr::null_mut(),
@@ -274,9 +277,11 @@ impl QpConnection {
         let (region, pieces, operation, invalidate) = match work {
             Work::Receive(region) => return self.receive(id, region),
             Work::Send { region, length, invalidate } => {
-                let whole = Piece { local: 0..length, key: 0, address: 0 };
+                // The library of siw takes the key to invalidate from that of remote memory.
+                let key = invalidate.unwrap_or(0);
+                let whole = Piece { local: 0..length, key, address: 0 };
                 let send = invalidate.map_or(opcode::SEND, |_| opcode::SEND_WITH_INV);
-                (region, vec![whole], send, invalidate.unwrap_or(0))
+                (region, vec![whole], send, key)
             }
             Work::Write { region, pieces } => (region, pieces, opcode::RDMA_WRITE, 0),
             Work::Read { region, pieces } => (region, pieces, opcode::RDMA_READ, 0),
@@ -403,6 +408,24 @@ fn sge(region: &Region, piece: &Piece) -> Option<Sge> {
     })
 }
 
+/// Why memory was not registered.
+fn not_registered() -> VerbsError {
+    let why = failed("registering memory");
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes to the one structure that it is given.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
+    match &why {
+        VerbsError::System { source, .. }
+            if known
+                && limit.rlim_cur != libc::RLIM_INFINITY
+                && source.raw_os_error() == Some(libc::ENOMEM) =>
+        {
+            VerbsError::NotLocked { limit: base::units::bytes(limit.rlim_cur as f64) }
+        }
+        _ => why,
+    }
+}
+
 /// `enum ibv_wc_status`, as far as it says something.
 fn status_text(status: u32) -> &'static str {
     match status {
@@ -441,7 +464,7 @@ impl Connection for QpConnection {
             (domain.calls.ibv_reg_mr)(domain.pd, start, buffer.len(), flags)
         };
         if mr.is_null() {
-            return Err((buffer, failed("registering memory (is LimitMEMLOCK large enough?)")));
+            return Err((buffer, not_registered()));
         }
         Ok(Region::new(buffer, Box::new(Registered { mr, domain }), taken))
     }
@@ -465,6 +488,10 @@ impl Connection for QpConnection {
         cx: &mut Context<'_>,
         done: &mut Vec<Completion>,
     ) -> Poll<Result<(), VerbsError>> {
+        let device = self.domain.device.as_ref();
+        if device.is_some_and(|device| device.is_removed(cx)) {
+            return Poll::Ready(Err(VerbsError::DeviceRemoved));
+        }
         if let Poll::Ready(ready) = self.poll_work(cx, done) {
             return Poll::Ready(ready);
         }
@@ -475,7 +502,10 @@ impl Connection for QpConnection {
             };
             match happened.event {
                 event::ESTABLISHED => {}
-                event::DEVICE_REMOVAL => return Poll::Ready(Err(VerbsError::DeviceRemoved)),
+                event::DEVICE_REMOVAL => {
+                    self.domain.device.iter().for_each(Use::remove);
+                    return Poll::Ready(Err(VerbsError::DeviceRemoved));
+                }
                 event::DISCONNECTED => return Poll::Ready(Err(VerbsError::Closed)),
                 _ => return Poll::Ready(Err(VerbsError::Work("the connection was not made"))),
             }

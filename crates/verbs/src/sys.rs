@@ -4,7 +4,7 @@
 
 #![allow(dead_code, reason = "some members only stand for their place")]
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{sockaddr, sockaddr_storage};
 
@@ -114,6 +114,9 @@ pub(crate) struct Context {
     before_send: [*mut c_void; 12],
     pub(crate) post_send: unsafe extern "C" fn(*mut Qp, *mut SendWr, *mut *mut SendWr) -> c_int,
     pub(crate) post_recv: unsafe extern "C" fn(*mut Qp, *mut RecvWr, *mut *mut RecvWr) -> c_int,
+    after_receive: [*mut c_void; 5],
+    pub(crate) cmd_fd: c_int,
+    pub(crate) async_fd: c_int,
 }
 
 /// `struct ibv_device`: its front.
@@ -122,6 +125,8 @@ pub(crate) struct Device {
     ops: [*mut c_void; 2],
     node_type: c_int,
     pub(crate) transport_type: c_int,
+    names: [c_char; 128],
+    pub(crate) dev_path: [c_char; 256],
 }
 
 /// `struct ibv_cq`: its front.
@@ -225,7 +230,8 @@ const _: () = {
     assert!(size_of::<QpInitAttr>() == 64 && offset_of!(QpInitAttr, qp_type) == 52);
     assert!(offset_of!(Context, poll_cq) == 96 && offset_of!(Context, req_notify_cq) == 104);
     assert!(offset_of!(Context, post_send) == 208 && offset_of!(Context, post_recv) == 216);
-    assert!(offset_of!(Device, transport_type) == 20);
+    assert!(offset_of!(Context, cmd_fd) == 264 && offset_of!(Context, async_fd) == 268);
+    assert!(offset_of!(Device, transport_type) == 20 && offset_of!(Device, dev_path) == 152);
     assert!(offset_of!(Mr, lkey) == 36 && offset_of!(Mr, rkey) == 40);
     assert!(offset_of!(CompChannel, fd) == 8);
     assert!(size_of::<DeviceAttr>() >= 232);

@@ -186,7 +186,9 @@ impl Conn {
         }
         let said =
             PrivateData { remote_invalidation: true, send: RDMA_INLINE, receive: RDMA_INLINE };
-        Ok(self.device.accept(&said.encode())?)
+        self.device.accept(&said.encode())?;
+        self.stats.set_connection_problem(None);
+        Ok(())
     }
 
     async fn run(&mut self) -> Result<(), Ended> {
@@ -579,6 +581,9 @@ impl Conn {
                 self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
             }
             Some(Ended::Verbs(VerbsError::Closed) | Ended::Drained) | None => return,
+            Some(Ended::Verbs(why @ VerbsError::NotLocked { .. })) => {
+                self.stats.set_connection_problem(Some(why.to_string()));
+            }
             Some(Ended::Verbs(_) | Ended::Panicked) => {}
         }
         self.stats.failures.fetch_add(1, Relaxed);

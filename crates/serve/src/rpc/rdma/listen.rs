@@ -60,18 +60,19 @@ struct Taker {
 
 impl Taker {
     async fn run(mut self, mut listener: Option<Box<dyn Listener>>, mut ending: Ending) -> bool {
+        let mut looks = tokio::time::interval(RDMA_LISTEN_AGAIN);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        looks.reset();
         loop {
-            let took = async {
+            let request = async {
                 match &mut listener {
-                    Some(listener) => poll_fn(|cx| listener.poll_request(cx)).await.map(Some),
-                    None => {
-                        tokio::time::sleep(RDMA_LISTEN_AGAIN).await;
-                        Ok(None)
-                    }
+                    Some(listener) => poll_fn(|cx| listener.poll_request(cx)).await,
+                    None => std::future::pending().await,
                 }
             };
             let took = tokio::select! {
-                took = took => took,
+                request = request => request.map(Some),
+                _ = looks.tick() => Ok(None),
                 _ = ending.wait_for(|end| *end) => {
                     self.config.stats.ended();
                     return true;
@@ -79,7 +80,8 @@ impl Taker {
             };
             match took {
                 Ok(Some(request)) => self.take(request),
-                Ok(None) => listener = listen(&self.config),
+                Ok(None) if listener.is_none() => listener = listen(&self.config),
+                Ok(None) => self.config.verbs.look(),
                 Err(why) => {
                     base::warning!(node::NODE.name, "no connections are taken by RDMA: {why}");
                     self.config.stats.set_problem(Some(why.to_string()));

@@ -43,6 +43,11 @@ impl RdmaStats {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
+    /// Why a connection could not be made although connections are taken; `None` once one was.
+    pub(super) fn set_connection_problem(&self, problem: Option<String>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
     /// The service ends.
     pub(super) fn ended(&self) {
         self.listens.store(false, Relaxed);
