@@ -10,6 +10,7 @@ mod exclusive;
 mod exports;
 mod hostile;
 mod panics;
+mod peers;
 mod pipeline;
 #[path = "../files/planted.rs"]
 mod planted;

@@ -13,11 +13,16 @@ mod client;
 mod compounds;
 mod credits;
 mod crossing;
+mod drain;
+#[path = "../nfs3/exclusive.rs"]
+mod exclusive;
 #[path = "../nfs3/exports.rs"]
 mod exports;
 mod headers;
 #[path = "../nfs3/panics.rs"]
 mod panics;
+#[path = "../nfs3/peers.rs"]
+mod peers;
 #[path = "../nfs3/pipeline.rs"]
 mod pipeline;
 #[path = "../files/planted.rs"]

@@ -264,6 +264,8 @@ impl Conn {
         let received = region.get(..bytes).unwrap_or_default();
         self.core.budget.count_moved(bytes);
         match incoming(received, self.credits.granted()) {
+            // Not taken up: the client sends it again over its next connection.
+            Incoming::Call { .. } if self.closing => return Ok(()),
             Incoming::Call { mut open, layout, asked, at } => {
                 self.credits.take(asked)?;
                 self.stats.credits_in_use.fetch_add(1, Relaxed);
