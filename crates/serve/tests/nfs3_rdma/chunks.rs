@@ -1,5 +1,6 @@
 //! What goes by chunks: data of each size both ways, long calls and replies, what is invalidated.
 
+use base::limits::RDMA_CONNECTION_BYTES_MAX;
 use wire::nfs3::*;
 
 use crate::procedures::{at, create, read, write};
@@ -52,4 +53,26 @@ fn long_texts_and_long_listings() {
     let ok = reply.results::<ReaddirRes<'_>>().into_result().expect("listed");
     assert!(ok.entries.iter().count() >= 501, "{}", ok.entries.iter().count());
     assert_eq!(client.stream.counts().long, long + 1, "it came in the reply chunk");
+}
+
+#[test]
+fn more_data_at_once_than_a_connection_may_hold_is_written() {
+    const CALLS: u64 = 100;
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    // The data that is there already must not wait for what there is no room for.
+    const { assert!(CALLS << 20 > 3 * RDMA_CONNECTION_BYTES_MAX as u64) };
+    let data = vec![b'x'; 1 << 20];
+    for n in 0..CALLS {
+        let (file, stable) = (Fh3(&file), StableHow::UNSTABLE);
+        let (offset, count) = (n << 20, 1 << 20);
+        let record =
+            client.nfs(Proc::WRITE, &WriteArgs { file, offset, count, stable, data: &data });
+        client.send(&record);
+    }
+    for _ in 0..CALLS {
+        let done = client.receive();
+        assert_eq!(done.results::<WriteRes>().into_result().expect("written").count, 1 << 20);
+    }
 }

@@ -106,7 +106,8 @@ struct Conn {
     /// Whether the client lets its memory be invalidated.
     invalidates: bool,
     events: Vec<Event>,
-    /// Calls to answer, the oldest first.
+    /// Calls of which a part is still to be read, and those to answer; the oldest first.
+    unread: VecDeque<Arrived>,
     waiting: VecDeque<Arrived>,
     /// Calls that are with the engine, by their numbers. A client that uses one twice gets the
     /// replies in the order of its calls.
@@ -155,6 +156,7 @@ pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc
         inline: said.receive.min(RDMA_INLINE),
         invalidates: said.remote_invalidation,
         events: Vec::new(),
+        unread: VecDeque::new(),
         waiting: VecDeque::new(),
         open: HashMap::new(),
         out: ReplyBuf::default(),
@@ -276,7 +278,7 @@ impl Conn {
                 if whole && !call.note_called() {
                     return Err(Ended::Malformed);
                 }
-                self.waiting.push_back(call);
+                if whole { &mut self.waiting } else { &mut self.unread }.push_back(call);
                 return Ok(());
             }
             Incoming::Answer { at, granted } => {
@@ -364,8 +366,37 @@ impl Conn {
         self.ready.push_back(Ready { message, out, invalidate: open.invalidate });
     }
 
-    /// Answers the calls that have come, as far as this turn and the budgets reach.
+    /// Reads and answers the calls that have come, as far as this turn and the budgets reach.
     fn answer(&mut self) -> Result<Turn, Ended> {
+        loop {
+            let all_read = self.read_calls()?;
+            let none_waits = self.waiting.is_empty();
+            match self.answer_calls()? {
+                Turn::Finished if all_read => return Ok(Turn::Finished),
+                Turn::Finished if none_waits => return Ok(Turn::Stalled),
+                // What was answered has left room for another one.
+                Turn::Finished => {}
+                turn => return Ok(turn),
+            }
+        }
+    }
+
+    /// Begins to read calls as far as there is room; whether there was room for all. Those that are
+    /// whole do not wait for them: they hold the room.
+    fn read_calls(&mut self) -> Result<bool, Ended> {
+        while let Some(call) = self.unread.pop_front() {
+            let length = call.unread.as_ref().map_or(0, |layout| layout.length);
+            let back = if self.has_room(length) { self.device.read(call)? } else { Some(call) };
+            if let Some(call) = back {
+                self.unread.push_front(call);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Answers those that are whole.
+    fn answer_calls(&mut self) -> Result<Turn, Ended> {
         if self.waiting.is_empty() {
             return Ok(Turn::Finished);
         }
@@ -377,12 +408,7 @@ impl Conn {
         let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             let Some(call) = self.waiting.pop_front() else { return Ok(Turn::Finished) };
-            let back = match &call.unread {
-                Some(layout) if !self.has_room(layout.length) => Some(call),
-                Some(_) => self.device.read(call)?,
-                None if !self.device.has_room(0) => Some(call),
-                None => self.answer_one(call)?,
-            };
+            let back = if self.device.has_room(0) { self.answer_one(call)? } else { Some(call) };
             if let Some(call) = back {
                 self.waiting.push_front(call);
                 return Ok(Turn::Stalled);
@@ -593,9 +619,10 @@ impl Conn {
 
     /// Gives everything back: waits for what is under way, whose replies nobody will read.
     async fn settle(self) {
-        let Self { device, waiting, core, stats, queue, back, credits, mut in_flight, .. } = self;
+        let Self { device, unread, waiting, core, stats, queue, back, credits, .. } = self;
+        let mut in_flight = self.in_flight;
         back.close();
-        drop((device, waiting));
+        drop((device, unread, waiting));
         stats.credits_in_use.fetch_sub(i64::from(credits.in_use()), Relaxed);
         let mut completions = Vec::new();
         loop {
