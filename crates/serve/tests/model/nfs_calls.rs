@@ -1,4 +1,5 @@
-//! A client of NFSv3 and NFSv4.0 that goes to places name by name, and follows no link.
+//! A client of NFSv3 and NFSv4.0 that goes to places name by name, and follows no link. Its
+//! operations go over TCP and RDMA in turn.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,16 +8,19 @@ use wire::nfs3::*;
 use wire::nfs4::{self, ArgOp, Component4, CompoundArgs, CompoundRes, Tag4};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use crate::nfs::{Client, Reply};
+use crate::nfs::stream::Stream;
+use crate::nfs::{Client, PATIENCE, Reply};
 use crate::op::{Place, What};
 use crate::tree::SHARES;
 
 /// COMPOUND (RFC 7530 §15.2).
 const COMPOUND: u32 = 1;
 
-/// A connection, and the handles of the shares.
+/// A connection of each kind, and the handles of the shares.
 pub struct Nfs {
     client: Client,
+    /// The one of the other transport.
+    other: Client,
     roots: HashMap<&'static str, Vec<u8>>,
 }
 
@@ -47,10 +51,17 @@ fn named(name: &str) -> Component4<'_> {
 
 impl Nfs {
     pub fn connect(addr: SocketAddr) -> Self {
-        let mut client = Client::connect(addr);
+        let mut client = Client::over(Stream::connect_tcp(addr, PATIENCE));
+        let mut other = Client::over(Stream::connect_rdma(addr, PATIENCE));
+        // Numbers that the other does not use: they are of the same address.
+        other.xid = 1 << 31;
         let root = |(name, _): (&'static str, _)| (name, client.mount(&format!("/export/{name}")));
         let roots = SHARES.into_iter().map(root).collect();
-        Self { client, roots }
+        Self { client, other, roots }
+    }
+
+    fn change_transport(&mut self) {
+        std::mem::swap(&mut self.client, &mut self.other);
     }
 
     fn look(&mut self, dir: &[u8], name: &str) -> Option<Vec<u8>> {
@@ -69,6 +80,7 @@ impl Nfs {
 
     /// Does it over NFSv3; `None` or false if it is not done.
     pub fn perform(&mut self, what: &What) -> Option<bool> {
+        self.change_transport();
         let attributes = Sattr3 { mode: Some(0o755), ..Sattr3::default() };
         let reply = match what {
             What::Put(place, data) => return self.put(place, data.as_bytes()),
@@ -133,6 +145,7 @@ impl Nfs {
 
     /// Does it over NFSv4.0; whether it is done.
     pub fn perform4(&mut self, what: &What) -> bool {
+        self.change_transport();
         fn last(place: &Place) -> Component4<'_> {
             named(place.path.last().expect("a name"))
         }

@@ -29,6 +29,7 @@ use vfs::share::{Service, ShareTable, Shares, tag};
 use wire::ftp::{Request, Verb};
 
 use crate::ftp;
+use crate::nfs::stream::rdma::config;
 use crate::nfs_calls::Nfs;
 use crate::op::{self, By, Op, Place, What};
 use crate::scene::{Scene, Scratch};
@@ -98,8 +99,10 @@ impl Parts {
             idmap: Arc::default(),
             state: Arc::new(NoState),
         })));
+        let socket = serve::rpc::listen(([127, 0, 0, 1], 0).into()).expect("a port");
         RpcService::start(RpcConfig {
-            socket: serve::rpc::listen(([127, 0, 0, 1], 0).into()).expect("a port"),
+            rdma: config(socket.local_addr().expect("an address")),
+            socket,
             runtimes: Arc::new(Runtimes::start(2).expect("threads")),
             programs,
             hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
@@ -107,7 +110,6 @@ impl Parts {
             pool: Arc::clone(&self.pool),
             budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
-            rdma: None,
         })
         .expect("a service")
     }
