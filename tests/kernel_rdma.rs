@@ -1,109 +1,109 @@
-//! A Linux client over RDMA: client and server in the same guest of User Mode Linux, over siw, a
-//! device in software. The kernel is what `tests/uml/build-kernel` makes; `make rdma` does both.
+//! A Linux client over RDMA: client and server in the same guest of User Mode Linux, over siw or
+//! rxe, devices in software. The kernel is what `tests/uml/build-kernel` makes; `make rdma` does
+//! both.
 //!
-//! It shows that they understand each other, and that bytes go by chunks. It shows nothing of the
-//! order in which an adapter does things, and no speed: all of them share one processor.
+//! It shows that they understand each other, that bytes go by chunks, and what becomes of state and
+//! data when the server or the device goes. It shows nothing of the order in which an adapter does
+//! things, and no speed: all of them share one processor.
+//!
+//! Guest side: `uml/rdma.sh`.
 
 use std::path::Path;
 
+use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
-use e2e::skip;
 use e2e::uml::{self, Guest};
+use e2e::{has, skip};
+
+#[path = "kernel_rdma/data.rs"]
+mod data;
+#[path = "kernel_rdma/faults.rs"]
+mod faults;
+#[path = "kernel_rdma/state.rs"]
+mod state;
 
 /// Memory of a guest that holds the server, its data and the client's cache.
-const MEMORY: &str = "mem=1G";
-/// Ports of the server: the standard ones and this.
-const OFFSET: u16 = 10_000;
+const MEMORY: &str = "mem=1500M";
+/// The guest's address.
 const SERVER: &str = "10.0.2.15";
 
-/// Boots a guest with a device, and a server in it that listens on it.
-fn guest_with_server(scratch: &Path, namespace: &e2e::netns::Namespace) -> Option<Guest> {
-    let kernel = uml::built_kernel()?;
-    let mut guest = Guest::boot_with(kernel.as_os_str(), MEMORY, namespace, 0, scratch);
-    std::fs::copy(e2e::server::binary(), guest.share().join("plimsoll")).expect("the server");
-    guest.run(&format!(
-        "rdma link add siw0 type siw netdev vec0
-         ulimit -l unlimited
-         mkdir -p /mnt/t /mnt/state
-         plimsoll serve /mnt/t --state /mnt/state --address {SERVER} \
-             --port-offset {OFFSET} >/mnt/host/server.log 2>&1 </dev/null &
-         for n in $(seq 600); do
-             rdma resource show cm_id | grep -q 'state LISTEN' && exit 0
-             kill -0 $! || break
-             sleep 0.1
-         done
-         cat /mnt/host/server.log; rdma link; exit 1"
-    ));
-    Some(guest)
-}
-
-/// What a client does over one version: data written, dropped from its cache and compared; files of
-/// sizes at which something changes; long names, many names, and what the client counts of chunks.
-fn script(version: &str, connections: u32) -> String {
-    let mount = match version {
-        "3" => format!("vers=3,mountproto=tcp,mountport={},nolock", 2049 + OFFSET),
-        version => format!("vers={version}"),
-    };
-    format!(
-        r#"options={mount},proto=rdma,port={port},nconnect={connections},noresvport
-mkdir -p /mnt/nfs; mount -t nfs -o $options {SERVER}:/export/t /mnt/nfs
-grep -q 'proto=rdma' /proc/mounts
-cd /mnt/nfs; mkdir w; cd w
-dd if=/dev/urandom of=/mnt/big bs=1M count=32 2>/dev/null
-cp /mnt/big big; sync; echo 3 >/proc/sys/vm/drop_caches
-cmp /mnt/big big; cmp /mnt/big /mnt/t/w/big
-for size in 0 1 1023 1024 4095 4097 70001; do
-    head -c $size /mnt/big >/mnt/small; cp /mnt/small f$size; sync
-    echo 3 >/proc/sys/vm/drop_caches; cmp /mnt/small f$size; cmp /mnt/small /mnt/t/w/f$size
-done
-target=$(printf 'a%.0s' $(seq 4000)); ln -s $target link
-echo 3 >/proc/sys/vm/drop_caches; [ "$(readlink link)" = "$target" ]
-mkdir many; (cd many; seq -f 'a_name_that_is_rather_long_%05.0f' 2000 | xargs touch)
-echo 3 >/proc/sys/vm/drop_caches; [ "$(ls many | wc -l)" = 2000 ]
-[ $connections = 1 ] || [ $version = 3 ] || flock big true
-cd /; awk '/xprt:.*rdma/ {{ print $10, $13, $14, $15, $16, $17, $22 }}' /proc/self/mountstats
-rm -r /mnt/nfs/w; umount /mnt/nfs"#,
-        port = 20049 + OFFSET,
-    )
-    .replace("$connections", &connections.to_string())
-    .replace("$version", version)
-}
-
-#[test]
-fn a_linux_client_speaks_rdma() {
+/// Why it cannot run here.
+fn unavailable() -> Option<String> {
     if let Some(why) = uml::unavailable() {
-        skip!("kernel-rdma", "{why}");
+        return Some(why);
     }
     if uml::built_kernel().is_none() {
-        skip!("kernel-rdma", "its kernel is made by `make rdma`");
+        return Some("its kernel is made by `make rdma`".to_owned());
     }
-    if !e2e::has("rdma") || !Path::new("/etc/libibverbs.d/siw.driver").exists() {
-        skip!("kernel-rdma", "not installed: iproute2's rdma, librdmacm1 or ibverbs-providers");
+    let tools = ["rdma", "ss", "setpriv", "setfacl", "nfs4_getfacl", "nfs4_setfacl", "make"];
+    if let Some(tool) = tools.into_iter().find(|tool| !has(tool)) {
+        return Some(format!("not installed: {tool}"));
     }
-    let _turn = uml::turn();
-    let namespace = match uml::namespace(1) {
-        Ok(namespace) => namespace,
-        Err(why) => skip!("kernel-rdma", "{why}"),
-    };
-    let scratch = Scratch::new("kernel-rdma");
-    let mut guest = guest_with_server(scratch.path(), &namespace).expect("there is a kernel");
-    for (version, connections) in [("3", 1), ("4.0", 1), ("4.1", 1), ("4.2", 1), ("4.2", 4)] {
-        let said = guest.run(&script(version, connections));
-        let (mut read, mut written) = (0, 0);
-        for line in said.lines() {
-            let counts: Vec<u64> =
-                line.split(' ').map(|word| word.parse().expect("a count")).collect();
-            let [bad_xids, reads, writes, _, out, into, bad_replies] = counts[..] else {
-                panic!("{version}: {said}");
-            };
-            assert_eq!((bad_xids, bad_replies), (0, 0), "{version}: {said}");
-            assert!(reads > 0 && writes > 0 || connections > 1, "{version}: {said}");
-            (written, read) = (written + out, read + into);
+    let driver = Path::new("/etc/libibverbs.d/siw.driver");
+    (!driver.exists()).then(|| "not installed: ibverbs-providers".to_owned())
+}
+
+/// A guest with its device and its server.
+struct Stage {
+    guest: Guest,
+    _namespace: Namespace,
+    _scratch: Scratch,
+}
+
+impl Stage {
+    /// A guest without a device or a server.
+    fn bare(name: &str) -> Result<Self, String> {
+        if let Some(why) = unavailable() {
+            return Err(why);
         }
-        // All but some of the small files.
-        let bulk = (32 << 20) / 100 * 99;
-        assert!(written >= bulk && read >= bulk, "{version}: {written} and {read} bytes by chunks");
+        let kernel = uml::built_kernel().ok_or("no kernel")?;
+        let namespace = uml::namespace(1)?;
+        let scratch = Scratch::new(name);
+        let guest = Guest::boot_with(kernel.as_os_str(), MEMORY, &namespace, 0, scratch.path());
+        let share = guest.share();
+        std::fs::copy(e2e::server::binary(), share.join("plimsoll")).expect("the server");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("uml/rdma.sh");
+        std::fs::copy(script, share.join("rdma.sh")).expect("the script");
+        Ok(Self { guest, _namespace: namespace, _scratch: scratch })
     }
-    let log = std::fs::read_to_string(guest.share().join("server.log")).unwrap_or_default();
-    assert!(!log.contains("panicked"), "{log}");
+
+    /// With a device of this kind, and a server that listens on it.
+    fn over(kind: &str, name: &str) -> Result<Self, String> {
+        let mut stage = Self::bare(name)?;
+        stage.run(&format!("rdma link add {kind}0 type {kind} netdev vec0"));
+        stage.run("begin_server; until_listening");
+        Ok(stage)
+    }
+
+    /// Runs a script with the words of `uml/rdma.sh`, and gives what it said.
+    fn run(&mut self, script: &str) -> String {
+        self.guest.run(&with_words(script))
+    }
+
+    /// Begins one, which goes on beside others.
+    fn begin(&mut self, script: &str) -> uml::Task {
+        self.guest.begin(&with_words(script))
+    }
+
+    /// A number that a script says.
+    fn number(&mut self, script: &str) -> u64 {
+        let said = self.run(script);
+        said.trim().parse().unwrap_or_else(|_| panic!("{script}: {said}"))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let log = self.guest.share().join("server.log");
+        let log = std::fs::read_to_string(log).unwrap_or_default();
+        if std::thread::panicking() {
+            eprintln!("server:\n{log}");
+        } else {
+            assert!(!log.contains("panicked"), "{log}");
+        }
+    }
+}
+
+fn with_words(script: &str) -> String {
+    format!("SERVER={SERVER}\n. /mnt/host/rdma.sh\n{script}")
 }

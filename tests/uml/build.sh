@@ -2,8 +2,8 @@
 # Run by `sh` in the shared folder, with SERVER, PORT, EXPORT and VERSION set; every line must succeed.
 set -eu
 case $VERSION in
-3) options=vers=3,proto=tcp,port=$PORT,mountport=$PORT,mountproto=tcp,nolock,noresvport ;;
-*) options=vers=$VERSION,proto=tcp,port=$PORT,noresvport ;;
+3) options=vers=3,proto=${PROTO:-tcp},port=$PORT,mountport=$PORT,mountproto=tcp,nolock,noresvport ;;
+*) options=vers=$VERSION,proto=${PROTO:-tcp},port=$PORT,noresvport ;;
 esac
 [ -z "${MOUNTPORT:-}" ] || options=$options,mountport=$MOUNTPORT
 step() { echo "step: $* ($(cut -d' ' -f1 /proc/uptime) s)"; }
