@@ -10,6 +10,8 @@ mod browser;
 mod command_line;
 #[path = "../echo.rs"]
 mod echo;
+#[path = "../linked.rs"]
+mod linked;
 #[path = "../luns.rs"]
 mod luns;
 #[path = "../memory_limit.rs"]
