@@ -58,6 +58,8 @@ pub enum Dimension {
     Initiator,
     /// Target of iSCSI, by the number of the nexus.
     Target,
+    /// Whether a call came by RDMA (1) or TCP (0).
+    Transport,
 }
 
 /// Names by number, remembered, because the same few come up each second.
@@ -112,6 +114,7 @@ impl Names {
         match dimension {
             Dimension::Op => (labels::op_name(p, n as u8).into_owned(), None),
             Dimension::Status => (labels::status_name(p, n as u16).into_owned(), None),
+            Dimension::Transport => ((if n == 0 { "tcp" } else { "rdma" }).to_owned(), None),
             Dimension::Client => {
                 let clients = self.hub.clients();
                 (clients.name_of(n as u32), clients.label_of(n as u32))

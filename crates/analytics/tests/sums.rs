@@ -15,8 +15,8 @@ use probe::op::{OpRecord, flag};
 use probe::stat::StatId;
 use proptest::prelude::*;
 
-const DIMENSIONS: [&str; 9] =
-    ["op", "client", "user", "share", "file", "latency", "size", "offset", "status"];
+const DIMENSIONS: [&str; 10] =
+    ["op", "client", "user", "share", "file", "latency", "size", "offset", "status", "transport"];
 
 /// An engine that has seen `count` random records within `seconds` from the start that is returned.
 fn engine(seed: u64, count: u64, seconds: u64) -> (Arc<Engine>, u64, Vec<OpRecord>) {
@@ -54,6 +54,7 @@ fn record(random: &mut SeededRandom, clients: &[u32], start: u64, seconds: u64) 
     flags |= if data { flag::HAS_RANGE } else { 0 };
     flags |= if random.below(50) == 0 { flag::REPLAY } else { 0 };
     flags |= if data && random.below(4) == 0 { flag::PIECE } else { 0 };
+    flags |= if random.below(3) == 0 { flag::RDMA } else { 0 };
     OpRecord {
         done_ns: start * NS_PER_S + random.below(seconds * NS_PER_S),
         latency_ns: 1 << random.below(34),

@@ -62,6 +62,8 @@ pub struct Combination {
     pub share: Option<u16>,
     /// The protocol's status.
     pub status: Option<u16>,
+    /// Whether the call came by RDMA.
+    pub rdma: Option<bool>,
 }
 
 /// Latencies of one (operation, client, share).
@@ -142,7 +144,7 @@ mod kind {
     pub(super) const OFF: u8 = 8;
 }
 
-/// A combination packed for comparison: protocol, op, kind, share, status; client, user.
+/// A combination packed for comparison: protocol, op, kind, transport, share, status; client, user.
 type Key = (u64, u64);
 
 type Histogram = Box<[Cell; buckets::COUNT]>;
@@ -343,6 +345,7 @@ fn pack(protocol: u8, op: u8, kind: u8, share: u16, status: u16) -> u64 {
 #[inline]
 fn key_of(r: &OpRecord) -> Key {
     let facts = pack(r.protocol, r.op, r.flags & flag::REPLAY, r.share, r.status);
+    let facts = facts | u64::from(r.flags & flag::RDMA) << 24;
     (facts, u64::from(r.client) | u64::from(r.user) << 32)
 }
 
@@ -360,7 +363,7 @@ fn folded(key: Key, used: usize) -> Option<Key> {
 }
 
 fn combination_of(key: Key) -> Combination {
-    let [protocol, op, kind, ..] = key.0.to_le_bytes();
+    let [protocol, op, kind, transport, ..] = key.0.to_le_bytes();
     let known = |unless: u8| kind & unless == 0;
     let people = known(kind::FOLDED | kind::BARE | kind::OFF);
     let facts = known(kind::BARE | kind::OFF);
@@ -372,6 +375,7 @@ fn combination_of(key: Key) -> Combination {
         user: people.then_some((key.1 >> 32) as u32),
         share: facts.then_some((key.0 >> 32) as u16),
         status: facts.then_some((key.0 >> 48) as u16),
+        rdma: facts.then_some(transport != 0),
     }
 }
 

@@ -58,6 +58,7 @@ struct Lacks {
     user: Figures,
     share: Figures,
     status: Figures,
+    transport: Figures,
     replays: Figures,
 }
 
@@ -69,6 +70,7 @@ impl Lacks {
             (&mut self.user, who.user.is_none()),
             (&mut self.share, who.share.is_none()),
             (&mut self.status, who.status.is_none()),
+            (&mut self.transport, who.rdma.is_none()),
         ];
         for (lacks, _) in lacking.into_iter().filter(|(_, lacking)| *lacking) {
             plus(lacks, cell);
@@ -85,6 +87,8 @@ struct Counts<'a> {
     user: Rows,
     share: Rows,
     status: Rows,
+    /// Of NFS only.
+    transport: Rows,
     replays: Rows,
     blocks: Blocks,
     lacks: Lacks,
@@ -96,6 +100,12 @@ struct Blocks {
     lun: Rows,
     initiator: Rows,
     target: Rows,
+}
+
+/// Whether a protocol's operations are broken down by this dimension.
+fn has(protocol: Protocol, dimension: &str) -> bool {
+    let ops = schema().statistic(protocol.id(), "ops");
+    ops.is_some_and(|ops| ops.breakdowns.iter().any(|by| by == dimension))
 }
 
 /// The share and the user of an operation, if it can have them.
@@ -115,10 +125,12 @@ impl<'a> Counts<'a> {
             user: Rows::default(),
             share: Rows::default(),
             status: Rows::default(),
+            transport: Rows::default(),
             replays: Rows::default(),
             blocks: Blocks::default(),
             lacks: Lacks::default(),
         };
+        let by_transport = has(protocol, "transport");
         let all = cores.iter().flat_map(|c| &c.combinations);
         for (who, cell) in all.filter(|(who, _)| who.protocol == protocol as u8) {
             let key = |dimension, number: Option<u64>| names.key(protocol, dimension, number);
@@ -148,6 +160,10 @@ impl<'a> Counts<'a> {
                 blocks.lun.add(lun, op.clone(), cell);
                 blocks.initiator.add(nexus(Dimension::Initiator), op.clone(), cell);
                 blocks.target.add(nexus(Dimension::Target), op.clone(), cell);
+            }
+            if by_transport {
+                let transport = key(Dimension::Transport, who.rdma.map(u64::from));
+                counts.transport.add(transport, op.clone(), cell);
             }
             counts.status.add(status, op, cell);
         }
@@ -179,8 +195,10 @@ impl<'a> Counts<'a> {
         } else {
             tables.push(table("share", "latency", share.0, share.1));
         }
-        let ops = schema().statistic(protocol.id(), "ops");
-        if ops.is_some_and(|ops| ops.breakdowns.iter().any(|by| by == "size")) {
+        if has(protocol, "transport") {
+            tables.push(table("transport", "op", copy(&self.transport), lacks.transport));
+        }
+        if has(protocol, "size") {
             let [size, offset] = self.ranges(cores, protocol);
             tables.push(table("op", "size", size, lacks.op));
             tables.push(table("op", "offset", offset, lacks.op));

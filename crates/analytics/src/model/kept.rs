@@ -7,7 +7,7 @@ use super::Table;
 
 /// The pairs of dimensions that the store keeps of operations; any other chain is answered from the
 /// flight recorder. In this order, so that the first that fits a question is the exact one.
-pub const PAIRS: [[&str; 2]; 14] = [
+pub const PAIRS: [[&str; 2]; 15] = [
     ["share", "op"],
     ["status", "op"],
     ["client", "op"],
@@ -22,6 +22,7 @@ pub const PAIRS: [[&str; 2]; 14] = [
     ["initiator", "op"],
     ["target", "op"],
     ["lun", "latency"],
+    ["transport", "op"],
 ];
 
 /// How many first keys of a table are stored.

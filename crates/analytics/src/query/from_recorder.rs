@@ -43,6 +43,7 @@ impl Field {
             "lun" => Self::Named(Dimension::Lun),
             "initiator" => Self::Named(Dimension::Initiator),
             "target" => Self::Named(Dimension::Target),
+            "transport" => Self::Named(Dimension::Transport),
             "latency" => Self::Latency,
             "size" => Self::Size,
             "offset" => Self::Offset,
@@ -67,6 +68,7 @@ impl Field {
             Self::Named(Dimension::Initiator | Dimension::Target) => {
                 is_block.then_some(u64::from(r.user))
             }
+            Self::Named(Dimension::Transport) => Some(u64::from(r.flags & flag::RDMA != 0)),
             Self::Named(Dimension::User) => Some(u64::from(r.user)),
             Self::Named(Dimension::Share) => Some(u64::from(r.share)),
             Self::Named(Dimension::File) => Some(r.file).filter(|_| r.flags & flag::HAS_FILE != 0),
