@@ -3,7 +3,9 @@
 //! A result is a line `RUN CASE OUTCOME [MESSAGE]`, the outcome one of `passed`, `failed` and
 //! `skipped`; `.ci/conformance` makes them from what each suite prints. The list is
 //! `tests/conformance/SUITE.toml`. A case that does not pass and is not listed is an error, and so
-//! is a listed case that passes, has another outcome, or was not run although its run was.
+//! is a listed case that passes, has another outcome, or was not run although its run was. Where the
+//! list has the figures of another server, ours may be at most [`BELOW_MAX`] cases below it in a
+//! run, and not below it in all; nor may more be skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +19,22 @@ use serde::Deserialize;
 struct List {
     #[serde(default)]
     case: Vec<Listed>,
+    #[serde(default)]
+    peer: Vec<Peer>,
 }
+
+/// What another server came to in one run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Peer {
+    run: String,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+/// Cases that may pass less in a run than with another server.
+const BELOW_MAX: usize = 2;
 
 /// Cases of one run that do not pass, for one reason.
 #[derive(Debug, Deserialize)]
@@ -82,7 +99,12 @@ fn compare(list: &str, results: &str) -> Result<String, String> {
         return Err("the suite gave no result".to_owned());
     }
     for run in &runs {
-        println!("{run}: {}", figures(&results, run));
+        let peer =
+            list.peer.iter().find(|peer| peer.run == *run).map_or_else(String::new, |peer| {
+                let Peer { passed, failed, skipped, .. } = peer;
+                format!(" (the other server: {passed}, {failed}, {skipped})")
+            });
+        println!("{run}: {}{peer}", figures(&results, run));
     }
     let mut known = BTreeMap::new();
     for listed in &list.case {
@@ -107,7 +129,38 @@ fn compare(list: &str, results: &str) -> Result<String, String> {
             let _ = writeln!(wrong, "  {run} {name}: listed, but the suite has no such case");
         }
     }
+    wrong.push_str(&below(&list.peer, &results));
     Ok(wrong)
+}
+
+fn count(results: &Results, run: &str, outcome: Outcome) -> usize {
+    results.iter().filter(|((of, _), (was, _))| of == run && *was == outcome).count()
+}
+
+/// Where it is further below another server than it may be.
+fn below(peers: &[Peer], results: &Results) -> String {
+    let (mut wrong, mut ours, mut theirs) = (String::new(), 0, 0);
+    for peer in peers {
+        let all = [Outcome::Passed, Outcome::Failed, Outcome::Skipped]
+            .map(|outcome| count(results, &peer.run, outcome));
+        let [passed, _, skipped] = all;
+        if all == [0; 3] {
+            continue;
+        }
+        (ours, theirs) = (ours + passed, theirs + peer.passed);
+        if passed + BELOW_MAX < peer.passed {
+            let _ =
+                writeln!(wrong, "  {}: {passed} passed, of {} elsewhere", peer.run, peer.passed);
+        }
+        if skipped > peer.skipped {
+            let (run, there) = (&peer.run, peer.skipped);
+            let _ = writeln!(wrong, "  {run}: {skipped} skipped, {there} elsewhere");
+        }
+    }
+    if ours < theirs {
+        let _ = writeln!(wrong, "  in all: {ours} passed, {theirs} elsewhere");
+    }
+    wrong
 }
 
 fn parse(text: &str) -> Result<Results, String> {
@@ -127,9 +180,7 @@ fn parse(text: &str) -> Result<Results, String> {
 }
 
 fn figures(results: &Results, run: &str) -> String {
-    let of = |wanted: Outcome| {
-        results.iter().filter(|((of, _), (outcome, _))| of == run && *outcome == wanted).count()
-    };
+    let of = |wanted: Outcome| count(results, run, wanted);
     let (passed, failed, skipped) =
         (of(Outcome::Passed), of(Outcome::Failed), of(Outcome::Skipped));
     let all = passed + failed + skipped;

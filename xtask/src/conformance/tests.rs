@@ -49,3 +49,45 @@ fn nothing_and_nonsense_are_no_results() {
     }
     assert!(compare(&LIST.replace("wants a delegation for writing", ""), "4.1 A passed").is_err());
 }
+
+const PEERS: &str = r#"
+[[case]]
+run = "lock"
+names = ["a", "b", "c"]
+outcome = "failed"
+why = "none of the three is there yet"
+
+[[peer]]
+run = "lock"
+passed = 3
+failed = 0
+skipped = 0
+
+[[peer]]
+run = "read"
+passed = 1
+failed = 1
+skipped = 0
+"#;
+
+#[test]
+fn another_server_may_not_be_far_ahead() {
+    let wrong = |results: &str| compare(PEERS, results).expect("a comparison");
+    let lock = "lock a failed\nlock b failed\nlock c failed\n";
+    let found = wrong(lock);
+    assert!(found.contains("lock: 0 passed, of 3"), "{found}");
+    // Two below in a run is permitted, if it is made up for.
+    let found = wrong(&format!("{lock}lock d passed\n"));
+    assert_eq!(found.trim(), "in all: 1 passed, 3 elsewhere");
+    let found =
+        wrong(&format!("{lock}lock d passed\nread a passed\nread b passed\nread c passed\n"));
+    assert_eq!(found, "");
+}
+
+#[test]
+fn what_another_server_does_not_skip_is_not_skipped() {
+    let results = "lock a failed\nlock b failed\nlock c failed\nlock d passed\nlock e passed\n\
+                   lock f passed\nlock g skipped\n";
+    let found = compare(PEERS, results).expect("a comparison");
+    assert!(found.contains("lock: 1 skipped, 0 elsewhere"), "{found}");
+}
