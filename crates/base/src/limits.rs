@@ -225,6 +225,8 @@ pub const MAPPED_MAX: usize = 2048;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
+/// Replies that are sent by one call: as many as a connection answers in one turn.
+pub const SEND_PARTS_MAX: usize = TURN_OPS_MAX;
 /// Small buffers that a core keeps for connections that wake up (64 KiB each). With a thousand
 /// connections some hundreds wait at once until their peers take replies; what is not kept is made
 /// anew for each of them, page faults and all.

@@ -57,6 +57,8 @@ pub struct Reached {
     pub cred: Arc<Cred>,
     /// Whether he may change anything, as far as the share is concerned.
     pub writable: bool,
+    /// Number of the rules that grant this: as long as they stand, so does what they grant.
+    pub(super) rules: u64,
 }
 
 impl Caller {
@@ -107,7 +109,9 @@ impl Caller {
     /// # Errors
     /// [`Status::Access`] if it is nothing.
     pub fn reach(&self, share: &Arc<Share>) -> Result<Reached> {
-        let rules = share.rules_for(self.service).get();
+        let stand = share.rules_for(self.service);
+        // Before they are looked at: those that come meanwhile have another number.
+        let (number, rules) = (stand.generation(), stand.get());
         let grant = rules.grant_over(self.peer.ip(), self.peer.port(), self.transport);
         if grant.access == Access::None {
             return Err(Status::Access);
@@ -117,6 +121,7 @@ impl Caller {
             share: Arc::clone(share),
             cred: Arc::new(grant.acting(own).unwrap_or_else(|| own.clone())),
             writable: grant.access == Access::ReadWrite && !share.read_only,
+            rules: number,
         })
     }
 }

@@ -605,7 +605,10 @@ impl Core {
 }
 
 /// Writes everything; a file system may take less at once.
-fn write_all(
+///
+/// # Errors
+/// As of WRITE.
+pub(crate) fn write_all(
     fs: &dyn FileSystem,
     cx: Context<'_>,
     file: &Handle,

@@ -1,20 +1,24 @@
 //! From requests to a frame: those of a compound are carried out one after the other, and answered
 //! together (MS-SMB2 §3.3.5.2.7).
 
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
 
 use base::limits::{SMB_CREDITS_MAX, SMB_PENDING_AFTER, SMB_UNSIGNED_CREDITS_MAX};
-use wire::smb::codec::{Field, pad, patch};
+use vfs::fs::Extent;
+use wire::smb::codec::{pad, patch};
 use wire::smb::create::FileId;
 use wire::smb::frame::{PREFIX, prefix};
 use wire::smb::header::{Command, HEADER, Header, Messages, TRANSFORM, flags, put_error};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{self, Outcome, Request};
-use super::state::connection::{Answer, Cancel, Connection};
+use super::state::connection::{Answer, Connection};
 use super::state::session::Session;
-use super::status;
+use super::{io, status};
 use crate::exec::Span;
 use crate::files::Core;
 use crate::transport::buffers::ReplyBuf;
@@ -32,12 +36,14 @@ pub(super) fn reply(core: &Core) -> ReplyBuf {
 
 /// A frame that came.
 pub(super) struct Frame {
-    /// Its bytes, decrypted.
-    pub bytes: Vec<u8>,
+    /// Its bytes, decrypted: what is written of them to a file is not copied for that.
+    pub bytes: Arc<Vec<u8>>,
     /// Where its messages begin.
     pub from: usize,
     /// The session whose keys have decrypted it.
     pub encrypted: Option<Rc<Session>>,
+    /// Which of its messages are signed as they say, a bit for each.
+    pub signed: u64,
     /// When it came.
     pub arrived_ns: u64,
 }
@@ -47,6 +53,13 @@ impl Frame {
     pub fn messages(&self) -> &[u8] {
         self.bytes.get(self.from..).unwrap_or_default()
     }
+
+    /// Gives its buffer back, if nobody else has it.
+    pub fn put_back(self, core: &Core) {
+        if let Some(bytes) = Arc::into_inner(self.bytes) {
+            core.engine.large.give(bytes);
+        }
+    }
 }
 
 /// One answer.
@@ -55,6 +68,8 @@ pub(super) struct One {
     /// Whose key signs it.
     pub signer: Option<Rc<Session>>,
     out: ReplyBuf,
+    /// Data behind it, of the only answer of a frame that is neither signed nor encrypted.
+    extent: Option<Extent>,
 }
 
 impl One {
@@ -73,16 +88,35 @@ impl One {
             signature: [0; 16],
             ..*request
         };
-        Self { header, signer: None, out }
+        Self { header, signer: None, out, extent: None }
+    }
+}
+
+/// A frame of answers.
+pub(super) struct Sealed {
+    /// Its bytes.
+    reply: ReplyBuf,
+    /// Where it begins.
+    from: usize,
+    /// Data behind them.
+    extent: Option<Extent>,
+}
+
+impl Sealed {
+    /// The messages, if they are not encrypted.
+    pub fn messages(&self) -> &[u8] {
+        self.reply.as_slice().get(START..).unwrap_or_default()
     }
 }
 
 impl Connection {
-    /// Makes a frame of answers, signed and encrypted; tells where it begins.
-    pub fn seal(&self, ones: Vec<One>, by: Option<&Rc<Session>>) -> (ReplyBuf, usize) {
+    /// Makes a frame of answers, signed and encrypted.
+    pub fn seal(&self, ones: Vec<One>, by: Option<&Rc<Session>>) -> Sealed {
         let last = ones.len().saturating_sub(1);
-        let mut whole = ReplyBuf::default();
-        for (number, One { mut header, signer, mut out }) in ones.into_iter().enumerate() {
+        let (mut whole, mut data) = (ReplyBuf::default(), None);
+        for (number, one) in ones.into_iter().enumerate() {
+            let One { mut header, signer, mut out, extent } = one;
+            data = extent.or(data);
             if number != last {
                 pad(out.vec(), START, 8);
                 header.next = (out.len() - START) as u32;
@@ -91,9 +125,7 @@ impl Connection {
             if signer.is_some() {
                 header.flags |= flags::SIGNED;
             }
-            let mut head = Vec::with_capacity(HEADER);
-            header.put(&mut head);
-            patch(out.vec(), START, &head);
+            patch(out.vec(), START, &header.encode());
             if let Some(session) = signer
                 && let Some(message) = out.vec().get_mut(START..)
             {
@@ -107,10 +139,11 @@ impl Connection {
                 self.core.buffers.give_reply(out);
             }
         }
-        let at = self.encrypt(&mut whole, by);
-        let length = prefix(whole.len().saturating_sub(at + PREFIX)).unwrap_or_default();
-        patch(whole.vec(), at, &length);
-        (whole, at)
+        let from = self.encrypt(&mut whole, by);
+        let behind = data.as_ref().map_or(0, |extent: &Extent| extent.count);
+        let length = whole.len().saturating_sub(from + PREFIX) + behind;
+        patch(whole.vec(), from, &prefix(length).unwrap_or_default());
+        Sealed { reply: whole, from, extent: data }
     }
 
     fn encrypt(&self, whole: &mut ReplyBuf, by: Option<&Rc<Session>>) -> usize {
@@ -127,13 +160,9 @@ impl Connection {
     }
 
     /// Posts a frame that is sealed.
-    pub fn post_sealed(
-        &self,
-        (reply, from): (ReplyBuf, usize),
-        spans: Vec<(Span, u16)>,
-        held: usize,
-    ) {
-        self.post(Answer { reply, from, spans, held });
+    pub fn post_sealed(&self, sealed: Sealed, spans: Vec<(Span, u16)>, held: usize) {
+        let Sealed { reply, from, extent } = sealed;
+        self.post(Answer { reply, from, extent, spans, held });
     }
 
     /// Seals and posts answers.
@@ -169,12 +198,24 @@ struct Before {
     failed: Option<NtStatus>,
     /// Nothing came before it.
     is_first: bool,
+    /// The request at hand is the only one of its frame.
+    is_single: bool,
+    /// It is signed as it says.
+    is_signed: bool,
 }
 
 impl Before {
     /// Before the first request.
-    const fn nothing() -> Self {
-        Self { session: 0, tree: 0, file: None, failed: None, is_first: true }
+    const fn nothing(is_single: bool) -> Self {
+        Self {
+            session: 0,
+            tree: 0,
+            file: None,
+            failed: None,
+            is_first: true,
+            is_single,
+            is_signed: false,
+        }
     }
 
     /// A request that is related takes session and tree of the one before; another begins anew.
@@ -194,18 +235,46 @@ impl Before {
     }
 }
 
+/// Carries out the only request of a frame on the spot, if it is one that need not wait; false if
+/// nothing was done.
+pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
+    let Some(Ok((header, message))) = Messages::new(frame.messages()).next() else { return false };
+    let is_known = matches!(header.command, Command::READ | Command::WRITE);
+    if !is_known || header.next != 0 || header.has(flags::RELATED) {
+        return false;
+    }
+    let (by, is_signed) = (frame.encrypted.as_ref(), frame.signed & 1 != 0);
+    let Ok(session) = conn.session(header.session_id) else { return false };
+    if conn.is_genuine(&session, &header, is_signed, by).is_err() {
+        return false;
+    }
+    let is_bare = by.is_none() && !signs(&session, &header);
+    let done = io::at_once(conn, &session, (&header, message), is_bare);
+    let Some(done) = done else { return false };
+    let mut span = conn.core.begin_at(conn.peer.1, header.command.0 as u8, frame.arrived_ns);
+    span.by(&session.who);
+    done.about.tell(&mut span);
+    let mut one = One::new(conn, &header, done.status, done.out);
+    one.extent = done.extent;
+    one.signer = Some(session).filter(|session| signs(session, &header));
+    conn.send(vec![one], by, vec![(span, status::recorded(done.status))], held);
+    true
+}
+
 /// Carries out the requests of a frame, and posts the answers.
 pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
-    let (mut ones, mut spans, mut before) = (Vec::new(), Vec::new(), Before::nothing());
-    let single = Messages::new(frame.messages()).count() == 1;
-    for message in Messages::new(frame.messages()) {
+    let count = Messages::new(frame.messages()).count();
+    let (mut ones, mut spans) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut before = Before::nothing(count == 1);
+    for (number, message) in Messages::new(frame.messages()).enumerate() {
         let Ok((header, message)) = message else { break };
-        let one = carry_out(&conn, &frame, (header, message), (&mut before, single)).await;
+        before.is_signed = frame.signed & 1 << number != 0;
+        let one = carry_out(&conn, &frame, (header, message), &mut before).await;
         ones.push(one.0);
         spans.push(one.1);
     }
     let by = frame.encrypted.clone();
-    conn.core.engine.large.give(frame.bytes);
+    frame.put_back(&conn.core);
     conn.send(ones, by.as_ref(), spans, held);
 }
 
@@ -213,7 +282,7 @@ async fn carry_out(
     conn: &Rc<Connection>,
     frame: &Frame,
     (mut header, message): (Header, &[u8]),
-    (before, single): (&mut Before, bool),
+    before: &mut Before,
 ) -> (One, (Span, u16)) {
     let op = (header.command.0 as u8).min(Command::OPLOCK_BREAK.0 as u8 + 1);
     let mut span = conn.core.begin_at(conn.peer.1, op, frame.arrived_ns);
@@ -231,37 +300,25 @@ async fn carry_out(
         (None, Some(session)) => {
             span.by(&session.who);
             let by = frame.encrypted.as_ref();
-            match conn.is_genuine(session, &header, message, by) {
+            match conn.is_genuine(session, &header, before.is_signed, by) {
                 Err(refused) => Err(refused),
                 Ok(()) => {
-                    let cancel = Rc::new(Cancel::default());
                     let request = Request {
                         conn,
                         session,
                         message,
+                        bytes: &frame.bytes,
                         header,
                         before: before.file.filter(|_| related),
-                        cancel: Rc::clone(&cancel),
+                        is_bare: before.is_single && by.is_none() && !signs(session, &header),
+                        cancel: Rc::default(),
                     };
-                    let command = pin!(dispatch::run(&request));
-                    let mut running = pin!(conn.core.engine.attempt_async(command));
-                    let done = tokio::select! {
-                        done = &mut running => done,
-                        () = tokio::time::sleep(SMB_PENDING_AFTER), if single => {
-                            conn.cancels.borrow_mut().insert(header.message_id, cancel);
-                            conn.pend(&header, session, by);
-                            is_pending = true;
-                            let done = running.await;
-                            conn.cancels.borrow_mut().remove(&header.message_id);
-                            done
-                        }
-                    };
-                    done.unwrap_or_else(|fault| Err(status::of(fault)))
+                    execute(&request, (by, before.is_single), &mut is_pending).await
                 }
             }
         }
     };
-    let (status, out, tree) = outcome(conn, done, &mut span, before);
+    let (status, out, extent, tree) = outcome(conn, done, &mut span, before);
     // What is related to a file that was not opened fails as that did; a CLOSE after something else
     // that has failed is done.
     if header.command == Command::CREATE && known.is_some() {
@@ -273,8 +330,43 @@ async fn carry_out(
     }
     let mut one = answer(conn, &header, status, out, is_pending);
     // Who has logged off is still told so under his key.
-    one.signer = known.filter(|session| session.signs || header.has(flags::SIGNED));
+    one.signer = known.filter(|session| signs(session, &header));
+    one.extent = extent;
     (one, (span, status::recorded(status)))
+}
+
+/// Whether the answer to a request is signed, unless it is encrypted.
+fn signs(session: &Session, request: &Header) -> bool {
+    session.signs || request.has(flags::SIGNED)
+}
+
+/// Carries out a request; a single one that takes longer is told so.
+async fn execute(
+    request: &Request<'_>,
+    (by, is_single): (Option<&Rc<Session>>, bool),
+    is_pending: &mut bool,
+) -> Outcome {
+    let (conn, header) = (request.conn, &request.header);
+    let command = pin!(dispatch::run(request));
+    let mut running = pin!(conn.core.engine.attempt_async(command));
+    // Most are done at once: there is no timer for them.
+    let done = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
+        Poll::Ready(done) => done,
+        Poll::Pending => tokio::select! {
+            biased;
+            done = &mut running => done,
+            () = tokio::time::sleep(SMB_PENDING_AFTER), if is_single => {
+                let cancel = Rc::clone(&request.cancel);
+                conn.cancels.borrow_mut().insert(header.message_id, cancel);
+                conn.pend(header, request.session, by);
+                *is_pending = true;
+                let done = running.await;
+                conn.cancels.borrow_mut().remove(&header.message_id);
+                done
+            }
+        },
+    };
+    done.unwrap_or_else(|fault| Err(status::of(fault)))
 }
 
 /// What a request has come to: its status, what is answered, and the tree that it has made.
@@ -283,17 +375,17 @@ fn outcome(
     done: Outcome,
     span: &mut Span,
     before: &mut Before,
-) -> (NtStatus, ReplyBuf, Option<u32>) {
+) -> (NtStatus, ReplyBuf, Option<Extent>, Option<u32>) {
     match done {
         Ok(done) => {
             done.about.tell(span);
             before.file = done.file.or(before.file);
-            (done.status, done.out, done.tree)
+            (done.status, done.out, done.extent, done.tree)
         }
         Err(status) => {
             let mut out = reply(&conn.core);
             put_error(out.vec());
-            (status, out, None)
+            (status, out, None, None)
         }
     }
 }
@@ -318,5 +410,5 @@ fn answer(
         signature: [0; 16],
         ..*header
     };
-    One { header, signer: None, out }
+    One { header, signer: None, out, extent: None }
 }

@@ -1,34 +1,43 @@
 //! One connection: receives frames, has them carried out, sends what is answered. The only file
 //! that waits for the socket.
 
+mod input;
+
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io::IoSlice;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
-    RECEIVE_BUFFER, SMB_FLIGHT_BYTES, SMB_MESSAGE_MAX, SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX,
-    SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE, TURN_OPS_MAX,
+    SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_MESSAGE_MAX, SMB_REQUESTS_MAX,
+    SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use thiserror::Error;
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
 use wire::smb::codec::SmbError;
 use wire::smb::crypto::Preauth;
-use wire::smb::frame::{PREFIX, length};
 
+use self::input::Input;
 use super::compound;
 use super::receive::{Broken, Taken};
 use super::server::Server;
-use super::state::connection::Connection;
+use super::state::connection::{Answer, Connection};
+use crate::exec::Span;
 use crate::files::Core;
 use crate::transport::listener::Accepted;
 use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::{self, SendError};
 use crate::transport::tasks::Ending;
+
+/// Operations between two looks at the clock within a turn.
+const CLOCK_EVERY: usize = 8;
 
 /// Why a connection has ended.
 #[derive(Debug, Error)]
@@ -74,73 +83,48 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         credits: RefCell::default(),
         cancels: RefCell::default(),
         outbox: RefCell::default(),
+        outgoing: Cell::new(0),
+        in_turn: Cell::new(false),
         has_mail: Notify::new(),
         held: Cell::new(0),
     });
     let pace = core.engine.budgets.limits().pace;
-    let socket = Socket { stream, pace, inbox: Vec::new(), at: 0 };
-    let mut exchange = Exchange { conn: Rc::clone(&conn), socket, tasks: JoinSet::new() };
+    let socket = Socket { stream, pace, input: Input::default() };
+    let mut exchange = Exchange {
+        conn: Rc::clone(&conn),
+        socket,
+        tasks: JoinSet::new(),
+        sending: Vec::new(),
+        spans: Vec::new(),
+    };
     tokio::select! {
         // Why it has ended is nobody's concern but the peer's, who knows.
         _ = exchange.run() => {}
         _ = ending.wait_for(|end| *end) => {}
     }
+    exchange.socket.input.put_back(&core);
     exchange.tasks.shutdown().await;
     conn.close_all().await;
 }
+
+/// A request under way.
+type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A socket, and what has come and was not taken.
 struct Socket {
     stream: TcpStream,
     pace: SlowPeerBudget,
-    inbox: Vec<u8>,
-    at: usize,
-}
-
-impl Socket {
-    fn rest(&self) -> &[u8] {
-        self.inbox.get(self.at..).unwrap_or_default()
-    }
-
-    /// The next frame, if it is whole.
-    fn frame(&mut self, max: usize) -> Result<Option<Vec<u8>>, SmbError> {
-        let Some((head, rest)) = self.rest().split_first_chunk::<PREFIX>() else {
-            return Ok(None);
-        };
-        let size = length(*head, max)?;
-        let Some(frame) = rest.get(..size) else { return Ok(None) };
-        let frame = frame.to_vec();
-        self.at += PREFIX + size;
-        Ok(Some(frame))
-    }
-
-    /// Receives something; false at the end. Nothing is lost if it is given up.
-    async fn receive(&mut self) -> std::io::Result<bool> {
-        if self.at == self.inbox.len() {
-            self.inbox.clear();
-            if self.inbox.capacity() > 2 * SMB_MESSAGE_MAX {
-                self.inbox = Vec::new();
-            }
-            self.at = 0;
-        } else if self.at >= RECEIVE_BUFFER {
-            self.inbox.drain(..self.at);
-            self.at = 0;
-        }
-        // A long frame is received in few steps.
-        let missing = match self.rest().first_chunk::<PREFIX>() {
-            Some(head) => length(*head, SMB_MESSAGE_MAX).unwrap_or(0) + PREFIX,
-            None => 0,
-        };
-        let missing = missing.saturating_sub(self.inbox.len() - self.at);
-        self.inbox.reserve(missing.max(RECEIVE_BUFFER));
-        Ok(self.stream.read_buf(&mut self.inbox).await? > 0)
-    }
+    input: Input,
 }
 
 struct Exchange {
     conn: Rc<Connection>,
     socket: Socket,
     tasks: JoinSet<()>,
+    /// Answers that are being sent.
+    sending: Vec<Answer>,
+    /// What is written down once they have left.
+    spans: Vec<Span>,
 }
 
 impl Exchange {
@@ -151,8 +135,14 @@ impl Exchange {
             let has_more = self.take()?;
             self.collect()?;
             if !self.conn.outbox.borrow().is_empty() {
+                if self.socket.input.is_empty() {
+                    // Sending may have to wait for the peer: others can use the buffer meanwhile.
+                    self.socket.input.put_back(&self.conn.core);
+                }
                 self.send().await?;
-                tokio::task::yield_now().await;
+                if has_more {
+                    tokio::task::yield_now().await;
+                }
                 continue;
             }
             if has_more {
@@ -166,10 +156,15 @@ impl Exchange {
             if unsigned && sign_in_by.passed() {
                 return Err(Ended::Unsigned);
             }
+            if self.socket.input.is_empty() {
+                self.socket.input.put_back(&self.conn.core);
+            }
             let (reads, waits) = (open && self.has_room(), !self.tasks.is_empty());
+            let Socket { stream, input, .. } = &mut self.socket;
             tokio::select! {
-                got = self.socket.receive(), if reads => {
-                    open = got.map_err(|_| Ended::Gone)?;
+                ready = stream.readable(), if reads => {
+                    let received = ready.and_then(|()| input.receive(stream, &self.conn.core));
+                    open = received.map_err(|_| Ended::Gone)?;
                 }
                 done = self.tasks.join_next(), if waits => ended(&self.conn, done)?,
                 () = self.conn.has_mail.notified() => {}
@@ -188,23 +183,63 @@ impl Exchange {
                 && self.conn.core.budget.has_bytes(SMB_MESSAGE_MAX))
     }
 
-    /// Takes frames that have come; tells whether there are more.
+    /// Takes frames that have come, and carries out at once what need not wait; tells whether there
+    /// are more.
     fn take(&mut self) -> Result<bool, Ended> {
-        let arrived_ns = stamp();
-        for _ in 0..TURN_OPS_MAX {
-            if !self.has_room() {
-                return Ok(false);
+        if self.socket.input.is_empty() {
+            return Ok(false);
+        }
+        // From here on nothing is received, and nothing is sent before it ends.
+        let _turn = vfs::turn::ReadBatch::begin();
+        let arrived_ns = self.socket.input.arrived_ns;
+        let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
+        self.conn.in_turn.set(true);
+        let mut taken = Ok(true);
+        for ops in 1..=TURN_OPS_MAX {
+            match self.take_one(arrived_ns) {
+                Ok(true) => {}
+                ended => {
+                    taken = ended;
+                    break;
+                }
             }
-            let max = match self.conn.sessions.borrow().is_empty() {
-                true => SMB_UNSIGNED_MESSAGE_MAX,
-                false => SMB_MESSAGE_MAX,
-            };
-            let Some(frame) = self.socket.frame(max)? else { return Ok(false) };
-            self.conn.core.budget.count_moved(frame.len());
-            let held = frame.len();
-            if let Taken::Frame(frame) = self.conn.take(frame, arrived_ns)? {
-                self.conn.hold(held);
-                self.tasks.spawn_local(compound::run(Rc::clone(&self.conn), frame, held));
+            let full = self.conn.outgoing.get() >= SEND_BATCH_MAX;
+            if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+                break;
+            }
+        }
+        self.conn.in_turn.set(false);
+        taken
+    }
+
+    /// Takes one frame; false if there is none, or no room for it.
+    fn take_one(&mut self, arrived_ns: u64) -> Result<bool, Ended> {
+        if !self.has_room() {
+            return Ok(false);
+        }
+        let max = match self.conn.sessions.borrow().is_empty() {
+            true => SMB_UNSIGNED_MESSAGE_MAX,
+            false => SMB_MESSAGE_MAX,
+        };
+        let conn = &self.conn;
+        let Some((bytes, from)) = self.socket.input.take(max, &conn.core)? else {
+            return Ok(false);
+        };
+        let held = bytes.len();
+        let Taken::Frame(frame) = conn.take(bytes, from, arrived_ns)? else { return Ok(true) };
+        conn.hold(held);
+        if compound::at_once(conn, &frame, held) {
+            frame.put_back(&conn.core);
+            return Ok(true);
+        }
+        let mut running: Running = Box::pin(compound::run(Rc::clone(conn), frame, held));
+        // What it waits for wakes the task that it becomes then.
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = conn.core.engine.attempt(|| running.as_mut().poll(&mut context));
+        match polled.map_err(|_| Ended::Panicked)? {
+            Poll::Ready(()) => {}
+            Poll::Pending => {
+                self.tasks.spawn_local(running);
             }
         }
         Ok(true)
@@ -218,21 +253,42 @@ impl Exchange {
         Ok(())
     }
 
-    /// Sends what is answered, and writes it down.
+    /// Sends what is answered, as much as there is at once, and writes it down.
     async fn send(&mut self) -> Result<(), Ended> {
-        let answers = std::mem::take(&mut *self.conn.outbox.borrow_mut());
-        let last = answers.len().saturating_sub(1);
-        for (number, answer) in answers.into_iter().enumerate() {
-            let bytes = answer.reply.as_slice().get(answer.from..).unwrap_or_default();
-            let (stream, pace) = (&self.socket.stream, &mut self.socket.pace);
-            send::bytes(stream, bytes, number != last, pace).await?;
-            let core = &self.conn.core;
+        std::mem::swap(&mut self.sending, &mut *self.conn.outbox.borrow_mut());
+        self.conn.outgoing.set(0);
+        let (stream, pace) = (&self.socket.stream, &mut self.socket.pace);
+        let mut rest = self.sending.as_slice();
+        while !rest.is_empty() {
+            // What is sent from a file stands behind its head.
+            let alike = rest.iter().take(SEND_PARTS_MAX).take_while(|one| one.extent.is_none());
+            let (many, behind) = rest.split_at(alike.count());
+            rest = behind;
+            if many.is_empty() {
+                let Some((one, behind)) = rest.split_first() else { break };
+                rest = behind;
+                send::bytes(stream, one.bytes(), true, pace).await?;
+                if let Some(extent) = &one.extent {
+                    send::slice(stream, &extent.data, false, pace).await?;
+                }
+                continue;
+            }
+            let mut parts: Vec<_> = many.iter().map(|one| IoSlice::new(one.bytes())).collect();
+            send::parts(stream, &mut parts, pace).await?;
+        }
+        let core = &self.conn.core;
+        for answer in self.sending.drain(..) {
+            let data = answer.extent.as_ref().map_or(0, |extent| extent.count);
+            core.budget.count_moved(answer.bytes().len() + data);
             core.buffers.give_reply(answer.reply);
             self.conn.release(answer.held);
-            for (span, status) in answer.spans {
-                core.done(span, status);
+            for (mut span, status) in answer.spans {
+                span.facts.status = status;
+                core.budget.count_taken();
+                self.spans.push(span);
             }
         }
+        core.finish(&mut self.spans);
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! Which function does a request, and what is measured of it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use vfs::fs::Extent;
 use wire::smb::create::FileId;
 use wire::smb::header::{Command, Header};
 use wire::smb::session::Empty;
@@ -23,10 +25,14 @@ pub(super) struct Request<'a> {
     pub session: &'a Rc<Session>,
     /// It, from its header on.
     pub message: &'a [u8],
+    /// The frame that it is in.
+    pub bytes: &'a Arc<Vec<u8>>,
     /// Its header; if it is related, with what it is related to.
     pub header: Header,
     /// The open of the request that it is related to.
     pub before: Option<FileId>,
+    /// Its answer leaves alone, neither signed nor encrypted: data can follow it from a file.
+    pub is_bare: bool,
     /// Ends its waiting.
     pub cancel: Rc<Cancel>,
 }
@@ -68,6 +74,8 @@ pub(super) struct Reply {
     pub status: NtStatus,
     /// Its body, behind room for all headers.
     pub out: ReplyBuf,
+    /// Data behind it, of a request whose answer [`Request::is_bare`].
+    pub extent: Option<Extent>,
     /// The open that it has made, or was about.
     pub file: Option<FileId>,
     /// The tree that it has made.
@@ -80,7 +88,7 @@ impl Reply {
     /// One that went well.
     pub fn new(out: ReplyBuf) -> Self {
         let (status, about) = (NtStatus::SUCCESS, About::default());
-        Self { status, out, file: None, tree: None, about }
+        Self { status, out, extent: None, file: None, tree: None, about }
     }
 
     /// With what is measured.

@@ -2,6 +2,7 @@
 //! anything else is looked at: NEGOTIATE and SESSION_SETUP.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::limits::SMB_COMPOUND_MAX;
 use thiserror::Error;
@@ -49,19 +50,24 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is to be ended.
-    pub fn take(&self, mut bytes: Vec<u8>, arrived_ns: u64) -> Result<Taken, Broken> {
-        if bytes.starts_with(&MAGIC_1) {
-            return self.take_smb1(&bytes);
+    pub fn take(&self, bytes: Vec<u8>, begin: usize, arrived_ns: u64) -> Result<Taken, Broken> {
+        let mut frame =
+            Frame { bytes: Arc::new(bytes), from: begin, encrypted: None, signed: 0, arrived_ns };
+        if frame.messages().starts_with(&MAGIC_1) {
+            return self.take_smb1(frame.messages());
         }
-        let (mut from, mut encrypted) = (0, None);
+        // Nobody else has it yet.
+        let bytes = Arc::get_mut(&mut frame.bytes).map(Vec::as_mut_slice).unwrap_or_default();
+        let mut bytes = bytes.get_mut(begin..).unwrap_or_default();
         if bytes.starts_with(&MAGIC_TRANSFORM) {
-            let transform: Transform = Reader::new(&bytes, "transform header").get()?;
+            let transform: Transform = Reader::new(bytes, "transform header").get()?;
             let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
             let (_, opener) = session.keys.sealers.as_ref().ok_or(Broken::Order)?;
-            opener.open(&mut bytes)?;
-            (from, encrypted) = (TRANSFORM, Some(session));
+            opener.open(bytes)?;
+            bytes = bytes.get_mut(TRANSFORM..).unwrap_or_default();
+            (frame.from, frame.encrypted) = (begin + TRANSFORM, Some(session));
         }
-        let frame = Frame { bytes, from, encrypted, arrived_ns };
+        frame.signed = self.signed(bytes, frame.encrypted.is_some());
         let mut count = 0;
         for message in Messages::new(frame.messages()) {
             let (header, message) = message?;
@@ -89,12 +95,37 @@ impl Connection {
         Ok(Taken::Frame(frame))
     }
 
+    /// Which messages of a frame are signed by the session that they name: a bit for each. It is
+    /// found out where the signature can be taken out of the message for a moment.
+    fn signed(&self, mut rest: &mut [u8], is_encrypted: bool) -> u64 {
+        let (mut signed, mut session_id) = (0, 0);
+        if is_encrypted {
+            return signed;
+        }
+        for number in 0..SMB_COMPOUND_MAX {
+            let Some(Ok((header, message))) = Messages::new(rest).next() else { break };
+            let length = message.len();
+            let (message, behind) = rest.split_at_mut(length);
+            if !header.has(flags::RELATED) {
+                session_id = header.session_id;
+            }
+            if header.has(flags::SIGNED)
+                && let Ok(session) = self.session(session_id)
+                && session.keys.signer.verify(message).is_ok()
+            {
+                signed |= 1 << number;
+            }
+            rest = behind;
+        }
+        signed
+    }
+
     /// Whether a request may be looked at: signed as it must be, or encrypted.
     pub fn is_genuine(
         &self,
         session: &Session,
         header: &Header,
-        message: &[u8],
+        is_signed: bool,
         encrypted: Option<&Rc<Session>>,
     ) -> Result<(), NtStatus> {
         if session.listed.has_ended() {
@@ -107,7 +138,7 @@ impl Connection {
             return Err(NtStatus::ACCESS_DENIED);
         }
         if header.has(flags::SIGNED) {
-            return session.keys.signer.verify(message).map_err(|_| NtStatus::ACCESS_DENIED);
+            return if is_signed { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) };
         }
         if session.signs { Err(NtStatus::ACCESS_DENIED) } else { Ok(()) }
     }
@@ -163,7 +194,7 @@ impl Connection {
         };
         let one = One::new(self, header, status, out);
         let answer = self.seal(vec![one], None);
-        preauth.update(answer.0.as_slice().get(compound::START..).unwrap_or_default());
+        preauth.update(answer.messages());
         self.preauth.set(preauth);
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
         Ok(Taken::Done)
@@ -176,7 +207,7 @@ impl Connection {
         // Who signs in again does so under the keys that he has.
         let done = match self.session(header.session_id) {
             Ok(session) if header.has(flags::SIGNED) || frame.encrypted.is_some() => self
-                .is_genuine(&session, header, message, frame.encrypted.as_ref())
+                .is_genuine(&session, header, frame.signed & 1 != 0, frame.encrypted.as_ref())
                 .and_then(|()| self.session_setup(header, message)),
             _ => self.session_setup(header, message),
         };
@@ -206,7 +237,7 @@ impl Connection {
         if status == NtStatus::MORE_PROCESSING_REQUIRED
             && let Some(setup) = self.setups.borrow_mut().get_mut(&answered.session_id)
         {
-            setup.preauth.update(answer.0.as_slice().get(compound::START..).unwrap_or_default());
+            setup.preauth.update(answer.messages());
         }
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
         Ok(Taken::Done)

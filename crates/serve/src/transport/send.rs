@@ -1,6 +1,6 @@
 //! Sending on a plain socket: bytes, and parts of files from the page cache.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -53,6 +53,22 @@ pub async fn bytes(
             send(stream, rest.as_ptr(), rest.len(), more)
         });
         sent += progress(stream, result, pace).await?;
+    }
+    Ok(())
+}
+
+/// Sends all of several pieces, one behind the other.
+///
+/// # Errors
+/// When they cannot be sent to the end.
+pub async fn parts(
+    stream: &TcpStream,
+    mut parts: &mut [IoSlice<'_>],
+    pace: &mut SlowPeerBudget,
+) -> Result<(), SendError> {
+    while !parts.is_empty() {
+        let sent = progress(stream, stream.try_write_vectored(parts), pace).await?;
+        IoSlice::advance_slices(&mut parts, sent);
     }
     Ok(())
 }

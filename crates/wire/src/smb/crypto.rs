@@ -7,7 +7,7 @@ use aws_lc_rs::{cmac, digest, hmac};
 use md5::Digest;
 use thiserror::Error;
 
-use super::codec::{Field, Reader};
+use super::codec::Reader;
 use super::header::{Header, SIGNATURE, TRANSFORM, TRANSFORM_AAD, Transform, flags};
 use super::negotiate::{Cipher, Dialect, Signing};
 
@@ -156,32 +156,23 @@ impl Signer {
         })
     }
 
-    /// The signature of a message whose own is taken as zero.
+    /// The signature of a message whose own is zero now: as one piece, for GMAC would have to copy
+    /// it otherwise.
     fn sign(&self, message: &[u8]) -> Result<[u8; 16], CryptoError> {
-        let (head, rest) = message.split_at_checked(SIGNATURE.start).ok_or(CryptoError::Message)?;
-        let rest = rest.get(SIGNATURE.len()..).ok_or(CryptoError::Message)?;
-        let parts = [head, &[0; 16], rest];
         let mut signature = [0; 16];
         match self {
             Self::Hmac(key) => {
-                let mut mac = hmac::Context::with_key(key);
-                parts.iter().for_each(|part| mac.update(part));
-                let tag = mac.sign();
+                let tag = hmac::sign(key, message);
                 let half = tag.as_ref().first_chunk::<16>().ok_or(CryptoError::Library)?;
                 signature = *half;
             }
             Self::Cmac(key) => {
-                let mut mac = cmac::Context::with_key(key);
-                for part in parts {
-                    mac.update(part).map_err(|_| CryptoError::Library)?;
-                }
-                let tag = mac.sign().map_err(|_| CryptoError::Library)?;
+                let tag = cmac::sign(key, message).map_err(|_| CryptoError::Library)?;
                 super::codec::patch(&mut signature, 0, tag.as_ref());
             }
             Self::Gmac(key) => {
-                let aad = Aad::from(parts.concat());
                 let nonce = gmac_nonce(message)?;
-                let tag = key.seal_in_place_separate_tag(nonce, aad, &mut []);
+                let tag = key.seal_in_place_separate_tag(nonce, Aad::from(message), &mut []);
                 let tag = tag.map_err(|_| CryptoError::Library)?;
                 super::codec::patch(&mut signature, 0, tag.as_ref());
             }
@@ -194,19 +185,25 @@ impl Signer {
     /// # Errors
     /// [`CryptoError`].
     pub fn seal(&self, message: &mut [u8]) -> Result<(), CryptoError> {
+        message.get_mut(SIGNATURE).ok_or(CryptoError::Message)?.fill(0);
         let signature = self.sign(message)?;
         super::codec::patch(message, SIGNATURE.start, &signature);
         Ok(())
     }
 
-    /// Whether the signature of a message is right.
+    /// Whether the signature of a message is right. The message is as before afterwards; nothing of
+    /// it is copied.
     ///
     /// # Errors
     /// [`CryptoError::Mismatch`].
-    pub fn verify(&self, message: &[u8]) -> Result<(), CryptoError> {
-        let signature = self.sign(message)?;
-        let theirs = message.get(SIGNATURE).ok_or(CryptoError::Message)?;
-        verify_slices_are_equal(&signature, theirs).map_err(|_| CryptoError::Mismatch)
+    pub fn verify(&self, message: &mut [u8]) -> Result<(), CryptoError> {
+        let place = message.get_mut(SIGNATURE).ok_or(CryptoError::Message)?;
+        let mut theirs = [0; 16];
+        theirs.copy_from_slice(place);
+        place.fill(0);
+        let signature = self.sign(message);
+        super::codec::patch(message, SIGNATURE.start, &theirs);
+        verify_slices_are_equal(&signature?, &theirs).map_err(|_| CryptoError::Mismatch)
     }
 }
 
@@ -267,9 +264,8 @@ impl Sealer {
         super::codec::patch(&mut full, 0, &nonce.to_le_bytes());
         let size = message.len() as u32;
         let transform = Transform { signature: [0; 16], nonce: full, size, session_id };
-        let mut encoded = Vec::with_capacity(TRANSFORM);
-        transform.put(&mut encoded);
-        super::codec::patch(head, 0, &encoded);
+        let encoded = transform.encode();
+        head.copy_from_slice(&encoded);
         let aad = encoded.get(TRANSFORM_AAD..).ok_or(CryptoError::Library)?;
         let tag = match &self.key {
             SealKey::Gcm(key) => {

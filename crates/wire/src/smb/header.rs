@@ -99,6 +99,24 @@ impl Header {
         self.flags & flags == flags
     }
 
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[..4].copy_from_slice(&MAGIC);
+        out[4..6].copy_from_slice(&(HEADER as u16).to_le_bytes());
+        out[6..8].copy_from_slice(&self.credit_charge.to_le_bytes());
+        out[8..12].copy_from_slice(&self.status.to_le_bytes());
+        out[12..14].copy_from_slice(&self.command.0.to_le_bytes());
+        out[14..16].copy_from_slice(&self.credits.to_le_bytes());
+        out[16..20].copy_from_slice(&self.flags.to_le_bytes());
+        out[20..24].copy_from_slice(&self.next.to_le_bytes());
+        out[24..32].copy_from_slice(&self.message_id.to_le_bytes());
+        out[32..40].copy_from_slice(&self.id.to_le_bytes());
+        out[40..48].copy_from_slice(&self.session_id.to_le_bytes());
+        out[SIGNATURE].copy_from_slice(&self.signature);
+        out
+    }
+
     /// The header at the front of a message.
     ///
     /// # Errors
@@ -131,18 +149,7 @@ impl Field for Header {
     }
 
     fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&MAGIC);
-        (HEADER as u16).put(out);
-        self.credit_charge.put(out);
-        self.status.put(out);
-        self.command.0.put(out);
-        self.credits.put(out);
-        self.flags.put(out);
-        self.next.put(out);
-        self.message_id.put(out);
-        self.id.put(out);
-        self.session_id.put(out);
-        self.signature.put(out);
+        out.extend_from_slice(&self.encode());
     }
 }
 
@@ -163,6 +170,21 @@ pub struct Transform {
 /// Where the bytes begin that a transform header has authenticated.
 pub const TRANSFORM_AAD: usize = 20;
 
+impl Transform {
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; TRANSFORM] {
+        let mut out = [0; TRANSFORM];
+        out[..4].copy_from_slice(&MAGIC_TRANSFORM);
+        out[4..20].copy_from_slice(&self.signature);
+        out[20..36].copy_from_slice(&self.nonce);
+        out[36..40].copy_from_slice(&self.size.to_le_bytes());
+        // Encrypted, in 3.1.1; the algorithm, always 1, in 3.0.
+        out[42..44].copy_from_slice(&1u16.to_le_bytes());
+        out[44..].copy_from_slice(&self.session_id.to_le_bytes());
+        out
+    }
+}
+
 impl Field for Transform {
     const SIZE: usize = TRANSFORM;
 
@@ -180,13 +202,7 @@ impl Field for Transform {
     }
 
     fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&MAGIC_TRANSFORM);
-        self.signature.put(out);
-        self.nonce.put(out);
-        self.size.put(out);
-        0u16.put(out);
-        1u16.put(out);
-        self.session_id.put(out);
+        out.extend_from_slice(&self.encode());
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
+use vfs::fs::Extent;
 use wire::smb::crypto::Preauth;
 use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::status::NtStatus;
@@ -40,10 +41,19 @@ pub(in crate::smb) struct Answer {
     pub reply: ReplyBuf,
     /// Where it begins.
     pub from: usize,
+    /// Data that is sent behind it, from the file.
+    pub extent: Option<Extent>,
     /// What to write down then, with the status.
     pub spans: Vec<(Span, u16)>,
     /// Bytes that are free then.
     pub held: usize,
+}
+
+impl Answer {
+    /// What is sent of the buffer.
+    pub fn bytes(&self) -> &[u8] {
+        self.reply.as_slice().get(self.from..).unwrap_or_default()
+    }
 }
 
 /// Ends the waiting of one request.
@@ -94,6 +104,10 @@ pub(in crate::smb) struct Connection {
     pub cancels: RefCell<HashMap<u64, Rc<Cancel>>>,
     /// Answers that wait to be sent.
     pub outbox: RefCell<Vec<Answer>>,
+    /// Bytes of them.
+    pub outgoing: Cell<usize>,
+    /// Requests are being taken: nobody has to be told of answers.
+    pub in_turn: Cell<bool>,
     /// There is something in the outbox.
     pub has_mail: Notify,
     /// Bytes that requests hold.
@@ -120,8 +134,12 @@ impl Connection {
 
     /// Puts an answer where it is sent from.
     pub fn post(&self, answer: Answer) {
+        let data = answer.extent.as_ref().map_or(0, |extent| extent.count);
+        self.outgoing.set(self.outgoing.get() + answer.bytes().len() + data);
         self.outbox.borrow_mut().push(answer);
-        self.has_mail.notify_one();
+        if !self.in_turn.get() {
+            self.has_mail.notify_one();
+        }
     }
 
     /// A request holds so many bytes.
