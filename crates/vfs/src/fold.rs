@@ -26,6 +26,15 @@ pub fn fold(name: &[u8]) -> Vec<u8> {
     folded.into_bytes()
 }
 
+/// Whether a name is another one in a different case; `folded` is the other one folded. Nothing is
+/// allocated for names of ASCII, which most are.
+fn differs_in_case(name: &[u8], other: &[u8], folded: &[u8]) -> bool {
+    if name.is_ascii() && other.is_ascii() {
+        return name.eq_ignore_ascii_case(other) && name != other;
+    }
+    name != other && fold(name) == folded
+}
+
 /// Looks for a name that differs from `name` only in case; the first in the order of bytes, so that
 /// it is the same each time. To be asked when `name` itself is not there.
 ///
@@ -80,8 +89,7 @@ fn find_in(
         let done = fs.list(cx, dir, cookie, verifier, false, &mut |entry| {
             (cookie, seen) = (entry.cookie, seen + 1);
             each(entry.name);
-            // Most differ in the first character already, and in length.
-            let fits = entry.name != name && fold(entry.name) == wanted;
+            let fits = differs_in_case(entry.name, name, &wanted);
             if fits && best.as_deref().is_none_or(|best| entry.name < best) {
                 best = Some(entry.name.to_vec());
             }

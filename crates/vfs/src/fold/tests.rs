@@ -18,7 +18,7 @@ fn a_name_in_another_case_is_found() {
     let fs = MemFs::new(7, 1 << 20);
     let cred = root();
     let (cx, dir) = (cx(&cred), fs.root());
-    for name in ["File", "fILE", "other"] {
+    for name in ["File", "fILE", "other", "ſ", "größe"] {
         let how = CreateHow::Guarded(SetAttr::default());
         fs.create(cx, &dir, name.as_bytes(), how).expect("new");
     }
@@ -26,6 +26,9 @@ fn a_name_in_another_case_is_found() {
         |name: &str| find(&*fs, cx, &dir, name.as_bytes()).expect("listed").map(|(real, _)| real);
     assert_eq!(found("FILE").as_deref(), Some(&b"File"[..]));
     assert_eq!(found("OTHER").as_deref(), Some(&b"other"[..]));
+    assert_eq!(found("GRÖßE").as_deref(), Some("größe".as_bytes()));
+    // A letter of ASCII and one beyond it have the same capital.
+    assert_eq!(found("s").as_deref(), Some("ſ".as_bytes()));
     assert_eq!(found("nothing"), None);
 }
 
