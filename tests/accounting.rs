@@ -19,6 +19,8 @@ use wire::nfs3::{CreateHow, DiropArgs, Fh3, Filename3, Proc, RemoveArgs, Sattr3}
 mod iscsi;
 #[path = "accounting/lab4.rs"]
 mod lab4;
+#[path = "accounting/smb.rs"]
+mod smb;
 #[path = "accounting/versions.rs"]
 mod versions;
 

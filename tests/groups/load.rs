@@ -8,5 +8,7 @@ mod lab_runs;
 mod planted_clients;
 #[path = "../planted_limits.rs"]
 mod planted_limits;
+#[path = "../smb_lab.rs"]
+mod smb_lab;
 #[path = "../sweep.rs"]
 mod sweep;

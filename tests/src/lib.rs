@@ -26,6 +26,7 @@ pub mod scene;
 pub mod scratch;
 pub mod server;
 pub mod sftp;
+pub mod smb_share;
 pub mod sshd;
 pub mod tcp;
 pub mod tls;

@@ -119,8 +119,8 @@ struct RunArgs {
     /// Job name (see `lab list`) or TOML file
     job: String,
     /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs4; ftp, ftps, sftp,
-    /// http, https, webdav, webdavs (user@host:port/share); path:/dir; null:. A comparison takes
-    /// several
+    /// http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir; null:. A
+    /// comparison takes several
     #[arg(long = "target", value_name = "URL", required_unless_present = "share")]
     targets: Vec<String>,
     #[command(flatten)]
@@ -151,7 +151,7 @@ struct CleanArgs {
 #[derive(Debug, Args)]
 struct LimitsArgs {
     /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs4; ftp, ftps, sftp,
-    /// http, https, webdav, webdavs (user@host:port/share); path:/dir; null:
+    /// http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir; null:
     #[arg(long, value_name = "URL")]
     target: String,
     #[command(flatten)]

@@ -10,6 +10,7 @@
 //! - [`fill`]: files get their content before the load.
 //! - [`path`]: a directory of this machine.
 //! - [`service`]: FTP, SFTP, HTTP and WebDAV, with and without TLS.
+//! - [`smb`]: SMB 2.1 to 3.1.1.
 //! - [`threads`]: one system thread per slot, for clients that block.
 //! - [`null`]: completes at once; measures what the generator itself can do.
 //! - [`scratch`]: a folder of a run's own.
@@ -28,6 +29,7 @@ pub mod path;
 mod pipe;
 pub mod scratch;
 pub mod service;
+pub mod smb;
 pub mod target;
 pub mod threads;
 
@@ -116,7 +118,7 @@ impl fmt::Display for Op {
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The server answered with this status (NFS, SFTP, HTTP; of iSCSI with the sense key in the
+    /// The server answered with this status (NFS, SMB, SFTP, HTTP; of iSCSI with the sense key in the
     /// upper byte), reply code (FTP) or error number (path, block).
     Status(u32),
     /// What was read is not what was written.
@@ -366,6 +368,7 @@ pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, Clien
         Target::Service(at) => {
             Box::new(service::client::ServiceClient::open(at, checker, options.bind)?)
         }
+        Target::Smb(at) => Box::new(smb::SmbClient::open(at, checker, options)?),
         Target::Nfs4(at) => Box::new(nfs4::Nfs4Client::open(at, checker, options)?),
         Target::Nfs3(at) => Box::new(nfs3::Nfs3Client::open(at, checker, options)?),
         #[cfg(feature = "test-services")]

@@ -7,6 +7,7 @@
 use super::nfs3::Nfs3Client;
 use super::nfs4::Nfs4Client;
 use super::service::ScratchFiles;
+use super::smb::SmbClient;
 use super::{Checker, ClientError, Options, Target};
 use crate::pattern::Content;
 use base::clock::Deadline;
@@ -47,6 +48,10 @@ impl Target {
                 at.path = joined(&at.path);
                 Self::Service(at)
             }
+            Self::Smb(mut at) => {
+                at.path = joined(&at.path).trim_start_matches('/').to_owned();
+                Self::Smb(at)
+            }
             Self::Path(dir) => Self::Path(dir.join(name)),
             // A disk has no folders, and nothing has none.
             disk @ (Self::Iscsi(_) | Self::Block(_) | Self::Null) => disk,
@@ -64,6 +69,7 @@ impl Target {
             }
             Self::Nfs4(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Service(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
+            Self::Smb(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Iscsi(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Block(_) | Self::Path(_) | Self::Null => {}
             #[cfg(feature = "test-services")]
@@ -110,6 +116,7 @@ fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
         Target::Nfs3(at) => Some(Box::new(Nfs3Client::open(at, checker(), &options)?)),
         Target::Nfs4(at) => Some(Box::new(Nfs4Client::open(at, checker(), &options)?)),
         Target::Service(at) => Some(Box::new(ScratchFiles::open(at)?)),
+        Target::Smb(at) => Some(Box::new(SmbClient::open(at, checker(), &options)?)),
         Target::Path(dir) => Some(Box::new(LocalDirectory(dir.display().to_string()))),
         // A disk has no folders.
         Target::Iscsi(_) | Target::Block(_) | Target::Null => None,

@@ -1,12 +1,14 @@
 //! Target URLs: `nfs3://host:port/export/x[?mountport=P]`,
 //! `nfs4://host:port/export/x`, `path:/dir`, `block:/dev/x`, `null:`; those of services that
-//! transfer files are in [`super::service::at`], those of logical units in [`super::iscsi::at`].
+//! transfer files are in [`super::service::at`], those of logical units in [`super::iscsi::at`],
+//! those of SMB in [`super::smb::at`].
 
 use super::ClientError;
 #[cfg(feature = "test-services")]
 use super::echo::EchoAt;
 use super::iscsi::at::IscsiAt;
 use super::service::at::{Scheme, ServiceAt, without_password};
+use super::smb::at::SmbAt;
 use base::protocol::Protocol;
 use std::fmt;
 use std::path::PathBuf;
@@ -44,6 +46,8 @@ pub enum Target {
     Nfs4(Nfs4At),
     /// A folder of a service that transfers files.
     Service(ServiceAt),
+    /// A share over SMB.
+    Smb(SmbAt),
     /// A logical unit, which loses what is on it.
     Iscsi(IscsiAt),
     /// A block device of the machine that the agent runs on, which loses what is on it.
@@ -75,6 +79,9 @@ impl Target {
             "iscsi" => IscsiAt::parse(rest)
                 .map(Self::Iscsi)
                 .map_err(|why| ClientError::Target(without_password(url), why)),
+            "smb" => SmbAt::parse(rest)
+                .map(Self::Smb)
+                .map_err(|why| ClientError::Target(without_password(url), why)),
             "nfs3" => parse_nfs3(rest).map(Self::Nfs3).map_err(wrong),
             "nfs4" => parse_nfs4(rest).map(Self::Nfs4).map_err(wrong),
             #[cfg(feature = "test-services")]
@@ -88,7 +95,7 @@ impl Target {
                     .map_err(|why| ClientError::Target(without_password(url), why)),
                 None => Err(wrong(
                     "has an unknown scheme (known: nfs3, nfs4, ftp, ftps, sftp, http, https, \
-                     webdav, webdavs, iscsi, block, path, null)",
+                     webdav, webdavs, smb, iscsi, block, path, null)",
                 )),
             },
         }
@@ -105,6 +112,7 @@ impl Target {
     pub fn url(&self) -> String {
         match self {
             Self::Service(at) => at.url(),
+            Self::Smb(at) => at.url(),
             Self::Iscsi(at) => at.url(),
             #[cfg(feature = "test-services")]
             Self::Echo(at) => at.url(),
@@ -118,6 +126,7 @@ impl Target {
             Self::Nfs3(at) => Some((&at.host, at.port)),
             Self::Nfs4(at) => Some((&at.host, at.port)),
             Self::Service(at) => Some((&at.host, at.port)),
+            Self::Smb(at) => Some((&at.host, at.port)),
             Self::Iscsi(at) => Some((&at.host, at.port)),
             Self::Block(_) | Self::Path(_) | Self::Null => None,
             #[cfg(feature = "test-services")]
@@ -176,6 +185,7 @@ impl fmt::Display for Target {
             Self::Path(dir) => write!(f, "path:{}", dir.display()),
             Self::Block(path) => write!(f, "block:{}", path.display()),
             Self::Service(at) => at.fmt(f),
+            Self::Smb(at) => at.fmt(f),
             Self::Iscsi(at) => at.fmt(f),
             #[cfg(feature = "test-services")]
             Self::Echo(at) => at.fmt(f),

@@ -121,6 +121,7 @@ fn titled(job: &Job, target: &Target) -> Job {
     let real = match target {
         Target::Nfs4(_) => "NFSv4.1".to_owned(),
         Target::Service(at) => at.scheme.title().to_owned(),
+        Target::Smb(at) => format!("SMB {}", at.dialect.name()),
         Target::Iscsi(_) => "iSCSI".to_owned(),
         Target::Block(_) => "a block device".to_owned(),
         _ => return job,

@@ -49,6 +49,8 @@ fn a_folder_below_a_target_is_a_target() {
     assert_eq!(below("nfs3://h:1/export/a"), "nfs3://h:1/export/a/r1");
     assert_eq!(below("nfs3://h:1/export/a?mountport=2"), "nfs3://h:1/export/a/r1?mountport=2");
     assert_eq!(below("nfs4://h:1/export/a/"), "nfs4://h:1/export/a/r1");
+    assert_eq!(below("smb://a@h:1/box"), "smb://a@h:1/box/r1");
+    assert_eq!(below("smb://a@h:1/box/b?dialect=2.1"), "smb://a@h:1/box/b/r1?dialect=2.1");
     assert_eq!(below("null:"), "null:");
     let moved =
         |url: &str| Target::parse(url).unwrap().moved("127.0.0.1:9".parse().unwrap()).to_string();
