@@ -90,6 +90,18 @@ impl Ready {
     /// # Errors
     /// When a connection is lost or any operation fails: such a figure would mean nothing.
     pub fn run(&mut self, server: u32, time: Duration) -> io::Result<Figure> {
+        self.run_by(&|| cpu::of(server), time)
+    }
+
+    /// As [`Ready::run`]; `used` tells the CPU time of the server so far, in seconds.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn run_by(
+        &mut self,
+        used: &dyn Fn() -> io::Result<f64>,
+        time: Duration,
+    ) -> io::Result<Figure> {
         let barrier = Arc::new(Barrier::new(self.drivers.len() + 1));
         let begin = mono_ns();
         let until_ns = begin + time.as_nanos() as u64;
@@ -100,7 +112,7 @@ impl Ready {
             until_ns,
             window_ns: 3_600_000_000_000,
         };
-        let (server_before, own_before) = (cpu::of(server)?, cpu::own()?);
+        let (server_before, own_before) = (used()?, cpu::own()?);
         let ends: Vec<_> = std::thread::scope(|scope| {
             let workers: Vec<_> = self
                 .drivers
@@ -117,7 +129,7 @@ impl Ready {
             workers.into_iter().map(|worker| worker.join()).collect()
         });
         let wall = (mono_ns() - begin) as f64 / 1e9;
-        let server = cpu::of(server)? - server_before;
+        let server = used()? - server_before;
         let own = cpu::own()? - own_before;
         let (mut ops, mut bytes) = (0u64, 0u64);
         for end in ends {

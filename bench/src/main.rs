@@ -4,6 +4,7 @@
 //! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
 //! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, beside today's servers.
 //! - `bench iscsi`: server CPU of a logical unit per command and per GB, beside tgt.
+//! - `bench smb`: server CPU of SMB, beside Samba's smbd and our own NFSv4.1.
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench paired`: ten rows on two builds of this server in turn: what a change costs.
@@ -29,6 +30,7 @@ mod poll;
 mod programs;
 mod room;
 mod servers;
+mod smb;
 mod stats;
 
 use std::path::PathBuf;
@@ -95,6 +97,8 @@ enum What {
         #[arg(long)]
         unpacked: Option<PathBuf>,
     },
+    /// SMB, beside smbd. Needs root and smbclient.
+    Smb(smb::Arguments),
     /// Files over a distance: dsync beside rsync, scp and rclone, from one network namespace to
     /// another over `plimsoll bridge`. Needs root and `/dev/net/tun`.
     Distance(distance::Wanted),
@@ -152,6 +156,7 @@ fn main() -> ExitCode {
             let wanted = peers::Wanted { rounds: *rounds, seconds: *seconds, only };
             iscsi::run(&cli, &wanted, unpacked.as_deref())
         }
+        What::Smb(arguments) => smb::run(&cli, arguments),
         What::Files(wanted) => files::run(&cli, wanted),
         What::Distance(wanted) => distance::run(&cli, wanted),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),

@@ -1,0 +1,207 @@
+//! Our server and smbd on one directory: each as its manual lets it be fastest, with the same user,
+//! and nothing of logs or printers.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::TcpStream;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Cli;
+use crate::group::Group;
+use crate::programs::{Program, Programs};
+use crate::servers::await_that;
+
+/// Name of the server that is measured, in tables.
+pub const OURS: &str = "plimsoll";
+/// The same directory over NFSv4.1.
+pub const NFS4: &str = "plimsoll v4.1";
+/// Who signs in, at both servers.
+pub const USER: &str = "bench";
+/// With what.
+pub const PASSWORD: &str = "bench-password";
+/// Who the servers act as: nobody that a usual machine has.
+const UID: u32 = 12_021;
+/// First ports; out of the way of everything usual.
+const OFFSET: u16 = 26_200;
+const SMBD_PORT: u16 = 29_445;
+const SMB_PORT: u16 = 445 + OFFSET;
+/// Runs a server where the account exists, and nowhere else on the machine.
+const WITH_ACCOUNT: &str = "mount --bind \"$0/passwd\" /etc/passwd && \
+    mount --bind \"$0/group\" /etc/group && exec \"$@\"";
+
+/// A running server.
+pub struct Server {
+    /// Name in the tables.
+    pub name: &'static str,
+    /// Its version, as it says itself.
+    pub version: String,
+    /// Its share as a target, without options.
+    pub url: String,
+    /// The same over NFSv4.1, if it has that.
+    pub url4: Option<String>,
+    /// Its port.
+    pub port: u16,
+    /// Name of the share.
+    pub share: String,
+    /// Its processes.
+    pub group: Group,
+}
+
+/// Starts both; smbd only where it can be found.
+///
+/// # Errors
+/// Our server does not start or refuses its settings; smbd does not start.
+pub fn start(cli: &Cli, base: &Path) -> io::Result<Vec<Server>> {
+    let share = share(base)?;
+    let mut all = vec![ours(&cli.binary, base, &share)?];
+    let programs = Programs::new(None);
+    match (programs.find("smbd"), programs.find("smbpasswd")) {
+        (Some(daemon), Some(passwords)) => all.push(smbd(&daemon, &passwords, base, &share)?),
+        _ => eprintln!("bench: smbd is not there; no ratios to it (apt-get install samba)"),
+    }
+    Ok(all)
+}
+
+/// Makes the directory of the share.
+///
+/// # Errors
+/// It cannot be made.
+pub fn share(base: &Path) -> io::Result<PathBuf> {
+    let share = base.join("share");
+    fs::create_dir_all(&share)?;
+    chown(&share, Some(UID), Some(UID))?;
+    Ok(share)
+}
+
+fn target(port: u16, share: &str) -> String {
+    format!("smb://{USER}:{PASSWORD}@127.0.0.1:{port}/{share}")
+}
+
+/// Starts our server, and sets it.
+///
+/// # Errors
+/// It does not start, or refuses its settings.
+pub fn ours(binary: &Path, base: &Path, share: &Path) -> io::Result<Server> {
+    let state = base.join("state").display().to_string();
+    let (program, root) = (binary.display().to_string(), share.display().to_string());
+    let offset = OFFSET.to_string();
+    let words = [
+        program.as_str(),
+        "serve",
+        &root,
+        "--state",
+        &state,
+        "--announce",
+        "json",
+        "--user",
+        "keeper:keeper-password",
+        "--port-offset",
+        &offset,
+    ];
+    let mut group = Group::start(&words, &base.join("log"), Some(Stdio::piped()))?;
+    let out = group.output().ok_or_else(|| io::Error::other("no standard output"))?;
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line)?;
+    let said: serde_json::Value = serde_json::from_str(&line)?;
+    let shares = said["shares"].as_object();
+    let (name, ways) = shares
+        .and_then(|all| all.iter().next())
+        .ok_or_else(|| io::Error::other(format!("no share in {line:?}")))?;
+    let nfs3 = ways["nfs3"].as_str().unwrap_or_default();
+    for line in [
+        "configuration services smb set enabled=true signing=offered".to_owned(),
+        format!("configuration users create {USER} uid={UID} gid={UID} password={PASSWORD}"),
+    ] {
+        let done = Command::new(binary).args(["cli", "--state", &state, "-c", &line]).output()?;
+        if !done.status.success() {
+            let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            return Err(io::Error::other(format!("{line}: {why}")));
+        }
+    }
+    await_that("our port", || TcpStream::connect(("127.0.0.1", SMB_PORT)).is_ok())?;
+    Ok(Server {
+        name: OURS,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        url: target(SMB_PORT, name),
+        url4: Some(nfs3.replacen("nfs3://", "nfs4://", 1)),
+        port: SMB_PORT,
+        share: name.clone(),
+        group,
+    })
+}
+
+/// smbd with sendfile, and without what it does for others than clients of files.
+fn configuration(own: &str, share: &str) -> String {
+    format!(
+        "[global]\nserver role = standalone server\nmap to guest = never\n\
+         smb ports = {SMBD_PORT}\ninterfaces = 127.0.0.1\nbind interfaces only = yes\n\
+         disable netbios = yes\ndisable spoolss = yes\nload printers = no\n\
+         printcap name = /dev/null\nserver min protocol = SMB2_10\n\
+         passdb backend = tdbsam:{own}/passdb.tdb\nprivate dir = {own}\nlock directory = {own}\n\
+         state directory = {own}\ncache directory = {own}\npid directory = {own}\n\
+         ncalrpc dir = {own}/ncalrpc\nlog file = {own}/log\nlog level = 0\n\
+         use sendfile = yes\n\
+         [box]\npath = {share}\nread only = no\n"
+    )
+}
+
+fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io::Result<Server> {
+    let own = base.join("smbd");
+    fs::create_dir_all(own.join("ncalrpc"))?;
+    for (file, line) in [
+        ("passwd", format!("{USER}:x:{UID}:{UID}::/:/bin/sh\n")),
+        ("group", format!("{USER}:x:{UID}:\n")),
+    ] {
+        let there = fs::read_to_string(Path::new("/etc").join(file)).unwrap_or_default();
+        let path = own.join(file);
+        fs::write(&path, format!("{there}{line}"))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644))?;
+    }
+    let (folder, root) = (own.display().to_string(), share.display().to_string());
+    let conf = own.join("smb.conf").display().to_string();
+    fs::write(&conf, configuration(&folder, &root))?;
+    let within = |program: &Program, arguments: &[&str]| -> Vec<String> {
+        let with = ["unshare", "--mount", "sh", "-c", WITH_ACCOUNT, &folder];
+        let with = with.iter().map(|word| (*word).to_owned());
+        with.chain(program.command()).chain(arguments.iter().map(|w| (*w).to_owned())).collect()
+    };
+    password(&within(passwords, &["-c", &conf, "-s", "-a", USER]))?;
+    let words = within(daemon, &["-s", &conf, "--foreground", "--no-process-group"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let group = Group::start(&words, &own.join("said"), None)?;
+    await_that("smbd's port", || TcpStream::connect(("127.0.0.1", SMBD_PORT)).is_ok())?;
+    Ok(Server {
+        name: "smbd",
+        version: daemon.version("--version"),
+        url: target(SMBD_PORT, "box"),
+        url4: None,
+        port: SMBD_PORT,
+        share: "box".to_owned(),
+        group,
+    })
+}
+
+/// Tells smbpasswd the password.
+fn password(words: &[String]) -> io::Result<()> {
+    use std::io::Write;
+    let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no command"))?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        write!(input, "{PASSWORD}\n{PASSWORD}\n")?;
+    }
+    let done = child.wait_with_output()?;
+    match done.status.success() {
+        true => Ok(()),
+        false => {
+            let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            Err(io::Error::other(format!("smbpasswd: {why}")))
+        }
+    }
+}
