@@ -30,7 +30,7 @@ pub use ftp::any as ftp_any;
 pub use iscsi::{iscsi_login, iscsi_pdu};
 pub use rpcrdma::rpcrdma_header;
 pub use scsi::{scsi_cdb, scsi_data};
-pub use smb::{smb_descriptor, smb_message, smb_rpc, smb_sign_in};
+pub use smb::{smb_contexts, smb_descriptor, smb_message, smb_rpc, smb_sign_in};
 pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
 /// A target: its name (also of its corpus folder) and its function.
@@ -62,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     ("scsi_cdb", scsi_cdb),
     ("scsi_data", scsi_data),
     ("smb_message", smb_message),
+    ("smb_contexts", smb_contexts),
     ("smb_sign_in", smb_sign_in),
     ("smb_rpc", smb_rpc),
     ("smb_descriptor", smb_descriptor),

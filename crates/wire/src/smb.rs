@@ -12,11 +12,12 @@
 //!   [`ioctl`], [`lock`]: bodies by command. [`class`]: what QUERY_INFO and SET_INFO carry.
 //! - [`ntlm`], [`spnego`]: how a user signs in. [`sid`], [`security`]: who may do what.
 //! - [`rpc`]: named pipes with the list of shares (MS-SRVS).
-//! - [`crypto`]: keys, signatures, encryption.
+//! - [`crypto`]: keys, signatures, encryption. [`charge`]: bytes and credits of a request.
 
 #[macro_use]
 pub mod codec;
 
+pub mod charge;
 pub mod class;
 pub mod contexts;
 pub mod create;

@@ -20,6 +20,9 @@ pub const SMB_UNSIGNED_MESSAGE_MAX: usize = 128 << 10;
 pub const SMB_BLOB_MAX: usize = 64 << 10;
 /// Longest path or pattern in a request, in bytes of UTF-16: 32,767 units, as in Windows.
 pub const SMB_PATH_MAX: usize = 64 << 10;
+/// Longest pattern of QUERY_DIRECTORY, in bytes of UTF-16: twice the longest name. To match a name
+/// takes as many steps as the product of both lengths.
+pub const SMB_PATTERN_MAX: usize = 1 << 10;
 /// Most dialects in NEGOTIATE; there are six.
 pub const SMB_DIALECTS_MAX: usize = 64;
 /// Most contexts of one NEGOTIATE or CREATE, and most algorithms of one context: there are ten.
@@ -45,6 +48,11 @@ pub const SMB_RPC_FRAGMENT: usize = 4_280;
 
 /// Requests of one compound: clients send two to five.
 pub const SMB_COMPOUND_MAX: usize = 64;
+/// Most bytes that the requests of one compound are answered with, headers apart: two of the
+/// largest. They are in one frame, whose length has 24 bits.
+pub const SMB_COMPOUND_REPLY_MAX: u64 = 2 * SMB_IO_MAX as u64;
+/// Time for a frame from its first byte to its last: 4 MiB at the rate that NFS has for a record.
+pub const SMB_FRAME_TIME_MAX: Duration = Duration::from_secs(120);
 /// Credits that a connection can have, as in Windows and Samba: 8,192 of 64 KiB, or 128 requests of
 /// 4 MiB. How many are carried out at once, [`SMB_REQUESTS_MAX`] and [`SMB_FLIGHT_BYTES`] say.
 pub const SMB_CREDITS_MAX: u16 = 8_192;
@@ -60,8 +68,26 @@ pub const SMB_SESSIONS_PER_CONNECTION: usize = 256;
 pub const SMB_TREES_MAX: usize = 256;
 /// Opens of one session; Samba has 16,384 in all.
 pub const SMB_OPENS_MAX: usize = 16_384;
+/// What opens take in all, in units of [`SMB_OPEN_UNIT`]: one or two each, some 256 MiB.
+pub const SMB_OPEN_UNITS_MAX: usize = 262_144;
+/// The same of one client (an address): a quarter, so that no two keep out everybody.
+pub const SMB_OPEN_UNITS_PER_CLIENT: usize = SMB_OPEN_UNITS_MAX / 4;
+/// Bytes of an open's path, and of the ranges that it has locked, that count as one more open.
+pub const SMB_OPEN_UNIT: usize = 1 << 10;
+/// Ranges that one open has locked at once.
+pub const SMB_RANGES_MAX: usize = 4_096;
+/// Listings of one connection that have entries in memory: a walk needs one for each level that it
+/// is in.
+pub const SMB_LISTINGS_MAX: usize = 256;
+/// Sign-ins of one connection that have begun and not ended; the oldest makes room for another.
+pub const SMB_SETUPS_MAX: usize = 8;
+/// Bytes that are kept of each word of a sign-in: those of Windows have a hundred.
+pub const SMB_SETUP_KEPT_MAX: usize = 2 << 10;
 /// Words of one sign-in: NTLM has two, an optimistic guess of another mechanism one more.
 pub const SMB_SETUP_ROUNDS_MAX: u32 = 8;
+/// How often it is looked at whether users and shares are what they were when they were signed in
+/// and connected to.
+pub const SMB_LOOK: Duration = Duration::from_secs(2);
 /// Somebody must have signed in by then.
 pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a request takes before it is told that it will take longer: below the time in which

@@ -1,5 +1,6 @@
 //! Targets of SMB: messages of both directions, sign-in, pipes, security descriptors.
 
+use crate::smb::charge::Payload;
 use crate::smb::codec::{Field, Result};
 use crate::smb::dir::{self, Level, Pattern};
 use crate::smb::header::{Command, HEADER, Header, Messages, flags};
@@ -60,6 +61,8 @@ pub fn smb_message(data: &[u8]) -> bool {
 }
 
 fn request(command: Command, message: &[u8]) -> bool {
+    // Whatever the fields say, it is a number of credits.
+    assert!((1..=1 << 20).contains(&Payload::of(command, message).charge()));
     match command {
         Command::NEGOTIATE => same(message, negotiate::Request::decode, |r, out| r.put(out, 0)),
         Command::SESSION_SETUP => {
@@ -125,6 +128,15 @@ fn response(command: Command, message: &[u8]) -> bool {
         }
         _ => same(message, session::Empty::decode, |r, out| r.put_body(out)),
     }
+}
+
+/// Create contexts: they are the same once more.
+pub fn smb_contexts(data: &[u8]) -> bool {
+    let Ok(first) = contexts::decode(data) else { return false };
+    let mut again = Vec::new();
+    contexts::put(&first, &mut again);
+    assert_eq!(contexts::decode(&again).as_ref(), Ok(&first));
+    !first.is_empty()
 }
 
 /// What signs a user in: a word of SPNEGO, or of NTLM by itself.

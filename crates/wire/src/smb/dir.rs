@@ -1,6 +1,6 @@
 //! QUERY_DIRECTORY (MS-SMB2 §2.2.33, §2.2.34), its entries (MS-FSCC §2.4) and patterns.
 
-use base::limits::{SMB_PATH_MAX, SMB_TRANSACT_MAX};
+use base::limits::{SMB_PATH_MAX, SMB_PATTERN_MAX, SMB_TRANSACT_MAX};
 
 use super::codec::{Field, Reader, Result, SmbError, buffer, pad, patch};
 use super::create::{Facts, FileId};
@@ -280,9 +280,14 @@ impl Pattern {
     /// A pattern in UTF-16LE.
     ///
     /// # Errors
-    /// [`SmbError::Value`].
+    /// [`SmbError::Value`]; [`SmbError::Limit`] if it is longer than any name can be.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let units: Vec<u16> = utf16::units(bytes)?.map(utf16::upper).collect();
+        if bytes.len() > SMB_PATTERN_MAX {
+            return Err(SmbError::Limit("pattern"));
+        }
+        let mut units: Vec<u16> = utf16::units(bytes)?.map(utf16::upper).collect();
+        // Two stars are one.
+        units.dedup_by(|one, before| *one == STAR && *before == STAR);
         let wildcard = |unit: &u16| [DOS_STAR, DOS_QM, DOS_DOT, STAR, QM].contains(unit);
         let has_wildcards = units.iter().any(wildcard);
         Ok(Self { units, has_wildcards })
@@ -314,6 +319,9 @@ impl Pattern {
             *first = true;
         }
         for unit in &self.units {
+            if !states.contains(&true) {
+                return false;
+            }
             states = step(&states, *unit, &name, last_dot);
         }
         states.last().copied().unwrap_or(false)

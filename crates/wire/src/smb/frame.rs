@@ -5,6 +5,10 @@ use super::codec::{Result, SmbError};
 /// Bytes before a message.
 pub const PREFIX: usize = 4;
 
+/// A keep-alive of NetBIOS (RFC 1002 §4.3.6), which old clients send on this port too: it is
+/// nothing.
+pub const KEEP_ALIVE: [u8; PREFIX] = [0x85, 0, 0, 0];
+
 /// Bytes of the message behind a prefix.
 ///
 /// # Errors

@@ -141,6 +141,23 @@ fn responses() {
     }
 }
 
+fn create_contexts() {
+    let of = |name: &'static [u8], data: &'static [u8]| contexts::Context { name, data };
+    let (maximal, on_disk) = (of(contexts::MAXIMAL_ACCESS, b""), of(contexts::ON_DISK_ID, b""));
+    let allocation = of(contexts::ALLOCATION, &[0, 16, 0, 0, 0, 0, 0, 0]);
+    let snapshot = of(contexts::SNAPSHOT, &[1; 8]);
+    for (name, list) in [
+        ("one", vec![maximal]),
+        ("two", vec![maximal, on_disk]),
+        ("data", vec![allocation, maximal]),
+        ("snapshot", vec![on_disk, snapshot, allocation]),
+    ] {
+        let mut bytes = Vec::new();
+        contexts::put(&list, &mut bytes);
+        write("smb_contexts", name, &bytes);
+    }
+}
+
 fn sign_ins() {
     let challenge = Challenge::new(ntlm::negotiate::SIGN, [1; 8], "server", 9);
     let (response, _) = ntlm::respond(&[7; 16], &[1; 8], (&[2; 8], 9, &challenge.info));
@@ -168,6 +185,7 @@ fn write_smb_corpus() {
     requests();
     responses();
     sign_ins();
+    create_contexts();
     let (bind, list) = (rpc::bind(1), rpc::list_shares(2, "\\\\server"));
     let mut info = list.clone();
     crate::smb::codec::patch(&mut info, 22, &21u16.to_le_bytes());

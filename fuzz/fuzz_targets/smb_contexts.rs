@@ -1,0 +1,7 @@
+//! Create contexts of SMB.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wire::fuzz::smb_contexts(data);
+});
