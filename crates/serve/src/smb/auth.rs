@@ -4,7 +4,10 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::{SMB_SESSIONS_PER_CONNECTION, SMB_SETUP_ROUNDS_MAX};
+use base::clock::stamp;
+use base::limits::{
+    SMB_SESSIONS_PER_CONNECTION, SMB_SETUP_KEPT_MAX, SMB_SETUP_ROUNDS_MAX, SMB_SETUPS_MAX,
+};
 use base::random::{Random, SystemRandom};
 use vfs::identity::Person;
 use vfs::share::Service;
@@ -32,6 +35,7 @@ const LAN_MANAGER: usize = 24;
 pub(super) struct Setup {
     /// The integrity of its messages, and of the negotiation.
     pub preauth: Preauth,
+    began_ns: u64,
     rounds: u32,
     /// Whether it is within SPNEGO.
     wrapped: bool,
@@ -68,6 +72,7 @@ impl Connection {
         }
         let new = Setup {
             preauth: self.preauth.get(),
+            began_ns: stamp(),
             rounds: 0,
             wrapped: false,
             mechanisms: Vec::new(),
@@ -77,11 +82,22 @@ impl Connection {
         if id != 0 {
             return self.session(id).map(|_| (id, new));
         }
-        let count = self.setups.borrow().len() + self.sessions.borrow().len();
-        if count >= SMB_SESSIONS_PER_CONNECTION {
+        if self.sessions.borrow().len() >= SMB_SESSIONS_PER_CONNECTION {
             return Err(NtStatus::INSUFFICIENT_RESOURCES);
         }
         Ok((self.server.sessions.new_id(), new))
+    }
+
+    /// Keeps a sign-in until its next word; the oldest of too many is forgotten.
+    fn goes_on(&self, id: u64, setup: Setup) {
+        let mut setups = self.setups.borrow_mut();
+        if setups.len() >= SMB_SETUPS_MAX
+            && let Some(oldest) = setups.iter().min_by_key(|(_, one)| one.began_ns)
+        {
+            let oldest = *oldest.0;
+            setups.remove(&oldest);
+        }
+        setups.insert(id, setup);
     }
 
     /// Answers SESSION_SETUP. More words are to come if there is no session in the answer.
@@ -104,13 +120,13 @@ impl Connection {
         let token = setup.unwrap(request.blob)?;
         let Some(token) = token else {
             let blob = spnego::answer(NegState::RequestMic, true, None, None);
-            self.setups.borrow_mut().insert(id, setup);
+            self.goes_on(id, setup);
             return Ok(Setting { blob, flags: 0, session: None, id });
         };
         match ntlm::kind(&token.ntlm).map_err(status::of_wire)? {
             Kind::Negotiate => {
                 let blob = self.challenge(&mut setup, token.ntlm)?;
-                self.setups.borrow_mut().insert(id, setup);
+                self.goes_on(id, setup);
                 Ok(Setting { blob, flags: 0, session: None, id })
             }
             Kind::Authenticate => {
@@ -123,6 +139,9 @@ impl Connection {
 
     fn challenge(&self, setup: &mut Setup, negotiate: Vec<u8>) -> Result<Vec<u8>, NtStatus> {
         let flags = ntlm::negotiate_flags(&negotiate).map_err(status::of_wire)?;
+        if negotiate.len() > SMB_SETUP_KEPT_MAX {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
         let mut random = [0; 8];
         SystemRandom.fill(&mut random);
         let challenge = Challenge::new(flags, random, &self.settings.name, now());
@@ -141,12 +160,13 @@ impl Connection {
         let exchange = setup.exchange.as_ref().ok_or(NtStatus::INVALID_PARAMETER)?;
         let auth = Authenticate::decode(&token.ntlm).map_err(status::of_wire)?;
         // Nobody in particular, and version 1 or Lan Manager, whose responses have 24 bytes.
-        if auth.is_anonymous() {
-            return Err(NtStatus::LOGON_FAILURE);
-        }
-        let name = auth.text(auth.user).map_err(|_| NtStatus::LOGON_FAILURE)?;
         let (from, identity) = (self.peer.0.ip(), &self.core.files.identity);
+        let name = auth.text(auth.user).unwrap_or_default();
         if identity.must_wait(from, &name).is_some() {
+            return Err(NtStatus::ACCOUNT_LOCKED_OUT);
+        }
+        if name.is_empty() || auth.is_anonymous() {
+            identity.judged(from, &name, false);
             return Err(NtStatus::LOGON_FAILURE);
         }
         // What is too long for an older version and does not hold together is no response at all.
@@ -231,12 +251,14 @@ impl Connection {
             dialect: agreed.dialect.name(),
             encrypted: encrypts,
         };
-        let transport = if encrypts { Transport::Tls } else { Transport::Plain };
+        // What he can do: whether he must is for each share to say, and looked at with each
+        // request.
+        let transport = if agreed.cipher.is_some() { Transport::Tls } else { Transport::Plain };
         let who = Caller::new(shown.person, self.peer, transport, Service::Smb);
         let who = who.folding(Arc::clone(&self.server.folds));
         let theirs = u16::from(request.security_mode) & security_mode::REQUIRED != 0;
         let signs = self.settings.signing_required || theirs;
-        let listed = self.server.sessions.add(row);
+        let listed = self.server.sessions.add(row, &self.has_mail);
         let session = Rc::new(Session::new((id, who, listed), keys, (signs, encrypts)));
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));
         let flags = if encrypts { session_flags::ENCRYPT } else { 0 };
@@ -266,6 +288,9 @@ impl Setup {
         self.wrapped = true;
         let mic = token.mic.map(<[u8]>::to_vec);
         if let Some(list) = token.mechanisms {
+            if list.len() > SMB_SETUP_KEPT_MAX {
+                return Err(NtStatus::INVALID_PARAMETER);
+            }
             self.mechanisms = list.to_vec();
             if !token.has_ntlm {
                 return Err(NtStatus::LOGON_FAILURE);

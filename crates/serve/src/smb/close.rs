@@ -1,6 +1,10 @@
 //! CLOSE: ends an open, and removes the file if that is wanted and nobody else has it open.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use vfs::attr::FileType;
+use vfs::fold::FoldIndex;
 use vfs::fs::{Context, FileSystem};
 use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
@@ -10,7 +14,7 @@ use super::set_info::Removal;
 use super::state::connection::Connection;
 use super::state::opens::{Open, OpenOf};
 use super::{facts, status};
-use crate::files::Caller;
+use crate::files::{Caller, Core};
 
 /// CLOSE.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
@@ -49,20 +53,20 @@ pub(super) async fn end(conn: &Connection, who: &Caller, open: &Open) {
         let removal = Removal { who: who.clone(), node: file.node.clone(), place };
         files.set_removal(key, Some(removal));
     }
-    if let Some(removal) = files.close(key) {
-        // Nobody is told if it cannot be removed: its name is there still.
-        let _ = remove(conn, removal, open).await;
+    if let Some(mut removal) = files.close(key) {
+        removal.who.lent.push(file.entry.owner.clone());
+        let folds = Arc::clone(&conn.server.folds);
+        // It goes on if the connection ends before it is done. Nobody is told if it cannot be
+        // removed: its name is there still.
+        let removed = tokio::task::spawn_local(remove(Rc::clone(&conn.core), removal, folds));
+        let _ = removed.await;
     }
 }
 
 /// Removes a file, if its name still leads to it.
-async fn remove(conn: &Connection, removal: Removal, open: &Open) -> Result<(), NtStatus> {
-    let Removal { mut who, node, place } = removal;
-    if let OpenOf::File(file) = &open.of {
-        who.lent.push(file.entry.owner.clone());
-    }
+async fn remove(core: Rc<Core>, removal: Removal, folds: Arc<FoldIndex>) -> Result<(), NtStatus> {
+    let Removal { who, node, place } = removal;
     let (key, is_dir) = (node.key(), node.attr.kind == FileType::Directory);
-    let folds = std::sync::Arc::clone(&conn.server.folds);
     let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {
         let (there, _) = fs.lookup(cx, &place.dir, &place.name)?;
         if !vfs::locks::FileKey::from(&there.attr).is_same_file(&key) {
@@ -75,5 +79,5 @@ async fn remove(conn: &Connection, removal: Removal, open: &Open) -> Result<(), 
         folds.changed(&removed.wcc, Some(&place.name), None);
         Ok(removed)
     };
-    conn.core.alter(&who, &node.reached, remove).await.map_err(status::of)
+    core.alter(&who, &node.reached, remove).await.map_err(status::of)
 }

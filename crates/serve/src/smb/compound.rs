@@ -7,8 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use base::limits::{SMB_CREDITS_MAX, SMB_PENDING_AFTER, SMB_UNSIGNED_CREDITS_MAX};
+use base::limits::{
+    SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX, SMB_CREDITS_MAX, SMB_PENDING_AFTER,
+    SMB_UNSIGNED_CREDITS_MAX,
+};
 use vfs::fs::Extent;
+use wire::smb::charge::Payload;
 use wire::smb::codec::{pad, patch};
 use wire::smb::create::FileId;
 use wire::smb::frame::{PREFIX, prefix};
@@ -60,6 +64,20 @@ impl Frame {
             core.engine.large.give(bytes);
         }
     }
+
+    /// Bytes that it takes until it is answered, with what it is answered with at most.
+    pub fn held(&self) -> usize {
+        let messages = Messages::new(self.messages()).map_while(Result::ok);
+        let more = messages.map(|(header, message)| held(header.command, message));
+        self.bytes.len() + usize::try_from(more.sum::<u64>()).unwrap_or(usize::MAX)
+    }
+}
+
+/// Bytes that a request takes beside itself: its answer, and a chunk that it copies.
+fn held(command: Command, message: &[u8]) -> u64 {
+    let payload = Payload::of(command, message);
+    let copied = if command == Command::IOCTL { u64::from(SMB_COPY_CHUNK_MAX) } else { 0 };
+    copied + payload.wanted.min(SMB_COMPOUND_REPLY_MAX)
 }
 
 /// One answer.
@@ -202,6 +220,24 @@ struct Before {
     is_single: bool,
     /// It is signed as it says.
     is_signed: bool,
+    /// Bytes that all so far, related or not, want to be answered with.
+    wanted: u64,
+}
+
+impl Before {
+    /// That a request has paid for its bytes (MS-SMB2 §3.3.5.2.5), and that the answer to the
+    /// compound is no larger than it may be.
+    fn takes(&mut self, header: &Header, message: &[u8]) -> Result<(), NtStatus> {
+        let payload = Payload::of(header.command, message);
+        if u64::from(header.credit_charge.max(1)) < payload.charge() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        self.wanted = self.wanted.saturating_add(payload.wanted);
+        match self.wanted > SMB_COMPOUND_REPLY_MAX {
+            true => Err(NtStatus::INSUFFICIENT_RESOURCES),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Before {
@@ -215,6 +251,7 @@ impl Before {
             is_first: true,
             is_single,
             is_signed: false,
+            wanted: 0,
         }
     }
 
@@ -246,6 +283,12 @@ pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
     let (by, is_signed) = (frame.encrypted.as_ref(), frame.signed & 1 != 0);
     let Ok(session) = conn.session(header.session_id) else { return false };
     if conn.is_genuine(&session, &header, is_signed, by).is_err() {
+        return false;
+    }
+    // What is refused is so the ordinary way.
+    let Ok(tree) = session.tree(header.tree_id()) else { return false };
+    let is_plain = by.is_none() && tree.encrypts();
+    if is_plain || Before::nothing(true).takes(&header, message).is_err() {
         return false;
     }
     let is_bare = by.is_none() && !signs(&session, &header);
@@ -288,6 +331,7 @@ async fn carry_out(
     let mut span = conn.core.begin_at(conn.peer.1, op, frame.arrived_ns);
     let related = before.relate(&mut header);
     let (mut is_pending, known) = (false, conn.session(header.session_id).ok());
+    let _running = known.as_ref().map(Session::run);
     let done = match (before.failed.filter(|_| related), &known) {
         (Some(failed), _) => Err(failed),
         (None, None) if header.command == Command::ECHO && header.session_id == 0 => {
@@ -300,7 +344,8 @@ async fn carry_out(
         (None, Some(session)) => {
             span.by(&session.who);
             let by = frame.encrypted.as_ref();
-            match conn.is_genuine(session, &header, before.is_signed, by) {
+            let genuine = conn.is_genuine(session, &header, before.is_signed, by);
+            match genuine.and_then(|()| before.takes(&header, message)) {
                 Err(refused) => Err(refused),
                 Ok(()) => {
                     let request = Request {
@@ -311,6 +356,7 @@ async fn carry_out(
                         header,
                         before: before.file.filter(|_| related),
                         is_bare: before.is_single && by.is_none() && !signs(session, &header),
+                        encrypted: by.is_some(),
                         cancel: Rc::default(),
                     };
                     execute(&request, (by, before.is_single), &mut is_pending).await

@@ -14,25 +14,26 @@ use std::task::{Context, Poll, Waker};
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
-    SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_MESSAGE_MAX, SMB_REQUESTS_MAX,
-    SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    RECORD_LOOK, SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_LOOK, SMB_MESSAGE_MAX,
+    SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE, TURN_OPS_MAX,
+    TURN_TIME_MAX,
 };
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Interval, MissedTickBehavior};
 use wire::smb::codec::SmbError;
 use wire::smb::crypto::Preauth;
 
-use self::input::Input;
-use super::compound;
+use self::input::{Input, Received};
 use super::receive::{Broken, Taken};
 use super::server::Server;
 use super::state::connection::{Answer, Connection};
+use super::{compound, tree};
 use crate::exec::Span;
 use crate::files::Core;
 use crate::transport::listener::Accepted;
-use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::{self, SendError};
 use crate::transport::tasks::Ending;
 
@@ -57,6 +58,9 @@ pub enum Ended {
     /// Nobody has signed in in time.
     #[error("nobody has signed in")]
     Unsigned,
+    /// A frame was begun and not finished.
+    #[error("the peer is too slow")]
+    TooSlow,
     /// A request panicked: we are at fault.
     #[error("a request failed to end")]
     Panicked,
@@ -85,17 +89,22 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         outbox: RefCell::default(),
         outgoing: Cell::new(0),
         in_turn: Cell::new(false),
-        has_mail: Notify::new(),
+        has_mail: Arc::new(Notify::new()),
         held: Cell::new(0),
+        listings: Rc::default(),
+        broken: Cell::new(None),
     });
     let pace = core.engine.budgets.limits().pace;
     let socket = Socket { stream, pace, input: Input::default() };
+    let mut look = tokio::time::interval(SMB_LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exchange = Exchange {
         conn: Rc::clone(&conn),
         socket,
         tasks: JoinSet::new(),
         sending: Vec::new(),
         spans: Vec::new(),
+        look,
     };
     tokio::select! {
         // Why it has ended is nobody's concern but the peer's, who knows.
@@ -125,12 +134,13 @@ struct Exchange {
     sending: Vec<Answer>,
     /// What is written down once they have left.
     spans: Vec<Span>,
+    /// When users and shares are looked at again.
+    look: Interval,
 }
 
 impl Exchange {
     async fn run(&mut self) -> Result<(), Ended> {
         let sign_in_by = Deadline::after(SMB_SIGN_IN_TIME_MAX);
-        let mut open = true;
         loop {
             let has_more = self.take()?;
             self.collect()?;
@@ -145,13 +155,15 @@ impl Exchange {
                 }
                 continue;
             }
+            // What was answered before has left.
+            if let Some(broken) = self.conn.broken.get() {
+                return Err(broken.into());
+            }
             if has_more {
                 tokio::task::yield_now().await;
                 continue;
             }
-            if !open && self.tasks.is_empty() {
-                return Err(Ended::Gone);
-            }
+            self.end_sessions();
             let unsigned = self.conn.sessions.borrow().is_empty();
             if unsigned && sign_in_by.passed() {
                 return Err(Ended::Unsigned);
@@ -159,18 +171,55 @@ impl Exchange {
             if self.socket.input.is_empty() {
                 self.socket.input.put_back(&self.conn.core);
             }
-            let (reads, waits) = (open && self.has_room(), !self.tasks.is_empty());
+            let (reads, waits) = (self.has_room(), !self.tasks.is_empty());
+            let has_begun = reads && !self.socket.input.is_empty();
             let Socket { stream, input, .. } = &mut self.socket;
+            let core = &self.conn.core;
             tokio::select! {
                 ready = stream.readable(), if reads => {
-                    let received = ready.and_then(|()| input.receive(stream, &self.conn.core));
-                    open = received.map_err(|_| Ended::Gone)?;
+                    let received = ready.and_then(|()| input.receive(stream, core));
+                    match received.map_err(|_| Ended::Gone)? {
+                        Received::Some => {}
+                        // Who waits for a lock has gone too.
+                        Received::End => return Err(Ended::Gone),
+                        Received::NoRoom if input.is_too_slow(core) => return self.give_up(),
+                        Received::NoRoom => {
+                            core.note_backpressure();
+                            tokio::time::sleep(STALL_PAUSE).await;
+                        }
+                    }
+                }
+                () = tokio::time::sleep(RECORD_LOOK), if has_begun => {
+                    if input.is_too_slow(core) {
+                        return self.give_up();
+                    }
                 }
                 done = self.tasks.join_next(), if waits => ended(&self.conn, done)?,
                 () = self.conn.has_mail.notified() => {}
+                _ = self.look.tick(), if !unsigned => self.look_again(),
                 () = tokio::time::sleep(STALL_PAUSE), if !reads && !waits => {}
                 () = tokio::time::sleep(sign_in_by.left().unwrap_or_default()), if unsigned => {}
             }
+        }
+    }
+
+    /// Ends the connection of a peer that does not finish what it has begun.
+    fn give_up(&self) -> Result<(), Ended> {
+        self.conn.core.engine.budgets.give_up();
+        Err(Ended::TooSlow)
+    }
+
+    /// Ends sessions that somebody has ended, and those of who is no user any more.
+    fn end_sessions(&mut self) {
+        for session in self.conn.take_ended() {
+            self.tasks.spawn_local(tree::end(Rc::clone(&self.conn), session));
+        }
+    }
+
+    /// Closes what is open in shares that are not what they were.
+    fn look_again(&mut self) {
+        for (session, opens) in self.conn.take_lost() {
+            self.tasks.spawn_local(tree::close(Rc::clone(&self.conn), session, opens));
         }
     }
 
@@ -225,8 +274,8 @@ impl Exchange {
         let Some((bytes, from)) = self.socket.input.take(max, &conn.core)? else {
             return Ok(false);
         };
-        let held = bytes.len();
         let Taken::Frame(frame) = conn.take(bytes, from, arrived_ns)? else { return Ok(true) };
+        let held = frame.held();
         conn.hold(held);
         if compound::at_once(conn, &frame, held) {
             frame.put_back(&conn.core);

@@ -20,6 +20,7 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info::Removal;
 use super::state::opens::{Entry, Open, OpenFile, OpenOf, Place};
+use super::state::seats::Seat;
 use super::state::session::TreeOf;
 use super::{facts, names, pipe, security, status};
 use crate::files::{Links, Node, Spot, VPath};
@@ -44,6 +45,8 @@ struct Asked<'a> {
     contexts: Contexts<'a>,
     disposition: Disposition,
     path: VPath,
+    /// What the open takes, until there is one.
+    seat: Cell<Option<Seat>>,
 }
 
 /// What was found or made.
@@ -65,7 +68,8 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     check::check(&create)?;
     let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
-    let asked = Asked { request, create, contexts, disposition, path };
+    let seat = Cell::new(Some(request.seat(create.name.len())?));
+    let asked = Asked { request, create, contexts, disposition, path, seat };
     for _ in 1..TRANSFER_OPEN_TRIES {
         match asked.attempt().await {
             // It came or went between two looks.
@@ -311,6 +315,7 @@ impl Asked<'_> {
             write_through: self.create.options & options::WRITE_THROUGH != 0,
             position: Cell::new(0),
             locks_of_nothing: Cell::new(0),
+            ranges: Cell::new(0),
             reserved: Cell::new(reserved),
             write_time: Cell::new(facts.written),
             write_time_until_ns: Cell::new(0),
@@ -321,6 +326,7 @@ impl Asked<'_> {
             access: rights,
             of: OpenOf::File(Box::new(file)),
             closed: Notify::new(),
+            _seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
         Ok(self.answer(open, (&got.node, facts), (got.action, maximal)))
     }

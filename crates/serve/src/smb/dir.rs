@@ -1,9 +1,11 @@
 //! QUERY_DIRECTORY: what is in a directory, as much at a time as a message takes.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::SMB_TRANSACT_MAX;
+use base::limits::{SMB_LISTINGS_MAX, SMB_TRANSACT_MAX};
 use vfs::attr::Attr;
 use vfs::dos::{self, Dos};
 use vfs::fs::Context;
@@ -26,6 +28,27 @@ pub(super) struct Listed {
     /// Whether any entry was told.
     told: bool,
     done: bool,
+    /// It counts among those of its connection, until all is told.
+    counted: Option<Counted>,
+}
+
+/// One of the listings of a connection.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(all: &Rc<Cell<usize>>) -> Result<Self, NtStatus> {
+        if all.get() >= SMB_LISTINGS_MAX {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        all.set(all.get() + 1);
+        Ok(Self(Rc::clone(all)))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
 }
 
 /// QUERY_DIRECTORY.
@@ -58,6 +81,9 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         return Err(if listed.told { NtStatus::NO_MORE_FILES } else { NtStatus::NO_SUCH_FILE });
     }
     listed.told = true;
+    if listed.done && listed.ready.is_empty() {
+        listed.counted = None;
+    }
     let mut out = request.reply();
     put_output(out.vec(), &entries.finish());
     let about = About::file(&file.node);
@@ -106,7 +132,8 @@ async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result
         ready.extend(both.into_iter().filter(|one| pattern.matches(&one.name)));
     }
     let listing = Listing::new(file.node.clone());
-    Ok(Listed { pattern, listing, ready, told: false, done: false })
+    let counted = Counted::new(&request.conn.listings)?;
+    Ok(Listed { pattern, listing, ready, told: false, done: false, counted: Some(counted) })
 }
 
 async fn fill(

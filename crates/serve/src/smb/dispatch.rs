@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use vfs::fs::Extent;
 use wire::smb::create::FileId;
-use wire::smb::header::{Command, Header};
+use wire::smb::header::{Command, Header, flags};
 use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
 use super::state::connection::{Cancel, Connection};
 use super::state::opens::Open;
-use super::state::session::{Session, Tree};
+use super::state::seats::Seat;
+use super::state::session::{Session, Tree, TreeOf};
 use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
 use crate::exec::Span;
 use crate::files::{Core, Node};
@@ -33,6 +34,8 @@ pub(super) struct Request<'a> {
     pub before: Option<FileId>,
     /// Its answer leaves alone, neither signed nor encrypted: data can follow it from a file.
     pub is_bare: bool,
+    /// Whether it was encrypted.
+    pub encrypted: bool,
     /// Ends its waiting.
     pub cancel: Rc<Cancel>,
 }
@@ -106,12 +109,36 @@ impl Request<'_> {
         compound::reply(&self.conn.core)
     }
 
+    /// Whether it is signed or encrypted.
+    pub const fn is_protected(&self) -> bool {
+        self.encrypted || self.header.has(flags::SIGNED)
+    }
+
     /// Its tree.
     ///
     /// # Errors
-    /// STATUS_NETWORK_NAME_DELETED.
+    /// STATUS_NETWORK_NAME_DELETED, also if its share is served no more; STATUS_ACCESS_DENIED if
+    /// that requires encryption.
     pub fn tree(&self) -> Result<Rc<Tree>, NtStatus> {
-        self.session.tree(self.header.tree_id())
+        let tree = self.session.tree(self.header.tree_id())?;
+        if !self.encrypted && tree.encrypts() {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if let TreeOf::Share { reached } = &tree.of
+            && self.conn.core.files.shares.load().by_id(reached.share.id).is_none()
+        {
+            return Err(NtStatus::NETWORK_NAME_DELETED);
+        }
+        Ok(tree)
+    }
+
+    /// What another open takes, with so many bytes of its own.
+    ///
+    /// # Errors
+    /// STATUS_TOO_MANY_OPENED_FILES.
+    pub fn seat(&self, bytes: usize) -> Result<Seat, NtStatus> {
+        let seats = &self.conn.server.seats;
+        seats.take(self.conn.peer.0.ip(), bytes).ok_or(NtStatus::TOO_MANY_OPENED_FILES)
     }
 
     /// The number of an open: its own, or that of the request before.

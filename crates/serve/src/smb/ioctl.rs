@@ -11,6 +11,7 @@ use wire::smb::status::NtStatus;
 
 use super::compound::START;
 use super::dispatch::{Outcome, Reply, Request};
+use super::receive::Broken;
 use super::{pipe, status};
 
 mod copy;
@@ -60,8 +61,8 @@ fn validate(request: &Request<'_>, input: &[u8]) -> Result<Vec<u8>, NtStatus> {
         && said.security_mode == *mode
         && said.dialects == *dialects;
     if !same || agreed.dialect == Dialect::SMB311 {
-        // The connection is to be ended (§3.3.5.15.12); without its sessions it is of no use.
-        request.conn.sessions.borrow_mut().clear();
+        // §3.3.5.15.12.
+        request.conn.end(Broken::Negotiation);
         return Err(NtStatus::ACCESS_DENIED);
     }
     let mut out = Vec::new();

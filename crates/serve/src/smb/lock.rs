@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use base::limits::SMB_RANGES_MAX;
 use tokio::sync::oneshot;
 use vfs::locks::{Kind, Range, Refused, Waited, waits::Asked};
 use wire::smb::create::access;
@@ -90,10 +91,16 @@ async fn lock(
     file: &OpenFile,
     wanted: &[LockRequest],
 ) -> Result<(), NtStatus> {
+    if file.ranges.get().saturating_add(wanted.len()) > SMB_RANGES_MAX {
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
+    }
     let mut done = Vec::new();
     for one in wanted {
         match lock_one(request, open, file, one).await {
-            Ok(()) => done.push(Element { flags: lock_flags::UNLOCK, ..one.0 }),
+            Ok(()) => {
+                file.ranges.set(file.ranges.get().saturating_add(1));
+                done.push(Element { flags: lock_flags::UNLOCK, ..one.0 });
+            }
             Err(status) => {
                 let _ = unlock(file, &done);
                 return Err(status);
@@ -172,6 +179,7 @@ fn unlock(file: &OpenFile, elements: &[Element]) -> Result<(), NtStatus> {
         if !was_held {
             return Err(NtStatus::RANGE_NOT_LOCKED);
         }
+        file.ranges.set(file.ranges.get().saturating_sub(1));
     }
     Ok(())
 }

@@ -30,14 +30,15 @@ pub(super) fn path(share: &Share, name: &[u8]) -> Result<VPath, NtStatus> {
     if plain.iter().any(|unit| *unit == 0 || FORBIDDEN.iter().any(|byte| is(unit, *byte))) {
         return Err(NtStatus::OBJECT_NAME_INVALID);
     }
-    let mut path = VPath::ROOT.with(share.name.as_bytes());
+    let root = VPath::ROOT.with(share.name.as_bytes());
     let mut bytes: Vec<u8> = Vec::with_capacity(2 * plain.len());
     plain.iter().for_each(|unit| bytes.extend_from_slice(&unit.to_le_bytes()));
     let decoded = utf16::decode_name(&bytes).map_err(status::of_wire)?;
     let decoded = decoded.strip_suffix(b"\\").unwrap_or(&decoded);
     if decoded.is_empty() {
-        return Ok(path);
+        return Ok(root);
     }
+    let mut parts = Vec::new();
     for part in decoded.split(|byte| *byte == b'\\') {
         match part {
             b"" | b"." | b".." => return Err(NtStatus::OBJECT_NAME_INVALID),
@@ -45,13 +46,13 @@ pub(super) fn path(share: &Share, name: &[u8]) -> Result<VPath, NtStatus> {
             part if part.len() > base::limits::NAME_MAX => {
                 return Err(NtStatus::OBJECT_NAME_INVALID);
             }
-            part => path = path.with(part),
+            part => parts.push(part.to_vec()),
         }
-        if path.parts().len() > base::limits::TRANSFER_PARTS_MAX {
+        if parts.len() >= base::limits::TRANSFER_PARTS_MAX {
             return Err(NtStatus::OBJECT_NAME_INVALID);
         }
     }
-    Ok(path)
+    Ok(root.below(&parts))
 }
 
 /// A path as the client sees it, in UTF-16LE, with a leading `\`.

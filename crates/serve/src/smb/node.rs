@@ -1,11 +1,12 @@
 //! SMB in the one tree: settings and state of the service. The crate `service` applies changes.
 
 use ::base::limits::SMB_SESSIONS_PER_CONNECTION;
-use ::base::node::{Context, Default, Kind, Property, Shape, service};
+use ::base::node::{Action, Context, Default, Kind, Property, Shape, service};
 
 use crate::files::settings::UMASK;
 
-static LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
+static LINES: Kind = LINE;
+const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
 
 /// As of every service, but off unless somebody wants it: a hash of passwords that are set is kept
 /// then, which is as good as the password (`docs/security.md`).
@@ -27,7 +28,26 @@ pub static NODE: Context = Context::new(
     "services",
 )
 .statistics(&["smb.ops[op]", "smb.bytes[client]"])
-.actions(&[service::RESTART])
+.actions(&[
+    service::RESTART,
+    Action::new(
+        "end_session",
+        "End session",
+        "Ends a session, or all sessions of a user: open files are closed, locks released. Clients \
+         may sign in again; disable the user to prevent that.",
+        "Nothing.",
+    )
+    .parameters(&[Property::setting(
+        "session",
+        "Session",
+        LINE,
+        Default::None,
+        "Number of the session, as shown in sessions, or name of the user.",
+    )
+    .required()
+    .example("anna")])
+    .destructive(),
+])
 .properties(&[
     ENABLED,
     service::STATE,
@@ -69,8 +89,8 @@ pub static NODE: Context = Context::new(
     Property::state(
         "sessions",
         "Sessions",
-        Kind::List { of: &LINE, max: 64 * SMB_SESSIONS_PER_CONNECTION },
-        "Signed-in users, with address and dialect.",
+        Kind::List { of: &LINES, max: 64 * SMB_SESSIONS_PER_CONNECTION },
+        "Signed-in users, with the number of the session, address and dialect.",
     ),
     Property::state(
         "files_open",

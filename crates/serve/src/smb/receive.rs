@@ -35,6 +35,12 @@ pub enum Broken {
     /// Something that may not be asked in this state of a connection.
     #[error("out of order")]
     Order,
+    /// A signature is wrong: what came was changed on the way.
+    #[error("a signature that does not fit")]
+    Signature,
+    /// The negotiation was not what the client has said.
+    #[error("a negotiation that was changed on the way")]
+    Negotiation,
 }
 
 /// What is to be done with a frame.
@@ -76,7 +82,8 @@ impl Connection {
                 return Err(Broken::Order);
             }
             if header.command == Command::CANCEL {
-                return self.cancel(&header).map(|()| Taken::Done);
+                self.cancel(&frame, &header, frame.signed & 1 << (count - 1) != 0);
+                return Ok(Taken::Done);
             }
             if !self.credits.borrow_mut().use_up(header.message_id, header.credit_charge) {
                 return Err(Broken::Credits);
@@ -138,18 +145,29 @@ impl Connection {
             return Err(NtStatus::ACCESS_DENIED);
         }
         if header.has(flags::SIGNED) {
-            return if is_signed { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) };
+            if is_signed {
+                return Ok(());
+            }
+            // Whoever has changed it would try again (§3.3.5.2.4 leaves the end to us).
+            self.end(Broken::Signature);
+            return Err(NtStatus::ACCESS_DENIED);
         }
         if session.signs { Err(NtStatus::ACCESS_DENIED) } else { Ok(()) }
     }
 
-    fn cancel(&self, header: &Header) -> Result<(), Broken> {
+    /// CANCEL is not answered, so one that is not genuine is ignored.
+    fn cancel(&self, frame: &Frame, header: &Header, is_signed: bool) {
+        let genuine = self
+            .session(header.session_id)
+            .and_then(|one| self.is_genuine(&one, header, is_signed, frame.encrypted.as_ref()));
+        if genuine.is_err() {
+            return;
+        }
         let id = if header.has(flags::ASYNC) { header.id } else { header.message_id };
         // One that is done already cannot be cancelled.
         if let Some(cancel) = self.cancels.borrow().get(&id) {
             cancel.set();
         }
-        Ok(())
     }
 
     fn take_smb1(&self, message: &[u8]) -> Result<Taken, Broken> {

@@ -9,6 +9,7 @@ use vfs::fold::FoldIndex;
 use super::conn;
 use super::set_info::Removal;
 use super::state::open_files::OpenFiles;
+use super::state::seats::Seats;
 use super::state::sessions::Sessions;
 use crate::files::{Files, core};
 use crate::transport::Runtimes;
@@ -61,6 +62,8 @@ pub struct Server {
     pub(super) folds: Arc<FoldIndex>,
     /// What is open.
     pub(super) open_files: OpenFiles<Removal>,
+    /// What that takes.
+    pub(super) seats: Arc<Seats>,
 }
 
 impl Server {
@@ -69,8 +72,8 @@ impl Server {
         let mut guid = [0; 16];
         SystemRandom.fill(&mut guid);
         let settings = RwLock::new(Arc::new(settings));
-        let (sessions, folds, open_files) = Default::default();
-        Arc::new(Self { settings, guid, sessions, folds, open_files })
+        let (sessions, folds, open_files, seats) = Default::default();
+        Arc::new(Self { settings, guid, sessions, folds, open_files, seats })
     }
 
     /// What is set now.

@@ -1,16 +1,20 @@
 //! TREE_CONNECT, TREE_DISCONNECT, LOGOFF.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use wire::smb::create::access;
+use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 use wire::smb::tree::{self, share_flags, share_type};
 use wire::smb::utf16;
 
 use super::close;
 use super::dispatch::{Outcome, Reply, Request};
+use super::receive::Broken;
 use super::state::connection::Connection;
-use super::state::session::{Tree, TreeOf};
+use super::state::opens::Open;
+use super::state::session::{Session, Tree, TreeOf};
 use super::status;
 
 /// The share of pipes.
@@ -18,6 +22,11 @@ const PIPES: &str = "IPC$";
 
 /// TREE_CONNECT.
 pub(super) fn connect(request: &Request<'_>) -> Outcome {
+    if !request.is_protected() && request.conn.agreed()?.dialect == Dialect::SMB311 {
+        // Who changes the negotiation on the way would be found by this signature (§3.3.5.7).
+        request.conn.end(Broken::Order);
+        return Err(NtStatus::ACCESS_DENIED);
+    }
     let asked = tree::Request::decode(request.message).map_err(status::of_wire)?;
     let path = utf16::decode(asked.path).map_err(status::of_wire)?;
     let name = path.rsplit('\\').next().unwrap_or_default();
@@ -28,6 +37,7 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         let mut shares = table.iter();
         let share = shares.find(|share| share.name.eq_ignore_ascii_case(name));
         let share = Arc::clone(share.ok_or(NtStatus::BAD_NETWORK_NAME)?);
+        // Who cannot encrypt is refused by what the share requires.
         let reached = request.session.who.reach(&share).map_err(|_| NtStatus::ACCESS_DENIED)?;
         let rights = match reached.writable {
             true => access::ALL,
@@ -35,8 +45,10 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         };
         (TreeOf::Share { reached }, share_type::DISK, rights)
     };
-    let id = request.session.add_tree(Tree { of })?;
-    let encrypts = if request.session.encrypts { share_flags::ENCRYPT } else { 0 };
+    let tree = Tree::new(of);
+    let encrypts = request.session.encrypts || tree.encrypts();
+    let id = request.session.add_tree(tree)?;
+    let encrypts = if encrypts { share_flags::ENCRYPT } else { 0 };
     let flags = share_flags::NO_CACHING | encrypts;
     let mut out = request.reply();
     let response =
@@ -56,22 +68,43 @@ pub(super) async fn disconnect(request: &Request<'_>) -> Outcome {
 
 /// LOGOFF.
 pub(super) async fn logoff(request: &Request<'_>) -> Outcome {
-    for open in request.session.take_opens(|_| true) {
-        close::end(request.conn, &request.session.who, &open).await;
-    }
-    // It is still there until its answer is signed.
+    // It is still there until its answer is signed, but for no request any more.
     request.conn.sessions.borrow_mut().remove(&request.session.id);
+    request.session.waits_for_others();
+    close_all(request.conn, request.session).await;
     Ok(request.empty())
 }
 
+/// Ends a session that its connection does not have any more.
+pub(super) async fn end(conn: Rc<Connection>, session: Rc<Session>) {
+    close_all(&conn, &session).await;
+}
+
+/// Closes opens that their session does not have any more.
+pub(super) async fn close(conn: Rc<Connection>, session: Rc<Session>, opens: Vec<Rc<Open>>) {
+    for open in opens {
+        close::end(&conn, &session.who, &open).await;
+    }
+}
+
+/// Closes everything of a session, and what requests open that are under way, until none is.
+async fn close_all(conn: &Connection, session: &Session) {
+    loop {
+        for open in session.take_opens(|_| true) {
+            close::end(conn, &session.who, &open).await;
+        }
+        if !session.has_others().await {
+            return;
+        }
+    }
+}
+
 impl Connection {
-    /// Closes everything that is open.
+    /// Closes everything that is open. Nothing is carried out any more.
     pub async fn close_all(&self) {
         let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, one)| one).collect();
         for session in sessions {
-            for open in session.take_opens(|_| true) {
-                close::end(self, &session.who, &open).await;
-            }
+            close_all(self, &session).await;
         }
     }
 }

@@ -13,10 +13,12 @@ use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::status::NtStatus;
 
 use super::credits::Credits;
+use super::opens::{Open, OpenOf};
 use super::session::Session;
 use crate::exec::Span;
 use crate::files::Core;
 use crate::smb::auth::Setup;
+use crate::smb::receive::Broken;
 use crate::smb::server::{Server, Settings};
 use crate::transport::buffers::ReplyBuf;
 
@@ -108,10 +110,14 @@ pub(in crate::smb) struct Connection {
     pub outgoing: Cell<usize>,
     /// Requests are being taken: nobody has to be told of answers.
     pub in_turn: Cell<bool>,
-    /// There is something in the outbox.
-    pub has_mail: Notify,
+    /// There is something in the outbox, or a session was ended from outside.
+    pub has_mail: Arc<Notify>,
     /// Bytes that requests hold.
     pub held: Cell<usize>,
+    /// Listings that have entries in memory.
+    pub listings: Rc<Cell<usize>>,
+    /// Why the connection is to be ended, once what is answered has left.
+    pub broken: Cell<Option<Broken>>,
 }
 
 impl Connection {
@@ -130,6 +136,37 @@ impl Connection {
     pub fn session(&self, id: u64) -> Result<Rc<Session>, NtStatus> {
         let session = self.sessions.borrow().get(&id).cloned();
         session.ok_or(NtStatus::USER_SESSION_DELETED)
+    }
+
+    /// The connection is to be ended.
+    pub fn end(&self, why: Broken) {
+        self.broken.set(self.broken.get().or(Some(why)));
+        self.has_mail.notify_one();
+    }
+
+    /// Takes out sessions that somebody has ended, and those of who is no user any more.
+    pub fn take_ended(&self) -> Vec<Rc<Session>> {
+        let files = &self.core.files;
+        let ended =
+            |session: &Session| session.listed.has_ended() || !files.is_welcome(&session.who);
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.extract_if(|_, session| ended(session)).map(|(_, session)| session).collect()
+    }
+
+    /// Takes out opens of shares that their sessions may not use any more, by session.
+    pub fn take_lost(&self) -> Vec<(Rc<Session>, Vec<Rc<Open>>)> {
+        let sessions = self.sessions.borrow();
+        let lost = sessions.values().map(|session| {
+            let stands = |open: &Open| match &open.of {
+                OpenOf::File(file) => {
+                    let reached = &file.node.reached;
+                    self.core.files.still_reach(&session.who, reached, false).is_ok()
+                }
+                OpenOf::Pipe(_) => true,
+            };
+            (Rc::clone(session), session.take_opens(|open| !stands(open)))
+        });
+        lost.filter(|(_, opens)| !opens.is_empty()).collect()
     }
 
     /// Puts an answer where it is sent from.

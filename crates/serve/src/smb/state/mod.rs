@@ -4,6 +4,7 @@ pub(super) mod connection;
 pub mod credits;
 pub mod open_files;
 pub(super) mod opens;
+pub mod seats;
 pub(super) mod session;
 pub mod sessions;
 pub mod times;

@@ -9,6 +9,8 @@ use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
+use super::seats::Seat;
+
 use crate::files::{Node, VPath};
 use crate::smb::dir::Listed;
 use crate::smb::pipe::Pipe;
@@ -64,6 +66,8 @@ pub(in crate::smb) struct OpenFile {
     pub position: Cell<u64>,
     /// Locks of no bytes before the first one, which nothing is in the way of.
     pub locks_of_nothing: Cell<u32>,
+    /// Ranges that it has locked.
+    pub ranges: Cell<usize>,
     /// Bytes that the client has reserved, as it is told: they are taken when they are written.
     pub reserved: Cell<u64>,
     /// The write time that was shown last, as FILETIME.
@@ -93,6 +97,8 @@ pub(in crate::smb) struct Open {
     pub of: OpenOf,
     /// Whoever waits for something of it hears that it is closed.
     pub closed: Notify,
+    /// What it takes of all that may be open.
+    pub _seat: Seat,
 }
 
 impl Open {

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use base::limits::{SMB_OPENS_MAX, SMB_TREES_MAX};
+use tokio::sync::Notify;
+use vfs::share::Service;
+use vfs::share::rules::Transport;
 use wire::smb::create::FileId;
 use wire::smb::crypto::Keys;
 use wire::smb::status::NtStatus;
@@ -29,6 +32,29 @@ pub(in crate::smb) enum TreeOf {
 pub(in crate::smb) struct Tree {
     /// What it is of.
     pub of: TreeOf,
+    /// Whether its share requires encryption, by the rules of this number.
+    encrypts: Cell<(u64, bool)>,
+}
+
+impl Tree {
+    /// A tree.
+    pub fn new(of: TreeOf) -> Self {
+        Self { of, encrypts: Cell::default() }
+    }
+
+    /// Whether its share requires that requests are encrypted, as it is set now.
+    pub fn encrypts(&self) -> bool {
+        let TreeOf::Share { reached } = &self.of else { return false };
+        let rules = reached.share.rules_for(Service::Smb);
+        let (known, encrypts) = self.encrypts.get();
+        let now = rules.generation();
+        if known == now {
+            return encrypts;
+        }
+        let encrypts = rules.get().transport() > Transport::Plain;
+        self.encrypts.set((now, encrypts));
+        encrypts
+    }
 }
 
 /// A session.
@@ -47,6 +73,12 @@ pub(in crate::smb) struct Session {
     pub nonce: Cell<u64>,
     /// It is listed.
     pub listed: Listed,
+    /// Requests of it that are carried out now.
+    running: Cell<usize>,
+    /// Those of them that wait for the end of the others.
+    closing: Cell<usize>,
+    /// One of them has ended.
+    ended: Notify,
     trees: RefCell<HashMap<u32, Rc<Tree>>>,
     opens: RefCell<HashMap<u64, Rc<Open>>>,
     next: Cell<u64>,
@@ -60,7 +92,43 @@ impl Session {
         (signs, encrypts): (bool, bool),
     ) -> Self {
         let (trees, opens, nonce) = (RefCell::default(), RefCell::default(), Cell::new(0));
-        Self { id, who, keys, signs, encrypts, nonce, listed, trees, opens, next: Cell::new(1) }
+        let (running, closing, ended) = (Cell::new(0), Cell::new(0), Notify::new());
+        Self {
+            id,
+            who,
+            keys,
+            signs,
+            encrypts,
+            nonce,
+            listed,
+            running,
+            closing,
+            ended,
+            trees,
+            opens,
+            next: Cell::new(1),
+        }
+    }
+
+    /// A request of it is carried out as long as this lives.
+    pub fn run(self: &Rc<Self>) -> Running {
+        self.running.set(self.running.get() + 1);
+        Running(Rc::clone(self))
+    }
+
+    /// A request of it waits for the end of all others, as [`Session::has_others`] says.
+    pub fn waits_for_others(&self) {
+        self.closing.set(self.closing.get() + 1);
+    }
+
+    /// Waits until one of its requests has ended; false if none is carried out but those that wait
+    /// themselves.
+    pub async fn has_others(&self) -> bool {
+        if self.running.get() <= self.closing.get() {
+            return false;
+        }
+        self.ended.notified().await;
+        true
     }
 
     fn number(&self) -> u64 {
@@ -145,5 +213,15 @@ impl Session {
     pub fn close(&self, id: FileId, tree: u32) -> Result<Rc<Open>, NtStatus> {
         self.open(id, tree)?;
         self.opens.borrow_mut().remove(&id.volatile).ok_or(NtStatus::FILE_CLOSED)
+    }
+}
+
+/// A request of a session that is carried out.
+pub(in crate::smb) struct Running(Rc<Session>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.set(self.0.running.get().saturating_sub(1));
+        self.0.ended.notify_waiters();
     }
 }

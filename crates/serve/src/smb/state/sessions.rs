@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::random::{Random, SystemRandom};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// A session as others see it.
 #[derive(Debug, Clone)]
@@ -24,7 +25,9 @@ pub struct Row {
 
 struct One {
     row: Row,
-    ending: watch::Sender<bool>,
+    ended: Arc<AtomicBool>,
+    /// Wakes the connection of the session.
+    wake: Arc<Notify>,
 }
 
 /// All sessions.
@@ -37,13 +40,13 @@ pub struct Sessions {
 pub struct Listed {
     sessions: Arc<Sessions>,
     id: u64,
-    ending: watch::Receiver<bool>,
+    ended: Arc<AtomicBool>,
 }
 
 impl Listed {
     /// Whether somebody has ended it.
     pub fn has_ended(&self) -> bool {
-        *self.ending.borrow()
+        self.ended.load(Ordering::Acquire)
     }
 }
 
@@ -70,22 +73,24 @@ impl Sessions {
         }
     }
 
-    /// Lists a session.
-    pub fn add(self: &Arc<Self>, row: Row) -> Listed {
-        let (ending, is_ending) = watch::channel(false);
-        let id = row.id;
-        self.rows().insert(id, One { row, ending });
-        Listed { sessions: Arc::clone(self), id, ending: is_ending }
+    /// Lists a session; its connection is woken by `wake` when somebody ends it.
+    pub fn add(self: &Arc<Self>, row: Row, wake: &Arc<Notify>) -> Listed {
+        let (id, ended) = (row.id, Arc::<AtomicBool>::default());
+        let one = One { row, ended: Arc::clone(&ended), wake: Arc::clone(wake) };
+        self.rows().insert(id, one);
+        Listed { sessions: Arc::clone(self), id, ended }
     }
 
-    /// Ends a session of this user, or of any; false if there is none.
+    /// Ends a session of this user, or of any; false if there is none. What it has open is closed
+    /// by its connection.
     pub fn end(&self, id: u64, user: Option<&str>) -> bool {
         let rows = self.rows();
         let Some(one) = rows.get(&id) else { return false };
         if user.is_some_and(|user| one.row.user != user) {
             return false;
         }
-        one.ending.send_replace(true);
+        one.ended.store(true, Ordering::Release);
+        one.wake.notify_one();
         true
     }
 

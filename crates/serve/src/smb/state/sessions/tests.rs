@@ -15,7 +15,7 @@ fn sessions_come_and_go() {
         dialect: "3.1.1",
         encrypted: false,
     };
-    let listed = sessions.add(row);
+    let listed = sessions.add(row, &Arc::new(Notify::new()));
     assert_eq!(sessions.rows_now().len(), 1);
     assert!(!sessions.end(id, Some("bert")) && !listed.has_ended());
     assert!(sessions.end(id, Some("anna")) && listed.has_ended());
