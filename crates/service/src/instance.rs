@@ -11,6 +11,7 @@
 //! A service starts and stops while the rest of the program goes on. Stopping takes no more
 //! connections, answers what was taken, and cuts off who is still there after a while.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::clock::{NS_PER_S, wall_ns};
 use base::failure::{Failure, chain};
 use base::limits::DRAIN_TIME_MAX;
-use base::node::Value;
+use base::node::{Path, Value};
 use base::protocol::Port;
 use control::appliance::Access;
 use control::certificates::Certificates;
@@ -114,6 +115,16 @@ pub trait Service: Send + Sync {
     /// State to show beside what all services show.
     fn state(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
+    }
+
+    /// Carries out an action of its own; `None` if it has none of this name.
+    fn act(
+        &self,
+        _path: &Path,
+        _action: &str,
+        _parameters: &BTreeMap<String, Value>,
+    ) -> Option<Result<(), Problem>> {
+        None
     }
 
     /// Sign-ins that succeeded and failed so far, if its users sign in.

@@ -173,11 +173,14 @@ impl Live for ServiceNode {
     fn act(
         &self,
         path: &Path,
-        _action: &str,
-        _parameters: &BTreeMap<String, Value>,
+        action: &str,
+        parameters: &BTreeMap<String, Value>,
         who: &Who,
     ) -> Result<Json, Problem> {
         let instance = &*self.instance;
+        if let Some(done) = instance.service().act(path, action, parameters) {
+            return done.map(|()| Json::Null);
+        }
         base::tell!(instance.name(), "{} restarts {}", who.user, instance.title());
         instance.restart().map_err(|failure| {
             base::error!(instance.name(), "{}", failure.why());

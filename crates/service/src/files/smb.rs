@@ -1,10 +1,11 @@
 //! SMB: its settings, its port, who is signed in.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use base::failure::Failure;
-use base::node::Value;
+use base::node::{Path, Value};
 use base::protocol::ports::SMB;
 use base::protocol::{self, Port};
 use control::certificates::Certificates;
@@ -78,11 +79,32 @@ impl Service for Smb {
         Some(self.sign_ins.counts())
     }
 
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        parameters: &BTreeMap<String, Value>,
+    ) -> Option<Result<(), Problem>> {
+        if action != "end_session" {
+            return None;
+        }
+        let which = parameters.get("session").and_then(Value::as_text).unwrap_or_default();
+        let sessions = &self.server.sessions;
+        let ids = sessions.rows_now().into_iter();
+        let ids = ids.filter(|row| row.user == which || format!("{:x}", row.id) == which);
+        let ended = ids.filter(|row| sessions.end(row.id, None)).count();
+        let hint = "see the property sessions";
+        Some(match ended {
+            0 => Err(Problem::unknown(path, &format!("{which:?} has no session"), hint)),
+            _ => Ok(()),
+        })
+    }
+
     fn state(&self) -> Vec<(&'static str, Value)> {
         let rows = self.server.sessions.rows_now();
         let sessions = rows.iter().map(|row| {
             let encrypted = if row.encrypted { ", encrypted" } else { "" };
-            format!("{} {} {}{encrypted}", row.user, row.from, row.dialect)
+            format!("{:x} {} {} {}{encrypted}", row.id, row.user, row.from, row.dialect)
         });
         let sessions = Value::texts(sessions.collect::<Vec<_>>());
         let open = i64::try_from(self.server.files_open()).unwrap_or(i64::MAX);

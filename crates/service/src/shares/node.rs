@@ -14,8 +14,8 @@ use control::tree::{Apply, Document, Live, Override, Problem, Transition};
 use parking_lot::Mutex;
 use vfs::cred::Cred;
 use vfs::fs::Context;
-use vfs::share::node::DEFAULT_PROJECT;
-use vfs::share::rules::{Access, Lookup, Rules};
+use vfs::share::node::{DEFAULT_PROJECT, SMB_ENCRYPT};
+use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
 
 use super::{PREFIX, Root, ShareConfig, Shares, System, rules_for};
@@ -182,6 +182,10 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
         rules[service.index()] =
             read.map_err(|e| wrong(property, &e.to_string(), how_to_except(service)))?;
     }
+    if document.bool(path, SMB_ENCRYPT) {
+        let smb = &mut rules[Service::Smb.index()];
+        *smb = std::mem::take(smb).requiring(Transport::Tls);
+    }
     let number = |property| document.integer(path, property).and_then(|n| u32::try_from(n).ok());
     let mode = |text: String| {
         let sentence = format!("{text:?} is not an octal mode, 0 to 7777");
@@ -291,6 +295,8 @@ impl Live for Room {
             overrides.push(decided(service.id(), rest));
             overrides.push(decided(service.exceptions(), exceptions));
         }
+        let encrypts = given.rules_for(Service::Smb).transport() > Transport::Plain;
+        overrides.push(decided(SMB_ENCRYPT, Value::Bool(encrypts)));
         overrides
     }
 

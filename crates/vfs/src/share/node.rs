@@ -8,6 +8,9 @@ use base::protocol::{Service, ShareMode};
 /// The project that is always there.
 pub const DEFAULT_PROJECT: &str = "default";
 
+/// The property of shares that requires encryption over SMB.
+pub const SMB_ENCRYPT: &str = "smb_encrypt";
+
 /// `/shares`.
 pub static NODE: Context = Context::new(
     "shares",
@@ -35,9 +38,10 @@ static PROJECT: Context = Context::new(
 .children(&[&crate::lun::node::NODE])
 .items(&SHARES);
 
-static PROJECT_PROPERTIES: [Property; 1 + ACCESS] = joined([
+static PROJECT_PROPERTIES: [Property; 2 + ACCESS] = joined([
     &[read_only(Default::Bool(false))],
     &access(Default::Text("rw"), Default::List(&[])),
+    &[smb_encrypt(Default::Bool(false))],
     &[],
 ]);
 
@@ -57,8 +61,12 @@ static SHARE: Context = Context::new(
 .properties(&SHARE_PROPERTIES)
 .statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
 
-static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + STATES.len()] =
-    joined([&OWN, &access(Default::Inherited, Default::Inherited), &STATES]);
+static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 1 + STATES.len()] = joined([
+    &OWN,
+    &access(Default::Inherited, Default::Inherited),
+    &[smb_encrypt(Default::Inherited)],
+    &STATES,
+]);
 
 /// What a share is made with, and does not take over from its project but for `read_only`.
 const OWN: [Property; 6] = [
@@ -156,6 +164,17 @@ const fn read_only(default: Default) -> Property {
     )
 }
 
+const fn smb_encrypt(default: Default) -> Property {
+    Property::setting(
+        SMB_ENCRYPT,
+        "SMB encryption",
+        Kind::Bool,
+        default,
+        "Requires encryption of SMB requests. Clients that cannot encrypt, such as those of SMB \
+         2.1, are refused.",
+    )
+}
+
 /// Settings of [`access`]: two for each service.
 const ACCESS: usize = 2 * Service::SHARING.len();
 
@@ -207,7 +226,7 @@ const fn exceptions_of(service: Service, default: Default) -> Property {
 }
 
 /// The properties of a node one after the other.
-const fn joined<const N: usize>(parts: [&[Property]; 3]) -> [Property; N] {
+const fn joined<const N: usize>(parts: [&[Property]; 4]) -> [Property; N] {
     let mut all = [read_only(Default::None); N];
     let (mut part, mut to) = (0, 0);
     while part < parts.len() {

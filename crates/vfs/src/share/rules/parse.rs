@@ -68,6 +68,20 @@ impl Rules {
         Self { rules }
     }
 
+    /// The same clients go as far, but over this transport or a stronger one only.
+    #[must_use]
+    pub fn requiring(self, transport: Transport) -> Self {
+        let rules = match self.rules.is_empty() {
+            true => vec![Rule::everybody(Access::ReadWrite)],
+            false => self.rules,
+        };
+        let stronger = |rule: Rule| {
+            let transport = rule.grant.transport.max(transport);
+            Rule { grant: Grant { transport, ..rule.grant }, ..rule }
+        };
+        Self { rules: rules.into_iter().map(stronger).collect() }
+    }
+
     /// What they say to services whose users sign in: the same clients go as far over the same
     /// transports; who they are is not settled by their address.
     #[must_use]
