@@ -10,6 +10,8 @@ mod http;
 mod scene;
 #[path = "file_clients/several.rs"]
 mod several;
+#[path = "file_clients/smb.rs"]
+mod smb;
 #[path = "file_clients/ssh.rs"]
 mod ssh;
 #[path = "file_clients/tasks.rs"]

@@ -13,5 +13,7 @@ mod idle;
 mod memory;
 #[path = "hostile/paths.rs"]
 mod paths;
+#[path = "hostile/smb.rs"]
+mod smb;
 #[path = "hostile/strangers.rs"]
 mod strangers;

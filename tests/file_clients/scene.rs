@@ -84,9 +84,14 @@ impl Scene {
         let http = "/configuration/services/http";
         let plain = json!({"set": http, "property": "plain", "value": "serve"});
         let basic = json!({"set": http, "property": "basic_over_plain", "value": true});
-        let changes = json!({ "changes": [anna, plain, basic] });
-        let (code, done) = Api::new(&self.state).post("/api/v1/changes", &changes);
-        assert_eq!(code, 200, "{done}");
+        let smb = json!({"set": "/configuration/services/smb", "property": "enabled",
+            "value": true});
+        // The hash that SMB needs is kept with passwords that are set from then on.
+        for changes in [vec![smb], vec![anna, plain, basic]] {
+            let changes = json!({ "changes": changes });
+            let (code, done) = Api::new(&self.state).post("/api/v1/changes", &changes);
+            assert_eq!(code, 200, "{done}");
+        }
     }
 
     /// Anna's private key.
@@ -108,6 +113,8 @@ pub struct Place {
     pub local: PathBuf,
     /// Of the server, on disk.
     pub there: PathBuf,
+    /// Whether names are those of Windows: Unicode, and without quotes.
+    pub is_of_windows: bool,
 }
 
 impl Place {
@@ -126,7 +133,12 @@ impl Place {
         let there = scene.dir.join(&folder);
         fs::create_dir(&there).expect("a folder");
         let local = scene.scratch.folder(&format!("local-{folder}"), None);
-        Self { scene, name, local, there }
+        Self { scene, name, local, there, is_of_windows: false }
+    }
+
+    /// With names as Windows has them.
+    pub fn of_windows(self) -> Self {
+        Self { is_of_windows: true, ..self }
     }
 
     /// A program that works in the local folder, which is its home, in a locale of bytes.

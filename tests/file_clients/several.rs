@@ -175,7 +175,7 @@ fn lftp_sftp() {
     lftp(&place, "sftp", &settings);
 }
 
-fn rclone(place: &Place, config: &str) {
+pub fn rclone(place: &Place, config: &str) {
     let secret = succeed(place.program("rclone").args(["obscure", PASSWORD]));
     let secret = String::from_utf8(secret).expect("text");
     fs::write(

@@ -29,6 +29,8 @@ const OPTIONS: [&str; 5] = [
     "LogLevel=ERROR",
 ];
 
+/// The standard port of SFTP.
+const SSH: u16 = 218;
 /// The system's own, for which the packages of libraries are.
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -151,27 +153,50 @@ fn psftp() {
     });
 }
 
-/// A library of Python.
-fn library(name: &'static str, text: &str) {
-    let check = Command::new(PYTHON).args(["-c", &format!("import {name}")]).output();
-    if !check.is_ok_and(|done| done.status.success()) {
-        skip!(format_args!("clients {name}"), "python3-{name} is not installed");
+/// A library, and a script that does tasks with it.
+pub struct Library<'a> {
+    pub name: &'static str,
+    /// What runs the script, with its arguments.
+    pub runs: &'a [&'a str],
+    /// The standard port of its service.
+    pub port: u16,
+    /// The script: a file name, and what is in it.
+    pub script: (&'a str, &'a str),
+    /// What it has no function for.
+    pub lacks: &'a [&'a str],
+}
+
+/// Whether a Python has a module; if not, the client is skipped.
+pub fn has_module(python: &str, module: &str, name: &str) -> bool {
+    let check = Command::new(python).args(["-c", &format!("import {module}")]).output();
+    let has = check.is_ok_and(|done| done.status.success());
+    if !has {
+        println!("SKIP clients {name}: python3-{name} is not installed");
     }
-    let place = Place::new(name);
-    let script = place.local.join("client.py");
+    has
+}
+
+/// Puts a library through all tasks.
+pub fn library(library: &Library<'_>) {
+    let Library { name, runs, port, script: (file, text), lacks } = *library;
+    let place = if port == SSH { Place::new(name) } else { Place::new(name).of_windows() };
+    let script = place.local.join(file);
     fs::write(&script, text).expect("a script");
     // One that hangs is ended, and so is the test then.
     let mut command = place.program("timeout");
-    command.args(["100", PYTHON]).arg(&script).args(["127.0.0.1", &place.scene.port(218)]);
-    let mut python = command
+    command.arg("100").args(runs).arg(&script).args(["127.0.0.1", &place.scene.port(port)]);
+    let mut program = command
         .args([USER, PASSWORD])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("Python");
-    let from = BufReader::new(python.stdout.take().expect("its output"));
-    let talk = RefCell::new((python.stdin.take().expect("its input"), from));
+        .expect("an interpreter");
+    let from = BufReader::new(program.stdout.take().expect("its output"));
+    let talk = RefCell::new((program.stdin.take().expect("its input"), from));
     let ask = |task: &str, one: &[u8], two: &[u8]| {
+        if lacks.contains(&task) {
+            return None;
+        }
         let (to, from) = &mut *talk.borrow_mut();
         let words = [task.as_bytes(), one, two].map(hex);
         writeln!(to, "{}", words.join(" ")).expect("it listens");
@@ -192,17 +217,24 @@ fn library(name: &'static str, text: &str) {
         Task::List(name) => ask("ls", &path(name), b""),
     });
     drop(talk);
-    assert!(python.wait().expect("its end").success());
+    assert!(program.wait().expect("its end").success());
+}
+
+fn over_ssh(name: &'static str, text: &str) {
+    if has_module(PYTHON, name, name) {
+        let script = ("client.py", text);
+        library(&Library { name, runs: &[PYTHON], port: SSH, script, lacks: &[] });
+    }
 }
 
 #[test]
 fn paramiko() {
-    library("paramiko", include_str!("paramiko_client.py"));
+    over_ssh("paramiko", include_str!("paramiko_client.py"));
 }
 
 #[test]
 fn asyncssh() {
-    library("asyncssh", include_str!("asyncssh_client.py"));
+    over_ssh("asyncssh", include_str!("asyncssh_client.py"));
 }
 
 /// A directory mounted by sshfs. It ends with the value.

@@ -188,6 +188,10 @@ impl<C: Client> Tried<'_, C> {
     /// Up, if it can, and down, by names that are not plain.
     fn odd(&self, names: &[&[u8]]) -> bool {
         names.iter().all(|name| {
+            let is_of_windows = !name.contains(&b'"') && std::str::from_utf8(name).is_ok();
+            if self.place.is_of_windows && !is_of_windows {
+                return false;
+            }
             let (from, to) = (self.here(name), self.here(b"back"));
             fs::write(&from, name).expect("a local file");
             let up = self.client.does(Task::Upload(&from, &self.remote(name)));

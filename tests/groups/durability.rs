@@ -8,6 +8,8 @@ mod crash_configuration;
 mod crash_files;
 #[path = "../crash_lun.rs"]
 mod crash_lun;
+#[path = "../crash_smb.rs"]
+mod crash_smb;
 #[path = "../crash_v4.rs"]
 mod crash_v4;
 #[path = "../faults.rs"]

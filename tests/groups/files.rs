@@ -18,6 +18,8 @@ mod secure_protocols;
 mod sftp_subsystem;
 #[path = "../smb_clients.rs"]
 mod smb_clients;
+#[path = "../smb_safety.rs"]
+mod smb_safety;
 #[path = "../transfer_log.rs"]
 mod transfer_log;
 #[path = "../webdav.rs"]

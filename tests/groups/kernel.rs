@@ -14,6 +14,8 @@ mod kernel_rdma;
 mod kernel_read_plus;
 #[path = "../kernel_services.rs"]
 mod kernel_services;
+#[path = "../kernel_smb.rs"]
+mod kernel_smb;
 #[path = "../kernel_v4.rs"]
 mod kernel_v4;
 #[path = "../kernel_v4_features.rs"]

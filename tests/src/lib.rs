@@ -1,6 +1,6 @@
 //! Harness for tests that start the real binary: scratch folders, the server, other programs with
 //! a deadline, network namespaces, forgetful disks, and small clients of NFSv3, NFSv4.2, FTP, SFTP,
-//! HTTP and iSCSI.
+//! HTTP, SMB and iSCSI.
 //!
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
 //! A check that cannot run on this machine says so with [`skip!`].
@@ -26,6 +26,7 @@ pub mod scene;
 pub mod scratch;
 pub mod server;
 pub mod sftp;
+pub mod smb;
 pub mod smb_share;
 pub mod sshd;
 pub mod tcp;

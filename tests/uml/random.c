@@ -1,6 +1,8 @@
 /* Seeded random operations on two files, each held against a model in memory, until SIGTERM.
  *
- *   random NAME DIRECTORY SEED
+ *   random NAME DIRECTORY SEED [closed]
+ *
+ * With `closed` a file is closed before another one takes its name, as SMB demands.
  *
  * Says `@ NAME at OPERATIONS` on the console every so often, and `@ NAME lost: …` when a file is not what the model
  * says or an operation fails; its last operations are on standard error then. At the end the files lie in
@@ -36,6 +38,7 @@ static struct file files[2];
 static unsigned char *buffer;
 static uint64_t state, done;
 static unsigned unsupported;
+static int closed_first;
 static int repeated; /* the last rename was done twice: before a restart and after it */
 static char remembered[REMEMBERED][100];
 static volatile sig_atomic_t ending;
@@ -346,6 +349,12 @@ static void do_replace(struct file *f) {
         n += more;
     }
     must(below(2) || fsync(fd) == 0, "fsync");
+    if (closed_first) {
+        must(close(f->fd) == 0 && close(fd) == 0, "close");
+        f->fd = -1;
+        must(rename(fresh, path) == 0, "rename");
+        return open_again(f);
+    }
     if (refused_by_client(fresh, path)) {
         note("%s not replaced: ETXTBSY of the client", f->path);
         must(unlink(fresh) == 0 && close(fd) == 0, "unlink of what was not to replace it");
@@ -400,8 +409,9 @@ static void leave(struct file *f, int number) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4)
+    if (argc != 4 && argc != 5)
         return 2;
+    closed_first = argc == 5;
     name = argv[1];
     directory = argv[2];
     state = strtoull(argv[3], NULL, 0);

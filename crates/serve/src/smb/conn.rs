@@ -34,6 +34,7 @@ use super::{compound, tree};
 use crate::exec::Span;
 use crate::files::Core;
 use crate::transport::listener::Accepted;
+use crate::transport::pace::SlowPeerBudget;
 use crate::transport::send::{self, SendError};
 use crate::transport::tasks::Ending;
 

@@ -1,0 +1,75 @@
+//! A share that requires encryption answers no request in the clear.
+
+use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
+use e2e::smb::{Ask, Offer, Protection, Smb};
+use e2e::tcp::HERE;
+use serde_json::json;
+use wire::smb::negotiate::{Cipher, Dialect};
+use wire::smb::status::NtStatus;
+use wire::smb::tree::share_flags;
+
+fn set(scene: &Scene, value: bool) {
+    let share = format!("/shares/default/{SHARE}");
+    scene.change(&json!([{"set": share, "property": "smb_encrypt", "value": value}]));
+}
+
+fn signed_in(scene: &Scene, offer: &Offer) -> Smb {
+    let mut smb = Smb::connect(HERE, scene.at(), offer).expect("a connection");
+    assert_eq!(smb.sign_in(USER, PASSWORD).expect("an answer"), NtStatus::SUCCESS);
+    smb
+}
+
+#[test]
+fn a_share_that_requires_encryption_answers_nothing_in_the_clear() {
+    let scene = Scene::new("smb-encrypt", &[]);
+    std::fs::write(scene.share.join("secret"), b"nobody else's business").expect("a file");
+    set(&scene, true);
+    for dialect in [Dialect::SMB300, Dialect::SMB302, Dialect::SMB311] {
+        let mut smb = signed_in(&scene, &Offer::only(dialect));
+        let tree = smb.connect_tree(SHARE).expect("an answer").expect("a tree");
+        assert!(tree.flags & share_flags::ENCRYPT != 0, "{dialect:?}: it says so");
+        let plain = smb.create(&Ask::open("secret")).expect("an answer");
+        assert_eq!(plain, Err(NtStatus::ACCESS_DENIED), "{dialect:?}");
+        smb.protection = Protection::Sealed;
+        let ask = Ask { access: 0x8000_0000, ..Ask::open("secret") };
+        let file = smb.create(&ask).expect("an answer").expect("a file");
+        let data = smb.read(file, 0, 100).expect("an answer").expect("its data");
+        assert_eq!(data, b"nobody else's business");
+        // What is open was opened under encryption, and is of no use without.
+        smb.protection = Protection::Signed;
+        let plain = smb.read(file, 0, 100).expect("an answer");
+        assert_eq!(plain, Err(NtStatus::ACCESS_DENIED), "{dialect:?}");
+        assert_eq!(smb.flush(file).expect("an answer"), NtStatus::ACCESS_DENIED);
+        assert_eq!(smb.close(file).expect("an answer"), NtStatus::ACCESS_DENIED);
+    }
+    // Who cannot encrypt is not connected at all.
+    let no_cipher = Offer { ciphers: Vec::new(), ..Offer::only(Dialect::SMB311) };
+    for offer in [Offer::only(Dialect::SMB210), no_cipher] {
+        let tree = signed_in(&scene, &offer).connect_tree(SHARE).expect("an answer");
+        assert_eq!(tree.err(), Some(NtStatus::ACCESS_DENIED), "{offer:?}");
+    }
+}
+
+#[test]
+fn it_holds_at_once_for_who_is_connected() {
+    let scene = Scene::new("smb-encrypt-live", &[]);
+    for cipher in Cipher::ALL {
+        let offer = Offer { ciphers: vec![cipher], ..Offer::only(Dialect::SMB311) };
+        let mut smb = signed_in(&scene, &offer);
+        let tree = smb.connect_tree(SHARE).expect("an answer").expect("a tree");
+        assert_eq!(tree.flags & share_flags::ENCRYPT, 0);
+        let name = format!("{cipher:?}");
+        let file = smb.create(&Ask::make(&name)).expect("an answer").expect("a file");
+        assert_eq!(smb.write(file, 0, b"before", 0).expect("an answer"), NtStatus::SUCCESS);
+        set(&scene, true);
+        let plain = smb.write(file, 0, b"plain!", 0).expect("an answer");
+        assert_eq!(plain, NtStatus::ACCESS_DENIED, "{cipher:?}");
+        smb.protection = Protection::Sealed;
+        assert_eq!(smb.write(file, 6, b" after", 0).expect("an answer"), NtStatus::SUCCESS);
+        set(&scene, false);
+        smb.protection = Protection::Signed;
+        assert_eq!(smb.close(file).expect("an answer"), NtStatus::SUCCESS);
+        let there = std::fs::read(scene.share.join(&name)).expect("the file");
+        assert_eq!(there, b"before after");
+    }
+}

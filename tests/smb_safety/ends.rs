@@ -1,0 +1,137 @@
+//! What is under way ends with the user, his password, his session or the share, within seconds,
+//! and what it held is given back: by the same rule as of the other services.
+
+use std::fs;
+
+use e2e::api::wait_for;
+use e2e::patience;
+use e2e::smb::scene::{NODE, PASSWORD, SHARE, Scene, USER};
+use e2e::smb::{Ask, Offer, Smb};
+use e2e::tcp::{HERE, address};
+use serde_json::{Value, json};
+use wire::smb::create::{FileId, options};
+use wire::smb::header::Command;
+use wire::smb::lock::{Element, Request as Lock, lock_flags};
+use wire::smb::status::NtStatus;
+
+const USERS: &str = "/configuration/users";
+
+/// Anna, who keeps others from a file, has a lock, and means to delete another.
+struct Held {
+    smb: Smb,
+    file: FileId,
+}
+
+fn held(scene: &Scene) -> Held {
+    let mut smb = scene.anna().expect("let in");
+    let exclusive = Ask { share: 0, ..Ask::make("alone") };
+    let file = smb.create(&exclusive).expect("an answer").expect("a file");
+    let element =
+        Element { offset: 0, length: 9, flags: lock_flags::EXCLUSIVE | 0x10, reserved: 0 };
+    let lock = Lock { file, locks: vec![element] };
+    let locked = smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer");
+    assert_eq!(locked.status(), NtStatus::SUCCESS);
+    let gone = Ask::make("gone").with(options::DELETE_ON_CLOSE);
+    smb.create(&gone).expect("an answer").expect("a file");
+    scene.wait_for_state(2, 1);
+    Held { smb, file }
+}
+
+/// What anna had is given back, and her next request is told so.
+fn is_over(scene: &Scene, held: &mut Held, told: &[NtStatus]) {
+    wait_for("the end of what is open", patience(10), || {
+        (scene.property("files_open") == json!(0)).then_some(())
+    });
+    let answer = held.smb.read(held.file, 0, 1).expect("an answer").expect_err("nothing");
+    assert!(told.contains(&answer), "{answer:x?}, not one of {told:x?}");
+}
+
+fn user(change: &str, property: &str, value: &Value) -> Value {
+    json!([{change: format!("{USERS}/{USER}"), "property": property, "value": value}])
+}
+
+#[test]
+fn it_ends_with_the_user() {
+    let scene = Scene::new("smb-users", &[]);
+    let ended = [NtStatus::USER_SESSION_DELETED];
+    let mut anna = held(&scene);
+    scene.change(&user("set", "password", &json!("another one, as long")));
+    is_over(&scene, &mut anna, &ended);
+    assert!(scene.share.join("gone").exists(), "nothing is done any more in her name");
+    assert!(scene.anna().is_err(), "the old password is of no use");
+    scene.change(&user("set", "password", &json!(PASSWORD)));
+    for file in ["alone", "gone"] {
+        fs::remove_file(scene.share.join(file)).expect("a file");
+    }
+    let mut anna = held(&scene);
+    scene.change(&json!([{"destroy": format!("{USERS}/{USER}")}]));
+    is_over(&scene, &mut anna, &ended);
+    assert!(scene.anna().is_err(), "there is no such user");
+}
+
+#[test]
+fn it_ends_with_the_session() {
+    let scene = Scene::new("smb-sessions", &[]);
+    let mut anna = held(&scene);
+    let end = format!("/api/v1/nodes{NODE}/actions/end_session");
+    let (code, done) = scene.api.post(&end, &json!({"parameters": {"session": "nobody"}}));
+    assert_ne!(code, 200, "{done}");
+    let (code, done) = scene.api.post(&end, &json!({"parameters": {"session": USER}}));
+    assert_eq!(code, 200, "{done}");
+    is_over(&scene, &mut anna, &[NtStatus::USER_SESSION_DELETED]);
+    // A client that comes again in place of a session that it has lost ends that at once.
+    fs::remove_file(scene.share.join("alone")).expect("a file");
+    let mut anna = held(&scene);
+    let mut again = Smb::connect(address(9), scene.at(), &Offer::default()).expect("SMB");
+    let proof = e2e::smb::sign_in::Proof::V2;
+    let status = again.sign_in_by(proof, USER, PASSWORD, anna.smb.session).expect("an answer");
+    assert_eq!(status, NtStatus::SUCCESS);
+    again.connect_tree(SHARE).expect("an answer").expect("a tree");
+    is_over(&scene, &mut anna, &[NtStatus::USER_SESSION_DELETED]);
+    let opened = again.create(&Ask::open("alone")).expect("an answer");
+    opened.expect("nobody keeps her out");
+}
+
+#[test]
+fn it_ends_with_the_share() {
+    let scene = Scene::new("smb-shares", &[]);
+    let share = format!("/shares/default/{SHARE}");
+    let mut anna = held(&scene);
+    scene.change(&json!([{"set": share, "property": "smb", "value": "none"}]));
+    let told = [NtStatus::FILE_CLOSED, NtStatus::ACCESS_DENIED, NtStatus::NETWORK_NAME_DELETED];
+    is_over(&scene, &mut anna, &told);
+    fs::remove_file(scene.share.join("gone")).expect("nothing is done any more in her name");
+    let refused = Smb::open((HERE, scene.at()), &Offer::default(), (USER, PASSWORD), SHARE);
+    let refused = refused.err().expect("no tree").to_string();
+    assert!(refused.contains("TREE_CONNECT"), "{refused}");
+    scene.change(&json!([{"set": share, "property": "smb", "value": "rw"}]));
+    fs::remove_file(scene.share.join("alone")).expect("a file");
+    drop(anna);
+    let mut anna = held(&scene);
+    // Read-only: what is open stays so, and nothing is changed any more.
+    scene.change(&json!([{"set": share, "property": "read_only", "value": true}]));
+    let status = anna.smb.write(anna.file, 0, b"x", 0).expect("an answer");
+    assert_eq!(status, NtStatus::MEDIA_WRITE_PROTECTED);
+    scene.change(&json!([{"set": share, "property": "read_only", "value": false}]));
+    assert_eq!(anna.smb.write(anna.file, 0, b"x", 0).expect("an answer"), NtStatus::SUCCESS);
+    scene.change(&json!([{"destroy": share}]));
+    is_over(&scene, &mut anna, &[NtStatus::NETWORK_NAME_DELETED]);
+    let gone = anna.smb.connect_tree(SHARE).expect("an answer").expect_err("no share");
+    assert_eq!(gone, NtStatus::BAD_NETWORK_NAME);
+}
+
+#[test]
+fn it_ends_with_the_connection_and_with_the_service() {
+    let scene = Scene::new("smb-service", &[]);
+    drop(held(&scene));
+    scene.wait_for_state(0, 0);
+    assert!(!scene.share.join("gone").exists(), "what was to be deleted is");
+    fs::remove_file(scene.share.join("alone")).expect("a file");
+    let mut anna = held(&scene);
+    scene.change(&json!([{"set": NODE, "property": "enabled", "value": false}]));
+    anna.smb.ends().expect("the end of the connection");
+    assert!(!scene.share.join("gone").exists(), "what was to be deleted is");
+    scene.change(&json!([{"set": NODE, "property": "enabled", "value": true}]));
+    let mut again = scene.anna().expect("let in");
+    again.create(&Ask::open("alone")).expect("an answer").expect("nobody keeps her out");
+}

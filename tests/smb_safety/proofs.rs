@@ -1,0 +1,65 @@
+//! Only NTLM version 2 is taken, and every other answer counts as a wrong password.
+
+use std::time::Duration;
+
+use e2e::api::wait_for;
+use e2e::patience;
+use e2e::smb::scene::{PASSWORD, Scene, USER};
+use e2e::smb::sign_in::Proof;
+use e2e::smb::{Offer, Smb};
+use e2e::tcp::address;
+use wire::smb::negotiate::Dialect;
+use wire::smb::status::NtStatus;
+
+/// Answers that are no proof.
+const NO_PROOFS: [Proof; 6] = [
+    Proof::V1,
+    Proof::LanManager,
+    Proof::Empty,
+    Proof::Anonymous,
+    Proof::V2OfNothing,
+    Proof::V2Altered,
+];
+
+fn try_in(scene: &Scene, from: u8, dialect: Dialect, proof: Proof) -> NtStatus {
+    let mut smb = Smb::connect(address(from), scene.at(), &Offer::only(dialect)).expect("SMB");
+    smb.sign_in_by(proof, USER, PASSWORD, 0).expect("an answer")
+}
+
+#[test]
+fn older_and_empty_answers_are_refused() {
+    let scene = Scene::new("smb-proofs", &[]);
+    let mut from = 10;
+    for dialect in Dialect::SERVED {
+        for proof in NO_PROOFS {
+            // One address each, so that none has to wait for another.
+            from += 1;
+            let status = try_in(&scene, from, dialect, proof);
+            assert_eq!(status, NtStatus::LOGON_FAILURE, "{dialect:?} {proof:?}");
+        }
+        assert_eq!(try_in(&scene, 200, dialect, Proof::V2), NtStatus::SUCCESS, "{dialect:?}");
+    }
+    scene.wait_for_state(0, 0);
+}
+
+#[test]
+fn each_of_them_counts_as_a_wrong_password() {
+    let scene = Scene::new("smb-throttle", &[]);
+    for (number, proof) in (1..).zip(NO_PROOFS) {
+        let from = 20 + number;
+        let mut guesses = 0;
+        wait_for("a wait", patience(60), || {
+            guesses += 1;
+            let status = try_in(&scene, from, Dialect::SMB311, proof);
+            assert!(guesses < 1_000, "{proof:?} is not counted");
+            (status == NtStatus::ACCOUNT_LOCKED_OUT).then_some(())
+        });
+        // Who has the password waits there too, and nowhere else.
+        assert_eq!(try_in(&scene, from, Dialect::SMB311, Proof::V2), NtStatus::ACCOUNT_LOCKED_OUT);
+    }
+    // Of the name, too; but not of who was here before.
+    let ends = Duration::from_secs(60);
+    wait_for("the end of the wait", ends, || {
+        (try_in(&scene, 250, Dialect::SMB311, Proof::V2) == NtStatus::SUCCESS).then_some(())
+    });
+}

@@ -1,0 +1,218 @@
+//! SESSION_SETUP by NTLM within SPNEGO: as it is done today, and in the ways of old that no server
+//! should take.
+
+use std::io;
+
+use wire::smb::codec::patch;
+use wire::smb::crypto::Keys;
+use wire::smb::header::Command;
+use wire::smb::negotiate::{Cipher, Dialect, Signing};
+use wire::smb::ntlm::{self, Authenticate, Challenge, av, negotiate};
+use wire::smb::session;
+use wire::smb::status::NtStatus;
+use wire::smb::{spnego, utf16};
+
+use super::{Answer, Protection, Smb};
+
+/// Where NTLM's AUTHENTICATE has its checksum.
+const MIC_AT: usize = 72;
+/// Flags of a client of today, whose key is the one that its response proves.
+const FLAGS: u32 = negotiate::UNICODE
+    | negotiate::REQUEST_TARGET
+    | negotiate::SIGN
+    | negotiate::NTLM
+    | negotiate::ALWAYS_SIGN
+    | negotiate::EXTENDED
+    | negotiate::TARGET_INFO
+    | negotiate::BITS_128;
+
+/// What a client answers a challenge with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// Version 2, with a checksum of all messages.
+    V2,
+    /// Version 2 with a checksum that is wrong.
+    V2Altered,
+    /// Version 1: 24 bytes.
+    V1,
+    /// Lan Manager, and nothing else.
+    LanManager,
+    /// A name and no response.
+    Empty,
+    /// Neither name nor response.
+    Anonymous,
+    /// Version 2 of nothing.
+    V2OfNothing,
+}
+
+/// The session that a sign-in has come to, before it is used.
+struct Signed {
+    answer: Answer,
+    key: [u8; 16],
+}
+
+impl Smb {
+    /// Signs in. Requests are signed from then on.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn sign_in(&mut self, user: &str, password: &str) -> io::Result<NtStatus> {
+        self.sign_in_by(Proof::V2, user, password, 0)
+    }
+
+    /// The same by another proof, in place of a session that was before (0: of none).
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn sign_in_by(
+        &mut self,
+        proof: Proof,
+        user: &str,
+        password: &str,
+        previous: u64,
+    ) -> io::Result<NtStatus> {
+        let before = std::mem::replace(&mut self.protection, Protection::None);
+        (self.session, self.tree, self.keys) = (0, 0, None);
+        let mut preauth = self.preauth;
+        let first = ntlm::put_negotiate(FLAGS);
+        let answer = self.leg(&spnego::begin(&first), previous, Some(&mut preauth))?;
+        if answer.status() != NtStatus::MORE_PROCESSING_REQUIRED {
+            self.protection = before;
+            return Ok(answer.status());
+        }
+        self.session = answer.header.session_id;
+        let response = session::Response::decode(&answer.message).map_err(io::Error::other)?;
+        let token = spnego::answered(response.blob).map_err(io::Error::other)?;
+        let second = token.token.ok_or_else(|| io::Error::other("no challenge"))?.to_vec();
+        let (third, key) = answer_to(&first, &second, proof, (user, password))?;
+        let request = self.setup(&spnego::go_on(&third, None), previous);
+        preauth.update(&request);
+        self.send(&[request])?;
+        let answer = self.receive()?.pop().ok_or_else(|| io::Error::other("no answer"))?;
+        let status = answer.status();
+        if status == NtStatus::SUCCESS {
+            self.use_session(&Signed { answer, key }, &preauth)?;
+        }
+        Ok(status)
+    }
+
+    /// One word of a sign-in, and the answer to it.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn leg(
+        &mut self,
+        blob: &[u8],
+        previous: u64,
+        preauth: Option<&mut wire::smb::crypto::Preauth>,
+    ) -> io::Result<Answer> {
+        let request = self.setup(blob, previous);
+        self.send(std::slice::from_ref(&request))?;
+        let answer = self.receive()?.pop().ok_or_else(|| io::Error::other("no answer"))?;
+        if let Some(preauth) = preauth {
+            preauth.update(&request);
+            preauth.update(&answer.message);
+        }
+        Ok(answer)
+    }
+
+    /// A SESSION_SETUP with this word of SPNEGO.
+    pub fn setup(&mut self, blob: &[u8], previous_session: u64) -> Vec<u8> {
+        let setup = session::Request {
+            flags: 0,
+            security_mode: 1,
+            capabilities: 0,
+            previous_session,
+            blob,
+        };
+        self.request(Command::SESSION_SETUP, 0, &|out| setup.put(out))
+    }
+
+    fn use_session(
+        &mut self,
+        signed: &Signed,
+        preauth: &wire::smb::crypto::Preauth,
+    ) -> io::Result<()> {
+        let (dialect, contexts) = (self.negotiated.dialect, &self.negotiated.contexts);
+        let first = |list: &Option<Vec<u16>>| list.as_ref().and_then(|list| list.first().copied());
+        let (signing, cipher) = match dialect {
+            Dialect::SMB311 => (
+                first(&contexts.signings).and_then(Signing::of).unwrap_or(Signing::AesCmac),
+                first(&contexts.ciphers).and_then(Cipher::of),
+            ),
+            Dialect::SMB210 => (Signing::HmacSha256, None),
+            _ => (Signing::AesCmac, Some(Cipher::Aes128Ccm)),
+        };
+        let keys = Keys::new(&signed.key, dialect, (signing, cipher), preauth);
+        let keys = keys.map_err(io::Error::other)?;
+        // The server signs its last word: whoever is between cannot.
+        let is_signed = signed.answer.header.has(wire::smb::header::flags::SIGNED);
+        if !self.trusts && !is_signed {
+            return Err(io::Error::other("the last word is not signed"));
+        }
+        if !self.trusts {
+            let mut message = signed.answer.message.clone();
+            keys.signer.verify(&mut message).map_err(io::Error::other)?;
+        }
+        self.keys = Some(keys);
+        self.nonce = 0;
+        let response = session::Response::decode(&signed.answer.message);
+        let flags = response.map_err(io::Error::other)?.flags;
+        let seals = flags & session::session_flags::ENCRYPT != 0;
+        self.protection = if seals { Protection::Sealed } else { Protection::Signed };
+        Ok(())
+    }
+}
+
+/// NTLM's third message, and the key that belongs to it.
+fn answer_to(
+    first: &[u8],
+    second: &[u8],
+    proof: Proof,
+    (user, password): (&str, &str),
+) -> io::Result<(Vec<u8>, [u8; 16])> {
+    let challenge = Challenge::decode(second).map_err(io::Error::other)?;
+    let ntowf = match proof {
+        Proof::V2OfNothing => ntlm::ntowf_v2(&ntlm::nt_hash(""), user, ""),
+        _ => ntlm::ntowf_v2(&ntlm::nt_hash(password), user, ""),
+    };
+    // That there is a checksum is said in what the response is made of.
+    let mut facts = challenge.info.clone();
+    facts.truncate(facts.len().saturating_sub(4));
+    facts.extend(
+        [av::FLAGS.to_le_bytes(), 4u16.to_le_bytes(), [2, 0], [0, 0], [0, 0], [0, 0]].concat(),
+    );
+    let (response, key) = ntlm::respond(&ntowf, &challenge.challenge, (&[9; 8], 1, &facts));
+    let user = match proof {
+        Proof::Anonymous => Vec::new(),
+        _ => utf16::encode(user),
+    };
+    let (lm, nt): (&[u8], &[u8]) = match proof {
+        Proof::V2 | Proof::V2Altered | Proof::V2OfNothing => (&[], &response),
+        Proof::V1 => (&[3; 24], &[4; 24]),
+        Proof::LanManager => (&[3; 24], &[]),
+        Proof::Empty => (&[], &[]),
+        Proof::Anonymous => (&[0], &[]),
+    };
+    let flags = match proof {
+        Proof::Anonymous => FLAGS | negotiate::ANONYMOUS,
+        _ => FLAGS,
+    };
+    let auth = Authenticate {
+        lm,
+        nt,
+        domain: &[],
+        user: &user,
+        workstation: &[],
+        session_key: &[],
+        flags,
+        mic: None,
+    };
+    let mut third = auth.encode();
+    let mut mic = ntlm::mic(&key, first, second, &third);
+    if proof == Proof::V2Altered {
+        mic[0] ^= 1;
+    }
+    patch(&mut third, MIC_AT, &mic);
+    Ok((third, key))
+}
