@@ -51,6 +51,7 @@ impl Scene {
             .arg(self.state())
             .current_dir(self.scratch.path())
             .env("XDG_STATE_HOME", self.scratch.path().join("home"))
+            .env("TZ", "UTC")
             .stdin(Stdio::null());
         command
     }

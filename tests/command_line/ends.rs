@@ -57,7 +57,7 @@ fn a_conflict_names_who_was_faster() {
     assert_eq!(quick.2, 0, "{quick:?}");
     let (wrong, code) = slow.end("commit");
     assert_eq!(code, Some(1), "{wrong}");
-    assert!(wrong.contains("do line 3"), "{wrong}");
+    assert!(wrong.contains("run line 3"), "{wrong}");
     assert!(wrong.contains("commit --force"), "{wrong}");
     let (lease, ..) = scene.run(&["--json"], "configuration services nfs get lease\n");
     assert_eq!(lease, "{\"lease\":70}\n");
@@ -108,6 +108,6 @@ fn wrong_usage_is_two() {
     for (line, code) in [("shwo", 2), ("set", 2), ("cd nowhere", 1), ("status get nothing", 1)] {
         let (_, wrong, found) = scene.run(&[], &format!("{line}\n"));
         assert_eq!(found, code, "{line}: {wrong}");
-        assert!(wrong.starts_with("plimsoll: cannot do line 1: "), "{wrong}");
+        assert!(wrong.starts_with("plimsoll: cannot run line 1: "), "{wrong}");
     }
 }

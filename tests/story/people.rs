@@ -55,7 +55,7 @@ fn set_up(scene: &Scene) -> (Server, Api, String) {
 fn refused((code, said): (i32, String), why: &str) {
     assert_eq!(code, 1, "{said}");
     assert!(said.contains(why), "{said}");
-    assert!(said.starts_with("plimsoll: cannot do -c 1: "), "{said}");
+    assert!(said.starts_with("plimsoll: cannot run command 1: "), "{said}");
 }
 
 #[test]

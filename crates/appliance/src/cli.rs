@@ -253,8 +253,8 @@ pub struct ListArgs {
 pub struct ShowArgs {
     /// Statistic: group.metric[filter=value]…[breakdown], for example nfs3.ops[op=read][client]
     pub stat: String,
-    /// Start: seconds since the epoch, as from $(date -d 'yesterday 9:00' +%s), or relative to now
-    /// as -90, -15m, -2h, -7d [default: -60]
+    /// Start: a local time as '2026-11-25 09:00', 'yesterday 09:00' or 09:00, RFC 3339 with a zone,
+    /// relative to now as -90, -15m, -2h, -7d, or seconds since the epoch [default: -60]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
     /// End (exclusive), same formats as --from [default: now]

@@ -62,8 +62,9 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
                 format!("--state {state}  (serves {})", entry.dir.display())
             };
             let list: Vec<String> = many.iter().map(one).collect();
-            let hint = format!("choose one:\n    {}", list.join("\n    "));
-            Err(Failure::new("find the server", &format!("{} run here", many.len()), &hint))
+            let hint = format!("select one:\n    {}", list.join("\n    "));
+            let failed = format!("{} servers run on this machine", many.len());
+            Err(Failure::new("select a server", &failed, &hint))
         }
     }
 }

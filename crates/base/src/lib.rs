@@ -10,6 +10,7 @@
 //! - [`der`]: reading what is in a certificate.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
 //! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
+//! - [`local_time`]: points of time as people write them, in the time zone of this machine.
 //! - [`lock_order`]: mutexes with a rank, taken in a stated order.
 //! - [`log`]: what the server tells people while it runs.
 //! - [`memory`]: what was freed goes back to the system.
@@ -24,6 +25,7 @@ pub mod clock;
 pub mod der;
 pub mod failure;
 pub mod limits;
+pub mod local_time;
 pub mod lock_order;
 pub mod log;
 pub mod md4;

@@ -161,10 +161,19 @@ pub fn row(result: &RunResult) -> Row {
         why: limit.map(|v| v.why.clone()).unwrap_or_default(),
         steady: step.is_some_and(|s| s.steady.verdict == SteadyVerdict::Steady),
         analytics: report::link::worksheet(result, step),
-        command: format!("plimsoll analytics show '{stat}' --from {from} --to {to}"),
+        command: format!(
+            "plimsoll analytics show '{stat}' --from {} --to {}",
+            rfc3339(from),
+            rfc3339(to)
+        ),
         report: format!("{}/report.html", result.job.name),
         doubts,
     }
+}
+
+/// A time as `plimsoll analytics show` takes it in any time zone.
+fn rfc3339(second: i64) -> String {
+    base::units::utc(second).replace(' ', "T") + "Z"
 }
 
 /// A figure at which the load generator was the limit is a lower bound for the server.

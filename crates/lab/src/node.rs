@@ -59,8 +59,8 @@ static JOB: Context = Context::new(
     )
     .required(),
     Property::state("title", "Title", LINE, "Title."),
-    Property::state("answers", "Answers", LINE, "Question answered by the job."),
-    Property::state("expect", "Expect", LINE, "Usual limiter."),
+    Property::state("answers", "Question", LINE, "Question answered by the job."),
+    Property::state("expect", "Expected limit", LINE, "Usual limiter."),
     Property::state("workload", "Workload", LINE, "Workload of each client."),
     Property::state("block", "Block", BYTES, "Block size.").unit("B"),
     Property::state("files", "Files", COUNT, "Files per client."),
@@ -73,7 +73,7 @@ static JOB: Context = Context::new(
     ),
     Property::state(
         "longest",
-        "Longest",
+        "Maximum duration",
         SECONDS,
         "Maximum duration of all steps, with 8 clients.",
     )

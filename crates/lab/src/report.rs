@@ -117,10 +117,12 @@ impl Page {
 /// The run as text.
 pub fn text(result: &RunResult) -> String {
     let mut out = format!("{} on {}\n\n", result.job.title, result.target);
-    out += &format!(
-        "{:>9}  {:>14}  {:>9}  {:>9}  {:>9}  {:>8}  steady\n",
-        "load", "throughput", "mean", "p50", "p99", "Little"
-    );
+    if !result.steps.is_empty() {
+        out += &format!(
+            "{:>9}  {:>14}  {:>9}  {:>9}  {:>9}  {:>8}  steady\n",
+            "load", "throughput", "mean", "p50", "p99", "Little"
+        );
+    }
     for (number, step) in result.steps.iter().enumerate() {
         let mark = if result.best == Some(number) { "<" } else { "" };
         let verdict = match step.steady.verdict {
@@ -141,7 +143,7 @@ pub fn text(result: &RunResult) -> String {
     }
     if let Some(limit) = &result.limit {
         let sure = limit.confidence * 100.0;
-        out += &format!("\nlimit: {} ({sure:.0} % sure)\n", limit.limiter.title());
+        out += &format!("\nlimit: {} (confidence {sure:.0} %)\n", limit.limiter.title());
         for sentence in limit.why.iter().chain(&limit.marks) {
             out += &format!("  {sentence}\n");
         }
@@ -154,6 +156,9 @@ pub fn text(result: &RunResult) -> String {
     }
     if let Some(what) = &result.failed {
         out += &format!("failed: {what}\n");
+        if what.contains("MNT3ERR_ACCES") {
+            out += "  the export rules of the share do not admit the address of this client\n";
+        }
     }
     out
 }

@@ -6,7 +6,7 @@ use base::node::Context;
 pub static SERVICES: Context = Context::new(
     "services",
     "Services",
-    "Network services: NFS, FTP, SFTP, HTTP, iSCSI and administration.",
+    "Network services: NFS, FTP, SFTP, HTTP, SMB, iSCSI and administration.",
     "services",
 )
 .children(&[

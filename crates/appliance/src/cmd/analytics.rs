@@ -3,6 +3,7 @@
 mod table;
 
 use analytics::query::Data;
+use base::local_time::{self, LocalClock};
 use control::client::{Client, ClientError};
 use serde::Deserialize;
 
@@ -56,14 +57,17 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     let path = path(args)?;
     let server = super::server(&args.server)?;
     let text = server.get(&path).map_err(|e| refused(&tried, args, &server, &e))?;
-    let show = |data: &Data| if args.csv { data.csv(true) } else { table::show(data) };
+    let clock = LocalClock::of_machine();
+    let show = |data: &Data| if args.csv { data.csv(true) } else { table::show(data, &clock) };
     print_answer(&tried, args.json, &text, show)
 }
 
 fn path(args: &ShowArgs) -> Result<String, Failure> {
     let mut path = format!("/api/v1/analytics/data?stat={}", encode(&args.stat));
+    let clock = LocalClock::of_machine();
     for (name, time) in [("from", &args.from), ("to", &args.to)] {
-        if let Some(time) = time.as_deref().map(point_of_time).transpose()?.flatten() {
+        let at = time.as_deref().map(|time| point_of_time(time, &clock)).transpose()?.flatten();
+        if let Some(time) = at {
             path += &format!("&{name}={time}");
         }
     }
@@ -75,29 +79,17 @@ fn path(args: &ShowArgs) -> Result<String, Failure> {
     Ok(path)
 }
 
-/// Seconds since the epoch, or a negative number back from the server's now, given with s, m, h or
-/// d; `None` for `now`, which the server knows best.
-fn point_of_time(text: &str) -> Result<Option<i64>, Failure> {
-    let wrong = || {
-        let hint = "use seconds since the epoch, or a time relative to now as -90, -15m, -2h, -7d";
-        Failure::usage("read the time", &format!("{text:?} is not a time"), hint)
-    };
+/// Seconds since the epoch, or a negative number before the server's now; `None` for `now`, which
+/// the server knows best.
+fn point_of_time(text: &str, clock: &LocalClock) -> Result<Option<i64>, Failure> {
     if text == "now" {
         return Ok(None);
     }
-    let Some(back) = text.strip_prefix('-') else {
-        return text.parse().map(Some).map_err(|_| wrong());
-    };
-    let (number, unit) = match back.char_indices().last() {
-        Some((at, 's')) => (&back[..at], 1),
-        Some((at, 'm')) => (&back[..at], 60),
-        Some((at, 'h')) => (&back[..at], 3600),
-        Some((at, 'd')) => (&back[..at], 86_400),
-        _ => (back, 1),
-    };
-    let number: i64 = number.parse().map_err(|_| wrong())?;
-    let span = number.checked_mul(unit).filter(|n| *n > 0).ok_or_else(wrong)?;
-    Ok(Some(-span))
+    let past = local_time::parse_relative(text).filter(|span| *span < 0);
+    past.or_else(|| clock.parse(text)).map(Some).ok_or_else(|| {
+        let hint = format!("use {}", local_time::FORMS);
+        Failure::usage("read the time", &format!("{text:?} is not a time"), &hint)
+    })
 }
 
 fn follow(args: &ShowArgs) -> Result<(), Failure> {
@@ -106,11 +98,12 @@ fn follow(args: &ShowArgs) -> Result<(), Failure> {
     let path = format!("/api/v1/analytics/stream?stat={}", encode(&args.stat));
     let mut failure = None;
     let mut first = true;
+    let clock = LocalClock::of_machine();
     let ended = server.follow(&path, |line| {
         let printed = match serde_json::from_str::<Data>(line) {
             _ if args.json => out::print(&format!("{line}\n")),
             Ok(data) if args.csv => out::print(&data.csv(first)),
-            Ok(data) => out::print(&table::line(&data, args.top.unwrap_or(5) as usize)),
+            Ok(data) => out::print(&table::line(&data, &clock, args.top.unwrap_or(5) as usize)),
             // An event of another kind: seconds that were lost.
             Err(_) => out::print(&format!("# {line}\n")),
         };

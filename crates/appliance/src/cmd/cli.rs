@@ -88,8 +88,8 @@ fn script(
     match done {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(stopped) => {
-            let what = if args.lines.is_empty() { "line" } else { "-c" };
-            failed(&format!("do {what} {}", stopped.line), &stopped.error).tell();
+            let what = if args.lines.is_empty() { "line" } else { "command" };
+            failed(&format!("run {what} {}", stopped.line), &stopped.error).tell();
             Ok(ExitCode::from(stopped.error.exit_code()))
         }
     }

@@ -88,9 +88,9 @@ static USER: Context = Context::new(
         "User number",
         ID,
         Default::None,
-        "User id for file access over FTP, SFTP and HTTP. Not set: the system account of the same \
-         name, unless it is root or the server's own; without such an account, the server's id if \
-         the roles grant *, otherwise nobody (65534).",
+        "User id for file access over FTP, SFTP, HTTP and SMB. Not set: the system account of the \
+         same name, unless it is root or the server's own; without such an account, the server's \
+         id if the roles grant *, otherwise nobody (65534).",
     )
     .example("1000"),
     Property::setting(
@@ -200,7 +200,7 @@ static TOKEN: Context =
                 "Ends",
                 Kind::Time,
                 Default::None,
-                "Expiry, seconds since the epoch. Not set: no expiry.",
+                "Time of expiry. Not set: no expiry.",
             )
             .absent("never")
             .example("1798761600"),

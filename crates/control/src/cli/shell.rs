@@ -336,10 +336,16 @@ impl Shell {
         let arguments: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         let (min, max) = verb.arguments();
         if arguments.len() < min || arguments.len() > max {
-            return Err(CliError::usage(
-                format!("`{}` takes other arguments", verb.name()),
-                format!("usage: {}", verb.usage()),
-            ));
+            let expected = match (min, max) {
+                (_, 0) => "takes no arguments",
+                _ if arguments.len() < min => "needs more arguments",
+                _ => "takes fewer arguments",
+            };
+            let usage = match max {
+                0 => format!("usage: {0}, or PATH {0}", verb.usage()),
+                _ => format!("usage: {}", verb.usage()),
+            };
+            return Err(CliError::usage(format!("`{}` {expected}", verb.name()), usage));
         }
         let first = arguments.first().copied();
         match verb {

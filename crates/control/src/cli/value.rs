@@ -3,8 +3,8 @@
 
 use std::net::Ipv6Addr;
 
+use base::local_time::{self, LocalClock};
 use base::node::{parse_bytes, parse_seconds, show_bytes};
-use base::units::{days_from_civil, utc};
 use serde_json::Value as Json;
 
 use super::declared::{Kind, did_you_mean};
@@ -23,9 +23,10 @@ pub fn parse(kind: &Kind, text: &str) -> Result<Json, String> {
         "integer" => {
             text.parse::<i64>().map(Json::from).map_err(|_| format!("'{text}' is not a number"))
         }
-        "time" => time(text).map(Json::from).ok_or_else(|| {
-            format!("'{text}' is not a point of time such as 2030-01-31 or '2030-01-31 23:59:59'")
-        }),
+        "time" => LocalClock::of_machine()
+            .parse(text)
+            .map(Json::from)
+            .ok_or_else(|| format!("'{text}' is not a point of time: use {}", local_time::FORMS)),
         "bytes" => parse_bytes(text)
             .map(Json::from)
             .ok_or_else(|| format!("'{text}' is not a size such as 512, 64K or 10G")),
@@ -48,30 +49,6 @@ fn choice(kind: &Kind, text: &str) -> Result<Json, String> {
     let all: Vec<&str> = values().collect();
     let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
     Err(format!("'{text}' is not one of {}{hint}", all.join(", ")))
-}
-
-/// Seconds since the epoch from themselves, or from a date with or without a time of day, UTC.
-fn time(text: &str) -> Option<i64> {
-    if let Ok(seconds) = text.parse() {
-        return Some(seconds);
-    }
-    let (date, clock) = text.split_once([' ', 'T']).unwrap_or((text, "0:0:0"));
-    let numbers = |text: &str, between: char| -> Option<Vec<i64>> {
-        text.split(between).map(|part| part.parse::<u16>().ok().map(i64::from)).collect()
-    };
-    let (date, clock) = (numbers(date, '-')?, numbers(clock.trim_end_matches('Z'), ':')?);
-    let (&[year, month @ 1..=12, day @ 1..=31], [hour @ 0..=23, minute @ 0..=59, rest @ ..]) =
-        (date.as_slice(), clock.as_slice())
-    else {
-        return None;
-    };
-    let second = match rest {
-        [] => 0,
-        [second @ 0..=59] => *second,
-        _ => return None,
-    };
-    let days = days_from_civil(year, month, day);
-    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
 /// Elements between commas, or a JSON array.
@@ -142,7 +119,9 @@ pub fn print(kind: &Kind, value: &Json) -> String {
         (_, Json::Bool(on)) => if *on { "on" } else { "off" }.to_owned(),
         ("bytes", Json::Number(n)) => n.as_u64().map_or_else(|| n.to_string(), show_bytes),
         ("seconds", Json::Number(n)) => format!("{n}s"),
-        ("time", Json::Number(n)) => n.as_i64().map_or_else(|| n.to_string(), utc),
+        ("time", Json::Number(n)) => {
+            n.as_i64().map_or_else(|| n.to_string(), |second| LocalClock::of_machine().show(second))
+        }
         (_, Json::String(text)) => text.clone(),
         (_, Json::Array(elements)) => {
             let any = Kind::default();

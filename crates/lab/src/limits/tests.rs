@@ -9,7 +9,9 @@ fn a_row_names_value_load_limiter_and_interval() {
     assert_eq!((row.clients, row.threads, row.text.as_str()), (8, 3, "1.2 K ops/s"));
     assert_eq!(row.report, "iops-4k/report.html");
     assert!(row.analytics.starts_with("/analytics?w=nfs3.ops%5Bclient%5D&w="));
-    assert!(row.command.starts_with("plimsoll analytics show 'nfs3.ops[client]' --from "));
+    let command = &row.command;
+    assert!(command.starts_with("plimsoll analytics show 'nfs3.ops[client]' --from "), "{command}");
+    assert!(command.ends_with('Z') && command.matches("Z").count() == 2, "{command}");
     assert_eq!(row.doubts, ["lost client 1: <killed>"]);
 }
 

@@ -177,7 +177,7 @@ function run(r) {
     if (r.analytics) $("see").append(link(r.analytics[r.best], "This step in Analytics", "The server's own graphs of this interval"));
   } else $("value").textContent = "no result";
   if (r.limit) {
-    const sure = ` (${(r.limit.confidence * 100).toFixed(0)} % sure)`;
+    const sure = ` (confidence ${(r.limit.confidence * 100).toFixed(0)} %)`;
     $("limiter").textContent = r.limit.limiter === "unknown" ? "Limiter unknown" : (r.limit.limiter === "not-reached" ? "" : "Limited by: ") + TITLES[r.limit.limiter] + sure;
     $("why").append(...r.limit.why.map((s) => el("li", {}, s)));
     $("ruled").textContent = r.limit.ruled_out.length ? "Excluded: " + r.limit.ruled_out.join("; ") + "." : "";

@@ -80,6 +80,16 @@ fn text_names_steps_limiter_and_what_degrades() {
 }
 
 #[test]
+fn a_run_that_fails_before_its_first_step_has_a_reason_and_no_table() {
+    let mut result = made_up();
+    result.steps.clear();
+    result.failed = Some("client 2: mount /export/a: the server returned MNT3ERR_ACCES".into());
+    let text = text(&result);
+    assert!(!text.contains("throughput"), "{text}");
+    assert!(text.contains("do not admit the address of this client"), "{text}");
+}
+
+#[test]
 fn a_run_equals_itself_and_differs_when_it_is_faster() {
     let a = made_up();
     let same = compare(&a, &a);

@@ -90,7 +90,7 @@ pub static NODE: Context = Context::new(
         "locks",
         "WebDAV locks",
         Kind::Integer { min: 0, max: i64::MAX },
-        "Current WebDAV locks; list them with `plimsoll http locks`.",
+        "Current WebDAV locks; list them with: plimsoll http locks.",
     ),
     service::CERTIFICATE,
     service::CERTIFICATE_SHOWN,

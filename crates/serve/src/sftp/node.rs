@@ -15,7 +15,7 @@ static SENTENCE: Kind = Kind::Text { max: 4 * SSH_MISMATCH_BYTES_MAX, shape: Sha
 pub static NODE: Context = Context::new(
     "sftp",
     "SFTP",
-    "Serves shares over SFTP and to `plimsoll dsync`. Users sign in with a password, key or \
+    "Serves shares over SFTP, and to plimsoll dsync. Users sign in with a password, key or \
      certificate. No shell, no forwarding.",
     "services",
 )
@@ -38,7 +38,7 @@ pub static NODE: Context = Context::new(
     ),
     Property::setting(
         "authorities",
-        "Trusted authorities",
+        "Trusted CAs",
         Kind::List { of: &AUTHORITY, max: SFTP_AUTHORITIES_MAX },
         Default::List(&[]),
         "Trusted CA keys for user certificates (TrustedUserCAKeys of OpenSSH), each a line of \
@@ -49,12 +49,8 @@ pub static NODE: Context = Context::new(
         "algorithms",
         "Algorithms",
         Kind::Choice(&[
-            (
-                "compatible",
-                "Algorithms needed by clients of supported distributions, such as curl of Debian \
-                 12."
-            ),
-            ("modern", "Excludes encrypt-and-MAC algorithms (hmac-sha2-256, -512 without -etm)."),
+            ("compatible", "Includes those of older clients, such as curl of Debian 12."),
+            ("modern", "Excludes encrypt-and-MAC (hmac-sha2 without -etm)."),
         ]),
         Default::Text("compatible"),
         "Permitted SSH algorithms.",
@@ -64,7 +60,7 @@ pub static NODE: Context = Context::new(
         "dsync",
         Kind::Bool,
         Default::Bool(true),
-        "Whether to accept `plimsoll dsync`, with the users' permissions on the shares.",
+        "Whether to accept plimsoll dsync, with the users' permissions on the shares.",
     ),
     Property::setting(
         "dsync_ports",

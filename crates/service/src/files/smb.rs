@@ -23,8 +23,8 @@ use crate::values::Values;
 const ID: protocol::Service = protocol::Service::Smb;
 
 /// Windows finds a share at its standard port only.
-const NEEDS_PORT: &str = "Windows Explorer needs port 445: start the server without --port-offset, \
-     or redirect the port.";
+const NEEDS_PORT: &str = "Windows Explorer requires port 445: start the server with \
+     --port-offset 0, or redirect the port";
 
 /// SMB in this program.
 pub struct Smb {

@@ -13,8 +13,8 @@ pub const BACKINGS: [&str; 3] = ["project", "file", "device"];
 pub static NODE: Context = Context::new(
     NAME,
     "LUNs",
-    "Logical units of the project, served over iSCSI. Access is controlled by the initiator group; \
-     without a group, the secret of /configuration/san does.",
+    "Logical units of the project, served over iSCSI. The initiator group of a LUN controls \
+     access; without a group, the CHAP secret of /configuration/san.",
     SCOPE,
 )
 .properties(&[Property::setting(
@@ -22,8 +22,8 @@ pub static NODE: Context = Context::new(
     "Directory",
     PATH,
     Default::None,
-    "Where units that are made from now on have their files, in a folder .plimsoll-luns that no \
-     client sees. Without it, the state directory of the server.",
+    "Directory for the files of new LUNs, in a folder .plimsoll-luns that is hidden from clients. \
+     Not set: the state directory of the server.",
 )
 .guarded()
 .example("/srv/projects")])
@@ -36,9 +36,8 @@ static LUN_NAME: Kind = Kind::Text { max: LUN_NAME_MAX, shape: Shape::Name };
 static LUN: Context = Context::new(
     "lun",
     "LUN",
-    "A logical unit: a disk that initiators of iSCSI use. To destroy one removes its blocks, \
-     unless they are in a file or device that was named; a new name changes nothing for \
-     initiators.",
+    "A logical unit, used by iSCSI initiators as a disk. Destroying it deletes its content, unless \
+     the backing is a file or device. Renaming it does not affect initiators.",
     SCOPE,
 )
 .properties(&PROPERTIES)
@@ -46,23 +45,23 @@ static LUN: Context = Context::new(
     Action::new(
         "snapshot",
         "Snapshot",
-        "Makes a LUN that has what this one has now, and cannot be written. It takes space only as \
-         the two grow apart; where the file system cannot clone files it is refused.",
+        "Creates a read-only LUN with the current content. It uses space only for later \
+         differences. Requires a file system that can clone files, for example XFS or btrfs.",
         "Path of the new LUN.",
     )
     .parameters(&[NEW_NAME]),
     Action::new(
         "clone",
         "Clone",
-        "As snapshot, but the new LUN can be written.",
+        "As snapshot, but the new LUN is writable.",
         "Path of the new LUN.",
     )
     .parameters(&[NEW_NAME]),
     Action::new(
         "clear_reservations",
         "Clear reservations",
-        "Ends all reservations and registrations of initiators; each is informed. A cluster that \
-         still uses the LUN is not protected by them any more.",
+        "Removes all reservations and registrations of initiators, and notifies the initiators. A \
+         cluster that still uses the LUN is no longer protected.",
         "Nothing.",
     )
     .destructive(),
@@ -94,31 +93,30 @@ const PROPERTIES: [Property; 22] = [
         "Sparse",
         Kind::Bool,
         Default::Bool(true),
-        "Blocks take space when they are written first. Otherwise all of it is reserved when the \
-         LUN is made.",
+        "Allocate blocks at their first write. Off: allocate all blocks at creation.",
     )
     .at_create(),
     Property::setting(
         "volblocksize",
         "Block size",
         Kind::Choice(&[
-            ("512", "What all initiators can use."),
-            ("4096", "Less work for file systems whose blocks are as large."),
+            ("512", "Supported by all initiators."),
+            ("4096", "Efficient for file systems with blocks of this size."),
         ]),
         Default::Text("512"),
-        "Bytes of a block.",
+        "Logical block size in bytes.",
     )
     .at_create(),
     Property::setting(
         "backing",
         "Backing",
         Kind::Choice(&[
-            ("project", "A file in a folder that no client sees."),
-            ("file", "A file by its name."),
-            ("device", "A block device of the machine."),
+            ("project", "A file managed by the server."),
+            ("file", "The file in path."),
+            ("device", "The block device in path."),
         ]),
         Default::Text("project"),
-        "Where its blocks are.",
+        "Storage of the content.",
     )
     .at_create(),
     Property::setting(
@@ -126,8 +124,8 @@ const PROPERTIES: [Property; 22] = [
         "Path",
         PATH,
         Default::None,
-        "The file, which is made with this size if there is none, or the block device. No share \
-         shows a file as long as it is a LUN.",
+        "The file, created with this size if it does not exist, or the block device. The file is \
+         hidden in shares while it is a LUN.",
     )
     .at_create()
     .guarded()
@@ -138,8 +136,7 @@ const PROPERTIES: [Property; 22] = [
         "Assigned number",
         Kind::Integer { min: 0, max: LUNS_MAX as i64 - 1 },
         Default::None,
-        "Its number (LUN) at its targets, which no other has. Without it the lowest that was free \
-         when it was made.",
+        "Logical unit number at its targets, unique. Not set: the lowest free number at creation.",
     )
     .example("3"),
     Property::setting(
@@ -147,7 +144,7 @@ const PROPERTIES: [Property; 22] = [
         "Initiator group",
         GROUP,
         Default::None,
-        "Whose initiators may use it. Without one, those that sign in with the secret of \
+        "Group of initiators with access. Not set: initiators that sign in with the secret of \
          /configuration/san and have none of their own.",
     )
     .items_of("/configuration/san/initiator-groups")
@@ -157,7 +154,7 @@ const PROPERTIES: [Property; 22] = [
         "Target group",
         GROUP,
         Default::None,
-        "At which targets it is found. Without one, at that of the server.",
+        "Targets at which the LUN is visible. Not set: the target of the server.",
     )
     .items_of("/configuration/san/target-groups")
     .example("fast"),
@@ -166,72 +163,72 @@ const PROPERTIES: [Property; 22] = [
         "Write cache",
         Kind::Bool,
         Default::Bool(true),
-        "Writes may stay in memory until the initiator flushes, as every file system on a disk \
-         does. Without it each write is on disk before it is answered.",
+        "Volatile write cache: writes are on disk when the initiator flushes, as file systems do. \
+         Off: each write is on disk before its status is returned.",
     ),
     Property::setting(
         "read_only",
         "Read only",
         Kind::Bool,
         Default::Inherited,
-        "Refuses every change by initiators.",
+        "Reject all writes by initiators.",
     ),
     Property::setting(
         "status",
         "Status",
         Kind::Choice(&[
-            ("online", "Initiators can use it."),
-            ("offline", "No initiator finds it; nothing of it changes."),
+            ("online", "Available to initiators."),
+            ("offline", "Hidden from initiators; the content is retained."),
         ]),
         Default::Text("online"),
-        "Whether it is to be served.",
+        "Whether the LUN is to be served.",
     ),
     Property::state(
         "state",
         "State",
         Kind::Choice(&[("online", "It is served."), ("offline", "It is not served.")]),
-        "Whether it is served.",
+        "Whether the LUN is served.",
     ),
-    Property::state("reason", "Reason", LINE, "Why it is offline, or what is wrong with it."),
-    Property::state("number", "Number", COUNT, "Its number (LUN) at its targets."),
+    Property::state("reason", "Reason", LINE, "Why the LUN is offline, or the problem with it."),
+    Property::state("number", "Number", COUNT, "Logical unit number at its targets."),
     Property::state(
         "lunguid",
         "GUID",
         LINE,
-        "The identifier by which initiators know it (NAA, VPD page 83h). It stays under another \
-         name, over restarts, and when the state directory is moved.",
+        "Unique identifier for initiators (NAA, VPD page 83h). It does not change when the LUN is \
+         renamed, the server restarts, or the state directory moves.",
     ),
-    Property::state("size", "Size now", BYTES, "How large it is for initiators now."),
-    Property::state("allocated", "Allocated", BYTES, "What it takes on the file system."),
+    Property::state("size", "Size now", BYTES, "Current size."),
+    Property::state("allocated", "Allocated", BYTES, "Space used on the file system."),
     Property::state(
         "targets",
         "Targets",
         Kind::List { of: &LINE, max: LUNS_MAX },
-        "Names of the targets at which it is found.",
+        "Names of the targets at which the LUN is visible.",
     ),
     Property::state(
         "connect",
         "Connect",
         Kind::List { of: &LINE, max: 16 },
-        "Commands that use it.",
+        "Commands for initiators. USER and SECRET are the CHAP name and secret.",
     ),
     Property::state(
         "initiators",
         "Initiators",
         Kind::List { of: &LINE, max: ISCSI_SESSIONS_MAX },
-        "Initiators that use it now.",
+        "Connected initiators.",
     ),
     Property::state(
         "reservations",
         "Reservations",
         Kind::List { of: &LINE, max: 512 },
-        "Who has reserved it, and who is registered with which key.",
+        "Persistent reservations and registered keys of initiators.",
     ),
     Property::state(
         "flush_failures",
         "Failed flushes",
         COUNT,
-        "Flushes that failed since it was opened: what was written before each may be lost.",
+        "Failed flushes since the LUN was opened. Data written before a failed flush may be lost.",
     ),
 ];
 

@@ -1,8 +1,9 @@
 //! A statistic for people: averages with sparklines, or a heat map of shaded cells.
 
 use analytics::query::{Bucket, Data};
+use base::local_time::LocalClock;
 use base::text::visible;
-use base::units::{self, utc};
+use base::units;
 
 /// Cells of a sparkline or heat map: with labels it fits a terminal of 100 columns.
 const CELLS: usize = 60;
@@ -11,15 +12,12 @@ const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 /// No data in a cell, which is not the same as nothing happening.
 const MISSING: char = '·';
 
-/// The whole answer.
-pub fn show(data: &Data) -> String {
+/// The whole answer; times as `clock` shows them.
+pub fn show(data: &Data, clock: &LocalClock) -> String {
     let mut text = format!("{}\n", data.title);
     let step = if data.step == 1 { String::new() } else { format!(", {} s per point", data.step) };
-    text += &format!(
-        "{} to {} UTC{step}\n\n",
-        utc(data.from.cast_signed()),
-        utc(data.to.cast_signed())
-    );
+    let interval = clock.show_interval(data.from.cast_signed(), data.to.cast_signed());
+    text += &format!("{interval}{step}\n\n");
     if data.buckets().is_empty() {
         text += &rows(data);
     } else {
@@ -29,14 +27,14 @@ pub fn show(data: &Data) -> String {
 }
 
 /// One line for one second: the total, and the top rows.
-pub fn line(data: &Data, top: usize) -> String {
+pub fn line(data: &Data, clock: &LocalClock, top: usize) -> String {
     let value = |values: &[Option<f64>]| match values.last().copied().flatten() {
         Some(value) => figure(data, value),
         None => MISSING.to_string(),
     };
     let mut text = format!(
         "{}  {:>10}",
-        utc(data.times.last().map_or(0, |t| t.cast_signed())),
+        clock.show(data.times.last().map_or(0, |t| t.cast_signed())),
         value(&data.total)
     );
     for row in data.rows().iter().take(top) {

@@ -2,7 +2,10 @@
 
 use analytics::query::{Bucket, Data, Other, Row, Source};
 
-use super::{near, point_of_time, table};
+use super::{LocalClock, near, point_of_time, table};
+
+/// 1970-01-02 03:46:40 UTC.
+const CLOCK: LocalClock = LocalClock { now: 100_000, offset: |_| 0 };
 
 fn data() -> Data {
     Data {
@@ -32,7 +35,7 @@ fn data() -> Data {
 
 #[test]
 fn points_of_time() {
-    let case = |text| point_of_time(text).ok();
+    let case = |text| point_of_time(text, &CLOCK).ok();
     assert_eq!(case("now"), Some(None));
     assert_eq!(case("12"), Some(Some(12)));
     assert_eq!(case("-90"), Some(Some(-90)));
@@ -40,7 +43,11 @@ fn points_of_time() {
     assert_eq!(case("-15m"), Some(Some(-900)));
     assert_eq!(case("-2h"), Some(Some(-7200)));
     assert_eq!(case("-1d"), Some(Some(-86_400)));
-    for bad in ["", "-", "yesterday", "-5y", "--5", "1.5", "-m", "-9223372036854775807d"] {
+    // What is not relative to the server's now.
+    assert_eq!(case("yesterday 09:00"), Some(Some(9 * 3600)));
+    assert_eq!(case("1970-01-01T09:00:00+01:00"), Some(Some(8 * 3600)));
+    assert_eq!(case("+1h"), Some(Some(103_600)));
+    for bad in ["", "-", "tomorrow", "-5y", "--5", "1.5", "-m", "-9223372036854775807d"] {
         assert_eq!(case(bad), None, "{bad}");
     }
 }
@@ -57,7 +64,7 @@ fn near_names_nearest_first() {
 
 #[test]
 fn a_table_tells_nothing_from_no_data() {
-    let text = table::show(&data());
+    let text = table::show(&data(), &CLOCK);
     let row = text.lines().find(|l| l.contains("lab")).unwrap();
     assert!(row.contains("4  ▄█· "), "{row:?}");
     assert!(text.contains("1970-01-01 00:16:40 to 1970-01-01 00:16:44 UTC"), "{text}");
@@ -72,12 +79,13 @@ fn a_heat_map_shows_single_outliers_and_the_highest_on_top() {
         average: values.iter().sum::<f64>() / 2.0,
         values: values.map(Some).to_vec(),
     };
-    let text = table::show(&Data {
+    let data = Data {
         stat: "nfs3.ops[latency]".into(),
         rows: None,
         buckets: Some(vec![bucket(100_000, [9999.0, 9999.0]), bucket(1_000_000_000, [0.0, 1.0])]),
         ..data()
-    });
+    };
+    let text = table::show(&data, &CLOCK);
     let low = text.lines().position(|l| l.contains("██") && l.contains("65.5 µs")).unwrap();
     let high = text.lines().position(|l| l.contains(" ░") && l.contains("537 ms")).unwrap();
     assert!(high < low, "{text}");
@@ -87,7 +95,7 @@ fn a_heat_map_shows_single_outliers_and_the_highest_on_top() {
 
 #[test]
 fn a_bound_says_which_way_a_row_may_err() {
-    let text = table::show(&Data { exact: false, error_bound: 3.0, ..data() });
+    let text = table::show(&Data { exact: false, error_bound: 3.0, ..data() }, &CLOCK);
     assert!(text.contains("up to 3 too low, never too high"), "{text}");
 }
 

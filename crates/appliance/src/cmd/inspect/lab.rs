@@ -85,7 +85,7 @@ fn result(run: &RunResult) -> String {
     }
     if let Some(limit) = &run.limit {
         let sure = limit.confidence * 100.0;
-        line("limiter", &format!("{}, {sure:.0} % sure", word(&limit.limiter)));
+        line("limiter", &format!("{}, confidence {sure:.0} %", word(&limit.limiter)));
         limit.why.iter().for_each(|why| line("", why));
     }
     run.degraded.iter().for_each(|why| line("degraded", why));

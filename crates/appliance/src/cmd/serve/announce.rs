@@ -2,6 +2,7 @@
 
 use base::protocol::{Protocol, ShareMode};
 use control::appliance::{Appliance, ShareStatus};
+use control::certificates::node::OWN;
 use control::state::files::write_atomic;
 use serde_json::{Value, json};
 use service::reach::host;
@@ -65,6 +66,7 @@ impl Announcement<'_> {
         text += &field("watch it", &admin);
         text +=
             &field("", &format!("certificate SHA-256 {}", self.running.certificates.fingerprint()));
+        text += &self.certificate_file();
         text += &self.sign_in(&login)?;
         text += &field("files", &status.acting_as.note);
         text += &field("state", &self.running.parts.state.display().to_string());
@@ -72,6 +74,15 @@ impl Announcement<'_> {
             text += &field("end", "press Ctrl-C, or send SIGTERM to this process");
         }
         out::print(&text)
+    }
+
+    /// What clients need to verify a certificate that this server has signed.
+    fn certificate_file(&self) -> String {
+        if self.running.certificates.shown_name() != OWN {
+            return String::new();
+        }
+        let path = self.state.join("certificate.pem");
+        field("", &format!("self-signed; for clients: curl --cacert {}", path.display()))
     }
 
     /// How logical units are used. The secret in it lets initiators in, so that it is in no log.
@@ -101,11 +112,11 @@ impl Announcement<'_> {
             None if logged() => Ok(String::new()),
             None => Ok(link),
             Some(first) if !logged() => {
-                Ok(link + &password(first, "(shown once; change it with --user)"))
+                Ok(link + &password(first, "(shown once; to change it: Configuration, Users)"))
             }
             Some(first) => {
                 let path = self.running.parts.state.join(FIRST_SIGN_IN);
-                let text = link + &password(first, "(change it with --user)");
+                let text = link + &password(first, "(to change it: Configuration, Users)");
                 write_atomic(&path, text.as_bytes(), 0o600)
                     .or_failure("store the first sign-in")?;
                 let what = format!("see {}; remove it afterwards", path.display());

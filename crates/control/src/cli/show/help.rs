@@ -10,7 +10,7 @@ pub fn help(place: &Place, context: &Context, item_of: Option<&Items>) -> String
     let mut text = wrapped(&format!("{}: {}", context.title, context.help));
     text += &section("Contexts", context.children.iter().map(|c| (c.name.clone(), &c.help)));
     if let Some(items) = &context.items {
-        let name = format!("NAME of a {}", items.noun);
+        let name = format!("NAME of {}", with_article(&items.noun));
         text += &section("Items", [(name, &items.context.help)].into_iter());
     }
     let properties = context.properties.iter().map(|p| {
@@ -23,6 +23,12 @@ pub fn help(place: &Place, context: &Context, item_of: Option<&Items>) -> String
     let verbs: Vec<(String, String)> =
         verbs.map(|line| (line.usage(), line.help.to_owned())).collect();
     text + &section("Commands", verbs.iter().map(|(usage, help)| (usage.clone(), help)))
+}
+
+/// A noun after "a" or "an". `LUN` is spoken as a word, `API token` as letters.
+fn with_article(noun: &str) -> String {
+    let is_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A']);
+    format!("{} {noun}", if is_vowel { "an" } else { "a" })
 }
 
 /// Whether a command can do something at a place.

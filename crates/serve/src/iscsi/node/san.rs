@@ -13,9 +13,8 @@ const SCOPE: &str = "services";
 pub static SAN: Context = Context::new(
     "san",
     "SAN",
-    "Who may use logical units over iSCSI, and at which targets. A LUN without an initiator group \
-     is for initiators that sign in with the secret here; nobody gets in without a secret unless \
-     a target says so.",
+    "Access to logical units over iSCSI: targets, initiators and their groups. LUNs without an \
+     initiator group are available to initiators that sign in with this CHAP secret.",
     SCOPE,
 )
 .properties(&[
@@ -24,53 +23,48 @@ pub static SAN: Context = Context::new(
         "CHAP user",
         NAME,
         Default::Text("plimsoll"),
-        "The name that initiators sign in with that have no secret of their own, also for \
-         discovery.",
+        "CHAP name of initiators without a secret of their own, also for discovery.",
     ),
     Property::secret(
         "chapsecret",
         "CHAP secret",
         SECRET,
-        "What they sign in with, at least 12 characters. Without it, what the server has made for \
-         itself, in the file luns/secret of its state directory.",
+        "CHAP secret of these initiators, at least 12 characters. Not set: the generated secret in \
+         the file luns/secret of the state directory.",
     ),
     Property::setting(
         "targetchapuser",
         "CHAP user of the target",
         NAME,
         Default::Text("plimsoll-target"),
-        "The name with which the target of the server proves itself to initiators that ask for it.",
+        "CHAP name of the target for initiators that request mutual CHAP.",
     ),
     Property::secret(
         "targetchapsecret",
         "CHAP secret of the target",
         SECRET,
-        "What it proves itself with, at least 12 characters, and not the secret of an initiator. \
-         Without it, what the server has made for itself, in the file luns/target-secret.",
+        "CHAP secret of the target for mutual CHAP, at least 12 characters, different from the \
+         secrets of initiators. Not set: the generated secret in the file luns/target-secret.",
     ),
     Property::state(
         "target",
         "Target",
         LINE,
-        "The iSCSI name of the target of LUNs without a target group.",
+        "IQN (iSCSI name) of the target of LUNs without a target group.",
     ),
 ])
 .children(&[&TARGETS, &TARGET_GROUPS, &INITIATORS, &INITIATOR_GROUPS, &SESSIONS]);
 
 static KEY: Kind = Kind::Text { max: LUN_NAME_MAX, shape: Shape::Name };
 
-static TARGETS: Context = Context::new(
-    "targets",
-    "Targets",
-    "Additional targets, for LUNs whose target group names them.",
-    SCOPE,
-)
-.items(&Items::configured("target", "targets", &KEY, ISCSI_TARGETS_MAX, &TARGET));
+static TARGETS: Context =
+    Context::new("targets", "Targets", "Additional targets, for LUNs with a target group.", SCOPE)
+        .items(&Items::configured("target", "targets", &KEY, ISCSI_TARGETS_MAX, &TARGET));
 
 static TARGET: Context = Context::new(
     "target",
     "Target",
-    "A name under which initiators find LUNs, and how they sign in there.",
+    "An iSCSI target: its name, and authentication of its initiators.",
     SCOPE,
 )
 .properties(&[
@@ -79,66 +73,60 @@ static TARGET: Context = Context::new(
         "iSCSI name",
         NODE_NAME,
         Default::None,
-        "The name that initiators know it by, which no other target has. Without it, that of the \
-         server with the name of the target appended.",
+        "IQN (iSCSI name) of the target, unique. Not set: the name of the target of the server \
+         with this name appended.",
     )
     .example("iqn.2026-01.org.example:fast"),
     Property::setting(
         "auth",
         "Authentication",
         Kind::Choice(&[
-            ("chap", "Initiators sign in with their secret."),
-            ("none", "Initiators of the groups of its LUNs get in by their names alone."),
+            ("chap", "Initiators sign in with CHAP."),
+            ("none", "Initiators are identified by their iSCSI name only."),
         ]),
         Default::Text("chap"),
-        "How initiators sign in. With none, LUNs without an initiator group are not found at it.",
+        "Authentication of initiators. With none, LUNs without an initiator group are not visible \
+         at this target.",
     ),
     Property::setting(
         "targetchapuser",
         "CHAP user of the target",
         NAME,
         Default::None,
-        "The name with which the target proves itself to initiators that ask for it; without it, \
-         its iSCSI name.",
+        "CHAP name of the target for mutual CHAP. Not set: its iSCSI name.",
     )
     .example("fast"),
     Property::secret(
         "targetchapsecret",
         "CHAP secret of the target",
         SECRET,
-        "What the target proves itself with, at least 12 characters, and not the secret of an \
-         initiator. Without it, initiators that ask for it do not get in.",
+        "CHAP secret of the target for mutual CHAP, at least 12 characters, different from the \
+         secrets of initiators. Not set: initiators that request mutual CHAP are refused.",
     ),
 ])
 .statistics(&["iscsi.ops[target]"]);
 
-static TARGET_GROUPS: Context = Context::new(
-    "target-groups",
-    "Target groups",
-    "Targets at which the same LUNs are found.",
-    SCOPE,
-)
-.items(&Items::configured("target group", "target groups", &KEY, ISCSI_GROUPS_MAX, &TARGET_GROUP));
+static TARGET_GROUPS: Context =
+    Context::new("target-groups", "Target groups", "Targets with the same LUNs.", SCOPE).items(
+        &Items::configured("target group", "target groups", &KEY, ISCSI_GROUPS_MAX, &TARGET_GROUP),
+    );
 
-static TARGET_GROUP: Context = Context::new(
-    "target-group",
-    "Target group",
-    "Targets at which the same LUNs are found.",
-    SCOPE,
-)
-.properties(&[Property::setting(
-    "targets",
-    "Targets",
-    MEMBERS,
-    Default::List(&[]),
-    "The targets, by their names here.",
-)
-.items_of("/configuration/san/targets")]);
+static TARGET_GROUP: Context =
+    Context::new("target-group", "Target group", "Targets with the same LUNs.", SCOPE).properties(
+        &[Property::setting(
+            "targets",
+            "Targets",
+            MEMBERS,
+            Default::List(&[]),
+            "Names of the targets.",
+        )
+        .items_of("/configuration/san/targets")],
+    );
 
 static INITIATORS: Context = Context::new(
     "initiators",
     "Initiators",
-    "Machines that use LUNs, each with a secret of its own if it is to have one.",
+    "Machines that use LUNs, with an optional CHAP secret for each.",
     SCOPE,
 )
 .items(&Items::configured("initiator", "initiators", &KEY, ISCSI_INITIATORS_MAX, &INITIATOR));
@@ -146,7 +134,8 @@ static INITIATORS: Context = Context::new(
 static INITIATOR: Context = Context::new(
     "initiator",
     "Initiator",
-    "A machine that uses LUNs. With a secret of its own it finds only LUNs of its groups.",
+    "A machine that uses LUNs. With a secret of its own it has access only to the LUNs of its \
+     groups.",
     SCOPE,
 )
 .properties(&[
@@ -155,7 +144,7 @@ static INITIATOR: Context = Context::new(
         "iSCSI name",
         NODE_NAME,
         Default::None,
-        "The name by which it introduces itself; on Linux in /etc/iscsi/initiatorname.iscsi.",
+        "IQN (iSCSI name) of the initiator; on Linux in /etc/iscsi/initiatorname.iscsi.",
     )
     .required()
     .example("iqn.1993-08.org.debian:01:anna"),
@@ -164,14 +153,14 @@ static INITIATOR: Context = Context::new(
         "CHAP user",
         NAME,
         Default::None,
-        "The name that it signs in with; without it, its iSCSI name.",
+        "CHAP name. Not set: its iSCSI name.",
     )
     .example("anna"),
     Property::secret(
         "chapsecret",
         "CHAP secret",
         SECRET,
-        "What it signs in with, at least 12 characters. Without it, the secret of the server.",
+        "CHAP secret, at least 12 characters. Not set: the secret of /configuration/san.",
     ),
 ])
 .statistics(&["iscsi.ops[initiator]"]);
@@ -179,7 +168,7 @@ static INITIATOR: Context = Context::new(
 static INITIATOR_GROUPS: Context = Context::new(
     "initiator-groups",
     "Initiator groups",
-    "Initiators that may use the same LUNs.",
+    "Initiators with access to the same LUNs.",
     SCOPE,
 )
 .items(&Items::configured(
@@ -190,16 +179,20 @@ static INITIATOR_GROUPS: Context = Context::new(
     &INITIATOR_GROUP,
 ));
 
-static INITIATOR_GROUP: Context =
-    Context::new("initiator-group", "Initiator group", "Who may use the same LUNs.", SCOPE)
-        .properties(&[Property::setting(
-            "initiators",
-            "Initiators",
-            MEMBERS,
-            Default::List(&[]),
-            "The initiators, by their names here.",
-        )
-        .items_of("/configuration/san/initiators")]);
+static INITIATOR_GROUP: Context = Context::new(
+    "initiator-group",
+    "Initiator group",
+    "Initiators with access to the same LUNs.",
+    SCOPE,
+)
+.properties(&[Property::setting(
+    "initiators",
+    "Initiators",
+    MEMBERS,
+    Default::List(&[]),
+    "Names of the initiators.",
+)
+.items_of("/configuration/san/initiators")]);
 
 static SESSIONS: Context = Context::new(
     "sessions",
@@ -221,8 +214,8 @@ static SESSION: Context =
         .actions(&[Action::new(
             "end",
             "End",
-            "Asks the initiator to log out, and ends the session if it does not. Most come back at \
-         once: take its secret or its group away first.",
+            "Requests a logout from the initiator, and ends the session if it does not log out. \
+             Most initiators reconnect immediately: change their secret or group first.",
             "Nothing.",
         )
         .destructive()]);
