@@ -225,3 +225,10 @@ fn three_ways_leave_one_configuration() {
     assert_eq!(by_lines, by_api, "command line and API");
     assert_eq!(by_lines, by_browser, "command line and browser");
 }
+
+#[test]
+fn common_tasks_are_accepted() {
+    let scene = Scene::new("story-tasks");
+    let server = scene.serve("tasks", "first");
+    lines::run_tasks(&scene, &server);
+}

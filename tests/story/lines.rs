@@ -27,7 +27,7 @@ const ONLY_OURS: &str = "plimsoll() { case \"$*\" in
     *--state*|lab*) command plimsoll \"$@\" ;; *) command plimsoll \"$@\" --state \"$STATE\" ;;
 esac; }";
 
-/// The commands that follow the mark of the story in a document, comments left out.
+/// The commands that follow a mark of the story in a document, comments left out.
 struct Story {
     file: &'static str,
     commands: Vec<String>,
@@ -35,9 +35,14 @@ struct Story {
 
 impl Story {
     fn of(file: &'static str) -> Self {
+        Self::block(file, 1)
+    }
+
+    /// The commands after the mark with this number, from 1.
+    fn block(file: &'static str, number: usize) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let after = text.split("<!-- story:").nth(1).expect("the mark of the story");
+        let after = text.split("<!-- story:").nth(number).expect("the mark of the story");
         let mut commands: Vec<String> = Vec::new();
         for line in after.split("```").nth(1).expect("a block of lines").trim().lines() {
             let line = line.split("  #").next().unwrap_or(line).trim_end();
@@ -178,5 +183,31 @@ impl Steps for OverApi {
         self.run(scene, second, "api \"$SECOND\" /configuration");
         self.run(scene, second, "api \"$SECOND\" /changes");
         self.story.is_told();
+    }
+}
+
+/// Runs the common tasks of README, and the how-tos of LUNs and SMB, on one server.
+pub fn run_tasks(scene: &Scene, server: &Server) {
+    let way = "tasks";
+    let mut tasks = Story::block("README.md", 2);
+    // These take minutes, or need another machine, a user or a terminal.
+    for other in ["plimsoll lab limits", "plimsoll dsync", "curl ", "plimsoll --help"] {
+        tasks.take(other);
+    }
+    let photos =
+        "plimsoll cli -c \"/shares/default create photos directory=/srv/photos make_directory=on\"";
+    shell(scene, way, server, photos);
+    for command in &tasks.commands {
+        shell(scene, way, server, command);
+    }
+    // README has created the LUN and enabled SMB.
+    let delete = "plimsoll cli -c '/shares/default/luns destroy disk --yes'";
+    shell(scene, way, server, delete);
+    for command in Story::of("docs/howto/luns.md").commands {
+        let said = shell(scene, way, server, &command);
+        assert!(command.contains("create") || said.contains("iscsiadm"), "{command}: {said}");
+    }
+    for command in Story::of("docs/howto/smb.md").commands {
+        shell(scene, way, server, &command);
     }
 }
