@@ -22,6 +22,7 @@ use world::World;
 
 /// Does a case; what of it a power cut right after the answer would take.
 fn lost(world: &World, smb: &mut Smb, case: &Case) -> Option<String> {
+    println!("{}", case.name);
     (case.act)(smb, case.name);
     case.lost(&world.mounted.image())
 }

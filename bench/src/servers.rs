@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::clock::Deadline;
 
@@ -78,10 +78,10 @@ impl Drop for Server {
                 // SAFETY: a signal to a child that was not waited for yet.
                 unsafe { libc::kill(pid, libc::SIGTERM) };
             }
-            let end = Instant::now() + END;
+            let end = Deadline::after(END);
             while child.try_wait().is_ok_and(|ended| ended.is_none()) {
                 // tgt does not end as long as it has a target.
-                if Instant::now() > end {
+                if end.passed() {
                     let _ = child.kill();
                 }
                 std::thread::sleep(Duration::from_millis(10));

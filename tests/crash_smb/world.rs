@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use e2e::api::Api;
 use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
-use e2e::smb::scene::{PASSWORD, SHARE, SMB, USER, set_up};
+use e2e::smb::scene::{PASSWORD, SHARE, SMB, UID, USER, set_up};
 use e2e::smb::{Offer, Smb};
 use e2e::tcp::HERE;
 use sim::forget::{ForgetFs, Mounted};
@@ -54,6 +54,8 @@ impl World {
                 None => make_folder(&path, None),
             }
             fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("a mode");
+            // Only the owner of a file may set its times.
+            chown(&path, Some(UID), None).expect("an owner");
         }
         on_disk(&dir);
         File::open(self.share()).and_then(|share| share.sync_all()).expect("on disk");

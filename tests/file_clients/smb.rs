@@ -28,7 +28,8 @@ fn smbclient() {
         let [verb, one, two] = match task {
             Task::Upload(from, to) => [b"put".to_vec(), here(from), there(to)],
             Task::Download(from, to) => [b"get".to_vec(), there(from), here(to)],
-            Task::ResumeUpload(from, to, _) => [b"reput".to_vec(), here(from), there(to)],
+            // Its `reput` writes the rest of the file to the front.
+            Task::ResumeUpload(..) => return None,
             Task::ResumeDownload(from, to, _) => [b"reget".to_vec(), there(from), here(to)],
             Task::Rename(from, to) => [b"rename".to_vec(), there(from), there(to)],
             Task::Delete(name) => [b"del".to_vec(), there(name), Vec::new()],

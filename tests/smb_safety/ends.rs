@@ -17,12 +17,12 @@ use wire::smb::status::NtStatus;
 const USERS: &str = "/configuration/users";
 
 /// Anna, who keeps others from a file, has a lock, and means to delete another.
-struct Held {
+struct HeldOpen {
     smb: Smb,
     file: FileId,
 }
 
-fn held(scene: &Scene) -> Held {
+fn held(scene: &Scene) -> HeldOpen {
     let mut smb = scene.anna().expect("let in");
     let exclusive = Ask { share: 0, ..Ask::make("alone") };
     let file = smb.create(&exclusive).expect("an answer").expect("a file");
@@ -34,11 +34,11 @@ fn held(scene: &Scene) -> Held {
     let gone = Ask::make("gone").with(options::DELETE_ON_CLOSE);
     smb.create(&gone).expect("an answer").expect("a file");
     scene.wait_for_state(2, 1);
-    Held { smb, file }
+    HeldOpen { smb, file }
 }
 
 /// What anna had is given back, and her next request is told so.
-fn is_over(scene: &Scene, held: &mut Held, told: &[NtStatus]) {
+fn is_over(scene: &Scene, held: &mut HeldOpen, told: &[NtStatus]) {
     wait_for("the end of what is open", patience(10), || {
         (scene.property("files_open") == json!(0)).then_some(())
     });
@@ -64,7 +64,7 @@ fn it_ends_with_the_user() {
         fs::remove_file(scene.share.join(file)).expect("a file");
     }
     let mut anna = held(&scene);
-    scene.change(&json!([{"destroy": format!("{USERS}/{USER}")}]));
+    scene.change(&json!([{"destroy": format!("{USERS}/{USER}"), "confirm": true}]));
     is_over(&scene, &mut anna, &ended);
     assert!(scene.anna().is_err(), "there is no such user");
 }
@@ -114,7 +114,7 @@ fn it_ends_with_the_share() {
     assert_eq!(status, NtStatus::MEDIA_WRITE_PROTECTED);
     scene.change(&json!([{"set": share, "property": "read_only", "value": false}]));
     assert_eq!(anna.smb.write(anna.file, 0, b"x", 0).expect("an answer"), NtStatus::SUCCESS);
-    scene.change(&json!([{"destroy": share}]));
+    scene.change(&json!([{"destroy": share, "confirm": true}]));
     is_over(&scene, &mut anna, &[NtStatus::NETWORK_NAME_DELETED]);
     let gone = anna.smb.connect_tree(SHARE).expect("an answer").expect_err("no share");
     assert_eq!(gone, NtStatus::BAD_NETWORK_NAME);

@@ -184,7 +184,7 @@ impl Smb {
     pub fn request(&mut self, command: Command, size: usize, body: Body<'_>) -> Vec<u8> {
         let charge = size.div_ceil(CREDIT).max(1) as u16;
         let ids = (self.next_id, charge);
-        self.next_id += u64::from(charge);
+        self.next_id = self.next_id.wrapping_add(u64::from(charge));
         let mut request = message(command, ids, (self.session, self.tree));
         body(&mut request);
         request

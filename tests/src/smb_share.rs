@@ -36,8 +36,8 @@ impl SmbShare {
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         let server = Server::start(&Options::new(&dir, &state));
         let api = Api::new(&state);
-        let service = "/configuration/services/smb";
-        let set = |property: &str, value: &Value| json!({"set": service, "property": property, "value": value});
+        let smb = "/configuration/services/smb";
+        let set = |name: &str, value: &Value| json!({"set": smb, "property": name, "value": value});
         let mut changes = vec![set("enabled", &json!(true))];
         changes.extend(settings.iter().map(|(property, value)| set(property, value)));
         let user = json!({"create": "/configuration/users", "name": "anna",

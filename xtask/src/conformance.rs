@@ -2,10 +2,10 @@
 //!
 //! A result is a line `RUN CASE OUTCOME [MESSAGE]`, the outcome one of `passed`, `failed` and
 //! `skipped`; `.ci/conformance` makes them from what each suite prints. The list is
-//! `tests/conformance/SUITE.toml`. A case that does not pass and is not listed is an error, and so
-//! is a listed case that passes, has another outcome, or was not run although its run was. Where the
-//! list has the figures of another server, ours may be at most [`BELOW_MAX`] cases below it in a
-//! run, and not below it in all; nor may more be skipped.
+//! `tests/conformance/SUITE.toml`. A case that does not pass and is not listed is an error, and
+//! so is a listed case that passes, has another outcome, or was not run although its run was.
+//! Where the list has the figures of another server, ours may be at most [`BELOW_MAX`] cases
+//! below it in a run, and not below it in all; nor may more be skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -183,7 +183,7 @@ fn replays_are_counted_apart() {
 
 #[test]
 fn any_chain_is_answered_from_the_recorder() {
-    let (engine, start, records) = engine(3, 3000, 2);
+    let (engine, start, records) = engine(3, 6000, 2);
     let id = "nfs3.ops[op=read][client=10.0.0.3][user=1000][latency=0-1000000][file]";
     let data = ask(&engine, id, start, 2, None);
     assert_eq!(data.source, Source::Recorder);

@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Why something cannot be done.
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum RunQueueError {
     /// There is no such run.
     #[error("the run {0:?} does not exist")]
     Unknown(String),
@@ -103,7 +103,7 @@ pub enum Change {
 }
 
 /// All runs of a server.
-pub struct Desk {
+pub struct RunQueue {
     store: Store,
     /// This program, up to its first argument.
     program: PathBuf,
@@ -134,11 +134,11 @@ struct Inner {
 
 /// The thread that makes the runs.
 pub struct Worker {
-    desk: Arc<Desk>,
+    desk: Arc<RunQueue>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Desk {
+impl RunQueue {
     /// Takes what is kept in `dir`. Runs that were under way are aborted.
     ///
     /// # Errors
@@ -176,17 +176,17 @@ impl Desk {
     ///
     /// # Errors
     /// Too many wait, or it cannot be kept.
-    pub fn queue(&self, wanted: &Wanted) -> Result<Run, DeskError> {
+    pub fn queue(&self, wanted: &Wanted) -> Result<Run, RunQueueError> {
         let mut inner = self.lock();
         if inner.ending {
-            return Err(DeskError::Ending);
+            return Err(RunQueueError::Ending);
         }
         if inner.queue.len() >= LAB_QUEUE_MAX {
-            return Err(DeskError::Full(inner.queue.len()));
+            return Err(RunQueueError::Full(inner.queue.len()));
         }
         let number = inner.next;
         let run = Run::new(number, wanted);
-        self.store.create(&run, &wanted.job).map_err(DeskError::Keep)?;
+        self.store.create(&run, &wanted.job).map_err(RunQueueError::Keep)?;
         inner.next += 1;
         inner.put(run.clone());
         inner.queue.push_back(number);
@@ -199,7 +199,7 @@ impl Desk {
     ///
     /// # Errors
     /// There is none, or it has ended.
-    pub fn abort(&self, id: &str, by: &str) -> Result<(), DeskError> {
+    pub fn abort(&self, id: &str, by: &str) -> Result<(), RunQueueError> {
         let mut inner = self.lock();
         let number = inner.find(id)?;
         if let Some(at) = inner.queue.iter().position(|waiting| *waiting == number) {
@@ -208,11 +208,11 @@ impl Desk {
                 run.cleaned = true;
                 run.finish(State::Aborted, &format!("aborted by {by} before the start"));
             });
-            return run.map_or(Ok(()), |run| self.store.write(&run)).map_err(DeskError::Keep);
+            return run.map_or(Ok(()), |run| self.store.write(&run)).map_err(RunQueueError::Keep);
         }
         let ended = inner.runs.get(&number).is_none_or(|run| run.state.is_final());
         if ended || inner.stop.is_some() {
-            return Err(DeskError::State(id.to_owned(), "has already ended or is ending"));
+            return Err(RunQueueError::State(id.to_owned(), "has already ended or is ending"));
         }
         inner.stop(&format!("aborted by {by}"));
         Ok(())
@@ -222,14 +222,14 @@ impl Desk {
     ///
     /// # Errors
     /// There is none, it has not ended, or its files cannot be removed.
-    pub fn destroy(&self, id: &str) -> Result<(), DeskError> {
+    pub fn destroy(&self, id: &str) -> Result<(), RunQueueError> {
         let mut inner = self.lock();
         let number = inner.find(id)?;
         let run = inner.runs.get(&number);
         if !run.is_some_and(|run| run.state.is_final()) || inner.left.contains(&number) {
-            return Err(DeskError::State(id.to_owned(), "is still running: abort it first"));
+            return Err(RunQueueError::State(id.to_owned(), "is still running: abort it first"));
         }
-        self.store.remove(id).map_err(DeskError::Keep)?;
+        self.store.remove(id).map_err(RunQueueError::Keep)?;
         inner.forget(number);
         Ok(())
     }
@@ -261,22 +261,22 @@ impl Desk {
     ///
     /// # Errors
     /// There is no such run, or it has none.
-    pub fn file(&self, id: &str, file: File) -> Result<Vec<u8>, DeskError> {
+    pub fn file(&self, id: &str, file: File) -> Result<Vec<u8>, RunQueueError> {
         let number = self.lock().find(id)?;
         self.store
             .read(&run::id(number), file.name())
-            .map_err(|_| DeskError::State(id.to_owned(), "has no result"))
+            .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
     }
 
     /// Lays the results of two runs side by side.
     ///
     /// # Errors
     /// One is not there, or has no result.
-    pub fn compare(&self, a: &str, b: &str) -> Result<Comparison, DeskError> {
-        let read = |id: &str| -> Result<RunResult, DeskError> {
+    pub fn compare(&self, a: &str, b: &str) -> Result<Comparison, RunQueueError> {
+        let read = |id: &str| -> Result<RunResult, RunQueueError> {
             self.lock().find(id)?;
             RunResult::read(&self.store.place(id).join(File::Result.name()))
-                .map_err(|_| DeskError::State(id.to_owned(), "has no result"))
+                .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
         };
         Ok(report::compare(&read(a)?, &read(b)?))
     }
@@ -407,9 +407,9 @@ impl Desk {
 }
 
 impl Inner {
-    fn find(&self, id: &str) -> Result<u64, DeskError> {
+    fn find(&self, id: &str) -> Result<u64, RunQueueError> {
         let found = self.runs.iter().find(|(_, run)| run.id == id).map(|(number, _)| *number);
-        found.ok_or_else(|| DeskError::Unknown(id.to_owned()))
+        found.ok_or_else(|| RunQueueError::Unknown(id.to_owned()))
     }
 
     fn put(&mut self, run: Run) {

@@ -1,5 +1,5 @@
 //! `/lab` of the tree of administration: jobs, those of the program and those of the configuration,
-//! and runs of them on the shares. The runs themselves are the [`Desk`]'s.
+//! and runs of them on the shares. The runs themselves are the [`RunQueue`]'s.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::lab::client::Target;
 use ::lab::desk::run::{Run, State};
-use ::lab::desk::{Change, Desk, DeskError, File, Wanted};
+use ::lab::desk::{Change, File, RunQueue, RunQueueError, Wanted};
 use ::lab::job::{BUILT_IN, Job};
 use ::lab::node::CLIENTS;
 use base::failure::chain;
@@ -34,7 +34,7 @@ pub trait Serving: Send + Sync {
 
 /// The branch.
 pub struct Room {
-    desk: Arc<Desk>,
+    desk: Arc<RunQueue>,
     serving: Box<dyn Serving>,
     /// Jobs of the configuration: name and text.
     jobs: Mutex<BTreeMap<String, String>>,
@@ -78,7 +78,7 @@ fn checked(name: &str, text: &str) -> Result<Job, String> {
 
 impl Room {
     /// With the jobs that are configured now.
-    pub fn new(desk: Arc<Desk>, serving: Box<dyn Serving>, document: &Document) -> Arc<Self> {
+    pub fn new(desk: Arc<RunQueue>, serving: Box<dyn Serving>, document: &Document) -> Arc<Self> {
         Arc::new(Self { desk, serving, jobs: Mutex::new(jobs(document)) })
     }
 
@@ -307,14 +307,14 @@ fn told(run: &Run) -> Vec<(&'static str, Value)> {
     told
 }
 
-fn problem(path: &Path, error: &DeskError) -> Problem {
+fn problem(path: &Path, error: &RunQueueError) -> Problem {
     let sentence = chain(error);
     match error {
-        DeskError::Unknown(_) => Problem::unknown(path, &sentence, "list shows the runs"),
-        DeskError::State(..) => Problem::conflict(path, &sentence, "see its state"),
-        DeskError::Full(_) => Problem::conflict(path, &sentence, "wait, or abort a queued run"),
-        DeskError::Ending => Problem::conflict(path, &sentence, "retry when it is back"),
-        DeskError::Keep(_) => Problem::server(path, &sentence),
+        RunQueueError::Unknown(_) => Problem::unknown(path, &sentence, "list shows the runs"),
+        RunQueueError::State(..) => Problem::conflict(path, &sentence, "see its state"),
+        RunQueueError::Full(_) => Problem::conflict(path, &sentence, "wait, or abort a queued run"),
+        RunQueueError::Ending => Problem::conflict(path, &sentence, "retry when it is back"),
+        RunQueueError::Keep(_) => Problem::server(path, &sentence),
     }
 }
 
@@ -388,13 +388,13 @@ impl Live for Room {
 }
 
 /// Runs as the API tells them beyond the tree.
-pub struct Results(pub Arc<Desk>);
+pub struct Results(pub Arc<RunQueue>);
 
 fn as_json(value: &impl serde::Serialize) -> JsonText {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn wrong(error: &DeskError) -> AskError {
+fn wrong(error: &RunQueueError) -> AskError {
     let hint = "GET /api/v1/lab/runs lists the runs";
     AskError::Wrong { failed: chain(error), hint: hint.to_owned() }
 }

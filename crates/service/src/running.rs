@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
-use ::lab::desk::Desk;
+use ::lab::desk::RunQueue;
 use analytics::collect::Collector;
 use analytics::query::Engine;
 use analytics::store::{Retention, Store};
@@ -86,7 +86,7 @@ pub struct Setup<'a> {
     /// What TLS shows.
     pub certificates: &'a Arc<Certificates>,
     /// Load jobs and their runs.
-    pub lab: Arc<Desk>,
+    pub lab: Arc<RunQueue>,
     /// Runs of dsync that are made here.
     pub replication: Arc<Replication>,
     /// Where emulated links have their control sockets.

@@ -44,7 +44,7 @@ pub mod waits;
 pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
 pub use kinds::{
-    ClientKey, FileKey, Held, Kind, Owner, Protocol, Range, Refused, SHARE_DELETE, SHARE_READ,
+    ClientKey, FileKey, HeldRange, Kind, Owner, Protocol, Range, Refused, SHARE_DELETE, SHARE_READ,
     SHARE_WRITE, Share,
 };
 pub use leases::{ByClient, Changing, LeaseKind, Recall};
@@ -265,7 +265,7 @@ impl LockTable {
     }
 
     /// Who would be in the way of a lock.
-    pub fn test(&self, key: FileKey, owner: &Owner, range: Range, kind: Kind) -> Option<Held> {
+    pub fn test(&self, key: FileKey, owner: &Owner, range: Range, kind: Kind) -> Option<HeldRange> {
         self.shard(key).get(&key)?.ranges.conflict(owner, range, kind).cloned()
     }
 
@@ -331,7 +331,8 @@ impl LockTable {
         let full = before + 2 > LOCKS_PER_FILE_MAX
             || self.counts.locks.load(Ordering::Relaxed) + 2 > LOCKS_MAX;
         let splits = || {
-            let inside = |held: &Held| held.range.start < range.start && held.range.end > range.end;
+            let inside =
+                |held: &HeldRange| held.range.start < range.start && held.range.end > range.end;
             file.ranges.iter().any(|held| held.owner == *owner && inside(held))
         };
         if full && (kind.is_some() || splits()) {

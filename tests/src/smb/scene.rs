@@ -23,6 +23,8 @@ pub const NODE: &str = "/configuration/services/smb";
 pub const USER: &str = "anna";
 /// Her password.
 pub const PASSWORD: &str = "correct horse battery";
+/// Her uid.
+pub const UID: u32 = 4321;
 /// The share.
 pub const SHARE: &str = "box";
 
@@ -47,7 +49,7 @@ pub struct Scene {
 pub fn set_up(api: &Api, directory: &Path, more: &[Value]) {
     let enable = json!({"set": NODE, "property": "enabled", "value": true});
     let user = json!({"create": "/configuration/users", "name": USER,
-        "properties": {"password": PASSWORD, "uid": 4321, "gid": 4322}});
+        "properties": {"password": PASSWORD, "uid": UID, "gid": 4322}});
     let share = json!({"create": "/shares/default", "name": SHARE, "properties":
         {"directory": directory, "make_directory": true, "root_mode": "777"}});
     // The hash that SMB needs is kept with passwords that are set from then on.

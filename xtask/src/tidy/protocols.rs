@@ -27,8 +27,11 @@ const ALSO_OWN: [(&str, &[&str]); 7] = [
 ];
 
 /// Where a name of the registry means something else: the protocol, the file, and what it is there.
-const OTHER_MEANINGS: [(&str, &str, &str); 10] = [
+const OTHER_MEANINGS: [(&str, &str, &str); 13] = [
     ("echo", "crates/appliance/src/cmd/cli/outside.rs", "characters of a terminal"),
+    ("echo", "crates/lab/src/client/smb/mod.rs", "a command of SMB"),
+    ("echo", "crates/lab/src/client/smb/session.rs", "a command of SMB"),
+    ("echo", "crates/serve/src/smb/compound.rs", "a command of SMB"),
     ("echo", "crates/serve/src/smb/dispatch.rs", "a command of SMB"),
     ("echo", "crates/wire/src/smb/header.rs", "a command of SMB"),
     ("echo", "schema/smb.toml", "a command of SMB"),

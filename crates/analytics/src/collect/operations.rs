@@ -195,9 +195,6 @@ impl<'a> Counts<'a> {
         } else {
             tables.push(table("share", "latency", share.0, share.1));
         }
-        if has(protocol, "transport") {
-            tables.push(table("transport", "op", copy(&self.transport), lacks.transport));
-        }
         if has(protocol, "size") {
             let [size, offset] = self.ranges(cores, protocol);
             tables.push(table("op", "size", size, lacks.op));
@@ -207,6 +204,9 @@ impl<'a> Counts<'a> {
             let mut error = lacks.op;
             cores.iter().for_each(|c| plus(&mut error, figures(c.file_error)));
             tables.push(table("file", "op", self.files(cores, protocol), error));
+        }
+        if has(protocol, "transport") {
+            tables.push(table("transport", "op", copy(&self.transport), lacks.transport));
         }
         tables
     }

@@ -7,7 +7,7 @@ mod plan;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::lab::desk::{Desk, Worker};
+use ::lab::desk::{RunQueue, Worker};
 use base::clock::{self, SystemClock};
 use base::failure::read_text;
 use base::limits::CONFIGURATION_BYTES_MAX;
@@ -162,9 +162,10 @@ fn listen(
 }
 
 /// Runs of the lab, which are made by this very program.
-fn open_lab(state: &StateDir) -> Result<Arc<Desk>, Failure> {
+fn open_lab(state: &StateDir) -> Result<Arc<RunQueue>, Failure> {
     let program = std::env::current_exe();
-    let opened = program.and_then(|it| Desk::open(state.path().join("lab"), it, state.socket()));
+    let opened =
+        program.and_then(|it| RunQueue::open(state.path().join("lab"), it, state.socket()));
     opened.or_failure("use the folder of the lab")
 }
 

@@ -118,8 +118,8 @@ impl fmt::Display for Op {
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The server answered with this status (NFS, SMB, SFTP, HTTP; of iSCSI with the sense key in the
-    /// upper byte), reply code (FTP) or error number (path, block).
+    /// The server answered with this status (NFS, SMB, SFTP, HTTP; of iSCSI with the sense key in
+    /// the upper byte), reply code (FTP) or error number (path, block).
     Status(u32),
     /// What was read is not what was written.
     Corrupt,

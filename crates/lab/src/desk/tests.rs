@@ -13,10 +13,10 @@ impl Place {
         Self(dir)
     }
 
-    fn open(&self) -> Arc<Desk> {
+    fn open(&self) -> Arc<RunQueue> {
         // No such program: a run fails at once, and cleaning as well.
         let program = self.0.join("no-such-program");
-        Desk::open(self.0.clone(), program, self.0.join("socket")).unwrap()
+        RunQueue::open(self.0.clone(), program, self.0.join("socket")).unwrap()
     }
 }
 
@@ -40,7 +40,7 @@ fn wanted() -> Wanted {
     }
 }
 
-fn until(desk: &Desk, id: &str, state: State) -> Run {
+fn until(desk: &RunQueue, id: &str, state: State) -> Run {
     let deadline = base::clock::Deadline::after(Duration::from_secs(60));
     loop {
         let run = desk.run(id).unwrap();
@@ -57,17 +57,17 @@ fn the_queue_is_bounded_and_what_waits_can_be_taken_back() {
     let place = Place::new("queue");
     let desk = place.open();
     let ids: Vec<String> = (0..LAB_QUEUE_MAX).map(|_| desk.queue(&wanted()).unwrap().id).collect();
-    assert!(matches!(desk.queue(&wanted()), Err(DeskError::Full(LAB_QUEUE_MAX))));
-    assert!(matches!(desk.destroy(&ids[3]), Err(DeskError::State(..))), "it has not ended");
+    assert!(matches!(desk.queue(&wanted()), Err(RunQueueError::Full(LAB_QUEUE_MAX))));
+    assert!(matches!(desk.destroy(&ids[3]), Err(RunQueueError::State(..))), "it has not ended");
     desk.abort(&ids[3], "bert").unwrap();
     let run = desk.run(&ids[3]).unwrap();
     assert_eq!(
         (run.state, run.message.as_str()),
         (State::Aborted, "aborted by bert before the start")
     );
-    assert!(matches!(desk.abort(&ids[3], "bert"), Err(DeskError::State(..))));
+    assert!(matches!(desk.abort(&ids[3], "bert"), Err(RunQueueError::State(..))));
     assert!(desk.queue(&wanted()).is_ok(), "there is room again");
-    assert!(matches!(desk.abort("r99", "bert"), Err(DeskError::Unknown(_))));
+    assert!(matches!(desk.abort("r99", "bert"), Err(RunQueueError::Unknown(_))));
 }
 
 #[test]
@@ -86,7 +86,10 @@ fn a_restart_ends_what_was_under_way_and_keeps_the_rest() {
     let run = desk.run(&first.id).unwrap();
     assert_eq!((run.state, run.message.as_str()), (State::Aborted, RESTARTED));
     assert!(!run.cleaned && desk.lock().left == [1], "its folder may still be there");
-    assert!(matches!(desk.destroy(&first.id), Err(DeskError::State(..))), "it is being removed");
+    assert!(
+        matches!(desk.destroy(&first.id), Err(RunQueueError::State(..))),
+        "it is being removed"
+    );
     assert_eq!(desk.run(&second.id).unwrap().message, "aborted by anna before the start");
     assert_eq!(desk.queue(&wanted()).unwrap().id, "r3", "no id comes twice");
 }
@@ -106,7 +109,7 @@ fn what_cannot_be_started_fails_and_can_be_destroyed() {
     assert!(matches!(&desk.changes(seen).0[..], [Change::Gone(gone)] if *gone == id));
     assert!(!desk.store.place(&id).exists() && desk.run(&id).is_none());
     worker.end();
-    assert!(matches!(desk.queue(&wanted()), Err(DeskError::Ending)));
+    assert!(matches!(desk.queue(&wanted()), Err(RunQueueError::Ending)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! LOCK, LOCKT, LOCKU (RFC 8881 §18.10 to §18.12) and RELEASE_LOCKOWNER (RFC 7530 §16.37).
 
-use vfs::locks::{Held, Kind, Protocol, Range};
+use vfs::locks::{HeldRange, Kind, Protocol, Range};
 use wire::nfs4::{
     LockArgs4, LockDenied4, LockRes4, Locker4, LocktArgs4, LockuArgs4, Nfsstat4, Opaque4,
     ReleaseLockownerArgs4, StateOwner4, Stateid4, StateidResOk4, locktype4,
@@ -24,7 +24,7 @@ fn kind(locktype: u32) -> Result<Kind, Nfsstat4> {
 }
 
 /// The lock in the way; an owner of another protocol has no client id here.
-fn denied<'a>(held: &'a Held) -> LockRes4<'a, StateidResOk4> {
+fn denied<'a>(held: &'a HeldRange) -> LockRes4<'a, StateidResOk4> {
     let clientid = match held.owner.client.protocol {
         Protocol::Nfs4 => held.owner.client.id,
         _ => 0,
@@ -40,7 +40,7 @@ fn denied<'a>(held: &'a Held) -> LockRes4<'a, StateidResOk4> {
     })
 }
 
-fn say_denied(run: &mut CompoundContext<'_>, held: &Held) -> Handled {
+fn say_denied(run: &mut CompoundContext<'_>, held: &HeldRange) -> Handled {
     denied(held).encode(&mut run.writer());
     Err(Fail::Written(Nfsstat4::DENIED))
 }

@@ -7,7 +7,7 @@ use base::limits::NLM_WAY_MAX;
 use vfs::fs::Context;
 use vfs::handle::Handle;
 use vfs::locks::waits::Asked;
-use vfs::locks::{FileKey, Held, Kind, Owner, Protocol, Range, Refused, Waited};
+use vfs::locks::{FileKey, HeldRange, Kind, Owner, Protocol, Range, Refused, Waited};
 use wire::nlm4::{
     CancelArgs, LockArgs, Netobj, Nlm4Holder, Nlm4Lock, Nlm4Res, Nlm4Stat, TestArgs, UnlockArgs,
 };
@@ -29,7 +29,7 @@ fn kind(exclusive: bool) -> Kind {
 }
 
 /// A lock that is in the way, for the wire.
-pub(super) fn holder(held: &Held) -> Nlm4Holder<'_> {
+pub(super) fn holder(held: &HeldRange) -> Nlm4Holder<'_> {
     let (svid, oh) = owner_parts(&held.owner);
     Nlm4Holder {
         exclusive: held.kind == Kind::Write,
@@ -42,7 +42,7 @@ pub(super) fn holder(held: &Held) -> Nlm4Holder<'_> {
 }
 
 impl Request<'_> {
-    pub(super) fn test(&mut self, args: &TestArgs<'_>) -> Result<Option<Held>, Refusal> {
+    pub(super) fn test(&mut self, args: &TestArgs<'_>) -> Result<Option<HeldRange>, Refusal> {
         let alock = &args.alock;
         let (range, kind) = (range(alock)?, kind(args.exclusive));
         let File { key, .. } = self.lockable(alock.fh, false)?;

@@ -20,7 +20,7 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info::Removal;
 use super::state::opens::{Entry, Open, OpenFile, OpenOf, Place};
-use super::state::seats::Seat;
+use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, names, pipe, security, status};
 use crate::files::{Links, Node, Spot, VPath};
@@ -46,7 +46,7 @@ struct Asked<'a> {
     disposition: Disposition,
     path: VPath,
     /// What the open takes, until there is one.
-    seat: Cell<Option<Seat>>,
+    seat: Cell<Option<OpenReservation>>,
 }
 
 /// What was found or made.

@@ -11,7 +11,7 @@ use wire::smb::status::NtStatus;
 
 use super::state::connection::{Cancel, Connection};
 use super::state::opens::Open;
-use super::state::seats::Seat;
+use super::state::seats::OpenReservation;
 use super::state::session::{Session, Tree, TreeOf};
 use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
 use crate::exec::Span;
@@ -136,7 +136,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// STATUS_TOO_MANY_OPENED_FILES.
-    pub fn seat(&self, bytes: usize) -> Result<Seat, NtStatus> {
+    pub fn seat(&self, bytes: usize) -> Result<OpenReservation, NtStatus> {
         let seats = &self.conn.server.seats;
         seats.take(self.conn.peer.0.ip(), bytes).ok_or(NtStatus::TOO_MANY_OPENED_FILES)
     }

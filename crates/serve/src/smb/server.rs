@@ -9,7 +9,7 @@ use vfs::fold::FoldIndex;
 use super::conn;
 use super::set_info::Removal;
 use super::state::open_files::OpenFiles;
-use super::state::seats::Seats;
+use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;
 use crate::files::{Files, core};
 use crate::transport::Runtimes;
@@ -63,7 +63,7 @@ pub struct Server {
     /// What is open.
     pub(super) open_files: OpenFiles<Removal>,
     /// What that takes.
-    pub(super) seats: Arc<Seats>,
+    pub(super) seats: Arc<OpenBudget>,
 }
 
 impl Server {

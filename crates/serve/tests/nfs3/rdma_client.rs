@@ -300,11 +300,11 @@ impl RdmaClient {
             _ => inline.to_vec(),
         };
         assert_eq!(chunks.writes.len(), open.writes.len(), "all are told of");
-        let called = open.called.expect("a call");
         for (n, (memory, chunk)) in open.writes.iter().zip(&chunks.writes).enumerate() {
             let length = chunk.capacity() as usize;
             if length > 0 {
                 self.counts.written += length;
+                let called = open.called.expect("a call");
                 message = restored(called, &message, &memory.bytes()[..length], n);
             }
         }

@@ -34,7 +34,8 @@ impl Scene {
     fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("plimsoll-room-{name}-{}", std::process::id()));
         // The desk is not started: what is queued stays queued.
-        let desk = Desk::open(dir.clone(), "plimsoll".into(), dir.join("socket")).expect("a desk");
+        let desk =
+            RunQueue::open(dir.clone(), "plimsoll".into(), dir.join("socket")).expect("a desk");
         let room = Room { desk, serving: Box::new(Fake), jobs: Mutex::default() };
         Self { room, dir }
     }

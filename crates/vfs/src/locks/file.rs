@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::kinds::{ClientKey, Held, Kind, Owner, Range, SHARE_WRITE, Share};
+use super::kinds::{ClientKey, HeldRange, Kind, Owner, Range, SHARE_WRITE, Share};
 use super::ranges::Ranges;
 use super::{LeaseKind, Recall, WaitId, Woken};
 
@@ -82,7 +82,7 @@ impl FileLocks {
 
     /// What a request for a lock has to wait for: a lock, or somebody who came earlier and waits
     /// for one. Whoever holds part of the range already does not queue: he might be waited for.
-    pub fn in_the_way(&self, owner: &Owner, range: Range, kind: Kind) -> Option<Held> {
+    pub fn in_the_way(&self, owner: &Owner, range: Range, kind: Kind) -> Option<HeldRange> {
         if let Some(held) = self.ranges.conflict(owner, range, kind) {
             return Some(held.clone());
         }
@@ -137,9 +137,9 @@ fn earlier<'a>(
     owner: &Owner,
     range: Range,
     kind: Kind,
-) -> Option<Held> {
+) -> Option<HeldRange> {
     let clash =
         |w: &&Waiter| w.range.overlaps(&range) && w.kind.conflicts(kind) && w.owner != *owner;
     let found = waiting.find(clash)?;
-    Some(Held { owner: found.owner.clone(), range: found.range, kind: found.kind })
+    Some(HeldRange { owner: found.owner.clone(), range: found.range, kind: found.kind })
 }

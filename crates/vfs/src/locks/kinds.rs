@@ -198,7 +198,7 @@ impl Kind {
 
 /// A lock that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldRange {
     /// By whom.
     pub owner: Owner,
     /// On what.
@@ -211,7 +211,7 @@ pub struct Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// Another owner's lock is in the way (NFS4ERR_DENIED, NLM4_DENIED).
-    Locked(Held),
+    Locked(HeldRange),
     /// Another owner's open is in the way (NFS4ERR_SHARE_DENIED).
     Shared(Owner),
     /// A delegation is being recalled; the caller should come again (NFS4ERR_DELAY).

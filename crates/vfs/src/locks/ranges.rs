@@ -5,7 +5,7 @@
 //! they were made: each ends by itself, an owner's exclusive lock excludes another of his own, and
 //! there are locks of no bytes.
 
-use super::kinds::{Held, Kind, Owner, Protocol, Range};
+use super::kinds::{HeldRange, Kind, Owner, Protocol, Range};
 
 /// Whether locks of this protocol are neither split nor merged.
 const fn stacks(protocol: Protocol) -> bool {
@@ -13,7 +13,7 @@ const fn stacks(protocol: Protocol) -> bool {
 }
 
 /// Whether what an owner holds is in the way of another lock of his.
-fn excludes_own(held: &Held, kind: Kind) -> bool {
+fn excludes_own(held: &HeldRange, kind: Kind) -> bool {
     // Who has a range for himself may also lock it as one of many (MS-FSA §2.1.4.10).
     stacks(held.owner.client.protocol) && kind == Kind::Write
 }
@@ -21,7 +21,7 @@ fn excludes_own(held: &Held, kind: Kind) -> bool {
 /// The locks of a file, by first byte.
 #[derive(Debug, Default)]
 pub struct Ranges {
-    held: Vec<Held>,
+    held: Vec<HeldRange>,
 }
 
 impl Ranges {
@@ -36,12 +36,12 @@ impl Ranges {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Held> {
+    pub fn iter(&self) -> impl Iterator<Item = &HeldRange> {
         self.held.iter()
     }
 
     /// The first lock that is in the way: another owner's, or where locks stack the owner's own.
-    pub fn conflict(&self, owner: &Owner, range: Range, kind: Kind) -> Option<&Held> {
+    pub fn conflict(&self, owner: &Owner, range: Range, kind: Kind) -> Option<&HeldRange> {
         let near = self.held.iter().take_while(|held| held.range.start <= range.end);
         near.filter(|held| held.range.end >= range.start && held.kind.conflicts(kind))
             .find(|held| held.owner != *owner || excludes_own(held, kind))
@@ -49,7 +49,7 @@ impl Ranges {
 
     /// The first lock that reading (or with `writes` writing) is not permitted over: of another
     /// owner, or of the owner himself if he has locked it as one of many and writes.
-    pub fn forbids_io(&self, owner: &Owner, range: Range, writes: bool) -> Option<&Held> {
+    pub fn forbids_io(&self, owner: &Owner, range: Range, writes: bool) -> Option<&HeldRange> {
         let kind = if writes { Kind::Write } else { Kind::Read };
         let near = self.held.iter().take_while(|held| held.range.start <= range.end);
         near.filter(|held| held.range.overlaps(&range) && held.kind.conflicts(kind))
@@ -58,7 +58,7 @@ impl Ranges {
 
     /// Takes one lock that is exactly so, an exclusive one first; false if there is none.
     pub fn take_exact(&mut self, owner: &Owner, range: Range) -> bool {
-        let is = |held: &Held| held.range == range && held.owner == *owner;
+        let is = |held: &HeldRange| held.range == range && held.owner == *owner;
         let exclusive = self.held.iter().position(|held| is(held) && held.kind == Kind::Write);
         let at = exclusive.or_else(|| self.held.iter().position(is));
         at.is_some_and(|at| {
@@ -105,15 +105,15 @@ impl Ranges {
             }
             if let Some(end) = range.start.checked_sub(1).filter(|end| *end >= held.range.start) {
                 let range = Range { start: held.range.start, end };
-                rest.push(Held { range, ..held.clone() });
+                rest.push(HeldRange { range, ..held.clone() });
             }
             if let Some(start) = range.end.checked_add(1).filter(|at| *at <= held.range.end) {
                 let range = Range { start, end: held.range.end };
-                rest.push(Held { range, ..held });
+                rest.push(HeldRange { range, ..held });
             }
         }
         if let Some((range, kind)) = new {
-            rest.push(Held { owner: owner.clone(), range, kind });
+            rest.push(HeldRange { owner: owner.clone(), range, kind });
         }
         rest.sort_by_key(|held| held.range.start);
         self.held = rest;
@@ -123,7 +123,7 @@ impl Ranges {
         match kind {
             Some(kind) => {
                 let at = self.held.partition_point(|held| held.range.start <= range.start);
-                self.held.insert(at, Held { owner: owner.clone(), range, kind });
+                self.held.insert(at, HeldRange { owner: owner.clone(), range, kind });
             }
             None => self.held.retain(|held| held.owner != *owner || !held.range.overlaps(&range)),
         }

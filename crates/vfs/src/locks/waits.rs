@@ -11,7 +11,7 @@ use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_
 use base::lock_order::{OrderedMutex, ranks};
 
 use super::file::{FileLocks, Waiter};
-use super::{FileKey, Held, Kind, LockTable, Owner, Protocol, Range, Refused, tidy};
+use super::{FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, tidy};
 
 /// The number of somebody who waits.
 pub type WaitId = u64;
@@ -34,7 +34,7 @@ pub enum Asked {
     /// The lock is held; the continuation was dropped.
     Granted,
     /// It waits, for this lock among others; the continuation will be called.
-    Waiting(WaitId, Held),
+    Waiting(WaitId, HeldRange),
 }
 
 /// Who waits for whom, over all files.
@@ -111,7 +111,7 @@ impl LockTable {
         owner: &Owner,
         range: Range,
         kind: Kind,
-        held: Held,
+        held: HeldRange,
         woken: Woken,
     ) -> Result<Asked, Refused> {
         let finds_circles = owner.client.protocol != Protocol::Smb;

@@ -81,7 +81,7 @@ impl Announcement<'_> {
         if self.running.certificates.shown_name() != OWN {
             return String::new();
         }
-        let path = self.state.join("certificate.pem");
+        let path = self.running.parts.state.join("certificate.pem");
         field("", &format!("self-signed; for clients: curl --cacert {}", path.display()))
     }
 

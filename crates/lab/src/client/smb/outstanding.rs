@@ -18,7 +18,7 @@ pub enum Owner {
     /// An operation in a slot.
     Slot(u32),
     /// A request that runs alone.
-    Alone,
+    Single,
 }
 
 /// The response to a request that ran alone.
@@ -173,7 +173,7 @@ impl Outstanding {
         };
         self.answered += 1;
         match owner {
-            Owner::Alone => {
+            Owner::Single => {
                 let (sent, message) = (Vec::new(), message.to_vec());
                 self.alone = Some(Reply { sent, header, message });
             }

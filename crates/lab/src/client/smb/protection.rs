@@ -68,7 +68,7 @@ impl Protection {
     pub fn open<'f>(&self, frame: &'f mut [u8]) -> Result<(&'f mut [u8], bool), ClientError> {
         if !frame.starts_with(&MAGIC_TRANSFORM) {
             return if self.seals {
-                Err(broken("a response in the clear"))
+                Err(broken("an unencrypted response"))
             } else {
                 Ok((frame, false))
             };

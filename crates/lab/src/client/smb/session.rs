@@ -352,7 +352,7 @@ impl Session {
         let part = Part { command, charge: 1, related: false, last: true };
         let frame = self.begin();
         let mut sent = Vec::new();
-        self.message(Owner::Alone, part, |_, out, start| {
+        self.message(Owner::Single, part, |_, out, start| {
             body(out, start);
             sent = out.get(start..).unwrap_or_default().to_vec();
         })?;

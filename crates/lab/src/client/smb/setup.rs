@@ -229,7 +229,12 @@ fn prove(at: &SmbAt, negotiate: &[u8], encoded: &[u8]) -> Result<(Vec<u8>, [u8; 
 fn tree(session: &mut Session, at: &SmbAt) -> Result<(), ClientError> {
     let path = utf16::encode(&format!("\\\\{}\\{}", at.host, at.share));
     let request = TreeConnect { flags: 0, path: &path };
-    let reply = session.exchange(Command::TREE_CONNECT, |out, _| request.put(out))?;
+    // It is signed in any case, which shows that nobody has changed the negotiation
+    // (MS-SMB2 §3.3.5.7).
+    let signs = std::mem::replace(&mut session.protection.signs, true);
+    let reply = session.exchange(Command::TREE_CONNECT, |out, _| request.put(out));
+    session.protection.signs = signs;
+    let reply = reply?;
     let tree = Tree::decode(reply.done(&format!("connect to the share {}", at.share))?);
     let tree = tree.map_err(broken)?;
     session.tree = reply.header.tree_id();

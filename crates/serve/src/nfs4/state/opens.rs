@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use vfs::fs::Retained;
 use vfs::handle::Handle;
-use vfs::locks::{FileKey, Held as HeldLock, Kind, Owner, Protocol, Range, Refused, Share};
+use vfs::locks::{FileKey, HeldRange, Kind, Owner, Protocol, Range, Refused, Share};
 use vfs::share::tag_of;
 use wire::nfs4::{Nfsstat4, Stateid4};
 
@@ -25,7 +25,7 @@ const ENDED_MAX: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockRefused {
     /// NFS4ERR_DENIED, by this one.
-    Denied(HeldLock),
+    Denied(HeldRange),
     /// Any other status.
     Status(Nfsstat4),
 }
@@ -304,7 +304,7 @@ impl State {
     }
 
     /// LOCKT (RFC 8881 §18.11): who would be in the way.
-    pub fn lock_test(&self, key: FileKey, want: &Locking, now_ns: u64) -> Option<HeldLock> {
+    pub fn lock_test(&self, key: FileKey, want: &Locking, now_ns: u64) -> Option<HeldRange> {
         for _ in 0..ENDED_MAX {
             let held = self.locks.test(key, &want.owner, want.range, want.kind)?;
             if !self.makes_way(&held.owner, now_ns) {

@@ -74,7 +74,7 @@ impl From<Exceeded> for Ended {
 
 /// What a turn left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum ReceiveStep {
     /// Everything was answered.
     Finished,
     /// The turn is used up; there is more.
@@ -194,11 +194,11 @@ impl Conn {
     }
 
     async fn run(&mut self) -> Result<(), Ended> {
-        let mut turn = Turn::Finished;
+        let mut turn = ReceiveStep::Finished;
         loop {
             match turn {
-                Turn::UsedUp => tokio::task::yield_now().await,
-                Turn::Finished | Turn::Stalled => {
+                ReceiveStep::UsedUp => tokio::task::yield_now().await,
+                ReceiveStep::Finished | ReceiveStep::Stalled => {
                     let nothing = self.in_flight == 0 && self.credits.in_use() == 0;
                     if self.closing && nothing && self.ready.is_empty() && self.device.is_quiet() {
                         return Err(Ended::Drained);
@@ -217,8 +217,8 @@ impl Conn {
     }
 
     /// Waits for work that has ended, completions, the end of the service, or a pause to be over.
-    async fn wait(&mut self, turn: Turn) -> Result<(), Ended> {
-        if turn == Turn::Stalled || !self.ready.is_empty() {
+    async fn wait(&mut self, turn: ReceiveStep) -> Result<(), Ended> {
+        if turn == ReceiveStep::Stalled || !self.ready.is_empty() {
             self.core.note_backpressure();
             self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
         } else {
@@ -367,15 +367,15 @@ impl Conn {
     }
 
     /// Reads and answers the calls that have come, as far as this turn and the budgets reach.
-    fn answer(&mut self) -> Result<Turn, Ended> {
+    fn answer(&mut self) -> Result<ReceiveStep, Ended> {
         loop {
             let all_read = self.read_calls()?;
             let none_waits = self.waiting.is_empty();
             match self.answer_calls()? {
-                Turn::Finished if all_read => return Ok(Turn::Finished),
-                Turn::Finished if none_waits => return Ok(Turn::Stalled),
+                ReceiveStep::Finished if all_read => return Ok(ReceiveStep::Finished),
+                ReceiveStep::Finished if none_waits => return Ok(ReceiveStep::Stalled),
                 // What was answered has left room for another one.
-                Turn::Finished => {}
+                ReceiveStep::Finished => {}
                 turn => return Ok(turn),
             }
         }
@@ -396,9 +396,9 @@ impl Conn {
     }
 
     /// Answers those that are whole.
-    fn answer_calls(&mut self) -> Result<Turn, Ended> {
+    fn answer_calls(&mut self) -> Result<ReceiveStep, Ended> {
         if self.waiting.is_empty() {
-            return Ok(Turn::Finished);
+            return Ok(ReceiveStep::Finished);
         }
         if self.out.capacity() == 0 {
             self.out = self.core.buffers.take_reply();
@@ -407,17 +407,17 @@ impl Conn {
         let _turn = vfs::turn::ReadBatch::begin();
         let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
-            let Some(call) = self.waiting.pop_front() else { return Ok(Turn::Finished) };
+            let Some(call) = self.waiting.pop_front() else { return Ok(ReceiveStep::Finished) };
             let back = if self.device.has_room(0) { self.answer_one(call)? } else { Some(call) };
             if let Some(call) = back {
                 self.waiting.push_front(call);
-                return Ok(Turn::Stalled);
+                return Ok(ReceiveStep::Stalled);
             }
             if ops >= TURN_OPS_MAX || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
                 break;
             }
         }
-        Ok(Turn::UsedUp)
+        Ok(ReceiveStep::UsedUp)
     }
 
     fn has_room(&self, bytes: usize) -> bool {

@@ -9,7 +9,7 @@ use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
-use super::seats::Seat;
+use super::seats::OpenReservation;
 
 use crate::files::{Node, VPath};
 use crate::smb::dir::Listed;
@@ -98,7 +98,7 @@ pub(in crate::smb) struct Open {
     /// Whoever waits for something of it hears that it is closed.
     pub closed: Notify,
     /// What it takes of all that may be open.
-    pub _seat: Seat,
+    pub _seat: OpenReservation,
 }
 
 impl Open {

@@ -10,7 +10,7 @@ use base::peer;
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Seats {
+pub struct OpenBudget {
     inner: Mutex<Inner>,
 }
 
@@ -22,20 +22,20 @@ struct Inner {
 
 /// What one open takes; given back when dropped.
 #[derive(Debug)]
-pub struct Seat {
-    seats: Arc<Seats>,
+pub struct OpenReservation {
+    seats: Arc<OpenBudget>,
     client: IpAddr,
     units: usize,
 }
 
-impl Seats {
+impl OpenBudget {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what an open with so many bytes of its own needs; `None` if the client, or all
     /// together, have too many.
-    pub fn take(self: &Arc<Self>, from: IpAddr, bytes: usize) -> Option<Seat> {
+    pub fn take(self: &Arc<Self>, from: IpAddr, bytes: usize) -> Option<OpenReservation> {
         let (client, units) = (peer::network(from), 1 + bytes / SMB_OPEN_UNIT);
         let mut inner = self.inner();
         let own = inner.by_client.get(&client).copied().unwrap_or(0) + units;
@@ -45,7 +45,7 @@ impl Seats {
         }
         inner.taken = taken;
         inner.by_client.insert(client, own);
-        Some(Seat { seats: Arc::clone(self), client, units })
+        Some(OpenReservation { seats: Arc::clone(self), client, units })
     }
 
     /// Units that are taken.
@@ -54,7 +54,7 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for OpenReservation {
     fn drop(&mut self) {
         let mut inner = self.seats.inner();
         inner.taken = inner.taken.saturating_sub(self.units);

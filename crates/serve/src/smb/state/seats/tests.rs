@@ -10,7 +10,7 @@ fn client(n: u8) -> IpAddr {
 
 #[test]
 fn one_client_leaves_room_to_others() {
-    let seats = Arc::<Seats>::default();
+    let seats = Arc::<OpenBudget>::default();
     let large = SMB_OPEN_UNIT * (SMB_OPEN_UNITS_PER_CLIENT - 1);
     let first = seats.take(client(1), large).expect("all that one client may have");
     assert!(seats.take(client(1), 0).is_none());
