@@ -146,7 +146,14 @@ async fn of_file(request: &Request<'_>, asked: &Asks<'_>) -> Result<(Vec<u8>, Nt
         }
         code::QUERY_ALLOCATED_RANGES => {
             open.may(access::READ_DATA)?;
-            sparse::ranges(request, file, asked.input).await?
+            let mut ranges = sparse::ranges(request, file, asked.input).await?;
+            // As many as fit: the client asks for the rest (MS-FSA §2.1.5.10.22).
+            let fits = asked.output_max as usize / sparse::RANGE * sparse::RANGE;
+            if fits > 0 && ranges.len() > fits {
+                ranges.truncate(fits);
+                return Ok((ranges, NtStatus::BUFFER_OVERFLOW));
+            }
+            ranges
         }
         _ => return Err(NtStatus::INVALID_DEVICE_REQUEST),
     };

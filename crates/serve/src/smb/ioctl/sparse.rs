@@ -14,6 +14,9 @@ use crate::smb::dispatch::Request;
 use crate::smb::state::opens::{Open, OpenFile};
 use crate::smb::{facts, lock, status};
 
+/// Bytes of a range: its offset and its length.
+pub(super) const RANGE: usize = 16;
+
 /// SET_SPARSE: marks a file as one that may have holes. No input says that it may.
 ///
 /// # Errors
@@ -98,7 +101,7 @@ pub(super) async fn ranges(
     let (fs, handle) = (Arc::clone(&file.node.reached.share.fs), file.node.handle);
     let look = move |cx: Context<'_>| {
         let (mut at, mut out) = (begin, Vec::new());
-        while at < end && out.len() + 16 <= SMB_TRANSACT_MAX {
+        while at < end && out.len() + RANGE <= SMB_TRANSACT_MAX {
             let from = match fs.seek(cx, &handle, at, Seek::Data) {
                 Err(Status::NotSupported) => Some(at),
                 Err(Status::TooLarge) => None,
