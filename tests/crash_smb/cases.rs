@@ -100,7 +100,7 @@ pub static CASES: [Case; 16] = [
             open(smb, &Ask::make(&format!("{at}\\f")));
         },
         after: &[("f", File(b""))],
-        // That its attributes are on disk shows where they differ from those of a new file: `crash`.
+        // Attributes that are not on disk show where a new file has others: `crash`.
         needs: &["create-directory"],
     },
     Case {
