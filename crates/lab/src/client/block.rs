@@ -4,7 +4,7 @@
 
 use super::layout::{self, Layout};
 use super::threads::{Threads, Worker};
-use super::{Checker, Client, ClientError, Completion, Fault, FileSet, Op};
+use super::{Checker, Client, ClientError, Completion, Fault, FileSet, Op, operations_through};
 use crate::workload::Shape;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -73,18 +73,7 @@ impl Client for BlockClient {
         Ok(())
     }
 
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.threads.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.threads.flush()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.threads.wait(timeout, done)
-    }
+    operations_through!(threads);
 }
 
 /// One thread's part.

@@ -4,7 +4,7 @@
 use super::service::at::{Secret, decoded, encoded};
 use super::service::socket::Stream;
 use super::threads::{Threads, Worker};
-use super::{Client, ClientError, Completion, Fault, FileSet, Op};
+use super::{Client, ClientError, Completion, Fault, FileSet, Op, operations_through};
 use crate::workload::{Kind, Shape};
 use base::limits::ECHO_LINE_MAX;
 use base::protocol::ports;
@@ -114,18 +114,7 @@ impl Client for EchoClient {
         Ok(())
     }
 
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.threads.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.threads.flush()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.threads.wait(timeout, done)
-    }
+    operations_through!(threads);
 }
 
 /// Somebody who is signed in.

@@ -40,7 +40,32 @@ use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+/// What a client has of [`Client`] whose operations go through one of its fields, which has
+/// `submit`, `push` and `wait`.
+macro_rules! operations_through {
+    ($field:ident) => {
+        #[inline]
+        fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
+            self.$field.submit(slot, op);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<(), ClientError> {
+            self.$field.push()
+        }
+
+        fn wait(
+            &mut self,
+            timeout: Duration,
+            done: &mut Vec<Completion>,
+        ) -> Result<(), ClientError> {
+            self.$field.wait(timeout, done)
+        }
+    };
+}
+
 pub use check::Checker;
+use operations_through;
 pub use target::Target;
 
 /// One operation of a workload. Files are numbered within the client's own file set.

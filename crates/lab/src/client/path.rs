@@ -3,7 +3,7 @@
 //! It shows what the file system does without a server between, and is the comparison for it.
 
 use super::threads::{Threads, Worker};
-use super::{Checker, Client, ClientError, Completion, Fault, FileSet, Op};
+use super::{Checker, Client, ClientError, Completion, Fault, FileSet, Op, operations_through};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -80,18 +80,7 @@ impl Client for PathClient {
         }
     }
 
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.threads.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.threads.flush()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.threads.wait(timeout, done)
-    }
+    operations_through!(threads);
 }
 
 /// One thread's part.

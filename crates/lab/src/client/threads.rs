@@ -36,7 +36,7 @@ impl Threads {
         Self { maker, slots: Vec::new(), done, reply, pending: Vec::new() }
     }
 
-    /// Keeps `op` for `slot` until [`Threads::flush`].
+    /// Keeps `op` for `slot` until [`Threads::push`].
     pub fn submit(&mut self, slot: u32, op: Op) {
         self.pending.push((slot, op));
     }
@@ -45,7 +45,7 @@ impl Threads {
     ///
     /// # Errors
     /// When a thread has ended; [`Threads::wait`] says why.
-    pub fn flush(&mut self) -> Result<(), ClientError> {
+    pub fn push(&mut self) -> Result<(), ClientError> {
         for (slot, op) in std::mem::take(&mut self.pending) {
             if self.slot(slot).send(op).is_err() {
                 // What ended it is on its way to the one who waits.

@@ -11,7 +11,9 @@ mod stream;
 
 use super::layout::{self, Layout};
 use super::pipe::link::Link;
-use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
+use super::{
+    Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport, operations_through,
+};
 use crate::workload::Shape;
 use at::IscsiAt;
 use base::limits::LAB_SILENCE_MAX;
@@ -90,19 +92,7 @@ impl Client for IscsiClient {
         Ok(())
     }
 
-    #[inline]
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.session.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.session.push()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.session.wait(timeout, done)
-    }
+    operations_through!(session);
 
     fn renew(&mut self) -> Result<(), ClientError> {
         // The target asks by itself whether we are there; its question has to be answered.

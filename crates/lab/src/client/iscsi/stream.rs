@@ -2,6 +2,7 @@
 
 use crate::client::ClientError;
 use crate::client::pipe::link::Link;
+use crate::client::pipe::outgoing::Outgoing;
 use std::time::Duration;
 use wire::iscsi::{Digests, Framed, Framer, Request, Response};
 
@@ -14,8 +15,7 @@ pub struct Stream {
     pub link: Link,
     digests: Digests,
     framer: Framer,
-    out: Vec<u8>,
-    sent: usize,
+    out: Outgoing,
     input: Vec<u8>,
     /// What of the input is still to be looked at.
     from: usize,
@@ -27,8 +27,8 @@ impl Stream {
     pub fn new(link: Link) -> Self {
         let framer = Framer::new(Digests::default(), 8192);
         let input = vec![0; RECEIVE];
-        let (digests, out) = (Digests::default(), Vec::new());
-        Self { link, digests, framer, out, sent: 0, input, from: 0, to: 0 }
+        let (digests, out) = (Digests::default(), Outgoing::default());
+        Self { link, digests, framer, out, input, from: 0, to: 0 }
     }
 
     /// What was agreed on holds from now on.
@@ -38,12 +38,12 @@ impl Stream {
 
     /// Appends a PDU.
     pub fn put(&mut self, request: &Request<'_>) {
-        request.put(&mut self.out, self.digests);
+        request.put(self.out.bytes(), self.digests);
     }
 
     /// Bytes that wait to be sent.
     pub fn waiting(&self) -> usize {
-        self.out.len() - self.sent
+        self.out.waiting()
     }
 
     /// Sends what the socket takes now; false when it is full.
@@ -51,16 +51,7 @@ impl Stream {
     /// # Errors
     /// The connection is gone.
     pub fn send_some(&mut self) -> Result<bool, ClientError> {
-        while self.waiting() > 0 {
-            let sent = self.link.send_some(self.out.get(self.sent..).unwrap_or_default())?;
-            if sent == 0 {
-                return Ok(false);
-            }
-            self.sent += sent;
-        }
-        self.out.clear();
-        self.sent = 0;
-        Ok(true)
+        self.out.send_some(&self.link)
     }
 
     /// Sends all of it; nothing large may come meanwhile.

@@ -13,6 +13,7 @@ pub mod inbox;
 pub mod judge;
 pub mod link;
 pub mod outbox;
+pub mod outgoing;
 
 use super::{Checker, ClientError, Completion, Fault, Op, Transport};
 use inbox::Inbox;
@@ -209,23 +210,7 @@ macro_rules! over_pipe {
             self.remove_files(set)
         }
 
-        #[inline]
-        fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-            self.pipe.submit(slot, op);
-            Ok(())
-        }
-
-        fn flush(&mut self) -> Result<(), ClientError> {
-            self.pipe.push()
-        }
-
-        fn wait(
-            &mut self,
-            timeout: Duration,
-            done: &mut Vec<Completion>,
-        ) -> Result<(), ClientError> {
-            self.pipe.wait(timeout, done)
-        }
+        $crate::client::operations_through!(pipe);
 
         fn descriptor(&self) -> Option<RawFd> {
             Some(self.pipe.link.descriptor())

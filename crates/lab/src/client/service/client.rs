@@ -7,7 +7,9 @@
 use super::at::{Scheme, ServiceAt};
 use super::{Failure, Session};
 use crate::client::threads::{Threads, Worker};
-use crate::client::{Checker, Client, ClientError, Completion, Fault, FileSet, Op};
+use crate::client::{
+    Checker, Client, ClientError, Completion, Fault, FileSet, Op, operations_through,
+};
 use crate::workload::{Kind, Shape};
 use base::limits::LAB_STREAM_BUFFER;
 use std::net::IpAddr;
@@ -122,18 +124,7 @@ impl Client for ServiceClient {
         }
     }
 
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.threads.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.threads.flush()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.threads.wait(timeout, done)
-    }
+    operations_through!(threads);
 }
 
 /// Makes a file have its expected content; one of the right size that begins right is left alone.

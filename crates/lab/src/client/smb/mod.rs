@@ -16,7 +16,9 @@ mod session;
 mod setup;
 mod stream;
 
-use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
+use super::{
+    Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport, operations_through,
+};
 use crate::workload::{Kind, Shape};
 use at::SmbAt;
 use session::{Session, charge};
@@ -73,19 +75,7 @@ impl Client for SmbClient {
         self.remove_files(set)
     }
 
-    #[inline]
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.session.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.session.push()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.session.wait(timeout, done)
-    }
+    operations_through!(session);
 
     /// Requests that credits pay for.
     fn granted(&self) -> Option<u32> {

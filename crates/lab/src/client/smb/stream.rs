@@ -2,6 +2,7 @@
 
 use crate::client::ClientError;
 use crate::client::pipe::link::Link;
+use crate::client::pipe::outgoing::Outgoing;
 use wire::smb::frame::{PREFIX, length};
 
 /// Bytes received at once.
@@ -11,8 +12,7 @@ const RECEIVE: usize = 256 << 10;
 pub struct Stream {
     /// The socket.
     pub link: Link,
-    out: Vec<u8>,
-    sent: usize,
+    out: Outgoing,
     input: Vec<u8>,
     /// What of the input is still to be looked at.
     from: usize,
@@ -22,17 +22,17 @@ pub struct Stream {
 impl Stream {
     /// A connection on which nothing was sent yet.
     pub fn new(link: Link) -> Self {
-        Self { link, out: Vec::new(), sent: 0, input: vec![0; RECEIVE], from: 0, to: 0 }
+        Self { link, out: Outgoing::default(), input: vec![0; RECEIVE], from: 0, to: 0 }
     }
 
     /// What is to be sent, to append a frame to.
     pub fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
+        self.out.bytes()
     }
 
     /// Bytes that wait to be sent.
     pub fn waiting(&self) -> usize {
-        self.out.len() - self.sent
+        self.out.waiting()
     }
 
     /// Sends what the socket takes now; false when it is full.
@@ -40,16 +40,7 @@ impl Stream {
     /// # Errors
     /// The connection is gone.
     pub fn send_some(&mut self) -> Result<bool, ClientError> {
-        while self.waiting() > 0 {
-            let sent = self.link.send_some(self.out.get(self.sent..).unwrap_or_default())?;
-            if sent == 0 {
-                return Ok(false);
-            }
-            self.sent += sent;
-        }
-        self.out.clear();
-        self.sent = 0;
-        Ok(true)
+        self.out.send_some(&self.link)
     }
 
     /// One receive; false when nothing came within the link's timeout.
