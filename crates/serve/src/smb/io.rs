@@ -25,7 +25,8 @@ use crate::files::{Caller, Core};
 use crate::transport::buffers::ReplyBuf;
 
 /// READ or WRITE at once. `None` if it would have to wait, or has anything to say but that it went
-/// well: then nothing is done yet that is not done again the ordinary way.
+/// well: then nothing is done yet that is not done again the ordinary way. The caller has looked
+/// whether the session has the tree.
 pub(super) fn at_once(
     conn: &Connection,
     session: &Session,
@@ -33,7 +34,6 @@ pub(super) fn at_once(
     is_bare: bool,
 ) -> Option<Reply> {
     let (core, who, tree) = (&conn.core, &session.who, header.tree_id());
-    session.tree(tree).ok()?;
     match header.command {
         Command::READ => {
             let asked = ReadRequest::decode(message).ok()?;
