@@ -24,6 +24,7 @@ mod group;
 mod iscsi;
 mod load;
 mod many;
+mod ours;
 mod paired;
 mod peers;
 mod poll;

@@ -27,7 +27,7 @@ use crate::stats::median;
 /// It does not start, or refuses its settings.
 pub fn ours(binary: &Path, base: &Path) -> io::Result<Server> {
     let share = servers::share(base)?;
-    servers::ours(binary, base, &share)
+    servers::our_server(binary, base, &share)
 }
 
 /// What is run and how long.

@@ -2,10 +2,9 @@
 //! served and takes passwords, which a comparison with others needs.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use lab::client::service::at::Scheme;
 
@@ -13,7 +12,7 @@ use super::case::PROTOCOLS;
 use super::peers::{self, Peer, UID};
 use super::tree::Tree;
 use super::{OURS, PASSWORD, USER};
-use crate::group::Group;
+use crate::ours;
 
 /// Standard ports of the services, which all move by the offset.
 const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
@@ -64,28 +63,10 @@ pub fn start_as(
     let own = tree.base.join(name.replace(' ', "-"));
     let state = own.join("state").display().to_string();
     fs::create_dir_all(&own)?;
-    let (offset, program) = (free_offset()?, binary.display().to_string());
-    let (root, number) = (tree.root.display().to_string(), offset.to_string());
-    let words = [
-        program.as_str(),
-        "serve",
-        &root,
-        "--state",
-        &state,
-        "--announce",
-        "json",
-        "--user",
-        "keeper:keeper-password",
-        "--port-offset",
-        &number,
-    ];
-    let mut group = Group::start(&words, &own.join("log"), Some(Stdio::piped()))?;
-    let out = group.output().ok_or_else(|| io::Error::other("no standard output"))?;
-    let mut line = String::new();
-    BufReader::new(out).read_line(&mut line)?;
-    let said: serde_json::Value = serde_json::from_str(&line)?;
+    let offset = free_offset()?;
+    let (group, said) = ours::start(binary, &tree.root, (&state, &own.join("log")), offset)?;
     let share = said["shares"].as_object().and_then(|all| all.keys().next());
-    let share = share.ok_or_else(|| io::Error::other(format!("no share in {line:?}")))?;
+    let share = share.ok_or_else(|| io::Error::other(format!("no share in {said}")))?;
     set(binary, &state, uploads)?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut peer =
@@ -108,14 +89,7 @@ fn set(binary: &Path, state: &str, uploads: Uploads) -> io::Result<()> {
             lines.push(format!("configuration services {service} set uploads=in-place"));
         }
     }
-    for line in lines {
-        let done = Command::new(binary).args(["cli", "--state", state, "-c", &line]).output()?;
-        if !done.status.success() {
-            let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            return Err(io::Error::other(format!("{line}: {why}")));
-        }
-    }
-    Ok(())
+    ours::set(binary, state, &lines)
 }
 
 fn free_offset() -> io::Result<u16> {

@@ -2,7 +2,7 @@
 //! and nothing of logs or printers.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::Cli;
 use crate::group::Group;
+use crate::ours;
 use crate::programs::{Program, Programs};
 use crate::servers::await_that;
 
@@ -55,7 +56,7 @@ pub struct Server {
 /// Our server does not start or refuses its settings; smbd does not start.
 pub fn start(cli: &Cli, base: &Path) -> io::Result<Vec<Server>> {
     let share = share(base)?;
-    let mut all = vec![ours(&cli.binary, base, &share)?];
+    let mut all = vec![our_server(&cli.binary, base, &share)?];
     let programs = Programs::new(None);
     match (programs.find("smbd"), programs.find("smbpasswd")) {
         (Some(daemon), Some(passwords)) => all.push(smbd(&daemon, &passwords, base, &share)?),
@@ -83,43 +84,19 @@ fn target(port: u16, share: &str) -> String {
 ///
 /// # Errors
 /// It does not start, or refuses its settings.
-pub fn ours(binary: &Path, base: &Path, share: &Path) -> io::Result<Server> {
+pub fn our_server(binary: &Path, base: &Path, share: &Path) -> io::Result<Server> {
     let state = base.join("state").display().to_string();
-    let (program, root) = (binary.display().to_string(), share.display().to_string());
-    let offset = OFFSET.to_string();
-    let words = [
-        program.as_str(),
-        "serve",
-        &root,
-        "--state",
-        &state,
-        "--announce",
-        "json",
-        "--user",
-        "keeper:keeper-password",
-        "--port-offset",
-        &offset,
-    ];
-    let mut group = Group::start(&words, &base.join("log"), Some(Stdio::piped()))?;
-    let out = group.output().ok_or_else(|| io::Error::other("no standard output"))?;
-    let mut line = String::new();
-    BufReader::new(out).read_line(&mut line)?;
-    let said: serde_json::Value = serde_json::from_str(&line)?;
+    let (group, said) = ours::start(binary, share, (&state, &base.join("log")), OFFSET)?;
     let shares = said["shares"].as_object();
     let (name, ways) = shares
         .and_then(|all| all.iter().next())
-        .ok_or_else(|| io::Error::other(format!("no share in {line:?}")))?;
+        .ok_or_else(|| io::Error::other(format!("no share in {said}")))?;
     let nfs3 = ways["nfs3"].as_str().unwrap_or_default();
-    for line in [
+    let lines = [
         "configuration services smb set enabled=true signing=offered".to_owned(),
         format!("configuration users create {USER} uid={UID} gid={UID} password={PASSWORD}"),
-    ] {
-        let done = Command::new(binary).args(["cli", "--state", &state, "-c", &line]).output()?;
-        if !done.status.success() {
-            let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            return Err(io::Error::other(format!("{line}: {why}")));
-        }
-    }
+    ];
+    ours::set(binary, &state, &lines)?;
     await_that("our port", || TcpStream::connect(("127.0.0.1", SMB_PORT)).is_ok())?;
     Ok(Server {
         name: OURS,
