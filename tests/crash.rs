@@ -13,7 +13,7 @@ use e2e::crash::remote::Over;
 use e2e::crash::{Trial, Trouble, Victim};
 use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
-use e2e::{NOBODY, skip};
+use e2e::{NOBODY, env_number, skip};
 use sim::forget::{self, ForgetFs, Mounted};
 
 /// Rounds of each of the two runs over version 3; `make test-long crash` has hundreds.
@@ -87,13 +87,10 @@ impl Victim for Plimsoll {
     }
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
 fn many_crashes(name: &str, unprivileged: bool, over: Over) {
     let usual = if over == Over::V3 { ROUNDS } else { ROUNDS_V4 };
-    let (seed, rounds) = (number("PLIMSOLL_CRASH_SEED", 1), number("PLIMSOLL_CRASH_ROUNDS", usual));
+    let (seed, rounds) =
+        (env_number("PLIMSOLL_CRASH_SEED", 1), env_number("PLIMSOLL_CRASH_ROUNDS", usual));
     let mut victim = Plimsoll::new(name, unprivileged);
     let mut trial = Trial::new(&mut victim, over, seed, &[]);
     for round in 0..rounds {

@@ -8,7 +8,7 @@ use std::io;
 
 use base::random::{Random, SeededRandom};
 use e2e::iscsi::{BLOCK, Initiator, blocks, io, reserve, reserved, synchronize};
-use e2e::skip;
+use e2e::{env_number, skip};
 use sim::forget;
 use wire::scsi::cdb::{ReserveIn, ReserveOut, WriteSame};
 use wire::scsi::reserve::{keys, reservation};
@@ -238,18 +238,14 @@ impl Run {
     }
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
 #[test]
 fn nothing_that_units_acknowledge_is_lost_by_power_cuts() {
     if let Err(why) = forget::available() {
         skip!("crash-lun-cuts", "{why}");
     }
-    let rounds = number("PLIMSOLL_CRASH_ROUNDS", 0) * CUTS_A_ROUND;
+    let rounds = env_number("PLIMSOLL_CRASH_ROUNDS", 0) * CUTS_A_ROUND;
     let cuts = if rounds == 0 { CUTS } else { rounds };
-    let mut run = Run::new(number("PLIMSOLL_CRASH_SEED", 1));
+    let mut run = Run::new(env_number("PLIMSOLL_CRASH_SEED", 1));
     for cut in 0..cuts {
         if let Some(what) = run.cut() {
             panic!("cut {cut}: {what}");

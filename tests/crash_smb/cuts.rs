@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io;
 
 use base::random::{Random, SeededRandom};
-use e2e::skip;
 use e2e::smb::{Ask, Smb, new_name, related, set_info};
+use e2e::{env_number, skip};
 use sim::forget;
 use wire::smb::class::file_class;
 use wire::smb::create::{self, CloseRequest, FileId};
@@ -196,18 +196,14 @@ impl Run {
     }
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
 #[test]
 fn nothing_that_smb_acknowledges_is_lost_by_power_cuts() {
     if let Err(why) = forget::available() {
         skip!("crash-smb-cuts", "{why}");
     }
-    let rounds = number("PLIMSOLL_CRASH_ROUNDS", 0) * CUTS_A_ROUND;
+    let rounds = env_number("PLIMSOLL_CRASH_ROUNDS", 0) * CUTS_A_ROUND;
     let cuts = if rounds == 0 { CUTS } else { rounds };
-    let mut run = Run::new(number("PLIMSOLL_CRASH_SEED", 1));
+    let mut run = Run::new(env_number("PLIMSOLL_CRASH_SEED", 1));
     for cut in 0..cuts {
         if let Some(what) = run.cut() {
             panic!("cut {cut}: {what}");

@@ -47,6 +47,11 @@ pub const fn patience(seconds: u64) -> std::time::Duration {
 /// A time after which something stands still, on whatever machine.
 const STANDSTILL: std::time::Duration = patience(30);
 
+/// A number that the environment sets, such as the rounds of a part of `make test-long`.
+pub fn env_number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
 /// Whether this run measures the machine: some parts of `make test-long` set `PLIMSOLL_MEASURES`.
 /// The gate, which may run on a busy machine, does not.
 pub fn measures() -> bool {
