@@ -1,4 +1,7 @@
-//! From the socket to the file contract and back: transports, and one folder for each protocol.
+//! From the socket to the file contract and back: transports, and one crate for each protocol.
+//!
+//! The crates are in folders beside this one (`engine`, `files`, `ftp`, `sftp`, `web` for `http`,
+//! `nfs`, `iscsi`, `smb`); this one names them for all others, and has the test service `echo`.
 //!
 //! - [`exec`]: the engine that executes every operation: inline, on the pool, after a flush.
 //! - [`transport`]: one runtime for each core, listeners, budgets, buffers.
@@ -15,7 +18,7 @@
 //! - [`sftp`]: SFTP, the SSH transport below it, and the answering side of dsync on a share.
 //! - [`smb`]: SMB 2.1 to 3.1.1.
 //!
-//! The folders of FTP, SFTP and HTTP have the same files: `conn.rs` is the only one that does I/O,
+//! The crates of FTP, SFTP and HTTP have the same files: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
 //! the clock handed in, and `status.rs` holds the one table of errors. RPC programs have no
 //! `conn.rs` of their own (`rpc/conn.rs`), and those without state no `state.rs`.
@@ -26,20 +29,10 @@
 
 #[cfg(feature = "test-services")]
 pub mod echo;
-pub mod exec;
-pub mod files;
-pub mod ftp;
-pub mod http;
-pub mod iscsi;
-pub mod nfs3;
-pub mod nfs4;
-pub mod nlm;
-pub mod pool;
-pub mod portmap;
-pub mod rpc;
-pub mod sftp;
-pub mod smb;
-pub mod transport;
+
+pub use engine::{exec, pool, transport};
+pub use nfs::{nfs3, nfs4, nlm, portmap, rpc};
+pub use {files, ftp, iscsi, sftp, smb, web as http};
 
 #[cfg(test)]
 mod tests;

@@ -48,7 +48,7 @@ fn commands_and_methods() {
 
 #[test]
 fn requests_of_sftp() {
-    let first = crate::sftp::dispatch::op::EXTENSIONS;
+    let first = crate::sftp::EXTENSIONS;
     for (op, (name, _)) in (first..).zip(sftp::Extended::KNOWN) {
         named(Protocol::Sftp, op, name.split('@').next().unwrap_or_default());
     }

@@ -16,7 +16,8 @@ const LIST: &str = "xtask/protocol-places.txt";
 const PLACES_MAX: usize = 10;
 
 /// Folders and files of a protocol that are not named after it.
-const ALSO_OWN: [(&str, &[&str]); 7] = [
+const ALSO_OWN: [(&str, &[&str]); 8] = [
+    ("http", &["web"]),
     ("nfs", &["nfs3", "nfs4", "nlm", "mount3", "rpc", "portmap"]),
     ("nfs3", &["nfs", "nlm", "mount3", "rpc", "portmap"]),
     ("nfs4", &["nfs", "rpc", "portmap"]),
@@ -31,8 +32,8 @@ const OTHER_MEANINGS: [(&str, &str, &str); 13] = [
     ("echo", "crates/appliance/src/cmd/cli/outside.rs", "characters of a terminal"),
     ("echo", "crates/lab/src/client/smb/mod.rs", "a command of SMB"),
     ("echo", "crates/lab/src/client/smb/session.rs", "a command of SMB"),
-    ("echo", "crates/serve/src/smb/compound.rs", "a command of SMB"),
-    ("echo", "crates/serve/src/smb/dispatch.rs", "a command of SMB"),
+    ("echo", "crates/serve/smb/src/compound.rs", "a command of SMB"),
+    ("echo", "crates/serve/smb/src/dispatch.rs", "a command of SMB"),
     ("echo", "crates/wire/src/smb/header.rs", "a command of SMB"),
     ("echo", "schema/smb.toml", "a command of SMB"),
     ("echo", "crates/wire/src/ssh/message.rs", "whether an answer is shown as it is typed"),

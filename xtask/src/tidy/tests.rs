@@ -70,10 +70,12 @@ fn words_are_forbidden_per_room() {
     let cases = [
         ("crates/wire/src/a.rs", "use std::net::IpAddr;", "wire-io"),
         ("crates/lab/src/a.rs", "let t = Instant::now();", "clock"),
-        ("crates/serve/src/nfs3/read.rs", "x.unwrap();", "peer-panic"),
-        ("crates/serve/src/nfs3/read.rs", "use tokio::net::TcpStream;", "conn-io"),
-        ("crates/serve/src/nfs3/read.rs", "use crate::ftp::Reply;", "sibling"),
-        ("crates/serve/src/nfs3/read.rs", "println!(\"read\");", "log"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "x.unwrap();", "peer-panic"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "use tokio::net::TcpStream;", "conn-io"),
+        ("crates/serve/ftp/src/list.rs", "use tokio::net::TcpStream;", "conn-io"),
+        ("crates/serve/src/echo/dispatch.rs", "use tokio::net::TcpStream;", "conn-io"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "use crate::nfs4::Run;", "sibling"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "println!(\"read\");", "log"),
     ];
     for (path, line, rule) in cases {
         assert_eq!(rules(path, &format!("//! Doc.\n{line}\n")), [rule], "{path}: {line}");
@@ -87,11 +89,11 @@ fn words_are_forbidden_per_room() {
 fn what_is_allowed_is_not_found() {
     let cases = [
         ("crates/base/src/clock.rs", "let t = Instant::now();"),
-        ("crates/serve/src/nfs3/tests.rs", "x.unwrap();"),
-        ("crates/serve/src/nfs3/conn.rs", "use tokio::net::TcpStream;"),
-        ("crates/serve/src/nfs3/read.rs", "use crate::transport::Budget;"),
-        ("crates/serve/src/nfs3/read.rs", "x.unwrap_or_default(); // not .unwrap()"),
-        ("crates/serve/src/nfs3/read.rs", "let s = \".unwrap()\";"),
+        ("crates/serve/nfs/src/nfs3/tests.rs", "x.unwrap();"),
+        ("crates/serve/nfs/src/nfs3/conn.rs", "use tokio::net::TcpStream;"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "use crate::rpc::Caller;"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "x.unwrap_or_default(); // not .unwrap()"),
+        ("crates/serve/nfs/src/nfs3/read.rs", "let s = \".unwrap()\";"),
     ];
     for (path, line) in cases {
         assert!(rules(path, &format!("//! Doc.\n{line}\n")).is_empty(), "{path}: {line}");

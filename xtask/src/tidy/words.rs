@@ -48,7 +48,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "peer-panic",
-        place: Where::In(&["crates/wire/src", "crates/serve/src"]),
+        place: Where::In(&["crates/wire/src", "crates/serve"]),
         words: &[".unwrap()", ".expect(", "panic!(", "unreachable!(", "unimplemented!("],
         raw: false,
         why: "data from a peer never panics",
@@ -63,7 +63,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "log",
         place: Where::In(&[
-            "crates/serve/src",
+            "crates/serve",
             "crates/wire/src",
             "crates/vfs/src",
             "crates/probe/src",
@@ -102,8 +102,11 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Folders of `crates/serve/src` that all protocols share.
-const SHARED: [&str; 2] = ["transport", "pool"];
+/// The crate below `crates/serve` that has the transports of all protocols.
+const SHARED: &str = "engine";
+
+/// Folders of the crate `nfs`: ONC RPC and the programs on it.
+const RPC_PROGRAMS: [&str; 5] = ["rpc", "nfs3", "nfs4", "nlm", "portmap"];
 
 /// Checks one file.
 pub fn check(source: &Source) -> Vec<Finding> {
@@ -150,13 +153,30 @@ fn applies(rule: &Rule, source: &Source, own: bool) -> bool {
     }
 }
 
-/// No protocol folder imports another (invariant 3), and only `conn.rs` and `mod.rs` do I/O.
+/// Which protocol of `crates/serve` a file belongs to, and its path below that protocol's folder.
+fn protocol_of(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("crates/serve/")?;
+    if let Some(facade) = rest.strip_prefix("src/") {
+        return facade.split_once('/');
+    }
+    let (name, file) = rest.split_once("/src/")?;
+    match file.split_once('/') {
+        Some((program, file)) if RPC_PROGRAMS.contains(&program) => Some((program, file)),
+        _ => Some((name, file)),
+    }
+}
+
+/// Only `conn.rs` and `mod.rs` of a protocol do I/O, and no RPC program imports another. The table
+/// of crates holds that crates of protocols do not import each other.
 fn siblings(source: &Source) -> Vec<Finding> {
-    let Some(rest) = source.path.strip_prefix("crates/serve/src/") else { return Vec::new() };
-    let Some((folder, file)) = rest.split_once('/') else { return Vec::new() };
-    if SHARED.contains(&folder) || source.is_test() {
+    let Some((folder, file)) = protocol_of(&source.path) else { return Vec::new() };
+    if folder == SHARED || source.is_test() {
         return Vec::new();
     }
+    let io = ["tokio::net", "TcpStream", "libc::send", "libc::recv"];
+    let may_io = ["conn.rs", "mod.rs", "lib.rs"].contains(&file)
+        || file.starts_with("conn/")
+        || file.ends_with("/conn.rs");
     let mut findings = Vec::new();
     let mut add = |line: usize, rule, what| {
         findings.push(Finding { path: source.path.clone(), line, rule, what });
@@ -166,27 +186,16 @@ fn siblings(source: &Source) -> Vec<Finding> {
             let tail = &line[at + 7..];
             let to: String =
                 tail.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            let protocol = to.starts_with(|c: char| c.is_lowercase()) && is_protocol(&to);
-            if protocol && to != folder {
+            let program = to != "rpc" && RPC_PROGRAMS.contains(&to.as_str());
+            if program && to != folder && RPC_PROGRAMS.contains(&folder) {
                 add(i + 1, "sibling", format!("{folder} imports its sibling {to}"));
             }
         }
-        let io = ["tokio::net", "TcpStream", "libc::send", "libc::recv"];
-        if !["conn.rs", "mod.rs"].contains(&file)
-            && !file.starts_with("conn/")
-            && !file.ends_with("/conn.rs")
-            && io.iter().any(|w| line.contains(w))
-        {
+        if !may_io && io.iter().any(|w| line.contains(w)) {
             add(i + 1, "conn-io", "only conn.rs does I/O".to_owned());
         }
     }
     findings
-}
-
-/// Names that protocol folders have or will have.
-fn is_protocol(name: &str) -> bool {
-    ["nfs3", "nfs4", "nfs", "nlm", "smb", "ftp", "sftp", "http", "dav", "iscsi", "dsync"]
-        .contains(&name)
 }
 
 /// Left-over files.

@@ -283,7 +283,7 @@ fn every_site_is_left_out_by_a_crash_test() {
     };
     let untried: Vec<_> = FlushSite::ALL.into_iter().filter(untried).collect();
     // No program asks for it but through the unit, where its test is.
-    let within = include_str!("../../../serve/src/iscsi/unit/tests.rs");
+    let within = include_str!("../../../serve/iscsi/src/unit/tests.rs");
     assert!(within.contains("disable_for_test(FlushSite::LunResize)"));
     assert_eq!(untried, [FlushSite::LunResize]);
 }

@@ -1,0 +1,221 @@
+//! What the connections of one core share, and how an operation on files goes through the engine:
+//! at once if it need not wait, otherwise on the pool, and after its flush.
+
+use std::future::Future;
+use std::net::TcpListener;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::Deadline;
+use base::limits::{POOL_LOOK, POOL_PATIENCE, RECALL_LOOK};
+use tokio::sync::oneshot;
+use vfs::cred::Cred;
+use vfs::fs::{Change, Context, Flush, Result};
+use vfs::status::Status;
+
+use super::Files;
+use super::caller::Caller;
+use engine::exec::{self, Failure, Operation, ServiceCore, accept};
+use engine::pool::Slot;
+use engine::transport::listener::Accepted;
+use engine::transport::tasks::Ending;
+use engine::transport::{Runtimes, Tasks};
+
+/// One core's state for one service.
+pub struct Core {
+    /// The service.
+    pub files: Arc<Files>,
+    core: exec::Core,
+}
+
+impl Deref for Core {
+    type Target = exec::Core;
+
+    fn deref(&self) -> &exec::Core {
+        &self.core
+    }
+}
+
+impl ServiceCore for Core {
+    fn show(&self) {
+        let engine = &self.engine;
+        engine.budgets.show_panics(&engine.flush, engine.hub.gauges());
+    }
+}
+
+/// Serves a service of files at `sockets`, as [`accept::serve`] does. `None` if the runtimes have
+/// ended.
+pub fn serve<Tag, F, T>(
+    files: &Arc<Files>,
+    runtimes: &Runtimes,
+    sockets: Vec<(TcpListener, Tag)>,
+    connection: F,
+) -> Option<Tasks>
+where
+    Tag: Copy + Send + 'static,
+    F: Fn(Rc<Core>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    let shared = Arc::clone(files);
+    let new_core = move |core| Core::over(core, Arc::clone(&shared));
+    accept::serve(&files.engine, runtimes, sockets, new_core, connection)
+}
+
+/// An operation on files, for whoever waits for it: the connection's task, or nobody any more.
+struct FileOperation<F, T> {
+    /// What to do, until it runs.
+    step: Option<F>,
+    cred: Arc<Cred>,
+    outcome: Option<Result<T>>,
+    to: oneshot::Sender<Result<T>>,
+}
+
+impl<F, T> Operation for FileOperation<F, T>
+where
+    F: FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
+    T: Send + 'static,
+{
+    fn run(&mut self, _queue_ns: u64) -> Option<Flush> {
+        let step = self.step.take()?;
+        let (value, flush) = step(Context { cred: &self.cred, may_block: true });
+        self.outcome = Some(Ok(value));
+        (!flush.is_empty()).then_some(flush)
+    }
+
+    fn flushed(&mut self, outcome: Result<()>) {
+        if let Err(status) = outcome {
+            self.outcome = Some(Err(status));
+        }
+    }
+
+    fn failed(&mut self, _: Failure) {
+        self.outcome = Some(Err(Status::Fault));
+    }
+
+    fn complete(self) {
+        if let Some(outcome) = self.outcome {
+            // Who asked may have gone.
+            let _ = self.to.send(outcome);
+        }
+    }
+}
+
+impl Core {
+    /// Core `id` of `cores`. To be called on its thread.
+    pub fn new(id: usize, cores: usize, files: Arc<Files>) -> Rc<Self> {
+        let core = exec::Core::new(id, cores, Arc::clone(&files.engine));
+        Rc::new(Self::over(core, files))
+    }
+
+    /// A core of the service.
+    pub fn over(core: exec::Core, files: Arc<Files>) -> Self {
+        Self { files, core }
+    }
+
+    /// Runs an operation that changes nothing.
+    ///
+    /// # Errors
+    /// Its own; [`Status::Busy`] if the pool has no place for too long.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        cred: &Arc<Cred>,
+        op: impl Fn(Context<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inline = self.engine.attempt(|| op(Context { cred, may_block: false }));
+        match inline.and_then(|done| done) {
+            Err(Status::WouldBlock) => self.pooled(who, cred, op).await?,
+            done => done,
+        }
+    }
+
+    /// Runs an operation that changes something, and waits until that is on disk. If the holder of
+    /// a delegation must give it back first, it is repeated until he has.
+    ///
+    /// # Errors
+    /// Its own, or that of a flush; [`Status::Busy`] after waiting too long.
+    pub async fn change<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        cred: &Arc<Cred>,
+        op: impl Fn(Context<'_>) -> Change<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        let op = Arc::new(op);
+        let until = Deadline::after(self.files.locks.recall_patience());
+        loop {
+            let again = Arc::clone(&op);
+            let step = move |cx: Context<'_>| match again(cx) {
+                Ok(changed) => (Ok(changed.value), changed.flush),
+                Err(failed) => (Err(failed.status), Flush::NONE),
+            };
+            match self.executed(who, cred, step).await? {
+                Err(Status::Busy) if !until.passed() => tokio::time::sleep(RECALL_LOOK).await,
+                done => return done,
+            }
+        }
+    }
+
+    /// Runs something on the pool, with the caller's rights.
+    ///
+    /// # Errors
+    /// [`Status::Busy`] if the pool has no place for too long, [`Status::Fault`] if it panics.
+    pub async fn pooled<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        cred: &Arc<Cred>,
+        op: impl FnOnce(Context<'_>) -> T + Send + 'static,
+    ) -> Result<T> {
+        self.executed(who, cred, move |cx: Context<'_>| (op(cx), Flush::NONE)).await
+    }
+
+    /// Runs something on the pool, and waits until what it says is on disk.
+    async fn executed<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        cred: &Arc<Cred>,
+        step: impl FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
+    ) -> Result<T> {
+        let slot = self.slot(who).await?;
+        let (operation, outcome) = operation(cred, step);
+        self.engine.submit(slot, operation);
+        outcome.await.map_err(|_| Status::Fault)?
+    }
+
+    /// Runs something on the pool that nobody waits for; not at all if there is no place now.
+    pub(super) fn behind(
+        &self,
+        who: &Caller,
+        cred: &Arc<Cred>,
+        op: impl FnOnce(Context<'_>) + Send + 'static,
+    ) {
+        let cred = Arc::clone(cred);
+        let job = move || op(Context { cred: &cred, may_block: true });
+        self.engine.run_behind(u64::from(who.client), job);
+    }
+
+    async fn slot(&self, who: &Caller) -> Result<Slot> {
+        let until = Deadline::after(POOL_PATIENCE);
+        loop {
+            if let Some(slot) = self.engine.pool.reserve(u64::from(who.client)) {
+                return Ok(slot);
+            }
+            if until.passed() {
+                return Err(Status::Busy);
+            }
+            self.engine.budgets.stalls.fetch_add(1, Relaxed);
+            tokio::time::sleep(POOL_LOOK).await;
+        }
+    }
+}
+
+/// An operation, and what it comes to.
+fn operation<F, T>(
+    cred: &Arc<Cred>,
+    step: F,
+) -> (FileOperation<F, T>, oneshot::Receiver<Result<T>>) {
+    let (to, outcome) = oneshot::channel();
+    let cred = Arc::clone(cred);
+    (FileOperation { step: Some(step), cred, outcome: None, to }, outcome)
+}

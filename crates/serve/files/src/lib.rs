@@ -1,0 +1,77 @@
+//! What the services that transfer files share: who has signed in, the way from a path to a file of
+//! a share, reading, writing and changing it, and what is measured of that. It is no protocol:
+//! FTP, SFTP and HTTP build on it as the RPC programs build on [`nfs::rpc`].
+//!
+//! A connection lives on one core, as an asynchronous task over [`Core`]. Operations on files are
+//! tried at once, and run on the pool if they would wait; what was changed is on disk before they
+//! return.
+//!
+//! - [`core`]: what the connections of one core share; operations on files as the engine
+//!   ([`engine::exec`]) runs them.
+//! - [`caller`]: who is at the other end; [`sign_in`]: how he becomes somebody.
+//! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
+//! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory.
+//! - [`reader`] and [`upload`]: the data of files, [`copy`]: from one into another; [`change`]:
+//!   everything else about them.
+//! - [`set_aside`]: names of what is replaced, for a while.
+//! - [`settings`]: what can be set of all of them.
+//! - [`opened`]: the entry of a transfer in the one table of opens and locks.
+//! - [`transfer`]: what the log of transfers is told of one.
+//! - [`measure`]: what the record of an operation says of a caller and a file.
+
+// Failures of the file contract carry attributes by value: to box them would cost an allocation for
+// each failed operation.
+#![allow(clippy::result_large_err)]
+
+pub mod caller;
+pub mod change;
+pub mod copy;
+pub mod core;
+pub mod list;
+pub mod measure;
+pub mod node;
+pub mod opened;
+pub mod path;
+pub mod reader;
+pub mod set_aside;
+pub mod settings;
+pub mod sign_in;
+pub mod transfer;
+pub mod upload;
+pub mod walk;
+
+use std::sync::Arc;
+
+use vfs::identity::Identity;
+use vfs::locks::LockTable;
+use vfs::share::{Service, Shares};
+use vfs::transfers::Log;
+
+pub use self::caller::Caller;
+pub use self::core::Core;
+pub use self::node::{Found, Node, Spot};
+pub use self::path::VPath;
+pub use self::sign_in::SignIns;
+pub use self::transfer::Transfer;
+pub use self::walk::Links;
+use engine::exec::Engine;
+pub use engine::exec::Span;
+pub use measure::SpanFacts;
+
+/// What a service is made of: the same over all its starts.
+pub struct Files {
+    /// Which one.
+    pub service: Service,
+    /// Served shares.
+    pub shares: Arc<Shares>,
+    /// The table of all protocols.
+    pub locks: Arc<LockTable>,
+    /// What executes its operations.
+    pub engine: Arc<Engine>,
+    /// Who may sign in.
+    pub identity: Arc<dyn Identity>,
+    /// Threads that judge passwords.
+    pub sign_ins: Arc<SignIns>,
+    /// Where transfers that have ended are told.
+    pub transfers: Arc<dyn Log>,
+}

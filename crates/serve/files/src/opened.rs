@@ -1,0 +1,157 @@
+//! The entry of a transfer in the one table of opens and locks, and what keeps its file usable when
+//! the file's name is removed or given to another one: both end with the transfer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::clock::Deadline;
+use base::limits::RECALL_LOOK;
+use vfs::fs::{Context, FileSystem, Result, Retained, retain_if_possible};
+use vfs::handle::Handle;
+use vfs::locks::{ClientKey, FileKey, LockTable, Owner, Refused, SHARE_READ, SHARE_WRITE, Share};
+use vfs::status::Status;
+
+use super::caller::Caller;
+use super::core::Core;
+use super::node::Node;
+
+/// Numbers of opens, each given once in this process.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// An open file of a caller, until it is dropped.
+pub struct Opened {
+    locks: Arc<LockTable>,
+    key: FileKey,
+    /// `None` if somebody's open is used that lasts longer: [`Caller::lent`].
+    owner: Option<Owner>,
+    /// `None` if the file is usable only as long as it has a name.
+    retained: Option<Retained>,
+}
+
+/// A file that is to be opened, denying nothing to others.
+struct OpenRequest {
+    key: FileKey,
+    owner: Owner,
+    share: Share,
+}
+
+/// Why a file is not opened, as the caller is told.
+fn status(refused: &Refused) -> Status {
+    match refused {
+        Refused::Shared(_) => Status::InUse,
+        _ => Status::Busy,
+    }
+}
+
+impl OpenRequest {
+    fn new(who: &Caller, key: FileKey, write: bool) -> Result<Self> {
+        let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
+        let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let owner = Owner::new(who.client_key(), &id).ok_or(Status::Fault)?;
+        Ok(Self { key, owner, share: Share { access, deny: 0 } })
+    }
+
+    fn attempt(
+        &self,
+        locks: &Arc<LockTable>,
+        who: &Caller,
+    ) -> std::result::Result<Opened, Refused> {
+        let (key, share) = (self.key, self.share);
+        let covers = |lent: &Owner| locks.share_of(key, lent).is_some_and(|had| had.covers(share));
+        let lent = who.lent.iter().any(covers);
+        if !lent {
+            locks.open(key, &self.owner, share)?;
+        }
+        let owner = (!lent).then(|| self.owner.clone());
+        Ok(Opened { locks: Arc::clone(locks), key, owner, retained: None })
+    }
+}
+
+impl Opened {
+    /// As [`Core::open`], on a thread that may wait.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn wait(locks: &Arc<LockTable>, who: &Caller, key: FileKey, write: bool) -> Result<Self> {
+        let until = Deadline::after(locks.recall_patience());
+        let wanted = OpenRequest::new(who, key, write)?;
+        loop {
+            match wanted.attempt(locks, who) {
+                Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
+                done => return done.map_err(|refused| status(&refused)),
+            }
+        }
+    }
+
+    /// Retains the file as well, on a thread that may wait.
+    ///
+    /// # Errors
+    /// [`Status::Stale`] if it is gone.
+    pub fn and_retain(
+        mut self,
+        (fs, cx): (&dyn FileSystem, Context<'_>),
+        file: &Handle,
+    ) -> Result<Self> {
+        self.retained = retain_if_possible(fs, cx, file)?;
+        Ok(self)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.owner {
+            self.locks.close(self.key, owner);
+        }
+    }
+}
+
+impl Caller {
+    /// By what the table of locks knows him.
+    pub fn client_key(&self) -> ClientKey {
+        ClientKey { protocol: self.service.protocol(), id: self.number }
+    }
+}
+
+impl Core {
+    /// Opens a file for reading or, with `write`, for writing, denying nothing to others. What
+    /// others have denied holds; who has a delegation on it is asked to give it back.
+    ///
+    /// # Errors
+    /// [`Status::InUse`] if somebody else's open or lock is in the way, [`Status::Busy`] if a
+    /// delegation is for too long, or there is no room for more.
+    pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
+        let until = Deadline::after(self.files.locks.recall_patience());
+        let wanted = OpenRequest::new(who, key, write)?;
+        loop {
+            match wanted.attempt(&self.files.locks, who) {
+                Err(Refused::Recalling) if !until.passed() => {
+                    tokio::time::sleep(RECALL_LOOK).await;
+                }
+                done => return done.map_err(|refused| status(&refused)),
+            }
+        }
+    }
+
+    /// As [`Core::open`], and retains the file: it is read and written to the end although its name
+    /// is removed, or given to another file, meanwhile.
+    ///
+    /// # Errors
+    /// The same; [`Status::Stale`] if it is gone.
+    pub(super) async fn open_retained(
+        &self,
+        who: &Caller,
+        node: &Node,
+        write: bool,
+    ) -> Result<Opened> {
+        let retained = self.retain(who, node).await?;
+        let mut opened = self.open(who, node.key(), write).await?;
+        opened.retained = retained;
+        Ok(opened)
+    }
+
+    async fn retain(&self, who: &Caller, node: &Node) -> Result<Option<Retained>> {
+        let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
+        let retain = move |cx: Context<'_>| retain_if_possible(&*fs, cx, &file);
+        self.look(who, &node.reached.cred, retain).await
+    }
+}

@@ -1,0 +1,469 @@
+//! One client: commands in, replies out, and beside a transfer both at once (RFC 959 §4.1.3: ABOR
+//! and STAT come while data flows). The only file of this folder that reads the control connection.
+
+pub(super) mod data;
+
+use files::SpanFacts as _;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use base::clock::{Deadline, stamp};
+use base::limits::{
+    DRAIN_TIME_MAX, FTP_COMMANDS_HELD, FTP_COMMANDS_PER_TURN, FTP_HANDSHAKE_TIME_MAX, FTP_RECEIVE,
+    FTP_SIGN_IN_TIME_MAX, FTP_USER_LOOK, POOL_LOOK,
+};
+use socket2::SockRef;
+use tokio::io::ReadBuf;
+use tokio::net::TcpStream;
+use wire::ftp::line::Lines;
+use wire::ftp::{Malformed, Verb, request};
+
+use self::data::Maker;
+use super::answer::Answer;
+use super::dispatch::{self, Flow, Next};
+use super::session::{ENDING, NO_USER, Session};
+use super::transfer::{self, Job, Work};
+use super::{Entry, Server};
+use engine::exec::accept;
+use engine::transport::link::Link;
+use engine::transport::listener::Accepted;
+use engine::transport::tasks::Ending;
+use files::{Caller, Core, Transfer};
+
+/// The control connection has ended, or is of no use any more.
+struct Gone;
+
+type Line = Result<Vec<u8>, Malformed>;
+
+/// The control connection.
+struct Control {
+    core: Rc<Core>,
+    link: Link,
+    lines: Lines,
+    /// Commands that came while a transfer went on.
+    held: VecDeque<Line>,
+    /// What goes out next.
+    out: Vec<u8>,
+}
+
+impl Control {
+    /// The next command.
+    async fn line(&mut self) -> Result<Line, Gone> {
+        if let Some(line) = self.held.pop_front() {
+            return Ok(line);
+        }
+        self.fresh_line().await
+    }
+
+    /// The next command that has not come yet.
+    async fn fresh_line(&mut self) -> Result<Line, Gone> {
+        loop {
+            if let Some(line) = self.lines.cut() {
+                return Ok(line);
+            }
+            self.receive().await?;
+        }
+    }
+
+    /// Receives something. Nothing is lost if it is given up.
+    async fn receive(&mut self) -> Result<(), Gone> {
+        let core = (&self.core.buffers, &*self.core.budget);
+        self.link.rest(core);
+        poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
+        while !self.link.make_room(core, false) {
+            self.core.engine.budgets.stalls.fetch_add(1, Relaxed);
+            tokio::time::sleep(POOL_LOOK).await;
+        }
+        let (link, lines) = (&mut self.link, &mut self.lines);
+        poll_fn(|cx| {
+            let mut room = [0; FTP_RECEIVE];
+            let mut buf = ReadBuf::new(&mut room);
+            let received = ready!(link.poll_receive_past_mark(cx, &mut buf));
+            lines.push(buf.filled());
+            let came = received.is_ok() && !buf.filled().is_empty();
+            Poll::Ready(if came { Ok(()) } else { Err(Gone) })
+        })
+        .await
+    }
+
+    async fn answer(&mut self, answer: &Answer) -> Result<(), Gone> {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        answer.encode(&mut out);
+        let sent = self.link.send(&out, false, &self.core.buffers).await;
+        // A long listing leaves nothing behind.
+        out.shrink_to(FTP_RECEIVE);
+        self.out = out;
+        sent.map_err(|_| Gone)
+    }
+}
+
+/// A client, as long as he is there.
+struct Conn {
+    control: Control,
+    session: Session,
+    /// Until when he must have signed in.
+    sign_in: Deadline,
+    ending: Ending,
+}
+
+/// Serves one client to his end.
+pub(super) async fn serve(
+    core: Rc<Core>,
+    accepted: Accepted,
+    (server, entry): (Arc<Server>, Entry),
+    ending: Ending,
+) {
+    let Accepted { stream, peer, permit: _permit } = accepted;
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    // What is sent as urgent (ABOR with Telnet's Synch, RFC 959 §4.1.3) comes in its place.
+    let _ = SockRef::from(&stream).set_out_of_band_inline(true);
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
+    let Ok(local) = stream.local_addr() else { return };
+    let local = SocketAddr::new(local.ip().to_canonical(), local.port());
+    let (link, lines) = (Link::new(stream, core.engine.budgets.limits().pace), Lines::new());
+    let (held, out) = (VecDeque::new(), Vec::new());
+    let mut control = Control { core: Rc::clone(&core), link, lines, held, out };
+    let settings = server.settings();
+    let seat = server.seats.take(peer.ip(), &settings);
+    let Some(_seat) = seat else {
+        core.engine.budgets.refuse();
+        let _ = control.answer(&Answer::of(421, "Too many connections; try again later.")).await;
+        return;
+    };
+    let client = core.engine.hub.clients().intern(peer.ip());
+    let span = core.begin(client, 0);
+    let session = Session {
+        core: Rc::clone(&core),
+        server,
+        settings,
+        state: Default::default(),
+        who: None,
+        users: 0,
+        plan: Default::default(),
+        peer,
+        local,
+        client,
+        tls: None,
+        ear: None,
+        ending: ending.clone(),
+        span,
+        transfer: Transfer::default(),
+    };
+    let sign_in = Deadline::after(FTP_SIGN_IN_TIME_MAX);
+    let mut conn = Conn { control, session, sign_in, ending };
+    // Who has gone needs nothing more.
+    let _ = conn.run(entry).await;
+    conn.control.link.close((&core.buffers, &*core.budget));
+}
+
+impl Conn {
+    async fn run(&mut self, entry: Entry) -> Result<(), Gone> {
+        if entry == Entry::Implicit {
+            let tls = self.session.server.tls.as_ref().ok_or(Gone)?;
+            self.session.tls = Some(tls.for_one_client());
+            self.secure().await?;
+            // Who calls at this port expects it (draft-murray-auth-ftp-ssl-07 §2).
+            (self.session.state.sized, self.session.state.protect) = (true, true);
+        }
+        let greeting = Answer::with(220, self.session.settings.greeting.clone());
+        self.control.answer(&greeting).await?;
+        for turn in 1.. {
+            let line = self.next().await?;
+            if !self.session.is_welcome() {
+                return self.control.answer(&NO_USER).await;
+            }
+            // Apart from what is kept between two commands: most sessions wait for one.
+            if !Box::pin(self.command(line)).await? {
+                break;
+            }
+            if turn % FTP_COMMANDS_PER_TURN == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next command; who gives none for too long is told to go, and so are all in the end.
+    async fn next(&mut self) -> Result<Line, Gone> {
+        let patience = match self.session.state.signed_in {
+            true => self.session.settings.idle,
+            false => self.sign_in.left().unwrap_or(Duration::ZERO),
+        };
+        let why = tokio::select! {
+            biased;
+            line = tokio::time::timeout(patience, self.control.line()) => match line {
+                Ok(line) => return line,
+                Err(_) => {
+                    self.session.core.engine.budgets.give_up();
+                    Answer::of(421, "Idle timeout: no command received.")
+                }
+            },
+            _ = self.ending.wait_for(|end| *end) => ENDING,
+        };
+        self.control.answer(&why).await?;
+        Err(Gone)
+    }
+
+    /// Answers one command; false if it was the last.
+    async fn command(&mut self, line: Line) -> Result<bool, Gone> {
+        let arrived_ns = stamp();
+        let parsed = match &line {
+            Ok(line) => request::parse(line),
+            Err(error) => request::Parsed { verb: None, request: Err(*error) },
+        };
+        if parsed.request.is_err() {
+            self.session.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
+        }
+        let s = &mut self.session;
+        s.span = s.core.begin_at(s.client, dispatch::op(parsed.verb), arrived_ns);
+        // What hears of the client's end is a descriptor as a connection is.
+        let long = matches!(parsed.verb, Some(Verb::Hash | Verb::Size));
+        let place = if long { data::place(&s.core, s.peer.ip()).ok() } else { None };
+        s.ear = place.as_ref().and_then(|_| self.control.link.ear().ok());
+        let next = dispatch::answer(s, parsed).await;
+        s.ear = None;
+        drop(place);
+        let (answer, goes_on) = match next {
+            // RFC 959 §5.4: 421 closes the control connection.
+            Next::Answer(answer) if answer.code == 421 => (answer, false),
+            Next::Answer(answer) => (answer, true),
+            Next::Leave(answer) => (answer, false),
+            Next::Secure(answer) => return self.begin_tls(&answer).await,
+            Next::Transfer(job) => return self.transfer(*job).await.map(|()| true),
+        };
+        self.finish(&answer).await?;
+        Ok(goes_on)
+    }
+
+    /// Sends the reply, and writes the command down.
+    async fn finish(&mut self, answer: &Answer) -> Result<(), Gone> {
+        // One that has begun is told by its flow.
+        dispatch::end(&std::mem::take(&mut self.session.transfer), answer, false);
+        let sent = self.control.answer(answer).await;
+        self.session.core.done(self.session.span, answer.code);
+        sent
+    }
+
+    /// AUTH: nothing that came in the clear before may count as said under TLS.
+    async fn begin_tls(&mut self, answer: &Answer) -> Result<bool, Gone> {
+        if self.control.lines.holds() || !self.control.held.is_empty() {
+            let early = Answer::of(421, "Unexpected data between AUTH and TLS.");
+            self.finish(&early).await?;
+            return Ok(false);
+        }
+        self.finish(answer).await?;
+        self.secure().await?;
+        Ok(true)
+    }
+
+    async fn secure(&mut self) -> Result<(), Gone> {
+        let core = Rc::clone(&self.session.core);
+        let peer = self.session.peer.ip();
+        let config = self.session.tls.clone().ok_or(Gone)?;
+        let handshake = self.control.link.secure_as(config, (&core.buffers, &*core.budget));
+        let secured = accept::secure(&core.engine, handshake, FTP_HANDSHAKE_TIME_MAX).await;
+        let Err(failure) = secured else {
+            self.session.state.secure = true;
+            return Ok(());
+        };
+        core.engine.budgets.tls_failures.fetch_add(1, Relaxed);
+        if let Some(tls) = &self.session.server.tls {
+            tls.note_failure(peer, failure.to_string());
+        }
+        Err(Gone)
+    }
+
+    /// Lets data flow, and listens for what is said meanwhile.
+    async fn transfer(&mut self, job: Job) -> Result<(), Gone> {
+        let s = &mut self.session;
+        let uploads = matches!(job.work, Work::Receive(_));
+        let secure =
+            |tls| (if uploads { data::silent(tls) } else { tls }, s.settings.session_reuse);
+        let maker = Maker {
+            plan: std::mem::take(&mut s.plan),
+            client: s.peer.ip(),
+            local: s.local.ip(),
+            tls: s.tls.clone().filter(|_| s.state.protect).map(secure),
+        };
+        if maker.is_unplanned() {
+            return self.finish(&Answer::of(425, "PASV, EPSV, PORT or EPRT first.")).await;
+        }
+        let (core, span) = (Rc::clone(&s.core), s.span);
+        // What hears of the client's end is a descriptor as a connection is.
+        let _place = match data::place(&core, s.peer.ip()) {
+            Ok(place) => place,
+            Err(answer) => return self.finish(&answer).await,
+        };
+        let Ok(who) = s.who().cloned() else { return Err(Gone) };
+        // Without it an upload whose client has gone could not be told from one that is complete.
+        let Ok(ear) = self.control.link.ear() else {
+            return self.finish(&Answer::of(425, "Too many open files; try again later.")).await;
+        };
+        self.control.answer(&job.opening).await?;
+        let transfer = std::mem::take(&mut self.session.transfer);
+        let flow = Flow::new(&core, (span, transfer), ear);
+        let mut abort = false;
+        let outcome = {
+            let work = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));
+            let mut run = pin!(core.engine.attempt_async(work));
+            let mut over = pin!(must_end(&core, &who, self.ending.clone()));
+            let mut is_over = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    said = self.control.meanwhile(), if self.control.listens() => match said? {
+                        Said::Abort if flow.give_up() => break None,
+                        Said::Abort => abort = true,
+                        Said::Status => self.control.answer(&progress(&flow)).await?,
+                        Said::Later if self.control.has_quit() => flow.may_leave(),
+                        Said::Later => {}
+                    },
+                    answer = &mut over, if !is_over => match flow.give_up() {
+                        true => break Some(answer),
+                        // The file is taking its name: that does not take long.
+                        false => is_over = true,
+                    },
+                    answer = &mut run => break Some(answer.unwrap_or_else(Answer::from)),
+                }
+            }
+        };
+        self.transferred(outcome, (flow, &who), abort).await
+    }
+
+    /// Says how a transfer has ended, `None` if it was aborted, and answers an ABOR that came.
+    async fn transferred(
+        &mut self,
+        outcome: Option<Answer>,
+        (flow, who): (Flow, &Caller),
+        abort: bool,
+    ) -> Result<(), Gone> {
+        let abort = abort || outcome.is_none();
+        let mut answer = outcome.unwrap_or(Answer::of(426, "Transfer aborted."));
+        if answer.code >= 400 && !self.session.core.files.is_welcome(who) {
+            answer = NO_USER;
+        }
+        flow.ends(&answer);
+        self.finish(&answer).await?;
+        match answer.code {
+            // RFC 959 §5.4: 421 closes the control connection.
+            421 => Err(Gone),
+            _ if abort => self.answer_abort(who).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The reply to ABOR, behind that of the transfer (RFC 959 §4.1.3).
+    async fn answer_abort(&mut self, who: &Caller) -> Result<(), Gone> {
+        let abort = dispatch::op(Some(Verb::Abor));
+        self.session.span = self.session.core.begin(self.session.client, abort);
+        self.session.span.by(who);
+        self.finish(&Answer::of(226, "ABOR done.")).await
+    }
+}
+
+/// What is said while data flows.
+enum Said {
+    /// ABOR.
+    Abort,
+    /// STAT.
+    Status,
+    /// Something that is done after the transfer.
+    Later,
+}
+
+impl Control {
+    /// Whether it has room for what is done later. After QUIT nothing more can be of interest.
+    fn listens(&self) -> bool {
+        self.held.len() < FTP_COMMANDS_HELD && !self.has_quit()
+    }
+
+    /// Whether QUIT is to be done later.
+    fn has_quit(&self) -> bool {
+        let is_quit = |line: &Line| line.as_ref().is_ok_and(|l| l.eq_ignore_ascii_case(b"QUIT"));
+        self.held.iter().any(is_quit)
+    }
+
+    /// What is said now. The end of the connection is the end of the transfer (RFC 959 §4.1.1,
+    /// QUIT): a client that has gone cannot know what became of it.
+    async fn meanwhile(&mut self) -> Result<Said, Gone> {
+        let line = self.fresh_line().await?;
+        let verb = line.as_ref().ok().map(|line| request::parse(line).request);
+        Ok(match verb {
+            Some(Ok(request::Request::Bare(Verb::Abor))) => Said::Abort,
+            Some(Ok(request::Request::Maybe(Verb::Stat, None))) => Said::Status,
+            _ => {
+                self.held.push_back(line);
+                Said::Later
+            }
+        })
+    }
+}
+
+/// Waits until a transfer must end although both sides would go on: its user is none any more, or
+/// the service has been ending for as long as it lets go on what it has taken.
+async fn must_end(core: &Core, who: &Caller, mut ending: Ending) -> Answer {
+    let mut look = tokio::time::interval(FTP_USER_LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ending.wait_for(|end| *end) => break,
+            _ = look.tick() => if !core.files.is_welcome(who) {
+                return NO_USER;
+            },
+        }
+    }
+    // There is still time to say so.
+    tokio::time::sleep(DRAIN_TIME_MAX / 2).await;
+    ENDING
+}
+
+fn progress(flow: &Flow) -> Answer {
+    Answer::with(213, format!("{} bytes so far.", flow.bytes()))
+}
+
+/// Makes the data connection, does the work, and ends the connection.
+async fn run(
+    core: &Rc<Core>,
+    who: &Caller,
+    maker: Maker,
+    (work, ascii): (Work, bool),
+    flow: &Flow,
+) -> Answer {
+    let (mut link, _permit) = match maker.open(core).await {
+        Ok((link, place)) => (Closing { core, link: Some(link) }, place),
+        Err(answer) => return answer,
+    };
+    let Some(open) = &mut link.link else { return transfer::DONE };
+    flow.goes_over(open);
+    let done = match work {
+        Work::Send(reader, from) => {
+            transfer::send((core, who), open, (&reader, from, ascii), flow).await
+        }
+        Work::Receive(incoming) => incoming.receive((core, who), (open, ascii), flow).await,
+        Work::List(job) => job.send((core, who), open, flow).await,
+    };
+    drop(link);
+    done.unwrap_or_else(|answer| answer)
+}
+
+/// A data connection, which gives its buffers back also when a transfer is aborted.
+struct Closing<'a> {
+    core: &'a Core,
+    link: Option<Link>,
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            data::close(link, self.core);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A control connection's session: what it remembers, who is there, and what handlers ask of it.
+
+use files::SpanFacts as _;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use vfs::attr::SetAttr;
+use vfs::fs::Result;
+use vfs::status::Status;
+
+use super::Server;
+use super::answer::Answer;
+use super::data::Plan;
+use super::settings::Settings;
+use super::state::State;
+use engine::transport::link::Ear;
+use engine::transport::tasks::Ending;
+use files::transfer::{Direction, Scheme};
+use files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer};
+
+/// Who was disabled, or has another password or other rights now, has to sign in again.
+pub(super) const NO_USER: Answer = Answer::of(421, "The account is no longer valid.");
+/// The control connection ends with this.
+pub(super) const ENDING: Answer = Answer::of(421, "The service is stopping.");
+
+/// Everything about a client but his sockets.
+pub(super) struct Session {
+    pub(super) core: Rc<Core>,
+    pub(super) server: Arc<Server>,
+    /// As they were when he came.
+    pub(super) settings: Arc<Settings>,
+    pub(super) state: State,
+    /// Who has signed in.
+    pub(super) who: Option<Caller>,
+    /// As of which state of the users that was looked at.
+    pub(super) users: u64,
+    /// How the next data connection comes about.
+    pub(super) plan: Plan,
+    pub(super) peer: SocketAddr,
+    /// The address that he has called.
+    pub(super) local: SocketAddr,
+    /// His number in the statistics.
+    pub(super) client: u32,
+    /// With what his connections are protected.
+    pub(super) tls: Option<Arc<ServerConfig>>,
+    /// Hears of the end of the control connection while a command is answered.
+    pub(super) ear: Option<Ear>,
+    /// Turns true when the service ends.
+    pub(super) ending: Ending,
+    /// The command that is being answered.
+    pub(super) span: Span,
+    /// The transfer that it asks for.
+    pub(super) transfer: Transfer,
+}
+
+impl Session {
+    /// Who has signed in.
+    ///
+    /// # Errors
+    /// 530: nobody has.
+    pub(super) fn who(&self) -> std::result::Result<&Caller, Answer> {
+        self.who.as_ref().ok_or(Answer::of(530, "Log in with USER and PASS first."))
+    }
+
+    /// What a path leads to.
+    pub(super) async fn found(&mut self, path: &[u8]) -> std::result::Result<Found, Answer> {
+        let path = self.state.resolve(path)?;
+        let found = self.core.find(self.who()?, &path, Links::Follow).await?;
+        if let Found::Node(node) = &found {
+            self.span.of(node);
+        }
+        Ok(found)
+    }
+
+    /// What a path leads to in a share.
+    pub(super) async fn node(&mut self, path: &[u8]) -> std::result::Result<Node, Answer> {
+        Ok(self.found(path).await?.node()?)
+    }
+
+    /// A regular file.
+    pub(super) async fn file(&mut self, path: &[u8]) -> std::result::Result<Node, Answer> {
+        let node = self.node(path).await?;
+        match node.is_file() {
+            true => Ok(node),
+            false if node.is_dir() => Err(Status::IsDirectory.into()),
+            false => Err(Status::Invalid.into()),
+        }
+    }
+
+    /// The place of the last name of a path.
+    pub(super) async fn spot(
+        &mut self,
+        path: &[u8],
+        links: Links,
+    ) -> std::result::Result<Spot, Answer> {
+        let path = self.state.resolve(path)?;
+        let spot = self.core.spot(self.who()?, &path, links).await?;
+        self.measures(&spot);
+        Ok(spot)
+    }
+
+    /// The same for the last name of a path to a directory.
+    pub(super) async fn spot_for_dir(&mut self, path: &[u8]) -> std::result::Result<Spot, Answer> {
+        let path = self.state.resolve(path)?;
+        let spot = self.core.spot_for_dir(self.who()?, &path, Links::Keep).await?;
+        self.measures(&spot);
+        Ok(spot)
+    }
+
+    fn measures(&mut self, spot: &Spot) {
+        self.span.on(&spot.reached);
+        if let Ok(node) = spot.node() {
+            self.span.of(&node);
+        }
+    }
+
+    /// The command asks for a transfer of this file from `offset` on.
+    pub(super) fn asks_for(
+        &mut self,
+        direction: Direction,
+        (path, offset): (&[u8], u64),
+    ) -> std::result::Result<(), Answer> {
+        let path = self.state.resolve(path)?;
+        let protocol = if self.state.secure { Scheme::Ftps } else { Scheme::Ftp };
+        self.transfer = self.core.transfer(self.who()?, (protocol, direction), &path);
+        self.transfer.begins_at(offset);
+        Ok(())
+    }
+
+    /// The attributes that a new file gets, or directory.
+    pub(super) fn fresh(&self, mode: u32) -> SetAttr {
+        let umask = self.settings.umask & 0o777;
+        SetAttr { mode: Some(mode), umask: Some(umask), ..SetAttr::default() }
+    }
+
+    /// Whether who has signed in may still be.
+    pub(super) fn is_welcome(&mut self) -> bool {
+        let Some(who) = &self.who else { return true };
+        let identity = &self.core.files.identity;
+        let now = identity.generation();
+        if now == self.users {
+            return true;
+        }
+        self.users = now;
+        if who.person.anonymous {
+            return self.settings.anonymous;
+        }
+        // Another password, or other rights, and he comes in anew.
+        identity.stands(&who.person)
+    }
+
+    /// That a command which takes long may go on.
+    ///
+    /// # Errors
+    /// 426 if the client has gone, 421 if its user may not be here any more, or the service ends.
+    pub(super) fn may_go_on(&self) -> std::result::Result<(), Answer> {
+        if self.ear.as_ref().is_some_and(Ear::hears_end) {
+            return Err(Answer::of(426, "The client closed the connection."));
+        }
+        if *self.ending.borrow() {
+            return Err(ENDING);
+        }
+        match self.who.as_ref().is_none_or(|who| self.core.files.is_welcome(who)) {
+            true => Ok(()),
+            false => Err(NO_USER),
+        }
+    }
+
+    /// Where the signed-in user may look at a directory: that it is one, and he may go there.
+    pub(super) async fn may_enter(&self, who: &Caller, found: &Found) -> Result<()> {
+        use vfs::fs::access::LOOKUP;
+        match found {
+            Found::Root => Ok(()),
+            Found::Node(node) if !node.is_dir() => Err(Status::NotDirectory),
+            Found::Node(node) => match self.core.access(who, node, LOOKUP).await? & LOOKUP {
+                0 => Err(Status::Access),
+                _ => Ok(()),
+            },
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! One connection: receives PDUs, has them handled, sends what is answered. The only file that
+//! waits for the socket.
+
+pub(super) mod stream;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use base::clock::{Deadline, monotonic_ns, stamp};
+use base::limits::{
+    ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TIME_MAX, ISCSI_LOGOUT_TIME_MAX,
+    RECEIVE_BUFFER, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX,
+};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use wire::iscsi::frame::{CutError, Framed};
+
+use self::stream::Wire;
+use super::login;
+use super::serving::Core;
+use super::session::{Event, Session};
+use super::state::sessions::Order;
+use engine::transport::listener::Accepted;
+use engine::transport::pace::SlowPeerBudget;
+use engine::transport::send::SendError;
+use engine::transport::tasks::Ending;
+
+/// Why a connection has ended.
+#[derive(Debug, Error)]
+pub enum Ended {
+    /// The peer closed it, or nothing more can be received.
+    #[error("closed by the peer")]
+    Gone,
+    /// Nothing more can be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// What came is no PDU: the peer or the network is at fault.
+    #[error("no PDU: {0}")]
+    Cut(#[from] CutError),
+    /// It broke a rule of the protocol; it was told by a Reject.
+    #[error("a PDU that cannot be handled")]
+    Broken,
+    /// It has logged out, or its login was refused.
+    #[error("logged out")]
+    LoggedOut,
+    /// It answers nothing.
+    #[error("no reply to a ping")]
+    Silent,
+    /// It sends too little of the data that it owes.
+    #[error("too slow")]
+    TooSlow,
+    /// Another login has taken its place.
+    #[error("replaced by another login")]
+    Replaced,
+    /// It did not log out in time when it was asked to.
+    #[error("the service or the session was ended")]
+    TimeUp,
+}
+
+/// Serves one initiator to its end.
+pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
+    let Accepted { stream, peer, permit: _permit } = accepted;
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
+    let Ok(local) = stream.local_addr() else { return };
+    let mut wire = Wire::new(&core, stream, ISCSI_LOGIN_DATA_MAX);
+    let login = login::run(&core, &mut wire, (peer, local));
+    let Ok(Ok(session)) = tokio::time::timeout(ISCSI_LOGIN_TIME_MAX, login).await else {
+        return;
+    };
+    wire.set(session.digests(), ISCSI_DATA_MAX);
+    let (order, pace) = (session.order(), core.engine.budgets.limits().pace);
+    let mut conn = Conn { core, wire, session, order, ending, pace, leave_by: None };
+    // Why it has ended is nobody's concern but the peer's, who knows.
+    let _ = conn.run().await;
+    conn.session.end();
+}
+
+struct Conn {
+    core: Rc<Core>,
+    wire: Wire,
+    session: Session,
+    order: watch::Receiver<Order>,
+    ending: Ending,
+    /// How fast data comes that was asked for: commands that wait for it hold memory.
+    pace: SlowPeerBudget,
+    /// Until when it must have logged out, once it was asked to.
+    leave_by: Option<Deadline>,
+}
+
+impl Conn {
+    async fn run(&mut self) -> Result<(), Ended> {
+        let mut open = true;
+        loop {
+            let taken = self.take();
+            // What was said before the end still goes out.
+            if self.wire.size() > 0 {
+                self.wire.send().await?;
+                taken?;
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let has_more = taken?;
+            if self.session.leaves {
+                return Err(Ended::LoggedOut);
+            }
+            if has_more {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            if !open {
+                return Err(Ended::Gone);
+            }
+            self.wire.rest();
+            open = self.wait().await?;
+        }
+    }
+
+    /// Handles what has come, as far as there is room for answers and others get their turn; tells
+    /// whether there is more.
+    fn take(&mut self) -> Result<bool, Ended> {
+        self.session.collect(&mut self.wire);
+        let (inbox, mut at, framer) = self.wire.lend();
+        let (arrived_ns, mut need, mut outcome) = (stamp(), 0, Ok(true));
+        for _ in 0..TURN_OPS_MAX {
+            if self.wire.size() >= SEND_BATCH_MAX {
+                break;
+            }
+            match framer.next(inbox.get(at..).unwrap_or_default()) {
+                Ok(Framed::Need(bytes)) => {
+                    (need, outcome) = (bytes, Ok(false));
+                    break;
+                }
+                Ok(Framed::Whole(pdu)) => {
+                    at += pdu.consumed;
+                    if let Err(ended) = self.session.take(&mut self.wire, &pdu, arrived_ns) {
+                        outcome = Err(ended);
+                        break;
+                    }
+                }
+                Err(error) => {
+                    self.session.count_digest_error();
+                    outcome = Err(error.into());
+                    break;
+                }
+            }
+        }
+        self.wire.restore(inbox, at, need);
+        outcome
+    }
+
+    /// Waits for something to happen; false when the peer will send nothing more.
+    async fn wait(&mut self) -> Result<bool, Ended> {
+        if self.leave_by.is_some_and(Deadline::passed) {
+            return Err(Ended::TimeUp);
+        }
+        let order = *self.order.borrow();
+        match order {
+            Order::Replaced => return Err(Ended::Replaced),
+            Order::Logout => self.ask_to_leave(),
+            Order::Stay if *self.ending.borrow() => self.ask_to_leave(),
+            Order::Stay => {}
+        }
+        if self.wire.size() > 0 {
+            return Ok(true);
+        }
+        // Who owes data may send it. While there is no memory others get no more than a receive
+        // buffer, so that commands that end others, and pings, are still heard.
+        let owes = self.session.awaits_data();
+        let reads = owes || self.core.budget.has_bytes(RECEIVE_BUFFER) || self.wire.is_small();
+        let looks_again = !reads || self.session.waits_for_memory();
+        let patience = self.pace.left().filter(|_| owes).unwrap_or_default();
+        if owes && patience.is_zero() {
+            self.core.engine.budgets.give_up();
+            return Err(Ended::TooSlow);
+        }
+        let since = if owes { monotonic_ns() } else { 0 };
+        let left = self.leave_by.and_then(Deadline::left);
+        let told = left.is_some();
+        let mut came = 0;
+        let open = tokio::select! {
+            received = self.wire.receive(), if reads => {
+                self.session.heard();
+                let received = received.map_err(|_| Ended::Gone)?;
+                came = received;
+                received > 0
+            }
+            event = self.session.event() => {
+                if let Event::Quiet = event {
+                    self.session.ping(&mut self.wire)?;
+                }
+                true
+            }
+            // An order to go at once is heard at any time.
+            _ = self.order.changed() => true,
+            _ = self.ending.changed(), if !told => true,
+            () = tokio::time::sleep(left.unwrap_or_default()), if told => true,
+            () = tokio::time::sleep(patience), if owes => true,
+            () = tokio::time::sleep(STALL_PAUSE), if looks_again => true,
+        };
+        if owes {
+            self.pace.waited_since(since, came as u64);
+        }
+        Ok(open)
+    }
+
+    fn ask_to_leave(&mut self) {
+        if self.leave_by.is_none() {
+            self.leave_by = Some(Deadline::after(ISCSI_LOGOUT_TIME_MAX));
+            self.session.request_logout(&mut self.wire);
+        }
+    }
+}

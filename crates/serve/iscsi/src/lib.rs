@@ -1,0 +1,93 @@
+//! iSCSI (RFC 7143) as a target: logical units over media of [`vfs::lun`], for initiators such as
+//! open-iscsi, ESXi, Windows and QEMU. Error recovery level 0, one connection a session.
+//!
+//! - [`serving`]: takes connections, gives each to its core. [`conn`]: one connection, the only
+//!   part that does I/O, with `conn/stream.rs`. [`login`]: how it begins.
+//! - `session`: what came, and what is answered; `dispatch`, `data_in`, `data_out`, `text`, `tmf`,
+//!   `nop`: by PDU; `admission`: memory of commands. [`state`]: what is pure of it.
+//! - [`scsi`]: commands. [`unit`]: what they are carried out on. `operation`: those
+//!   that leave the connection's thread; [`threads`]: where these run.
+//! - [`targets`]: which units an initiator sees, and how it signs in. `status`: errors.
+//!   [`settings`] and [`node`]: what can be set and seen. [`ops`]: commands in statistics.
+
+// Failures of the file contract carry attributes by value: to box them would cost an allocation for
+// each failed operation.
+#![allow(clippy::result_large_err)]
+
+mod admission;
+pub mod conn;
+mod data_in;
+mod data_out;
+mod dispatch;
+pub mod login;
+pub mod node;
+mod nop;
+mod operation;
+pub mod ops;
+pub mod scsi;
+pub mod serving;
+mod session;
+pub mod settings;
+pub mod state;
+mod status;
+pub mod targets;
+mod text;
+pub mod threads;
+mod tmf;
+pub mod unit;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use self::settings::Settings;
+use self::state::sessions::Sessions;
+use self::targets::Targets;
+use engine::exec::Engine;
+
+/// The service: the same over all its starts.
+pub struct Iscsi {
+    /// What is offered.
+    pub targets: Targets,
+    /// Who is there.
+    pub sessions: Arc<Sessions>,
+    /// What accepts connections, and holds the budgets and the probe.
+    pub engine: Arc<Engine>,
+    /// Logins that went well, and those that were refused, so far.
+    pub logins: AtomicU64,
+    /// See `logins`.
+    pub refusals: AtomicU64,
+    /// Commands so far that had to wait for memory, or were refused for lack of it.
+    pub waits: AtomicU64,
+    /// PDUs whose digest did not fit so far.
+    pub digest_errors: AtomicU64,
+    settings: RwLock<Arc<Settings>>,
+}
+
+impl Iscsi {
+    /// The service without targets.
+    pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            targets: Targets::default(),
+            sessions: Arc::default(),
+            engine,
+            logins: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+            digest_errors: AtomicU64::new(0),
+            settings: RwLock::new(Arc::new(settings)),
+        })
+    }
+
+    /// What is set now.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets it, for sessions that begin from now on.
+    pub fn set(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Tasks that have not ended, and what becomes of them when somebody aborts them (SAM-5 §7).
+//!
+//! A task is aborted by a [`Verdict`]. One that has not begun never does, then, and its data goes
+//! at once, however long its disk is stuck; one that runs is waited for, since only its end says
+//! that it has no further effect.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use vfs::lun::reservations::Port;
+
+use engine::exec::CancelToken;
+use engine::transport::budget::SendReservedBytes;
+
+/// What the initiator hears of a task that was aborted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing: it has asked for that itself.
+    Silent = 1,
+    /// TASK ABORTED: somebody else did it (TAS is set in the control mode page).
+    Told = 2,
+}
+
+/// What a task takes with it to the pool.
+#[derive(Debug)]
+pub struct Payload {
+    /// The data that it writes.
+    pub data: Vec<u8>,
+    /// Memory of that, or of what it will have read.
+    pub held: SendReservedBytes,
+}
+
+/// A task that may be aborted from elsewhere.
+#[derive(Debug)]
+pub struct Mark {
+    /// Whose it is.
+    pub port: Port,
+    /// Its initiator task tag.
+    pub tag: u32,
+    token: CancelToken,
+    /// A verdict as its number, or 0.
+    verdict: AtomicU8,
+    /// Of a task that waits for the pool.
+    payload: Mutex<Option<Payload>>,
+    /// Tells its connection to look.
+    wake: Arc<Notify>,
+}
+
+impl Mark {
+    /// Of a task that has not begun, whose connection listens to `wake`.
+    pub fn new(port: Port, tag: u32, wake: &Arc<Notify>) -> Arc<Self> {
+        let (token, verdict) = (CancelToken::default(), AtomicU8::new(0));
+        let (payload, wake) = (Mutex::default(), Arc::clone(wake));
+        Arc::new(Self { port, tag, token, verdict, payload, wake })
+    }
+
+    fn payload(&self) -> MutexGuard<'_, Option<Payload>> {
+        // Nothing under this lock panics.
+        self.payload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the task its data, before it waits for the pool.
+    pub fn load(&self, payload: Payload) {
+        *self.payload() = Some(payload);
+    }
+
+    /// Takes the data when the task begins; none if it had none.
+    pub fn take_payload(&self) -> Option<Payload> {
+        self.payload().take()
+    }
+
+    /// Passes a verdict, unless there is one or the task has ended; whether it certainly has no
+    /// further effect.
+    pub fn judge(&self, verdict: Verdict) -> bool {
+        if self.token.has_ended() {
+            return true;
+        }
+        // The first verdict holds. It stands before the task is cancelled: one that hears that it
+        // must not begin finds it.
+        let first = (0, verdict as u8);
+        let _ =
+            self.verdict.compare_exchange(first.0, first.1, Ordering::AcqRel, Ordering::Acquire);
+        let is_over = self.token.cancel();
+        if is_over {
+            // It never begins.
+            drop(self.take_payload());
+        }
+        self.wake.notify_one();
+        is_over
+    }
+
+    /// The task begins; false if it must not.
+    pub fn begin(&self) -> bool {
+        self.token.begin()
+    }
+
+    /// The task has ended.
+    pub fn end(&self) {
+        self.token.end();
+    }
+
+    /// Whether it can have no further effect: it has ended, or was aborted before it began.
+    pub fn is_over(&self) -> bool {
+        self.token.is_over()
+    }
+
+    /// The verdict.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match self.verdict.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Verdict::Silent),
+            _ => Some(Verdict::Told),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Tests of logins: who gets in, what is agreed on, and what becomes of the session before.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use wire::iscsi::Digests;
+use wire::iscsi::chap::CHALLENGE;
+use wire::iscsi::login::LoginStatus;
+use wire::iscsi::login_initiator::Proof;
+use wire::iscsi::login_phase::Credentials;
+use wire::iscsi::pairs::{parse, put};
+use wire::scsi::Status;
+
+use super::client::{Client, Got, How};
+use super::{Bench, TARGET};
+use crate::targets::SignIn;
+
+fn credentials(name: &str, secret: &str) -> Credentials {
+    Credentials { name: name.to_owned(), secret: secret.as_bytes().to_vec() }
+}
+
+fn proof(secret: &str, own: Option<&str>) -> How {
+    let initiator = credentials("user", secret);
+    let target = own.map(|own| credentials("target", own));
+    How { proof: Some(Proof { initiator, target, random: [9; 1 + CHALLENGE] }), ..How::default() }
+}
+
+#[test]
+fn secrets_are_asked_for_both_ways() {
+    let sign_in = SignIn {
+        common: Some(credentials("user", "a secret of ours")),
+        own: Some(credentials("target", "another secret!!")),
+        ..SignIn::default()
+    };
+    let bench = Bench::new(1, sign_in);
+    for own in [None, Some("another secret!!")] {
+        let mut client = Client::new(&bench, &proof("a secret of ours", own));
+        client.settle(0);
+    }
+    let refused = |how: &How| Client::log_in(&bench, how).err();
+    let failure = Some(LoginStatus::AUTHENTICATION_FAILURE);
+    assert_eq!(refused(&proof("a secret of hers", None)), failure);
+    assert_eq!(refused(&How::default()), failure, "without a secret");
+    assert_eq!(bench.iscsi.logins.load(Relaxed), 2);
+    assert_eq!(bench.iscsi.refusals.load(Relaxed), 2);
+}
+
+#[test]
+fn an_initiator_that_sees_nothing_does_not_get_in() {
+    let bench = Bench::new(0, SignIn::default());
+    let refused = Client::log_in(&bench, &How::default()).err();
+    assert_eq!(refused, Some(LoginStatus::AUTHORIZATION_FAILURE));
+    let how = How { discovery: true, ..How::default() };
+    let mut client = Client::new(&bench, &how);
+    let mut text = Vec::new();
+    put(&mut text, "SendTargets", "All");
+    assert_eq!(client.text(&text), Some(Got::Text(Vec::new())), "and finds nothing");
+}
+
+#[test]
+fn discovery_tells_targets_and_portals() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = Client::new(&bench, &How { discovery: true, ..How::default() });
+    for which in ["All", TARGET, "iqn.2026-01.test:other"] {
+        let mut text = Vec::new();
+        put(&mut text, "SendTargets", which);
+        let Some(Got::Text(answer)) = client.text(&text) else { panic!("text") };
+        let pairs = parse(&answer).expect("pairs");
+        let pairs: Vec<_> = pairs.iter().map(|pair| (pair.key, pair.value.to_owned())).collect();
+        let portal = format!("{},1", bench.at);
+        let expect = [("TargetName", TARGET.to_owned()), ("TargetAddress", portal)];
+        assert_eq!(pairs, if which.ends_with("other") { &[][..] } else { &expect }, "{which}");
+    }
+    client.log_out();
+    assert_eq!((client.next(), client.next()), (Some(Got::LoggedOut), None));
+}
+
+#[test]
+fn a_login_takes_the_place_of_its_session() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut first = Client::new(&bench, &How::default());
+    first.settle(0);
+    let other = Client::new(&bench, &How { isid: 2, ..How::default() });
+    assert_eq!(bench.iscsi.sessions.count(), 2);
+    let mut again = Client::new(&bench, &How::default());
+    assert_eq!(first.next(), None, "it was closed");
+    again.settle(0);
+    assert_eq!(bench.iscsi.sessions.count(), 2);
+    assert_eq!(bench.unit(0).sessions(), 1);
+    drop(other);
+}
+
+#[test]
+fn all_work_with_either_parameter_as_agreed_on() {
+    let bench = Bench::new(1, SignIn::default());
+    let data: Vec<u8> = (0..300 << 10).map(|n: u32| (n / 3) as u8).collect();
+    let mut isid = 10;
+    for digests in [Digests::default(), Digests { header: true, data: true }] {
+        for (initial_r2t, immediate_data) in [(true, true), (false, false), (true, false)] {
+            isid += 1;
+            let mut how = How { isid, ..How::default() };
+            how.wishes.digests = digests;
+            (how.wishes.initial_r2t, how.wishes.immediate_data) = (initial_r2t, immediate_data);
+            how.wishes.max_burst = 65_536;
+            let mut client = Client::new(&bench, &how);
+            assert_eq!(client.parameters.digests, digests);
+            assert_eq!(client.parameters.immediate_data, immediate_data);
+            client.settle(0);
+            assert_eq!(client.write(0, 8, &data).status, Status::GOOD);
+            let back = client.read(0, 8, (data.len() / super::BLOCK) as u32);
+            assert!(back.data == data && back.status == Status::GOOD);
+            client.log_out();
+        }
+    }
+}
+
+#[test]
+fn the_service_asks_to_log_out_and_ends() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = Client::new(&bench, &How::default());
+    client.settle(0);
+    assert!(bench.iscsi.sessions.log_out(bench.iscsi.sessions.rows()[0].tsih));
+    assert_eq!(client.next(), Some(Got::Event(1)), "it is asked to log out");
+    client.log_out();
+    assert_eq!((client.next(), client.next()), (Some(Got::LoggedOut), None));
+    let waiting = std::thread::spawn({
+        let how = How { isid: 3, ..How::default() };
+        let mut client = Client::new(&bench, &how);
+        move || {
+            assert_eq!(client.next(), Some(Got::Event(1)));
+            client.log_out();
+            client.next()
+        }
+    });
+    assert!(bench.end(), "nothing was left undone");
+    assert_eq!(waiting.join().expect("no panic"), Some(Got::LoggedOut));
+}

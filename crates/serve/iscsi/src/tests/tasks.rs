@@ -1,0 +1,143 @@
+//! Tests of task management, with a disk that answers nothing, and of COMPARE AND WRITE by many.
+
+use wire::iscsi::tmf::{Function, TmfOutcome};
+use wire::scsi::{Asc, Cdb, Status};
+
+use super::client::{Client, Got, How, io, read, write};
+use super::{BLOCK, Bench};
+use crate::targets::SignIn;
+
+fn ready(bench: &Bench, isid: u8) -> Client {
+    let mut client = Client::new(bench, &How { isid, ..How::default() });
+    for lun in 0..bench.media.len() as u16 {
+        client.settle(lun);
+    }
+    client
+}
+
+#[test]
+fn a_command_that_waits_for_data_is_aborted() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = ready(&bench, 1);
+    let size = 256 << 10;
+    let itt = client.start(0, write(0, (size / BLOCK) as u32), true, size as u32, &[]);
+    assert!(matches!(client.next(), Some(Got::R2t(_))));
+    assert_eq!(client.managed(0, Function::ABORT_TASK, 4711), TmfOutcome::NO_TASK);
+    assert_eq!(client.managed(0, Function::ABORT_TASK, itt), TmfOutcome::COMPLETE);
+    assert_eq!(client.managed(0, Function::ABORT_TASK, itt), TmfOutcome::NO_TASK, "it is gone");
+    assert_eq!(client.managed(9, Function::LOGICAL_UNIT_RESET, 0), TmfOutcome::NO_LUN);
+    assert_eq!(client.managed(0, Function::TASK_REASSIGN, 0), TmfOutcome::REASSIGN_NOT_SUPPORTED);
+    assert_eq!(client.managed(0, Function::QUERY_TASK, 0), TmfOutcome::NOT_SUPPORTED);
+    // Its place in the window was given back.
+    for n in 0..200 {
+        assert_eq!(client.read(0, n, 1).status, Status::GOOD);
+    }
+}
+
+#[test]
+fn a_stuck_disk_holds_up_nobody() {
+    let bench = Bench::new(2, SignIn::default());
+    let (mut client, mut other) = (ready(&bench, 1), ready(&bench, 2));
+    bench.media[0].stick(true);
+    let stuck: Vec<u32> =
+        (0..12).map(|n| client.start(0, read(n, 1), false, BLOCK as u32, &[])).collect();
+    // Another unit, by the same session and by another one: nobody waits, for the disk answers
+    // nothing until the end.
+    for n in 0..50 {
+        other.write(1, n, &[n as u8; BLOCK]);
+        assert_eq!(client.read(1, n, 1).data, [n as u8; BLOCK]);
+    }
+    // The last of them has not begun, and the first is with the disk.
+    let last = *stuck.last().expect("one");
+    assert_eq!(client.managed(0, Function::ABORT_TASK, last), TmfOutcome::COMPLETE);
+    // Both are answered while the disk still is stuck.
+    assert_eq!(client.managed(0, Function::ABORT_TASK, stuck[0]), TmfOutcome::REJECTED);
+    assert_eq!(other.managed(0, Function::LOGICAL_UNIT_RESET, 0), TmfOutcome::REJECTED);
+    bench.media[0].stick(false);
+    // What was with the disk was aborted by somebody else, or by itself, and nothing is left.
+    let mut told = 0;
+    while bench.unit(0).ranges.count() > 0 || told + 2 < stuck.len() {
+        let Some(Got::Answer(_, answer)) = client.next() else { panic!("an answer") };
+        assert_eq!(answer.status, Status::TASK_ABORTED);
+        told += 1;
+    }
+    let answer = client.read(0, 0, 1);
+    assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::DEVICE_RESET));
+    assert_eq!(client.read(0, 0, 1).status, Status::GOOD);
+}
+
+#[test]
+fn a_service_ends_with_a_stuck_disk() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = ready(&bench, 1);
+    bench.media[0].stick(true);
+    for n in 0..12 {
+        client.start(0, read(n, 1), false, BLOCK as u32, &[]);
+    }
+    // All of them have come.
+    assert!(client.ping(b"").is_some());
+    // The disk answers nothing until this has returned.
+    let _ = bench.end();
+}
+
+#[test]
+fn a_reset_is_told_to_all_and_ends_their_commands() {
+    let bench = Bench::new(1, SignIn::default());
+    let (mut one, mut other) = (ready(&bench, 1), ready(&bench, 2));
+    let size = 256 << 10;
+    let waiting = other.start(0, write(0, (size / BLOCK) as u32), true, size as u32, &[]);
+    assert!(matches!(other.next(), Some(Got::R2t(_))));
+    assert_eq!(one.run(0, Cdb::Reserve6, false, 0, &[]).status, Status::GOOD);
+    assert_eq!(one.managed(0, Function::LOGICAL_UNIT_RESET, 0), TmfOutcome::COMPLETE);
+    let Some(Got::Answer(itt, answer)) = other.next() else { panic!("it ends") };
+    assert_eq!((itt, answer.status), (waiting, Status::TASK_ABORTED));
+    for client in [&mut one, &mut other] {
+        let answer = client.run(0, Cdb::TestUnitReady, false, 0, &[]);
+        assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::DEVICE_RESET));
+    }
+    assert_eq!(other.run(0, Cdb::Reserve6, false, 0, &[]).status, Status::GOOD, "it is free");
+    other.run(0, Cdb::Release6, false, 0, &[]);
+    assert_eq!(one.managed(0, Function::CLEAR_TASK_SET, 0), TmfOutcome::COMPLETE);
+    let answer = other.run(0, Cdb::TestUnitReady, false, 0, &[]);
+    assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::COMMANDS_CLEARED));
+    assert_eq!(one.run(0, Cdb::TestUnitReady, false, 0, &[]).status, Status::GOOD);
+    assert_eq!(one.managed(0, Function::TARGET_COLD_RESET, 0), TmfOutcome::COMPLETE);
+    assert_eq!((one.next(), other.next()), (None, None), "all sessions end");
+}
+
+#[test]
+fn increments_by_compare_and_write_are_all_there() {
+    const CLIENTS: u8 = 8;
+    const TIMES: u64 = 1000;
+    let bench = Bench::new(1, SignIn::default());
+    let clients: Vec<_> = (1..=CLIENTS).map(|isid| ready(&bench, isid)).collect();
+    let increment = |client: &mut Client| loop {
+        let old = client.read(0, 7, 1).data;
+        let value = u64::from_le_bytes(*old.first_chunk().expect("a block"));
+        let mut both = old.clone();
+        both.extend_from_slice(&(value + 1).to_le_bytes());
+        both.extend_from_slice(&old[8..]);
+        let expected = both.len() as u32;
+        let answer = client.run(0, Cdb::CompareAndWrite(io(7, 1)), true, expected, &both);
+        if answer.status == Status::GOOD {
+            return;
+        }
+        assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::MISCOMPARE));
+    };
+    let mut last = std::thread::scope(|scope| {
+        let threads: Vec<_> = clients
+            .into_iter()
+            .map(|mut client| {
+                scope.spawn(move || {
+                    (0..TIMES).for_each(|_| increment(&mut client));
+                    client
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).last()
+    })
+    .expect("a client");
+    let value = last.read(0, 7, 1).data;
+    let value = u64::from_le_bytes(*value.first_chunk().expect("a block"));
+    assert_eq!(value, u64::from(CLIENTS) * TIMES);
+}

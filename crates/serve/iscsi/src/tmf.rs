@@ -1,0 +1,152 @@
+//! Task management (RFC 7143 §11.5; SAM-5 §7). The answer comes when the tasks that are meant can
+//! have no further effect, and in a bounded time even if a disk does not answer: then the function
+//! is refused. What such a disk holds back keeps its blocks, so that it lands on nothing later.
+
+use std::sync::Arc;
+
+use base::clock::Deadline;
+use base::limits::{ISCSI_ABORT_LOOK, ISCSI_ABORT_TIME_MAX};
+use vfs::lun::reservations::Port;
+use wire::iscsi::Bhs;
+use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest, TmfResponse};
+use wire::scsi::Asc;
+use wire::scsi::lun::Lun;
+
+use super::conn::stream::Wire;
+use super::operation::TaskEntry;
+use super::scsi::Done;
+use super::session::{Finished, Session};
+use super::state::sessions::Order;
+use super::state::tasks::{Mark, Verdict};
+use super::unit::Unit;
+use engine::transport::buffers::ReplyBuf;
+
+/// What a function waits for on a unit: tasks that run, and ranges that are held.
+type Waits = Vec<(Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>)>;
+
+/// Waits until all of that is over; false if it takes too long.
+async fn wait_over(mut waits: Waits) -> bool {
+    let until = Deadline::after(ISCSI_ABORT_TIME_MAX);
+    loop {
+        waits.retain_mut(|(unit, marks, ranges)| {
+            marks.retain(|mark| !mark.is_over());
+            !marks.is_empty() || unit.ranges.holds_any(ranges)
+        });
+        if waits.is_empty() {
+            return true;
+        }
+        if until.passed() {
+            return false;
+        }
+        tokio::time::sleep(ISCSI_ABORT_LOOK).await;
+    }
+}
+
+impl Session {
+    /// Takes a function.
+    pub fn manage(&mut self, wire: &mut Wire, request: &TmfRequest, bhs: &Bhs) {
+        if !self.may_take(wire, (request.immediate, request.sn.cmd_sn), bhs) {
+            return;
+        }
+        let about = (request.itt, request.immediate);
+        match self.begin_function(request) {
+            Err(outcome) => self.managed(wire, about, outcome),
+            Ok(waits) => {
+                let ends = request.function == Function::TARGET_COLD_RESET;
+                let (itt, immediate) = about;
+                self.waiting.spawn_local(async move {
+                    let outcome = match wait_over(waits).await {
+                        true => TmfOutcome::COMPLETE,
+                        false => TmfOutcome::REJECTED,
+                    };
+                    Finished::Management { itt, immediate, outcome, ends }
+                });
+            }
+        }
+    }
+
+    /// A command is done that ends tasks of others (PREEMPT AND ABORT): it is answered when they
+    /// are over, or a stuck disk has held them for too long. They have lost their right to the
+    /// unit; that such a disk may still answer changes nothing of it.
+    pub fn abort_others(&mut self, itt: u32, done: Done, (buffer, entered): (ReplyBuf, TaskEntry)) {
+        let mut done = done;
+        let ports = std::mem::take(&mut done.aborts);
+        let unit = self.tasks.get(&itt).and_then(|task| task.unit.clone());
+        let waits = unit.into_iter().map(|unit| {
+            let running = unit.abort(Verdict::Told, |other| ports.contains(&other.port));
+            let ranges = unit.ranges.snapshot();
+            (unit, running, ranges)
+        });
+        let waits: Waits = waits.collect();
+        self.waiting.spawn_local(async move {
+            wait_over(waits).await;
+            Finished::Command { itt, done, buffer, entered, held: None }
+        });
+    }
+
+    /// Answers a function.
+    pub fn managed(&mut self, wire: &mut Wire, (itt, immediate): (u32, bool), outcome: TmfOutcome) {
+        if immediate {
+            self.immediate = self.immediate.saturating_sub(1);
+        } else {
+            self.window.end();
+        }
+        let sn = self.status_sn();
+        wire.put(&TmfResponse { outcome, itt, sn });
+    }
+
+    /// Does what needs no waiting, and gives what has to be waited for.
+    fn begin_function(&mut self, request: &TmfRequest) -> Result<Waits, TmfOutcome> {
+        let Some(joined) = &mut self.joined else { return Err(TmfOutcome::NOT_SUPPORTED) };
+        let own = joined.port().clone();
+        let mut unit = || {
+            let found = Lun(request.lun).number().and_then(|number| joined.find(number));
+            found.map(|(unit, _)| unit).ok_or(TmfOutcome::NO_LUN)
+        };
+        match request.function {
+            Function::ABORT_TASK => {
+                let task = self.tasks.get(&request.referenced_tag).ok_or(TmfOutcome::NO_TASK)?;
+                let is_over = task.mark.judge(Verdict::Silent);
+                let running = if is_over { Vec::new() } else { vec![Arc::clone(&task.mark)] };
+                let unit = task.unit.iter().cloned();
+                Ok(unit.map(|unit| (unit, running.clone(), Vec::new())).collect())
+            }
+            Function::ABORT_TASK_SET => {
+                let unit = unit()?;
+                let running = unit.abort(Verdict::Silent, |mark| mark.port == own);
+                Ok(vec![(unit, running, Vec::new())])
+            }
+            Function::CLEAR_TASK_SET => {
+                let unit = unit()?;
+                let waits = clear(&unit, &own);
+                unit.attend_others(Asc::COMMANDS_CLEARED, &own);
+                Ok(vec![waits])
+            }
+            Function::LOGICAL_UNIT_RESET => {
+                let unit = unit()?;
+                let waits = clear(&unit, &own);
+                unit.reset();
+                Ok(vec![waits])
+            }
+            Function::TARGET_WARM_RESET | Function::TARGET_COLD_RESET => {
+                let units = joined.seen();
+                let waits = units.iter().map(|unit| clear(unit, &own)).collect();
+                units.iter().for_each(|unit| unit.reset());
+                if request.function == Function::TARGET_COLD_RESET {
+                    let name = joined.target().name.clone();
+                    self.core.iscsi.sessions.order_all(&name, self.seat.tsih, Order::Replaced);
+                }
+                Ok(waits)
+            }
+            Function::TASK_REASSIGN => Err(TmfOutcome::REASSIGN_NOT_SUPPORTED),
+            _ => Err(TmfOutcome::NOT_SUPPORTED),
+        }
+    }
+}
+
+/// Ends all tasks of a unit: those of others are told.
+fn clear(unit: &Arc<Unit>, own: &Port) -> (Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>) {
+    let mut running = unit.abort(Verdict::Silent, |mark| mark.port == *own);
+    running.extend(unit.abort(Verdict::Told, |mark| mark.port != *own));
+    (Arc::clone(unit), running, unit.ranges.snapshot())
+}

@@ -1,0 +1,546 @@
+//! One connection: receive, answer every complete call, send all replies at once. The only file of
+//! this folder that does I/O.
+//!
+//! A turn is one receive, its answers and one send. Time is stamped twice in it, when the data came
+//! and when the replies left. Operations that must wait go to the pool or to the flush group and
+//! come back through the completion queue; NFSv3 asks for no order, so nobody waits for them.
+
+mod dial;
+mod input;
+mod secure;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+
+use base::clock::stamp;
+use base::limits::{
+    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECORD_LOOK, RECORD_TIME_MAX, SEND_BATCH_MAX,
+    STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+};
+use probe::op::OpRecord;
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use vfs::fs::Extent;
+use wire::rpc::{CallError, RecordError};
+
+pub use self::dial::dial;
+use self::input::{Input, Next};
+use super::back::Back;
+use super::caller::Caller;
+use super::core::Core;
+use super::dispatch::{CallState, ReplyContext};
+use super::pending::{Completion, Origin, PendingCall, Waiter};
+use super::program::{DispatchResult, Resume};
+use super::{framing, node};
+use engine::exec::{CompletionQueue, Span};
+use engine::transport::buffers::ReplyBuf;
+use engine::transport::link::{Link, ReceiveError};
+use engine::transport::listener::Accepted;
+use engine::transport::send::SendError;
+use engine::transport::tls::TlsError;
+
+/// Operations between two looks at the clock within a turn.
+const CLOCK_EVERY: usize = 8;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    /// The peer closed it.
+    #[error("closed by the peer")]
+    Closed,
+    /// The service is ending and everything is answered.
+    #[error("service ends")]
+    Drained,
+    /// The peer sent what is no RPC.
+    #[error("not RPC: {0}")]
+    Malformed(#[from] RecordError),
+    /// A call's header made no sense.
+    #[error("bad call: {0}")]
+    BadCall(#[from] CallError),
+    /// A record was begun and not finished, or replies were not taken.
+    #[error("the peer is too slow")]
+    TooSlow,
+    /// Reading a call's header panicked.
+    #[error("reading a call panicked")]
+    Panicked,
+    /// Replies could not be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The TLS session was not set up, or ended.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// The socket failed.
+    #[error("socket: {0}")]
+    Io(#[from] io::Error),
+}
+
+enum Event {
+    Readable,
+    Completion,
+    Timer,
+}
+
+impl From<ReceiveError> for Ended {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Tls(e) => Self::Tls(e),
+            ReceiveError::Io(e) => Self::Io(e),
+        }
+    }
+}
+
+/// What a turn left behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Everything complete was answered.
+    Finished,
+    /// The turn is used up; there is more.
+    UsedUp,
+    /// A budget is used up; there is more.
+    Stalled,
+}
+
+/// A connection and what belongs to it.
+pub(super) struct Conn {
+    link: Link,
+    core: Rc<Core>,
+    queue: Arc<CompletionQueue<Completion>>,
+    /// Calls in the other direction.
+    back: Arc<Back>,
+    caller: Caller,
+    input: Input,
+    out: ReplyBuf,
+    /// Large replies, sent from where they are.
+    large: Vec<Vec<u8>>,
+    /// Replies up to their data, and where the data is.
+    extents: Vec<(Vec<u8>, Extent)>,
+    /// Bytes of that data.
+    extent_bytes: usize,
+    spans: Vec<Span>,
+    /// Bytes of the budget that are given back when the replies at hand have been sent.
+    unsent: usize,
+    /// Facts of further operations of the call at hand.
+    more: Vec<OpRecord>,
+    completions: Vec<Completion>,
+    in_flight: usize,
+    closing: bool,
+    /// The reply to a probe is written: TLS comes after it.
+    securing: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// When an unfinished record was first waited for; 0 when there is none.
+    begun_ns: u64,
+}
+
+/// Serves an accepted connection until it ends.
+pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
+    // Held to the end, then given back.
+    let _permit = accepted.permit;
+    let address: IpAddr = accepted.peer.ip().to_canonical();
+    let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
+    let client = core.engine.hub.clients().intern(address);
+    // Who is called back must see the address that it knows.
+    let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
+    let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
+    let pace = core.engine.budgets.limits().pace;
+    let queue = core.completion_queue();
+    let back = Back::new(caller.connection(), Arc::clone(&queue));
+    caller.set_back(Arc::clone(&back));
+    let mut conn = Conn {
+        link: Link::new(stream, pace),
+        back,
+        caller,
+        core,
+        queue,
+        input: Input::default(),
+        out: ReplyBuf::default(),
+        large: Vec::new(),
+        extents: Vec::new(),
+        extent_bytes: 0,
+        spans: Vec::new(),
+        unsent: 0,
+        more: Vec::new(),
+        completions: Vec::new(),
+        in_flight: 0,
+        closing: false,
+        securing: false,
+        timer: None,
+        begun_ns: 0,
+    };
+    base::debug!(node::NODE.name, "{address} connected from port {}", accepted.peer.port());
+    let ended = conn.run().await.err();
+    if let Some(why) = &ended {
+        base::debug!(node::NODE.name, "connection of {address} closed: {why}");
+    }
+    conn.count(ended.as_ref());
+    conn.settle().await;
+}
+
+impl Conn {
+    async fn run(&mut self) -> Result<(), Ended> {
+        let mut turn = Turn::Finished;
+        loop {
+            match turn {
+                Turn::UsedUp => tokio::task::yield_now().await,
+                Turn::Finished | Turn::Stalled => {
+                    if self.closing && self.in_flight == 0 {
+                        return Err(Ended::Drained);
+                    }
+                    self.rest();
+                    match self.wait(turn).await? {
+                        Event::Readable => self.receive().await?,
+                        Event::Timer if turn == Turn::Finished => self.check_receive_timeout()?,
+                        Event::Timer | Event::Completion => {}
+                    }
+                    if turn == Turn::Stalled {
+                        self.timer = None;
+                    }
+                }
+            }
+            self.drain_completions();
+            turn = self.answer()?;
+            if self.input.is_empty() {
+                // Sending may have to wait for the peer: others can use the buffer meanwhile.
+                self.input.put_back(&self.core);
+            }
+            self.send().await?;
+            if self.securing {
+                self.secure().await?;
+            }
+        }
+    }
+
+    /// Gives the buffers back while there is nothing in them.
+    fn rest(&mut self) {
+        self.link.rest((&self.core.buffers, &self.core.budget));
+        if self.input.is_empty() {
+            self.input.put_back(&self.core);
+        }
+        if !self.has_begun() {
+            self.timer = None;
+            self.begun_ns = 0;
+        }
+        if self.out.is_empty() {
+            self.core.buffers.give_reply(std::mem::take(&mut self.out));
+        }
+    }
+
+    /// Whether a part of a record has come.
+    fn has_begun(&self) -> bool {
+        !self.input.is_empty() || self.link.holds()
+    }
+
+    fn may_read(&self, turn: Turn) -> bool {
+        turn == Turn::Finished && !self.closing && self.in_flight < CONNECTION_REQUESTS_MAX
+    }
+
+    /// Waits for data, completions, the end of the service, or a timeout.
+    async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
+        let read = self.may_read(turn);
+        if turn == Turn::Stalled {
+            self.core.note_backpressure();
+            self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
+        } else if self.has_begun() && read && self.timer.is_none() {
+            if self.begun_ns == 0 {
+                self.begun_ns = stamp();
+            }
+            self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
+        }
+        let Self { link, queue, timer, closing, .. } = self;
+        poll_fn(|cx| {
+            if let Poll::Ready(woken) = queue.poll(cx, *closing) {
+                *closing = woken.closing;
+                return Poll::Ready(Ok(Event::Completion));
+            }
+            if read && let Poll::Ready(ready) = link.poll_ready(cx) {
+                return Poll::Ready(ready.map(|()| Event::Readable).map_err(Ended::Io));
+            }
+            match timer.as_mut().map(|t| t.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Ok(Event::Timer)),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// A record has begun and is not complete: ends the connection when its time is up, or when it
+    /// stands still while others wait for the room that it takes.
+    fn check_receive_timeout(&mut self) -> Result<(), Ended> {
+        self.timer = None;
+        let now = stamp();
+        let since = |then: u64| Duration::from_nanos(now.saturating_sub(then));
+        let still =
+            since(self.input.arrived_ns) >= RECORD_LOOK && self.core.under_backpressure(now);
+        let over = self.begun_ns > 0 && since(self.begun_ns) >= RECORD_TIME_MAX;
+        if still || over { Err(Ended::TooSlow) } else { Ok(()) }
+    }
+
+    async fn receive(&mut self) -> Result<(), Ended> {
+        let begun = !self.input.is_empty();
+        let core = &self.core;
+        let room =
+            self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
+        if !room {
+            // No bytes left in the budget: leave it in the kernel's buffer for a while.
+            self.core.note_backpressure();
+            tokio::time::sleep(STALL_PAUSE).await;
+            return Ok(());
+        }
+        let received = self.input.receive(&mut self.link).await?;
+        self.core.budget.count_moved(received);
+        Ok(())
+    }
+
+    /// Puts what came back from the pool and from flushes among the replies.
+    fn drain_completions(&mut self) {
+        self.queue.drain(&mut self.completions);
+        for completion in self.completions.drain(..) {
+            if let Completion::Call { message } = completion {
+                framing::append(self.out.vec(), &message);
+                continue;
+            }
+            self.in_flight = self.in_flight.saturating_sub(1);
+            self.core.budget.give_request();
+            self.unsent += completion.held();
+            if let Completion::Reply { mut reply, span, more, .. } = completion {
+                span.collect(more, &mut self.spans);
+                framing::seal(&mut reply);
+                if reply.len() >= LARGE_RECORD {
+                    self.large.push(reply);
+                } else {
+                    self.out.vec().extend_from_slice(&reply);
+                }
+            }
+        }
+    }
+
+    /// Answers the calls that are complete, as far as this turn and the budgets reach.
+    fn answer(&mut self) -> Result<Turn, Ended> {
+        if self.input.is_empty() {
+            return Ok(Turn::Finished);
+        }
+        if self.out.capacity() == 0 {
+            self.out = self.core.buffers.take_reply();
+        }
+        // From here on nothing is received, and nothing is sent before it ends.
+        let _turn = vfs::turn::ReadBatch::begin();
+        let until = self.input.arrived_ns.max(stamp()) + TURN_TIME_MAX.as_nanos() as u64;
+        for ops in 1.. {
+            if self.in_flight >= CONNECTION_REQUESTS_MAX {
+                return Ok(Turn::Stalled);
+            }
+            match self.input.next()? {
+                Next::Partial => return Ok(Turn::Finished),
+                Next::Record => {
+                    self.begun_ns = 0;
+                    if !self.answer_one()? {
+                        return Ok(Turn::Stalled);
+                    }
+                    if self.securing {
+                        return Ok(Turn::Finished);
+                    }
+                }
+            }
+            let bytes = self.out.len() + self.extent_bytes;
+            let full = ops >= TURN_OPS_MAX || bytes >= SEND_BATCH_MAX;
+            if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+                break;
+            }
+        }
+        Ok(Turn::UsedUp)
+    }
+
+    /// Answers the record that `input` stands at, or hands it over. False when there is no room to
+    /// hand it over; it then stays where it is.
+    fn answer_one(&mut self) -> Result<bool, Ended> {
+        let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
+        let mut call = CallState::default();
+        let mark = framing::begin(self.out.vec());
+        let (start, service) = (self.out.len(), &self.core.service);
+        let attempt = self.core.engine.attempt(|| {
+            let (out, facts, more) = (&mut self.out, &mut span.facts, &mut self.more);
+            let mut cx = ReplyContext { out, facts, more, call: &mut call };
+            service.attempt(self.input.message(), &mut self.caller, &mut cx)
+        });
+        let result = match attempt {
+            Ok(result) => result,
+            Err(_) => {
+                self.out.truncate(start);
+                self.more.clear();
+                if !service.fault(self.input.message(), &mut self.out, &mut span.facts) {
+                    return Err(Ended::Panicked);
+                }
+                Ok(DispatchResult::Done)
+            }
+        };
+        if let Some((client, machine)) = self.caller.take_name() {
+            self.core.engine.hub.clients().label(client, &machine);
+        }
+        let result = match result {
+            Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => {
+                self.out.truncate(mark.start());
+                return Ok(true);
+            }
+            result => result.map_err(Ended::BadCall)?,
+        };
+        match result {
+            DispatchResult::Done if call.starts_tls => self.take_probe(mark, call.xid, span),
+            DispatchResult::Done => {
+                framing::end(self.out.vec(), mark, 0);
+                self.note(span);
+            }
+            DispatchResult::Extent(extent) => {
+                let tail = extent.count + wire::xdr::padding(extent.count);
+                framing::end(self.out.vec(), mark, tail);
+                self.note(span);
+                self.extent_bytes += extent.count;
+                self.extents.push((self.out.split_off(mark.start()), extent));
+            }
+            DispatchResult::Suspended => {
+                self.out.truncate(mark.start());
+                self.wait_for_first(&call, span);
+            }
+            DispatchResult::WouldBlock(resume) => {
+                self.out.truncate(mark.start());
+                return Ok(self.hand_to_pool(span, call, resume));
+            }
+            DispatchResult::Durable(flush, then) => {
+                let reply = self.out.split_off(mark.start());
+                let held = reply.len();
+                self.take_up(held);
+                PendingCall::durable(self.origin(span, call, held), flush, then, reply);
+            }
+        }
+        self.core.budget.count_taken();
+        self.input.consume();
+        Ok(true)
+    }
+
+    /// The call repeats one that is being done: it is answered with that.
+    fn wait_for_first(&mut self, call: &CallState, span: Span) {
+        let Some(key) = call.key else { return };
+        let (queue, headroom) = (Arc::clone(&self.queue), framing::HEADROOM);
+        let waiter = Waiter { queue, span, headroom };
+        if self.core.service.replays.of(&key).park(&key, waiter) {
+            self.take_up(0);
+        }
+    }
+
+    /// Hands the record that `input` stands at to the pool. False when there is no room.
+    fn hand_to_pool(
+        &mut self,
+        span: Span,
+        call: CallState,
+        resume: Option<Box<dyn Resume>>,
+    ) -> bool {
+        let size = self.input.message().len() + call.reply_max;
+        let Some(slot) = self.core.reserve(self.caller.queue(), size) else { return false };
+        let request = self.input.take_record(&self.core);
+        let held = request.0.capacity() + call.reply_max;
+        self.take_up(held);
+        PendingCall::pool(self.origin(span, call, held), slot, resume, request);
+        self.core.budget.count_taken();
+        true
+    }
+
+    /// What a call that leaves this connection takes along.
+    fn origin(&mut self, span: Span, call: CallState, held: usize) -> Origin<'_> {
+        Origin {
+            service: &self.core.service,
+            queue: &self.queue,
+            caller: &self.caller,
+            span,
+            more: std::mem::take(&mut self.more),
+            call,
+            headroom: framing::HEADROOM,
+            held,
+        }
+    }
+
+    /// Takes up what a call has done, to be written down once its reply has left.
+    #[inline]
+    fn note(&mut self, span: Span) {
+        if span.facts.protocol != 0 {
+            self.spans.push(span);
+        }
+        if !self.more.is_empty() {
+            let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
+            self.spans.extend(spans);
+        }
+    }
+
+    fn take_up(&mut self, bytes: usize) {
+        self.in_flight += 1;
+        self.core.take_up(bytes);
+    }
+
+    /// Sends all replies and writes down the operations that they finish.
+    async fn send(&mut self) -> Result<(), Ended> {
+        if !self.out.is_empty() {
+            self.link.send(self.out.as_slice(), false, &self.core.buffers).await?;
+            self.core.budget.count_moved(self.out.len());
+            self.out.truncate(0);
+        }
+        for reply in self.large.drain(..) {
+            self.link.send(&reply, false, &self.core.buffers).await?;
+            self.core.budget.count_moved(reply.len());
+            self.core.engine.large.give(reply);
+        }
+        for (head, extent) in self.extents.drain(..) {
+            let pad = [0; 3].get(..wire::xdr::padding(extent.count)).unwrap_or_default();
+            self.link.send(&head, true, &self.core.buffers).await?;
+            self.link.send_slice(&extent.data, !pad.is_empty()).await?;
+            self.link.send(pad, false, &self.core.buffers).await?;
+            self.core.budget.count_moved(head.len() + extent.count + pad.len());
+        }
+        self.extent_bytes = 0;
+        self.give_unsent();
+        if !self.spans.is_empty() {
+            self.core.finish(&mut self.spans);
+        }
+        Ok(())
+    }
+
+    fn give_unsent(&mut self) {
+        self.core.budget.give_bytes(std::mem::take(&mut self.unsent));
+    }
+
+    fn count(&self, ended: Option<&Ended>) {
+        let budgets = &self.core.engine.budgets;
+        match ended {
+            Some(Ended::Malformed(_) | Ended::BadCall(_)) => &budgets.bad_records,
+            Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => return budgets.give_up(),
+            Some(Ended::Tls(e) | Ended::Send(SendError::Tls(e))) => {
+                self.note_failure(e);
+                &budgets.tls_failures
+            }
+            _ => return,
+        }
+        .fetch_add(1, Relaxed);
+    }
+
+    /// Gives everything back: waits for what is under way, whose replies nobody will read.
+    async fn settle(mut self) {
+        self.back.close();
+        self.link.close((&self.core.buffers, &self.core.budget));
+        self.input.clear();
+        self.rest();
+        loop {
+            self.drain_completions();
+            self.spans.clear();
+            self.large.clear();
+            self.extents.clear();
+            self.give_unsent();
+            if self.in_flight == 0 {
+                return;
+            }
+            poll_fn(|cx| self.queue.poll(cx, true).map(drop)).await;
+        }
+    }
+}

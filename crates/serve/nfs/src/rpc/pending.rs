@@ -1,0 +1,272 @@
+//! A call on its way through the pool and the flush group, back to its connection.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use base::clock::stamp;
+use probe::op::{OpRecord, flag};
+use vfs::fs::Flush;
+use vfs::status::Status;
+use wire::rpc::REPLY_SUCCESS_LEN;
+
+use super::caller::Caller;
+use super::dispatch::{CallState, ReplyContext, Service, results};
+use super::program::{OnFlushed, Resume};
+use engine::exec::{CompletionQueue, Failure, Operation, Span};
+use engine::pool::Slot;
+use engine::transport::buffers::ReplyBuf;
+
+/// What comes back to a connection; `held` bytes of its budget are free again.
+#[derive(Debug)]
+pub(super) enum Completion {
+    /// A reply to send.
+    Reply {
+        /// Its message, with the room before it that the connection's framing wants.
+        reply: Vec<u8>,
+        /// Its operation.
+        span: Span,
+        /// Facts of its further operations.
+        more: Vec<OpRecord>,
+        /// Bytes of the budget.
+        held: usize,
+    },
+    /// A call to the peer.
+    Call {
+        /// Its message.
+        message: Vec<u8>,
+    },
+    /// There is no reply: the call that this one repeated came to nothing, or it was given up. The
+    /// client will repeat it.
+    Nothing {
+        /// The call's number.
+        xid: u32,
+        /// Bytes of the budget.
+        held: usize,
+    },
+}
+
+impl Completion {
+    /// Bytes of the budget that are free again.
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Self::Reply { held, .. } | Self::Nothing { held, .. } => *held,
+            Self::Call { .. } => 0,
+        }
+    }
+}
+
+/// Who waits for the end of a call that it repeated.
+pub(super) struct Waiter {
+    pub(super) queue: Arc<CompletionQueue<Completion>>,
+    pub(super) span: Span,
+    /// Room that its own connection's framing wants before the message.
+    pub(super) headroom: usize,
+}
+
+/// Of which connection a call is, and what it has come to so far.
+pub(super) struct Origin<'a> {
+    pub(super) service: &'a Arc<Service>,
+    pub(super) queue: &'a Arc<CompletionQueue<Completion>>,
+    pub(super) caller: &'a Caller,
+    pub(super) span: Span,
+    /// Facts of further operations.
+    pub(super) more: Vec<OpRecord>,
+    pub(super) call: CallState,
+    /// Room that the connection's framing wants before the message of a reply.
+    pub(super) headroom: usize,
+    /// Bytes of its core's budget that are in use for it.
+    pub(super) held: usize,
+}
+
+/// The call's message, until it was done.
+struct Request {
+    record: Vec<u8>,
+    /// Where in `record` the message is.
+    at: Range<usize>,
+    /// To resume it with; from the start without it.
+    resume: Option<Box<dyn Resume>>,
+}
+
+/// A call under way outside its connection. Its connection waits for it, and so may others that
+/// repeat it: if it is dropped without a completion, they go on without a reply.
+pub(super) struct PendingCall {
+    service: Arc<Service>,
+    queue: Arc<CompletionQueue<Completion>>,
+    caller: Caller,
+    span: Span,
+    more: Vec<OpRecord>,
+    call: CallState,
+    headroom: usize,
+    held: usize,
+    request: Option<Request>,
+    on_flushed: Option<Box<dyn OnFlushed>>,
+    /// The protocol that writes its failure.
+    protocol: u8,
+    reply: Vec<u8>,
+    answered: bool,
+}
+
+impl PendingCall {
+    /// A call that leaves its connection. `None` if another connection of the client was faster
+    /// by a moment: the client gets its answer there, and this one comes to nothing.
+    fn begin(origin: Origin<'_>, reply: Vec<u8>) -> Option<Self> {
+        let Origin { service, queue, caller, span, more, mut call, headroom, held } = origin;
+        let key = call.key.take();
+        let mut pending = Self {
+            service: Arc::clone(service),
+            queue: Arc::clone(queue),
+            caller: caller.clone(),
+            span,
+            more,
+            call,
+            headroom,
+            held,
+            request: None,
+            on_flushed: None,
+            protocol: span.facts.protocol,
+            reply,
+            answered: false,
+        };
+        let first = key.is_none_or(|key| service.replays.of(&key).begin(key));
+        pending.call.key = key.filter(|_| first);
+        first.then_some(pending)
+    }
+
+    /// Hands the call at `at` within `record` to the pool: from the start, or to be resumed.
+    pub(super) fn pool(
+        origin: Origin<'_>,
+        slot: Slot,
+        resume: Option<Box<dyn Resume>>,
+        (record, at): (Vec<u8>, Range<usize>),
+    ) {
+        let Some(mut pending) = Self::begin(origin, Vec::new()) else { return };
+        pending.request = Some(Request { record, at, resume });
+        pending.span.facts.flags |= flag::POOLED;
+        let engine = Arc::clone(&pending.service.engine);
+        engine.submit(slot, pending);
+    }
+
+    /// Lets `reply` leave when `flush` is done.
+    pub(super) fn durable(
+        origin: Origin<'_>,
+        flush: Flush,
+        then: Option<Box<dyn OnFlushed>>,
+        reply: Vec<u8>,
+    ) {
+        let Some(mut pending) = Self::begin(origin, reply) else { return };
+        pending.wait_for(then);
+        let engine = Arc::clone(&pending.service.engine);
+        engine.flush(flush, pending);
+    }
+
+    fn wait_for(&mut self, then: Option<Box<dyn OnFlushed>>) {
+        self.protocol =
+            then.as_ref().map_or(self.span.facts.protocol, |then| then.protocol() as u8);
+        self.on_flushed = then;
+    }
+
+    /// An empty reply.
+    fn blank(&self) -> ReplyBuf {
+        let mut out = ReplyBuf::default();
+        out.vec().resize(self.headroom, 0);
+        out
+    }
+
+    /// What was changed may be lost: the reply that said otherwise is not sent.
+    fn fail(&mut self, status: Status) {
+        let mut out = self.blank();
+        let to = (&mut out, &mut self.span.facts);
+        self.service.failure(self.call.xid, status, self.protocol, to);
+        self.reply = out.into_vec();
+    }
+
+    /// The results go to whoever has repeated the call meanwhile, and are kept for who will.
+    fn settle_repeats(&mut self) {
+        let Some(key) = self.call.key.take() else { return };
+        let message = self.reply.get(self.headroom..).unwrap_or_default();
+        let waiters = match results(message) {
+            Some(results) => self.service.replays.of(&key).finish(key, results, stamp()),
+            None => self.service.replays.of(&key).abandon(&key),
+        };
+        for Waiter { queue, mut span, headroom } in waiters {
+            span.facts = OpRecord { flags: self.span.facts.flags | flag::REPLAY, ..span.facts };
+            let mut reply = vec![0; headroom];
+            reply.extend_from_slice(self.reply.get(self.headroom..).unwrap_or_default());
+            queue.push(Completion::Reply { reply, span, more: Vec::new(), held: 0 });
+        }
+    }
+}
+
+impl Operation for PendingCall {
+    fn run(&mut self, queue_ns: u64) -> Option<Flush> {
+        let mut out = self.blank();
+        let Self { service, caller, span, more, call, request, .. } = self;
+        span.facts.queue_ns = u32::try_from(queue_ns).unwrap_or(u32::MAX);
+        let Request { record, at, resume } = request.as_mut()?;
+        let message = record.get(at.clone()).unwrap_or_default();
+        // It is known already, by the key it has begun with.
+        let mut call = CallState { key: None, ..*call };
+        let mut cx = ReplyContext { out: &mut out, facts: &mut span.facts, more, call: &mut call };
+        let durable = service.perform(message, resume.take(), caller, &mut cx);
+        service.engine.large.give(std::mem::take(record));
+        self.request = None;
+        self.reply = out.into_vec();
+        let (flush, then) = durable?;
+        self.wait_for(then);
+        Some(flush)
+    }
+
+    fn flushed(&mut self, outcome: Result<(), Status>) {
+        match (self.on_flushed.take(), outcome) {
+            (Some(then), outcome) => {
+                let at = (self.headroom + REPLY_SUCCESS_LEN).min(self.reply.len());
+                let mut results = self.reply.split_off(at);
+                then.flushed(outcome, &mut results, &mut self.more);
+                self.reply.append(&mut results);
+            }
+            (None, Ok(())) => {}
+            (None, Err(status)) => self.fail(status),
+        }
+    }
+
+    fn failed(&mut self, _: Failure) {
+        let Some(Request { record, at, .. }) = self.request.take() else {
+            return self.fail(Status::Fault);
+        };
+        let mut out = self.blank();
+        self.more.clear();
+        let message = record.get(at).unwrap_or_default();
+        let answers = self.service.fault(message, &mut out, &mut self.span.facts);
+        self.reply = if answers { out.into_vec() } else { Vec::new() };
+        self.service.engine.large.give(record);
+    }
+
+    fn complete(mut self) {
+        if self.reply.len() <= self.headroom {
+            // Its header was what panicked: there is nobody who could answer.
+            return;
+        }
+        debug_assert!(
+            self.reply.len() <= self.held + self.headroom,
+            "a program promises fewer bytes than it answers"
+        );
+        self.settle_repeats();
+        self.answered = true;
+        let (reply, more) = (std::mem::take(&mut self.reply), std::mem::take(&mut self.more));
+        self.queue.push(Completion::Reply { reply, span: self.span, more, held: self.held });
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let xid = self.call.xid;
+        if let Some(key) = self.call.key.take() {
+            let waiters = self.service.replays.of(&key).abandon(&key);
+            waiters.into_iter().for_each(|w| w.queue.push(Completion::Nothing { xid, held: 0 }));
+        }
+        self.queue.push(Completion::Nothing { xid, held: self.held });
+    }
+}

@@ -1,0 +1,643 @@
+//! One connection: receive, answer every call, send all replies; the order of a connection over a
+//! stream, but that nothing is cut, that calls may have to be read first, and that replies find
+//! the chunks of their calls by their numbers.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+
+use base::clock::stamp;
+use base::limits::{
+    LARGE_RECORD, RDMA_BACK_CREDITS, RDMA_CREDITS_MAX, RDMA_INLINE, STALL_PAUSE, TURN_OPS_MAX,
+    TURN_TIME_MAX,
+};
+use probe::op::OpRecord;
+use tokio::time::Sleep;
+use verbs::{Depth, Region, Request, VerbsError};
+use wire::rpc::CallError;
+use wire::rpcrdma::{Body, Chunks, Header, PrivateData};
+use wire::xdr::{Encode, Writer};
+
+use super::super::back::Back;
+use super::super::caller::Caller;
+use super::super::core::Core;
+use super::super::dispatch::{CallState, ReplyContext, Service};
+use super::super::node;
+use super::super::pending::{Completion, Origin, PendingCall, Waiter};
+use super::super::program::{DispatchResult, Resume};
+use super::call::{Arrived, Incoming, incoming};
+use super::credits::{BackCredits, Credits, Exceeded};
+use super::reply::{Open, Outgoing, outgoing};
+use super::send::{Device, Event};
+use super::stats::RdmaStats;
+use engine::exec::{CompletionQueue, Span};
+use engine::transport::buffers::ReplyBuf;
+
+/// Operations between two looks at the clock within a turn.
+const CLOCK_EVERY: usize = 8;
+
+/// Sends, writes and reads that a connection has room for at once; more wait.
+const SENDS: u32 = 256;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    /// The service is ending and everything is answered.
+    #[error("service ends")]
+    Drained,
+    /// The client has more calls under way than it was granted.
+    #[error("the client has exceeded its credits")]
+    Credits,
+    /// What came is no RPC.
+    #[error("not RPC over RDMA")]
+    Malformed,
+    /// A call's header made no sense.
+    #[error("bad call: {0}")]
+    BadCall(#[from] CallError),
+    /// Reading a call's header panicked.
+    #[error("reading a call panicked")]
+    Panicked,
+    /// The device says so.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
+}
+
+impl From<Exceeded> for Ended {
+    fn from(_: Exceeded) -> Self {
+        Self::Credits
+    }
+}
+
+/// What a turn left behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReceiveStep {
+    /// Everything was answered.
+    Finished,
+    /// The turn is used up; there is more.
+    UsedUp,
+    /// A budget is used up; there is more.
+    Stalled,
+}
+
+/// A reply that waits for room to be registered.
+struct Ready {
+    message: Vec<u8>,
+    out: Outgoing,
+    invalidate: Option<u32>,
+}
+
+struct Conn {
+    device: Device,
+    core: Rc<Core>,
+    stats: Arc<RdmaStats>,
+    queue: Arc<CompletionQueue<Completion>>,
+    /// Calls in the other direction, and those that wait for a credit.
+    back: Arc<Back>,
+    back_credits: BackCredits,
+    calls: VecDeque<Vec<u8>>,
+    caller: Caller,
+    credits: Credits,
+    /// Most bytes of one SEND to the client.
+    inline: usize,
+    /// Whether the client lets its memory be invalidated.
+    invalidates: bool,
+    events: Vec<Event>,
+    /// Calls of which a part is still to be read, and those to answer; the oldest first.
+    unread: VecDeque<Arrived>,
+    waiting: VecDeque<Arrived>,
+    /// Calls that are with the engine, by their numbers. A client that uses one twice gets the
+    /// replies in the order of its calls.
+    open: HashMap<u32, VecDeque<Open>>,
+    out: ReplyBuf,
+    ready: VecDeque<Ready>,
+    spans: Vec<Span>,
+    more: Vec<OpRecord>,
+    completions: Vec<Completion>,
+    in_flight: usize,
+    closing: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// Serves a client until its connection ends.
+pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc<RdmaStats>) {
+    let (peer, local) = (request.peer(), request.local());
+    let address = peer.ip().to_canonical();
+    let said = PrivateData::decode(request.private_data()).unwrap_or_default();
+    let depth = Depth { receives: RDMA_CREDITS_MAX + RDMA_BACK_CREDITS, sends: SENDS };
+    let link = match request.open(depth) {
+        Ok(link) => link,
+        Err(why) => {
+            base::debug!(node::NODE.name, "{address} has no connection by RDMA: {why}");
+            stats.failures.fetch_add(1, Relaxed);
+            return;
+        }
+    };
+    let client = core.engine.hub.clients().intern(address);
+    let mut caller = Caller::new((address, peer.port()), client, core.id)
+        .called_at(Some(local.ip().to_canonical()))
+        .by_rdma();
+    let queue = core.completion_queue();
+    let back = Back::new(caller.connection(), Arc::clone(&queue));
+    caller.set_back(Arc::clone(&back));
+    let mut conn = Conn {
+        device: Device::new(link, Arc::clone(&core.engine), Arc::clone(stats)),
+        core,
+        stats: Arc::clone(stats),
+        queue,
+        back,
+        back_credits: BackCredits::default(),
+        calls: VecDeque::new(),
+        caller,
+        credits: Credits::new(RDMA_CREDITS_MAX),
+        inline: said.receive.min(RDMA_INLINE),
+        invalidates: said.remote_invalidation,
+        events: Vec::new(),
+        unread: VecDeque::new(),
+        waiting: VecDeque::new(),
+        open: HashMap::new(),
+        out: ReplyBuf::default(),
+        ready: VecDeque::new(),
+        spans: Vec::new(),
+        more: Vec::new(),
+        completions: Vec::new(),
+        in_flight: 0,
+        closing: false,
+        timer: None,
+    };
+    base::debug!(node::NODE.name, "{address} has connected by RDMA from port {}", peer.port());
+    let ended = match conn.establish() {
+        Ok(()) => conn.run().await.err(),
+        Err(why) => Some(why),
+    };
+    if let Some(why) = &ended {
+        base::debug!(node::NODE.name, "a connection of {address} by RDMA has ended: {why}");
+    }
+    conn.count(ended.as_ref());
+    conn.settle().await;
+}
+
+impl Conn {
+    /// Posts receives, then accepts the client.
+    fn establish(&mut self) -> Result<(), Ended> {
+        for _ in 0..RDMA_CREDITS_MAX + RDMA_BACK_CREDITS {
+            self.device.receive()?;
+        }
+        let said =
+            PrivateData { remote_invalidation: true, send: RDMA_INLINE, receive: RDMA_INLINE };
+        self.device.accept(&said.encode())?;
+        self.stats.set_connection_problem(None);
+        Ok(())
+    }
+
+    async fn run(&mut self) -> Result<(), Ended> {
+        let mut turn = ReceiveStep::Finished;
+        loop {
+            match turn {
+                ReceiveStep::UsedUp => tokio::task::yield_now().await,
+                ReceiveStep::Finished | ReceiveStep::Stalled => {
+                    let nothing = self.in_flight == 0 && self.credits.in_use() == 0;
+                    if self.closing && nothing && self.ready.is_empty() && self.device.is_quiet() {
+                        return Err(Ended::Drained);
+                    }
+                    self.wait(turn).await?;
+                }
+            }
+            self.take_events()?;
+            self.drain_completions();
+            turn = self.answer()?;
+            self.send()?;
+            if self.out.is_empty() {
+                self.core.buffers.give_reply(std::mem::take(&mut self.out));
+            }
+        }
+    }
+
+    /// Waits for work that has ended, completions, the end of the service, or a pause to be over.
+    async fn wait(&mut self, turn: ReceiveStep) -> Result<(), Ended> {
+        if turn == ReceiveStep::Stalled || !self.ready.is_empty() {
+            self.core.note_backpressure();
+            self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
+        } else {
+            self.timer = None;
+        }
+        let Self { device, queue, timer, closing, .. } = self;
+        poll_fn(|cx| {
+            if let Poll::Ready(woken) = queue.poll(cx, *closing) {
+                *closing = woken.closing;
+                return Poll::Ready(Ok(()));
+            }
+            if let Poll::Ready(ready) = device.poll(cx) {
+                return Poll::Ready(ready.map_err(Ended::Verbs));
+            }
+            match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Ok(())),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Takes up what has come.
+    fn take_events(&mut self) -> Result<(), Ended> {
+        let mut events = std::mem::take(&mut self.events);
+        self.device.events(&mut events)?;
+        let arrived_ns = if events.is_empty() { 0 } else { stamp() };
+        for event in events.drain(..) {
+            match event {
+                Event::Received(region, bytes) => self.received(region, bytes, arrived_ns)?,
+                Event::Whole(mut call) => {
+                    if !call.note_called() {
+                        return Err(Ended::Malformed);
+                    }
+                    self.waiting.push_back(call);
+                }
+            }
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    /// A message has come.
+    fn received(&mut self, region: Region, bytes: usize, arrived_ns: u64) -> Result<(), Ended> {
+        let received = region.get(..bytes).unwrap_or_default();
+        self.core.budget.count_moved(bytes);
+        match incoming(received, self.credits.granted()) {
+            // Not taken up: the client sends it again over its next connection.
+            Incoming::Call { .. } if self.closing => return Ok(()),
+            Incoming::Call { mut open, layout, asked, at } => {
+                self.credits.take(asked)?;
+                self.stats.credits_in_use.fetch_add(1, Relaxed);
+                open.invalidate = open.invalidate.filter(|_| self.invalidates);
+                let unread = (!layout.reads.is_empty()).then_some(layout);
+                let whole = unread.is_none();
+                let mut call = Arrived { open, region, at, unread, received: true, arrived_ns };
+                if whole && !call.note_called() {
+                    return Err(Ended::Malformed);
+                }
+                if whole { &mut self.waiting } else { &mut self.unread }.push_back(call);
+                return Ok(());
+            }
+            Incoming::Answer { at, granted } => {
+                self.back_credits.give(granted);
+                let message = region.get(at).unwrap_or_default();
+                if !self.back.answered(message) {
+                    return Err(Ended::Malformed);
+                }
+            }
+            Incoming::Refused { xid, granted } => {
+                self.back_credits.give(granted);
+                self.back.refused(xid);
+            }
+            Incoming::Bad(answer) => {
+                self.refuse(answer);
+            }
+            Incoming::Nothing => return Err(Ended::Malformed),
+        }
+        Ok(self.device.receive_into(region)?)
+    }
+
+    /// Answers what is no call.
+    fn refuse(&mut self, sent: Vec<u8>) {
+        self.stats.refused.fetch_add(1, Relaxed);
+        self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
+        let out = Outgoing { sent, data: None, long: None, refused: true };
+        self.ready.push_back(Ready { message: Vec::new(), out, invalidate: None });
+    }
+
+    /// Puts what came back from the pool and from flushes among the replies.
+    fn drain_completions(&mut self) {
+        self.queue.drain(&mut self.completions);
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in completions.drain(..) {
+            if let Completion::Call { message } = completion {
+                self.calls.push_back(message);
+                continue;
+            }
+            self.in_flight = self.in_flight.saturating_sub(1);
+            self.core.budget.give_request();
+            self.core.budget.give_bytes(completion.held());
+            match completion {
+                Completion::Reply { reply, span, more, .. } => {
+                    span.collect(more, &mut self.spans);
+                    let xid = reply.first_chunk().map_or(0, |xid| u32::from_be_bytes(*xid));
+                    if let Some(open) = self.close(xid) {
+                        self.put(reply, &open);
+                    }
+                }
+                Completion::Nothing { xid, .. } => {
+                    // No reply: the client will ask again over another connection.
+                    if self.close(xid).is_some() {
+                        self.give_credit();
+                    }
+                }
+                Completion::Call { .. } => {}
+            }
+        }
+        self.completions = completions;
+    }
+
+    fn give_credit(&mut self) {
+        self.credits.give();
+        self.stats.credits_in_use.fetch_sub(1, Relaxed);
+    }
+
+    /// What is known of a call that is with the engine.
+    fn close(&mut self, xid: u32) -> Option<Open> {
+        let calls = self.open.get_mut(&xid)?;
+        let open = calls.pop_front();
+        if calls.is_empty() {
+            self.open.remove(&xid);
+        }
+        open
+    }
+
+    /// A reply is to leave.
+    fn put(&mut self, message: Vec<u8>, open: &Open) {
+        self.give_credit();
+        let out = outgoing(&message, open, self.credits.granted(), self.inline);
+        if out.refused {
+            self.stats.refused.fetch_add(1, Relaxed);
+        }
+        self.core.budget.count_moved(message.len());
+        self.ready.push_back(Ready { message, out, invalidate: open.invalidate });
+    }
+
+    /// Reads and answers the calls that have come, as far as this turn and the budgets reach.
+    fn answer(&mut self) -> Result<ReceiveStep, Ended> {
+        loop {
+            let all_read = self.read_calls()?;
+            let none_waits = self.waiting.is_empty();
+            match self.answer_calls()? {
+                ReceiveStep::Finished if all_read => return Ok(ReceiveStep::Finished),
+                ReceiveStep::Finished if none_waits => return Ok(ReceiveStep::Stalled),
+                // What was answered has left room for another one.
+                ReceiveStep::Finished => {}
+                turn => return Ok(turn),
+            }
+        }
+    }
+
+    /// Begins to read calls as far as there is room; whether there was room for all. Those that are
+    /// whole do not wait for them: they hold the room.
+    fn read_calls(&mut self) -> Result<bool, Ended> {
+        while let Some(call) = self.unread.pop_front() {
+            let length = call.unread.as_ref().map_or(0, |layout| layout.length);
+            let back = if self.has_room(length) { self.device.read(call)? } else { Some(call) };
+            if let Some(call) = back {
+                self.unread.push_front(call);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Answers those that are whole.
+    fn answer_calls(&mut self) -> Result<ReceiveStep, Ended> {
+        if self.waiting.is_empty() {
+            return Ok(ReceiveStep::Finished);
+        }
+        if self.out.capacity() == 0 {
+            self.out = self.core.buffers.take_reply();
+        }
+        // From here on nothing is received, and nothing is sent before it ends.
+        let _turn = vfs::turn::ReadBatch::begin();
+        let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
+        for ops in 1.. {
+            let Some(call) = self.waiting.pop_front() else { return Ok(ReceiveStep::Finished) };
+            let back = if self.device.has_room(0) { self.answer_one(call)? } else { Some(call) };
+            if let Some(call) = back {
+                self.waiting.push_front(call);
+                return Ok(ReceiveStep::Stalled);
+            }
+            if ops >= TURN_OPS_MAX || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+                break;
+            }
+        }
+        Ok(ReceiveStep::UsedUp)
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.device.has_room(bytes) && self.core.budget.has_room(bytes)
+    }
+
+    /// Answers a call, or hands it over; it comes back when there is no room for that.
+    fn answer_one(&mut self, call: Arrived) -> Result<Option<Arrived>, Ended> {
+        let mut span = Span::new(self.caller.facts(), call.arrived_ns);
+        let mut state = CallState::default();
+        let service = Arc::clone(&self.core.service);
+        let attempt = self.core.engine.attempt(|| {
+            let (out, facts, more) = (&mut self.out, &mut span.facts, &mut self.more);
+            let mut cx = ReplyContext { out, facts, more, call: &mut state };
+            service.attempt(call.message(), &mut self.caller, &mut cx)
+        });
+        let result = match attempt {
+            Ok(result) => result?,
+            Err(_) => {
+                self.out.truncate(0);
+                self.more.clear();
+                if !service.fault(call.message(), &mut self.out, &mut span.facts) {
+                    return Err(Ended::Panicked);
+                }
+                DispatchResult::Done
+            }
+        };
+        if let Some((client, machine)) = self.caller.take_name() {
+            self.core.engine.hub.clients().label(client, &machine);
+        }
+        self.take_result(call, span, state, result)
+    }
+
+    /// What is done with a call by what it came to.
+    fn take_result(
+        &mut self,
+        mut call: Arrived,
+        span: Span,
+        state: CallState,
+        result: DispatchResult,
+    ) -> Result<Option<Arrived>, Ended> {
+        match result {
+            DispatchResult::Done => {
+                if state.starts_tls {
+                    // There is no TLS over RDMA.
+                    self.out.truncate(0);
+                    Service::refuse_probe(state.xid, &mut self.out);
+                }
+                self.note(span);
+                let message = self.take_reply();
+                self.put(message, &call.open);
+            }
+            DispatchResult::Suspended => {
+                self.out.truncate(0);
+                self.wait_for_first(&mut call, &state, span);
+            }
+            DispatchResult::WouldBlock(resume) => {
+                self.out.truncate(0);
+                return self.hand_to_pool(call, span, state, resume);
+            }
+            DispatchResult::Durable(flush, then) => {
+                let reply = self.take_reply();
+                let held = reply.len();
+                self.take_up(held);
+                self.keep(&mut call);
+                PendingCall::durable(self.origin(span, state, held), flush, then, reply);
+            }
+            // What is sent by a device is never left in the file.
+            DispatchResult::Extent(_) => return Err(Ended::Malformed),
+        }
+        self.core.budget.count_taken();
+        self.device.done_with(call)?;
+        Ok(None)
+    }
+
+    /// The reply that was written: a large one in the buffer that it is in.
+    fn take_reply(&mut self) -> Vec<u8> {
+        if self.out.len() >= LARGE_RECORD {
+            let out = std::mem::replace(&mut self.out, self.core.buffers.take_reply());
+            return out.into_vec();
+        }
+        self.out.split_off(0)
+    }
+
+    /// A call goes to the engine: its reply will ask for it.
+    fn keep(&mut self, call: &mut Arrived) {
+        let open = std::mem::take(&mut call.open);
+        self.open.entry(open.xid).or_default().push_back(open);
+    }
+
+    /// The call repeats one that is being done: it is answered with that.
+    fn wait_for_first(&mut self, call: &mut Arrived, state: &CallState, span: Span) {
+        let Some(key) = state.key else { return };
+        let waiter = Waiter { queue: Arc::clone(&self.queue), span, headroom: 0 };
+        if self.core.service.replays.of(&key).park(&key, waiter) {
+            self.take_up(0);
+            self.keep(call);
+        } else {
+            // It ended a moment ago, or too many wait: the client asks again.
+            self.give_credit();
+        }
+    }
+
+    /// Hands a call to the pool.
+    fn hand_to_pool(
+        &mut self,
+        mut call: Arrived,
+        span: Span,
+        state: CallState,
+        resume: Option<Box<dyn Resume>>,
+    ) -> Result<Option<Arrived>, Ended> {
+        let size = call.message().len() + state.reply_max;
+        let Some(slot) = self.core.reserve(self.caller.queue(), size) else {
+            return Ok(Some(call));
+        };
+        self.keep(&mut call);
+        let request = self.device.take_message(call)?;
+        let held = request.0.capacity() + state.reply_max;
+        self.take_up(held);
+        PendingCall::pool(self.origin(span, state, held), slot, resume, request);
+        self.core.budget.count_taken();
+        Ok(None)
+    }
+
+    fn take_up(&mut self, bytes: usize) {
+        self.in_flight += 1;
+        self.core.take_up(bytes);
+    }
+
+    /// What a call that leaves this connection takes along.
+    fn origin(&mut self, span: Span, call: CallState, held: usize) -> Origin<'_> {
+        Origin {
+            service: &self.core.service,
+            queue: &self.queue,
+            caller: &self.caller,
+            span,
+            more: std::mem::take(&mut self.more),
+            call,
+            headroom: 0,
+            held,
+        }
+    }
+
+    /// Takes up what a call has done, to be written down once its reply has left.
+    fn note(&mut self, span: Span) {
+        if span.facts.protocol != 0 {
+            self.spans.push(span);
+        }
+        let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
+        self.spans.extend(spans);
+    }
+
+    /// Sends all replies for which there is room, and calls of ours for which there are credits.
+    fn send(&mut self) -> Result<(), Ended> {
+        while let Some(Ready { message, out, invalidate }) = self.ready.pop_front() {
+            if let Some((message, out)) = self.device.reply(message, out, invalidate)? {
+                self.ready.push_front(Ready { message, out, invalidate });
+                break;
+            }
+        }
+        if !self.spans.is_empty() {
+            self.core.finish(&mut self.spans);
+        }
+        while !self.calls.is_empty() && self.back_credits.take() {
+            let Some(message) = self.calls.pop_front() else { break };
+            let xid = message.first_chunk().map_or(0, |xid| u32::from_be_bytes(*xid));
+            let mut sent = Vec::new();
+            let body = Body::Message(Chunks::default());
+            let header = Header { xid, credits: RDMA_BACK_CREDITS, body };
+            header.encode(&mut Writer::new(&mut sent));
+            sent.extend_from_slice(&message);
+            if sent.len() > self.inline {
+                // No client has chunks for calls of ours (RFC 8167 §5.1).
+                self.back_credits.give(1);
+                self.back.refused(xid);
+                continue;
+            }
+            let out = Outgoing { sent, data: None, long: None, refused: false };
+            if let Some((message, out)) = self.device.reply(Vec::new(), out, None)? {
+                self.ready.push_back(Ready { message, out, invalidate: None });
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, ended: Option<&Ended>) {
+        match ended {
+            Some(Ended::Malformed | Ended::BadCall(_) | Ended::Credits) => {
+                self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
+            }
+            Some(Ended::Verbs(VerbsError::Closed) | Ended::Drained) | None => return,
+            Some(Ended::Verbs(why @ VerbsError::NotLocked { .. })) => {
+                self.stats.set_connection_problem(Some(why.to_string()));
+            }
+            Some(Ended::Verbs(_) | Ended::Panicked) => {}
+        }
+        self.stats.failures.fetch_add(1, Relaxed);
+    }
+
+    /// Gives everything back: waits for what is under way, whose replies nobody will read.
+    async fn settle(self) {
+        let Self { device, unread, waiting, core, stats, queue, back, credits, .. } = self;
+        let mut in_flight = self.in_flight;
+        back.close();
+        drop((device, unread, waiting));
+        stats.credits_in_use.fetch_sub(i64::from(credits.in_use()), Relaxed);
+        let mut completions = Vec::new();
+        loop {
+            queue.drain(&mut completions);
+            for completion in completions.drain(..) {
+                if !matches!(completion, Completion::Call { .. }) {
+                    in_flight = in_flight.saturating_sub(1);
+                    core.budget.give_request();
+                    core.budget.give_bytes(completion.held());
+                }
+            }
+            if in_flight == 0 {
+                return;
+            }
+            poll_fn(|cx| queue.poll(cx, true).map(drop)).await;
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Takes connections, within the budget, and deals them to the cores in turn. A device that goes
+//! takes its connections with it, and is listened for again; nobody else notices.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::limits::{RDMA_CONNECTIONS_MAX, RDMA_LISTEN_AGAIN};
+use verbs::{Listener, Request};
+
+use super::super::RdmaConfig;
+use super::super::core::Core;
+use super::super::node;
+use super::conn;
+use super::stats::RdmaStats;
+use engine::exec::accept::Joins;
+use engine::transport::tasks::Ending;
+use engine::transport::{Budgets, Runtimes, Tasks};
+
+/// Listens from now on, until `tasks` end. If it cannot, [`RdmaStats::problem`] says why, and it is
+/// tried again every now and then.
+pub(in super::super) fn serve(
+    config: RdmaConfig,
+    (tasks, joins): (&mut Tasks, Joins<Core>),
+    runtimes: &Runtimes,
+    budgets: &Arc<Budgets>,
+) {
+    let first = listen(&config);
+    let taker = Taker { config, joins, budgets: Arc::clone(budgets) };
+    // If the runtimes have ended, so has the service.
+    let _ = tasks.spawn(runtimes, 0, move |ending| taker.run(first, ending));
+}
+
+fn listen(config: &RdmaConfig) -> Option<Box<dyn Listener>> {
+    match config.verbs.listen(config.at) {
+        Ok(listener) => {
+            config.stats.set_problem(None);
+            Some(listener)
+        }
+        Err(why) => {
+            config.stats.set_problem(Some(told(&why)));
+            None
+        }
+    }
+}
+
+/// An error with its sources, in one sentence.
+fn told(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", told(source)),
+        None => error.to_string(),
+    }
+}
+
+struct Taker {
+    config: RdmaConfig,
+    joins: Joins<Core>,
+    budgets: Arc<Budgets>,
+}
+
+impl Taker {
+    async fn run(mut self, mut listener: Option<Box<dyn Listener>>, mut ending: Ending) -> bool {
+        let mut looks = tokio::time::interval(RDMA_LISTEN_AGAIN);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        looks.reset();
+        loop {
+            let request = async {
+                match &mut listener {
+                    Some(listener) => poll_fn(|cx| listener.poll_request(cx)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let took = tokio::select! {
+                request = request => request.map(Some),
+                _ = looks.tick() => Ok(None),
+                _ = ending.wait_for(|end| *end) => {
+                    self.config.stats.ended();
+                    return true;
+                }
+            };
+            match took {
+                Ok(Some(request)) => self.take(request),
+                Ok(None) if listener.is_none() => listener = listen(&self.config),
+                Ok(None) => self.config.verbs.look(),
+                Err(why) => {
+                    base::warning!(node::NODE.name, "no connections are taken by RDMA: {why}");
+                    self.config.stats.set_problem(Some(why.to_string()));
+                    listener = None;
+                }
+            }
+        }
+    }
+
+    /// Hands a client to a core; one for which there is no room is refused.
+    fn take(&mut self, request: Box<dyn Request>) {
+        let stats = Arc::clone(&self.config.stats);
+        let from = request.peer().ip().to_canonical();
+        let permit = self.budgets.connect(from);
+        let open = usize::try_from(stats.connections.load(Relaxed)).unwrap_or(0);
+        let (Some(permit), true) = (permit, open < RDMA_CONNECTIONS_MAX) else {
+            self.config.stats.refuse();
+            return;
+        };
+        let open = Opened::new(stats);
+        let served = self.joins.deal(Box::new(move |core| {
+            Box::pin(async move {
+                // Both are held to the end.
+                let _permit = permit;
+                conn::serve(core, request, &open.0).await;
+            })
+        }));
+        if !served {
+            self.budgets.refuse();
+        }
+    }
+}
+
+/// A connection that is counted.
+struct Opened(Arc<RdmaStats>);
+
+impl Opened {
+    fn new(stats: Arc<RdmaStats>) -> Self {
+        stats.connections.fetch_add(1, Relaxed);
+        Self(stats)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}

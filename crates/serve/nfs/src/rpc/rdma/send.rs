@@ -1,0 +1,279 @@
+//! What a connection has given to its device: receives, replies, data on its way either way.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::limits::{RDMA_CONNECTION_BYTES_MAX, RDMA_INLINE};
+use verbs::{Completion, Connection, Purpose, Region, VerbsError, Work};
+use wire::rpcrdma::Transfer;
+
+use super::call::{Arrived, piece, pieces};
+use super::reply::{Open, Outgoing};
+use super::stats::RdmaStats;
+use engine::exec::Engine;
+
+/// What some work was for.
+enum Job {
+    Receive,
+    Send,
+    /// Data to the client.
+    Write,
+    /// The rest of a call.
+    Read {
+        open: Open,
+        arrived_ns: u64,
+    },
+}
+
+/// What has come of some work.
+pub(super) enum Event {
+    /// A message has come: so many bytes.
+    Received(Region, usize),
+    /// A call is whole.
+    Whole(Arrived),
+}
+
+/// A connection as its device has it.
+pub(super) struct Device {
+    link: Box<dyn Connection>,
+    jobs: HashMap<u64, Job>,
+    next: u64,
+    /// Regions for messages that nobody uses.
+    spare: Vec<Region>,
+    /// Bytes registered for data.
+    data_bytes: usize,
+    /// Work under way that a reply needs.
+    leaving: usize,
+    done: Vec<Completion>,
+    engine: Arc<Engine>,
+    stats: Arc<RdmaStats>,
+}
+
+impl Device {
+    pub(super) fn new(
+        link: Box<dyn Connection>,
+        engine: Arc<Engine>,
+        stats: Arc<RdmaStats>,
+    ) -> Self {
+        Self {
+            link,
+            jobs: HashMap::new(),
+            next: 0,
+            spare: Vec::new(),
+            data_bytes: 0,
+            leaving: 0,
+            done: Vec::new(),
+            engine,
+            stats,
+        }
+    }
+
+    /// Whether all replies have left.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.leaving == 0
+    }
+
+    /// Whether there is room for so many bytes of data. One call is always let in.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.data_bytes == 0 || self.data_bytes + bytes <= RDMA_CONNECTION_BYTES_MAX
+    }
+
+    /// Accepts the client.
+    pub(super) fn accept(&mut self, private_data: &[u8]) -> Result<(), VerbsError> {
+        self.link.accept(private_data)
+    }
+
+    /// Ready when [`Device::events`] has something to tell.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), VerbsError>> {
+        self.link.poll(cx, &mut self.done)
+    }
+
+    fn post(&mut self, job: Job, work: Work) -> Result<(), VerbsError> {
+        let id = self.next;
+        self.next += 1;
+        self.link.post(id, work)?;
+        self.leaving += usize::from(matches!(job, Job::Send | Job::Write));
+        self.jobs.insert(id, job);
+        Ok(())
+    }
+
+    /// A region for one message.
+    fn message_region(&mut self) -> Result<Region, VerbsError> {
+        match self.spare.pop() {
+            Some(region) => Ok(region),
+            None => {
+                self.link.register(vec![0; RDMA_INLINE], Purpose::Local).map_err(|(_, error)| error)
+            }
+        }
+    }
+
+    /// Posts a receive.
+    pub(super) fn receive(&mut self) -> Result<(), VerbsError> {
+        let region = self.message_region()?;
+        self.post(Job::Receive, Work::Receive(region))
+    }
+
+    /// Gives up what a call was in: a receive is posted again, anything else is freed.
+    pub(super) fn done_with(&mut self, call: Arrived) -> Result<(), VerbsError> {
+        if call.received {
+            return self.receive_into(call.region);
+        }
+        let buffer = self.take_buffer(call.region);
+        self.engine.large.give(buffer);
+        Ok(())
+    }
+
+    /// Posts a receive into what another one has brought.
+    pub(super) fn receive_into(&mut self, region: Region) -> Result<(), VerbsError> {
+        self.post(Job::Receive, Work::Receive(region))
+    }
+
+    /// The message of a call, to keep: the buffer that it was read into, or a copy.
+    pub(super) fn take_message(
+        &mut self,
+        call: Arrived,
+    ) -> Result<(Vec<u8>, Range<usize>), VerbsError> {
+        if !call.received {
+            let at = call.at.clone();
+            return Ok((self.take_buffer(call.region), at));
+        }
+        let copy = call.message().to_vec();
+        let at = 0..copy.len();
+        self.receive_into(call.region)?;
+        Ok((copy, at))
+    }
+
+    fn take_buffer(&mut self, region: Region) -> Vec<u8> {
+        self.data_bytes = self.data_bytes.saturating_sub(region.len());
+        region.release()
+    }
+
+    /// Reads what is missing of a call, which is then an [`Event::Whole`]. It comes back when
+    /// there is no room for it now.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub(super) fn read(&mut self, mut call: Arrived) -> Result<Option<Arrived>, VerbsError> {
+        let Some(layout) = call.unread.take() else { return Ok(Some(call)) };
+        let mut buffer = self.engine.large.take(layout.length);
+        buffer.resize(layout.length, 0);
+        let mut region = match self.link.register(buffer, Purpose::ReadTarget) {
+            Ok(region) => region,
+            Err((buffer, VerbsError::NoRoom)) => {
+                self.engine.large.give(buffer);
+                call.unread = Some(layout);
+                return Ok(Some(call));
+            }
+            Err((_, why)) => return Err(why),
+        };
+        self.data_bytes += region.len();
+        layout.place(call.message(), &mut region);
+        let pieces = pieces(&layout);
+        let bytes = pieces.iter().map(|piece| piece.local.len()).sum();
+        RdmaStats::add(&self.stats.read_bytes, bytes);
+        let Arrived { open, region: received, arrived_ns, .. } = call;
+        self.receive_into(received)?;
+        self.post(Job::Read { open, arrived_ns }, Work::Read { region, pieces })?;
+        Ok(None)
+    }
+
+    /// Sends what a message has become; both come back when there is no room for it now.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub(super) fn reply(
+        &mut self,
+        message: Vec<u8>,
+        mut out: Outgoing,
+        invalidate: Option<u32>,
+    ) -> Result<Option<(Vec<u8>, Outgoing)>, VerbsError> {
+        let mut send = match self.message_region() {
+            Err(VerbsError::NoRoom) => return Ok(Some((message, out))),
+            region => region?,
+        };
+        let mut long = None;
+        if let Some((text, transfer)) = out.long.take() {
+            match self.own_region(text)? {
+                Ok(region) => long = Some((region, transfer)),
+                Err(text) => {
+                    self.spare.push(send);
+                    out.long = Some((text, transfer));
+                    return Ok(Some((message, out)));
+                }
+            }
+        }
+        if let Some(transfer) = out.data.take() {
+            match self.own_region(message)? {
+                Ok(region) => self.write(region, &transfer)?,
+                Err(message) => {
+                    self.spare.push(send);
+                    out.data = Some(transfer);
+                    out.long = long.map(|(region, transfer)| (self.take_buffer(region), transfer));
+                    return Ok(Some((message, out)));
+                }
+            }
+        } else {
+            self.engine.large.give(message);
+        }
+        if let Some((region, transfer)) = long {
+            self.write(region, &transfer)?;
+        }
+        let length = out.sent.len();
+        send.get_mut(..length).unwrap_or_default().copy_from_slice(&out.sent);
+        RdmaStats::add(&self.stats.inline_bytes, length);
+        self.post(Job::Send, Work::Send { region: send, length, invalidate })?;
+        Ok(None)
+    }
+
+    /// Registers a buffer; it comes back when there is no room for it now.
+    fn own_region(&mut self, buffer: Vec<u8>) -> Result<Result<Region, Vec<u8>>, VerbsError> {
+        match self.link.register(buffer, Purpose::Local) {
+            Ok(region) => {
+                self.data_bytes += region.len();
+                Ok(Ok(region))
+            }
+            Err((buffer, VerbsError::NoRoom)) => Ok(Err(buffer)),
+            Err((_, why)) => Err(why),
+        }
+    }
+
+    fn write(&mut self, region: Region, transfer: &Transfer) -> Result<(), VerbsError> {
+        let pieces: Vec<_> = transfer.pieces.iter().map(piece).collect();
+        let bytes = pieces.iter().map(|piece| piece.local.len()).sum();
+        RdmaStats::add(&self.stats.write_bytes, bytes);
+        self.post(Job::Write, Work::Write { region, pieces })
+    }
+
+    /// What has come of work that has ended.
+    ///
+    /// # Errors
+    /// When some has failed.
+    pub(super) fn events(&mut self, events: &mut Vec<Event>) -> Result<(), VerbsError> {
+        let mut done = std::mem::take(&mut self.done);
+        for Completion { id, region, outcome } in done.drain(..) {
+            let bytes = outcome?;
+            let Some(job) = self.jobs.remove(&id) else { continue };
+            self.leaving -= usize::from(matches!(job, Job::Send | Job::Write));
+            match job {
+                Job::Receive => {
+                    RdmaStats::add(&self.stats.inline_bytes, bytes);
+                    events.push(Event::Received(region, bytes));
+                }
+                Job::Send => self.spare.push(region),
+                Job::Write => {
+                    let buffer = self.take_buffer(region);
+                    self.engine.large.give(buffer);
+                }
+                Job::Read { open, arrived_ns } => {
+                    let (at, unread, received) = (0..region.len(), None, false);
+                    let whole = Arrived { open, region, at, unread, received, arrived_ns };
+                    events.push(Event::Whole(whole));
+                }
+            }
+        }
+        self.done = done;
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! OPENDIR and READDIR.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use base::clock::wall_ns;
+use base::limits::SFTP_READDIR_BYTES;
+use vfs::attr::Attr;
+use vfs::fs::access;
+use vfs::status::Status;
+use wire::sftp::{Name, NamesEncoder, PathBytes, Str};
+use wire::xdr::Writer;
+
+use super::attr::{self, Path};
+use super::longname::{self, OwnerNames};
+use super::state::{Open, OpenDir, Session};
+use super::status::{Refusal, Result};
+use engine::transport::buffers::ReplyBuf;
+use files::list::{Listed, Listing};
+use files::{Found, Links, Node, VPath};
+
+/// OPENDIR.
+pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Result<u32> {
+    let (mut ready, mut listing) = (VecDeque::new(), None);
+    let dots = |handle: vfs::handle::Handle, attr: Attr| {
+        let dot = |name: &[u8]| Listed::new(name.to_vec(), Some((handle, attr)));
+        [dot(b"."), dot(b"..")]
+    };
+    match s.core.find(&s.who, &path, Links::Follow).await? {
+        Found::Root => {
+            for share in s.core.shares(&s.who) {
+                let root = share.fs.root();
+                let path = path.with(share.name.as_bytes());
+                let found = s.core.find(&s.who, &path, Links::Follow).await;
+                let Ok(Found::Node(node)) = found else { continue };
+                let name = share.name.clone().into_bytes();
+                if ready.is_empty() {
+                    ready.extend(dots(root, Attr::of_shares()));
+                }
+                ready.push_back(Listed::new(name, Some((root, node.attr))));
+            }
+        }
+        Found::Node(node) => {
+            let node = seen.insert(node);
+            if !node.is_dir() {
+                return Err(Status::NotDirectory.into());
+            }
+            if s.core.access(&s.who, node, access::READ).await? & access::READ == 0 {
+                return Err(Status::Access.into());
+            }
+            ready.extend(dots(node.handle, node.attr));
+            on_their_way(s, &path, &mut ready).await;
+            listing = Some(Listing::new(node.clone()));
+        }
+    }
+    let (key, done) = (s.dir_key(), Cell::new(listing.is_none()));
+    let (listing, ready) = (RefCell::new(listing), RefCell::new(ready));
+    s.add(Open::Dir(Rc::new(OpenDir { path, key, listing, ready, done })))
+}
+
+/// Files of the same channel that are on their way to a directory are seen in it.
+async fn on_their_way(s: &Session, path: &VPath, ready: &mut VecDeque<Listed>) {
+    for file in s.uploading_below(path) {
+        let at = Rc::clone(&file.path.borrow());
+        let Some(name) = at.name().filter(|_| at.parent() == *path) else { continue };
+        let there = s.core.find(&s.who, &at, Links::Keep).await;
+        let attr = s.core.attr(&s.who, &file.node).await;
+        if let (Err(Status::NotFound), Ok(attr)) = (there, attr) {
+            let entry = Some((file.node.handle, attr));
+            ready.push_back(Listed::new(name.to_vec(), entry));
+        }
+    }
+}
+
+/// READDIR: the whole answer.
+pub(super) async fn read(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf> {
+    // What is ready was looked at before.
+    if let Some(listing) = dir.listing.borrow().as_ref() {
+        s.core.files.still_reach(&s.who, &listing.dir().reached, false)?;
+    }
+    // A batch may consist of names that are not shown.
+    while dir.ready.borrow().is_empty() && !dir.done.get() {
+        let Some(mut listing) = dir.listing.borrow_mut().take() else { break };
+        let batch = listing.next(&s.core, &s.who).await;
+        *dir.listing.borrow_mut() = Some(listing);
+        match batch? {
+            Some(listed) => dir.ready.borrow_mut().extend(listed),
+            None => dir.done.set(true),
+        }
+    }
+    let mut ready = dir.ready.borrow_mut();
+    if ready.is_empty() {
+        return Err(Refusal::EOF);
+    }
+    let now_s = (wall_ns() / base::clock::NS_PER_S) as i64;
+    let mut reply = s.core.buffers.take_reply();
+    let mut w = Writer::new(reply.vec());
+    let mut names = NamesEncoder::begin(&mut w, id, SFTP_READDIR_BYTES);
+    let mut known = OwnerNames::new(&*s.settings.owners);
+    while let Some(listed) = ready.front() {
+        if !add(&mut names, listed, &mut known, now_s) {
+            break;
+        }
+        ready.pop_front();
+    }
+    names.finish();
+    Ok(reply)
+}
+
+/// Adds a name; one that was gone when its attributes were asked for is left out.
+fn add(
+    names: &mut NamesEncoder<'_, '_>,
+    listed: &Listed,
+    known: &mut OwnerNames<'_>,
+    now_s: i64,
+) -> bool {
+    let Some(attr) = &listed.attr() else { return true };
+    let line = longname::line(&listed.name, attr, known, now_s);
+    names.add(&Name {
+        filename: PathBytes(&listed.name),
+        longname: Str(&line),
+        attrs: attr::told(attr),
+    })
+}

@@ -1,0 +1,96 @@
+//! Connections on which nobody has signed in yet. Their key exchange is dear, and strangers cause
+//! it: there are only so many at once, in all and by client, and a client whose connections end
+//! without anyone having signed in is not let in again for a while.
+//!
+//! The penalties are those of OpenSSH 9.8 (`PerSourcePenalties`, sshd_config(5)): each such end
+//! puts something on a client's account, time takes it off, and above a threshold the client is
+//! turned away before anything is computed for it. Wrong passwords wait elsewhere as well, for all
+//! services together. A pure state machine: monotonic nanoseconds are handed in.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::limits::{
+    SSH_PENALTIES_KEPT, SSH_PENALTY_MAX, SSH_PENALTY_MIN, SSH_UNSIGNED_MAX, SSH_UNSIGNED_PEER_MAX,
+};
+use base::peer::network;
+
+use engine::transport::tally::Tally;
+
+/// All of them.
+#[derive(Debug, Clone, Default)]
+pub struct Unsigned(Arc<Mutex<Strangers>>);
+
+#[derive(Debug, Default)]
+struct Strangers {
+    here: Tally,
+    /// Until when what is on a client's account is taken off.
+    owed: HashMap<IpAddr, u64>,
+}
+
+/// A place among them, until it is dropped.
+#[derive(Debug)]
+pub struct UnsignedPlace {
+    all: Unsigned,
+    from: IpAddr,
+}
+
+impl Unsigned {
+    fn lock(&self) -> MutexGuard<'_, Strangers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.lock().here.all()
+    }
+
+    /// A place for a client, unless there are too many or it must wait.
+    pub fn enter(&self, from: IpAddr, now_ns: u64) -> Option<UnsignedPlace> {
+        let from = network(from);
+        let mut strangers = self.lock();
+        let here = &strangers.here;
+        let full = here.all() >= SSH_UNSIGNED_MAX || here.of(from) >= SSH_UNSIGNED_PEER_MAX;
+        if full || strangers.owes(from, now_ns) > SSH_PENALTY_MIN {
+            return None;
+        }
+        strangers.here.add(from);
+        Some(UnsignedPlace { all: self.clone(), from })
+    }
+}
+
+impl Strangers {
+    fn owes(&self, from: IpAddr, now_ns: u64) -> Duration {
+        let until = self.owed.get(&from).copied().unwrap_or(0);
+        Duration::from_nanos(until.saturating_sub(now_ns))
+    }
+
+    fn charge(&mut self, from: IpAddr, penalty: Duration, now_ns: u64) {
+        let owed = self.owes(from, now_ns).saturating_add(penalty).min(SSH_PENALTY_MAX);
+        if self.owed.len() >= SSH_PENALTIES_KEPT && !self.owed.contains_key(&from) {
+            self.owed.retain(|_, until| *until > now_ns);
+        }
+        // Who floods from so many places is not stopped by remembering one more.
+        if self.owed.len() < SSH_PENALTIES_KEPT || self.owed.contains_key(&from) {
+            self.owed.insert(from, now_ns.saturating_add(owed.as_nanos() as u64));
+        }
+    }
+}
+
+impl UnsignedPlace {
+    /// The connection has ended and nobody has signed in: its client has this much to wait more.
+    pub fn charge(&self, penalty: Duration, now_ns: u64) {
+        self.all.lock().charge(self.from, penalty, now_ns);
+    }
+}
+
+impl Drop for UnsignedPlace {
+    fn drop(&mut self) {
+        self.all.lock().here.remove(self.from);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! SESSION_SETUP (MS-SMB2 §3.3.5.5): a user signs in by NTLM version 2, alone or within SPNEGO.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::clock::stamp;
+use base::limits::{
+    SMB_SESSIONS_PER_CONNECTION, SMB_SETUP_KEPT_MAX, SMB_SETUP_ROUNDS_MAX, SMB_SETUPS_MAX,
+};
+use base::random::{Random, SystemRandom};
+use vfs::identity::Person;
+use vfs::share::Service;
+use vfs::share::rules::Transport;
+use wire::smb::crypto::{Keys, Preauth};
+use wire::smb::header::Header;
+use wire::smb::negotiate::security_mode;
+use wire::smb::ntlm::{self, Authenticate, Challenge, Kind, Side};
+use wire::smb::session::{BINDING, Request, session_flags};
+use wire::smb::spnego::{self, NegState};
+use wire::smb::status::NtStatus;
+
+use super::negotiate::now;
+use super::server::Encryption;
+use super::state::connection::{Connection, Negotiated};
+use super::state::session::Session;
+use super::state::sessions::Row;
+use super::status;
+use files::Caller;
+
+/// Bytes of a response of NTLM version 1 and of Lan Manager.
+const LAN_MANAGER: usize = 24;
+
+/// A sign-in under way.
+pub(super) struct Setup {
+    /// The integrity of its messages, and of the negotiation.
+    pub preauth: Preauth,
+    began_ns: u64,
+    rounds: u32,
+    /// Whether it is within SPNEGO.
+    wrapped: bool,
+    /// The list of mechanisms, as the client has encoded it.
+    mechanisms: Vec<u8>,
+    /// The client's first message of NTLM, and the server's.
+    exchange: Option<(Vec<u8>, Challenge, Vec<u8>)>,
+}
+
+/// What is answered.
+pub(super) struct Setting {
+    /// The word of SPNEGO or NTLM.
+    pub blob: Vec<u8>,
+    /// Flags of the session.
+    pub flags: u16,
+    /// The session, once there is one.
+    pub session: Option<Rc<Session>>,
+    /// Its number.
+    pub id: u64,
+}
+
+/// Somebody has shown who he is.
+struct Shown {
+    person: Arc<Person>,
+    key: [u8; 16],
+    mic: Option<[u8; 16]>,
+}
+
+impl Connection {
+    fn setup(&self, id: u64) -> Result<(u64, Setup), NtStatus> {
+        let known = self.setups.borrow_mut().remove(&id);
+        if let Some(setup) = known {
+            return Ok((id, setup));
+        }
+        let new = Setup {
+            preauth: self.preauth.get(),
+            began_ns: stamp(),
+            rounds: 0,
+            wrapped: false,
+            mechanisms: Vec::new(),
+            exchange: None,
+        };
+        // A session that signs in again keeps its number.
+        if id != 0 {
+            return self.session(id).map(|_| (id, new));
+        }
+        if self.sessions.borrow().len() >= SMB_SESSIONS_PER_CONNECTION {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        Ok((self.server.sessions.new_id(), new))
+    }
+
+    /// Keeps a sign-in until its next word; the oldest of too many is forgotten.
+    fn goes_on(&self, id: u64, setup: Setup) {
+        let mut setups = self.setups.borrow_mut();
+        if setups.len() >= SMB_SETUPS_MAX
+            && let Some(oldest) = setups.iter().min_by_key(|(_, one)| one.began_ns)
+        {
+            let oldest = *oldest.0;
+            setups.remove(&oldest);
+        }
+        setups.insert(id, setup);
+    }
+
+    /// Answers SESSION_SETUP. More words are to come if there is no session in the answer.
+    ///
+    /// # Errors
+    /// As the client is told; what had begun is forgotten.
+    pub fn session_setup(&self, header: &Header, message: &[u8]) -> Result<Setting, NtStatus> {
+        let agreed = self.agreed()?;
+        let request = Request::decode(message).map_err(status::of_wire)?;
+        if request.flags & BINDING != 0 {
+            // There is one channel.
+            return Err(NtStatus::REQUEST_NOT_ACCEPTED);
+        }
+        let (id, mut setup) = self.setup(header.session_id)?;
+        setup.rounds += 1;
+        if setup.rounds > SMB_SETUP_ROUNDS_MAX {
+            return Err(NtStatus::LOGON_FAILURE);
+        }
+        setup.preauth.update(message);
+        let token = setup.unwrap(request.blob)?;
+        let Some(token) = token else {
+            let blob = spnego::answer(NegState::RequestMic, true, None, None);
+            self.goes_on(id, setup);
+            return Ok(Setting { blob, flags: 0, session: None, id });
+        };
+        match ntlm::kind(&token.ntlm).map_err(status::of_wire)? {
+            Kind::Negotiate => {
+                let blob = self.challenge(&mut setup, token.ntlm)?;
+                self.goes_on(id, setup);
+                Ok(Setting { blob, flags: 0, session: None, id })
+            }
+            Kind::Authenticate => {
+                let shown = self.judge(&setup, &token)?;
+                self.welcome((id, &setup), shown, &request, &agreed)
+            }
+            Kind::Challenge => Err(NtStatus::INVALID_PARAMETER),
+        }
+    }
+
+    fn challenge(&self, setup: &mut Setup, negotiate: Vec<u8>) -> Result<Vec<u8>, NtStatus> {
+        let flags = ntlm::negotiate_flags(&negotiate).map_err(status::of_wire)?;
+        if negotiate.len() > SMB_SETUP_KEPT_MAX {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        let mut random = [0; 8];
+        SystemRandom.fill(&mut random);
+        let challenge = Challenge::new(flags, random, &self.settings.name, now());
+        let encoded = challenge.encode();
+        let first = setup.rounds == 1;
+        let blob = match setup.wrapped {
+            true => spnego::answer(NegState::Incomplete, first, Some(&encoded), None),
+            false => encoded.clone(),
+        };
+        setup.exchange = Some((negotiate, challenge, encoded));
+        Ok(blob)
+    }
+
+    /// Judges the client's last message.
+    fn judge(&self, setup: &Setup, token: &Token) -> Result<Shown, NtStatus> {
+        let exchange = setup.exchange.as_ref().ok_or(NtStatus::INVALID_PARAMETER)?;
+        let auth = Authenticate::decode(&token.ntlm).map_err(status::of_wire)?;
+        // Nobody in particular, and version 1 or Lan Manager, whose responses have 24 bytes.
+        let (from, identity) = (self.peer.0.ip(), &self.core.files.identity);
+        let name = auth.text(auth.user).unwrap_or_default();
+        if identity.must_wait(from, &name).is_some() {
+            return Err(NtStatus::ACCOUNT_LOCKED_OUT);
+        }
+        if name.is_empty() || auth.is_anonymous() {
+            identity.judged(from, &name, false);
+            return Err(NtStatus::LOGON_FAILURE);
+        }
+        // What is too long for an older version and does not hold together is no response at all.
+        if auth.nt.len() > LAN_MANAGER && ntlm::response_facts(auth.nt).is_err() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        let shown = self.prove(&name, &auth, exchange, (setup, token));
+        let known = shown.as_ref().map_or(name, |shown| shown.person.name.clone());
+        identity.judged(from, &known, shown.is_some());
+        if identity.person(&known).is_some() && identity.nt_hash(&known).is_none() {
+            base::warning!(
+                super::node::NODE.name,
+                "{known} cannot sign in: the password was set while SMB was disabled; set it again"
+            );
+        }
+        shown.ok_or(NtStatus::LOGON_FAILURE)
+    }
+
+    /// What a response proves; `None` if it is wrong, whatever is wrong about it.
+    fn prove(
+        &self,
+        name: &str,
+        auth: &Authenticate<'_>,
+        (negotiate, challenge, encoded): &(Vec<u8>, Challenge, Vec<u8>),
+        (setup, token): (&Setup, &Token),
+    ) -> Option<Shown> {
+        let facts = ntlm::response_facts(auth.nt).ok()?;
+        let identity = &self.core.files.identity;
+        // Windows does not distinguish case in names of users.
+        let names = [name.to_owned(), name.to_lowercase()];
+        let (known, hash) = names.iter().find_map(|name| Some((name, identity.nt_hash(name)?)))?;
+        let domain = auth.text(auth.domain).ok()?;
+        let ntowf = ntlm::ntowf_v2(&hash, name, &domain);
+        let base = ntlm::verify(&ntowf, &challenge.challenge, auth.nt)?;
+        let key = ntlm::session_key(base, auth).ok()?;
+        if facts.has_mic {
+            let expected = ntlm::mic(&key, negotiate, encoded, &token.ntlm);
+            same(&expected, &auth.mic?)?;
+        }
+        let list_mic = |side| ntlm::mech_list_mic(&key, auth.flags, side, &setup.mechanisms);
+        if let Some(mic) = &token.mic {
+            same(&list_mic(Side::Client), mic)?;
+        }
+        let mic = token.mic.is_some().then(|| list_mic(Side::Server));
+        Some(Shown { person: identity.person(known)?, key, mic })
+    }
+
+    fn welcome(
+        &self,
+        (id, setup): (u64, &Setup),
+        shown: Shown,
+        request: &Request<'_>,
+        agreed: &Negotiated,
+    ) -> Result<Setting, NtStatus> {
+        let mic = shown.mic.as_ref().map(|mic| &mic[..]);
+        let blob = match setup.wrapped {
+            true => spnego::answer(NegState::Completed, false, None, mic),
+            false => Vec::new(),
+        };
+        if let Ok(there) = self.session(id) {
+            // It has signed in again: the same user, or none.
+            if there.who.person.name != shown.person.name {
+                return Err(NtStatus::ACCESS_DENIED);
+            }
+            return Ok(Setting { blob, flags: 0, session: Some(there), id });
+        }
+        let encrypts = self.settings.encryption == Encryption::Required;
+        if encrypts && agreed.cipher.is_none() {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        let keys =
+            Keys::new(&shown.key, agreed.dialect, (agreed.signing, agreed.cipher), &setup.preauth);
+        let keys = keys.map_err(|_| NtStatus::INTERNAL_ERROR)?;
+        let from: IpAddr = self.peer.0.ip().to_canonical();
+        if request.previous_session != 0 {
+            self.server.sessions.end(request.previous_session, Some(&shown.person.name));
+        }
+        let row = Row {
+            id,
+            user: shown.person.name.clone(),
+            from,
+            dialect: agreed.dialect.name(),
+            encrypted: encrypts,
+        };
+        // What he can do: whether he must is for each share to say, and looked at with each
+        // request.
+        let transport = if agreed.cipher.is_some() { Transport::Tls } else { Transport::Plain };
+        let who = Caller::new(shown.person, self.peer, transport, Service::Smb);
+        let who = who.folding(Arc::clone(&self.server.folds));
+        let theirs = u16::from(request.security_mode) & security_mode::REQUIRED != 0;
+        let signs = self.settings.signing_required || theirs;
+        let listed = self.server.sessions.add(row, &self.has_mail);
+        let session = Rc::new(Session::new((id, who, listed), keys, (signs, encrypts)));
+        self.sessions.borrow_mut().insert(id, Rc::clone(&session));
+        let flags = if encrypts { session_flags::ENCRYPT } else { 0 };
+        Ok(Setting { blob, flags, session: Some(session), id })
+    }
+}
+
+fn same(a: &[u8], b: &[u8]) -> Option<()> {
+    aws_lc_rs::constant_time::verify_slices_are_equal(a, b).ok()
+}
+
+/// A message of NTLM, and the checksum of the list of mechanisms.
+struct Token {
+    ntlm: Vec<u8>,
+    mic: Option<Vec<u8>>,
+}
+
+impl Setup {
+    /// Takes a message of NTLM out of a client's word. `None` if it is one of a mechanism that we
+    /// do not have, sent in the hope that we do.
+    fn unwrap(&mut self, blob: &[u8]) -> Result<Option<Token>, NtStatus> {
+        if ntlm::kind(blob).is_ok() {
+            self.wrapped = false;
+            return Ok(Some(Token { ntlm: blob.to_vec(), mic: None }));
+        }
+        let token = spnego::client(blob).map_err(status::of_wire)?;
+        self.wrapped = true;
+        let mic = token.mic.map(<[u8]>::to_vec);
+        if let Some(list) = token.mechanisms {
+            if list.len() > SMB_SETUP_KEPT_MAX {
+                return Err(NtStatus::INVALID_PARAMETER);
+            }
+            self.mechanisms = list.to_vec();
+            if !token.has_ntlm {
+                return Err(NtStatus::LOGON_FAILURE);
+            }
+            if !token.prefers_ntlm {
+                return Ok(None);
+            }
+        }
+        match token.token {
+            Some(ntlm) => Ok(Some(Token { ntlm: ntlm.to_vec(), mic })),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! From requests to a frame: those of a compound are carried out one after the other, and answered
+//! together (MS-SMB2 §3.3.5.2.7).
+
+use files::SpanFacts as _;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use base::limits::{
+    SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX, SMB_CREDITS_MAX, SMB_PENDING_AFTER,
+    SMB_UNSIGNED_CREDITS_MAX,
+};
+use vfs::fs::Extent;
+use wire::smb::charge::Payload;
+use wire::smb::codec::{pad, patch};
+use wire::smb::create::FileId;
+use wire::smb::frame::{PREFIX, prefix};
+use wire::smb::header::{Command, HEADER, Header, Messages, TRANSFORM, flags, put_error};
+use wire::smb::status::NtStatus;
+
+use super::dispatch::{self, Outcome, Request};
+use super::state::connection::{Answer, Connection};
+use super::state::session::Session;
+use super::{io, status};
+use engine::exec::Span;
+use engine::transport::buffers::ReplyBuf;
+use files::Core;
+
+/// Where the first message of an answer begins: before it there is room for the length of the
+/// frame, and for the header of an encrypted message.
+pub(super) const START: usize = PREFIX + TRANSFORM;
+
+/// A buffer for an answer, with room for all headers.
+pub(super) fn reply(core: &Core) -> ReplyBuf {
+    let mut reply = core.buffers.take_reply();
+    reply.vec().resize(START + HEADER, 0);
+    reply
+}
+
+/// A frame that came.
+pub(super) struct Frame {
+    /// Its bytes, decrypted: what is written of them to a file is not copied for that.
+    pub bytes: Arc<Vec<u8>>,
+    /// Where its messages begin.
+    pub from: usize,
+    /// The session whose keys have decrypted it.
+    pub encrypted: Option<Rc<Session>>,
+    /// Which of its messages are signed as they say, a bit for each.
+    pub signed: u64,
+    /// When it came.
+    pub arrived_ns: u64,
+}
+
+impl Frame {
+    /// Its messages.
+    pub fn messages(&self) -> &[u8] {
+        self.bytes.get(self.from..).unwrap_or_default()
+    }
+
+    /// Gives its buffer back, if nobody else has it.
+    pub fn put_back(self, core: &Core) {
+        if let Some(bytes) = Arc::into_inner(self.bytes) {
+            core.engine.large.give(bytes);
+        }
+    }
+
+    /// Bytes that it takes until it is answered, with what it is answered with at most.
+    pub fn held(&self) -> usize {
+        let messages = Messages::new(self.messages()).map_while(Result::ok);
+        let more = messages.map(|(header, message)| held(header.command, message));
+        self.bytes.len() + usize::try_from(more.sum::<u64>()).unwrap_or(usize::MAX)
+    }
+}
+
+/// Bytes that a request takes beside itself: its answer, and a chunk that it copies.
+fn held(command: Command, message: &[u8]) -> u64 {
+    let payload = Payload::of(command, message);
+    let copied = if command == Command::IOCTL { u64::from(SMB_COPY_CHUNK_MAX) } else { 0 };
+    copied + payload.wanted.min(SMB_COMPOUND_REPLY_MAX)
+}
+
+/// One answer.
+pub(super) struct One {
+    header: Header,
+    /// Whose key signs it.
+    pub signer: Option<Rc<Session>>,
+    out: ReplyBuf,
+    /// Data behind it, of the only answer of a frame that is neither signed nor encrypted.
+    extent: Option<Extent>,
+}
+
+impl One {
+    /// The answer to a request, with the credits that are granted.
+    pub fn new(conn: &Connection, request: &Header, status: NtStatus, out: ReplyBuf) -> Self {
+        let max = match conn.sessions.borrow().is_empty() {
+            true => SMB_UNSIGNED_CREDITS_MAX,
+            false => SMB_CREDITS_MAX,
+        };
+        let credits = conn.credits.borrow_mut().grant(request.credits, max);
+        let header = Header {
+            status: status.0,
+            credits,
+            flags: flags::RESPONSE | request.flags & flags::RELATED,
+            next: 0,
+            signature: [0; 16],
+            ..*request
+        };
+        Self { header, signer: None, out, extent: None }
+    }
+}
+
+/// A frame of answers.
+pub(super) struct Sealed {
+    /// Its bytes.
+    reply: ReplyBuf,
+    /// Where it begins.
+    from: usize,
+    /// Data behind them.
+    extent: Option<Extent>,
+}
+
+impl Sealed {
+    /// The messages, if they are not encrypted.
+    pub fn messages(&self) -> &[u8] {
+        self.reply.as_slice().get(START..).unwrap_or_default()
+    }
+}
+
+impl Connection {
+    /// Makes a frame of answers, signed and encrypted.
+    pub fn seal(&self, ones: Vec<One>, by: Option<&Rc<Session>>) -> Sealed {
+        let last = ones.len().saturating_sub(1);
+        let (mut whole, mut data) = (ReplyBuf::default(), None);
+        for (number, one) in ones.into_iter().enumerate() {
+            let One { mut header, signer, mut out, extent } = one;
+            data = extent.or(data);
+            if number != last {
+                pad(out.vec(), START, 8);
+                header.next = (out.len() - START) as u32;
+            }
+            let signer = signer.filter(|_| by.is_none());
+            if signer.is_some() {
+                header.flags |= flags::SIGNED;
+            }
+            patch(out.vec(), START, &header.encode());
+            if let Some(session) = signer
+                && let Some(message) = out.vec().get_mut(START..)
+            {
+                // It fails for no message that has a header.
+                let _ = session.keys.signer.seal(message);
+            }
+            if number == 0 {
+                whole = out;
+            } else {
+                whole.vec().extend_from_slice(out.as_slice().get(START..).unwrap_or_default());
+                self.core.buffers.give_reply(out);
+            }
+        }
+        let from = self.encrypt(&mut whole, by);
+        let behind = data.as_ref().map_or(0, |extent: &Extent| extent.count);
+        let length = whole.len().saturating_sub(from + PREFIX) + behind;
+        patch(whole.vec(), from, &prefix(length).unwrap_or_default());
+        Sealed { reply: whole, from, extent: data }
+    }
+
+    fn encrypt(&self, whole: &mut ReplyBuf, by: Option<&Rc<Session>>) -> usize {
+        let sealer = by.and_then(|session| Some((session, session.keys.sealers.as_ref()?)));
+        let Some((session, (sealer, _))) = sealer else { return TRANSFORM };
+        let nonce = session.nonce.replace(session.nonce.get() + 1);
+        if let Some(frame) = whole.vec().get_mut(PREFIX..)
+            && sealer.seal(frame, session.id, nonce).is_err()
+        {
+            // Nothing may leave in the clear.
+            whole.truncate(PREFIX);
+        }
+        0
+    }
+
+    /// Posts a frame that is sealed.
+    pub fn post_sealed(&self, sealed: Sealed, spans: Vec<(Span, u16)>, held: usize) {
+        let Sealed { reply, from, extent } = sealed;
+        self.post(Answer { reply, from, extent, spans, held });
+    }
+
+    /// Seals and posts answers.
+    pub fn send(
+        &self,
+        ones: Vec<One>,
+        by: Option<&Rc<Session>>,
+        spans: Vec<(Span, u16)>,
+        held: usize,
+    ) {
+        let sealed = self.seal(ones, by);
+        self.post_sealed(sealed, spans, held);
+    }
+
+    /// Tells that an answer will take longer.
+    fn pend(&self, request: &Header, session: &Rc<Session>, by: Option<&Rc<Session>>) {
+        let mut out = reply(&self.core);
+        put_error(out.vec());
+        let mut one = One::new(self, request, NtStatus::PENDING, out);
+        one.header.flags |= flags::ASYNC;
+        one.header.id = request.message_id;
+        one.signer = session.signs.then(|| Rc::clone(session));
+        self.send(vec![one], by, Vec::new(), 0);
+    }
+}
+
+/// What a request has left for those that are related to it (MS-SMB2 §3.3.5.2.7.2).
+struct Before {
+    session: u64,
+    tree: u32,
+    file: Option<FileId>,
+    /// How requests fail that are related to one that has made no open, or had no session.
+    failed: Option<NtStatus>,
+    /// Nothing came before it.
+    is_first: bool,
+    /// The request at hand is the only one of its frame.
+    is_single: bool,
+    /// It is signed as it says.
+    is_signed: bool,
+    /// Bytes that all so far, related or not, want to be answered with.
+    wanted: u64,
+}
+
+impl Before {
+    /// That a request has paid for its bytes (MS-SMB2 §3.3.5.2.5), and that the answer to the
+    /// compound is no larger than it may be.
+    fn takes(&mut self, header: &Header, message: &[u8]) -> Result<(), NtStatus> {
+        let payload = Payload::of(header.command, message);
+        if u64::from(header.credit_charge.max(1)) < payload.charge() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        self.wanted = self.wanted.saturating_add(payload.wanted);
+        match self.wanted > SMB_COMPOUND_REPLY_MAX {
+            true => Err(NtStatus::INSUFFICIENT_RESOURCES),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Before {
+    /// Before the first request.
+    const fn nothing(is_single: bool) -> Self {
+        Self {
+            session: 0,
+            tree: 0,
+            file: None,
+            failed: None,
+            is_first: true,
+            is_single,
+            is_signed: false,
+            wanted: 0,
+        }
+    }
+
+    /// A request that is related takes session and tree of the one before; another begins anew.
+    fn relate(&mut self, header: &mut Header) -> bool {
+        let related = header.has(flags::RELATED);
+        if related {
+            header.session_id = self.session;
+            header.id = u64::from(self.tree) << 32 | header.id & 0xffff_ffff;
+            if self.is_first {
+                self.failed = Some(NtStatus::INVALID_PARAMETER);
+            }
+        } else {
+            (self.failed, self.file) = (None, None);
+        }
+        (self.session, self.tree, self.is_first) = (header.session_id, header.tree_id(), false);
+        related
+    }
+}
+
+/// Carries out the only request of a frame on the spot, if it is one that need not wait; false if
+/// nothing was done.
+pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
+    let Some(Ok((header, message))) = Messages::new(frame.messages()).next() else { return false };
+    let is_known = matches!(header.command, Command::READ | Command::WRITE);
+    if !is_known || header.next != 0 || header.has(flags::RELATED) {
+        return false;
+    }
+    let (by, is_signed) = (frame.encrypted.as_ref(), frame.signed & 1 != 0);
+    let Ok(session) = conn.session(header.session_id) else { return false };
+    if conn.is_genuine(&session, &header, is_signed, by).is_err() {
+        return false;
+    }
+    // What is refused is so the ordinary way.
+    let Ok(tree) = session.tree(header.tree_id()) else { return false };
+    let is_plain = by.is_none() && tree.encrypts();
+    if is_plain || Before::nothing(true).takes(&header, message).is_err() {
+        return false;
+    }
+    let is_bare = by.is_none() && !signs(&session, &header);
+    let done = io::at_once(conn, &session, (&header, message), is_bare);
+    let Some(done) = done else { return false };
+    let mut span = conn.core.begin_at(conn.peer.1, header.command.0 as u8, frame.arrived_ns);
+    span.by(&session.who);
+    done.about.tell(&mut span);
+    let mut one = One::new(conn, &header, done.status, done.out);
+    one.extent = done.extent;
+    one.signer = Some(session).filter(|session| signs(session, &header));
+    conn.send(vec![one], by, vec![(span, status::recorded(done.status))], held);
+    true
+}
+
+/// Carries out the requests of a frame, and posts the answers.
+pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
+    let count = Messages::new(frame.messages()).count();
+    let (mut ones, mut spans) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut before = Before::nothing(count == 1);
+    for (number, message) in Messages::new(frame.messages()).enumerate() {
+        let Ok((header, message)) = message else { break };
+        before.is_signed = frame.signed & 1 << number != 0;
+        let one = carry_out(&conn, &frame, (header, message), &mut before).await;
+        ones.push(one.0);
+        spans.push(one.1);
+    }
+    let by = frame.encrypted.clone();
+    frame.put_back(&conn.core);
+    conn.send(ones, by.as_ref(), spans, held);
+}
+
+async fn carry_out(
+    conn: &Rc<Connection>,
+    frame: &Frame,
+    (mut header, message): (Header, &[u8]),
+    before: &mut Before,
+) -> (One, (Span, u16)) {
+    let op = (header.command.0 as u8).min(Command::OPLOCK_BREAK.0 as u8 + 1);
+    let mut span = conn.core.begin_at(conn.peer.1, op, frame.arrived_ns);
+    let related = before.relate(&mut header);
+    let (mut is_pending, known) = (false, conn.session(header.session_id).ok());
+    let _running = known.as_ref().map(Session::run);
+    let done = match (before.failed.filter(|_| related), &known) {
+        (Some(failed), _) => Err(failed),
+        (None, None) if header.command == Command::ECHO && header.session_id == 0 => {
+            Ok(dispatch::echo(&conn.core))
+        }
+        (None, None) => {
+            before.failed = Some(NtStatus::INVALID_PARAMETER);
+            Err(NtStatus::USER_SESSION_DELETED)
+        }
+        (None, Some(session)) => {
+            span.by(&session.who);
+            let by = frame.encrypted.as_ref();
+            let genuine = conn.is_genuine(session, &header, before.is_signed, by);
+            match genuine.and_then(|()| before.takes(&header, message)) {
+                Err(refused) => Err(refused),
+                Ok(()) => {
+                    let request = Request {
+                        conn,
+                        session,
+                        message,
+                        bytes: &frame.bytes,
+                        header,
+                        before: before.file.filter(|_| related),
+                        is_bare: before.is_single && by.is_none() && !signs(session, &header),
+                        encrypted: by.is_some(),
+                        cancel: Rc::default(),
+                    };
+                    execute(&request, (by, before.is_single), &mut is_pending).await
+                }
+            }
+        }
+    };
+    let (status, out, extent, tree) = outcome(conn, done, &mut span, before);
+    // What is related to a file that was not opened fails as that did; a CLOSE after something else
+    // that has failed is done.
+    if header.command == Command::CREATE && known.is_some() {
+        before.failed = status.is_error().then_some(status);
+    }
+    if let Some(tree) = tree {
+        before.tree = tree;
+        header.id = u64::from(tree) << 32 | header.id & 0xffff_ffff;
+    }
+    let mut one = answer(conn, &header, status, out, is_pending);
+    // Who has logged off is still told so under his key.
+    one.signer = known.filter(|session| signs(session, &header));
+    one.extent = extent;
+    (one, (span, status::recorded(status)))
+}
+
+/// Whether the answer to a request is signed, unless it is encrypted.
+fn signs(session: &Session, request: &Header) -> bool {
+    session.signs || request.has(flags::SIGNED)
+}
+
+/// Carries out a request; a single one that takes longer is told so.
+async fn execute(
+    request: &Request<'_>,
+    (by, is_single): (Option<&Rc<Session>>, bool),
+    is_pending: &mut bool,
+) -> Outcome {
+    let (conn, header) = (request.conn, &request.header);
+    let command = pin!(dispatch::run(request));
+    let mut running = pin!(conn.core.engine.attempt_async(command));
+    // Most are done at once: there is no timer for them.
+    let done = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
+        Poll::Ready(done) => done,
+        Poll::Pending => tokio::select! {
+            biased;
+            done = &mut running => done,
+            () = tokio::time::sleep(SMB_PENDING_AFTER), if is_single => {
+                let cancel = Rc::clone(&request.cancel);
+                conn.cancels.borrow_mut().insert(header.message_id, cancel);
+                conn.pend(header, request.session, by);
+                *is_pending = true;
+                let done = running.await;
+                conn.cancels.borrow_mut().remove(&header.message_id);
+                done
+            }
+        },
+    };
+    done.unwrap_or_else(|fault| Err(status::of(fault)))
+}
+
+/// What a request has come to: its status, what is answered, and the tree that it has made.
+fn outcome(
+    conn: &Connection,
+    done: Outcome,
+    span: &mut Span,
+    before: &mut Before,
+) -> (NtStatus, ReplyBuf, Option<Extent>, Option<u32>) {
+    match done {
+        Ok(done) => {
+            done.about.tell(span);
+            before.file = done.file.or(before.file);
+            (done.status, done.out, done.extent, done.tree)
+        }
+        Err(status) => {
+            let mut out = reply(&conn.core);
+            put_error(out.vec());
+            (status, out, None, None)
+        }
+    }
+}
+
+fn answer(
+    conn: &Connection,
+    header: &Header,
+    status: NtStatus,
+    out: ReplyBuf,
+    is_pending: bool,
+) -> One {
+    if !is_pending {
+        return One::new(conn, header, status, out);
+    }
+    // Credits were granted when it was told that it takes longer.
+    let header = Header {
+        status: status.0,
+        credits: 0,
+        flags: flags::RESPONSE | flags::ASYNC,
+        next: 0,
+        id: header.message_id,
+        signature: [0; 16],
+        ..*header
+    };
+    One { header, signer: None, out, extent: None }
+}

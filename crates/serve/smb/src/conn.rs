@@ -1,0 +1,350 @@
+//! One connection: receives frames, has them carried out, sends what is answered. The only file
+//! that waits for the socket.
+
+mod input;
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use base::clock::{Deadline, stamp};
+use base::limits::{
+    RECORD_LOOK, SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_LOOK, SMB_MESSAGE_MAX,
+    SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE, TURN_OPS_MAX,
+    TURN_TIME_MAX,
+};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Interval, MissedTickBehavior};
+use wire::smb::codec::SmbError;
+use wire::smb::crypto::Preauth;
+
+use self::input::{Input, Received};
+use super::receive::{Broken, Taken};
+use super::server::Server;
+use super::state::connection::{Answer, Connection};
+use super::{compound, tree};
+use engine::exec::Span;
+use engine::transport::listener::Accepted;
+use engine::transport::pace::SlowPeerBudget;
+use engine::transport::send::{self, SendError};
+use engine::transport::tasks::Ending;
+use files::Core;
+
+/// Operations between two looks at the clock within a turn.
+const CLOCK_EVERY: usize = 8;
+
+/// Why a connection has ended.
+#[derive(Debug, Error)]
+pub enum Ended {
+    /// The peer closed it, or nothing more can be received.
+    #[error("closed by the peer")]
+    Gone,
+    /// Nothing more can be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// What came is no frame: the peer is at fault.
+    #[error("no frame: {0}")]
+    Frame(#[from] SmbError),
+    /// It broke a rule of the protocol.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// Nobody has signed in in time.
+    #[error("nobody has signed in")]
+    Unsigned,
+    /// A frame was begun and not finished.
+    #[error("the peer is too slow")]
+    TooSlow,
+    /// A request panicked: we are at fault.
+    #[error("a request failed to end")]
+    Panicked,
+}
+
+/// Serves one client to its end.
+pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut ending: Ending) {
+    let Accepted { stream, peer, permit: _permit } = accepted;
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
+    let Ok(local) = stream.local_addr() else { return };
+    let client = core.engine.hub.clients().intern(peer.ip());
+    let settings = server.settings();
+    let conn = Rc::new(Connection {
+        core: Rc::clone(&core),
+        server,
+        settings,
+        peer: (peer, client),
+        local,
+        negotiated: RefCell::default(),
+        preauth: Cell::new(Preauth::default()),
+        setups: RefCell::default(),
+        sessions: RefCell::default(),
+        credits: RefCell::default(),
+        cancels: RefCell::default(),
+        outbox: RefCell::default(),
+        outgoing: Cell::new(0),
+        in_turn: Cell::new(false),
+        has_mail: Arc::new(Notify::new()),
+        held: Cell::new(0),
+        listings: Rc::default(),
+        broken: Cell::new(None),
+    });
+    let pace = core.engine.budgets.limits().pace;
+    let socket = Socket { stream, pace, input: Input::default() };
+    let mut look = tokio::time::interval(SMB_LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut exchange = Exchange {
+        conn: Rc::clone(&conn),
+        socket,
+        tasks: JoinSet::new(),
+        sending: Vec::new(),
+        spans: Vec::new(),
+        look,
+    };
+    tokio::select! {
+        // Why it has ended is nobody's concern but the peer's, who knows.
+        _ = exchange.run() => {}
+        _ = ending.wait_for(|end| *end) => {}
+    }
+    exchange.socket.input.put_back(&core);
+    exchange.tasks.shutdown().await;
+    conn.close_all().await;
+}
+
+/// A request under way.
+type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A socket, and what has come and was not taken.
+struct Socket {
+    stream: TcpStream,
+    pace: SlowPeerBudget,
+    input: Input,
+}
+
+struct Exchange {
+    conn: Rc<Connection>,
+    socket: Socket,
+    tasks: JoinSet<()>,
+    /// Answers that are being sent.
+    sending: Vec<Answer>,
+    /// What is written down once they have left.
+    spans: Vec<Span>,
+    /// When users and shares are looked at again.
+    look: Interval,
+}
+
+impl Exchange {
+    async fn run(&mut self) -> Result<(), Ended> {
+        let sign_in_by = Deadline::after(SMB_SIGN_IN_TIME_MAX);
+        loop {
+            let has_more = self.take()?;
+            self.collect()?;
+            if !self.conn.outbox.borrow().is_empty() {
+                if self.socket.input.is_empty() {
+                    // Sending may have to wait for the peer: others can use the buffer meanwhile.
+                    self.socket.input.put_back(&self.conn.core);
+                }
+                self.send().await?;
+                if has_more {
+                    tokio::task::yield_now().await;
+                }
+                continue;
+            }
+            // What was answered before has left.
+            if let Some(broken) = self.conn.broken.get() {
+                return Err(broken.into());
+            }
+            if has_more {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            self.end_sessions();
+            let unsigned = self.conn.sessions.borrow().is_empty();
+            if unsigned && sign_in_by.passed() {
+                return Err(Ended::Unsigned);
+            }
+            if self.socket.input.is_empty() {
+                self.socket.input.put_back(&self.conn.core);
+            }
+            let (reads, waits) = (self.has_room(), !self.tasks.is_empty());
+            let has_begun = reads && !self.socket.input.is_empty();
+            let Socket { stream, input, .. } = &mut self.socket;
+            let core = &self.conn.core;
+            tokio::select! {
+                ready = stream.readable(), if reads => {
+                    let received = ready.and_then(|()| input.receive(stream, core));
+                    match received.map_err(|_| Ended::Gone)? {
+                        Received::Some => {}
+                        // Who waits for a lock has gone too.
+                        Received::End => return Err(Ended::Gone),
+                        Received::NoRoom if input.is_too_slow(core) => return self.give_up(),
+                        Received::NoRoom => {
+                            core.note_backpressure();
+                            tokio::time::sleep(STALL_PAUSE).await;
+                        }
+                    }
+                }
+                () = tokio::time::sleep(RECORD_LOOK), if has_begun => {
+                    if input.is_too_slow(core) {
+                        return self.give_up();
+                    }
+                }
+                done = self.tasks.join_next(), if waits => ended(&self.conn, done)?,
+                () = self.conn.has_mail.notified() => {}
+                _ = self.look.tick(), if !unsigned => self.look_again(),
+                () = tokio::time::sleep(STALL_PAUSE), if !reads && !waits => {}
+                () = tokio::time::sleep(sign_in_by.left().unwrap_or_default()), if unsigned => {}
+            }
+        }
+    }
+
+    /// Ends the connection of a peer that does not finish what it has begun.
+    fn give_up(&self) -> Result<(), Ended> {
+        self.conn.core.engine.budgets.give_up();
+        Err(Ended::TooSlow)
+    }
+
+    /// Ends sessions that somebody has ended, and those of who is no user any more.
+    fn end_sessions(&mut self) {
+        for session in self.conn.take_ended() {
+            self.tasks.spawn_local(tree::end(Rc::clone(&self.conn), session));
+        }
+    }
+
+    /// Closes what is open in shares that are not what they were.
+    fn look_again(&mut self) {
+        for (session, opens) in self.conn.take_lost() {
+            self.tasks.spawn_local(tree::close(Rc::clone(&self.conn), session, opens));
+        }
+    }
+
+    /// Whether another frame may be taken. One always may.
+    fn has_room(&self) -> bool {
+        let held = self.conn.held.get();
+        held == 0
+            || (held < SMB_FLIGHT_BYTES
+                && self.tasks.len() < SMB_REQUESTS_MAX
+                && self.conn.core.budget.has_bytes(SMB_MESSAGE_MAX))
+    }
+
+    /// Takes frames that have come, and carries out at once what need not wait; tells whether there
+    /// are more.
+    fn take(&mut self) -> Result<bool, Ended> {
+        if self.socket.input.is_empty() {
+            return Ok(false);
+        }
+        // From here on nothing is received, and nothing is sent before it ends.
+        let _turn = vfs::turn::ReadBatch::begin();
+        let arrived_ns = self.socket.input.arrived_ns;
+        let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
+        self.conn.in_turn.set(true);
+        let mut taken = Ok(true);
+        for ops in 1..=TURN_OPS_MAX {
+            match self.take_one(arrived_ns) {
+                Ok(true) => {}
+                ended => {
+                    taken = ended;
+                    break;
+                }
+            }
+            let full = self.conn.outgoing.get() >= SEND_BATCH_MAX;
+            if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+                break;
+            }
+        }
+        self.conn.in_turn.set(false);
+        taken
+    }
+
+    /// Takes one frame; false if there is none, or no room for it.
+    fn take_one(&mut self, arrived_ns: u64) -> Result<bool, Ended> {
+        if !self.has_room() {
+            return Ok(false);
+        }
+        let max = match self.conn.sessions.borrow().is_empty() {
+            true => SMB_UNSIGNED_MESSAGE_MAX,
+            false => SMB_MESSAGE_MAX,
+        };
+        let conn = &self.conn;
+        let Some((bytes, from)) = self.socket.input.take(max, &conn.core)? else {
+            return Ok(false);
+        };
+        let Taken::Frame(frame) = conn.take(bytes, from, arrived_ns)? else { return Ok(true) };
+        let held = frame.held();
+        conn.hold(held);
+        if compound::at_once(conn, &frame, held) {
+            frame.put_back(&conn.core);
+            return Ok(true);
+        }
+        let mut running: Running = Box::pin(compound::run(Rc::clone(conn), frame, held));
+        // What it waits for wakes the task that it becomes then.
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = conn.core.engine.attempt(|| running.as_mut().poll(&mut context));
+        match polled.map_err(|_| Ended::Panicked)? {
+            Poll::Ready(()) => {}
+            Poll::Pending => {
+                self.tasks.spawn_local(running);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Forgets tasks that have ended.
+    fn collect(&mut self) -> Result<(), Ended> {
+        while let Some(done) = self.tasks.try_join_next() {
+            ended(&self.conn, Some(done))?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is answered, as much as there is at once, and writes it down.
+    async fn send(&mut self) -> Result<(), Ended> {
+        std::mem::swap(&mut self.sending, &mut *self.conn.outbox.borrow_mut());
+        self.conn.outgoing.set(0);
+        let (stream, pace) = (&self.socket.stream, &mut self.socket.pace);
+        let mut rest = self.sending.as_slice();
+        while !rest.is_empty() {
+            // What is sent from a file stands behind its head.
+            let alike = rest.iter().take(SEND_PARTS_MAX).take_while(|one| one.extent.is_none());
+            let (many, behind) = rest.split_at(alike.count());
+            rest = behind;
+            if many.is_empty() {
+                let Some((one, behind)) = rest.split_first() else { break };
+                rest = behind;
+                send::bytes(stream, one.bytes(), true, pace).await?;
+                if let Some(extent) = &one.extent {
+                    send::slice(stream, &extent.data, false, pace).await?;
+                }
+                continue;
+            }
+            let mut parts: Vec<_> = many.iter().map(|one| IoSlice::new(one.bytes())).collect();
+            send::parts(stream, &mut parts, pace).await?;
+        }
+        let core = &self.conn.core;
+        for answer in self.sending.drain(..) {
+            let data = answer.extent.as_ref().map_or(0, |extent| extent.count);
+            core.budget.count_moved(answer.bytes().len() + data);
+            core.buffers.give_reply(answer.reply);
+            self.conn.release(answer.held);
+            for (mut span, status) in answer.spans {
+                span.facts.status = status;
+                core.budget.count_taken();
+                self.spans.push(span);
+            }
+        }
+        core.finish(&mut self.spans);
+        Ok(())
+    }
+}
+
+fn ended(conn: &Connection, done: Option<Result<(), JoinError>>) -> Result<(), Ended> {
+    let Some(done) = done else { return Ok(()) };
+    conn.core.engine.budgets.count_panic(&done);
+    done.map_err(|_| Ended::Panicked)
+}

@@ -1,0 +1,443 @@
+//! CREATE (MS-SMB2 §3.3.5.9): opens what is there, or makes it.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::clock::Deadline;
+use base::limits::{RECALL_LOOK, TRANSFER_OPEN_TRIES};
+use tokio::sync::Notify;
+use vfs::attr::SetAttr;
+use vfs::dos::{self, Dos};
+use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
+use vfs::locks::{FileKey, Owner, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share};
+use vfs::status::Status;
+use wire::smb::class::attributes;
+use wire::smb::contexts;
+use wire::smb::create::{Disposition, Facts, Response, access, action, options, share_access};
+use wire::smb::status::NtStatus;
+
+use super::dispatch::{About, Outcome, Reply, Request};
+use super::set_info::Removal;
+use super::state::opens::{Entry, Open, OpenFile, OpenOf, Place};
+use super::state::seats::OpenReservation;
+use super::state::session::TreeOf;
+use super::{facts, names, pipe, security, status};
+use files::{Links, Node, Spot, VPath};
+
+mod check;
+
+use check::Contexts;
+
+/// Numbers of opens, each given once in this process.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+/// Rights to data, which share modes are about.
+const READS: u32 = access::READ_DATA | access::EXECUTE;
+const WRITES: u32 = access::WRITE_DATA | access::APPEND_DATA;
+/// Permission bits of what is made, before the mask.
+const FILE_MODE: u32 = 0o666;
+const DIR_MODE: u32 = 0o777;
+
+/// What is asked, looked through.
+struct Asked<'a> {
+    request: &'a Request<'a>,
+    create: wire::smb::create::Request<'a>,
+    contexts: Contexts<'a>,
+    disposition: Disposition,
+    path: VPath,
+    /// What the open takes, until there is one.
+    seat: Cell<Option<OpenReservation>>,
+}
+
+/// What was found or made.
+struct Got {
+    node: Node,
+    place: Option<Place>,
+    action: u32,
+}
+
+/// CREATE.
+pub(super) async fn run(request: &Request<'_>) -> Outcome {
+    let create = wire::smb::create::Request::decode(request.message).map_err(status::of_wire)?;
+    request.session.has_room()?;
+    let reached = match &request.tree()?.of {
+        TreeOf::Pipes => return pipe::open(request, &create),
+        TreeOf::Share { reached } => reached.clone(),
+    };
+    let disposition = Disposition::of(create.disposition).map_err(status::of_wire)?;
+    check::check(&create)?;
+    let contexts = check::contexts(&create)?;
+    let path = names::path(&reached.share, create.name)?;
+    let seat = Cell::new(Some(request.seat(create.name.len())?));
+    let asked = Asked { request, create, contexts, disposition, path, seat };
+    for _ in 1..TRANSFER_OPEN_TRIES {
+        match asked.attempt().await {
+            // It came or went between two looks.
+            Err(Tried::Again) => {}
+            Err(Tried::Refused(status)) => return Err(status),
+            Ok(reply) => return Ok(reply),
+        }
+    }
+    Err(NtStatus::SHARING_VIOLATION)
+}
+
+/// Why an attempt has not succeeded.
+enum Tried {
+    Again,
+    Refused(NtStatus),
+}
+
+impl From<NtStatus> for Tried {
+    fn from(status: NtStatus) -> Self {
+        Self::Refused(status)
+    }
+}
+
+impl Asked<'_> {
+    fn wants_dir(&self) -> bool {
+        self.create.options & options::DIRECTORY != 0
+    }
+
+    async fn attempt(&self) -> Result<Reply, Tried> {
+        let core = &self.request.conn.core;
+        let who = &self.request.session.who;
+        let got = if self.path.parts().len() == 1 {
+            // The root of the share is in no directory of it.
+            let found = core.find(who, &self.path, Links::Follow).await;
+            let node = found.and_then(files::Found::node).map_err(status::of)?;
+            Got { node, place: None, action: action::OPENED }
+        } else {
+            let spot = core.spot(who, &self.path, Links::Follow).await;
+            let spot = spot.map_err(status::of_path)?;
+            match spot.entry {
+                Some(_) => self.there(&spot)?,
+                None => self.make(&spot).await?,
+            }
+        };
+        self.check_kind(&got)?;
+        self.open(got).await
+    }
+
+    /// It is there: whether it may be.
+    fn there(&self, spot: &Spot) -> Result<Got, NtStatus> {
+        let node = spot.node().map_err(status::of)?;
+        let action = match self.disposition {
+            Disposition::Create => return Err(NtStatus::OBJECT_NAME_COLLISION),
+            Disposition::Open | Disposition::OpenIf => action::OPENED,
+            Disposition::Supersede => action::SUPERSEDED,
+            Disposition::Overwrite | Disposition::OverwriteIf => action::OVERWRITTEN,
+        };
+        let place = Some(Place { dir: spot.dir, name: spot.name.clone() });
+        Ok(Got { node, place, action })
+    }
+
+    fn check_kind(&self, got: &Got) -> Result<(), NtStatus> {
+        let is_dir = got.node.is_dir();
+        if self.wants_dir() && !is_dir {
+            return Err(NtStatus::NOT_A_DIRECTORY);
+        }
+        if self.create.options & options::NON_DIRECTORY != 0 && is_dir {
+            return Err(NtStatus::FILE_IS_A_DIRECTORY);
+        }
+        if is_dir && matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN) {
+            return Err(NtStatus::FILE_IS_A_DIRECTORY);
+        }
+        if !is_dir && !got.node.is_file() {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        Ok(())
+    }
+
+    /// It is not there: makes it.
+    async fn make(&self, spot: &Spot) -> Result<Got, Tried> {
+        if matches!(self.disposition, Disposition::Open | Disposition::Overwrite) {
+            return Err(NtStatus::OBJECT_NAME_NOT_FOUND.into());
+        }
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let umask = self.request.conn.settings.umask;
+        let is_read_only = self.create.attributes & attributes::READ_ONLY != 0;
+        if is_read_only && self.deletes_on_close() {
+            return Err(NtStatus::CANNOT_DELETE.into());
+        }
+        let set = |mode| SetAttr { mode: Some(mode), umask: Some(umask), ..SetAttr::default() };
+        let (dir, name, is_dir) = (spot.dir, spot.name.clone(), self.wants_dir());
+        let mode = match (is_dir, is_read_only) {
+            (true, _) => DIR_MODE,
+            (false, true) => FILE_MODE & !0o222,
+            (false, false) => FILE_MODE,
+        };
+        let (set, folds) = (set(mode), Arc::clone(&self.request.conn.server.folds));
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let made = match is_dir {
+                true => fs.mkdir(cx, &dir, &name, &set),
+                false => fs.create(cx, &dir, &name, CreateHow::Guarded(set)),
+            }?;
+            folds.changed(&made.wcc, None, Some(&name));
+            Ok(made)
+        };
+        let made = core.alter(who, &spot.reached, make).await;
+        let reached = spot.reached.clone();
+        let made = made.map(|made| Node { reached, handle: made.handle, attr: made.attr });
+        let node = made.map_err(|why| match why {
+            Status::Exists if self.disposition != Disposition::Create => Tried::Again,
+            why => Tried::Refused(status::of(why)),
+        })?;
+        let place = Some(Place { dir: spot.dir, name: spot.name.clone() });
+        Ok(Got { node, place, action: action::CREATED })
+    }
+
+    const fn deletes_on_close(&self) -> bool {
+        self.create.options & options::DELETE_ON_CLOSE != 0
+    }
+
+    /// Rights of the user, and those that the open gets.
+    async fn rights(&self, got: &Got, bits: u32) -> Result<(u32, u32), NtStatus> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let node = &got.node;
+        let granted = core.access(who, node, facts::ALL_UNIX).await.map_err(status::of)?;
+        let cred = &node.reached.cred;
+        let owns = node.reached.writable && (cred.uid == 0 || cred.uid == node.attr.uid);
+        let may_delete = match (&got.place, node.reached.writable) {
+            (Some(place), true) => self.may_delete(node, place).await?,
+            _ => false,
+        };
+        let mut maximal = facts::rights(granted, &node.attr, (owns, may_delete));
+        if bits & attributes::READ_ONLY != 0 && !node.is_dir() {
+            maximal &= !(access::WRITE_DATA | access::APPEND_DATA);
+        }
+        let mask = access::specific(self.create.access);
+        let asked = mask & !(access::MAXIMUM_ALLOWED | access::SYSTEM_SECURITY);
+        // Who has made it has what he has asked for, whatever its mode.
+        if got.action != action::CREATED && asked & !maximal != 0 {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        let rights = match mask & access::MAXIMUM_ALLOWED {
+            0 => asked,
+            _ => maximal | asked,
+        };
+        Ok((maximal, rights))
+    }
+
+    async fn may_delete(&self, node: &Node, place: &Place) -> Result<bool, NtStatus> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let (fs, dir, attr) = (Arc::clone(&node.reached.share.fs), place.dir, node.attr);
+        let look = move |cx: Context<'_>| {
+            let want = vfs::fs::access::DELETE;
+            let (granted, _) = fs.access(cx, &dir, want)?;
+            Ok(granted & want != 0 && fs.sticky_permits(cx, &dir, &attr)?)
+        };
+        core.look(who, &node.reached.cred, look).await.map_err(status::of)
+    }
+
+    /// Its entry in the table of opens.
+    async fn enter(&self, key: FileKey, rights: u32) -> Result<Entry, NtStatus> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let owner = Owner::new(who.client_key(), &id).ok_or(NtStatus::INTERNAL_ERROR)?;
+        let locks = Arc::clone(&core.files.locks);
+        let share = share_of(rights, self.create.share);
+        if share.access == 0 {
+            return Ok(Entry { locks, key, owner, shares: false });
+        }
+        let until = Deadline::after(locks.recall_patience());
+        loop {
+            match locks.open(key, &owner, share) {
+                Ok(_) => return Ok(Entry { locks, key, owner, shares: true }),
+                Err(Refused::Recalling) if !until.passed() => {
+                    tokio::time::sleep(RECALL_LOOK).await;
+                }
+                Err(Refused::Shared(_) | Refused::Recalling) => {
+                    return Err(NtStatus::SHARING_VIOLATION);
+                }
+                Err(_) => return Err(NtStatus::INSUFFICIENT_RESOURCES),
+            }
+        }
+    }
+
+    /// The file as it is now, kept usable even if its name goes.
+    async fn look(&self, got: &mut Got) -> Result<(Option<Retained>, Option<Dos>), Tried> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let (fs, handle) = (Arc::clone(&got.node.reached.share.fs), got.node.handle);
+        let look = move |cx: Context<'_>| {
+            let retained = retain_if_possible(&*fs, cx, &handle)?;
+            // The time of birth is known to those who ask for it only.
+            Ok((retained, fs.getattr(cx, &handle)?, dos::get(&*fs, cx, &handle)?))
+        };
+        match core.look(who, &got.node.reached.cred, look).await {
+            Err(Status::Stale) => Err(Tried::Again),
+            Err(why) => Err(Tried::Refused(status::of(why))),
+            Ok((retained, attr, dos)) => {
+                got.node.attr = attr;
+                Ok((retained, dos))
+            }
+        }
+    }
+
+    async fn open(&self, mut got: Got) -> Result<Reply, Tried> {
+        let request = self.request;
+        let (retained, mut dos) = self.look(&mut got).await?;
+        let bits = facts::attributes(&got.node.attr, dos.as_ref());
+        let (maximal, rights) = self.rights(&got, bits).await?;
+        let overwrites = matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN);
+        let needs = if overwrites { rights | access::WRITE_DATA } else { rights };
+        if overwrites {
+            self.may_overwrite(bits, maximal)?;
+        }
+        if self.deletes_on_close() && got.action != action::CREATED {
+            may_delete_on_close(request, &got.node, bits).await?;
+        }
+        let key = got.node.key();
+        if request.conn.server.open_files.is_to_be_removed(key) {
+            return Err(NtStatus::DELETE_PENDING.into());
+        }
+        let entry = self.enter(key, needs).await?;
+        if got.action != action::OPENED {
+            self.begin_anew(&mut got, &mut dos).await?;
+        }
+        let dir = got.place.as_ref().map(|place| place.dir);
+        if !request.conn.server.open_files.open(key, dir) {
+            return Err(NtStatus::DELETE_PENDING.into());
+        }
+        let reserved = match self.contexts.reserve {
+            Some(size) if got.action != action::OPENED && got.node.is_file() => size,
+            _ => 0,
+        };
+        let mut facts = facts::of(&got.node.attr, dos.as_ref());
+        facts::show_times(request.conn, &got.node.attr, &mut facts);
+        facts.allocation = facts.allocation.max(reserved);
+        let file = OpenFile {
+            node: got.node.clone(),
+            path: RefCell::new(self.path.clone()),
+            place: RefCell::new(got.place),
+            entry,
+            _retained: retained,
+            delete_on_close: Cell::new(self.deletes_on_close()),
+            write_through: self.create.options & options::WRITE_THROUGH != 0,
+            position: Cell::new(0),
+            locks_of_nothing: Cell::new(0),
+            ranges: Cell::new(0),
+            reserved: Cell::new(reserved),
+            write_time: Cell::new(facts.written),
+            write_time_until_ns: Cell::new(0),
+            listing: tokio::sync::Mutex::default(),
+        };
+        let open = Open {
+            tree: request.header.tree_id(),
+            access: rights,
+            of: OpenOf::File(Box::new(file)),
+            closed: Notify::new(),
+            _seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
+        };
+        Ok(self.answer(open, (&got.node, facts), (got.action, maximal)))
+    }
+
+    /// Whether a file with these attributes may be emptied: what is hidden or of the system is not
+    /// by accident (MS-FSA §2.1.5.1.2.1).
+    fn may_overwrite(&self, bits: u32, maximal: u32) -> Result<(), NtStatus> {
+        let guarded = bits & (attributes::HIDDEN | attributes::SYSTEM);
+        match maximal & access::WRITE_DATA != 0 && guarded & !self.create.attributes == 0 {
+            true => Ok(()),
+            false => Err(NtStatus::ACCESS_DENIED),
+        }
+    }
+
+    /// A new file, or one that is emptied, gets the attributes that the client names.
+    async fn begin_anew(&self, got: &mut Got, dos: &mut Option<Dos>) -> Result<(), NtStatus> {
+        let (conn, who) = (self.request.conn, &self.request.session.who);
+        let is_new = got.action == action::CREATED;
+        let named = self.create.attributes & attributes::SETTABLE;
+        let (default, bits) = match got.node.is_dir() {
+            true => (0, named & !attributes::ARCHIVE),
+            false => (attributes::ARCHIVE, named | attributes::ARCHIVE),
+        };
+        if !is_new {
+            let read_only = bits & attributes::READ_ONLY != 0;
+            let mode = read_only.then_some(got.node.attr.mode & !0o222);
+            let set = SetAttr { size: Some(0), mode, ..SetAttr::default() };
+            conn.core.set_attr(who, &got.node, set).await.map_err(status::of)?;
+        }
+        if let Some(descriptor) = self.contexts.security.filter(|_| is_new) {
+            security::of_new(self.request, &got.node, descriptor).await?;
+        }
+        // The read-only bit is in the mode.
+        let kept = bits & !attributes::READ_ONLY;
+        if kept != default || dos.is_some_and(|dos| dos.attributes != Some(kept)) {
+            let created = dos.and_then(|dos| dos.created);
+            let new = Dos { attributes: Some(kept), created };
+            facts::keep(conn, who, &got.node, new).await?;
+        }
+        if !is_new || self.contexts.security.is_some() || kept != default {
+            (got.node.attr, *dos) = facts::look(conn, who, &got.node).await?;
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &self,
+        open: Open,
+        (node, facts): (&Node, Facts),
+        (action, maximal): (u32, u32),
+    ) -> Reply {
+        let file = self.request.session.add_open(open);
+        let mut data = Vec::new();
+        let mut rights = Vec::new();
+        rights.extend_from_slice(&[0; 4]);
+        rights.extend_from_slice(&maximal.to_le_bytes());
+        let mut ids = Vec::new();
+        ids.extend_from_slice(&node.attr.fileid.to_le_bytes());
+        ids.extend_from_slice(&node.attr.fsid.to_le_bytes());
+        ids.resize(32, 0);
+        let mut list = Vec::new();
+        let Contexts { maximal_access, on_disk_id, .. } = self.contexts;
+        for (is_asked, name, content) in [
+            (maximal_access, contexts::MAXIMAL_ACCESS, &rights),
+            (on_disk_id, contexts::ON_DISK_ID, &ids),
+        ] {
+            if is_asked {
+                list.push(contexts::Context { name, data: content });
+            }
+        }
+        contexts::put(&list, &mut data);
+        let response = Response { oplock: 0, action, facts, file, contexts: &data };
+        let mut out = self.request.reply();
+        response.put(out.vec());
+        Reply { file: Some(file), ..Reply::new(out).about(About::file(node)) }
+    }
+}
+
+/// Whether a file that is there may be removed at its close.
+async fn may_delete_on_close(
+    request: &Request<'_>,
+    node: &Node,
+    bits: u32,
+) -> Result<(), NtStatus> {
+    if node.is_dir() {
+        return super::set_info::is_empty(request, node).await;
+    }
+    // Windows removes nothing that is read-only.
+    if bits & attributes::READ_ONLY != 0 { Err(NtStatus::CANNOT_DELETE) } else { Ok(()) }
+}
+
+/// What an open does, and what it denies to others.
+fn share_of(rights: u32, permits: u32) -> Share {
+    let mut share = Share::default();
+    for (any, bit, permit) in [
+        (READS, SHARE_READ, share_access::READ),
+        (WRITES, SHARE_WRITE, share_access::WRITE),
+        (access::DELETE, SHARE_DELETE, share_access::DELETE),
+    ] {
+        if rights & any != 0 {
+            share.access |= bit;
+        }
+        if permits & permit == 0 {
+            share.deny |= bit;
+        }
+    }
+    share
+}
+
+/// What it takes to remove a file that is open.
+pub(super) fn removal(request: &Request<'_>, file: &OpenFile) -> Option<Removal> {
+    let place = file.place.borrow().clone()?;
+    Some(Removal { who: request.session.who.clone(), node: file.node.clone(), place })
+}

@@ -1,0 +1,94 @@
+//! Which CREATEs make no sense, or ask for what there is not (MS-SMB2 §3.3.5.9, MS-FSA §2.1.5.1).
+
+use wire::smb::class::attributes;
+use wire::smb::contexts;
+use wire::smb::create::{Request, access, options, share_access};
+use wire::smb::status::NtStatus;
+
+use crate::status;
+
+/// Delegate, the highest ImpersonationLevel.
+const IMPERSONATION_MAX: u32 = 3;
+
+/// What the contexts of a CREATE ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Contexts<'a> {
+    /// The rights that the user has.
+    pub maximal_access: bool,
+    /// The number of the file on disk.
+    pub on_disk_id: bool,
+    /// Bytes to reserve.
+    pub reserve: Option<u64>,
+    /// A security descriptor for a new file.
+    pub security: Option<&'a [u8]>,
+}
+
+/// Looks at options and masks.
+///
+/// # Errors
+/// As the client is told.
+pub(super) fn check(create: &Request<'_>) -> Result<(), NtStatus> {
+    let has = |option: u32| create.options & option != 0;
+    if create.impersonation > IMPERSONATION_MAX {
+        return Err(NtStatus::BAD_IMPERSONATION_LEVEL);
+    }
+    if has(options::UNKNOWN) || (has(options::DIRECTORY) && has(options::NON_DIRECTORY)) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if has(options::NOT_SERVED) {
+        return Err(NtStatus::NOT_SUPPORTED);
+    }
+    let known = share_access::READ | share_access::WRITE | share_access::DELETE;
+    if create.share & !known != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    check_attributes(create)?;
+    let mask = access::specific(create.access);
+    if mask & access::UNKNOWN != 0 || mask == 0 {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    if mask & access::SYSTEM_SECURITY != 0 {
+        return Err(NtStatus::PRIVILEGE_NOT_HELD);
+    }
+    if has(options::DELETE_ON_CLOSE) && mask & (access::DELETE | access::MAXIMUM_ALLOWED) == 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    Ok(())
+}
+
+fn check_attributes(create: &Request<'_>) -> Result<(), NtStatus> {
+    if create.attributes & !attributes::NAMED != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if create.attributes & attributes::ENCRYPTED != 0 {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    let is_dir = create.options & options::DIRECTORY != 0;
+    if is_dir && create.attributes & attributes::TEMPORARY != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    Ok(())
+}
+
+/// Reads the contexts.
+///
+/// # Errors
+/// As the client is told.
+pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatus> {
+    let mut asked = Contexts::default();
+    for context in contexts::decode(create.contexts).map_err(status::of_wire)? {
+        match context.name {
+            contexts::EXTENDED_ATTRIBUTES => return Err(NtStatus::EAS_NOT_SUPPORTED),
+            contexts::SNAPSHOT => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+            contexts::MAXIMAL_ACCESS => asked.maximal_access = true,
+            contexts::ON_DISK_ID => asked.on_disk_id = true,
+            contexts::SECURITY => asked.security = Some(context.data),
+            contexts::ALLOCATION => {
+                let bytes = context.data.try_into().map_err(|_| NtStatus::INVALID_PARAMETER)?;
+                asked.reserve = Some(u64::from_le_bytes(bytes));
+            }
+            _ => {}
+        }
+    }
+    Ok(asked)
+}

@@ -1,0 +1,198 @@
+//! Which function does a request, and what is measured of it.
+
+use files::SpanFacts as _;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use vfs::fs::Extent;
+use wire::smb::create::FileId;
+use wire::smb::header::{Command, Header, flags};
+use wire::smb::session::Empty;
+use wire::smb::status::NtStatus;
+
+use super::state::connection::{Cancel, Connection};
+use super::state::opens::Open;
+use super::state::seats::OpenReservation;
+use super::state::session::{Session, Tree, TreeOf};
+use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
+use engine::exec::Span;
+use engine::transport::buffers::ReplyBuf;
+use files::{Core, Node};
+
+/// A request that is genuine.
+pub(super) struct Request<'a> {
+    /// Its connection.
+    pub conn: &'a Rc<Connection>,
+    /// Its session.
+    pub session: &'a Rc<Session>,
+    /// It, from its header on.
+    pub message: &'a [u8],
+    /// The frame that it is in.
+    pub bytes: &'a Arc<Vec<u8>>,
+    /// Its header; if it is related, with what it is related to.
+    pub header: Header,
+    /// The open of the request that it is related to.
+    pub before: Option<FileId>,
+    /// Its answer leaves alone, neither signed nor encrypted: data can follow it from a file.
+    pub is_bare: bool,
+    /// Whether it was encrypted.
+    pub encrypted: bool,
+    /// Ends its waiting.
+    pub cancel: Rc<Cancel>,
+}
+
+/// What the statistics are told of a request.
+#[derive(Default)]
+pub(super) struct About {
+    node: Option<Node>,
+    range: Option<(u64, u64, bool)>,
+    moved: usize,
+}
+
+impl About {
+    /// It is about this file.
+    pub fn file(node: &Node) -> Self {
+        Self { node: Some(node.clone()), range: None, moved: 0 }
+    }
+
+    /// It is about this part of it, and moved so many bytes, inwards or not.
+    pub fn data(node: &Node, range: (u64, u64, bool), moved: usize) -> Self {
+        Self { node: Some(node.clone()), range: Some(range), moved }
+    }
+
+    /// Tells it.
+    pub fn tell(&self, span: &mut Span) {
+        if let Some(node) = &self.node {
+            span.of(node);
+        }
+        if let Some((offset, size, inward)) = self.range {
+            span.range(offset, size, inward);
+            span.moved(self.moved);
+        }
+    }
+}
+
+/// A request that was carried out.
+pub(super) struct Reply {
+    /// How it ended.
+    pub status: NtStatus,
+    /// Its body, behind room for all headers.
+    pub out: ReplyBuf,
+    /// Data behind it, of a request whose answer [`Request::is_bare`].
+    pub extent: Option<Extent>,
+    /// The open that it has made, or was about.
+    pub file: Option<FileId>,
+    /// The tree that it has made.
+    pub tree: Option<u32>,
+    /// What is measured.
+    pub about: About,
+}
+
+impl Reply {
+    /// One that went well.
+    pub fn new(out: ReplyBuf) -> Self {
+        let (status, about) = (NtStatus::SUCCESS, About::default());
+        Self { status, out, extent: None, file: None, tree: None, about }
+    }
+
+    /// With what is measured.
+    pub fn about(self, about: About) -> Self {
+        Self { about, ..self }
+    }
+}
+
+/// What a request comes to.
+pub(super) type Outcome = Result<Reply, NtStatus>;
+
+impl Request<'_> {
+    /// A buffer for its answer.
+    pub fn reply(&self) -> ReplyBuf {
+        compound::reply(&self.conn.core)
+    }
+
+    /// Whether it is signed or encrypted.
+    pub const fn is_protected(&self) -> bool {
+        self.encrypted || self.header.has(flags::SIGNED)
+    }
+
+    /// Its tree.
+    ///
+    /// # Errors
+    /// STATUS_NETWORK_NAME_DELETED, also if its share is served no more; STATUS_ACCESS_DENIED if
+    /// that requires encryption.
+    pub fn tree(&self) -> Result<Rc<Tree>, NtStatus> {
+        let tree = self.session.tree(self.header.tree_id())?;
+        if !self.encrypted && tree.encrypts() {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if let TreeOf::Share { reached } = &tree.of
+            && self.conn.core.files.shares.load().by_id(reached.share.id).is_none()
+        {
+            return Err(NtStatus::NETWORK_NAME_DELETED);
+        }
+        Ok(tree)
+    }
+
+    /// What another open takes, with so many bytes of its own.
+    ///
+    /// # Errors
+    /// STATUS_TOO_MANY_OPENED_FILES.
+    pub fn seat(&self, bytes: usize) -> Result<OpenReservation, NtStatus> {
+        let seats = &self.conn.server.seats;
+        seats.take(self.conn.peer.0.ip(), bytes).ok_or(NtStatus::TOO_MANY_OPENED_FILES)
+    }
+
+    /// The number of an open: its own, or that of the request before.
+    pub fn file_id(&self, id: FileId) -> FileId {
+        match self.before {
+            Some(before) if id == FileId::RELATED => before,
+            _ => id,
+        }
+    }
+
+    /// An open.
+    ///
+    /// # Errors
+    /// STATUS_FILE_CLOSED.
+    pub fn open(&self, id: FileId) -> Result<Rc<Open>, NtStatus> {
+        self.tree()?;
+        self.session.open(self.file_id(id), self.header.tree_id())
+    }
+
+    /// An answer of nothing but a size.
+    pub fn empty(&self) -> Reply {
+        echo(&self.conn.core)
+    }
+}
+
+/// ECHO, which needs no session.
+pub(super) fn echo(core: &Core) -> Reply {
+    let mut out = compound::reply(core);
+    Empty { reserved: 0 }.put_body(out.vec());
+    Reply::new(out)
+}
+
+/// Carries out a request.
+///
+/// # Errors
+/// As the client is told.
+pub(super) async fn run(request: &Request<'_>) -> Outcome {
+    match request.header.command {
+        Command::LOGOFF => tree::logoff(request).await,
+        Command::TREE_CONNECT => tree::connect(request),
+        Command::TREE_DISCONNECT => tree::disconnect(request).await,
+        Command::CREATE => create::run(request).await,
+        Command::CLOSE => close::run(request).await,
+        Command::FLUSH => io::flush(request).await,
+        Command::READ => io::read(request).await,
+        Command::WRITE => io::write(request).await,
+        Command::LOCK => lock::run(request).await,
+        Command::IOCTL => ioctl::run(request).await,
+        Command::ECHO => Ok(request.empty()),
+        Command::QUERY_DIRECTORY => dir::run(request).await,
+        Command::QUERY_INFO => info::run(request).await,
+        Command::SET_INFO => set_info::run(request).await,
+        Command::CHANGE_NOTIFY => Err(NtStatus::NOT_SUPPORTED),
+        _ => Err(NtStatus::INVALID_PARAMETER),
+    }
+}

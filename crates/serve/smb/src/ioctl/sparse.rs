@@ -1,0 +1,123 @@
+//! Files with holes (MS-FSCC §2.3).
+
+use std::sync::Arc;
+
+use base::limits::SMB_TRANSACT_MAX;
+use vfs::fs::{Context, FileSystem, Seek};
+use vfs::status::Status;
+use wire::smb::class::attributes;
+use wire::smb::codec::{Field, Reader};
+use wire::smb::create::access;
+use wire::smb::status::NtStatus;
+
+use crate::dispatch::Request;
+use crate::state::opens::{Open, OpenFile};
+use crate::{facts, lock, status};
+
+/// Bytes of a range: its offset and its length.
+pub(super) const RANGE: usize = 16;
+
+/// SET_SPARSE: marks a file as one that may have holes. No input says that it may.
+///
+/// # Errors
+/// As the client is told.
+pub(super) async fn set(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    input: &[u8],
+) -> Result<(), NtStatus> {
+    open.may(access::WRITE_DATA | access::APPEND_DATA | access::WRITE_ATTRIBUTES)?;
+    if file.node.is_dir() {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let (conn, who) = (request.conn, &request.session.who);
+    let (attr, dos) = facts::look(conn, who, &file.node).await?;
+    let bits = facts::kept(&attr, dos.as_ref());
+    let marked = match input.first() {
+        Some(0) => bits & !attributes::SPARSE,
+        _ => bits | attributes::SPARSE,
+    };
+    if marked == bits {
+        return Ok(());
+    }
+    let mut new = dos.unwrap_or_default();
+    new.attributes = Some(marked);
+    facts::keep(conn, who, &file.node, new).await
+}
+
+/// SET_ZERO_DATA.
+///
+/// # Errors
+/// As the client is told.
+pub(super) async fn zero(
+    request: &Request<'_>,
+    file: &OpenFile,
+    input: &[u8],
+) -> Result<(), NtStatus> {
+    let mut r = Reader::new(input, "SET_ZERO_DATA");
+    let begin: u64 = r.get().map_err(status::of_wire)?;
+    let end: u64 = r.get().map_err(status::of_wire)?;
+    if end > i64::MAX as u64 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let len = end.checked_sub(begin).ok_or(NtStatus::INVALID_PARAMETER)?;
+    if len == 0 {
+        return Ok(());
+    }
+    lock::may_io(file, begin, len, true)?;
+    let handle = file.node.handle;
+    let zero = move |fs: &dyn FileSystem, cx: Context<'_>| fs.deallocate(cx, &handle, begin, len);
+    let (core, who) = (&request.conn.core, &request.session.who);
+    core.alter(who, &file.node.reached, zero).await.map_err(status::of)
+}
+
+/// QUERY_ALLOCATED_RANGES: where there is data; all of a file that is not marked as one with holes,
+/// or if the file system cannot tell.
+///
+/// # Errors
+/// As the client is told.
+pub(super) async fn ranges(
+    request: &Request<'_>,
+    file: &OpenFile,
+    input: &[u8],
+) -> Result<Vec<u8>, NtStatus> {
+    let mut r = Reader::new(input, "QUERY_ALLOCATED_RANGES");
+    let begin: u64 = r.get().map_err(status::of_wire)?;
+    let len: u64 = r.get().map_err(status::of_wire)?;
+    let wanted = begin.checked_add(len).filter(|end| *end <= i64::MAX as u64);
+    let wanted = wanted.ok_or(NtStatus::INVALID_PARAMETER)?;
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let (attr, facts) = facts::now(request.conn, who, file).await?;
+    let end = wanted.min(attr.size);
+    if facts.attributes & attributes::SPARSE == 0 {
+        let mut out = Vec::new();
+        if begin < end {
+            begin.put(&mut out);
+            (end - begin).put(&mut out);
+        }
+        return Ok(out);
+    }
+    let (fs, handle) = (Arc::clone(&file.node.reached.share.fs), file.node.handle);
+    let look = move |cx: Context<'_>| {
+        let (mut at, mut out) = (begin, Vec::new());
+        while at < end && out.len() + RANGE <= SMB_TRANSACT_MAX {
+            let from = match fs.seek(cx, &handle, at, Seek::Data) {
+                Err(Status::NotSupported) => Some(at),
+                Err(Status::TooLarge) => None,
+                found => found?,
+            };
+            let Some(from) = from.filter(|from| *from < end) else { break };
+            let to = match fs.seek(cx, &handle, from, Seek::Hole) {
+                Err(Status::NotSupported) => Some(end),
+                found => found?,
+            };
+            let to = to.unwrap_or(end).min(end);
+            from.put(&mut out);
+            (to - from).put(&mut out);
+            at = to.max(from + 1);
+        }
+        Ok(out)
+    };
+    core.look(who, &file.node.reached.cred, look).await.map_err(status::of)
+}

@@ -1,0 +1,45 @@
+//! SMB 2.1 to 3.1.1 (MS-SMB2): shares for Windows, macOS, Linux and whatever else speaks it.
+//!
+//! Many requests of a connection are carried out at once, each a task on the connection's core over
+//! [`files`]; those of a compound one after the other. Negotiation and sign-in are done in
+//! order, before anything else of the connection is looked at.
+//!
+//! - [`server`]: the service. [`conn`]: one connection, the only part that does I/O.
+//! - `receive`: from a frame to requests: credits, signatures, encryption. `compound`: from
+//!   requests to a frame. `dispatch`: which function does a request, and what is measured of it.
+//! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`, `dir`,
+//!   `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family. `names`, `facts`: paths
+//!   and attributes as Windows has them.
+//! - [`state`]: what is pure of it: credits, sessions, opens, names to be removed.
+//! - `status`: the one table of errors. [`node`]: what can be set and seen.
+
+// Failures of the file contract carry attributes by value: to box them would cost an allocation for
+// each failed operation.
+#![allow(clippy::result_large_err)]
+
+mod auth;
+mod close;
+mod compound;
+pub mod conn;
+mod create;
+mod dir;
+mod dispatch;
+mod facts;
+mod info;
+mod io;
+mod ioctl;
+mod lock;
+mod names;
+mod negotiate;
+pub mod node;
+mod pipe;
+mod receive;
+mod security;
+pub mod server;
+mod set_info;
+pub mod state;
+mod status;
+mod tree;
+
+pub use self::server::{Encryption, Server, Settings};
+pub use self::status::recorded;

@@ -1,0 +1,103 @@
+//! SMB in the one tree: settings and state of the service. The crate `service` applies changes.
+
+use ::base::limits::SMB_SESSIONS_PER_CONNECTION;
+use ::base::node::{Action, Context, Default, Kind, Property, Shape, service};
+
+use files::settings::UMASK;
+
+static LINES: Kind = LINE;
+const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
+
+/// As of every service, but off unless somebody wants it: a hash of passwords that are set is kept
+/// then, which is as good as the password (`docs/security.md`).
+const ENABLED: Property = Property::setting(
+    "enabled",
+    "Enabled",
+    Kind::Bool,
+    Default::Bool(false),
+    "Whether the service runs. While it is enabled, passwords are also stored as the NT hash that \
+     SMB requires: existing users must set theirs again.",
+);
+
+/// `/configuration/services/smb`.
+pub static NODE: Context = Context::new(
+    "smb",
+    "SMB",
+    "Serves shares over SMB 2.1 to 3.1.1 to Windows, macOS and Linux. Users sign in with NTLM \
+     version 2 and passwords that were set while SMB was enabled.",
+    "services",
+)
+.statistics(&["smb.ops[op]", "smb.bytes[client]"])
+.actions(&[
+    service::RESTART,
+    Action::new(
+        "end_session",
+        "End session",
+        "Ends a session, or all sessions of a user: open files are closed, locks released. Clients \
+         may sign in again; disable the user to prevent that.",
+        "Nothing.",
+    )
+    .parameters(&[Property::setting(
+        "session",
+        "Session",
+        LINE,
+        Default::None,
+        "Number of the session, as shown in sessions, or name of the user.",
+    )
+    .required()
+    .example("anna")])
+    .destructive(),
+])
+.properties(&[
+    ENABLED,
+    service::STATE,
+    service::REASON,
+    service::UPTIME,
+    service::LISTEN,
+    service::CONNECTIONS,
+    service::CLIENTS,
+    Property::setting(
+        "name",
+        "Name",
+        Kind::Text { max: 15, shape: Shape::Name },
+        Default::Text("plimsoll"),
+        "Name of the server, shown to clients that sign in.",
+    )
+    .example("files"),
+    Property::setting(
+        "encryption",
+        "Encryption",
+        Kind::Choice(&[
+            ("offered", "Encrypted if the client requests it."),
+            ("required", "Always. Clients of SMB 2.1 cannot connect."),
+            ("off", "Never."),
+        ]),
+        Default::Text("offered"),
+        "Encryption of connections.",
+    ),
+    Property::setting(
+        "signing",
+        "Signing",
+        Kind::Choice(&[
+            ("required", "Refuse requests that are neither signed nor encrypted."),
+            ("offered", "Signed if the client requests it."),
+        ]),
+        Default::Text("required"),
+        "Integrity protection of requests and responses.",
+    ),
+    UMASK,
+    Property::state(
+        "sessions",
+        "Sessions",
+        Kind::List { of: &LINES, max: 64 * SMB_SESSIONS_PER_CONNECTION },
+        "Signed-in users, with the number of the session, address and dialect.",
+    ),
+    Property::state(
+        "files_open",
+        "Open files",
+        Kind::Integer { min: 0, max: i64::MAX },
+        "Number of open files and directories.",
+    ),
+    service::LOG_LEVEL,
+    service::LOG,
+]);

@@ -1,0 +1,264 @@
+//! From a frame to requests: encryption, credits, signatures; and what is answered in order, before
+//! anything else is looked at: NEGOTIATE and SESSION_SETUP.
+
+use files::SpanFacts as _;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::limits::SMB_COMPOUND_MAX;
+use thiserror::Error;
+use wire::smb::codec::{Reader, SmbError};
+use wire::smb::crypto::CryptoError;
+use wire::smb::header::{
+    Command, Header, MAGIC_1, MAGIC_TRANSFORM, Messages, TRANSFORM, Transform, flags,
+};
+use wire::smb::negotiate::smb1_request;
+use wire::smb::session;
+use wire::smb::status::NtStatus;
+
+use super::auth::Setting;
+use super::compound::{self, Frame, One};
+use super::state::connection::Connection;
+use super::state::session::Session;
+
+/// Why a connection is ended: the peer's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Broken {
+    /// What came is no message.
+    #[error("no message: {0}")]
+    Message(#[from] SmbError),
+    /// What came cannot be decrypted.
+    #[error("no encrypted message: {0}")]
+    Crypto(#[from] CryptoError),
+    /// A number was used that was not granted.
+    #[error("credits overdrawn")]
+    Credits,
+    /// Something that may not be asked in this state of a connection.
+    #[error("out of order")]
+    Order,
+    /// A signature is wrong: what came was changed on the way.
+    #[error("a signature that does not fit")]
+    Signature,
+    /// The negotiation was not what the client has said.
+    #[error("a negotiation that was changed on the way")]
+    Negotiation,
+}
+
+/// What is to be done with a frame.
+pub(super) enum Taken {
+    /// Nothing more.
+    Done,
+    /// Its requests are to be carried out.
+    Frame(Frame),
+}
+
+impl Connection {
+    /// Takes a frame.
+    ///
+    /// # Errors
+    /// The connection is to be ended.
+    pub fn take(&self, bytes: Vec<u8>, begin: usize, arrived_ns: u64) -> Result<Taken, Broken> {
+        let mut frame =
+            Frame { bytes: Arc::new(bytes), from: begin, encrypted: None, signed: 0, arrived_ns };
+        if frame.messages().starts_with(&MAGIC_1) {
+            return self.take_smb1(frame.messages());
+        }
+        // Nobody else has it yet.
+        let bytes = Arc::get_mut(&mut frame.bytes).map(Vec::as_mut_slice).unwrap_or_default();
+        let mut bytes = bytes.get_mut(begin..).unwrap_or_default();
+        if bytes.starts_with(&MAGIC_TRANSFORM) {
+            let transform: Transform = Reader::new(bytes, "transform header").get()?;
+            let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
+            let (_, opener) = session.keys.sealers.as_ref().ok_or(Broken::Order)?;
+            opener.open(bytes)?;
+            bytes = bytes.get_mut(TRANSFORM..).unwrap_or_default();
+            (frame.from, frame.encrypted) = (begin + TRANSFORM, Some(session));
+        }
+        frame.signed = self.signed(bytes, frame.encrypted.is_some());
+        let mut count = 0;
+        for message in Messages::new(frame.messages()) {
+            let (header, message) = message?;
+            count += 1;
+            if count > SMB_COMPOUND_MAX || header.has(flags::RESPONSE) {
+                return Err(Broken::Order);
+            }
+            if header.command == Command::CANCEL {
+                self.cancel(&frame, &header, frame.signed & 1 << (count - 1) != 0);
+                return Ok(Taken::Done);
+            }
+            if !self.credits.borrow_mut().use_up(header.message_id, header.credit_charge) {
+                return Err(Broken::Credits);
+            }
+            let alone = count == 1 && header.next == 0;
+            match header.command {
+                Command::NEGOTIATE if alone => return self.take_negotiate(&header, message),
+                Command::SESSION_SETUP if alone => {
+                    return self.take_setup(&frame, &header, message);
+                }
+                Command::NEGOTIATE | Command::SESSION_SETUP => return Err(Broken::Order),
+                _ => {}
+            }
+            self.agreed().map_err(|_| Broken::Order)?;
+        }
+        Ok(Taken::Frame(frame))
+    }
+
+    /// Which messages of a frame are signed by the session that they name: a bit for each. It is
+    /// found out where the signature can be taken out of the message for a moment.
+    fn signed(&self, mut rest: &mut [u8], is_encrypted: bool) -> u64 {
+        let (mut signed, mut session_id) = (0, 0);
+        if is_encrypted {
+            return signed;
+        }
+        for number in 0..SMB_COMPOUND_MAX {
+            let Some(Ok((header, message))) = Messages::new(rest).next() else { break };
+            let length = message.len();
+            let (message, behind) = rest.split_at_mut(length);
+            if !header.has(flags::RELATED) {
+                session_id = header.session_id;
+            }
+            if header.has(flags::SIGNED)
+                && let Ok(session) = self.session(session_id)
+                && session.keys.signer.verify(message).is_ok()
+            {
+                signed |= 1 << number;
+            }
+            rest = behind;
+        }
+        signed
+    }
+
+    /// Whether a request may be looked at: signed as it must be, or encrypted.
+    pub fn is_genuine(
+        &self,
+        session: &Session,
+        header: &Header,
+        is_signed: bool,
+        encrypted: Option<&Rc<Session>>,
+    ) -> Result<(), NtStatus> {
+        if session.listed.has_ended() {
+            return Err(NtStatus::USER_SESSION_DELETED);
+        }
+        if let Some(by) = encrypted {
+            return if by.id == session.id { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) };
+        }
+        if session.encrypts {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if header.has(flags::SIGNED) {
+            if is_signed {
+                return Ok(());
+            }
+            // Whoever has changed it would try again (§3.3.5.2.4 leaves the end to us).
+            self.end(Broken::Signature);
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if session.signs { Err(NtStatus::ACCESS_DENIED) } else { Ok(()) }
+    }
+
+    /// CANCEL is not answered, so one that is not genuine is ignored.
+    fn cancel(&self, frame: &Frame, header: &Header, is_signed: bool) {
+        let genuine = self
+            .session(header.session_id)
+            .and_then(|one| self.is_genuine(&one, header, is_signed, frame.encrypted.as_ref()));
+        if genuine.is_err() {
+            return;
+        }
+        let id = if header.has(flags::ASYNC) { header.id } else { header.message_id };
+        // One that is done already cannot be cancelled.
+        if let Some(cancel) = self.cancels.borrow().get(&id) {
+            cancel.set();
+        }
+    }
+
+    fn take_smb1(&self, message: &[u8]) -> Result<Taken, Broken> {
+        let is_first = self.credits.borrow_mut().use_up(0, 1);
+        let dialect = smb1_request(message).filter(|_| is_first).ok_or(Broken::Order)?;
+        let header = Header {
+            credit_charge: 0,
+            status: 0,
+            command: Command::NEGOTIATE,
+            credits: 1,
+            flags: 0,
+            next: 0,
+            message_id: 0,
+            id: 0,
+            session_id: 0,
+            signature: [0; 16],
+        };
+        let mut out = compound::reply(&self.core);
+        self.again(dialect).put(out.vec(), compound::START);
+        let one = One::new(self, &header, NtStatus::SUCCESS, out);
+        self.send(vec![one], None, Vec::new(), 0);
+        Ok(Taken::Done)
+    }
+
+    fn take_negotiate(&self, header: &Header, message: &[u8]) -> Result<Taken, Broken> {
+        if self.negotiated.borrow().is_some() {
+            return Err(Broken::Order);
+        }
+        let span = self.core.begin(self.peer.1, Command::NEGOTIATE.0 as u8);
+        let mut preauth = self.preauth.get();
+        preauth.update(message);
+        let mut out = compound::reply(&self.core);
+        let status = match self.negotiate(message) {
+            Ok(response) => {
+                response.put(out.vec(), compound::START);
+                NtStatus::SUCCESS
+            }
+            Err(status) => {
+                wire::smb::header::put_error(out.vec());
+                status
+            }
+        };
+        let one = One::new(self, header, status, out);
+        let answer = self.seal(vec![one], None);
+        preauth.update(answer.messages());
+        self.preauth.set(preauth);
+        self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
+        Ok(Taken::Done)
+    }
+
+    fn take_setup(&self, frame: &Frame, header: &Header, message: &[u8]) -> Result<Taken, Broken> {
+        let mut span =
+            self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
+        self.agreed().map_err(|_| Broken::Order)?;
+        // Who signs in again does so under the keys that he has.
+        let done = match self.session(header.session_id) {
+            Ok(session) if header.has(flags::SIGNED) || frame.encrypted.is_some() => self
+                .is_genuine(&session, header, frame.signed & 1 != 0, frame.encrypted.as_ref())
+                .and_then(|()| self.session_setup(header, message)),
+            _ => self.session_setup(header, message),
+        };
+        let mut out = compound::reply(&self.core);
+        let mut answered = *header;
+        let (status, signer) = match &done {
+            Ok(Setting { blob, flags, session, id }) => {
+                session::Response { flags: *flags, blob }.put(out.vec());
+                answered.session_id = *id;
+                let status = match session {
+                    Some(_) => NtStatus::SUCCESS,
+                    None => NtStatus::MORE_PROCESSING_REQUIRED,
+                };
+                (status, session.clone())
+            }
+            Err(status) => {
+                wire::smb::header::put_error(out.vec());
+                (*status, None)
+            }
+        };
+        if let Some(session) = &signer {
+            span.by(&session.who);
+        }
+        let mut one = One::new(self, &answered, status, out);
+        one.signer = signer;
+        let answer = self.seal(vec![one], frame.encrypted.as_ref());
+        if status == NtStatus::MORE_PROCESSING_REQUIRED
+            && let Some(setup) = self.setups.borrow_mut().get_mut(&answered.session_id)
+        {
+            setup.preauth.update(answer.messages());
+        }
+        self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
+        Ok(Taken::Done)
+    }
+}

@@ -1,0 +1,325 @@
+//! SET_INFO: times and attributes, sizes, names, and whether a file is removed at its last close.
+
+use std::sync::Arc;
+
+use base::clock::wall_ns;
+use vfs::attr::{FileType, SetAttr, SetTime, Time};
+use vfs::fs::{Context, FileSystem};
+use vfs::locks::{SHARE_DELETE, SHARE_WRITE, Share};
+use vfs::status::Status;
+use wire::smb::class::{Basic, NewName, attributes, file_class};
+use wire::smb::codec::Reader;
+use wire::smb::create::access;
+use wire::smb::info::{SetRequest, info_type, put_set};
+use wire::smb::status::NtStatus;
+
+use super::dispatch::{About, Outcome, Reply, Request};
+use super::state::opens::{Open, OpenFile, Place};
+use super::state::times::Times;
+use super::{create, facts, names, security, status};
+use files::{Caller, Links, Node, Spot};
+
+/// What it takes to remove a file at its last close.
+pub(super) struct Removal {
+    /// For whom.
+    pub who: Caller,
+    /// The file.
+    pub node: Node,
+    /// Where it was found.
+    pub place: Place,
+}
+
+/// FileDispositionInformationEx: remove it, also if it is read-only.
+const DISPOSITION_DELETE: u32 = 1;
+const DISPOSITION_IGNORE_READ_ONLY: u32 = 0x10;
+/// Sizes that clients reserve are rounded up to this.
+const ALLOCATION_UNIT: u64 = 4096;
+/// FileRenameInformationEx: what is there is replaced.
+const RENAME_REPLACE: u32 = 1;
+
+/// SET_INFO.
+pub(super) async fn run(request: &Request<'_>) -> Outcome {
+    let asked = SetRequest::decode(request.message).map_err(status::of_wire)?;
+    let open = request.open(asked.file)?;
+    let file = open.file()?;
+    match asked.info_type {
+        info_type::FILE => of_file(request, &open, file, &asked).await?,
+        info_type::SECURITY => security::set(request, &open, file, &asked).await?,
+        _ => return Err(NtStatus::NOT_SUPPORTED),
+    }
+    let mut out = request.reply();
+    put_set(out.vec());
+    let about = About::file(&file.node);
+    Ok(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) })
+}
+
+async fn of_file(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    asked: &SetRequest<'_>,
+) -> Result<(), NtStatus> {
+    let mut r = Reader::new(asked.data, "SET_INFO");
+    match asked.class {
+        file_class::BASIC => {
+            open.may(access::WRITE_ATTRIBUTES)?;
+            basic(request, file, &r.get().map_err(status::of_wire)?).await?;
+        }
+        file_class::END_OF_FILE => {
+            open.may(access::WRITE_DATA)?;
+            resize(request, file, r.get().map_err(status::of_wire)?).await?;
+        }
+        file_class::ALLOCATION => {
+            open.may(access::WRITE_DATA)?;
+            allocate(request, file, r.get().map_err(status::of_wire)?).await?;
+        }
+        file_class::POSITION => file.position.set(r.get().map_err(status::of_wire)?),
+        file_class::MODE => {}
+        file_class::DISPOSITION => {
+            let delete: u8 = r.get().map_err(status::of_wire)?;
+            dispose(request, open, file, u32::from(delete != 0)).await?;
+        }
+        file_class::DISPOSITION_EX => {
+            let flags: u32 = r.get().map_err(status::of_wire)?;
+            dispose(request, open, file, flags).await?;
+        }
+        file_class::RENAME => {
+            let new = NewName::decode(asked.data).map_err(status::of_wire)?;
+            rename(request, open, file, &new).await?;
+        }
+        file_class::RENAME_EX => {
+            let flags: u32 = r.get().map_err(status::of_wire)?;
+            let new = NewName::decode(asked.data).map_err(status::of_wire)?;
+            let new = NewName { replace: flags & RENAME_REPLACE != 0, ..new };
+            rename(request, open, file, &new).await?;
+        }
+        file_class::LINK => {
+            let new = NewName::decode(asked.data).map_err(status::of_wire)?;
+            link(request, file, &new).await?;
+        }
+        file_class::FULL_EA => return Err(NtStatus::EAS_NOT_SUPPORTED),
+        _ => return Err(NtStatus::INVALID_INFO_CLASS),
+    }
+    Ok(())
+}
+
+async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<(), NtStatus> {
+    let (conn, who) = (request.conn, &request.session.who);
+    let is_dir = file.node.is_dir();
+    let wrong = match is_dir {
+        true => attributes::TEMPORARY,
+        false => attributes::DIRECTORY,
+    };
+    if new.attributes & wrong != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let mut set = SetAttr {
+        atime: facts::set_time(new.accessed)?,
+        mtime: facts::set_time(new.written)?,
+        ..SetAttr::default()
+    };
+    let (created, changed) = (facts::set_time(new.created)?, facts::set_time(new.changed)?);
+    let (attr, dos) = facts::look(conn, who, &file.node).await?;
+    let mut kept = dos.unwrap_or_default();
+    let mut bits = facts::kept(&attr, dos.as_ref());
+    if new.attributes != 0 {
+        let named = new.attributes & attributes::SETTABLE & !attributes::READ_ONLY;
+        bits = named | bits & attributes::SPARSE;
+        let is_read_only = attr.mode & 0o222 == 0;
+        let wanted = new.attributes & attributes::READ_ONLY != 0;
+        if !is_dir && wanted != is_read_only {
+            set.mode = Some(if wanted { attr.mode & !0o222 } else { attr.mode | 0o200 });
+        } else if is_dir && wanted {
+            // Of a directory it forbids nothing: Windows marks with it what has a look of its own.
+            bits |= attributes::READ_ONLY;
+        }
+    }
+    kept.attributes = Some(bits);
+    if created != SetTime::Keep {
+        kept.created = Some(new.created);
+    }
+    if (created != SetTime::Keep || new.attributes != 0) && dos != Some(kept) {
+        facts::keep(conn, who, &file.node, kept).await?;
+    }
+    if facts::settle(conn, file) && set.mtime == SetTime::Keep {
+        // What was written counts as written now: within a tick the file system's own time may not
+        // have moved.
+        set.mtime = SetTime::At(Time::from_ns(wall_ns()));
+    }
+    if set != SetAttr::default() {
+        conn.core.set_attr(who, &file.node, set).await.map_err(status::of)?;
+    }
+    if changed != SetTime::Keep {
+        let (attr, _) = facts::look(conn, who, &file.node).await?;
+        let set = |times: &mut Times| times.set_change(new.changed, attr.ctime);
+        conn.server.open_files.times(file.entry.key, set);
+    }
+    Ok(())
+}
+
+async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
+    if size > i64::MAX as u64 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let set = SetAttr { size: Some(size), ..SetAttr::default() };
+    let (core, who) = (&request.conn.core, &request.session.who);
+    core.set_attr(who, &file.node, set).await.map_err(status::of)?;
+    facts::settle(request.conn, file);
+    Ok(())
+}
+
+/// A smaller allocation cuts the file; a larger one is taken when it is written to.
+async fn allocate(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let now = core.attr(who, &file.node).await.map_err(status::of)?.size;
+    file.reserved.set(size.min(i64::MAX as u64).next_multiple_of(ALLOCATION_UNIT));
+    if size < now { resize(request, file, size).await } else { Ok(()) }
+}
+
+async fn dispose(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    flags: u32,
+) -> Result<(), NtStatus> {
+    open.may(access::DELETE)?;
+    let files = &request.conn.server.open_files;
+    if flags & DISPOSITION_DELETE == 0 {
+        files.set_removal(file.entry.key, None);
+        file.delete_on_close.set(false);
+        return Ok(());
+    }
+    let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
+    let is_read_only = facts.attributes & attributes::READ_ONLY != 0;
+    if file.node.is_dir() {
+        is_empty(request, &file.node).await?;
+    } else if is_read_only && flags & DISPOSITION_IGNORE_READ_ONLY == 0 {
+        // Windows removes nothing that is read-only.
+        return Err(NtStatus::CANNOT_DELETE);
+    }
+    let removal = create::removal(request, file).ok_or(NtStatus::ACCESS_DENIED)?;
+    files.set_removal(file.entry.key, Some(removal));
+    Ok(())
+}
+
+/// That nothing is in a directory.
+pub(super) async fn is_empty(request: &Request<'_>, dir: &Node) -> Result<(), NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let (fs, handle) = (Arc::clone(&dir.reached.share.fs), dir.handle);
+    let look = move |cx: Context<'_>| {
+        let mut empty = true;
+        fs.list(cx, &handle, 0, [0; 8], false, &mut |entry| {
+            empty = matches!(entry.name, b"." | b"..");
+            empty
+        })?;
+        if empty { Ok(()) } else { Err(Status::NotEmpty) }
+    };
+    core.look(who, &dir.reached.cred, look).await.map_err(status::of)
+}
+
+/// Where a new name is, or may be.
+async fn spot(
+    request: &Request<'_>,
+    file: &OpenFile,
+    new: &NewName<'_>,
+) -> Result<(Spot, files::VPath), NtStatus> {
+    let name = new.name.strip_prefix(&[b'\\', 0]).unwrap_or(new.name);
+    let path = names::path(&file.node.reached.share, name)?;
+    if path.parts().len() < 2 {
+        return Err(NtStatus::OBJECT_NAME_INVALID);
+    }
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let spot = core.spot(who, &path, Links::Keep).await.map_err(status::of_path)?;
+    Ok((spot, path))
+}
+
+/// Who acts, with his own open not in his way.
+fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
+    let mut who = request.session.who.clone();
+    who.lent.push(file.entry.owner.clone());
+    who
+}
+
+async fn rename(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    new: &NewName<'_>,
+) -> Result<(), NtStatus> {
+    open.may(access::DELETE)?;
+    let from = file.place.borrow().clone().ok_or(NtStatus::ACCESS_DENIED)?;
+    let (mut to, path) = spot(request, file, new).await?;
+    if let Some(there) = to.entry {
+        let is_itself = vfs::locks::FileKey::from(&there.attr).is_same_inode(&file.entry.key);
+        if is_itself {
+            // Only its case changes, or nothing.
+            to.name = path.name().unwrap_or_default().to_vec();
+        } else if !new.replace {
+            return Err(NtStatus::OBJECT_NAME_COLLISION);
+        } else if there.attr.kind == FileType::Directory {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+    }
+    may_enter(request, file, &to).await?;
+    if file.node.is_dir() {
+        holds_nothing_open(request, file).await?;
+    }
+    let (dir, name) = (to.dir, to.name.clone());
+    let (source, folds) = (from.clone(), Arc::clone(&request.conn.server.folds));
+    let rename = move |fs: &dyn FileSystem, cx: Context<'_>| {
+        let done = fs.rename(cx, (&source.dir, &source.name), (&dir, &name))?;
+        if source.dir == dir {
+            folds.changed(&done.wcc, Some(&source.name), Some(&name));
+        }
+        Ok(vfs::fs::Changed { value: (), wcc: done.wcc, flush: done.flush })
+    };
+    let who = acting(request, file);
+    let core = &request.conn.core;
+    core.alter(&who, &file.node.reached, rename).await.map_err(status::of)?;
+    request.conn.server.open_files.moved(file.entry.key, to.dir);
+    *file.place.borrow_mut() = Some(Place { dir: to.dir, name: to.name });
+    *file.path.borrow_mut() = path;
+    Ok(())
+}
+
+/// Whether the directory of a new name is open so that nothing may be put in, or is about to be
+/// removed or renamed: a rename opens it for writing, and denies DELETE (MS-FSA §2.1.5.15.11).
+async fn may_enter(request: &Request<'_>, file: &OpenFile, to: &Spot) -> Result<(), NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let (fs, dir) = (Arc::clone(&to.reached.share.fs), to.dir);
+    let key = core.look(who, &to.reached.cred, move |cx| fs.file_key(cx, &dir)).await;
+    let want = Share { access: SHARE_WRITE, deny: SHARE_DELETE };
+    let locks = &file.entry.locks;
+    match locks.open_denied(key.map_err(status::of)?, &file.entry.owner, want) {
+        Some(_) => Err(NtStatus::SHARING_VIOLATION),
+        None => Ok(()),
+    }
+}
+
+/// That nothing in a directory, or below it, is open: Windows renames none that has.
+async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let (key, reached) = (file.entry.key, &file.node.reached);
+    let dirs = request.conn.server.open_files.dirs(key.fsid);
+    let fs = Arc::clone(&reached.share.fs);
+    let look = move |cx: Context<'_>| {
+        dirs.iter().any(|dir| {
+            // One that is gone, or of another share, is not below it.
+            let above = fs.ancestors(cx, dir).unwrap_or_default();
+            above.iter().any(|one| one.is_same_inode(&key))
+        })
+    };
+    match core.pooled(who, &reached.cred, look).await.map_err(status::of)? {
+        true => Err(NtStatus::ACCESS_DENIED),
+        false => Ok(()),
+    }
+}
+
+async fn link(request: &Request<'_>, file: &OpenFile, new: &NewName<'_>) -> Result<(), NtStatus> {
+    let (to, _) = spot(request, file, new).await?;
+    if to.entry.is_some() {
+        return Err(NtStatus::OBJECT_NAME_COLLISION);
+    }
+    let who = acting(request, file);
+    request.conn.core.link(&who, &file.node, &to).await.map_err(status::of)
+}

@@ -1,0 +1,199 @@
+//! A connection: what was negotiated, who has signed in over it, requests that can be cancelled.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use vfs::fs::Extent;
+use wire::smb::crypto::Preauth;
+use wire::smb::negotiate::{Cipher, Dialect, Signing};
+use wire::smb::status::NtStatus;
+
+use super::credits::Credits;
+use super::opens::{Open, OpenOf};
+use super::session::Session;
+use crate::auth::Setup;
+use crate::receive::Broken;
+use crate::server::{Server, Settings};
+use engine::exec::Span;
+use engine::transport::buffers::ReplyBuf;
+use files::Core;
+
+/// What client and server have agreed on.
+#[derive(Debug, Clone)]
+pub(crate) struct Negotiated {
+    /// The version.
+    pub dialect: Dialect,
+    /// What signs.
+    pub signing: Signing,
+    /// What encrypts.
+    pub cipher: Option<Cipher>,
+    /// What the client has said, to be told again under a signature.
+    pub client: ([u8; 16], u32, u16, Vec<u16>),
+    /// Our capabilities.
+    pub capabilities: u32,
+}
+
+/// What is to be sent, from where on in the buffer, and what is measured when it has left.
+pub(crate) struct Answer {
+    /// The frame, with room before it.
+    pub reply: ReplyBuf,
+    /// Where it begins.
+    pub from: usize,
+    /// Data that is sent behind it, from the file.
+    pub extent: Option<Extent>,
+    /// What to write down then, with the status.
+    pub spans: Vec<(Span, u16)>,
+    /// Bytes that are free then.
+    pub held: usize,
+}
+
+impl Answer {
+    /// What is sent of the buffer.
+    pub fn bytes(&self) -> &[u8] {
+        self.reply.as_slice().get(self.from..).unwrap_or_default()
+    }
+}
+
+/// Ends the waiting of one request.
+#[derive(Default)]
+pub(crate) struct Cancel {
+    is_set: Cell<bool>,
+    notify: Notify,
+}
+
+impl Cancel {
+    /// Ends it.
+    pub fn set(&self) {
+        self.is_set.set(true);
+        self.notify.notify_waiters();
+    }
+
+    /// Waits for that.
+    pub async fn cancelled(&self) {
+        while !self.is_set.get() {
+            self.notify.notified().await;
+        }
+    }
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    /// Its core.
+    pub core: Rc<Core>,
+    /// The service.
+    pub server: Arc<Server>,
+    /// How that was set when it began.
+    pub settings: Arc<Settings>,
+    /// Who calls, and his number in the statistics.
+    pub peer: (SocketAddr, u32),
+    /// By which address of ours.
+    pub local: SocketAddr,
+    /// What was agreed on.
+    pub negotiated: RefCell<Option<Rc<Negotiated>>>,
+    /// The integrity of the negotiation.
+    pub preauth: Cell<Preauth>,
+    /// Sign-ins under way, by session.
+    pub setups: RefCell<HashMap<u64, Setup>>,
+    /// Sessions.
+    pub sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    /// Credits.
+    pub credits: RefCell<Credits>,
+    /// Requests that can be cancelled, by number.
+    pub cancels: RefCell<HashMap<u64, Rc<Cancel>>>,
+    /// Answers that wait to be sent.
+    pub outbox: RefCell<Vec<Answer>>,
+    /// Bytes of them.
+    pub outgoing: Cell<usize>,
+    /// Requests are being taken: nobody has to be told of answers.
+    pub in_turn: Cell<bool>,
+    /// There is something in the outbox, or a session was ended from outside.
+    pub has_mail: Arc<Notify>,
+    /// Bytes that requests hold.
+    pub held: Cell<usize>,
+    /// Listings that have entries in memory.
+    pub listings: Rc<Cell<usize>>,
+    /// Why the connection is to be ended, once what is answered has left.
+    pub broken: Cell<Option<Broken>>,
+}
+
+impl Connection {
+    /// What was agreed on.
+    ///
+    /// # Errors
+    /// STATUS_INVALID_PARAMETER if nothing was.
+    pub fn agreed(&self) -> Result<Rc<Negotiated>, NtStatus> {
+        self.negotiated.borrow().clone().ok_or(NtStatus::INVALID_PARAMETER)
+    }
+
+    /// A session of this connection.
+    ///
+    /// # Errors
+    /// STATUS_USER_SESSION_DELETED.
+    pub fn session(&self, id: u64) -> Result<Rc<Session>, NtStatus> {
+        let session = self.sessions.borrow().get(&id).cloned();
+        session.ok_or(NtStatus::USER_SESSION_DELETED)
+    }
+
+    /// The connection is to be ended.
+    pub fn end(&self, why: Broken) {
+        self.broken.set(self.broken.get().or(Some(why)));
+        self.has_mail.notify_one();
+    }
+
+    /// Takes out sessions that somebody has ended, and those of who is no user any more.
+    pub fn take_ended(&self) -> Vec<Rc<Session>> {
+        let files = &self.core.files;
+        let ended =
+            |session: &Session| session.listed.has_ended() || !files.is_welcome(&session.who);
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.extract_if(|_, session| ended(session)).map(|(_, session)| session).collect()
+    }
+
+    /// Takes out opens of shares that their sessions may not use any more, by session.
+    pub fn take_lost(&self) -> Vec<(Rc<Session>, Vec<Rc<Open>>)> {
+        let sessions = self.sessions.borrow();
+        let lost = sessions.values().map(|session| {
+            let stands = |open: &Open| match &open.of {
+                OpenOf::File(file) => {
+                    let reached = &file.node.reached;
+                    self.core.files.still_reach(&session.who, reached, false).is_ok()
+                }
+                OpenOf::Pipe(_) => true,
+            };
+            (Rc::clone(session), session.take_opens(|open| !stands(open)))
+        });
+        lost.filter(|(_, opens)| !opens.is_empty()).collect()
+    }
+
+    /// Puts an answer where it is sent from.
+    pub fn post(&self, answer: Answer) {
+        let data = answer.extent.as_ref().map_or(0, |extent| extent.count);
+        self.outgoing.set(self.outgoing.get() + answer.bytes().len() + data);
+        self.outbox.borrow_mut().push(answer);
+        if !self.in_turn.get() {
+            self.has_mail.notify_one();
+        }
+    }
+
+    /// A request holds so many bytes.
+    pub fn hold(&self, bytes: usize) {
+        self.held.set(self.held.get() + bytes);
+        self.core.budget.take_bytes(bytes);
+    }
+
+    /// They are free again.
+    pub fn release(&self, bytes: usize) {
+        self.held.set(self.held.get().saturating_sub(bytes));
+        self.core.budget.give_bytes(bytes);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.core.budget.give_bytes(self.held.get());
+    }
+}

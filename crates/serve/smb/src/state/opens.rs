@@ -1,0 +1,123 @@
+//! An open: a file, a directory or a pipe, with the rights that were granted.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use vfs::fs::Retained;
+use vfs::handle::Handle;
+use vfs::locks::{FileKey, LockTable, Owner};
+use wire::smb::status::NtStatus;
+
+use super::seats::OpenReservation;
+
+use crate::dir::Listed;
+use crate::pipe::Pipe;
+use files::{Node, VPath};
+
+/// Where a file was found: its directory and its name there.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The directory.
+    pub dir: Handle,
+    /// The name.
+    pub name: Vec<u8>,
+}
+
+/// The entry of an open in the one table of opens and locks; both end with it.
+pub(crate) struct Entry {
+    /// The table.
+    pub locks: Arc<LockTable>,
+    /// The file.
+    pub key: FileKey,
+    /// The open.
+    pub owner: Owner,
+    /// Whether it is listed there as an open: one that looks at attributes only is not.
+    pub shares: bool,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if self.shares {
+            self.locks.close(self.key, &self.owner);
+        }
+        // Whether there are any or not.
+        let _ = self.locks.unlock(self.key, &self.owner, vfs::locks::Range::to_end(0));
+    }
+}
+
+/// An open file or directory.
+pub(crate) struct OpenFile {
+    /// What is open.
+    pub node: Node,
+    /// Its path, from the list of shares on.
+    pub path: RefCell<VPath>,
+    /// Where it was found; `None` for the root of a share.
+    pub place: RefCell<Option<Place>>,
+    /// Its entry in the table of locks.
+    pub entry: Entry,
+    /// It is usable although its name is removed.
+    pub _retained: Option<Retained>,
+    /// Its close removes the file.
+    pub delete_on_close: Cell<bool>,
+    /// Each write is on disk before it is answered.
+    pub write_through: bool,
+    /// Where the client says that it is.
+    pub position: Cell<u64>,
+    /// Locks of no bytes before the first one, which nothing is in the way of.
+    pub locks_of_nothing: Cell<u32>,
+    /// Ranges that it has locked.
+    pub ranges: Cell<usize>,
+    /// Bytes that the client has reserved, as it is told: they are taken when they are written.
+    pub reserved: Cell<u64>,
+    /// The write time that was shown last, as FILETIME.
+    pub write_time: Cell<u64>,
+    /// Until when what is written is not shown in the write time ([`super::times`]), as
+    /// nanoseconds of a monotonic clock.
+    pub write_time_until_ns: Cell<u64>,
+    /// The listing under way.
+    pub listing: tokio::sync::Mutex<Option<Listed>>,
+}
+
+/// What is open.
+pub(crate) enum OpenOf {
+    /// A file or directory.
+    File(Box<OpenFile>),
+    /// A pipe.
+    Pipe(RefCell<Pipe>),
+}
+
+/// An open.
+pub(crate) struct Open {
+    /// Its tree.
+    pub tree: u32,
+    /// Rights that were granted.
+    pub access: u32,
+    /// What is open.
+    pub of: OpenOf,
+    /// Whoever waits for something of it hears that it is closed.
+    pub closed: Notify,
+    /// What it takes of all that may be open.
+    pub _seat: OpenReservation,
+}
+
+impl Open {
+    /// The file or directory.
+    ///
+    /// # Errors
+    /// STATUS_INVALID_DEVICE_REQUEST for a pipe.
+    pub fn file(&self) -> Result<&OpenFile, NtStatus> {
+        match &self.of {
+            OpenOf::File(file) => Ok(file),
+            OpenOf::Pipe(_) => Err(NtStatus::INVALID_DEVICE_REQUEST),
+        }
+    }
+
+    /// That one of these rights was granted.
+    ///
+    /// # Errors
+    /// STATUS_ACCESS_DENIED.
+    pub const fn may(&self, any: u32) -> Result<(), NtStatus> {
+        if self.access & any != 0 { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) }
+    }
+}

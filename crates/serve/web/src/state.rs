@@ -1,0 +1,263 @@
+//! Who has signed in, and which uploads in parts are under way: pure, with the clock handed in.
+//!
+//! Neither survives a restart: people sign in again, and what was uploaded in part is removed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::limits::{
+    HTTP_BASIC_FRESH, HTTP_SESSION_MAX, HTTP_SESSIONS_MAX, HTTP_UPLOAD_IDLE, HTTP_UPLOADS_MAX,
+    HTTP_UPLOADS_PER_USER,
+};
+use base::random::{Random, SystemRandom};
+use base::text::hex;
+use vfs::identity::Person;
+
+use files::transfer::Outcome;
+use files::upload::Temporary;
+use files::{Spot, Transfer};
+
+/// By what something secret is known here: a keyed digest, so that nothing in our memory lets
+/// anybody in.
+type Digest = [u8; 32];
+
+/// Somebody who has signed in.
+#[derive(Debug, Clone)]
+pub struct SignedInUser {
+    /// Who.
+    pub person: Arc<Person>,
+    /// The state of the list of users when he was last looked at.
+    pub generation: u64,
+    began_ns: u64,
+    used_ns: u64,
+    /// Whether it is a password that comes with each request.
+    basic: bool,
+}
+
+/// Who has signed in, by session or by a password that was right.
+pub struct Sessions {
+    key: [u8; 32],
+    known: Mutex<HashMap<Digest, SignedInUser>>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        let mut key = [0; 32];
+        SystemRandom.fill(&mut key);
+        Self { key, known: Mutex::default() }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `bytes` random bytes in hexadecimal.
+pub fn token(bytes: usize) -> String {
+    let mut random = vec![0; bytes];
+    SystemRandom.fill(&mut random);
+    hex(&random)
+}
+
+impl SignedInUser {
+    fn is_over(&self, now_ns: u64, idle: Duration) -> bool {
+        let over =
+            |since: u64, limit: Duration| now_ns.saturating_sub(since) > limit.as_nanos() as u64;
+        if self.basic {
+            over(self.began_ns, HTTP_BASIC_FRESH)
+        } else {
+            over(self.used_ns, idle) || over(self.began_ns, HTTP_SESSION_MAX)
+        }
+    }
+}
+
+impl Sessions {
+    fn digest(&self, secret: &[u8]) -> Digest {
+        *blake3::keyed_hash(&self.key, secret).as_bytes()
+    }
+
+    /// Who this secret belongs to, unless it is too old. Counts as being used.
+    pub fn find(&self, secret: &[u8], idle: Duration, now_ns: u64) -> Option<SignedInUser> {
+        let digest = self.digest(secret);
+        let mut known = lock(&self.known);
+        let one = known.get_mut(&digest)?;
+        if one.is_over(now_ns, idle) {
+            known.remove(&digest);
+            return None;
+        }
+        one.used_ns = now_ns;
+        Some(one.clone())
+    }
+
+    /// Remembers whom a secret belongs to; `basic` if it is his password. The one that was used
+    /// longest ago is forgotten if there are too many.
+    pub fn keep(
+        &self,
+        secret: &[u8],
+        basic: bool,
+        (person, generation): (Arc<Person>, u64),
+        now_ns: u64,
+    ) {
+        let digest = self.digest(secret);
+        let mut known = lock(&self.known);
+        if known.len() >= HTTP_SESSIONS_MAX && !known.contains_key(&digest) {
+            let oldest = known.iter().min_by_key(|(_, k)| k.used_ns).map(|(d, _)| *d);
+            oldest.and_then(|oldest| known.remove(&oldest));
+        }
+        let new = SignedInUser { person, generation, began_ns: now_ns, used_ns: now_ns, basic };
+        known.insert(digest, new);
+    }
+
+    /// Looks at somebody again after the list of users has changed: `person` is who he is now.
+    pub fn renew(&self, secret: &[u8], person: Option<Arc<Person>>, generation: u64) {
+        let digest = self.digest(secret);
+        let mut known = lock(&self.known);
+        match (person, known.get_mut(&digest)) {
+            (Some(person), Some(one)) => (one.person, one.generation) = (person, generation),
+            _ => drop(known.remove(&digest)),
+        }
+    }
+
+    /// Signs out.
+    pub fn forget(&self, secret: &[u8]) {
+        lock(&self.known).remove(&self.digest(secret));
+    }
+
+    /// How many are known.
+    pub fn count(&self) -> usize {
+        lock(&self.known).len()
+    }
+}
+
+/// An upload in parts.
+#[derive(Clone)]
+pub struct Pending {
+    /// Who uploads.
+    pub user: String,
+    /// Where it will be.
+    pub spot: Spot,
+    /// The same as the client says it: from the list of shares on.
+    pub path: Vec<u8>,
+    /// Under which name it is until then, in the same directory.
+    pub part: Arc<Temporary>,
+    /// How long it will be.
+    pub length: u64,
+    /// How much of it is here.
+    pub offset: u64,
+    /// The time of last change that it will have, in seconds since the epoch.
+    pub modified: Option<i64>,
+    /// What the log is told when it has ended.
+    pub transfer: Arc<Mutex<Transfer>>,
+    used_ns: u64,
+    /// Whether a part of it is on its way.
+    busy: bool,
+}
+
+impl Pending {
+    /// It ends so, with so much of it written.
+    pub fn ends(&self, outcome: Outcome, why: &'static str, written: u64) {
+        let transfer = lock(&self.transfer);
+        transfer.moved(0, usize::try_from(written).unwrap_or(usize::MAX));
+        transfer.ends(outcome, why);
+    }
+}
+
+/// Why an upload cannot be gone on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadError {
+    /// There is none of this name, or it is somebody else's.
+    Unknown,
+    /// A part of it is on its way already.
+    Busy,
+    /// There are too many.
+    Full,
+}
+
+/// Uploads in parts that are under way.
+#[derive(Default)]
+pub struct Uploads {
+    all: Mutex<HashMap<String, Pending>>,
+}
+
+impl Uploads {
+    /// Begins one; gives the name by which it is asked for.
+    ///
+    /// # Errors
+    /// [`UploadError::Full`].
+    pub fn begin(
+        &self,
+        (user, (spot, path), part): (&str, (Spot, Vec<u8>), Temporary),
+        (length, modified): (u64, Option<i64>),
+        (transfer, now_ns): (Transfer, u64),
+    ) -> Result<String, UploadError> {
+        let mut all = lock(&self.all);
+        let own = all.values().filter(|one| one.user == user).count();
+        if all.len() >= HTTP_UPLOADS_MAX || own >= HTTP_UPLOADS_PER_USER {
+            transfer.ends(Outcome::Refused, "too many uploads in progress");
+            return Err(UploadError::Full);
+        }
+        let id = token(16);
+        let user = user.to_owned();
+        let new = Pending {
+            user,
+            spot,
+            path,
+            part: Arc::new(part),
+            length,
+            offset: 0,
+            modified,
+            transfer: Arc::new(Mutex::new(transfer)),
+            used_ns: now_ns,
+            busy: false,
+        };
+        all.insert(id.clone(), new);
+        Ok(id)
+    }
+
+    /// An upload of this user.
+    pub fn get(&self, id: &str, user: &str) -> Option<Pending> {
+        lock(&self.all).get(id).filter(|one| one.user == user).cloned()
+    }
+
+    /// Takes an upload to go on with it; to be given back.
+    ///
+    /// # Errors
+    /// By [`UploadError`].
+    pub fn take(&self, id: &str, user: &str, now_ns: u64) -> Result<Pending, UploadError> {
+        let mut all = lock(&self.all);
+        let one = all.get_mut(id).filter(|one| one.user == user).ok_or(UploadError::Unknown)?;
+        if one.busy {
+            return Err(UploadError::Busy);
+        }
+        (one.busy, one.used_ns) = (true, now_ns);
+        Ok(one.clone())
+    }
+
+    /// Gives an upload back, so much of it being here.
+    pub fn give(&self, id: &str, offset: u64, now_ns: u64) {
+        if let Some(one) = lock(&self.all).get_mut(id) {
+            (one.busy, one.offset, one.used_ns) = (false, offset, now_ns);
+        }
+    }
+
+    /// Ends one.
+    pub fn end(&self, id: &str) {
+        lock(&self.all).remove(id);
+    }
+
+    /// Takes out those that have rested too long: their files are to be removed.
+    pub fn expire(&self, now_ns: u64) -> Vec<Pending> {
+        let limit = HTTP_UPLOAD_IDLE.as_nanos() as u64;
+        let over = |one: &Pending| !one.busy && now_ns.saturating_sub(one.used_ns) > limit;
+        lock(&self.all).extract_if(|_, one| over(one)).map(|(_, one)| one).collect()
+    }
+
+    /// How many are under way.
+    pub fn count(&self) -> usize {
+        lock(&self.all).len()
+    }
+}
+
+#[cfg(test)]
+mod tests;
