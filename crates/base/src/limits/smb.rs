@@ -97,5 +97,8 @@ pub const SMB_PENDING_AFTER: Duration = Duration::from_millis(500);
 pub const SMB_FOLD_ENTRIES_MAX: usize = 100_000;
 /// Names of directories that are known by a hash, so that a new name needs no such search: 16 MiB.
 pub const SMB_FOLD_INDEX_NAMES: usize = 1 << 20;
+/// Files whose change time, as a client has set it, is remembered after they are closed: those of a
+/// copy that is under way; 64 KiB.
+pub const SMB_CHANGE_TIMES_MAX: usize = 1_024;
 /// Bytes that a pipe holds for its reader: a list of ten thousand shares.
 pub const SMB_PIPE_BYTES_MAX: usize = 1 << 20;

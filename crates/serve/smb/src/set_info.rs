@@ -120,6 +120,9 @@ async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<()
     };
     let (created, changed) = (facts::set_time(new.created)?, facts::set_time(new.changed)?);
     let (attr, dos) = facts::look(conn, who, &file.node).await?;
+    // A change time that was set before stays, whatever is set now.
+    let held = conn.server.open_files.times(file.entry.key, |times| times.change_at(attr.ctime));
+    let held = held.flatten();
     let mut kept = dos.unwrap_or_default();
     let mut bits = facts::kept(&attr, dos.as_ref());
     if new.attributes != 0 {
@@ -149,9 +152,10 @@ async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<()
     if set != SetAttr::default() {
         conn.core.set_attr(who, &file.node, set).await.map_err(status::of)?;
     }
-    if changed != SetTime::Keep {
+    let changed = if changed == SetTime::Keep { held } else { Some(new.changed) };
+    if let Some(changed) = changed {
         let (attr, _) = facts::look(conn, who, &file.node).await?;
-        let set = |times: &mut Times| times.set_change(new.changed, attr.ctime);
+        let set = |times: &mut Times| times.set_change(changed, attr.ctime);
         conn.server.open_files.times(file.entry.key, set);
     }
     Ok(())

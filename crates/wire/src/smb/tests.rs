@@ -2,13 +2,14 @@
 
 use super::codec::SmbError;
 use super::contexts::Context;
-use super::create::{CloseRequest, Facts, FileId};
+use super::create::{CloseRequest, Facts, FileId, access};
 use super::dir::{Entries, Entry, Level, Pattern};
 use super::header::{Command, Header, Messages};
 use super::negotiate::{Contexts, Dialect};
 use super::ntlm::{self, Authenticate, Challenge, negotiate as flags};
 use super::rpc::{Association, Server, ShareInfo};
-use super::security::Descriptor;
+use super::security::{Ace, Descriptor, mode_of};
+use super::sid::Sid;
 use super::*;
 
 fn hex(text: &str) -> Vec<u8> {
@@ -356,4 +357,37 @@ fn shares_are_listed_in_pieces() {
     let answer = pipe.answer(&rpc::list_shares(2, "\\\\host"), &server).unwrap();
     assert!(answer.len() > 3 * base::limits::SMB_RPC_FRAGMENT);
     assert_eq!(rpc::shares(&answer), Ok(server.shares));
+}
+
+#[test]
+fn permissions_that_a_list_comes_to() {
+    let ace = |kind, mask, sid| Ace { kind, flags: 0, mask, sid };
+    let (uid, gid) = (1_000, 100);
+    let owner = || Sid::user(uid);
+    // What Windows calls full control, of the owner alone.
+    let private = [ace(0, access::ALL, owner())];
+    assert_eq!(mode_of(&private, uid, gid), Some(0o700));
+    let generic = [ace(0, access::GENERIC_READ, Sid::world()), ace(0, access::ALL, owner())];
+    assert_eq!(mode_of(&generic, uid, gid), Some(0o744));
+    // Who is denied first is not permitted by what follows.
+    let denied = [ace(1, access::WRITE_DATA, Sid::group(gid)), ace(0, access::ALL, Sid::world())];
+    assert_eq!(mode_of(&denied, uid, gid), Some(0o757));
+    let system = Sid::new(5, &[18]);
+    assert_eq!(mode_of(&[ace(0, access::ALL, system)], uid, gid), Some(0));
+    // Others cannot be said by a mode.
+    assert_eq!(mode_of(&[ace(0, access::READ, Sid::user(7))], uid, gid), None);
+    for mode in [0o700, 0o750, 0o644, 0o664, 0o755] {
+        let told = Descriptor::of_mode(uid, gid, mode, false).dacl.expect("a list");
+        assert_eq!(mode_of(&told, uid, gid), Some(mode), "{mode:o}");
+    }
+}
+
+#[test]
+fn names_of_contexts_have_four_bytes() {
+    let mut bytes = Vec::new();
+    contexts::put(&[Context { name: b"FooO", data: &[] }], &mut bytes);
+    assert!(contexts::decode(&bytes).is_ok());
+    let mut bytes = Vec::new();
+    contexts::put(&[Context { name: b"Foo", data: &[] }], &mut bytes);
+    assert!(contexts::decode(&bytes).is_err());
 }

@@ -1,9 +1,10 @@
 //! Files that are open over SMB: where each is, whether it is to be removed at its last close, and
 //! which of its times are shown.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base::limits::SMB_CHANGE_TIMES_MAX;
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
 
@@ -12,6 +13,27 @@ use super::times::Times;
 /// What is open, over all connections. `T` is what it takes to remove a file.
 pub struct OpenFiles<T> {
     files: Mutex<HashMap<FileKey, One<T>>>,
+    closed: Mutex<Closed>,
+}
+
+/// Times of files that were closed after a client had set a change time, the oldest first.
+#[derive(Default)]
+struct Closed {
+    times: HashMap<FileKey, Times>,
+    order: VecDeque<FileKey>,
+}
+
+impl Closed {
+    fn remember(&mut self, key: FileKey, times: Times) {
+        if self.times.insert(key, times).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > SMB_CHANGE_TIMES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.times.remove(&oldest);
+        }
+    }
 }
 
 struct One<T> {
@@ -24,7 +46,7 @@ struct One<T> {
 
 impl<T> Default for OpenFiles<T> {
     fn default() -> Self {
-        Self { files: Mutex::default() }
+        Self { files: Mutex::default(), closed: Mutex::default() }
     }
 }
 
@@ -33,11 +55,16 @@ impl<T> OpenFiles<T> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn closed(&self) -> MutexGuard<'_, Closed> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Another open of a file in `dir`; false if the file is to be removed, so that there can be
     /// none.
     pub fn open(&self, key: FileKey, dir: Option<Handle>) -> bool {
+        let times = self.closed().times.get(&key).copied().unwrap_or_default();
         let mut files = self.files();
-        let new = One { opens: 0, removal: None, dir, times: Times::default() };
+        let new = One { opens: 0, removal: None, dir, times };
         let file = files.entry(key).or_insert(new);
         if file.removal.is_some() {
             return false;
@@ -60,9 +87,14 @@ impl<T> OpenFiles<T> {
         files.iter().filter(|(key, _)| key.fsid == fsid).filter_map(|(_, one)| one.dir).collect()
     }
 
-    /// Looks at the times of a file that is open, or changes them.
+    /// Looks at the times of a file that is open, or changes them; or looks at those that are
+    /// remembered of one that was.
     pub fn times<R>(&self, key: FileKey, what: impl FnOnce(&mut Times) -> R) -> Option<R> {
-        self.files().get_mut(&key).map(|file| what(&mut file.times))
+        if let Some(file) = self.files().get_mut(&key) {
+            return Some(what(&mut file.times));
+        }
+        let mut remembered = self.closed().times.get(&key).copied()?;
+        Some(what(&mut remembered))
     }
 
     /// The file is to be removed when nobody has it open any more, or with `None` is not.
@@ -85,7 +117,12 @@ impl<T> OpenFiles<T> {
         if file.opens > 0 {
             return None;
         }
-        files.remove(&key)?.removal
+        let gone = files.remove(&key)?;
+        drop(files);
+        if gone.times.has_change() && gone.removal.is_none() {
+            self.closed().remember(key, gone.times);
+        }
+        gone.removal
     }
 
     /// How many files are open.

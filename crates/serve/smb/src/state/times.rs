@@ -44,6 +44,16 @@ impl Times {
         self.change = Some((change, ctime));
     }
 
+    /// The change time that was set, if it still holds.
+    pub fn change_at(&self, ctime: Time) -> Option<u64> {
+        self.change.filter(|(_, at)| *at == ctime).map(|(change, _)| change)
+    }
+
+    /// Whether there is something to be remembered after the file is closed.
+    pub const fn has_change(&self) -> bool {
+        self.change.is_some()
+    }
+
     /// Puts in what is shown.
     pub fn show(&self, facts: &mut Facts, ctime: Time, now_ns: u64) {
         if let Some((shown, until_ns)) = self.before_write
@@ -51,9 +61,7 @@ impl Times {
         {
             facts.written = shown;
         }
-        if let Some((change, at)) = self.change
-            && at == ctime
-        {
+        if let Some(change) = self.change_at(ctime) {
             facts.changed = change;
         }
     }
