@@ -20,6 +20,8 @@ mod sftp_subsystem;
 mod smb_clients;
 #[path = "../smb_safety.rs"]
 mod smb_safety;
+#[path = "../smb_torture.rs"]
+mod smb_torture;
 #[path = "../transfer_log.rs"]
 mod transfer_log;
 #[path = "../webdav.rs"]
