@@ -32,9 +32,13 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n' || is_hidden(c))
 }
 
-/// The same for text of many lines, whose ends and tabs are our own.
+/// The same for text of many lines, whose ends (LF, or CR LF as in CSV) and tabs are our own.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
-    escape(text, |c| c != '\n' && c != '\t' && is_hidden(c))
+    let line = |text| escape(text, |c| c != '\n' && c != '\t' && is_hidden(c));
+    if !text.contains("\r\n") {
+        return line(text);
+    }
+    Cow::Owned(text.split("\r\n").map(line).collect::<Vec<_>>().join("\r\n"))
 }
 
 fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {

@@ -33,4 +33,5 @@ fn a_terminal_gets_no_sequences_of_others() {
     }
     assert!(matches!(visible("plain"), Cow::Borrowed(_)));
     assert_eq!(visible_lines("a\tb\nc\u{1b}d\n"), "a\tb\nc\\u001bd\n");
+    assert_eq!(visible_lines("a,\u{1b}\r\nb\rc\r\n"), "a,\\u001b\r\nb\\u000dc\r\n");
 }
