@@ -16,6 +16,8 @@ mod linked;
 mod luns;
 #[path = "../memory_limit.rs"]
 mod memory_limit;
+#[path = "../old_state.rs"]
+mod old_state;
 #[path = "../openapi.rs"]
 mod openapi;
 #[path = "../package.rs"]
