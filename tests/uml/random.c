@@ -293,6 +293,15 @@ static void do_sync(struct file *f) {
 }
 
 /*
+ * Has the client ask for the attributes of the directory: names that it remembers are looked up again if the
+ * directory has changed. Its silly rename may have taken a name away without its knowledge.
+ */
+static void look_again(void) {
+    struct statx there;
+    must(statx(AT_FDCWD, directory, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &there) == 0, "statx");
+}
+
+/*
  * Linux 6.1 asks no server for a rename onto a name that it holds in a silly rename of its own
  * (nfs_rename: ETXTBSY), as after one whose reply went with a killed server. NFSv3 has no such
  * status. Else the rename is done, now or before: it may be repeated over a restart. To the client
@@ -305,7 +314,9 @@ static int refused_by_client(const char *from, const char *to) {
     must(stat(from, &before) == 0, "stat");
     if (rename(from, to) == 0)
         return 0;
-    int why = errno, gone = stat(to, &after) != 0 && errno == ENOENT;
+    int why = errno;
+    look_again();
+    int gone = stat(to, &after) != 0 && errno == ENOENT;
     int there = !gone && after.st_ino == before.st_ino;
     errno = why;
     if (why == ETXTBSY && gone) { /* its own silly rename was the one that was repeated */
