@@ -3,7 +3,7 @@
 //! Three significant digits from 1 µs' thousandth to one hour; a worse value counts as one hour
 //! rather than being lost. Percentiles are only ever taken after the last merge.
 
-use base::base64::{self, Decoded};
+use base::base64;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
@@ -43,8 +43,8 @@ pub fn to_text(hist: &Hist) -> String {
 /// # Errors
 /// When the text is not what [`to_text`] makes.
 pub fn from_text(text: &str) -> Result<Hist, HistError> {
-    let letters = text.trim_end_matches('=').bytes();
-    let Decoded { bytes, .. } = base64::decode(letters).ok_or(HistError::Base64)?;
+    let letters = text.trim_end_matches('=').as_bytes();
+    let bytes = base64::decode(letters).ok_or(HistError::Base64)?;
     let read: Hist = Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|e| HistError::Format(e.to_string()))?;

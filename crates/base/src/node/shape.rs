@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::base64::{self, Decoded};
+use crate::base64;
 
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,8 +161,8 @@ fn is_ssh_key(text: &str) -> bool {
     let known = ["ssh-ed25519", "ssh-rsa", "sk-ssh-ed25519@openssh.com"].contains(&kind)
         || kind.starts_with("ecdsa-sha2-nistp")
         || kind == "sk-ecdsa-sha2-nistp256@openssh.com";
-    let letters = blob.trim_end_matches('=').bytes();
-    let Some(Decoded { bytes, .. }) = base64::decode(letters) else { return false };
+    let letters = blob.trim_end_matches('=').as_bytes();
+    let Some(bytes) = base64::decode(letters) else { return false };
     let length = (kind.len() as u32).to_be_bytes();
     known
         && bytes

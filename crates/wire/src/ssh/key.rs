@@ -7,7 +7,7 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents,
     UnparsedPublicKey, VerificationAlgorithm,
 };
-use base::base64::{self, Decoded};
+use base::base64;
 
 use super::codec::{Malformed, Put, Reader, Result};
 
@@ -281,7 +281,6 @@ pub fn fingerprint(blob: &[u8]) -> String {
 /// 64.
 pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches(|c: char| c == '=' || c.is_ascii_whitespace());
-    let letters = text.bytes().filter(|b| !b.is_ascii_whitespace());
-    let Decoded { bytes, left } = base64::decode(letters)?;
-    (left < 6).then_some(bytes)
+    let letters: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+    base64::decode(&letters)
 }
