@@ -291,7 +291,9 @@ struct Shared {
     flushes: AtomicU64,
     released: AtomicU64,
     failed: AtomicU64,
-    panics: AtomicU64,
+    panics: Arc<AtomicU64>,
+    /// The panics of the group that this one belongs to.
+    service_panics: OnceLock<Arc<AtomicU64>>,
 }
 
 impl Default for Shared {
@@ -303,7 +305,8 @@ impl Default for Shared {
             flushes: AtomicU64::new(0),
             released: AtomicU64::new(0),
             failed: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
+            panics: Arc::default(),
+            service_panics: OnceLock::new(),
         }
     }
 }
@@ -316,6 +319,9 @@ impl Shared {
     fn contained<T>(&self, run: impl FnOnce() -> T) -> Result<T> {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
             self.panics.fetch_add(1, Ordering::Relaxed);
+            if let Some(panics) = self.service_panics.get() {
+                panics.fetch_add(1, Ordering::Relaxed);
+            }
             Status::Fault
         })
     }
@@ -379,6 +385,12 @@ impl FlushGroup {
         enqueue(&mut queue, key, ticket);
         drop(queue);
         self.shared.work.notify_one();
+    }
+
+    /// Counts panics among those of the group of the service, too.
+    pub fn count_panics_with(&self, service: &Self) {
+        // Set once: a group belongs to one service.
+        let _ = self.shared.service_panics.set(Arc::clone(&service.shared.panics));
     }
 
     /// What has been done so far.

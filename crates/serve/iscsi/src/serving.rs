@@ -26,7 +26,10 @@ impl Deref for Core {
 }
 
 impl exec::ServiceCore for Core {
-    fn show(&self) {}
+    fn show(&self) {
+        let engine = &self.engine;
+        engine.budgets.show_panics(&engine.flush, engine.hub.gauges());
+    }
 }
 
 /// Serves what comes at `sockets`. `None` if the runtimes have ended.

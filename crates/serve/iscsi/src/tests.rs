@@ -4,6 +4,7 @@ mod client;
 mod disks;
 mod login;
 mod memory;
+mod panics;
 mod tasks;
 mod transfers;
 

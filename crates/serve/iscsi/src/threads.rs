@@ -41,6 +41,7 @@ impl UnitThreads {
     pub fn engine(&self, service: &Engine) -> Result<&Arc<Engine>> {
         let Threads { pool, flush, engine } = self.threads()?;
         let over = || {
+            flush.count_panics_with(&service.flush);
             let (budgets, hub) = (Arc::clone(&service.budgets), Arc::clone(&service.hub));
             Engine::new(Arc::clone(pool), Arc::clone(flush), budgets, hub)
         };
