@@ -23,9 +23,10 @@ pub use self::options::DsyncArgs;
 use self::options::RuleArg;
 use self::report::Reporter;
 use self::retry::Retry;
+use crate::events::{Event, Report};
 use crate::index::{Index, IndexedTrees};
+use crate::run;
 use crate::run::ssh::{Place, Shell, place};
-use crate::run::{self, Event, Report};
 use crate::streams::connect::Calling;
 use crate::{Counts, Options, Role, SyncError, Why, rules};
 

@@ -16,23 +16,29 @@ use base::limits::{DSYNC_LINKS_MAX, DSYNC_THREADS, DSYNC_TICK, DSYNC_WRITE_QUEUE
 use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
+use crate::events::{Event, Report};
 use crate::index;
 use crate::lends::LocalFdTable;
-use crate::link::{Link, Out, RateLimiter, Stop, Ticker, lock, spawn};
+use crate::link::{Link, Out, RateLimiter, Ticker, spawn};
 use crate::load::{Meter, of_process};
 use crate::owners;
 use crate::pack::Unpacker;
 use crate::rules::Rules;
-use crate::run::{Event, Report};
+use crate::stop::{Stop, lock};
 use crate::streams::{DataStreams, Streams};
 use crate::tree::{Keep, ScannedEntry, Tree};
 
+mod aside;
 mod compare;
 mod decide;
+mod entry;
 mod extents;
+mod failed;
 mod files;
 mod intake;
+mod laid;
 mod lay;
+mod link_table;
 mod links;
 mod node;
 mod plan;
@@ -44,7 +50,7 @@ mod write;
 
 use files::Files;
 use intake::Intake;
-use lay::Lays;
+use laid::Lays;
 use receive::Sorter;
 use tracker::{Show, Tracker};
 
@@ -246,7 +252,7 @@ fn start_writers<T: Tree>(
             let mut writer = write::Writer::new(shared);
             while let Ok(body) = frames.recv() {
                 let took = frame::message(&body)
-                    .map_err(|e| plan::Failed::Run(e.into()))
+                    .map_err(|e| failed::Failed::Run(e.into()))
                     .and_then(|message| writer.take(message));
                 if let Err(e) = took {
                     e.stop(&stop);

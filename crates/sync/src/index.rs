@@ -7,33 +7,34 @@
 //!
 //! - [`record`]: the bytes, and their order.
 //! - [`file`]: what was kept, and what becomes the next.
+//! - [`sums`]: the sum of a file's content, kept or read.
+//! - [`gather`]: a walk that finds what is kept for the next run.
 //! - [`show`]: an index as text.
 
-use std::borrow::Borrow;
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use base::clock::{Clock, NS_PER_S};
-use base::limits::{DSYNC_COARSE_NS, DSYNC_STILL_NS, PATH_MAX};
+use base::clock::Clock;
 use wire::dsync::{About, Bytes, Kind, Meta, Note, Role, Time};
 
-use crate::digest;
 use crate::error::SyncError;
-use crate::link::{lock, sentence};
-use crate::rules::Rules;
-use crate::run::{Event, Report};
-use crate::tree::aside::is_aside;
-use crate::tree::{ScannedEntry, Tree, join};
+use crate::events::{Event, Report};
+use crate::link::sentence;
+use crate::stop::lock;
+use crate::tree::entry::ScannedEntry;
 
 mod file;
+mod gather;
 mod record;
 mod show;
+mod sums;
 
 use file::{Draft, SavedIndex, Spool, at};
+pub use gather::keep;
 pub use record::{IndexedTrees, Part, Record, State, Unfit, scan};
 pub use show::{inspect, is_index};
+pub use sums::content;
 
 /// The index of a run.
 pub struct Index {
@@ -191,94 +192,6 @@ impl Side {
 fn is_kept_time(kept: &Time, wanted: &Time) -> bool {
     let coarse = kept.nanoseconds == 0 && (0..2).contains(&(wanted.seconds - kept.seconds));
     kept == wanted || coarse
-}
-
-/// BLAKE3 of a file's content: what is kept, or what is read. `slot` is from [`Side::enter`].
-///
-/// # Errors
-/// It cannot be opened or read.
-pub fn content<T: Tree, F: Borrow<T::File>>(
-    tree: &T,
-    (path, slot): (&[u8], Option<u64>),
-    seen: &ScannedEntry,
-    open: impl FnOnce() -> io::Result<F>,
-) -> io::Result<[u8; 32]> {
-    let Some(side) = tree.index() else { return digest::content(tree, open()?.borrow()) };
-    if let Some(sum) = side.known(path, seen) {
-        return Ok(sum);
-    }
-    let file = open()?;
-    let began_ns = side.index.clock.wall_ns();
-    let before = tree.look_open(file.borrow())?;
-    let sum = digest::content(tree, file.borrow())?;
-    if let (Some(slot), Some(state)) = (slot, State::of(&before))
-        && is_still(began_ns, state.ctime_ns)
-        && State::of(&tree.look_open(file.borrow())?).as_ref() == Some(&state)
-    {
-        side.fill(slot, &state, &sum);
-    }
-    Ok(sum)
-}
-
-/// Whether the next change of a file would have another time than the last one had. What was
-/// changed within the tick of the clock in which it is read could be changed once more in it.
-fn is_still(now_ns: u64, ctime_ns: i128) -> bool {
-    let coarse = ctime_ns.rem_euclid(i128::from(NS_PER_S)) == 0;
-    let tick = if coarse { DSYNC_COARSE_NS } else { DSYNC_STILL_NS };
-    i128::from(now_ns) - ctime_ns >= tick
-}
-
-/// Gathers what is kept of a tree after a run that came to its end, in one more walk.
-pub fn keep<T: Tree>(tree: &T, rules: &Rules) {
-    let Some(side) = tree.index() else { return };
-    let spool = lock(&side.index.spools[at(side.role)]).take();
-    // Nothing is written by a dry run.
-    let Some(spool) = spool else { return };
-    let drafted = draft(tree, rules, side, &spool);
-    *lock(&side.index.drafts[at(side.role)]) = side.index.fail(drafted);
-}
-
-fn draft<T: Tree>(tree: &T, rules: &Rules, side: &Side, spool: &Spool) -> io::Result<Draft> {
-    let mut draft = Draft::new(&side.index.path)?;
-    let mut new = spool.records();
-    let mut old = side.index.kept.as_ref().map(|kept| kept.records(side.role));
-    let mut above: Vec<(Vec<u8>, VecDeque<Vec<u8>>)> = Vec::new();
-    let mut at = Some(Vec::new());
-    loop {
-        if let Some(path) = at.take() {
-            let mut inner = VecDeque::new();
-            // What cannot be looked at is not kept.
-            if let Ok(dir) = tree.dir(&path)
-                && let Ok(names) = tree.names(&dir)
-            {
-                for name in names.into_iter().filter(|name| !is_aside(name)) {
-                    let path = join(&path, &name);
-                    let Ok(seen) = tree.look(&dir, &name) else { continue };
-                    let directory = seen.meta.kind == Kind::DIRECTORY;
-                    let Some(state) = State::of(&seen) else { continue };
-                    if path.len() >= PATH_MAX || !rules.carries(&path, directory) {
-                        continue;
-                    }
-                    // Each is asked, so that both go on.
-                    let sums = [new.find(&path), old.as_mut().and_then(|old| old.find(&path))];
-                    let same = sums.into_iter().flatten().filter(|record| record.state == state);
-                    let sum = same.filter_map(|record| record.sum).next();
-                    draft.add(&Record { path, state, sum })?;
-                    if directory {
-                        inner.push_back(name);
-                    }
-                }
-            }
-            above.push((path, inner));
-        }
-        match above.last_mut() {
-            None => return Ok(draft),
-            Some((path, left)) => match left.pop_front() {
-                Some(name) => at = Some(join(path, &name)),
-                None => drop(above.pop()),
-            },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use crate::link::lock;
+use crate::stop::lock;
 
 /// What is lent, by the numbers of the questions for it.
 #[derive(Default)]

@@ -11,7 +11,9 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`index`]: what is kept from one run to the next.
-//! - [`link`]: frames over a pair of byte streams, and how a run ends.
+//! - [`events`]: what a run reports while it goes on.
+//! - [`stop`]: how its threads learn that it has to end.
+//! - [`link`]: frames over a pair of byte streams.
 //! - [`lends`]: what a source lends to a destination of the same process.
 //! - [`load`]: what limits a run.
 //! - [`streams`]: streams for data beside the one for control.
@@ -24,6 +26,7 @@ pub mod delta;
 pub mod destination;
 mod digest;
 pub mod error;
+pub mod events;
 pub mod index;
 pub mod lends;
 pub mod link;
@@ -33,6 +36,7 @@ mod pack;
 pub mod rules;
 pub mod run;
 pub mod source;
+pub mod stop;
 pub mod streams;
 pub mod tree;
 

@@ -1,4 +1,4 @@
-//! Frames over a pair of byte streams, and how a run ends before it is done.
+//! Frames over a pair of byte streams.
 //!
 //! What is sent goes through one thread with a bounded queue, so that small messages leave many at
 //! a time and nobody who sends waits for more than room in that queue.
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
 
 use crate::error::{SyncError, Why};
 use crate::lends::LocalFdTable;
+use crate::stop::{Stop, Watched, lock};
 use crate::streams::DataStreams;
 
 #[cfg(test)]
@@ -64,139 +65,6 @@ impl Ticker {
             }
         })?;
         Ok((Self { _end: end }, thread))
-    }
-}
-
-/// Takes a lock. What a thread that panicked has left is complete enough to end a run with.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-type Hook = Box<dyn Fn() + Send>;
-
-/// Why a run has to end, told to all its threads.
-#[derive(Default)]
-pub struct Stop {
-    why: Mutex<Option<Why>>,
-    hooks: Mutex<Vec<Hook>>,
-}
-
-impl Stop {
-    /// Ends the run; the first reason counts.
-    pub fn fail(&self, error: SyncError) -> Why {
-        let why = lock(&self.why).get_or_insert_with(|| error.into()).clone();
-        lock(&self.hooks).iter().for_each(|hook| hook());
-        why
-    }
-
-    /// The reason, if there is one.
-    pub fn why(&self) -> Option<Why> {
-        lock(&self.why).clone()
-    }
-
-    /// The reason for what ended; that the other side is gone, if nobody has another.
-    pub fn reason(&self) -> Why {
-        self.why().unwrap_or_else(|| self.fail(SyncError::Gone))
-    }
-
-    /// Has something done when the run is to end, which wakes who waits. At once, if it is already.
-    pub fn on_fail(&self, hook: Hook) {
-        let failed = self.why().is_some();
-        if failed {
-            hook();
-        }
-        lock(&self.hooks).push(hook);
-        // It may have failed between the look and the push.
-        if !failed && self.why().is_some() {
-            lock(&self.hooks).iter().for_each(|hook| hook());
-        }
-    }
-}
-
-/// Something that is waited for, with an end to the wait when the run ends.
-pub struct Watched<S> {
-    state: Mutex<S>,
-    changed: Condvar,
-    /// For threads of which any can do what comes: one is woken, and not all for each small file.
-    work: Condvar,
-    stop: Arc<Stop>,
-}
-
-impl<S: Send + 'static> Watched<S> {
-    /// Watches a state.
-    pub fn new(state: S, stop: &Arc<Stop>) -> Arc<Self> {
-        let stop = Arc::clone(stop);
-        let (changed, work) = (Condvar::new(), Condvar::new());
-        let watched = Arc::new(Self { state: Mutex::new(state), changed, work, stop });
-        let weak = Arc::downgrade(&watched);
-        watched.stop.on_fail(Box::new(move || {
-            if let Some(watched) = weak.upgrade() {
-                // Whoever looks and then waits holds the lock between the two.
-                drop(lock(&watched.state));
-                watched.wake_all();
-            }
-        }));
-        watched
-    }
-
-    /// Changes the state.
-    pub fn change<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
-        let result = change(&mut lock(&self.state));
-        self.wake_all();
-        result
-    }
-
-    fn wake_all(&self) {
-        self.wake();
-        self.work.notify_all();
-    }
-
-    /// Wakes those who [`wait`](Self::wait): what they wait for may have come.
-    pub fn wake(&self) {
-        self.changed.notify_all();
-    }
-
-    /// Wakes one of those who [`wait_for_work`](Self::wait_for_work): there is some.
-    pub fn wake_worker(&self) {
-        self.work.notify_one();
-    }
-
-    /// Looks at the state, or changes what nobody waits for: that wakes nobody.
-    pub fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
-        look(&mut lock(&self.state))
-    }
-
-    /// Waits until `ready` gives something. Who waits for what that changes, the caller wakes.
-    ///
-    /// # Errors
-    /// Why the run ends.
-    pub fn wait<R>(&self, ready: impl FnMut(&mut S) -> Option<R>) -> Result<R, Why> {
-        self.wait_on(&self.changed, ready)
-    }
-
-    /// As [`Watched::wait`], one of several threads of which any can do what comes.
-    ///
-    /// # Errors
-    /// Why the run ends.
-    pub fn wait_for_work<R>(&self, ready: impl FnMut(&mut S) -> Option<R>) -> Result<R, Why> {
-        self.wait_on(&self.work, ready)
-    }
-
-    fn wait_on<R>(
-        &self,
-        woken: &Condvar,
-        mut ready: impl FnMut(&mut S) -> Option<R>,
-    ) -> Result<R, Why> {
-        let mut state = lock(&self.state);
-        loop {
-            if let Some(why) = self.stop.why() {
-                return Err(why);
-            }
-            if let Some(result) = ready(&mut state) {
-                return Ok(result);
-            }
-            state = woken.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
     }
 }
 

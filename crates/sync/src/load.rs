@@ -10,7 +10,7 @@ use base::clock::{NS_PER_S, monotonic_ns};
 use base::limits::DSYNC_RATE_NS;
 use wire::dsync::{Counts, Load, Role};
 
-use crate::link::lock;
+use crate::stop::lock;
 
 pub mod sys;
 #[cfg(test)]

@@ -9,7 +9,8 @@ use base::limits::{DSYNC_OWNER_MAX, DSYNC_OWNERS_MAX};
 use wire::dsync::{Bytes, Message, Meta, Owner};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Out, lock};
+use crate::link::Out;
+use crate::stop::lock;
 use crate::tree::Tree;
 
 #[cfg(test)]

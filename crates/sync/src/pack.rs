@@ -8,7 +8,7 @@ use base::limits::{DSYNC_PACK_SAMPLE, DSYNC_PIECE};
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::error::SyncError;
-use crate::link::lock;
+use crate::stop::lock;
 
 #[cfg(test)]
 mod tests;

@@ -10,16 +10,14 @@ use std::sync::Arc;
 use std::thread;
 
 use base::limits::DSYNC_STREAM_PATIENCE;
-use wire::dsync::{
-    Bytes, Counts, Message, Note, Options, Ready, Refused, Role, Start, Wanted, frame,
-};
+use wire::dsync::{Bytes, Counts, Message, Options, Ready, Refused, Role, Start, Wanted, frame};
 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
+use crate::events::{Carried, Event, Report};
 use crate::index::Index;
 use crate::lends::LocalFdTable;
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
-use crate::load::Progress;
 use crate::rules::Rules;
 use crate::source;
 use crate::streams::DataStreams;
@@ -29,36 +27,6 @@ use crate::tree::Tree;
 use crate::tree::host::HostTree;
 
 pub mod ssh;
-
-/// What people are told of while it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// Something is done, or found.
-    Note(Note),
-    /// How far it is.
-    Progress(Progress),
-    /// A stream has come up beside the control stream, or there will be none.
-    Carried(Carried),
-    /// A stream has broken; so many are left. What it had goes over these, or over the control
-    /// stream.
-    Lost(usize),
-}
-
-/// What carries the content of files between two machines.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Carried {
-    /// Streams that have come up; none, and the control stream carries all.
-    pub streams: usize,
-    /// How long a connection took to come up: a round trip, in nanoseconds.
-    pub rtt_ns: u64,
-    /// What decides how much is on its way: at this side, and at the other.
-    pub congestion: [String; 2],
-    /// Why there are none.
-    pub why: String,
-}
-
-/// Takes what people are told, from any thread.
-pub type Report = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// The tree at the destination: one that is written, or only looked at.
 fn target(place: &Path, options: &Options) -> Result<HostTree, SyncError> {

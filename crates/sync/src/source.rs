@@ -17,15 +17,14 @@ use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, 
 
 use crate::delta;
 use crate::error::{SyncError, Why};
+use crate::events::{Event, Report};
 use crate::index;
 use crate::lends::LocalFdTable;
-use crate::link::{
-    Link, Out, Queue, RateLimiter, Stop, Ticker, Unanswered, Watched, lock, read_frame, spawn,
-};
+use crate::link::{Link, Out, Queue, RateLimiter, Ticker, Unanswered, read_frame, spawn};
 use crate::load::{Meter, is_full, of_process};
 use crate::owners;
 use crate::rules::Rules;
-use crate::run::{Event, Report};
+use crate::stop::{Stop, Watched, lock};
 use crate::streams::{DataStreams, Streams};
 use crate::tree::{Tree, is_path};
 

@@ -17,8 +17,8 @@ use socket2::SockRef;
 use wire::dsync::Load;
 
 use crate::error::SyncError;
-use crate::link::{Stop, lock};
 use crate::load::sys::tcp;
+use crate::stop::{Stop, lock};
 
 pub mod connect;
 pub mod grow;

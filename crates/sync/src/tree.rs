@@ -4,15 +4,20 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use base::limits::{DSYNC_NAME_OVERHEAD, DSYNC_NAMES_BYTES, NAME_MAX, PATH_MAX};
+use base::limits::{DSYNC_NAME_OVERHEAD, DSYNC_NAMES_BYTES};
 use base::units;
-use wire::dsync::{FileId, Kind, Meta, Time};
+use wire::dsync::{FileId, Kind, Meta};
 
 use crate::index;
 use crate::lends::How;
 
 pub mod aside;
+pub mod entry;
 pub mod host;
+pub mod path;
+
+pub use entry::{ScannedEntry, Stamp};
+pub use path::{is_name, is_path, join, split};
 
 /// What a tree can do. Nothing of it follows a symbolic link or leads out of the tree.
 pub trait Tree: Send + Sync + 'static {
@@ -179,37 +184,6 @@ impl Names {
     }
 }
 
-/// What was seen of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScannedEntry {
-    /// Its metadata. `link` is always there.
-    pub meta: Meta,
-    /// How many names it has.
-    pub names: u64,
-    /// When anything of it was changed, in nanoseconds: tells that it was changed meanwhile.
-    pub ctime_ns: i128,
-}
-
-impl ScannedEntry {
-    /// What is another when anything of it was changed.
-    pub fn stamp(&self) -> Stamp {
-        let (size, mtime) = (self.meta.size, self.meta.mtime.clone());
-        Stamp { ctime_ns: self.ctime_ns, size, mtime }
-    }
-}
-
-/// What tells of a change. The time of change of an inode tells of everything, but may be as coarse
-/// as a tick.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
-    /// As in [`ScannedEntry`].
-    pub ctime_ns: i128,
-    /// Bytes.
-    pub size: u64,
-    /// When the content was changed.
-    pub mtime: Time,
-}
-
 /// What is kept of a file's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
@@ -217,33 +191,6 @@ pub struct Keep {
     pub owners: bool,
     /// Extended attributes.
     pub xattrs: bool,
-}
-
-/// Whether this may be the name of an entry.
-pub fn is_name(name: &[u8]) -> bool {
-    let plain = !name.iter().any(|b| matches!(b, b'/' | 0));
-    plain && !name.is_empty() && name.len() <= NAME_MAX && name != b"." && name != b".."
-}
-
-/// Whether this may be the way to an entry, or to the top.
-pub fn is_path(path: &[u8]) -> bool {
-    path.is_empty() || (path.len() < PATH_MAX && path.split(|b| *b == b'/').all(is_name))
-}
-
-/// The way to an entry of a directory.
-pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
-    match dir.is_empty() {
-        true => name.to_vec(),
-        false => [dir, b"/", name].concat(),
-    }
-}
-
-/// The directory of an entry, and its name.
-pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|b| *b == b'/') {
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
 }
 
 /// Reads until there is no room or nothing more: how much that was, and whether an error ended it.

@@ -45,7 +45,7 @@ fn over(
     (from, to): (&Path, &Path),
     options: &Options,
     (near, far): (Link, Link),
-    report: &run::Report,
+    report: &sync::events::Report,
 ) -> Result<Counts, Why> {
     use std::os::unix::ffi::OsStrExt;
     let other = std::thread::spawn(move || answer(far, Some(Ipv4Addr::LOCALHOST.into())));

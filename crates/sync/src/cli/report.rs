@@ -13,8 +13,8 @@ use base::units;
 use serde_json::{Value, json};
 
 use super::DsyncArgs;
+use crate::events::{Carried, Event};
 use crate::load::Progress;
-use crate::run::{Carried, Event};
 use crate::{About, Counts, Note, SyncError};
 
 /// Reports of a run.

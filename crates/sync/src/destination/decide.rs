@@ -7,10 +7,12 @@ use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wis
 use wire::xdr::Seq;
 
 use super::compare::{has_set_id, is_same_node};
-use super::lay::Laid;
-use super::links::LinkOutcome;
+use super::entry::EntryDecision;
+use super::failed::Failed;
+use super::laid::Laid;
+use super::link_table::LinkOutcome;
 use super::node::LocalEntry;
-use super::plan::{Failed, Open, Plan};
+use super::plan::{Open, Plan};
 use super::tracker::Job;
 use super::{Shared, why};
 use crate::delta;
@@ -18,17 +20,6 @@ use crate::error::Why;
 use crate::index::{self, Others};
 use crate::tree::aside::aside_name;
 use crate::tree::{ScannedEntry, Tree};
-
-/// An entry, and what has its name here.
-pub(super) struct EntryDecision {
-    pub name: Vec<u8>,
-    pub path: Vec<u8>,
-    pub wanted: Meta,
-    pub own: Option<ScannedEntry>,
-    pub fate: LinkOutcome,
-    /// Whether what is here belongs to other names, too, that the source has as other files.
-    pub shared_elsewhere: bool,
-}
 
 impl<T: Tree> Plan<T> {
     /// Decides about an entry, and does or starts what is to be done.

@@ -9,14 +9,16 @@ use base::limits::DSYNC_GAPS_MAX;
 use wire::dsync::frame::HEAD;
 use wire::dsync::{Bytes, Data, End, Message, Meta, Outcome, Whole, frame};
 
+use super::aside::Aside;
 use super::extents::Extents;
-use super::lay::Laid;
-use super::plan::{Failed, broken};
+use super::failed::{Failed, broken};
+use super::laid::Laid;
 use super::tracker::Job;
 use super::{Shared, why};
 use crate::digest::{self, Digest};
 use crate::error::SyncError;
-use crate::link::{Stop, Watched, lock, read_frame};
+use crate::link::read_frame;
+use crate::stop::{Stop, Watched, lock};
 use crate::streams::tls::Stream;
 use crate::streams::{Hooks, Streams, shut};
 use crate::tree::{Tree, split};
@@ -44,15 +46,6 @@ pub struct Writing<T: Tree> {
     pieces: u64,
     /// How it ends, when all pieces have come.
     pub ended: Option<End>,
-}
-
-/// A file beside its place, or at it.
-pub struct Aside<T: Tree> {
-    pub dir: T::Dir,
-    pub name: Vec<u8>,
-    pub file: T::File,
-    /// Whether it lies at its place already, and is somebody's whatever becomes of it.
-    pub in_place: bool,
 }
 
 type Shelf<T> = Arc<Mutex<Writing<T>>>;

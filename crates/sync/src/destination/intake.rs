@@ -9,10 +9,11 @@ use base::limits::{DSYNC_STREAMS_EVER, DSYNC_TAKEN_BYTES};
 use wire::dsync::{Message, Taken};
 
 use super::Shared;
-use super::plan::{Failed, broken};
+use super::failed::{Failed, broken};
 use crate::error::{SyncError, Why};
-use crate::link::{Out, lock};
-use crate::run::Event;
+use crate::events::Event;
+use crate::link::Out;
+use crate::stop::lock;
 use crate::streams::shut;
 use crate::tree::Tree;
 

@@ -1,69 +1,18 @@
 //! Files of several names: the first that is told of is carried, the others are made links to it
 //! when everything else is done.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use base::limits::DSYNC_LINKS_MAX;
 use wire::dsync::{About, FileId, Kind};
 
-use super::decide::EntryDecision;
-use super::node::Node;
+use super::entry::EntryDecision;
+use super::link_table::{FAILED, First, KEPT, Other};
 use super::plan::{Open, Plan};
 use super::{Shared, why};
 use crate::tree::aside::aside_name;
 use crate::tree::{Tree, split};
-
-const KEPT: u8 = 0;
-const NEW: u8 = 1;
-const FAILED: u8 = 2;
-
-/// What becomes of a file.
-#[derive(Debug, Clone, Default)]
-pub struct LinkOutcome(Arc<AtomicU8>);
-
-impl LinkOutcome {
-    /// It is another file than it was.
-    pub fn set_new(&self) {
-        self.0.store(NEW, Ordering::Release);
-    }
-
-    /// It could not be had.
-    pub fn set_failed(&self) {
-        self.0.store(FAILED, Ordering::Release);
-    }
-
-    fn get(&self) -> u8 {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
-/// The first name of a file of the source.
-struct First {
-    path: Vec<u8>,
-    fate: LinkOutcome,
-    own: Option<FileId>,
-}
-
-/// Another name of a file.
-struct Other {
-    path: Vec<u8>,
-    node: Arc<Node>,
-    file: FileId,
-    own: Option<FileId>,
-}
-
-/// All files of several names.
-#[derive(Default)]
-pub struct Links {
-    firsts: HashMap<FileId, First>,
-    others: Vec<Other>,
-    /// Files here of several names that a file of the source has kept already.
-    taken: HashSet<FileId>,
-    full: bool,
-}
 
 impl<T: Tree> Plan<T> {
     /// Whether an entry is another name of a file that was told of; then it is kept for the end.

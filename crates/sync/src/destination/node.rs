@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use wire::dsync::Meta;
 
 use super::{Shared, why};
-use crate::link::lock;
+use crate::stop::lock;
 use crate::tree::{Tree, join};
 
 /// How far a directory of the source has one here.

@@ -8,53 +8,13 @@ use std::sync::Arc;
 use base::limits::{DSYNC_DEPTH_MAX, DSYNC_NAME_OVERHEAD, DSYNC_SCAN_WINDOW, PATH_MAX};
 use wire::dsync::{About, Credit, Directory, Entries, Entry, Kind, Message, Meta, Xattr};
 
-use super::links::Links;
+use super::failed::{Failed, broken};
+use super::link_table::Links;
 use super::node::{LocalEntry, Node};
 use super::{Shared, why};
-use crate::error::{SyncError, Why};
-use crate::link::Stop;
+use crate::error::SyncError;
 use crate::tree::aside::is_aside;
 use crate::tree::{ScannedEntry, Tree, is_name, join};
-
-/// Why the run ends.
-pub enum Failed {
-    /// Found here.
-    Run(SyncError),
-    /// Told already.
-    Told(Why),
-}
-
-impl Failed {
-    /// Ends the run.
-    pub fn stop(self, stop: &Stop) -> Why {
-        match self {
-            Self::Run(error) => stop.fail(error),
-            Self::Told(why) => why,
-        }
-    }
-}
-
-impl From<SyncError> for Failed {
-    fn from(error: SyncError) -> Self {
-        Self::Run(error)
-    }
-}
-
-impl From<wire::xdr::DecodeError> for Failed {
-    fn from(error: wire::xdr::DecodeError) -> Self {
-        Self::Run(error.into())
-    }
-}
-
-impl From<Why> for Failed {
-    fn from(why: Why) -> Self {
-        Self::Told(why)
-    }
-}
-
-pub(super) fn broken<R>(what: &'static str) -> Result<R, Failed> {
-    Err(Failed::Run(SyncError::Broken(what)))
-}
 
 /// A directory of the source that will be told of.
 pub(super) struct Child {

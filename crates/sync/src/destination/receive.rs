@@ -9,11 +9,12 @@ use std::sync::mpsc::Sender;
 use base::limits::{DSYNC_PIECE, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS};
 use wire::dsync::{Begin, Message, Role, frame};
 
+use super::failed::{Failed, broken};
 use super::files::Writing;
-use super::plan::{Failed, broken};
 use super::{Item, Queues, Shared};
 use crate::error::SyncError;
-use crate::link::{lock, read_frame};
+use crate::link::read_frame;
+use crate::stop::lock;
 use crate::tree::Tree;
 
 /// The thread that takes apart what comes.

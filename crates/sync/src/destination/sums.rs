@@ -12,10 +12,10 @@ use base::limits::{DSYNC_PIECE, DSYNC_SUMS_EACH, DSYNC_THREADS};
 use wire::dsync::{Basis, Sum};
 
 use super::Shared;
-use super::lay::{Laid, Lies};
+use super::laid::{Laid, Lies};
 use crate::delta;
 use crate::error::Why;
-use crate::link::lock;
+use crate::stop::lock;
 use crate::tree::{Tree, fill};
 
 /// Some blocks that follow each other.

@@ -7,11 +7,12 @@ use base::clock::monotonic_ns;
 use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_PROGRESS_NS, PATH_MAX};
 use wire::dsync::{About, Bytes, Counts, Note};
 
-use super::links::LinkOutcome;
+use super::link_table::LinkOutcome;
 use super::node::Node;
 use crate::error::Why;
-use crate::link::{Stop, Watched, sentence};
-use crate::run::{Event, Report};
+use crate::events::{Event, Report};
+use crate::link::sentence;
+use crate::stop::{Stop, Watched};
 use crate::tree::ScannedEntry;
 
 /// A file that was asked for.

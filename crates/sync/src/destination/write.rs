@@ -6,13 +6,15 @@ use std::sync::Arc;
 use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE};
 use wire::dsync::{About, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
 
-use super::files::{Aside, Writing};
-use super::plan::{Failed, broken, check_meta};
+use super::aside::Aside;
+use super::failed::{Failed, broken};
+use super::files::Writing;
+use super::plan::check_meta;
 use super::tracker::Job;
 use super::{Shared, why};
 use crate::digest::{Digest, strong};
 use crate::lends::How;
-use crate::link::lock;
+use crate::stop::lock;
 use crate::tree::aside::{aside_name, aside_of};
 use crate::tree::{Tree, fill, split};
 

@@ -9,7 +9,8 @@ use wire::dsync::{FileId, Kind, Role, Time};
 
 use super::file::{Draft, SavedIndex, write};
 use super::record::order;
-use super::{IndexedTrees, Part, Record, State, Unfit, inspect, is_index, is_still, scan};
+use super::sums::is_still;
+use super::{IndexedTrees, Part, Record, State, Unfit, inspect, is_index, scan};
 
 fn places() -> IndexedTrees {
     IndexedTrees { source: b"/a".to_vec(), destination: b"/b".to_vec() }

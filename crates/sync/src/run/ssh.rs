@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use base::limits::DSYNC_STREAM_PATIENCE;
 
 use crate::error::{SyncError, Why};
-use crate::link::{Link, lock};
+use crate::link::Link;
+use crate::stop::lock;
 use crate::streams::DataStreams;
 
 #[cfg(test)]

@@ -22,10 +22,11 @@ use base::limits::{
 use wire::dsync::{Broken, Message, Taken, frame};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Out, RateLimiter, Stop, Watched, spawn};
+use crate::events::{Event, Report};
+use crate::link::{Out, RateLimiter, spawn};
 use crate::load::waits;
 use crate::pack::Packer;
-use crate::run::{Event, Report};
+use crate::stop::{Stop, Watched};
 use crate::streams::tls::Stream;
 use crate::streams::{Hooks, Streams, shut};
 

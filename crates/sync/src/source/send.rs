@@ -14,7 +14,8 @@ use crate::digest::{Digest, strong};
 use crate::error::Why;
 use crate::index;
 use crate::lends::LocalFdTable;
-use crate::link::{lock, sentence};
+use crate::link::sentence;
+use crate::stop::lock;
 use crate::tree::{ScannedEntry, Tree, fill, split};
 
 mod place;

@@ -15,8 +15,9 @@ use super::grow::Growth;
 use super::tls::{PeerIdentity, Stream};
 use super::{Hooks, Streams};
 use crate::error::SyncError;
-use crate::link::{Stop, spawn};
-use crate::run::{Carried, Event, Report};
+use crate::events::{Carried, Event, Report};
+use crate::link::spawn;
+use crate::stop::Stop;
 
 /// How many streams are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

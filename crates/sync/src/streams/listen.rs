@@ -11,7 +11,8 @@ use wire::dsync::{Bytes, Offer, Wanted};
 use super::tls::Shown;
 use super::{Hooks, Streams};
 use crate::error::SyncError;
-use crate::link::{Stop, spawn};
+use crate::link::spawn;
+use crate::stop::Stop;
 
 /// Where the side that answers lets streams come.
 #[derive(Debug, Clone, Copy, Default)]

@@ -18,8 +18,8 @@ use super::{Keep, Names, ScannedEntry, Stamp, Tree};
 use crate::error::SyncError;
 use crate::index;
 use crate::lends::How;
-use crate::link::lock;
 use crate::load::waits;
+use crate::stop::lock;
 
 mod names;
 mod sys;

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::random::{Random, SeededRandom};
-use sync::run::{Event, Report, answer, pair, start};
+use sync::events::{Event, Report};
+use sync::run::{answer, pair, start};
 use sync::streams::connect::Calling;
 use sync::{Counts, Note, Options, Role};
 use wire::dsync::{Bytes, Kind, Meta, Time};

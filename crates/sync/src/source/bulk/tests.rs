@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 use wire::dsync::Data;
 
 use super::*;
+use crate::link::read_frame;
 use crate::link::tests::Kept;
-use crate::link::{lock, read_frame};
+use crate::stop::lock;
 use crate::streams::tls::{PeerIdentity, Shown};
 
 /// Bytes of a piece, so that a handful of them goes early.

@@ -12,7 +12,7 @@ use super::{Failed, Sending, filled};
 use crate::delta::{Index, Part};
 use crate::digest::strong;
 use crate::error::Why;
-use crate::link::Watched;
+use crate::stop::Watched;
 use crate::tree::Tree;
 
 /// A part of the file of which nothing was told yet.
