@@ -10,11 +10,13 @@ mod configuration;
 mod dav;
 mod error;
 mod guard;
+mod identity;
 mod lab;
 mod logs;
 mod nfs;
 mod openapi;
 mod reader;
+pub mod route;
 pub mod routes;
 mod sign_in;
 mod stream;
@@ -37,7 +39,7 @@ use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_MAX, API_S
 use tokio::sync::Semaphore;
 
 pub use error::{ApiError, Body as ErrorBody};
-pub use guard::{Credential, Identity};
+pub use identity::{Credential, Identity};
 
 use crate::accounts::Accounts;
 use crate::appliance::Appliance;

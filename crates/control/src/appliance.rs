@@ -28,25 +28,6 @@ pub trait Appliance: Send + Sync + 'static {
     fn is_own_host(&self, host: &str) -> bool;
 }
 
-/// A JSON text that goes out as it is: only who made it knows its shape.
-pub type JsonText = String;
-
-/// Why a question has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The caller is at fault.
-    #[error("{failed}")]
-    Wrong {
-        /// What is wrong, one sentence.
-        failed: String,
-        /// What to ask instead.
-        hint: String,
-    },
-    /// The store is at fault.
-    #[error("{0}")]
-    Failed(String),
-}
-
 /// The status page, as `docs/protocols/api.md` has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {

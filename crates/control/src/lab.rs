@@ -1,7 +1,7 @@
 //! What the API needs of the lab beyond its branch of the tree: results, reports, and the news of
 //! runs.
 
-use crate::appliance::{AskError, JsonText};
+use crate::answer::{AskError, JsonText};
 
 /// Runs of the lab. Calls may block.
 pub trait Lab: Send + Sync {

@@ -8,6 +8,7 @@
 //! - [`access`], [`accounts`]: permissions and roles; users and API tokens.
 //! - [`sessions`], [`throttle`]: who is signed in, and the patience with wrong passwords; two pure
 //!   state machines.
+//! - [`answer`]: what the rest of the program answers to the API, and why it does not.
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
 //! - [`certificates`]: what TLS shows, where it comes from, and its renewal.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
@@ -24,6 +25,7 @@ pub mod access;
 pub mod accounts;
 pub mod alerts;
 pub mod analytics_room;
+pub mod answer;
 pub mod api;
 pub mod appliance;
 pub mod certificates;

@@ -15,10 +15,12 @@ pub mod change;
 pub mod document;
 pub mod engine;
 pub mod json;
+pub mod revision;
 pub mod secrets;
 pub mod store;
 pub mod text;
 pub mod view;
+pub mod viewer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,8 +33,9 @@ pub use audit::Audit;
 pub use change::{Change, Request};
 pub use document::{Difference, Document, Source};
 pub use engine::{Done, Tree};
+pub use revision::Revision;
 pub use secrets::Secrets;
-pub use store::{Revision, Store};
+pub use store::Store;
 
 /// Who asks for something, and from where.
 #[derive(Debug, Clone, PartialEq, Eq)]

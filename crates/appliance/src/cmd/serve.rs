@@ -21,7 +21,7 @@ use control::state::StateDir;
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::tree::store::Folder;
-use control::tree::view::Everything;
+use control::tree::viewer::Everything;
 use control::tree::{Tree, Who};
 use probe::hub::{Hub, HubOptions};
 use service::lab::from_here;

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::password;
 use crate::state::{StateDir, StateError, users};
-use crate::tree::view::Everything;
+use crate::tree::viewer::Everything;
 use crate::tree::{Change, Problem, Request, Tree, Who};
 
 /// Why the first users cannot be entered.

@@ -21,7 +21,8 @@ use crate::analytics_room::AnalyticsRoom;
 use crate::state::tests::Scratch;
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{commit, create, path, set, who};
-use crate::tree::view::{self, Everything};
+use crate::tree::view;
+use crate::tree::viewer::Everything;
 use crate::tree::{Branch, Live};
 use sinks::{Mailbox, Web};
 

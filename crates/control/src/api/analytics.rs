@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::sign_in::bad_body;
 use super::{ApiError, Control, Identity, blocking, json as text, write_down};
-use crate::appliance::{AskError, JsonText};
+use crate::answer::{AskError, JsonText};
 use crate::tree::audit::Record;
 
 /// Steps that are chosen for a caller who names none: whole parts of a minute, an hour, a day.

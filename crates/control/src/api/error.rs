@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Level;
-use crate::appliance::AskError;
+use crate::answer::AskError;
 use crate::tree::{Fault, Problem};
 
 /// An error with its HTTP status.

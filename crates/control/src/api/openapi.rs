@@ -5,16 +5,10 @@ mod examples;
 use std::collections::BTreeMap;
 
 use axum::http::Method;
-use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::routes::{Needs, Route, table};
-use super::{ApiError, answer};
-
-/// `GET /api/v1/openapi.json`.
-pub async fn get() -> Result<Response, ApiError> {
-    answer("describe the API", &document(&table()))
-}
+use super::identity::COOKIE_NAME;
+use super::route::{Needs, Route};
 
 /// The document.
 pub fn document(routes: &[Route]) -> Value {
@@ -36,7 +30,7 @@ pub fn document(routes: &[Route]) -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": {
-                "session": { "type": "apiKey", "in": "cookie", "name": super::guard::COOKIE_NAME },
+                "session": { "type": "apiKey", "in": "cookie", "name": COOKIE_NAME },
                 "token": { "type": "http", "scheme": "bearer" },
             },
             "schemas": { "Error": error(), "Changes": changes() },

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, Response};
 use base::clock::NS_PER_S;
 use futures_core::Stream;
 
-use super::guard::{SessionUse, identify, refusal};
-use super::routes::Needs;
+use super::identity::{SessionUse, identify, refusal};
+use super::route::Needs;
 use super::{Control, Peer};
 
 /// How long an answer of "he may" is good: events of a busy stream do not each ask anew.

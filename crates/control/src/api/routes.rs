@@ -6,79 +6,19 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::handler::Handler;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::response::Response;
 
 use base::limits::CONFIGURATION_BYTES_MAX;
 
+use super::route::Needs::{May, Nodes, Nothing, SignedIn};
+use super::route::Route;
 use super::{
-    ApiError, Control, analytics, configuration, dav, guard, lab, logs, nfs, openapi, sign_in,
-    status, stream, transfers, tree,
+    ApiError, Control, analytics, answer, configuration, dav, guard, lab, logs, nfs, openapi,
+    sign_in, status, stream, transfers, tree,
 };
-use crate::access::Level::{self, Change, Read};
-use Needs::{May, Nodes, Nothing, SignedIn};
-
-/// Whom a path answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Everyone, also who is not signed in: the way in and out, nothing else.
-    Nothing,
-    /// Everyone who is signed in.
-    SignedIn,
-    /// Who has this permission.
-    May(&'static str, Level),
-    /// Everyone who is signed in, each node as far as he may see or change it: the tree asks.
-    Nodes,
-}
-
-/// One method of one path.
-pub struct Route {
-    /// `GET`, …
-    pub method: Method,
-    /// Below `/api/v1`; `{name}` stands for a part of the caller's.
-    pub path: &'static str,
-    /// Whom it answers.
-    pub needs: Needs,
-    /// What it does, a sentence without its full stop.
-    pub summary: &'static str,
-    /// Names of its parameters after the question mark.
-    pub query: &'static [&'static str],
-    handler: MethodRouter<Arc<Control>>,
-}
-
-impl Route {
-    /// A route; there is none without its needs.
-    pub fn new<H, T>(
-        method: Method,
-        path: &'static str,
-        needs: Needs,
-        summary: &'static str,
-        handler: H,
-    ) -> Self
-    where
-        H: Handler<T, Arc<Control>>,
-        T: 'static,
-    {
-        // Only methods that a filter knows are in the table; a test makes the whole table.
-        let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::TRACE);
-        Self { method, path, needs, summary, query: &[], handler: on(filter, handler) }
-    }
-
-    /// With parameters after the question mark.
-    fn query(mut self, names: &'static [&'static str]) -> Self {
-        self.query = names;
-        self
-    }
-
-    /// With another limit of the request's body than other routes have.
-    fn body_max(mut self, bytes: usize) -> Self {
-        self.handler = self.handler.layer(DefaultBodyLimit::max(bytes));
-        self
-    }
-}
+use crate::access::Level::{Change, Read};
 
 /// The table.
 pub fn table() -> Vec<Route> {
@@ -116,7 +56,7 @@ fn nodes() -> Vec<Route> {
             "Follow changes, as server-sent events",
             tree::stream,
         ),
-        Route::new(Method::GET, "/openapi.json", SignedIn, "This API, as OpenAPI", openapi::get),
+        Route::new(Method::GET, "/openapi.json", SignedIn, "This API, as OpenAPI", description),
     ]
 }
 
@@ -334,6 +274,11 @@ fn lab_runs() -> Vec<Route> {
             lab::stream,
         ),
     ]
+}
+
+/// `GET /api/v1/openapi.json`.
+async fn description() -> Result<Response, ApiError> {
+    answer("describe the API", &openapi::document(&table()))
 }
 
 /// The router of the table, each route behind its guard.

@@ -13,7 +13,7 @@ use base::limits::SIGN_IN_WAITING_MAX;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::guard::{COOKIE_NAME, session_token};
+use super::identity::{COOKIE_NAME, session_token};
 use super::{ApiError, Control, Credential, Identity, Peer, ui};
 use crate::accounts::Verdict;
 use crate::listen::node::ADMINISTRATION;

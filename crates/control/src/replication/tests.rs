@@ -24,7 +24,7 @@ use crate::state::tests::Scratch;
 use crate::tree::store::Disk;
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{commit, create, path, set, who};
-use crate::tree::view::Everything;
+use crate::tree::viewer::Everything;
 use crate::tree::{Problem, Tree};
 
 /// Friday, 15 January 2027, 00:00 UTC.

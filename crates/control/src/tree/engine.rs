@@ -18,8 +18,9 @@ use tokio::sync::broadcast;
 use super::audit::{Audit, Record};
 use super::change::{self, Change, Draft, Request, Running};
 use super::document::{Difference, Document};
-use super::store::{Disk, Revision, Store, StoreError};
-use super::view::{Everything, Viewer};
+use super::revision::Revision;
+use super::store::{Disk, Store, StoreError};
+use super::viewer::{Everything, Viewer};
 use super::{Branch, Override, Problem, Secrets, Transition, Who, json, text};
 use whole::made;
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::Context;
-use serde::Serialize;
 use vfs::flush::FlushSite;
 
 use super::document::Document;
+use super::revision::Revision;
 use super::text;
 
 const FOLDER: &str = "configuration";
@@ -86,24 +86,6 @@ pub(crate) fn write_whole(disk: &dyn Disk, name: &str, content: &[u8]) -> io::Re
     disk.flush(&aside)?;
     disk.rename(&aside, name)?;
     disk.flush_names(name)
-}
-
-/// A revision's head.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Revision {
-    /// Counts from 1; 0 before anything was set.
-    #[serde(rename = "revision")]
-    pub number: u64,
-    /// When it was made, seconds since the epoch.
-    pub when: u64,
-    /// Who made it.
-    pub who: String,
-    /// From where.
-    pub from: String,
-    /// What he says about it.
-    pub comment: String,
-    /// How many differences it has to the one before.
-    pub changes: usize,
 }
 
 /// Why the configuration cannot be read.

@@ -16,7 +16,7 @@ use base::node::{Context, Default, Items, Kind, Path, Property, Shape};
 use serde_json::{Value as Json, json};
 
 use super::engine::Done;
-use super::view::Everything;
+use super::viewer::Everything;
 use super::{Problem, Request, Tree, Who};
 use disk::MemoryDisk;
 

@@ -9,8 +9,8 @@ use super::change::{self, Running, there};
 use super::document::{Document, Source};
 use super::engine::{Current, Tree};
 use super::json::to_json;
+use super::viewer::Viewer;
 use super::{Fault, Override, Problem};
-use crate::access::Rights;
 
 /// All of a declaration, with what is below it.
 pub fn declaration(context: &Context) -> Json {
@@ -117,34 +117,6 @@ fn role(role: Role) -> &'static str {
         Role::State => "state",
         Role::Secret => "secret",
         Role::AtCreate => "at-create",
-    }
-}
-
-/// Who looks: whether a permission reaches, and if not, why.
-pub trait Viewer {
-    /// Whether nodes of this scope may be seen.
-    fn may_read(&self, scope: &str) -> bool;
-    /// Why nodes of this scope may not be changed; `None`: they may.
-    fn why_not(&self, scope: &str) -> Option<String>;
-    /// All that the viewer may do: no more can be granted to others.
-    fn rights(&self) -> Rights;
-}
-
-/// Who may do everything: the program itself.
-#[derive(Debug, Clone, Copy)]
-pub struct Everything;
-
-impl Viewer for Everything {
-    fn may_read(&self, _scope: &str) -> bool {
-        true
-    }
-
-    fn why_not(&self, _scope: &str) -> Option<String> {
-        None
-    }
-
-    fn rights(&self) -> Rights {
-        Rights::all()
     }
 }
 

@@ -9,7 +9,7 @@ use base::limits::{LUN_ANSWER_TIME_MAX, LUNS_MAX};
 use base::node::{Path, Value};
 use base::units;
 use control::tree::change::{Change, Request};
-use control::tree::view::Everything;
+use control::tree::viewer::Everything;
 use control::tree::{Apply, Live, Override, Problem, Transition, Tree, Who};
 use serde_json::{Value as Json, json};
 use vfs::lun::Medium;

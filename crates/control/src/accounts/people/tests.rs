@@ -18,7 +18,8 @@ use crate::state::StateDir;
 use crate::state::files::write_atomic;
 use crate::state::tests::Scratch;
 use crate::tree::store::Folder;
-use crate::tree::view::{self, Everything, Viewer};
+use crate::tree::view;
+use crate::tree::viewer::{Everything, Viewer};
 use crate::tree::{Done, Fault, Problem, Request, Tree, Who};
 
 static CONFIGURATION: Context = Context::new("configuration", "Configuration", "", "configuration")

@@ -7,7 +7,7 @@ use base::log::Level;
 use serde_json::{Value, json};
 use vfs::transfers::{Direction, Outcome, Scheme};
 
-use crate::api::routes::Route;
+use crate::api::route::Route;
 
 /// A small configuration. It has an administrator, without whom none is taken.
 const CONFIGURATION: &str = "format = 1

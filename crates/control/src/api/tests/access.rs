@@ -12,7 +12,8 @@ use serde_json::json;
 use super::{Server, TOKEN, cookie, refusal, users};
 use crate::access::{BUILT_IN, Level, Permission, SCOPES, built_in};
 use crate::accounts::{Token, token_secret};
-use crate::api::routes::{Needs, Route, table};
+use crate::api::route::{Needs, Route};
+use crate::api::routes::table;
 use crate::state::files::digest_hex;
 use crate::tree::audit::AuditFilter;
 

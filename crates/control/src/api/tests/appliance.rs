@@ -6,7 +6,8 @@ use analytics::names::HubResolver;
 use analytics::query::Engine;
 use probe::hub::{Hub, HubOptions};
 
-use crate::appliance::{ActingAs, Appliance, AskError, Status};
+use crate::answer::AskError;
+use crate::appliance::{ActingAs, Appliance, Status};
 use crate::dav::{DavLock, DavState};
 use crate::lab::{Lab, LabFile};
 use crate::nfs::{Listing, NfsClient, NfsFile, NfsLock, NfsOpen, NfsState};

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::{Server, TOKEN, cookie, text, value};
 use crate::accounts::Table;
-use crate::api::routes::{Needs, table};
+use crate::api::route::Needs;
+use crate::api::routes::table;
 use crate::api::{Control, router};
 use crate::tree::Tree;
 use crate::tree::tests::{commit, create, set, tree};

@@ -13,7 +13,7 @@ use crate::state::tests::Scratch;
 use crate::tree::Request;
 use crate::tree::engine::Done;
 use crate::tree::store::Folder as Disk;
-use crate::tree::view::Everything;
+use crate::tree::viewer::Everything;
 
 static ROOT: Context = Context::new("", "Test", "All of it.", "status").children(&[&CONFIGURATION]);
 static CONFIGURATION: Context =

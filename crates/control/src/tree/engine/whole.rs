@@ -6,8 +6,9 @@ use base::units::utc;
 
 use super::{Current, Done, Proposal, Shown, Tree, chain, is_secret, one, shown};
 use crate::tree::document::Document;
-use crate::tree::store::{Revision, StoreError};
-use crate::tree::view::Viewer;
+use crate::tree::revision::Revision;
+use crate::tree::store::StoreError;
+use crate::tree::viewer::Viewer;
 use crate::tree::{Problem, Who, text};
 
 impl Tree {

@@ -6,7 +6,7 @@ use super::disk::MemoryDisk;
 use super::{commit, create, open, path, request, rooms, set, tree, who};
 use crate::access::{Permission, Rights};
 use crate::tree::change::Request;
-use crate::tree::view::{Everything, Viewer};
+use crate::tree::viewer::{Everything, Viewer};
 use crate::tree::{Document, Fault, Problem};
 
 fn refused(result: Result<crate::tree::Done, Vec<Problem>>) -> Problem {

@@ -10,7 +10,7 @@ use base::clock::SystemClock;
 use base::node::{Context, Path, Value};
 use control::tree::change::Request;
 use control::tree::store::Folder;
-use control::tree::view::Everything;
+use control::tree::viewer::Everything;
 use control::tree::{Apply, Branch, Live, Problem, Transition, Tree, Who};
 use probe::hub::{Hub, HubOptions};
 use serde_json::{Value as Json, json};

@@ -1,0 +1,20 @@
+//! What the rest of the program answers to a question of the API.
+
+/// A JSON text that goes out as it is: only who made it knows its shape.
+pub type JsonText = String;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The caller is at fault.
+    #[error("{failed}")]
+    Wrong {
+        /// What is wrong, one sentence.
+        failed: String,
+        /// What to ask instead.
+        hint: String,
+    },
+    /// The store is at fault.
+    #[error("{0}")]
+    Failed(String),
+}
