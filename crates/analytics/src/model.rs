@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use base::limits::{SUM_KEYS_FACTOR, SUM_ROWS_MAX};
-use probe::second::Cell;
+use probe::cell::Cell;
 
 mod kept;
 

@@ -31,8 +31,19 @@ pub struct CoreProbe {
     _not_sync: std::marker::PhantomData<std::cell::Cell<()>>,
 }
 
+impl Hub {
+    /// The writing end of `core`, for the thread that serves it.
+    ///
+    /// # Panics
+    /// When there is no such core or its writing end is in use: a mistake in the wiring.
+    pub fn core(self: &Arc<Self>, core: usize) -> CoreProbe {
+        assert!(self.cores[core].claim(), "core {core} has a writer already");
+        CoreProbe::new(self.clone(), core)
+    }
+}
+
 impl CoreProbe {
-    pub(crate) fn new(hub: Arc<Hub>, core: usize) -> Self {
+    fn new(hub: Arc<Hub>, core: usize) -> Self {
         let tail = hub.cores[core].ring.head();
         let open = [Box::new(Aggregate::new(0)), Box::new(Aggregate::new(0))];
         Self {

@@ -11,8 +11,8 @@
 
 use base::limits::{FILES_MAX, FILES_TOP};
 
+use crate::cell::{Cell, FileRow};
 use crate::op::FileId;
-use crate::second::{Cell, FileRow};
 
 /// Slots of the index: twice the entries, so that probes stay short.
 const SLOTS: usize = 2 * FILES_MAX;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use base::clock::{NS_PER_S, wall_ns};
 use base::limits::{PAUSES_MAX, SECOND_GRACE_NS, SECONDS_PENDING_MAX};
 
-use crate::core::CoreProbe;
 use crate::gauge::Gauges;
 use crate::names::{Clients, Nexuses, Shares};
 use crate::op::OpRecord;
@@ -59,6 +58,11 @@ impl CoreShared {
 
     pub(crate) fn set_closed(&self, second: u64) {
         self.closed.store(second, Ordering::Release);
+    }
+
+    /// Takes the writing end; whether it was free.
+    pub(crate) fn claim(&self) -> bool {
+        !self.taken.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn release(&self) {
@@ -118,16 +122,6 @@ impl Hub {
             drop(std::thread::Builder::new().name("recorder-touch".into()).spawn(touch));
         }
         hub
-    }
-
-    /// The writing end of `core`, for the thread that serves it.
-    ///
-    /// # Panics
-    /// When there is no such core or its writing end is in use: a mistake in the wiring.
-    pub fn core(self: &Arc<Self>, core: usize) -> CoreProbe {
-        let taken = self.cores[core].taken.swap(true, Ordering::AcqRel);
-        assert!(!taken, "core {core} has a writer already");
-        CoreProbe::new(self.clone(), core)
     }
 
     /// How many cores there are.

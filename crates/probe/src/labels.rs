@@ -26,8 +26,7 @@ pub fn op_name(protocol: Protocol, op: u8) -> Cow<'static, str> {
 
 /// The number of the operation `name`.
 pub fn op_number(protocol: Protocol, name: &str) -> Option<u8> {
-    let known = ops(protocol).iter().position(|n| *n == name).map(|n| n as u8);
-    known.or_else(|| name.parse().ok())
+    schema().group(protocol.id()).and_then(|group| group.op_number(name))
 }
 
 /// The status as its RFC writes it; its number when it has no name.
@@ -40,8 +39,7 @@ pub fn status_name(protocol: Protocol, status: u16) -> Cow<'static, str> {
 
 /// The number of the status `name`.
 pub fn status_number(protocol: Protocol, name: &str) -> Option<u16> {
-    let known = statuses(protocol).iter().find(|(_, n)| *n == name).map(|(n, _)| *n);
-    known.or_else(|| name.parse().ok())
+    schema().group(protocol.id()).and_then(|group| group.status_number(name))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! - [`op`]: one finished operation as a 64-byte record: who, what, which file, how big, how long.
 //! - [`ring`]: each core's ring of records; it is the flight recorder and feeds the aggregates.
 //! - [`core`]: one core's end of it: [`core::CoreProbe::finish`] on the path, `idle` off it.
+//! - [`cell`]: operations and bytes, counted together.
 //! - [`second`]: what a core has counted in one second, bounded whatever the load.
 //! - [`hub`]: where the cores meet the collector; one per process.
 //! - [`names`]: small numbers for clients, users and shares, and the way back to their names.
@@ -14,6 +15,7 @@
 //!
 //! The request path calls [`core::CoreProbe::finish`] once per operation and nothing else.
 
+pub mod cell;
 pub mod core;
 mod files;
 pub mod gauge;

@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use base::units;
 use serde::Deserialize;
 
-use crate::labels;
 use crate::op::Protocol;
 use crate::stat::{StatError, StatId, range};
 
@@ -110,6 +109,20 @@ pub struct Group {
     /// Its statistics.
     #[serde(rename = "statistic")]
     pub statistics: Vec<Statistic>,
+}
+
+impl Group {
+    /// The number of the operation `name`.
+    pub fn op_number(&self, name: &str) -> Option<u8> {
+        let known = self.operations.iter().position(|n| *n == name).map(|n| n as u8);
+        known.or_else(|| name.parse().ok())
+    }
+
+    /// The number of the status `name`.
+    pub fn status_number(&self, name: &str) -> Option<u16> {
+        let known = self.statuses.iter().find(|(_, n)| *n == name).map(|(n, _)| *n);
+        known.or_else(|| name.parse().ok())
+    }
 }
 
 /// A dimension.
@@ -252,24 +265,24 @@ impl Schema {
     /// Refuses operations, status codes and versions that no protocol of the group has: a slip
     /// would look like silence.
     fn known_value(&self, stat: &StatId, dimension: &str, value: &str) -> Result<(), StatError> {
-        let of_all = |names: fn(Protocol) -> Vec<&'static str>| {
-            self.protocols(&stat.group).flat_map(names).collect::<Vec<_>>()
-        };
-        let (what, all) = match dimension {
-            "op" => ("operation", of_all(|p| labels::ops(p).iter().map(String::as_str).collect())),
-            "status" => {
-                ("status", of_all(|p| labels::statuses(p).iter().map(|s| s.1.as_str()).collect()))
+        let groups = || self.protocols(&stat.group).filter_map(|p| self.group(p.id()));
+        let (what, all): (_, Vec<&str>) = match dimension {
+            "op" => {
+                ("operation", groups().flat_map(|g| &g.operations).map(String::as_str).collect())
             }
-            "protocol" => ("protocol", of_all(|p| vec![p.id()])),
+            "status" => {
+                ("status", groups().flat_map(|g| &g.statuses).map(|s| s.1.as_str()).collect())
+            }
+            "protocol" => ("protocol", groups().map(|g| g.group.as_str()).collect()),
             _ => return Ok(()),
         };
-        let is_known = |p| match dimension {
-            "op" => labels::op_number(p, value).is_some(),
-            "status" => labels::status_number(p, value).is_some(),
-            _ => p.id() == value,
+        let is_known = |group: &Group| match dimension {
+            "op" => group.op_number(value).is_some(),
+            "status" => group.status_number(value).is_some(),
+            _ => group.group == value,
         };
         // What is not of a protocol, such as disks, has other operations.
-        if all.is_empty() || self.protocols(&stat.group).any(is_known) {
+        if all.is_empty() || groups().any(is_known) {
             return Ok(());
         }
         let known = nearest(value, all.into_iter().map(str::to_owned));

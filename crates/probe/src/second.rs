@@ -13,37 +13,9 @@ use std::collections::HashMap;
 use base::buckets;
 use base::limits::{COMBINATIONS_MAX, LATENCY_GROUPS_MAX};
 
+use crate::cell::{Cell, FileRow};
 use crate::files::Files;
-use crate::op::{FileId, OpRecord, flag};
-
-/// Operations and the file bytes that they moved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cell {
-    /// Operations.
-    pub count: u64,
-    /// Bytes of file data.
-    pub bytes: u64,
-}
-
-impl Cell {
-    /// What one record counts: an operation, unless it is a piece of one ([`flag::PIECE`]).
-    #[inline]
-    pub fn of(record: &OpRecord) -> Self {
-        let count = u64::from(record.flags & flag::PIECE == 0);
-        Self { count, bytes: u64::from(record.bytes) }
-    }
-    /// Adds another cell.
-    pub fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        self.bytes += other.bytes;
-    }
-    /// How much it weighs among `all`, for choosing what gets a row: a share of the operations and
-    /// a share of the bytes count alike, so that one large stream outweighs many idle glances.
-    pub fn share_of(self, all: Self) -> u128 {
-        u128::from(self.count) * u128::from(all.bytes.max(1))
-            + u128::from(self.bytes) * u128::from(all.count.max(1))
-    }
-}
+use crate::op::{OpRecord, flag};
 
 /// A combination that occurred, `None` standing for `other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,19 +64,6 @@ pub struct RangeGroup {
     pub sizes: Vec<(u8, Cell)>,
     /// Bucket in bytes from the start of the file.
     pub offsets: Vec<(u8, Cell)>,
-}
-
-/// One operation on one file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileRow {
-    /// The file.
-    pub file: FileId,
-    /// [`crate::op::Protocol`] as a number.
-    pub protocol: u8,
-    /// The protocol's operation.
-    pub op: u8,
-    /// How often, how much.
-    pub cell: Cell,
 }
 
 /// A finished second of one core.

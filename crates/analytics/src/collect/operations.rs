@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use probe::cell::Cell;
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::Protocol;
 use probe::schema::schema;
-use probe::second::{Cell, Combination, CoreSecond};
+use probe::second::{Combination, CoreSecond};
 
 use crate::model::{Figures, Key, Rows, Table};
 use crate::names::{Dimension, Names};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use base::buckets;
 use base::clock::NS_PER_S;
 use base::limits::{NAMES_REMEMBERED_MAX, RECORDER_SPAN_MAX_S};
+use probe::cell::Cell;
 use probe::hub::Hub;
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::{OpRecord, Protocol, flag};
 use probe::schema::schema;
-use probe::second::Cell;
 use probe::stat::{StatId, range};
 
 use super::bins::{Bins, Grid};

@@ -3,9 +3,10 @@
 use base::random::{Random, SeededRandom};
 
 use super::*;
+use crate::cell::Cell;
 use crate::hub::HubOptions;
 use crate::op::flag;
-use crate::second::{Cell, CoreSecond};
+use crate::second::CoreSecond;
 
 const S: u64 = NS_PER_S;
 
