@@ -5,11 +5,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::{ALERT_TEXT_MAX, KEPT_DATASETS_MAX, KEPT_FOR_MAX_S};
-use probe::schema::schema;
+use probe::schema::{Source, Statistic, schema};
 use probe::stat::{StatError, StatId};
 use serde::{Deserialize, Serialize};
 
-use crate::query;
+use crate::query::is_in_frames;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,11 +77,16 @@ pub fn check(stat: &StatId) -> Result<(), KeepError> {
     if id.len() > ALERT_TEXT_MAX {
         return Err(KeepError::Long(id.len()));
     }
-    match query::is_in_frames(stat, statistic) {
+    match is_in_frames(stat, statistic) {
         true => Err(KeepError::Anyway(id)),
-        false if !query::is_of_operations(statistic) => Err(KeepError::NoOperations(id)),
+        false if !is_of_operations(statistic) => Err(KeepError::NoOperations(id)),
         false => Ok(()),
     }
+}
+
+/// Whether a statistic counts operations, which are recorded.
+fn is_of_operations(statistic: &Statistic) -> bool {
+    statistic.source == Source::Operations
 }
 
 /// All of them.

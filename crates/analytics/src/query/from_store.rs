@@ -212,3 +212,8 @@ impl Frames for Plan<'_> {
         }
     }
 }
+
+/// Whether every frame has a statistic.
+pub(crate) fn is_in_frames(stat: &StatId, statistic: &Statistic) -> bool {
+    Plan::new(stat, statistic).is_some()
+}

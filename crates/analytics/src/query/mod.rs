@@ -26,6 +26,8 @@ mod from_recorder;
 mod from_store;
 mod info;
 
+pub(crate) use from_store::is_in_frames;
+
 pub use data::{
     BreakdownInfo, Bucket, Budget, Data, Other, RecorderInfo, Row, Source, StatisticInfo,
 };
@@ -38,16 +40,6 @@ trait Frames {
     fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part;
     /// Adds a frame to it.
     fn add(&self, bins: &mut Bins<Key>, frame: &Frame);
-}
-
-/// Whether every frame has a statistic.
-pub(crate) fn is_in_frames(stat: &StatId, statistic: &Statistic) -> bool {
-    from_store::Plan::new(stat, statistic).is_some()
-}
-
-/// Whether a statistic counts operations, which are recorded.
-pub(crate) fn is_of_operations(statistic: &Statistic) -> bool {
-    statistic.source == probe::schema::Source::Operations
 }
 
 /// Length of an answer when none was asked for, in seconds.
