@@ -6,8 +6,7 @@
 
 use base::limits::ACL_ENTRIES_MAX;
 
-use crate::fs::Result;
-use crate::status::Status;
+use crate::status::{Result, Status};
 
 pub mod nfs4;
 

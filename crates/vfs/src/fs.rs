@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use base::limits::ANCESTORS_MAX;
 
+pub use crate::access;
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, FileType, SetAttr, Wcc};
 use crate::cred::Cred;
@@ -23,10 +24,8 @@ use crate::handle::Handle;
 use crate::locks::FileKey;
 use crate::mapped::Slice;
 use crate::rights;
+pub use crate::status::Result;
 use crate::status::Status;
-
-/// Outcome of a file operation.
-pub type Result<T> = std::result::Result<T, Status>;
 
 /// Who asks, and how long the answer may take.
 #[derive(Debug, Clone, Copy)]
@@ -331,22 +330,6 @@ pub struct Abilities {
     pub time_delta_ns: u32,
     /// Whether only root may give files away.
     pub chown_restricted: bool,
-}
-
-/// Access rights asked for and granted: bits of RFC 1813 §3.3.4.
-pub mod access {
-    /// Read data or list a directory.
-    pub const READ: u32 = 0x01;
-    /// Look up a name in a directory.
-    pub const LOOKUP: u32 = 0x02;
-    /// Rewrite data.
-    pub const MODIFY: u32 = 0x04;
-    /// Write new data or add names.
-    pub const EXTEND: u32 = 0x08;
-    /// Delete a name in a directory.
-    pub const DELETE: u32 = 0x10;
-    /// Execute a file.
-    pub const EXECUTE: u32 = 0x20;
 }
 
 /// What people are told a file is called.

@@ -25,6 +25,7 @@
 // the path of every failed LOOKUP.
 #![allow(clippy::result_large_err)]
 
+pub mod access;
 pub mod acl;
 pub mod attr;
 pub mod conformance;
@@ -46,6 +47,7 @@ pub mod paths;
 pub mod recovery;
 pub mod rights;
 pub mod share;
+mod spread;
 pub mod status;
 pub mod transfers;
 pub mod turn;

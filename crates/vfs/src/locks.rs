@@ -44,12 +44,11 @@ pub mod waits;
 pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
 pub use kinds::{
-    ClientKey, FileKey, HeldRange, Kind, Owner, Protocol, Range, Refused, SHARE_DELETE, SHARE_READ,
-    SHARE_WRITE, Share,
+    ClientKey, FileKey, HeldRange, Kind, LeaseKind, Owner, Protocol, Range, Recall, Refused,
+    SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
 };
-pub use leases::{ByClient, Changing, LeaseKind, Recall};
+pub use leases::{ByClient, Changing};
 pub use names::ByOwners;
-pub use waits::{WaitId, Waited, Woken};
 
 use file::FileLocks;
 

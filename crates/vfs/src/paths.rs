@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use base::limits::{DEPTH_MAX, NAMES_MAX};
 use probe::op::FileId;
 
-use crate::host::Spread;
+use crate::spread::Spread;
 
 /// Parts with a lock each.
 const SHARDS: usize = 32;

@@ -3,9 +3,9 @@
 //! Access control lists are not looked at here. A back end must ask the kernel instead when a
 //! file has one and the caller is neither its owner nor root: only for others does it matter.
 
+use crate::access;
 use crate::attr::{Attr, FileType};
 use crate::cred::Cred;
-use crate::fs::access;
 
 /// Permission to read.
 pub const R: u32 = 4;

@@ -2,6 +2,9 @@
 
 use thiserror::Error;
 
+/// Outcome of a file operation.
+pub type Result<T> = std::result::Result<T, Status>;
+
 /// Why an operation did not succeed. `WouldBlock` is the only one that a client never sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Status {

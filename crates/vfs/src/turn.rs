@@ -83,3 +83,11 @@ pub(crate) fn forget() {
     let before = NOW.with_borrow_mut(|now| now.seen.take());
     drop(before);
 }
+
+impl Node {
+    /// The file has been changed by us: its change attribute must be another one from now on.
+    pub fn touched(&self) {
+        self.changes.add();
+        forget();
+    }
+}

@@ -1,11 +1,14 @@
 //! The kernel's attributes as ours. It does not tell the generation among them: that is of the
 //! file's [`Ident`](crate::host::ids::Ident), and whoever knows that completes them.
 
+use std::os::fd::BorrowedFd;
+
 use base::clock::{Clock, SystemClock};
 use base::limits::TIME_DELTA_FINE_NS;
 
-use crate::attr::{Attr, FileType, Time};
+use crate::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use crate::host::sys;
+use crate::status::Result;
 
 /// Kind of file from `st_mode`.
 pub fn kind(mode: u32) -> FileType {
@@ -108,6 +111,30 @@ pub fn birth(sx: &libc::statx) -> u64 {
 /// The device a file is on.
 pub fn device(sx: &libc::statx) -> u64 {
     sys::device(sx.stx_dev_major, sx.stx_dev_minor)
+}
+
+/// Sets everything but the size. The owner goes before the mode, because giving a file away
+/// clears bits of it.
+pub fn apply(fd: BorrowedFd<'_>, set: &SetAttr) -> Result<()> {
+    if set.uid.is_some() || set.gid.is_some() {
+        sys::chown(fd, set.uid.unwrap_or(u32::MAX), set.gid.unwrap_or(u32::MAX))?;
+    }
+    if let Some(mode) = set.mode {
+        sys::chmod(fd, mode & 0o7777)?;
+    }
+    if set.atime != SetTime::Keep || set.mtime != SetTime::Keep {
+        sys::set_times(fd, &[timespec(set.atime), timespec(set.mtime)])?;
+    }
+    Ok(())
+}
+
+fn timespec(time: SetTime) -> libc::timespec {
+    let (tv_sec, tv_nsec) = match time {
+        SetTime::Keep => (0, libc::UTIME_OMIT),
+        SetTime::Now => (0, libc::UTIME_NOW),
+        SetTime::At(at) => (at.sec, i64::from(at.nsec)),
+    };
+    libc::timespec { tv_sec, tv_nsec }
 }
 
 #[cfg(test)]

@@ -6,18 +6,20 @@ use std::sync::atomic::Ordering;
 
 use base::limits::DIRTY_NODES_MAX;
 
-use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
+use crate::attr::{Attr, Before, FileType, SetAttr, Time, Wcc};
 use crate::flush::FlushSite;
 use crate::fs::{Change, Changed, Context, Failed, Flush, Result, Stable};
 use crate::handle::Handle;
 use crate::host::acting::CredGuard;
 use crate::host::create::ChangedDirectory;
-use crate::host::durable::{AllFlush, NodeFlush, Waiter};
+use crate::host::durable::{AllFlush, NodeFlush};
+use crate::host::flush_state::Waiter;
 use crate::host::ids::Ident;
-use crate::host::node::{Node, lock};
+use crate::host::lock::lock;
+use crate::host::node::Node;
 use crate::host::open::Stamp;
 use crate::host::table::TableFlush;
-use crate::host::{HostFs, sys};
+use crate::host::{HostFs, attrs, sys};
 use crate::name::Name;
 use crate::status::Status;
 
@@ -113,7 +115,7 @@ impl HostFs {
             let _caller = self.as_caller(cx)?;
             // The mode of a symbolic link means nothing; to ask for one is no mistake.
             let mode = set.mode.filter(|_| before.kind != FileType::Symlink);
-            let done = apply(node.fd(), &SetAttr { size: None, mode, ..*set });
+            let done = attrs::apply(node.fd(), &SetAttr { size: None, mode, ..*set });
             // Some of it may have been done even so.
             node.touched();
             done?;
@@ -431,28 +433,4 @@ fn write_all(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<usize> {
         }
     }
     Ok(done)
-}
-
-/// Sets everything but the size. The owner goes before the mode, because giving a file away
-/// clears bits of it.
-pub fn apply(fd: BorrowedFd<'_>, set: &SetAttr) -> Result<()> {
-    if set.uid.is_some() || set.gid.is_some() {
-        sys::chown(fd, set.uid.unwrap_or(u32::MAX), set.gid.unwrap_or(u32::MAX))?;
-    }
-    if let Some(mode) = set.mode {
-        sys::chmod(fd, mode & 0o7777)?;
-    }
-    if set.atime != SetTime::Keep || set.mtime != SetTime::Keep {
-        sys::set_times(fd, &[timespec(set.atime), timespec(set.mtime)])?;
-    }
-    Ok(())
-}
-
-fn timespec(time: SetTime) -> libc::timespec {
-    let (tv_sec, tv_nsec) = match time {
-        SetTime::Keep => (0, libc::UTIME_OMIT),
-        SetTime::Now => (0, libc::UTIME_NOW),
-        SetTime::At(at) => (at.sec, i64::from(at.nsec)),
-    };
-    libc::timespec { tv_sec, tv_nsec }
 }

@@ -10,7 +10,6 @@ use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::flush::FlushSite;
 use crate::fs::{Change, Changed, Context, CreateHow, Entry, Failed, Flush, Result, Special};
 use crate::handle::Handle;
-use crate::host::change::apply;
 use crate::host::node::Node;
 use crate::host::open::{Mode, OpenFile};
 use crate::host::{HostFs, attrs, sys};
@@ -148,7 +147,7 @@ impl HostFs {
         // Giving a file away clears these bits, so the mode is set again.
         let again = uid.is_some() || gid.is_some();
         let rest = SetAttr { uid, gid, mode: set.mode.filter(|_| again), size: None, ..*set };
-        apply(fd.as_fd(), &rest)
+        attrs::apply(fd.as_fd(), &rest)
     }
 
     /// The node of a file that has just been made under `name`.
@@ -302,7 +301,7 @@ impl HostFs {
         let uid = set.uid.filter(|uid| *uid != st.st_uid);
         let gid = set.gid.filter(|gid| *gid != st.st_gid);
         let rest = SetAttr { uid, gid, size: None, umask: None, ..*set };
-        apply(fd.as_fd(), &rest)?;
+        attrs::apply(fd.as_fd(), &rest)?;
         Ok(rest != SetAttr::default())
     }
 }

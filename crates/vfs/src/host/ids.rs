@@ -4,8 +4,8 @@
 use std::hash::Hasher;
 
 use crate::handle::Handle;
-use crate::host::node::Spread;
 use crate::host::sys::KernelHandle;
+use crate::spread::Spread;
 use crate::status::Status;
 
 /// First byte of a handle with a kernel handle in it.

@@ -4,11 +4,12 @@
 //! - [`acting`]: acting as the caller, one thread at a time.
 //! - [`ids`]: the bytes of a handle; [`table`]: the durable memory that keeps handles valid;
 //!   [`cold`]: finding the file of a handle that we hold no descriptor on.
-//! - [`node`]: files we hold a descriptor on; [`open`]: descriptors for reading and writing.
+//! - [`node`], [`nodes`]: files we hold a descriptor on; [`open`], [`open_files`]: descriptors for
+//!   reading and writing; [`stream`]: directories that are being read; [`descriptors`]: the count.
 //! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs; [`retain`]:
 //!   files that are open and stay usable when they are removed.
 //! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`]: the operations;
-//!   [`durable`]: their flushes.
+//!   [`durable`], [`flush_state`]: their flushes.
 //!
 //! What it can do is found by trying. With privilege the caller's identity decides; without it
 //! all access uses the identity of the server ([`HostFs::acting_as`]). Mount points inside the
@@ -19,16 +20,22 @@ mod attrs;
 mod change;
 mod cold;
 mod create;
+mod descriptors;
 mod directory;
 mod durable;
 mod extents;
+mod flush_state;
 pub(crate) mod ids;
 mod list;
+mod lock;
 pub(crate) mod node;
+mod nodes;
 pub(crate) mod open;
+mod open_files;
 mod read;
 mod recent;
 mod retain;
+mod stream;
 mod sweep;
 pub mod sys;
 mod table;
@@ -62,11 +69,11 @@ use crate::fs::{
 use crate::handle::Handle;
 use crate::host::cold::Searched;
 use crate::host::directory::Top;
-use crate::host::durable::FlushShared;
+use crate::host::flush_state::FlushShared;
 use crate::host::ids::{Ident, Keys, Parsed};
-pub(crate) use crate::host::node::Spread;
-use crate::host::node::{Node, Nodes};
-use crate::host::open::OpenFiles;
+use crate::host::node::Node;
+use crate::host::nodes::Nodes;
+use crate::host::open_files::OpenFiles;
 use crate::host::recent::Recent;
 use crate::host::sweep::Sweeper;
 use crate::host::table::Table;

@@ -13,7 +13,8 @@ use base::limits::{NAME_SETTLED, NAMES_RECENT_MAX};
 use probe::op::FileId;
 
 use crate::attr::Time;
-use crate::host::node::{Node, lock};
+use crate::host::lock::lock;
+use crate::host::node::Node;
 
 struct CachedLookup {
     /// The directory: not by its inode number, which another may get.

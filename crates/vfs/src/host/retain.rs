@@ -7,62 +7,18 @@
 //! room, which takes long for a large file, and whoever released it must not wait for that.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use base::clock::Deadline;
-use base::limits::{RETAIN_TRIES, RETAINED_PART};
+use base::limits::RETAIN_TRIES;
 
 use crate::fs::{Context, Result, Retained};
 use crate::handle::Handle;
 use crate::host::ids::Ident;
-use crate::host::node::{Node, Nodes, lock};
+use crate::host::lock::lock;
+use crate::host::node::Node;
 use crate::host::{HostFs, sys};
 use crate::status::Status;
-
-/// One file in the count of those that all back ends of this process retain.
-pub struct Counted(());
-
-static RETAINED: AtomicUsize = AtomicUsize::new(0);
-
-impl Counted {
-    /// One more; `None` if there are as many as there may be.
-    pub fn new() -> Option<Self> {
-        static MOST: OnceLock<usize> = OnceLock::new();
-        let most = *MOST.get_or_init(|| sys::descriptor_limit() / RETAINED_PART);
-        let more = |count: usize| (count < most).then_some(count + 1);
-        RETAINED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self(()))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        RETAINED.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Retains a file as long as it lives.
-pub struct Guard {
-    node: Arc<Node>,
-    /// Not the nodes themselves: an open that outlives its share must not keep all its files.
-    nodes: Weak<Nodes>,
-}
-
-impl Guard {
-    /// Of a node that has just been counted as retained.
-    pub fn new(node: &Arc<Node>, nodes: &Arc<Nodes>) -> Self {
-        Self { node: Arc::clone(node), nodes: Arc::downgrade(nodes) }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(nodes) = self.nodes.upgrade() {
-            nodes.release(&self.node);
-        }
-    }
-}
 
 /// Removed files that nobody retains any more, for the thread that sweeps.
 #[derive(Default)]

@@ -8,8 +8,10 @@ use std::thread::JoinHandle;
 use base::clock::Deadline;
 use base::limits::{NODE_SHARDS, SWEEP_EVERY};
 
-use crate::host::node::{Node, Nodes, lock};
-use crate::host::open::OpenFiles;
+use crate::host::lock::lock;
+use crate::host::node::Node;
+use crate::host::nodes::Nodes;
+use crate::host::open_files::OpenFiles;
 use crate::host::sys;
 
 /// Permission bits of an owner who may read and write.

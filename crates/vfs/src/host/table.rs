@@ -16,7 +16,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::fs::{Durable, Result};
 use crate::host::ids::Ident;
-use crate::host::node::lock;
+use crate::host::lock::lock;
 use crate::host::table::aged::Aged;
 use crate::host::table::waiting::Waiting;
 use crate::status::Status;

@@ -15,7 +15,7 @@ use base::limits::WATCH_EVENTS_BYTES;
 use crate::fs::{Context, Result, Watch};
 use crate::handle::Handle;
 use crate::host::HostFs;
-use crate::host::node::lock;
+use crate::host::lock::lock;
 use crate::locks::FileKey;
 use crate::status::Status;
 

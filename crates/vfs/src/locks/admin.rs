@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
-use super::waits::{Waited, take};
-use super::{ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Share};
+use super::waits::take;
+use super::{
+    ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Share, Waited,
+};
 
 /// How much there is, for statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

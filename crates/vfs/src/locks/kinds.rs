@@ -1,4 +1,5 @@
-//! The words of the lock table: files, clients, owners, shares, ranges, kinds, refusals.
+//! The words of the lock table: files, clients, owners, shares, ranges, kinds, leases, refusals,
+//! and how who waits or holds is told.
 
 use std::sync::Arc;
 
@@ -225,3 +226,34 @@ pub enum Refused {
     /// A lease is not to be had now; nobody need come again.
     NoLease,
 }
+
+/// What a lease lets its holder do without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeaseKind {
+    /// Trust what it has read (OPEN_DELEGATE_READ).
+    Read,
+    /// Trust what it has read, and keep back what it writes (OPEN_DELEGATE_WRITE).
+    Write,
+}
+
+/// How the holder of a lease is told that it must give it back. Must not wait: it runs on the
+/// thread of whoever is in need of the file, once for each lease.
+pub trait Recall: Send + Sync {
+    /// Give it back.
+    fn recall(&self, key: FileKey, owner: &Owner);
+}
+
+/// The number of somebody who waits.
+pub type WaitId = u64;
+
+/// How waiting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// The lock is held now, by the owner who waited.
+    Granted,
+    /// Waiting was ended: cancelled, or the client is gone.
+    Cancelled,
+}
+
+/// What to do when waiting ends. Short; runs on the thread that let go of the lock.
+pub type Woken = Box<dyn FnOnce(Waited) + Send>;

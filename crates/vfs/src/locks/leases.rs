@@ -17,24 +17,8 @@ use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
 use probe::op::FileId;
 
 use super::file::{Lease, Notices};
-use super::{ClientKey, FileKey, LockTable, Owner, Refused, tidy};
+use super::{ClientKey, FileKey, LeaseKind, LockTable, Owner, Recall, Refused, tidy};
 use crate::attr::Attr;
-
-/// What a lease lets its holder do without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LeaseKind {
-    /// Trust what it has read (OPEN_DELEGATE_READ).
-    Read,
-    /// Trust what it has read, and keep back what it writes (OPEN_DELEGATE_WRITE).
-    Write,
-}
-
-/// How the holder of a lease is told that it must give it back. Must not wait: it runs on the
-/// thread of whoever is in need of the file, once for each lease.
-pub trait Recall: Send + Sync {
-    /// Give it back.
-    fn recall(&self, key: FileKey, owner: &Owner);
-}
 
 /// A counter on a cache line of its own.
 #[derive(Default)]

@@ -11,22 +11,10 @@ use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_
 use base::lock_order::{OrderedMutex, ranks};
 
 use super::file::{FileLocks, Waiter};
-use super::{FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, tidy};
-
-/// The number of somebody who waits.
-pub type WaitId = u64;
-
-/// How waiting ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
-    /// The lock is held now, by the owner who waited.
-    Granted,
-    /// Waiting was ended: cancelled, or the client is gone.
-    Cancelled,
-}
-
-/// What to do when waiting ends. Short; runs on the thread that let go of the lock.
-pub type Woken = Box<dyn FnOnce(Waited) + Send>;
+use super::{
+    FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, WaitId, Waited, Woken,
+    tidy,
+};
 
 /// What a request that may wait came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,9 @@
 //! A flush that failed is told to everyone whom it concerns, whatever succeeds afterwards.
 
+use std::sync::atomic::AtomicU64;
+
+use base::limits::FLUSH_FAILURES_KEPT;
+
 use super::*;
 use crate::handle::Handle;
 use crate::host::ids::Ident;
