@@ -3,6 +3,7 @@
 pub mod dav;
 pub mod ftp;
 pub mod http;
+mod lock_counts;
 pub mod sftp;
 pub mod smb;
 

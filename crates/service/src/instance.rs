@@ -33,6 +33,7 @@ use serve::transport::{Budgets, listener};
 
 use crate::reach::Way;
 use crate::tls::TlsChoice;
+use crate::values::path;
 
 /// Ends a service that was started: drains it, waiting for that. False if requests were left
 /// unanswered because time was up.
@@ -88,13 +89,13 @@ pub trait Service: Send + Sync {
 
     /// What TLS is to show by these settings.
     fn tls_choice(&self, document: &Document) -> TlsChoice {
-        let at = crate::node::path(self.id());
+        let at = path(self.id());
         TlsChoice { named: document.text(&at, "certificate"), ..TlsChoice::default() }
     }
 
     /// The property to name when that cannot be used.
     fn tls_problem(&self, failure: &Failure) -> Problem {
-        let at = crate::node::path(self.id());
+        let at = path(self.id());
         Problem::new(&at, failure.why(), failure.way_out()).property("certificate")
     }
 

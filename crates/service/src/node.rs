@@ -19,16 +19,12 @@ use serde_json::Value as Json;
 use serve::transport::Budgets;
 
 use crate::instance::{Condition, Instance, cut_off, joined};
+pub use crate::values::path;
 
 /// One service in the tree.
 pub struct ServiceNode {
     instance: Arc<Instance>,
     certificates: Arc<Certificates>,
-}
-
-/// Where a service is in the tree.
-pub fn path(service: protocol::Service) -> Path {
-    Path::of(&["configuration", "services", service.id()])
 }
 
 /// Whether a service is to serve by this configuration.

@@ -9,7 +9,10 @@ use base::units::octal;
 use control::tree::{Document, Override, Problem};
 use serve::files::settings::{LoginRoot, Uploads};
 
-use crate::node;
+/// Where a service is in the tree.
+pub fn path(service: Service) -> Path {
+    Path::of(&["configuration", "services", service.id()])
+}
 
 /// A node of a configuration, which was checked against its declaration.
 pub struct Values<'a> {
@@ -21,7 +24,7 @@ pub struct Values<'a> {
 impl<'a> Values<'a> {
     /// Those of a service.
     pub fn of(document: &'a Document, service: Service) -> Self {
-        Self { document, at: node::path(service), given: &[] }
+        Self { document, at: path(service), given: &[] }
     }
 
     /// The same where the command line decides some of them.

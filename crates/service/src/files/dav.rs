@@ -1,16 +1,15 @@
 //! The locks of WebDAV for the administrator: who holds which, releasing one, how many there are.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use control::dav::{DavLock, DavState};
 use control::nfs::Listing;
 use probe::hub::Hub;
-use probe::sample::Sample;
-use serve::http::dav::locks::{LockError, Locks};
+use serve::http::dav::locks::LockError;
 use serve::http::dav::state::Lock;
 
 use super::http::Http;
+use super::lock_counts::scope;
 use crate::names::label;
 use crate::nfs::clients::show;
 
@@ -28,21 +27,6 @@ pub struct DavLocks {
 pub fn short(token: &str) -> &str {
     let uuid = token.strip_prefix("opaquelocktoken:").unwrap_or(token);
     uuid.get(..SHORT).unwrap_or(uuid)
-}
-
-/// How many there are, by their clients and kinds.
-pub fn level(locks: &Locks) -> Sample {
-    let mut rows = BTreeMap::<(String, &str), f64>::new();
-    for lock in locks.all() {
-        *rows.entry((lock.client.clone(), scope(&lock))).or_default() += 1.0;
-    }
-    let total = rows.values().sum();
-    let rows = rows.into_iter().map(|((client, kind), n)| (client, kind.to_owned(), n)).collect();
-    Sample { stat: "http.locks", dimensions: ["client", "kind"], total, rows }
-}
-
-fn scope(lock: &Lock) -> &'static str {
-    if lock.exclusive { "exclusive" } else { "shared" }
 }
 
 /// What stands in an element, without its marks: the owner as people read it.

@@ -18,7 +18,7 @@ use serve::http::{self, Plain, Settings, SignIn};
 use serve::transport::Budgets;
 use serve::transport::tls::Tls;
 
-use super::dav;
+use super::lock_counts;
 use crate::instance::{Drain, Service};
 use crate::parts::ServiceParts;
 use crate::reach::{self, Way, machine_name};
@@ -123,7 +123,7 @@ impl Service for Http {
     }
 
     fn samples(&self) -> Vec<Sample> {
-        vec![dav::level(self.locks())]
+        vec![lock_counts::level(self.locks())]
     }
 }
 
