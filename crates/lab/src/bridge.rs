@@ -11,6 +11,7 @@
 //! - [`device`]: TUN devices in network namespaces; [`sys`]: system calls.
 //! - [`direction`]: the thread; [`tally`]: what it counts, and what spoils a run.
 //! - [`pair`]: the other half on another host.
+//! - [`shared`]: what both directions share; [`status`]: how all of it stands.
 //! - [`run`]: from start to verdict; [`control`]: asked and changed meanwhile; [`cli`].
 
 pub mod cli;
@@ -25,6 +26,8 @@ pub mod pair;
 pub mod run;
 pub mod scene;
 pub mod shape;
+pub mod shared;
+pub mod status;
 mod sys;
 pub mod tally;
 mod text;

@@ -3,6 +3,7 @@
 //! Results go to stdout, progress to stderr. Exit codes: 0 success, 1 failure, 2 usage error, 3
 //! completed but degraded.
 
+pub(crate) mod exit;
 pub mod share;
 
 use crate::agent::{self, AgentOptions, with_sources};
@@ -19,15 +20,13 @@ use crate::transfer::{self, Comparison, Plan};
 use crate::{limits, report};
 use base::text::{visible, visible_lines};
 use clap::{Args, Parser, Subcommand};
+use exit::EXIT_DEGRADED;
 use share::{Find, Found, ShareArgs};
 use std::error::Error;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Done, but an agent was lost, a clock is off, or a step was not steady.
-pub const EXIT_DEGRADED: u8 = 3;
 
 /// Find the load limit of a target and the resource that sets it
 #[derive(Debug, Parser)]

@@ -8,14 +8,15 @@
 //! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures of
 //!   the source, 5 to 7, among them. [`carrier`]: what carries. [`link`]: the namespaces and the
 //!   bridge.
-//! - [`transport`]: who carries; [`stop_and_wait`] and [`stream`], [`sockets`] being their
-//!   connections; [`nfs`], [`files`] and [`dsync`], over a [`server`] of this program's own.
-//!   [`turns`]: blocks of several, one after the other.
+//! - [`transport`]: what one who carries does. [`carriers`]: all of them: [`stop_and_wait`] and
+//!   [`stream`], [`sockets`] being their connections; [`nfs`], [`files`] and [`dsync`], over a
+//!   [`server`] of this program's own. [`turns`]: blocks of several, one after the other.
 //! - [`diagnosis`]: TCP's accounting of a server's connections. [`limiter`]: from TCP's own
 //!   accounting to a name. [`run`]: the rounds.
 //! - [`record`]: what is kept. [`told`]: as text. [`cli`]: `plimsoll lab sweep`.
 
 pub mod carrier;
+pub mod carriers;
 pub mod cli;
 pub mod diagnosis;
 pub mod dsync;

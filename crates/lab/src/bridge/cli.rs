@@ -14,17 +14,17 @@ use std::time::Duration;
 use base::random::{Random, SystemRandom};
 use base::text::{hex, visible, visible_lines};
 use clap::{Args, Subcommand};
-use serde_json::Value;
 use wire::bridge::KEY;
 
 use super::control::{Request, ask};
 use super::device::{End, check_name};
 use super::pair::MTU_MAX;
-use super::run::{self, Event, Options, Other, RunError, Status};
+use super::run::{self, Options, Other, RunError};
 use super::shape::{Shapes, time};
+use super::status::{Event, Status};
 use super::text;
 use crate::agent::with_sources;
-use crate::cli::EXIT_DEGRADED;
+use crate::cli::exit::EXIT_DEGRADED;
 
 /// Largest packet unless that is said: Ethernet's.
 const MTU: u32 = 1500;
@@ -418,13 +418,6 @@ fn with_hint(error: RunError) -> Box<dyn Error> {
         false => "",
     };
     format!("{text}{hint}").into()
-}
-
-/// The status as it is answered to who asks: with a text for people beside the figures.
-pub fn answered(status: &Status) -> serde_json::Result<Value> {
-    let mut value = serde_json::to_value(status)?;
-    value["text"] = text::status(status).into();
-    Ok(value)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The ends of a link: TUN devices, each in the network namespace where it is wanted.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -251,6 +251,12 @@ fn dropped_sending(text: &str, device: &str) -> Option<u64> {
     })?;
     // Eight columns of what was received, then bytes, packets, errs, drop of what was sent.
     row.split_whitespace().nth(11)?.parse().ok()
+}
+
+/// Whether a device took a packet; one that was damaged so that it is none is not taken.
+pub fn written(device: &File, packet: &[u8]) -> bool {
+    let mut device = device;
+    device.write(packet).is_ok()
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
 //! One direction of a bridge as it runs: a thread that reads a device, asks the link what becomes
 //! of each packet, and writes what is due.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::monotonic_ns;
 use base::limits::{BRIDGE_BATCH, BRIDGE_PACKET_MAX, BRIDGE_TICK, BRIDGE_TRAIN};
 use base::random::SeededRandom;
 use wire::bridge::{Opener, Sealer};
 
-use super::device::Device;
+use super::device::{Device, written};
 use super::flight::Flight;
 use super::gso::{self, Packet};
 use super::link::{Arrival, Link, PacketOutcome};
 use super::pair::Peer;
-use super::shape::{Shapes, nanos};
+use super::shape::nanos;
+use super::shared::Common;
 use super::sys;
 use super::tally::{Tally, add};
 
@@ -32,42 +32,6 @@ pub enum Which {
     Forth,
     /// Back.
     Back,
-}
-
-/// What is wanted of both directions, and changed while they run.
-#[derive(Debug, Default)]
-pub struct DirectionSettings {
-    shapes: Mutex<Shapes>,
-    generation: AtomicU64,
-}
-
-impl DirectionSettings {
-    /// Begins with these.
-    pub fn new(shapes: Shapes) -> Self {
-        Self { shapes: Mutex::new(shapes), generation: AtomicU64::new(1) }
-    }
-
-    /// What is wanted now.
-    pub fn get(&self) -> Shapes {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Changes it.
-    pub fn put(&self, shapes: Shapes) {
-        *self.shapes.lock().unwrap_or_else(PoisonError::into_inner) = shapes;
-        self.generation.fetch_add(1, Ordering::Release);
-    }
-}
-
-/// What both directions and their starter share.
-#[derive(Debug, Default)]
-pub struct Common {
-    /// What is wanted.
-    pub wanted: DirectionSettings,
-    /// All is to end.
-    pub stop: AtomicBool,
-    /// Threads that could not be let go first.
-    pub ordinary: AtomicU64,
 }
 
 /// Where what has crossed the link goes.
@@ -356,10 +320,4 @@ impl Direction {
             (Exit::Device(_, None) | Exit::Peer(_), Body::Sealed(_)) => false,
         }
     }
-}
-
-/// Whether a device took a packet; one that was damaged so that it is none is not taken.
-pub fn written(device: &File, packet: &[u8]) -> bool {
-    let mut device = device;
-    device.write(packet).is_ok()
 }

@@ -21,9 +21,10 @@ use wire::bridge::{
 };
 
 use super::device::Device;
-use super::direction::{Common, written};
+use super::device::written;
 use super::gso;
 use super::shape::nanos;
+use super::shared::Common;
 use super::sys;
 use super::tally::{Tally, add};
 

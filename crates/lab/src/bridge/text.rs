@@ -1,9 +1,10 @@
 //! How a bridge stands, for people.
 
 use base::units;
+use serde_json::Value;
 
-use super::run::{EndStatus, Status};
 use super::shape::{Shape, Spread};
+use super::status::{EndStatus, Status};
 use super::tally::Snapshot;
 
 fn time(ns: u64) -> String {
@@ -135,4 +136,11 @@ pub fn verdict(status: &Status) -> String {
     }
     let why: Vec<String> = status.why.iter().map(|why| format!("    {why}\n")).collect();
     format!("  INVALID, discard measurements made over the link:\n{}", why.concat())
+}
+
+/// The status as it is answered to who asks: with a text for people beside the figures.
+pub fn answered(status: &Status) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(status)?;
+    value["text"] = self::status(status).into();
+    Ok(value)
 }

@@ -20,6 +20,7 @@ pub mod check;
 #[cfg(feature = "test-services")]
 pub mod echo;
 mod fill;
+mod folder;
 pub mod iscsi;
 mod layout;
 pub mod nfs3;

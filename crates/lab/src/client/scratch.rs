@@ -4,6 +4,7 @@
 //! What removes it need not be what made it: a run that was cut off leaves files whose names only
 //! the server can list.
 
+pub(super) use super::folder::Folder;
 use super::nfs3::Nfs3Client;
 use super::nfs4::Nfs4Client;
 use super::service::ScratchFiles;
@@ -16,20 +17,6 @@ use std::time::Duration;
 
 /// How soon a folder is tried again in which another client's last operation has just ended.
 const AGAIN: Duration = Duration::from_millis(100);
-
-/// What a folder takes of a protocol. Handles are the protocol's own.
-pub(super) trait Folder {
-    /// The target itself.
-    fn root(&self) -> Vec<u8>;
-    /// Makes a folder, which must not be there.
-    fn make(&mut self, dir: &[u8], name: &str) -> Result<(), ClientError>;
-    /// What has this name.
-    fn find(&mut self, dir: &[u8], name: &str) -> Result<Option<Vec<u8>>, ClientError>;
-    /// Some of the names in a folder, without `.` and `..`; none if there are none.
-    fn names(&mut self, dir: &[u8]) -> Result<Vec<String>, ClientError>;
-    /// Removes a file, or an empty folder. One that is not there is no error.
-    fn remove(&mut self, dir: &[u8], name: &str, folder: bool) -> Result<(), ClientError>;
-}
 
 impl Target {
     /// The folder `name` below this target. Nothing has no folders.

@@ -4,7 +4,7 @@ use super::plan::{Carrier, Plan, PlanError};
 use super::run;
 use crate::bridge;
 use crate::bridge::shape::{Shapes, time};
-use crate::cli::EXIT_DEGRADED;
+use crate::cli::exit::EXIT_DEGRADED;
 use crate::report;
 use base::node::parse_bytes;
 use base::text::{visible, visible_lines};

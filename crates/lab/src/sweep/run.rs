@@ -1,10 +1,11 @@
 //! The rounds of a sweep: every point once, in another order each time, so that whatever drifts
 //! drifts under all of them alike.
 
+use super::carriers;
 use super::link;
 use super::plan::{At, Plan};
 use super::record::{Point, Sample, Sweep, VERSION};
-use super::transport::{self, Carried, SweepError};
+use super::transport::{Carried, SweepError};
 use crate::agent::with_sources;
 use crate::proc;
 use crate::transfer::run::order;
@@ -64,6 +65,6 @@ fn sample(plan: &Plan, point: &mut Point, round: u32) {
 /// What was carried over a link of its own, and why that means nothing, if it does not.
 fn measure(plan: &Plan, at: &At) -> Result<(Carried, Vec<String>), SweepError> {
     let link = link::start(plan, at)?;
-    let carried = transport::of(plan.carrier).carry(plan, at, &link)?;
+    let carried = carriers::of(plan.carrier).carry(plan, at, &link)?;
     Ok((carried, link.end()?.why))
 }

@@ -1,10 +1,7 @@
-//! Who carries over the link of a point: TCP as it is ([`super::stop_and_wait`],
-//! [`super::stream`]), or a protocol ([`super::nfs`], [`super::files`], [`super::dsync`]).
+//! What one who carries over the link of a point does, and why a point has no figure.
 
-use super::carrier::Kind;
 use super::limiter::Tcp;
-use super::plan::{At, Carrier, Plan};
-use super::{dsync, files, nfs, stop_and_wait, stream};
+use super::plan::{At, Plan};
 use crate::bridge::device::DeviceError;
 use crate::bridge::scene::{Scene, SceneError};
 use crate::client::ClientError;
@@ -62,15 +59,4 @@ pub trait Transport {
     /// # Errors
     /// What failed; the link then has ended or the machine refuses.
     fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError>;
-}
-
-/// Who is meant.
-pub fn of(carrier: Carrier) -> &'static dyn Transport {
-    match carrier.kind() {
-        Kind::StopAndWait => &stop_and_wait::StopAndWait,
-        Kind::Stream => &stream::Stream,
-        Kind::Nfs => &nfs::Nfs,
-        Kind::Files(_) => &files::Files,
-        Kind::Dsync => &dsync::Dsync,
-    }
 }

@@ -10,6 +10,14 @@ use base::units::bytes;
 /// A line with its figures of one way.
 type Row<'a> = (&'a Line, &'a Figures);
 
+impl Comparison {
+    /// Derives all figures from the samples, and the sentences from the figures.
+    pub fn derive(&mut self) {
+        self.derive_figures();
+        self.findings = of(self);
+    }
+}
+
 /// The sentences: of uploads, then of downloads.
 pub fn of(comparison: &Comparison) -> Vec<String> {
     Way::BOTH.into_iter().flat_map(|way| of_way(&comparison.lines, way)).collect()

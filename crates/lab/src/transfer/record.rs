@@ -1,6 +1,5 @@
 //! What is kept of a comparison: every transfer, and what is derived from them.
 
-use super::findings;
 use super::plan::Plan;
 use super::stats::Middle;
 use crate::record::{RecordError, ServerInfo, read_kind, write_result};
@@ -125,8 +124,8 @@ pub struct Figures {
 }
 
 impl Comparison {
-    /// Derives all figures from the samples, and the sentences from the figures.
-    pub fn derive(&mut self) {
+    /// Derives all figures from the samples.
+    pub(super) fn derive_figures(&mut self) {
         let files = f64::from(self.plan.files);
         let derived: Vec<Vec<Figures>> = self
             .lines
@@ -139,7 +138,6 @@ impl Comparison {
         for (line, ways) in self.lines.iter_mut().zip(derived) {
             line.ways = ways;
         }
-        self.findings = findings::of(self);
     }
 
     /// Writes `result.json` into `dir`, replacing an older one in one move.
