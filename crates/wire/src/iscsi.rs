@@ -28,6 +28,7 @@ pub mod logout;
 pub mod negotiate;
 pub mod nop;
 pub mod pairs;
+mod reason;
 pub mod reject;
 pub mod request;
 pub mod response;

@@ -22,8 +22,8 @@ mod status;
 mod types;
 
 pub use attr::{
-    AccessArgs, AccessRes, AccessResOk, FATTR3_LEN, Fattr3, GetattrArgs, GetattrRes, Sattr3,
-    SetTime, SetattrArgs, SetattrRes, WccAttr, WccData,
+    AccessArgs, AccessRes, AccessResOk, FATTR3_LEN, Fattr3, GetattrArgs, GetattrRes, PostOpAttr,
+    Sattr3, SetTime, SetattrArgs, SetattrRes, WccAttr, WccData,
 };
 pub use dir::{
     DirEntries, Entry3, Entryplus3, ReaddirArgs, ReaddirRes, ReaddirResOk, ReaddirplusArgs,
@@ -48,8 +48,8 @@ pub use read_reply::{ReadResOkHead, ReadResOkOpen};
 pub use readdir_reply::{ReaddirEncoder, ReaddirplusEncoder};
 pub use status::Nfsstat3;
 pub use types::{
-    Cookieverf3, DiropArgs, Fh3, Filename3, Ftype3, Nfspath3, Nfstime3, PostOpAttr, PostOpFh3, Res,
-    Specdata3, Writeverf3,
+    Cookieverf3, DiropArgs, Fh3, Filename3, Ftype3, Nfspath3, Nfstime3, PostOpFh3, Res, Specdata3,
+    Writeverf3,
 };
 
 #[cfg(test)]

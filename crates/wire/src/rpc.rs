@@ -7,7 +7,7 @@ mod record;
 mod reply;
 
 pub use auth::{AUTH_TLS, Auth, AuthSys, Gids, STARTTLS};
-pub use call::{CallError, CallHeader, RPC_VERSION, open_call};
+pub use call::{CallError, CallHeader, open_call};
 pub use record::{
     Framed, Framer, RecordError, RecordMark, begin_record, end_record, end_record_with_tail,
 };
@@ -16,6 +16,9 @@ pub use reply::{
     garbage_args, proc_unavail, prog_mismatch, prog_unavail, rpc_mismatch, starttls, success,
     system_err,
 };
+
+/// The only version of ONC RPC in use.
+pub const RPC_VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@
 //! - [`request`], [`extended`]: what clients ask.
 //! - [`reply`], [`names`]: what servers answer.
 
+mod arguments;
 pub mod attrs;
 mod data;
 pub mod extended;

@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::Serial;
-use super::reject::RejectReason;
+use super::reason::RejectReason;
 
 /// Bytes of a basic header segment.
 pub const BHS: usize = 48;

@@ -5,7 +5,8 @@ use base::limits::SCSI_CDB_MAX;
 
 use super::Serial;
 use super::bhs::{Bhs, FINAL, InitiatorSn, Opcode, PduError, TargetSn};
-use super::frame::{Head, PutPdu, pad};
+use super::digest::pad;
+use super::frame::{Head, PutPdu};
 
 /// Name of the PDU in errors.
 const COMMAND: &str = "SCSI Command";

@@ -48,5 +48,15 @@ pub fn digest(bytes: &[u8]) -> [u8; DIGEST] {
 
 /// The digest of a data segment and the zero bytes that pad it to a multiple of four.
 pub fn data_digest(data: &[u8]) -> [u8; DIGEST] {
-    Crc32c::new().with(data).with(super::frame::pad(data.len())).bytes()
+    Crc32c::new().with(data).with(pad(data.len())).bytes()
+}
+
+/// The zero bytes that pad a segment of this many bytes.
+pub const fn pad(data: usize) -> &'static [u8] {
+    match data % 4 {
+        1 => &[0; 3],
+        2 => &[0; 2],
+        3 => &[0],
+        _ => &[],
+    }
 }

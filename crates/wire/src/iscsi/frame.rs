@@ -8,7 +8,7 @@ use base::limits::{ISCSI_AHS_MAX, ISCSI_DATA_MAX};
 use thiserror::Error;
 
 use super::bhs::{BHS, Bhs, Opcode};
-use super::digest::{DIGEST, Digests, data_digest, digest};
+use super::digest::{DIGEST, Digests, data_digest, digest, pad};
 
 /// Why a stream can no longer be cut into PDUs: where the next one begins is unknown or cannot be
 /// trusted, so the connection must end (§7.3, error recovery level 0). The peer or the network is
@@ -182,16 +182,6 @@ pub const fn segment_length(data: usize, with_digest: bool) -> usize {
         return 0;
     }
     data.next_multiple_of(4) + if with_digest { DIGEST } else { 0 }
-}
-
-/// The zero bytes that pad a segment of this many bytes.
-pub const fn pad(data: usize) -> &'static [u8] {
-    match data % 4 {
-        1 => &[0; 3],
-        2 => &[0; 2],
-        3 => &[0],
-        _ => &[],
-    }
 }
 
 /// Something that is sent as one PDU.

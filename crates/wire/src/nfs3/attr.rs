@@ -1,7 +1,7 @@
 //! Attributes, and the procedures about nothing else: GETATTR, SETATTR, ACCESS
 //! (RFC 1813 §2.6, §3.3.1, §3.3.2, §3.3.4).
 
-use super::types::{Fh3, Ftype3, Nfstime3, PostOpAttr, Res, Specdata3};
+use super::types::{Fh3, Ftype3, Nfstime3, Res, Specdata3};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 /// Bytes of `fattr3` in XDR.
@@ -98,6 +98,9 @@ impl Decode<'_> for Fattr3 {
         })
     }
 }
+
+/// Attributes after an operation, when the server has them.
+pub type PostOpAttr = Option<Fattr3>;
 
 xdr_struct! {
     /// Attributes before an operation (`wcc_attr`).

@@ -3,7 +3,8 @@
 
 use std::marker::PhantomData;
 
-use super::types::{Cookieverf3, Fh3, Filename3, PostOpAttr, PostOpFh3, Res};
+use super::attr::PostOpAttr;
+use super::types::{Cookieverf3, Fh3, Filename3, PostOpFh3, Res};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 xdr_struct! {

@@ -1,7 +1,8 @@
 //! FSSTAT, FSINFO, PATHCONF and COMMIT (RFC 1813 §3.3.18 to §3.3.21).
 
+use super::attr::PostOpAttr;
 use super::attr::WccData;
-use super::types::{Fh3, Nfstime3, PostOpAttr, Res, Writeverf3};
+use super::types::{Fh3, Nfstime3, Res, Writeverf3};
 
 /// FSINFO property: hard links.
 pub const FSF3_LINK: u32 = 0x01;

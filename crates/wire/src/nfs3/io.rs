@@ -1,7 +1,8 @@
 //! READLINK, READ and WRITE (RFC 1813 §3.3.5 to §3.3.7). The data of both directions is borrowed.
 
+use super::attr::PostOpAttr;
 use super::attr::WccData;
-use super::types::{Fh3, Nfspath3, PostOpAttr, Res, Writeverf3};
+use super::types::{Fh3, Nfspath3, Res, Writeverf3};
 
 xdr_enum! {
     /// How far data must have got before the reply (`stable_how`).

@@ -1,8 +1,8 @@
 //! Procedures about names: LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME, LINK
 //! (RFC 1813 §3.3.3, §3.3.8 to §3.3.15).
 
-use super::attr::{Sattr3, WccData};
-use super::types::{DiropArgs, Fh3, Ftype3, Nfspath3, PostOpAttr, PostOpFh3, Res, Specdata3};
+use super::attr::{PostOpAttr, Sattr3, WccData};
+use super::types::{DiropArgs, Fh3, Ftype3, Nfspath3, PostOpFh3, Res, Specdata3};
 use crate::xdr::{Decode, DecodeError, Encode, Item, Reader, Writer};
 
 xdr_struct! {

@@ -3,9 +3,8 @@
 
 use std::ops::Range;
 
-use super::attr::{FATTR3_LEN, Fattr3};
+use super::attr::{FATTR3_LEN, Fattr3, PostOpAttr};
 use super::status::Nfsstat3;
-use super::types::PostOpAttr;
 use crate::xdr::{Encode, Writer, padding};
 
 /// What is known of a READ's reply before the data is read.

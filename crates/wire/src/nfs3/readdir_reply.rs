@@ -2,9 +2,9 @@
 //! fit what the client allows (RFC 1813 §3.3.16, §3.3.17). The directory's attributes and
 //! verifier, which are known after the listing, are patched in at the end.
 
-use super::attr::{FATTR3_LEN, Fattr3};
+use super::attr::{FATTR3_LEN, Fattr3, PostOpAttr};
 use super::status::Nfsstat3;
-use super::types::{Cookieverf3, PostOpAttr};
+use super::types::Cookieverf3;
 use crate::xdr::{Encode, Writer, padding};
 
 /// Closing "no more entries" flag and eof.

@@ -2,7 +2,6 @@
 
 use base::limits::{NFS3_FHSIZE, NFS3_STRING_MAX};
 
-use super::attr::Fattr3;
 use super::status::Nfsstat3;
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
@@ -10,8 +9,6 @@ use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 pub type Cookieverf3 = [u8; 8];
 /// Verifier of unstable writes: changes when the server may have lost some.
 pub type Writeverf3 = [u8; 8];
-/// Attributes after an operation, when the server has them.
-pub type PostOpAttr = Option<Fattr3>;
 /// A new object's handle, when the server has it.
 pub type PostOpFh3<'a> = Option<Fh3<'a>>;
 

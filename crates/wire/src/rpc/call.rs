@@ -2,12 +2,11 @@
 
 use thiserror::Error;
 
+use super::RPC_VERSION;
 use super::auth::{self, Auth};
 use super::reply::{self, AuthStat};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
-/// The only version of ONC RPC in use.
-pub const RPC_VERSION: u32 = 2;
 const CALL: u32 = 0;
 
 /// Who calls what.

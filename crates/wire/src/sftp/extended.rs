@@ -2,8 +2,8 @@
 
 use base::limits::SFTP_IDS_MAX;
 
+use super::arguments::{OfHandle, OfPath, SetByPath, TwoPaths};
 use super::data::{HandleBytes, Str, put_string};
-use super::request::{OfHandle, OfPath, SetByPath, TwoPaths};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 xdr_structs! {

@@ -1,5 +1,6 @@
 //! What clients ask (draft-ietf-secsh-filexfer-02 §6), after the id of the request.
 
+pub use super::arguments::{OfHandle, OfPath, SetByPath, TwoPaths};
 use super::attrs::Attrs;
 use super::data::{Data, HandleBytes, PathBytes};
 use super::extended::Extended;
@@ -60,14 +61,6 @@ xdr_structs! {
     #[derive(Copy)]
     Open<'a> { filename: PathBytes<'a>, pflags: OpenFlags, attrs: Attrs }
 
-    /// CLOSE, FSTAT, READDIR (§6.3, §6.8, §6.7), fstatvfs and fsync.
-    #[derive(Copy)]
-    OfHandle<'a> { handle: HandleBytes<'a> }
-
-    /// LSTAT, STAT, OPENDIR, REMOVE, RMDIR, REALPATH, READLINK (§6), statvfs and expand-path.
-    #[derive(Copy)]
-    OfPath<'a> { path: PathBytes<'a> }
-
     /// READ (§6.4).
     #[derive(Copy)]
     Read<'a> { handle: HandleBytes<'a>, offset: u64, len: u32 }
@@ -76,17 +69,9 @@ xdr_structs! {
     #[derive(Copy)]
     Write<'a> { handle: HandleBytes<'a>, offset: u64, data: Data<'a> }
 
-    /// SETSTAT and MKDIR (§6.9, §6.6), lsetstat.
-    #[derive(Copy)]
-    SetByPath<'a> { path: PathBytes<'a>, attrs: Attrs }
-
     /// FSETSTAT (§6.9).
     #[derive(Copy)]
     SetByHandle<'a> { handle: HandleBytes<'a>, attrs: Attrs }
-
-    /// RENAME (§6.5), posix-rename and hardlink: from an existing path to a new one.
-    #[derive(Copy)]
-    TwoPaths<'a> { oldpath: PathBytes<'a>, newpath: PathBytes<'a> }
 
     /// SYMLINK (§6.10) with its arguments as OpenSSH has them, not as the draft: all clients do.
     #[derive(Copy)]
