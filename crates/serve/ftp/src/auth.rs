@@ -10,7 +10,7 @@ use vfs::share::rules::Transport;
 use wire::ftp::Verb;
 
 use super::answer::{Answer, Outcome};
-use super::dispatch::Next;
+use super::next::Next;
 use super::session::Session;
 use super::settings::{LoginRoot, TlsUse};
 use files::{Caller, Links, VPath};

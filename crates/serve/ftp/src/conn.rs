@@ -27,8 +27,11 @@ use wire::ftp::{Malformed, Verb, request};
 
 use self::data::Maker;
 use super::answer::Answer;
-use super::dispatch::{self, Flow, Next};
+use super::dispatch;
+use super::flow::{self, Flow};
+use super::next::Next;
 use super::session::{ENDING, NO_USER, Session};
+use super::status::DONE;
 use super::transfer::{self, Job, Work};
 use super::{Entry, Server};
 use engine::exec::accept;
@@ -246,7 +249,7 @@ impl Conn {
     /// Sends the reply, and writes the command down.
     async fn finish(&mut self, answer: &Answer) -> Result<(), Gone> {
         // One that has begun is told by its flow.
-        dispatch::end(&std::mem::take(&mut self.session.transfer), answer, false);
+        flow::end(&std::mem::take(&mut self.session.transfer), answer, false);
         let sent = self.control.answer(answer).await;
         self.session.core.done(self.session.span, answer.code);
         sent
@@ -441,7 +444,7 @@ async fn run(
         Ok((link, place)) => (Closing { core, link: Some(link) }, place),
         Err(answer) => return answer,
     };
-    let Some(open) = &mut link.link else { return transfer::DONE };
+    let Some(open) = &mut link.link else { return DONE };
     flow.goes_over(open);
     let done = match work {
         Work::Send(reader, from) => {

@@ -5,6 +5,7 @@
 //! - `dispatch`: command → function. `state`: what a session remembers. `status`: the table of
 //!   errors.
 //! - `auth`: signing in, and TLS. `about`: options, and what is asked about the server.
+//! - `flow`: a transfer while its data flows. `next`: what follows from a command.
 //! - `names`: directories, names, attributes. `list`: listings. `transfer`: the data of files.
 
 // Failures of the file contract carry attributes by value: to box them would cost an allocation for
@@ -16,8 +17,10 @@ mod answer;
 mod auth;
 mod conn;
 mod dispatch;
+mod flow;
 mod list;
 mod names;
+mod next;
 pub mod node;
 mod seats;
 mod session;

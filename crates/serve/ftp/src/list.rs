@@ -10,9 +10,9 @@ use wire::ftp::facts::{Entry, Facts, Kind};
 use wire::ftp::list::{self, Line};
 
 use super::answer::{Answer, Outcome};
-use super::dispatch::Flow;
+use super::flow::Flow;
 use super::session::Session;
-use super::transfer::{DONE, Job as Transfer, Work};
+use super::status::{DONE, lost};
 use engine::transport::link::Link;
 use files::list::{Listed, Listing, mode_text};
 use files::{Caller, Core, Found, Links, Node, VPath};
@@ -46,18 +46,8 @@ pub(super) struct Job {
     form: Form,
 }
 
-/// LIST, NLST and MLSD.
-pub(super) async fn begin(
-    s: &mut Session,
-    form: Form,
-    path: Option<&[u8]>,
-) -> Result<Transfer, Answer> {
-    let job = job(s, form, path).await?;
-    let opening = Answer::of(150, "Listing follows.");
-    Ok(Transfer { opening, work: Work::List(job), ascii: false })
-}
-
-async fn job(s: &mut Session, form: Form, path: Option<&[u8]>) -> Result<Job, Answer> {
+/// What LIST, NLST or MLSD asks for, if it may be listed.
+pub(super) async fn job(s: &mut Session, form: Form, path: Option<&[u8]>) -> Result<Job, Answer> {
     let path = path.unwrap_or(b".");
     let at = s.state.resolve(path)?;
     let of = |source, at| Job { source, at, form };
@@ -128,7 +118,7 @@ async fn flush(
     let sent = link.send(out, more, &core.buffers).await;
     flow.told(out.len());
     out.clear();
-    sent.map_err(|error| super::transfer::lost(core, &error))
+    sent.map_err(|error| lost(core, &error))
 }
 
 /// STAT of a path: the listing comes over the control connection.

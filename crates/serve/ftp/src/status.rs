@@ -4,6 +4,8 @@ use vfs::status::Status;
 use wire::ftp::Malformed;
 
 use super::answer::Answer;
+use engine::transport::send::SendError;
+use files::Core;
 
 /// Code and text for a status: 550 is about the file, 45x may be tried again.
 const fn reply(status: Status) -> (u16, &'static str) {
@@ -45,6 +47,20 @@ impl From<Malformed> for Answer {
             _ => 501,
         };
         Self::with(code, format!("{error}."))
+    }
+}
+
+/// What is said of data that came through.
+pub(super) const DONE: Answer = Answer::of(226, "Transfer complete.");
+
+/// What is said of a data connection that takes no more.
+pub(super) fn lost(core: &Core, error: &SendError) -> Answer {
+    if matches!(error, SendError::TooSlow) {
+        core.engine.budgets.give_up();
+    }
+    match error {
+        SendError::Shrunk => Answer::of(451, "The file was truncated during the transfer."),
+        error => Answer::with(426, format!("The data connection broke: {error}.")),
     }
 }
 

@@ -17,9 +17,11 @@ use wire::ftp::ascii::Ends;
 use wire::ftp::request::Type;
 
 use super::answer::Answer;
-use super::dispatch::Flow;
+use super::flow::Flow;
+use super::list::{self, Form};
 use super::session::Session;
 use super::settings::Uploads;
+use super::status::{DONE, lost};
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::Link;
 use engine::transport::pace::SlowPeerBudget;
@@ -29,9 +31,6 @@ use files::transfer::Direction;
 use files::upload::{Finished, How, Upload};
 use files::{Caller, Core, Links, Spot};
 
-/// What is said of data that came through.
-pub(super) const DONE: Answer = Answer::of(226, "Transfer complete.");
-
 /// A transfer that may begin.
 pub(super) enum Work {
     /// To the client, from an offset on.
@@ -39,7 +38,7 @@ pub(super) enum Work {
     /// From the client.
     Receive(Box<Incoming>),
     /// A listing.
-    List(super::list::Job),
+    List(list::Job),
 }
 
 /// What waits for its data connection.
@@ -77,6 +76,13 @@ fn beyond(from: u64, size: u64) -> Result<(), Answer> {
         true => Err(Answer::with(554, format!("REST position ({from}) > file size ({size})."))),
         false => Ok(()),
     }
+}
+
+/// LIST, NLST and MLSD.
+pub(super) async fn list(s: &mut Session, form: Form, path: Option<&[u8]>) -> Result<Job, Answer> {
+    let job = list::job(s, form, path).await?;
+    let opening = Answer::of(150, "Listing follows.");
+    Ok(Job { opening, work: Work::List(job), ascii: false })
 }
 
 /// RETR.
@@ -162,17 +168,6 @@ async fn in_place(
 fn midway(status: Status) -> Answer {
     let answer = Answer::from(status);
     if answer.code == 550 { Answer { code: 451, ..answer } } else { answer }
-}
-
-/// What is said of a data connection that takes no more.
-pub(super) fn lost(core: &Core, error: &SendError) -> Answer {
-    if matches!(error, SendError::TooSlow) {
-        core.engine.budgets.give_up();
-    }
-    match error {
-        SendError::Shrunk => Answer::of(451, "The file was truncated during the transfer."),
-        error => Answer::with(426, format!("The data connection broke: {error}.")),
-    }
 }
 
 /// Memory of a transfer, within the budget, until it is dropped.
