@@ -16,9 +16,9 @@ use vfs::fs::Context;
 use vfs::status::Status;
 
 use self::table::Table;
+use super::attachment::attachment;
 use super::descent::Descent;
-use super::dispatch::Exchange;
-use super::get::attachment;
+use super::exchange::Exchange;
 use super::request::Local;
 use super::response::{Broken, Produce, Response};
 use engine::transport::buffers::ReplyBuf;

@@ -14,7 +14,7 @@ use vfs::identity::{Person, Refused};
 use vfs::share::Service;
 use vfs::share::rules::Transport;
 
-use super::dispatch::Peer;
+use super::exchange::Peer;
 use super::request::{Method, Request, form_value, percent_encode};
 use super::response::Response;
 use super::{SignIn, page, state, status};

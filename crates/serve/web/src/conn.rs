@@ -7,7 +7,6 @@
 mod incoming;
 mod wire;
 
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,50 +20,20 @@ use tokio::net::TcpStream;
 
 use self::incoming::Http1Body;
 use self::wire::Wire;
-use super::dispatch::{self, Answer, Exchange, Peer};
+use super::dispatch::{self, Answer};
+use super::ended::{Ended, TOO_SLOW};
+use super::exchange::{Exchange, Peer};
 use super::head::{self, Framing, Head, HeadError};
 use super::request::{Body, Method, Request};
 use super::response::{Parts, Payload, Response};
 use super::{Http, Port, date, h2, status};
 use engine::exec::accept;
-use engine::transport::link::{Link, ReceiveError};
+use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
 use engine::transport::send::SendError;
 use engine::transport::tasks::Ending;
 use engine::transport::tls::TlsError;
 use files::{Core, Span};
-
-/// Request Timeout (RFC 9110 §15.5.9): the peer did not send its request in time.
-pub(super) const TOO_SLOW: u16 = 408;
-
-/// Why a connection ended before its end.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Ended {
-    /// The peer has closed it.
-    #[error("closed by the peer")]
-    Closed,
-    /// The peer takes too long.
-    #[error("the peer is too slow")]
-    TooSlow,
-    /// The peer sent what is no HTTP.
-    #[error(transparent)]
-    Malformed(#[from] HeadError),
-    /// An answer broke off.
-    #[error("a response failed: {0}")]
-    Broken(String),
-    /// It could not be sent.
-    #[error(transparent)]
-    Send(#[from] SendError),
-    /// It could not be received.
-    #[error(transparent)]
-    Receive(#[from] ReceiveError),
-    /// The TLS session was not set up.
-    #[error("TLS: {0}")]
-    Tls(#[from] TlsError),
-    /// The socket failed.
-    #[error("socket: {0}")]
-    Io(#[from] io::Error),
-}
 
 /// Serves an accepted connection until it ends.
 pub(super) async fn serve(

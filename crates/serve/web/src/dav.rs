@@ -32,7 +32,7 @@ use vfs::attr::{FileType, SetAttr};
 use vfs::status::Status;
 
 use super::Http;
-use super::dispatch::Exchange;
+use super::exchange::Exchange;
 use super::request::{Method, Request};
 use super::response::Response;
 use super::status;

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use base::random::{Random, SystemRandom};
 
-use super::dispatch::Exchange;
+use super::attachment::attachment;
+use super::exchange::Exchange;
 use super::request::{Method, Request, percent_encode};
 use super::response::{Parts, Payload, Response};
 use super::select::{self, Validators, Verdict, Wanted};
@@ -141,15 +142,4 @@ fn shown(response: Response, path: &VPath, kind: &str, download: bool) -> Respon
         return response;
     }
     response.with("content-disposition", attachment(path.name().unwrap_or_default()))
-}
-
-/// `Content-Disposition` with a name in both forms (RFC 6266 §4.3).
-pub fn attachment(name: &[u8]) -> String {
-    let plain: String = String::from_utf8_lossy(name)
-        .chars()
-        .map(|c| {
-            if c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '%') || c == ' ' { c } else { '_' }
-        })
-        .collect();
-    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{}", percent_encode(name))
 }

@@ -19,8 +19,9 @@ use h2::{Reason, RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinSet;
 
-use super::conn::{Ended, TOO_SLOW};
-use super::dispatch::{self, Exchange, Peer};
+use super::dispatch;
+use super::ended::{Ended, TOO_SLOW};
+use super::exchange::{Exchange, Peer};
 use super::head::{check_host, number};
 use super::request::{Body, BodyError, Headers, Method, Request, Take, Target};
 use super::response::{Parts, Payload, Response};

@@ -2,6 +2,7 @@
 //! WebDAV clients.
 //!
 //! - [`conn`]: connections of HTTP/1.1 over TCP and TLS; [`h2`]: those of HTTP/2.
+//! - [`exchange`]: a request of somebody who may ask.
 //! - [`dispatch`]: who asks, and which function answers; what is measured.
 //! - [`request`], [`response`]: what was asked and what is answered, whichever version carries it.
 //! - [`wire::http`]: what is text in HTTP; [`date`], [`select`], [`kind`]: what we make of it.
@@ -19,12 +20,15 @@
 #![allow(clippy::result_large_err)]
 
 pub mod archive;
+mod attachment;
 pub mod auth;
 pub mod conn;
 pub mod date;
 pub mod dav;
 pub(crate) mod descent;
 pub mod dispatch;
+mod ended;
+pub mod exchange;
 pub mod get;
 pub mod h2;
 pub mod kind;

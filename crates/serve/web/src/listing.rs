@@ -9,7 +9,7 @@ use base::limits::{HTTP_LISTING_INLINE_MAX, HTTP_LISTING_SORTED_MAX, HTTP_PIECE}
 use vfs::attr::{Attr, FileType};
 use vfs::fs::{Context, access};
 
-use super::dispatch::Exchange;
+use super::exchange::Exchange;
 use super::page::{self, escape};
 use super::request::{Local, Request, percent_encode};
 use super::response::{Broken, Produce, Response};

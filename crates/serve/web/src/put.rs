@@ -8,7 +8,7 @@ use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 
 use super::dav::precondition::{self, ConditionalRequest};
-use super::dispatch::Exchange;
+use super::exchange::Exchange;
 use super::head::number;
 use super::request::{Body, BodyError, Method, Request};
 use super::response::Response;

@@ -11,7 +11,7 @@ use base::clock::monotonic_ns;
 use vfs::attr::SetAttr;
 use vfs::status::Status;
 
-use super::dispatch::Exchange;
+use super::exchange::Exchange;
 use super::head::number;
 use super::put::{Stopped, at_last, fresh, place, stream};
 use super::request::{Method, Request};
