@@ -3,10 +3,7 @@
 use std::rc::Rc;
 
 use super::super::channel::{Gone, Input, Output};
-use super::session::{Shared, Signals};
-
-/// The channel ended before its end of data.
-pub(super) struct Over;
+use super::session::{Over, Shared, Signals};
 
 /// What comes on a channel.
 pub struct SshInput {

@@ -19,6 +19,9 @@ use engine::transport::budget::{CoreBudget, ReservedBytes};
 /// A session, shared by its connection and its channels, all on one thread.
 pub(super) type Shared = Rc<RefCell<Session>>;
 
+/// The channel ended before its end of data.
+pub(super) struct Over;
+
 /// What a channel's halves wait for.
 #[derive(Default)]
 pub(super) struct Signals {
@@ -341,17 +344,13 @@ impl Session {
     ///
     /// # Errors
     /// When it has ended without an end of data.
-    pub(super) fn pull(
-        &mut self,
-        id: u32,
-        into: &mut Vec<u8>,
-    ) -> Result<Option<usize>, super::pipe::Over> {
+    pub(super) fn pull(&mut self, id: u32, into: &mut Vec<u8>) -> Result<Option<usize>, Over> {
         let ended = self.ended || self.failed.is_some();
-        let Some(channel) = self.channel(id) else { return Err(super::pipe::Over) };
+        let Some(channel) = self.channel(id) else { return Err(Over) };
         if channel.inbound.is_empty() {
             return match () {
                 () if channel.eof => Ok(Some(0)),
-                () if ended || channel.closed != (false, false) => Err(super::pipe::Over),
+                () if ended || channel.closed != (false, false) => Err(Over),
                 () => Ok(None),
             };
         }
