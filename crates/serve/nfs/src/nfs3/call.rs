@@ -11,7 +11,7 @@ use wire::nfs3::{Fattr3, Fh3, Nfsstat3, Res};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::convert;
-use super::dispatch::Service;
+use super::service::Service;
 use super::status::nfsstat3;
 use crate::rpc::Caller;
 pub(super) use crate::rpc::{DispatchResult, Handled};

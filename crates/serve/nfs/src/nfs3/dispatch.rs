@@ -1,11 +1,10 @@
 //! The procedures of NFS version 3 and MOUNT version 3, and their handlers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base::limits::{IO_SIZE_MAX, READDIR_REPLY_MAX, REPLY_SMALL};
 use probe::op::Protocol;
 use vfs::handle::Handle;
-use vfs::share::Shares;
 use vfs::share::rules::Access;
 use vfs::status::Status;
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
@@ -13,19 +12,12 @@ use wire::nfs3::{Fh3, NFS_PROGRAM, NFS_V3, Nfsstat3, Proc, ReadArgs};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use super::call::{Call, DispatchResult, Handled};
-use super::mount::{self, Mounts};
+use super::mount;
+use super::service::Service;
 use super::status::{mountstat3, nfsstat3};
 use super::{attr, dir, info, io, names};
 use crate::rpc::{self, Caller, Procedure, Program};
 use engine::transport::buffers::ReplyBuf;
-
-/// What both programs share.
-pub(super) struct Service {
-    pub(super) shares: Arc<Shares>,
-    pub(super) mounts: Mutex<Mounts>,
-    /// Verifier of unstable writes: another one after each start.
-    pub(super) verifier: [u8; 8],
-}
 
 /// NFS version 3.
 pub(super) struct Nfs3(pub(super) Arc<Service>);

@@ -14,7 +14,9 @@ mod dispatch;
 mod info;
 mod io;
 mod mount;
+mod mounts;
 mod names;
+mod service;
 mod status;
 
 use std::sync::{Arc, Mutex};
@@ -22,8 +24,9 @@ use std::sync::{Arc, Mutex};
 use base::random::{Random, SystemRandom};
 use vfs::share::Shares;
 
-use self::dispatch::{Mount3, Nfs3, Service};
-use self::mount::Mounts;
+use self::dispatch::{Mount3, Nfs3};
+use self::mounts::Mounts;
+use self::service::Service;
 use crate::rpc::Program;
 
 /// Both programs, on these shares.

@@ -1,9 +1,6 @@
 //! MOUNT version 3 (RFC 1813, appendix I): from a path to the handle of a directory.
 
-use std::collections::VecDeque;
-use std::net::IpAddr;
-
-use base::limits::{MOUNT_GROUPS_MAX, MOUNTS_MAX};
+use base::limits::MOUNT_GROUPS_MAX;
 use vfs::attr::FileType;
 use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
@@ -16,36 +13,8 @@ use wire::mount3::{
 use wire::xdr::Encode;
 
 use super::call::{Call, DispatchResult, Handled};
+use super::mounts::Mounts;
 use super::status::mountstat3;
-
-/// Who mounted what, as far as MOUNT knows: clients need not tell when they go. For people only.
-#[derive(Debug, Default)]
-pub(super) struct Mounts {
-    /// Oldest first, at most [`MOUNTS_MAX`].
-    known: VecDeque<(IpAddr, Vec<u8>)>,
-}
-
-impl Mounts {
-    fn add(&mut self, client: IpAddr, path: &[u8]) {
-        self.remove(client, path);
-        if self.known.len() >= MOUNTS_MAX {
-            self.known.pop_front();
-        }
-        self.known.push_back((client, path.to_vec()));
-    }
-
-    fn remove(&mut self, client: IpAddr, path: &[u8]) {
-        self.known.retain(|(c, p)| *c != client || p != path);
-    }
-
-    fn keep(&mut self, is_served: impl Fn(&[u8]) -> bool) {
-        self.known.retain(|(_, path)| is_served(path));
-    }
-
-    fn remove_all(&mut self, client: IpAddr) {
-        self.known.retain(|(c, _)| *c != client);
-    }
-}
 
 pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
     let path: Dirpath<'_> = call.decode()?;

@@ -7,9 +7,9 @@ use vfs::attr::{Attr, FileType};
 use wire::nfs4::{Acl4, Nfsstat4, acetype4};
 use wire::xdr::Writer;
 
-use super::fh::Target;
 use super::idmap::{IdMap, Whose};
 use super::run::{CompoundContext, Fail, Handled};
+use super::target::Target;
 
 /// A file's list as entries, made of its mode if it has none.
 pub(super) fn of(

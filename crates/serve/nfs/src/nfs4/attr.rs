@@ -10,10 +10,10 @@ use wire::xdr::{Encode, Writer};
 
 use super::acl;
 use super::fattr::{About, RequestedAttributes, SPACE, check_comparable, check_readable, wanted};
-use super::fh::{FileHandleTarget, Target};
 use super::idmap::IdMap;
 use super::pseudo::{Pseudo, mounted_on, table_change};
 use super::run::{CompoundContext, Fail, Handled};
+use super::target::{FileHandleTarget, Target};
 
 /// All rights that version 3 knows, too.
 const RIGHTS: u32 = 0x3f;

@@ -11,7 +11,7 @@ use wire::nfs4::{
 use wire::rpc::{Auth, AuthSys, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
-use super::state::back::{CbEnd, CbTurn, PathStatus};
+use super::state::channel::{CbEnd, CbTurn, PathStatus};
 use super::state::deleg::{Caller, Deleg, Phase};
 use super::state::{Client, Session};
 use super::stateful::Stateful;
@@ -78,7 +78,7 @@ impl Callbacks {
         &self,
         keeper: &Stateful,
         client: &Arc<Client>,
-    ) -> Option<(Arc<Back>, super::state::back::Callback)> {
+    ) -> Option<(Arc<Back>, super::state::channel::Callback)> {
         let now = keeper.now();
         let mut path = client.way_back.path();
         path.tried_ns = now;

@@ -13,9 +13,9 @@ use wire::nfs4::{
 use super::acl;
 use super::attr::change_info;
 use super::fattr::{RequestedAttributes, of_new};
-use super::fh::{FileHandleTarget, Target};
 use super::names::{check_name_in, directory};
 use super::run::{CompoundContext, Fail, Handled};
+use super::target::{FileHandleTarget, Target};
 
 /// The current file, which must be a directory of a share; the name is checked.
 fn in_directory(run: &mut CompoundContext<'_>, name: &[u8]) -> Result<Target, Fail> {

@@ -11,7 +11,7 @@ use wire::nfs4::{
 use wire::xdr::Encode;
 
 use super::run::{CompoundContext, Fail, Handled};
-use super::state::back::Callback;
+use super::state::channel::Callback;
 use super::state::{By, State};
 use super::stateful::Stateful;
 

@@ -11,11 +11,11 @@ use wire::nfs4::{
     why_no_delegation4,
 };
 
-use super::fh::{FileHandleTarget, Target};
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::Client;
 use super::state::deleg::DelegationRequest;
 use super::stateful::Stateful;
+use super::target::{FileHandleTarget, Target};
 
 /// What a client is given with an OPEN that was done.
 pub(super) fn grant(

@@ -7,10 +7,10 @@ use wire::xdr::{Encode, Writer};
 
 use super::attr::{PSEUDO_ABILITIES, put_attrs};
 use super::fattr::{SPACE, check_readable};
-use super::fh::{FileHandleTarget, Target};
 use super::names::directory;
 use super::pseudo::{Below, Pseudo, mounted_on, table_change};
 use super::run::{CompoundContext, Fail, Handled, context};
+use super::target::{FileHandleTarget, Target};
 
 /// A reply that could not hold even an empty listing is refused before anything is looked at.
 const SMALLEST: u32 = 16;

@@ -1,130 +1,25 @@
 //! COMPOUND (RFC 8881 §16.2): one operation after the other until one fails, one would block, or
 //! the end; what each minor version allows; the size of results; the facts of each operation.
 
-use std::cell::Cell;
-use std::sync::Arc;
 use std::task::Poll;
 
-use base::limits::{NFS4_OPS_MAX, NFS4_REPLY_MAX};
-use probe::op::{OpRecord, flag};
-use vfs::fs::{Extent, Flush};
-use vfs::locks::{ByClient, ClientKey};
+use base::limits::NFS4_OPS_MAX;
+use probe::op::flag;
+use vfs::locks::ByClient;
 use vfs::status::Status;
-use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, Stateid4, share4};
+use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, share4};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
-use super::fh::FileHandleTarget;
-use super::run::{CompoundContext, Entered, Fail, Handled, Peer};
-use super::state::Session;
+use super::compound::CompoundState;
+use super::peer::Peer;
+use super::run::{CompoundContext, Fail, Handled};
 use super::status::nfsstat4;
-use super::{Nfs4, Slot, is_stateful};
+use super::{Nfs4, is_stateful};
 use super::{attr, change, dir, fh, io, names, v42, xattr};
 use engine::transport::buffers::ReplyBuf;
 
 /// The greatest minor version.
 const MINOR_MAX: u32 = 2;
-
-/// How far a compound has got. It owns what it needs, so it can wait for the pool together with
-/// its message and the results so far.
-pub struct CompoundState {
-    /// Minor version.
-    pub minor: u32,
-    /// Operations in all.
-    pub count: u32,
-    /// Operations with a result so far.
-    pub done: u32,
-    /// The current file handle.
-    pub current: Option<FileHandleTarget>,
-    /// The saved one.
-    pub saved: Option<FileHandleTarget>,
-    /// The stateid that "current" stands for (4.1).
-    pub current_stateid: Option<Stateid4>,
-    /// The one saved with the saved file handle.
-    pub saved_stateid: Option<Stateid4>,
-    /// What the share of the current file grants.
-    pub entered: Option<Entered>,
-    /// The slot it holds (4.1).
-    pub slot: Option<Slot>,
-    /// The session of that, looked up once.
-    pub session: Option<Arc<Session>>,
-    /// For whom it is done, where that is known: a client's own delegations are not in its way.
-    pub acting: Cell<Option<ClientKey>>,
-    /// What must be on disk before the reply leaves.
-    pub flush: Flush,
-    /// The data of the last operation, sent from the file behind the results.
-    pub extent: Option<Extent>,
-    /// The facts of the operations so far.
-    pub facts: Vec<OpRecord>,
-    status: Nfsstat4,
-    /// Where in the message the next operation begins.
-    at: usize,
-    /// Bytes of the message, from the tag on.
-    pub(super) message: usize,
-    /// Bytes of the tag, for the place of the number of results.
-    tag: usize,
-    /// Most bytes of results.
-    reply_max: usize,
-    cached_max: Option<usize>,
-    /// First operation with something to flush: its place in the results, and its index.
-    pub(super) first_change: Option<(usize, u32, u8)>,
-    /// Where the result of the operation at hand begins.
-    result_at: usize,
-    /// The operation at hand was tried inline and would have blocked.
-    pooled: bool,
-    /// An operation that changes something was begun.
-    changing: bool,
-    ended: bool,
-    /// The slot is the next request's.
-    slot_given_back: bool,
-}
-
-impl CompoundState {
-    fn new(args: &CompoundArgs<'_>, at: usize, message: usize) -> Self {
-        Self {
-            minor: args.minorversion,
-            count: args.count,
-            done: 0,
-            current: None,
-            saved: None,
-            current_stateid: None,
-            saved_stateid: None,
-            entered: None,
-            slot: None,
-            session: None,
-            acting: Cell::new(None),
-            flush: Flush::NONE,
-            extent: None,
-            facts: Vec::new(),
-            status: Nfsstat4::OK,
-            at,
-            message,
-            tag: args.tag.0.len(),
-            reply_max: NFS4_REPLY_MAX,
-            cached_max: None,
-            first_change: None,
-            result_at: 0,
-            pooled: false,
-            changing: false,
-            ended: false,
-            slot_given_back: false,
-        }
-    }
-
-    /// The status of the compound: that of its last operation.
-    pub fn status(&self) -> Nfsstat4 {
-        self.status
-    }
-
-    pub(super) fn note_change(&mut self, op: u8) {
-        self.first_change.get_or_insert((self.result_at, self.done, op));
-    }
-
-    pub(super) fn hold_slot(&mut self, slot: Slot, reply_max: usize, cached_max: Option<usize>) {
-        self.slot = Some(slot);
-        self.reply_max = reply_max.min(NFS4_REPLY_MAX);
-        self.cached_max = cached_max;
-    }
-}
 
 impl Nfs4 {
     /// Reads the head of a COMPOUND (what follows the RPC header) and begins its results. `None` if

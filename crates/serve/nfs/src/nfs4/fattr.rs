@@ -13,9 +13,9 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer};
 
 use super::acl;
-use super::fh::Target;
 use super::idmap::{IdMap, Whose};
 use super::run::{CompoundContext, Fail};
+use super::target::Target;
 
 /// What can be asked for.
 const READABLE: Bitmap4 = Bitmap4::of(&[

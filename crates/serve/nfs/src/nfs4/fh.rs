@@ -1,62 +1,15 @@
-//! File handles: what the current one stands for, PUTFH, PUTROOTFH, PUTPUBFH, GETFH, SAVEFH and
+//! Operations on file handles: PUTFH, PUTROOTFH, PUTPUBFH, GETFH, SAVEFH and
 //! RESTOREFH (RFC 8881 §18.19 to §18.21, §18.8, §18.28, §18.27).
 
 use std::sync::Arc;
 
 use vfs::handle::Handle;
-use vfs::share::{Share, has_form};
+use vfs::share::has_form;
 use wire::nfs4::{Fh4, GetfhResOk4, Nfsstat4, PutfhArgs4};
 
 use super::pseudo::Pseudo;
 use super::run::{CompoundContext, Handled};
-
-/// What a file handle stands for.
-#[derive(Clone)]
-pub enum FileHandleTarget {
-    /// A directory above the shares.
-    Pseudo(Pseudo),
-    /// A file of a share.
-    File(Target),
-}
-
-/// A file of a share.
-#[derive(Clone)]
-pub struct Target {
-    /// The share.
-    pub share: Arc<Share>,
-    /// The file in it.
-    pub handle: Handle,
-}
-
-impl FileHandleTarget {
-    /// The file of a share, if it is one.
-    pub fn target(&self) -> Option<Target> {
-        match self {
-            Self::Pseudo(_) => None,
-            Self::File(target) => Some(target.clone()),
-        }
-    }
-
-    /// The handle as the client knows it.
-    pub fn handle(&self) -> Handle {
-        match self {
-            Self::Pseudo(pseudo) => pseudo.handle(),
-            Self::File(target) => target.handle,
-        }
-    }
-}
-
-impl Target {
-    /// Whether it is the directory that the share is named after.
-    pub fn is_root(&self) -> bool {
-        self.handle == self.share.fs.root()
-    }
-
-    /// Another file of the same share.
-    pub fn beside(&self, handle: Handle) -> FileHandleTarget {
-        FileHandleTarget::File(Self { share: Arc::clone(&self.share), handle })
-    }
-}
+use super::target::{FileHandleTarget, Target};
 
 pub(super) fn putfh(run: &mut CompoundContext<'_>, args: &PutfhArgs4<'_>) -> Handled {
     let handle = Handle::new(args.object.0).ok_or(Nfsstat4::BADHANDLE)?;

@@ -12,8 +12,8 @@ use wire::nfs4::{
 };
 use wire::xdr::{Encode, Writer, padding};
 
-use super::fh::Target;
 use super::run::{CompoundContext, Fail, Handled, context};
+use super::target::Target;
 use crate::rpc::{from_file, read_or_run};
 
 /// The current file, which must hold data.

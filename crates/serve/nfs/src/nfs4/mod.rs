@@ -16,6 +16,7 @@ mod attr;
 mod callback;
 mod change;
 mod client;
+mod compound;
 mod deleg;
 mod dir;
 mod dispatch;
@@ -26,13 +27,16 @@ mod io;
 mod lock;
 mod names;
 mod open;
+mod peer;
 mod program;
 mod pseudo;
 mod run;
 mod session;
 pub mod state;
+mod state_ops;
 mod stateful;
 mod status;
+mod target;
 mod v42;
 mod xattr;
 
@@ -42,13 +46,14 @@ use std::time::Duration;
 use vfs::share::Shares;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
-pub use dispatch::CompoundState;
-pub use fh::{FileHandleTarget, Target};
+pub use compound::CompoundState;
 pub use idmap::IdMap;
 pub use names::{check_name, check_name_in, directory};
-pub use run::{CompoundContext, Entered, Fail, Handled, Peer};
+pub use peer::{Peer, ShareGrant};
+pub use run::{CompoundContext, Fail, Handled};
 pub use stateful::Stateful;
 pub use status::nfsstat4;
+pub use target::{FileHandleTarget, Target};
 
 /// What the operations on files need; one for all connections.
 pub struct Nfs4 {

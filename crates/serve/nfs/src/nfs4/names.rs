@@ -9,9 +9,9 @@ use wire::nfs4::{
 };
 use wire::xdr::Seq;
 
-use super::fh::{FileHandleTarget, Target};
 use super::pseudo::{Below, Pseudo};
 use super::run::{CompoundContext, Fail, Handled};
+use super::target::{FileHandleTarget, Target};
 
 /// Checks a name that a client sends; see the module for what is refused.
 pub fn check_name(name: &[u8], name_max: u32) -> Result<(), Nfsstat4> {

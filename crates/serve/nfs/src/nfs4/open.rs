@@ -17,11 +17,11 @@ use super::acl;
 use super::attr::change_info;
 use super::deleg;
 use super::fattr::{RequestedAttributes, of_new};
-use super::fh::{FileHandleTarget, Target};
 use super::names::{check_name_in, directory};
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::Client;
 use super::stateful::{InTurn, Stateful, check_regular, regular};
+use super::target::{FileHandleTarget, Target};
 
 /// Times, in which an exclusive create keeps its verifier. A client sets them afterwards if they
 /// are in `attrset` (RFC 8881 §18.16.3), and otherwise leaves the verifier there for good.

@@ -13,8 +13,8 @@ use vfs::status::Status;
 use wire::nfs4::{ArgOp, Bitmap4, CompoundArgs, NFS_V4, NFS4_PROGRAM, Opnum4, attr4};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::dispatch::CompoundState;
-use super::run::Peer;
+use super::compound::CompoundState;
+use super::peer::Peer;
 use super::{Nfs4, nfsstat4};
 use crate::rpc::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program, Resume};
 use engine::transport::buffers::ReplyBuf;

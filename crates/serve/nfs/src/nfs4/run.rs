@@ -1,24 +1,19 @@
 //! A compound in the hands of its operations: who calls, the current and the saved file, where
 //! results are written, what is noted of each operation.
 
-use std::net::IpAddr;
-use std::sync::Arc;
-
 use probe::op::{OpRecord, flag};
-use vfs::cred::Cred;
 use vfs::fs::{Context, Failed, Flush};
-use vfs::share::rules::{Access, Flavor, Flavors, Grant, Transport};
-use vfs::share::{self, Origin, Share};
+use vfs::share::rules::{Access, Flavors, Grant};
+use vfs::share::{self, Share};
 use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
 
-use super::dispatch::CompoundState;
-use super::fh::{FileHandleTarget, Target};
+use super::compound::CompoundState;
+use super::peer::{Peer, ShareGrant};
 use super::status::nfsstat4;
+use super::target::{FileHandleTarget, Target};
 use super::{Nfs4, Slot};
-use crate::rpc::Back;
-use engine::transport::Budgets;
 use engine::transport::buffers::ReplyBuf;
 
 /// Why an operation did not succeed.
@@ -55,57 +50,6 @@ impl From<Status> for Fail {
 impl From<Failed> for Fail {
     fn from(failed: Failed) -> Self {
         failed.status.into()
-    }
-}
-
-/// Who calls.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer<'a> {
-    /// The identity that it claims; a share may replace it.
-    pub cred: &'a Cred,
-    /// Its address, unmapped from v6, and its source port: what export rules go by.
-    pub address: (IpAddr, u16),
-    /// How its calls come, which they go by as well.
-    pub transport: Transport,
-    /// How the call says who makes it; so do they by this.
-    pub flavor: Flavor,
-    /// What is known of an operation before it is read: protocol, client, user, core.
-    pub facts: OpRecord,
-    /// The connection's number: what BIND_CONN_TO_SESSION and trunking go by.
-    pub connection: u64,
-    /// The way to call the peer back over this connection.
-    pub back: Option<&'a Arc<Back>>,
-    /// Where an operation that panics is counted.
-    pub budgets: &'a Budgets,
-}
-
-impl Peer<'_> {
-    fn origin(&self) -> Origin {
-        let (address, port) = self.address;
-        Origin { address, port, transport: self.transport }
-    }
-}
-
-/// What a share grants to the caller, who acts as it says.
-#[derive(Debug, Clone)]
-pub struct Entered {
-    by: share::Entered,
-    /// How far and as whom.
-    pub grant: Grant,
-    /// The identity to act with, where it is not the claimed one.
-    cred: Option<Cred>,
-}
-
-impl Entered {
-    /// What `share` grants.
-    pub(super) fn new(share: &Share, peer: &Peer<'_>) -> Self {
-        let by = share::Entered::new(share, &peer.origin());
-        let grant = by.grant(peer.flavor);
-        Self { by, grant, cred: grant.acting(peer.cred) }
-    }
-
-    fn still_holds(&self, share: &Share) -> bool {
-        self.by.holds(share)
     }
 }
 
@@ -164,7 +108,7 @@ impl CompoundContext<'_> {
         };
         let entered = match self.progress.entered.take() {
             Some(entered) if entered.still_holds(&target.share) => entered,
-            _ => Entered::new(&target.share, &self.peer),
+            _ => ShareGrant::new(&target.share, &self.peer),
         };
         let Grant { access, too_weak, .. } = entered.grant;
         self.progress.entered = Some(entered);
@@ -185,7 +129,7 @@ impl CompoundContext<'_> {
 
     /// What a share grants to the caller.
     pub(super) fn grant(&self, share: &Share) -> Grant {
-        Entered::new(share, &self.peer).grant
+        ShareGrant::new(share, &self.peer).grant
     }
 
     /// The flavours with which the share of `place` takes calls of this caller.

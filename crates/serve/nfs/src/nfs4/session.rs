@@ -11,7 +11,7 @@ use wire::xdr::Seq;
 use super::Slot;
 use super::client::wait_for_records;
 use super::run::{CompoundContext, Fail, Handled};
-use super::state::back::CallbackCred;
+use super::state::channel::CallbackCred;
 use super::state::{NewSession, SlotDecision};
 use super::stateful::Stateful;
 

@@ -9,9 +9,9 @@ use wire::nfs4::{
 };
 use wire::xdr::Encode;
 
-use super::fh::Target;
 use super::io::{file, no_data, verifier};
 use super::run::{CompoundContext, Fail, Handled};
+use super::target::Target;
 
 /// The current file, to be changed in a range that must make sense.
 fn changed_file(run: &mut CompoundContext<'_>, args: &AllocateArgs4) -> Result<Target, Fail> {

@@ -11,8 +11,8 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer, padding};
 
 use super::attr::change_info;
-use super::fh::Target;
 use super::run::{CompoundContext, Fail, Handled};
+use super::target::Target;
 
 /// Bytes of LISTXATTRS4resok without names: cookie, count, eof.
 const LIST_HEAD: u32 = 8 + 4 + 4;

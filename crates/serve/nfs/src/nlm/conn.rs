@@ -33,7 +33,7 @@ use wire::{nlm4, nsm, portmap};
 
 use super::Nlm;
 use super::blocks::{Block, BlockedRequest};
-use super::hosts::owner_parts;
+use super::hosts::{Port, owner_parts};
 use engine::transport::small::{framed, read_record};
 use engine::transport::tasks::Ending;
 
@@ -65,13 +65,6 @@ pub(super) enum Message {
         /// Where it is.
         address: IpAddr,
     },
-}
-
-/// Where a program of a client listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Port {
-    udp: bool,
-    number: u16,
 }
 
 /// A program at a client.

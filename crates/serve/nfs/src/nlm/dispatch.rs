@@ -18,29 +18,13 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::Nlm;
 use super::conn::Message;
+use super::request::{File, Request};
 use super::status::{Refusal, nlm4_stat};
 use crate::rpc::{Call, Caller, DispatchResult, Handled, Procedure, Program};
-use engine::transport::Budgets;
 use engine::transport::buffers::ReplyBuf;
 
 /// The program.
 pub(super) struct Nlm4(pub(super) Arc<Nlm>);
-
-/// A call in the hands of its operation.
-pub(super) struct Request<'a> {
-    pub(super) nlm: &'a Nlm,
-    pub(super) caller: &'a Caller,
-    pub(super) may_block: bool,
-    pub(super) facts: &'a mut OpRecord,
-    /// Where an operation that panics is counted.
-    pub(super) budgets: &'a Budgets,
-}
-
-/// A file that may be locked.
-pub(super) struct File {
-    pub(super) key: FileKey,
-    pub(super) handle: Handle,
-}
 
 impl Program for Nlm4 {
     fn number(&self) -> u32 {

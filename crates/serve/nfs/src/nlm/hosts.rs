@@ -14,7 +14,6 @@ use vfs::locks::{ClientKey, FileKey, Owner, Protocol};
 use vfs::recovery::ClientId;
 
 use super::RECORDED_AS;
-use super::conn::Port;
 
 /// A host.
 pub(super) struct Host {
@@ -53,6 +52,13 @@ impl Gate {
             self.files.insert(handle, key);
         }
     }
+}
+
+/// Where a program of a client listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Port {
+    pub(super) udp: bool,
+    pub(super) number: u16,
 }
 
 /// How to call a host.

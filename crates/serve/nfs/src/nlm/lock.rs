@@ -15,8 +15,8 @@ use wire::nlm4::{
 use super::Nlm;
 use super::blocks::BlockedRequest;
 use super::conn::Message;
-use super::dispatch::{File, Request};
 use super::hosts::{self, Gate, Host, STRANGER, owner_parts};
+use super::request::{File, Request};
 use super::status::Refusal;
 
 /// The bytes of a lock.

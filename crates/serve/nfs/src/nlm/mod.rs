@@ -22,6 +22,7 @@ mod dispatch;
 mod hosts;
 mod lock;
 pub mod nsm;
+mod request;
 mod share;
 mod status;
 

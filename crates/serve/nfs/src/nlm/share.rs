@@ -3,8 +3,8 @@
 use vfs::locks::{Owner, Refused, SHARE_READ, SHARE_WRITE, Share};
 use wire::nlm4::{Nlm4Stat, ShareArgs};
 
-use super::dispatch::Request;
 use super::lock::stat;
+use super::request::Request;
 use super::status::Refusal;
 
 /// `fsh4_mode` and `fsh4_access` are the same sets of bits as ours.

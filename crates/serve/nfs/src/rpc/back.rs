@@ -14,7 +14,7 @@ use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use wire::rpc::{Accepted, Auth, CallHeader, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::pending::Completion;
+use super::completion::Completion;
 use engine::exec::CompletionQueue;
 
 /// What to call.

@@ -15,7 +15,7 @@ use wire::rpc::{self, AUTH_TLS, Auth, AuthStat, CallError, CallHeader, REPLY_SUC
 use wire::xdr::{Reader, Writer};
 
 use super::caller::Caller;
-use super::pending::Waiter;
+use super::completion::Waiter;
 use super::program::{Call, DecodedCall, DispatchResult, OnFlushed, Program, Resume};
 use super::replay::{Key, ReplayCache, ReplayState};
 use engine::exec::Engine;

@@ -14,6 +14,7 @@
 
 pub mod back;
 mod caller;
+mod completion;
 mod conn;
 mod core;
 mod dispatch;

@@ -15,7 +15,7 @@ fn decodes<'a, O: Decode<'a>, F: Decode<'a>>(mut r: Reader<'a>) -> Result<(), De
 fn failures_decode_as_their_procedure() {
     let nfs3 = Nfs3(Arc::new(Service {
         shares: Arc::default(),
-        mounts: Mutex::default(),
+        mounts: std::sync::Mutex::default(),
         verifier: [0; 8],
     }));
     for proc in 1..22 {

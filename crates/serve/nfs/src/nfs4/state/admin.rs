@@ -3,32 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base::limits::NFS4_CLIENT_ADDRESSES_MAX;
-
 use super::{Client, ClientCounts, ClientInfo, State, lock};
-
-/// Where a client speaks from, and which version.
-#[derive(Debug, Default)]
-pub struct ClientOrigin {
-    minor: u32,
-    /// The latest first.
-    addresses: Vec<IpAddr>,
-}
-
-impl ClientOrigin {
-    /// From where it spoke last.
-    pub fn latest(&self) -> Option<IpAddr> {
-        self.addresses.first().copied()
-    }
-
-    /// It spoke from here.
-    fn add(&mut self, minor: u32, address: IpAddr) {
-        self.minor = minor;
-        self.addresses.retain(|known| *known != address);
-        self.addresses.insert(0, address);
-        self.addresses.truncate(NFS4_CLIENT_ADDRESSES_MAX);
-    }
-}
 
 impl State {
     /// A confirmed client speaks from this address, in this minor version.

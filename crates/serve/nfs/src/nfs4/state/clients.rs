@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::limits::{NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
+use base::limits::{
+    NFS4_CLIENT_ADDRESSES_MAX, NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX,
+    NFS4_OWNERS_PER_CLIENT_MAX,
+};
 use base::lock_order::{OrderedMutex, ranks};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
-use super::admin::ClientOrigin;
-use super::back::WayBack;
+use super::channel::WayBack;
 use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
@@ -415,5 +417,28 @@ impl Clients {
                 self.remove(id);
             }
         }
+    }
+}
+
+/// Where a client speaks from, and which version.
+#[derive(Debug, Default)]
+pub struct ClientOrigin {
+    pub(super) minor: u32,
+    /// The latest first.
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+impl ClientOrigin {
+    /// From where it spoke last.
+    pub fn latest(&self) -> Option<IpAddr> {
+        self.addresses.first().copied()
+    }
+
+    /// It spoke from here.
+    pub(super) fn add(&mut self, minor: u32, address: IpAddr) {
+        self.minor = minor;
+        self.addresses.retain(|known| *known != address);
+        self.addresses.insert(0, address);
+        self.addresses.truncate(NFS4_CLIENT_ADDRESSES_MAX);
     }
 }

@@ -10,7 +10,8 @@
 //! for a day at most.
 
 mod admin;
-pub mod back;
+mod back;
+pub mod channel;
 mod clients;
 pub mod deleg;
 mod grace;

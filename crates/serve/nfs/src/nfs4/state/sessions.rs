@@ -10,7 +10,7 @@ use base::limits::{
 };
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4};
 
-use super::back::Channel;
+use super::channel::Channel;
 use super::clients::Client;
 use super::lock;
 

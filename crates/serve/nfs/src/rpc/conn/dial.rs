@@ -12,8 +12,8 @@ use wire::rpc::{Framed, Framer};
 
 use crate::rpc::back::Back;
 use crate::rpc::caller::next_connection;
+use crate::rpc::completion::Completion;
 use crate::rpc::framing;
-use crate::rpc::pending::Completion;
 use engine::exec::CompletionQueue;
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::{Runtimes, send};

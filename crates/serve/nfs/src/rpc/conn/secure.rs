@@ -8,9 +8,9 @@ use std::task::Poll;
 use base::limits::TLS_HANDSHAKE_MAX;
 use wire::rpc::RecordMark;
 
+use super::super::completion::Completion;
 use super::super::dispatch::Service;
 use super::super::framing;
-use super::super::pending::Completion;
 use super::{Conn, Ended};
 use engine::exec::{CompletionQueue, Span, accept};
 use engine::transport::tls::TlsError;

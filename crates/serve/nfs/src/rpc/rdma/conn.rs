@@ -24,10 +24,11 @@ use wire::xdr::{Encode, Writer};
 
 use super::super::back::Back;
 use super::super::caller::Caller;
+use super::super::completion::{Completion, Waiter};
 use super::super::core::Core;
 use super::super::dispatch::{CallState, ReplyContext, Service};
 use super::super::node;
-use super::super::pending::{Completion, Origin, PendingCall, Waiter};
+use super::super::pending::{Origin, PendingCall};
 use super::super::program::{DispatchResult, Resume};
 use super::call::{Arrived, Incoming, incoming};
 use super::credits::{BackCredits, Credits, Exceeded};

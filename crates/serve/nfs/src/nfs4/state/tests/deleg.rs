@@ -5,7 +5,7 @@ use vfs::handle::Handle;
 use vfs::locks::LeaseKind;
 use wire::nfs4::{seq4_status, why_no_delegation4};
 
-use super::super::back::{Callback, CallbackCred, CbEnd, PathStatus};
+use super::super::channel::{Callback, CallbackCred, CbEnd, PathStatus};
 use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
 use super::*;
 use crate::rpc::Back;

@@ -4,7 +4,7 @@
 use vfs::handle::Handle;
 use vfs::locks::{LeaseKind, SHARE_WRITE, What};
 
-use super::super::back::CallbackCred;
+use super::super::channel::CallbackCred;
 use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
 use super::random::Dice;
 use super::*;
