@@ -11,52 +11,19 @@ use base::limits::{
     ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TIME_MAX, ISCSI_LOGOUT_TIME_MAX,
     RECEIVE_BUFFER, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX,
 };
-use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use wire::iscsi::frame::{CutError, Framed};
+use wire::iscsi::frame::Framed;
 
 use self::stream::Wire;
+use super::core::Core;
+use super::ended::Ended;
 use super::login;
-use super::serving::Core;
 use super::session::{Event, Session};
 use super::state::sessions::Order;
 use engine::transport::listener::Accepted;
 use engine::transport::pace::SlowPeerBudget;
-use engine::transport::send::SendError;
 use engine::transport::tasks::Ending;
-
-/// Why a connection has ended.
-#[derive(Debug, Error)]
-pub enum Ended {
-    /// The peer closed it, or nothing more can be received.
-    #[error("closed by the peer")]
-    Gone,
-    /// Nothing more can be sent.
-    #[error(transparent)]
-    Send(#[from] SendError),
-    /// What came is no PDU: the peer or the network is at fault.
-    #[error("no PDU: {0}")]
-    Cut(#[from] CutError),
-    /// It broke a rule of the protocol; it was told by a Reject.
-    #[error("a PDU that cannot be handled")]
-    Broken,
-    /// It has logged out, or its login was refused.
-    #[error("logged out")]
-    LoggedOut,
-    /// It answers nothing.
-    #[error("no reply to a ping")]
-    Silent,
-    /// It sends too little of the data that it owes.
-    #[error("too slow")]
-    TooSlow,
-    /// Another login has taken its place.
-    #[error("replaced by another login")]
-    Replaced,
-    /// It did not log out in time when it was asked to.
-    #[error("the service or the session was ended")]
-    TimeUp,
-}
 
 /// Serves one initiator to its end.
 pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {

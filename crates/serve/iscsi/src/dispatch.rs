@@ -14,8 +14,8 @@ use wire::scsi::cdb::{Cdb, Data};
 use wire::scsi::lun::Lun;
 use wire::scsi::{Asc, Sense, SenseKey};
 
-use super::conn::Ended;
 use super::conn::stream::Wire;
+use super::ended::Ended;
 use super::scsi::{self, Done, Fail, target};
 use super::session::{About, Session};
 use super::state::window::Verdict;

@@ -2,7 +2,8 @@
 //! open-iscsi, ESXi, Windows and QEMU. Error recovery level 0, one connection a session.
 //!
 //! - [`serving`]: takes connections, gives each to its core. [`conn`]: one connection, the only
-//!   part that does I/O, with `conn/stream.rs`. [`login`]: how it begins.
+//!   part that does I/O, with `conn/stream.rs`. [`login`]: how it begins; [`ended`]: how it ends.
+//! - [`core`]: what the connections of one core share.
 //! - `session`: what came, and what is answered; `dispatch`, `data_in`, `data_out`, `text`, `tmf`,
 //!   `nop`: by PDU; `admission`: memory of commands. [`state`]: what is pure of it.
 //! - [`scsi`]: commands. [`unit`]: what they are carried out on. `operation`: those
@@ -16,9 +17,12 @@
 
 mod admission;
 pub mod conn;
+pub mod core;
 mod data_in;
 mod data_out;
 mod dispatch;
+pub mod ended;
+mod exchange;
 pub mod login;
 pub mod node;
 mod nop;

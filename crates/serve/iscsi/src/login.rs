@@ -15,9 +15,9 @@ use wire::iscsi::login_phase::{Access, Identity, Reply, Step, TargetLogin};
 use wire::iscsi::negotiate::Parameters;
 use wire::iscsi::{Request, Serial, TargetSn};
 
-use super::conn::Ended;
 use super::conn::stream::Wire;
-use super::serving::Core;
+use super::core::Core;
+use super::ended::Ended;
 use super::session::{Session, Start};
 use super::targets::Target;
 

@@ -3,8 +3,8 @@
 use wire::iscsi::nop::{NopIn, NopOut};
 use wire::iscsi::{Bhs, RESERVED_TAG};
 
-use super::conn::Ended;
 use super::conn::stream::Wire;
+use super::ended::Ended;
 use super::session::Session;
 
 impl Session {

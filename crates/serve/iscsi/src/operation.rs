@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use vfs::fs::Flush;
 use vfs::status::Status as Failed;
+use wire::iscsi::tmf::TmfOutcome;
 use wire::scsi::Asc;
 
 use super::scsi::{self, Done, Fail};
-use super::session::Finished;
 use super::state::tasks::Mark;
 use super::status;
 use super::unit::Unit;
@@ -40,6 +40,22 @@ impl Drop for TaskEntry {
         self.unit.ended(self.number);
         self.mark.end();
     }
+}
+
+/// Something that ran beside the connection has ended. One whose connection has gone is dropped:
+/// what it has entered ends all the same.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
+pub(super) enum Finished {
+    /// A command, with the memory of what it has read.
+    Command {
+        itt: u32,
+        done: Done,
+        buffer: ReplyBuf,
+        entered: TaskEntry,
+        held: Option<SendReservedBytes>,
+    },
+    /// Task management.
+    Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
 }
 
 /// A command, or what is left of it.

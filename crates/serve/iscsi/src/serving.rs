@@ -1,36 +1,14 @@
-//! The part of the service that each core has, and its start.
+//! The start of the service.
 
 use std::net::TcpListener;
-use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::core::Core;
 use super::{Iscsi, conn};
 use engine::exec;
 use engine::transport::Runtimes;
 use engine::transport::tasks::Tasks;
-
-/// What the connections of one core share.
-pub struct Core {
-    core: exec::Core,
-    /// The service.
-    pub iscsi: Arc<Iscsi>,
-}
-
-impl Deref for Core {
-    type Target = exec::Core;
-
-    fn deref(&self) -> &exec::Core {
-        &self.core
-    }
-}
-
-impl exec::ServiceCore for Core {
-    fn show(&self) {
-        let engine = &self.engine;
-        engine.budgets.show_panics(&engine.flush, engine.hub.gauges());
-    }
-}
 
 /// Serves what comes at `sockets`. `None` if the runtimes have ended.
 pub fn serve(iscsi: &Arc<Iscsi>, runtimes: &Runtimes, sockets: Vec<TcpListener>) -> Option<Tasks> {

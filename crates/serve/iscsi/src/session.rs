@@ -20,13 +20,13 @@ use vfs::lun::reservations::Port;
 use wire::iscsi::async_message::{AsyncEvent, AsyncMessage};
 use wire::iscsi::negotiate::Parameters;
 use wire::iscsi::reject::{Reject, RejectReason};
-use wire::iscsi::tmf::TmfOutcome;
 use wire::iscsi::{Bhs, Digests, RESERVED_TAG, Serial, TargetSn};
 
 use super::conn::stream::{Wire, header};
-use super::operation::TaskEntry;
+use super::core::Core;
+use super::exchange::Exchange;
+use super::operation::{Finished, TaskEntry};
 use super::scsi::Done;
-use super::serving::Core;
 use super::state::gather::{Bounds, Gather};
 use super::state::sessions::{Order, Seat};
 use super::state::tasks::{Mark, Verdict};
@@ -35,7 +35,7 @@ use super::targets::{Joined, Target};
 use super::unit::Unit;
 use super::{scsi, status};
 use engine::exec::CompletionQueue;
-use engine::transport::budget::{ReservedBytes, SendReservedBytes};
+use engine::transport::budget::ReservedBytes;
 use engine::transport::buffers::ReplyBuf;
 
 /// What a session begins with.
@@ -116,22 +116,6 @@ pub(super) enum Stage {
     Running(usize),
 }
 
-/// Something that ran beside the connection has ended. One whose connection has gone is dropped:
-/// what it has entered ends all the same.
-#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
-pub(super) enum Finished {
-    /// A command, with the memory of what it has read.
-    Command {
-        itt: u32,
-        done: Done,
-        buffer: ReplyBuf,
-        entered: TaskEntry,
-        held: Option<SendReservedBytes>,
-    },
-    /// Task management.
-    Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
-}
-
 /// What a session waits for.
 pub(super) enum Event {
     /// Something has ended, or was aborted.
@@ -167,7 +151,7 @@ pub(super) struct Session {
     /// Name of the initiator.
     pub initiator: String,
     /// Text that goes on when the initiator asks for more.
-    pub text: Option<super::text::Exchange>,
+    pub text: Option<Exchange>,
     heard_ns: u64,
     pinged_ns: Option<u64>,
     /// It ends when everything was sent.

@@ -11,18 +11,11 @@ use wire::iscsi::reject::RejectReason;
 use wire::iscsi::text::{TextRequest, TextResponse};
 use wire::iscsi::{Bhs, RESERVED_TAG};
 
-use super::conn::Ended;
 use super::conn::stream::Wire;
+use super::ended::Ended;
+use super::exchange::Exchange;
 use super::session::Session;
 use super::targets::{PORTAL_GROUP, Target};
-
-/// An exchange of text that goes over several PDUs.
-pub(super) struct Exchange {
-    tag: u32,
-    collector: Collector,
-    /// What is still to be sent.
-    rest: Vec<u8>,
-}
 
 impl Session {
     /// Takes text, and answers it.

@@ -13,9 +13,10 @@ use wire::scsi::Asc;
 use wire::scsi::lun::Lun;
 
 use super::conn::stream::Wire;
+use super::operation::Finished;
 use super::operation::TaskEntry;
 use super::scsi::Done;
-use super::session::{Finished, Session};
+use super::session::Session;
 use super::state::sessions::Order;
 use super::state::tasks::{Mark, Verdict};
 use super::unit::Unit;

@@ -13,7 +13,7 @@ use vfs::lun::reservations::{Port, Reservations};
 use vfs::lun::{self, Medium, RangeLock, Written};
 use wire::scsi::Asc;
 
-use super::scsi::copy::Copies;
+use super::scsi::copies::Copies;
 use super::state::tasks::{Mark, Verdict};
 use super::threads::UnitThreads;
 

@@ -10,7 +10,7 @@ use wire::iscsi::data::DataIn;
 use wire::iscsi::frame::{CutError, Framed, Framer, Pdu, PutPdu, tail};
 use wire::iscsi::{Bhs, Digests};
 
-use crate::serving::Core;
+use crate::core::Core;
 use engine::transport::budget::ReservedBytes;
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::pace::SlowPeerBudget;

@@ -1,9 +1,10 @@
 //! COMPARE AND WRITE, ORWRITE and VERIFY (SBC-4 §5.2, §5.11, §5.43): what reads before it writes,
 //! or only reads.
 
+use wire::scsi::Asc;
 use wire::scsi::cdb::{Compare, Io, VerifyIo};
-use wire::scsi::{Asc, Sense, SenseKey};
 
+use super::miscompare::{difference, miscompare};
 use super::write::{must_be_durable, put_held};
 use super::{
     Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable, write_failed,
@@ -11,20 +12,6 @@ use super::{
 
 /// Bytes of a VERIFY that are read at once.
 const PIECE: usize = 1 << 20;
-
-/// MISCOMPARE, with the first byte that differs.
-pub(super) fn miscompare(at: usize) -> Fail {
-    let sense = Sense::new(SenseKey::MISCOMPARE, Asc::MISCOMPARE);
-    Fail::Sense(sense.with_information(at as u64))
-}
-
-/// The first byte that differs.
-pub(super) fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
-    if one == other {
-        return None;
-    }
-    one.iter().zip(other).position(|(a, b)| a != b)
-}
 
 /// COMPARE AND WRITE: nobody else writes between the comparison and the write.
 pub(super) fn compare_and_write(

@@ -2,12 +2,11 @@
 //! server that the initiator sees. A copy is done when its command ends; how it went is
 //! kept.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use base::limits::{ISCSI_COPIES_KEPT, LUN_THREADS, SCSI_COPY_SEGMENTS_MAX, SCSI_COPY_TARGETS_MAX};
+use base::limits::{LUN_THREADS, SCSI_COPY_SEGMENTS_MAX, SCSI_COPY_TARGETS_MAX};
 use vfs::flush::FlushSite;
-use vfs::lun::reservations::{Access, Port};
+use vfs::lun::reservations::Access;
 use vfs::lun::{self, Written};
 use wire::scsi::cdb::ReceiveCopy;
 use wire::scsi::copy::{
@@ -18,6 +17,7 @@ use wire::scsi::sense::Format;
 use wire::scsi::vpd::ThirdPartyCopy;
 use wire::scsi::{Asc, ScsiError, Sense, SenseKey, Status};
 
+use super::copies::CopyRecord;
 use super::{Done, Fail, Outcome, Request, answer, bad_field, writable};
 use crate::unit::Unit;
 use engine::transport::buffers::ReplyBuf;
@@ -28,35 +28,6 @@ const NOT_KEPT: u8 = 3;
 const LIST_HEAD: usize = 16;
 /// Unit of the count of a copy's status: KiB (SPC-4 table 213).
 const KIB: u8 = 1;
-
-/// How copies went that initiators have made, the oldest first.
-#[derive(Default)]
-pub struct Copies {
-    kept: Mutex<VecDeque<Kept>>,
-}
-
-struct Kept {
-    port: Port,
-    list_id: u8,
-    status: CopyStatus,
-    failed: Option<Sense>,
-}
-
-impl Copies {
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
-        // Nothing under this lock panics half way through a change.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keep(&self, one: Kept) {
-        let mut kept = self.kept();
-        kept.retain(|had| (&had.port, had.list_id) != (&one.port, one.list_id));
-        if kept.len() >= ISCSI_COPIES_KEPT {
-            kept.pop_front();
-        }
-        kept.push_back(one);
-    }
-}
 
 fn parameters() -> OperatingParameters {
     OperatingParameters {
@@ -150,7 +121,7 @@ pub(super) fn extended_copy(request: &Request, data: &[u8], may_block: bool) -> 
             count: u32::try_from(progress.bytes / 1024).unwrap_or(u32::MAX),
         };
         let port = request.nexus.port.clone();
-        request.unit.copies.keep(Kept { port, list_id: copy.list_id, status, failed });
+        request.unit.copies.keep(CopyRecord { port, list_id: copy.list_id, status, failed });
     }
     let mut done = Done::good(data.len() as u64);
     for (unit, written) in progress.written {

@@ -17,14 +17,18 @@ use wire::scsi::cdb::{Blocks, Cdb};
 use wire::scsi::sense::Format;
 use wire::scsi::{Asc, Pointer, ScsiError, Sense, SenseKey, Status};
 
+pub use self::fail::Fail;
 use super::status;
 use super::targets::Target;
 use super::unit::{Nexus, Unit};
 use engine::transport::buffers::ReplyBuf;
 
 mod compare;
+pub mod copies;
 pub mod copy;
+mod fail;
 mod inquiry;
+mod miscompare;
 mod mode;
 mod ports;
 mod read;
@@ -67,31 +71,8 @@ pub struct Done {
     pub aborts: Vec<vfs::lun::reservations::Port>,
 }
 
-/// Why a command does not end well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fail {
-    /// It would have to wait; nothing was changed.
-    WouldBlock,
-    /// CHECK CONDITION.
-    Sense(Sense),
-    /// Another status.
-    Status(Status),
-}
-
 /// Outcome of a command.
 pub type Outcome = Result<Done, Fail>;
-
-impl From<ScsiError> for Fail {
-    fn from(error: ScsiError) -> Self {
-        Self::Sense(error.sense())
-    }
-}
-
-impl From<Sense> for Fail {
-    fn from(sense: Sense) -> Self {
-        Self::Sense(sense)
-    }
-}
 
 impl Done {
     /// GOOD, with so many bytes.

@@ -2,7 +2,7 @@
 
 use wire::scsi::cdb::{Compare, Io, VerifyIo};
 
-use super::compare::{difference, miscompare};
+use super::miscompare::{difference, miscompare};
 use super::{Done, Fail, Outcome, Request, bytes_of, read_failed, writable, write_failed};
 use crate::unit::Unit;
 
