@@ -11,11 +11,12 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy [--places|--vocabulary] | deny | tally LOG[=GOLDEN]… |
-       conformance SUITE RESULTS
+const USAGE: &str = "usage: cargo xtask tidy [--places|--vocabulary|--circles [FOLDER]] | deny |
+       tally LOG[=GOLDEN]… | conformance SUITE RESULTS
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
          --vocabulary prints the counts of avoided phrases and identifiers
+         --circles prints the files that import each other, here or in another checkout
   deny   licences, banned crates and sources against deny.toml, without a network
   tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
   conformance
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(root),
         ["tidy", "--places"] => tidy::places(root),
         ["tidy", "--vocabulary"] => tidy::vocabulary(root),
+        ["tidy", "--circles"] => tidy::circles(root),
+        ["tidy", "--circles", folder] => tidy::circles(Path::new(folder)),
         ["deny"] => deny::run(root),
         ["conformance", suite, results] => conformance::run(root, suite, results),
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),

@@ -3,7 +3,9 @@
 //! Known exceptions stand in `xtask/tidy-exceptions.toml`, each with its count and reason; the
 //! count may only fall (a ratchet).
 
+mod circles;
 mod exceptions;
+mod imported;
 mod imports;
 mod protocols;
 mod scan;
@@ -85,6 +87,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     }
     findings.extend(protocols::check(&sources));
     findings.extend(vocabulary::check(&sources));
+    let circles = fs::read_to_string(root.join("xtask/file-circles.toml")).unwrap_or_default();
+    findings.extend(circles::check(&circles, &sources)?);
     let list = fs::read_to_string(root.join("xtask/tidy-exceptions.toml")).unwrap_or_default();
     findings = exceptions::apply(&list, findings)?;
     findings.sort();
@@ -116,6 +120,19 @@ pub fn vocabulary(root: &Path) -> Result<(), String> {
     let mut sources = Vec::new();
     collect(root, root, &mut sources)?;
     print!("{}", vocabulary::list(&vocabulary::counts(&sources)));
+    Ok(())
+}
+
+/// Prints the circles of imports between files.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn circles(root: &Path) -> Result<(), String> {
+    let mut sources = Vec::new();
+    collect(root, root, &mut sources)?;
+    let found = circles::circles(&sources);
+    found.iter().for_each(|circle| print!("{circle}"));
+    println!("{} circles", found.len());
     Ok(())
 }
 
