@@ -5,12 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 use crate::channel::Readiness;
 use crate::load::failed;
 use crate::opened::Use;
 use crate::qp::QpConnection;
-use crate::sys::{self, Calls, CmEvent, CmId, ConnParam, EventChannel, event};
+use crate::sys::{Calls, CmEvent, CmId, ConnParam, EventChannel, event};
 use crate::{Account, Connection, Depth, Listener, Request, VerbsError};
 
 /// Clients that may wait to be taken.
@@ -31,6 +34,8 @@ unsafe impl Send for Channel {}
 pub(crate) struct Happened {
     pub(crate) id: *mut CmId,
     pub(crate) event: u32,
+    /// Of an event that is an error: a negative error number, or a reason of the link layer.
+    pub(crate) status: c_int,
     pub(crate) private_data: Vec<u8>,
     pub(crate) initiator_depth: u8,
 }
@@ -52,33 +57,75 @@ impl Channel {
         Ok(made)
     }
 
+    /// The library.
+    pub(crate) fn calls(&self) -> &'static Calls {
+        self.calls
+    }
+
+    /// The channel as the library has it.
+    pub(crate) fn raw(&self) -> *mut EventChannel {
+        self.channel
+    }
+
     /// The next event.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Happened, VerbsError>> {
-        let (calls, channel) = (self.calls, self.channel);
-        let Some(readiness) = &mut self.readiness else { return Poll::Pending };
-        readiness.poll(cx, || {
-            let mut event: *mut CmEvent = ptr::null_mut();
-            // SAFETY: the channel is open; an event that came is looked at, then acknowledged, and
-            // its private data copied before.
-            unsafe {
-                if (calls.rdma_get_cm_event)(channel, &raw mut event) != 0 {
-                    return None;
-                }
-                let CmEvent { id, event: kind, conn, .. } = &*event;
-                let connects = *kind == event::CONNECT_REQUEST;
-                let length = if connects { usize::from(conn.private_data_len) } else { 0 };
-                let private_data = match conn.private_data.is_null() {
-                    false if length > 0 => {
-                        std::slice::from_raw_parts(conn.private_data.cast(), length).to_vec()
-                    }
-                    _ => Vec::new(),
-                };
-                let initiator_depth = conn.initiator_depth;
-                let happened = Happened { id: *id, event: *kind, private_data, initiator_depth };
-                (calls.rdma_ack_cm_event)(event);
-                Some(happened)
+        let Self { calls, channel, readiness } = self;
+        let Some(readiness) = readiness else { return Poll::Pending };
+        // SAFETY: the channel is open.
+        readiness.poll(cx, || unsafe { take_event(calls, *channel) })
+    }
+
+    /// The next event, for which this thread waits at most this long; `None` if none comes.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Result<Option<Happened>, VerbsError> {
+        let deadline = Deadline::after(timeout);
+        loop {
+            // SAFETY: the channel is open.
+            let (happened, fd) =
+                unsafe { (take_event(self.calls, self.channel), (*self.channel).fd) };
+            if happened.is_some() {
+                return Ok(happened);
             }
-        })
+            let Some(left) = deadline.left() else { return Ok(None) };
+            let ms = c_int::try_from(left.as_millis()).unwrap_or(c_int::MAX).max(1);
+            let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one valid pollfd.
+            if unsafe { libc::poll(&raw mut poll, 1, ms) } < 0 {
+                let why = failed("waiting for an event of RDMA");
+                let interrupted =
+                    |source: &std::io::Error| source.kind() == std::io::ErrorKind::Interrupted;
+                if !matches!(&why, VerbsError::System { source, .. } if interrupted(source)) {
+                    return Err(why);
+                }
+            }
+        }
+    }
+}
+
+/// Takes an event that has come, looks at it, and acknowledges it.
+///
+/// # Safety
+/// The channel is open, and does not block.
+unsafe fn take_event(calls: &Calls, channel: *mut EventChannel) -> Option<Happened> {
+    let mut event: *mut CmEvent = ptr::null_mut();
+    // SAFETY: the caller's promise; an event that came is looked at, then acknowledged, and its
+    // private data copied before.
+    unsafe {
+        if (calls.rdma_get_cm_event)(channel, &raw mut event) != 0 {
+            return None;
+        }
+        let CmEvent { id, event: kind, status, conn, .. } = &*event;
+        let says = matches!(*kind, event::CONNECT_REQUEST | event::ESTABLISHED);
+        let length = if says { usize::from(conn.private_data_len) } else { 0 };
+        let private_data = match conn.private_data.is_null() {
+            false if length > 0 => {
+                std::slice::from_raw_parts(conn.private_data.cast(), length).to_vec()
+            }
+            _ => Vec::new(),
+        };
+        let (id, event_kind, status) = (*id, *kind, *status);
+        let initiator_depth = conn.initiator_depth;
+        (calls.rdma_ack_cm_event)(event);
+        Some(Happened { id, event: event_kind, status, private_data, initiator_depth })
     }
 }
 
@@ -107,7 +154,7 @@ impl Drop for Id {
 }
 
 /// An address in the form of C.
-fn storage(at: SocketAddr) -> libc::sockaddr_storage {
+pub(crate) fn storage(at: SocketAddr) -> libc::sockaddr_storage {
     // SAFETY: all zeros are a valid value.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     match at {
@@ -173,14 +220,9 @@ impl CmListener {
         account: Arc<Account>,
     ) -> Result<Self, VerbsError> {
         let channel = Channel::new(calls)?;
-        let mut id = ptr::null_mut();
-        // SAFETY: the channel is open and outlives the id, the address is a whole one.
+        let id = channel.id()?;
+        // SAFETY: the id is open, the address is a whole one.
         unsafe {
-            let (to, space) = (&raw mut id, sys::PS_TCP);
-            if (calls.rdma_create_id)(channel.channel, to, ptr::null_mut(), space) != 0 {
-                return Err(failed("making a listener of RDMA"));
-            }
-            let id = Id { calls, id };
             let mut at = storage(at);
             if (calls.rdma_bind_addr)(id.id, (&raw mut at).cast()) != 0 {
                 return Err(failed("binding an address of RDMA"));
@@ -279,23 +321,29 @@ pub(crate) fn migrate(id: &Id) -> Result<Channel, VerbsError> {
     Ok(channel)
 }
 
-/// Accepts a client.
-pub(crate) fn accept(id: &Id, private_data: &[u8], reads: u8) -> Result<(), VerbsError> {
-    /// Times that a message is sent again to a peer without a receive: as Linux.
-    const RNR_RETRIES: u8 = 6;
-    const RETRIES: u8 = 6;
-    let mut param = ConnParam {
+/// Times that a message is sent again to a peer without a receive, and at all: as Linux.
+const RNR_RETRIES: u8 = 6;
+const RETRIES: u8 = 6;
+
+/// What a side tells the other one: how many reads it serves, and how many it makes.
+pub(crate) fn param(private_data: &[u8], serves: u8, makes: u8) -> ConnParam {
+    ConnParam {
         private_data: private_data.as_ptr().cast(),
         private_data_len: u8::try_from(private_data.len()).unwrap_or(0),
-        // Nobody reads our memory.
-        responder_resources: 0,
-        initiator_depth: reads,
+        responder_resources: serves,
+        initiator_depth: makes,
         flow_control: 0,
         retry_count: RETRIES,
         rnr_retry_count: RNR_RETRIES,
         srq: 0,
         qp_num: 0,
-    };
+    }
+}
+
+/// Accepts a client.
+pub(crate) fn accept(id: &Id, private_data: &[u8], reads: u8) -> Result<(), VerbsError> {
+    // Nobody reads our memory.
+    let mut param = param(private_data, 0, reads);
     // SAFETY: the id is open and has its queue pair; the private data outlives the call.
     if unsafe { (id.calls.rdma_accept)(id.id, &raw mut param) } != 0 {
         return Err(failed("accepting a client by RDMA"));

@@ -12,6 +12,15 @@ pub enum VerbsError {
     /// The device was removed.
     #[error("the device was removed")]
     DeviceRemoved,
+    /// No device of this machine leads to the peer.
+    #[error("no RDMA device of this machine has a route to this address")]
+    NoRoute,
+    /// The peer has refused the connection: nobody listens at the port, or has no room.
+    #[error("the server does not accept connections over RDMA on this port")]
+    Refused,
+    /// The peer has not answered in time.
+    #[error("the server does not respond over RDMA")]
+    Silent,
     /// Work failed: the peer's memory cannot be had, or it had no receive posted.
     #[error("{0}")]
     Work(&'static str),

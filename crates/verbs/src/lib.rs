@@ -1,31 +1,36 @@
-//! Room `verbs`: remote direct memory access as far as a server needs it: connections are listened
-//! for, messages sent and received, and memory of the peer is read and written.
+//! Room `verbs`: remote direct memory access as far as a server and a client of it need it:
+//! connections are listened for and made, messages sent and received, memory of the peer is read
+//! and written, and memory is exposed to the peer.
 //!
 //! Memory that a device may touch is a [`Region`]: whoever posts work gives it away, and has it
 //! back with the completion, so that nobody looks at memory that changes. The interface is the
 //! trait [`Verbs`] and what it leads to. [`load::devices`] gives the one that speaks to devices, by
 //! libraries that are looked for when it is used; [`mock`] is one within a process, for tests.
 //!
-//! *Layout*: [`region`], [`error`], [`account`] are common; `sys`, [`load`], `channel`, `cm`,
-//! `opened` and `qp` are the devices' and hold all unsafe code but that of [`region`]; [`devices`]
-//! lists what the machine has.
+//! *Layout*: [`region`], [`error`], [`account`], [`wait`] are common; `sys`, [`load`], `channel`,
+//! `cm`, `connect`, `exposed`, `opened` and `qp` are the devices' and hold all unsafe code but that
+//! of [`region`]; [`devices`] lists what the machine has.
 
 pub mod account;
 mod channel;
 mod cm;
+mod connect;
 pub mod devices;
 pub mod error;
+mod exposed;
 pub mod load;
 pub mod mock;
 mod opened;
 mod qp;
 pub mod region;
 mod sys;
+pub mod wait;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 pub use account::Account;
 pub use error::VerbsError;
@@ -39,12 +44,41 @@ pub trait Verbs: Send + Sync {
     /// When the address cannot be had, or the kernel has no support.
     fn listen(&self, at: SocketAddr) -> Result<Box<dyn Listener>, VerbsError>;
 
+    /// Connects to a server, which blocks until it has answered. Nothing is received yet: receives
+    /// are posted before the first message is sent.
+    ///
+    /// # Errors
+    /// What is missing here ([`VerbsError::NoDevice`] among others), or why the server cannot be
+    /// reached.
+    fn connect(&self, call: &ConnectOptions<'_>, depth: Depth) -> Result<Established, VerbsError>;
+
     /// What is registered, over all connections.
     fn account(&self) -> &Arc<Account>;
 
     /// Looks for devices that are gone without anybody being told: what uses them ends. To be
     /// called every few seconds while there is a listener.
     fn look(&self) {}
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectOptions<'a> {
+    /// The server.
+    pub to: SocketAddr,
+    /// The address to connect from; else the route decides.
+    pub from: Option<IpAddr>,
+    /// What the client says of itself.
+    pub private_data: &'a [u8],
+    /// How long each step may take: finding the device, the route, the server's answer.
+    pub timeout: Duration,
+}
+
+/// A server that has accepted.
+pub struct Established {
+    /// The connection.
+    pub connection: Box<dyn Connection>,
+    /// What the server says of itself; a connection manager may have padded it.
+    pub private_data: Vec<u8>,
 }
 
 /// Takes connections.
@@ -95,6 +129,36 @@ pub enum Purpose {
     /// The destination of reads of the peer's memory. With iWARP the peer must be able to write to
     /// it, so that such a region is not used again.
     ReadTarget,
+}
+
+/// What a peer may do with memory that is exposed to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read it.
+    Read,
+    /// Write to it.
+    Write,
+}
+
+/// Memory that the peer may access until this is dropped. The peer may change it at any time, so
+/// that it is only copied from and to, and never borrowed.
+pub trait ExposedMemory: Send {
+    /// The key by which the peer names it.
+    fn key(&self) -> u32;
+
+    /// Where it begins, as the peer names it.
+    fn address(&self) -> u64;
+
+    /// Bytes.
+    fn length(&self) -> usize;
+
+    /// Copies from `at` on; false if that is beyond its end.
+    #[must_use]
+    fn read(&self, at: usize, into: &mut [u8]) -> bool;
+
+    /// Copies to `at` and on; false if that is beyond its end.
+    #[must_use]
+    fn write(&mut self, at: usize, from: &[u8]) -> bool;
 }
 
 /// A part of a region, and of the peer's memory.
@@ -170,6 +234,16 @@ pub trait Connection: Send {
         buffer: Vec<u8>,
         purpose: Purpose,
     ) -> Result<Region, (Vec<u8>, VerbsError)>;
+
+    /// Exposes fresh memory of so many bytes to the peer.
+    ///
+    /// # Errors
+    /// As [`Connection::register`].
+    fn expose_memory(
+        &mut self,
+        bytes: usize,
+        access: Access,
+    ) -> Result<Box<dyn ExposedMemory>, VerbsError>;
 
     /// Begins some work. It ends by a completion with the same id, unless the connection ends.
     ///

@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cm::CmListener;
 use crate::sys::{Calls, Library};
-use crate::{Account, Listener, Verbs, VerbsError, devices, opened};
+use crate::{
+    Account, ConnectOptions, Depth, Established, Listener, Verbs, VerbsError, connect, devices,
+    opened,
+};
 
 impl Library {
     /// Its file, and the package that has it on Debian.
@@ -85,6 +88,13 @@ impl Verbs for Devices {
         }
         let listener = CmListener::new(calls()?, at, Arc::clone(&self.account))?;
         Ok(Box::new(listener))
+    }
+
+    fn connect(&self, call: &ConnectOptions<'_>, depth: Depth) -> Result<Established, VerbsError> {
+        if devices::list().is_empty() {
+            return Err(VerbsError::NoDevice);
+        }
+        connect::connect(calls()?, call, depth, Arc::clone(&self.account))
     }
 
     fn account(&self) -> &Arc<Account> {

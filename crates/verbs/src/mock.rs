@@ -9,14 +9,17 @@ mod end;
 mod wait;
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 pub use end::{End, Exposed};
 
 use self::end::Link;
-use crate::{Account, Connection, Depth, Listener, Request, Verbs, VerbsError};
+use crate::{
+    Account, ConnectOptions, Connection, Depth, Established, Listener, Request, Verbs, VerbsError,
+};
 
 /// What connects listeners and clients.
 pub struct Fabric {
@@ -105,6 +108,16 @@ impl Verbs for MockVerbs {
         }
         listeners.insert(at, Arc::clone(&queue));
         Ok(Box::new(MockListener { fabric: Arc::clone(&self.0), at, queue }))
+    }
+
+    fn connect(&self, call: &ConnectOptions<'_>, _: Depth) -> Result<Established, VerbsError> {
+        static PORT: AtomicU16 = AtomicU16::new(50_000);
+        let from = call.from.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        let from = SocketAddr::new(from, PORT.fetch_add(1, Relaxed));
+        let asked = self.0.connect(from, call.to, call.private_data);
+        let mut end = asked.map_err(|_| VerbsError::Refused)?;
+        let private_data = end.established(call.timeout).ok_or(VerbsError::Refused)?;
+        Ok(Established { connection: Box::new(end), private_data })
     }
 
     fn account(&self) -> &Arc<Account> {

@@ -5,9 +5,12 @@ use std::ffi::c_int;
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::channel::Readiness;
 use crate::cm::{self, Channel, Id};
+use crate::connect;
+use crate::exposed::exposed;
 use crate::load::failed;
 use crate::opened::Use;
 use crate::region::Registration;
@@ -15,7 +18,10 @@ use crate::sys::{
     self, Calls, CompChannel, Cq, DeviceAttr, Mr, Pd, QpInitAttr, RecvWr, SendWr, Sge, Wc, access,
     event, opcode,
 };
-use crate::{Account, Completion, Connection, Depth, Piece, Purpose, Region, VerbsError, Work};
+use crate::{
+    Access, Account, Completion, Connection, Depth, ExposedMemory, Piece, Purpose, Region,
+    VerbsError, Work,
+};
 
 /// Completions taken at once.
 const BATCH: usize = 32;
@@ -53,6 +59,11 @@ impl Registration for Registered {
     fn local_key(&self) -> u32 {
         // SAFETY: it is registered as long as this lives.
         unsafe { (*self.mr).lkey }
+    }
+
+    fn remote_key(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.mr).rkey }
     }
 }
 
@@ -191,6 +202,8 @@ pub(crate) struct QpConnection {
     depth: Depth,
     sends: u32,
     reads: u8,
+    /// Reads of the peer that the device serves at once.
+    peer_reads: u8,
     iwarp: bool,
     ended: bool,
 }
@@ -216,7 +229,8 @@ impl QpConnection {
         if unsafe { (calls.ibv_query_device)(device, &raw mut attr) } != 0 {
             return Err(failed("asking a device of RDMA"));
         }
-        let most = u8::try_from(attr.words[DeviceAttr::READS]).unwrap_or(u8::MAX);
+        let [most, peer_reads] = [DeviceAttr::READS, DeviceAttr::PEER_READS]
+            .map(|at| u8::try_from(attr.words[at]).unwrap_or(u8::MAX));
         // SAFETY: the device is open.
         let (used, pd) = unsafe { (Use::of(device), (calls.ibv_alloc_pd)(device)) };
         if pd.is_null() {
@@ -255,9 +269,46 @@ impl QpConnection {
             depth,
             sends: 0,
             reads: reads.min(most).max(1),
+            peer_reads,
             iwarp,
             ended: false,
         })
+    }
+
+    /// Asks the server for the connection, and waits for its answer: what it says of itself.
+    pub(crate) fn ask(
+        &mut self,
+        private_data: &[u8],
+        timeout: Duration,
+    ) -> Result<Vec<u8>, VerbsError> {
+        let mut param = cm::param(private_data, self.peer_reads, 0);
+        // SAFETY: the id has its route and its queue pair; the private data outlives the call.
+        if unsafe { (self.id.calls.rdma_connect)(self.id.id, &raw mut param) } != 0 {
+            return Err(failed("connecting by RDMA"));
+        }
+        connect::expect(&mut self.channel, event::ESTABLISHED, timeout).map(|one| one.private_data)
+    }
+
+    /// Registers a buffer for this access.
+    fn register_for(
+        &mut self,
+        mut buffer: Vec<u8>,
+        flags: i32,
+    ) -> Result<Region, (Vec<u8>, VerbsError)> {
+        let Some(taken) = self.account.take(buffer.len()) else {
+            return Err((buffer, VerbsError::NoRoom));
+        };
+        let domain = Arc::clone(&self.domain);
+        // SAFETY: the buffer is owned, and by the region from now on, which deregisters before it
+        // frees.
+        let mr = unsafe {
+            let start = buffer.as_mut_ptr().cast();
+            (domain.calls.ibv_reg_mr)(domain.pd, start, buffer.len(), flags)
+        };
+        if mr.is_null() {
+            return Err((buffer, not_registered()));
+        }
+        Ok(Region::new(buffer, Box::new(Registered { mr, domain }), taken))
     }
 
     /// Posts what waits, as far as there is room.
@@ -445,28 +496,27 @@ impl Connection for QpConnection {
 
     fn register(
         &mut self,
-        mut buffer: Vec<u8>,
+        buffer: Vec<u8>,
         purpose: Purpose,
     ) -> Result<Region, (Vec<u8>, VerbsError)> {
-        let Some(taken) = self.account.take(buffer.len()) else {
-            return Err((buffer, VerbsError::NoRoom));
-        };
         // iWARP: the destination of a read is written by the peer (RFC 5040 §4.3).
         let remote = match purpose {
             Purpose::ReadTarget if self.iwarp => access::REMOTE_WRITE,
             _ => 0,
         };
-        let (domain, flags) = (Arc::clone(&self.domain), access::LOCAL_WRITE | remote);
-        // SAFETY: the buffer is owned, and by the region from now on, which deregisters before it
-        // frees.
-        let mr = unsafe {
-            let start = buffer.as_mut_ptr().cast();
-            (domain.calls.ibv_reg_mr)(domain.pd, start, buffer.len(), flags)
+        self.register_for(buffer, access::LOCAL_WRITE | remote)
+    }
+
+    fn expose_memory(
+        &mut self,
+        bytes: usize,
+        access: Access,
+    ) -> Result<Box<dyn ExposedMemory>, VerbsError> {
+        let flags = match access {
+            Access::Read => access::REMOTE_READ,
+            Access::Write => access::LOCAL_WRITE | access::REMOTE_WRITE,
         };
-        if mr.is_null() {
-            return Err((buffer, not_registered()));
-        }
-        Ok(Region::new(buffer, Box::new(Registered { mr, domain }), taken))
+        exposed(self.register_for(vec![0; bytes], flags))
     }
 
     fn post(&mut self, id: u64, work: Work) -> Result<(), VerbsError> {

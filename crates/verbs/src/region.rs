@@ -15,6 +15,9 @@ use crate::account::Taken;
 pub(crate) trait Registration: Send {
     /// The key by which our own work names it.
     fn local_key(&self) -> u32;
+
+    /// The key by which the peer's work names it.
+    fn remote_key(&self) -> u32;
 }
 
 /// Registered memory, all of it initialised.
@@ -48,9 +51,24 @@ impl Region {
         self.registration.as_ref().map_or(0, |registration| registration.local_key())
     }
 
+    /// The key by which the peer's work names it.
+    pub(crate) fn remote_key(&self) -> u32 {
+        self.registration.as_ref().map_or(0, |registration| registration.remote_key())
+    }
+
     /// Where it begins.
     pub(crate) fn address(&self) -> u64 {
         self.start as u64
+    }
+
+    /// Bytes of it.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Where it begins, for whoever does not borrow it.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
     }
 
     /// Deregisters it, and gives the buffer back.

@@ -10,7 +10,11 @@ use libc::{sockaddr, sockaddr_storage};
 
 /// `enum rdma_cm_event_type`.
 pub(crate) mod event {
+    pub(crate) const ADDR_RESOLVED: u32 = 0;
+    pub(crate) const ADDR_ERROR: u32 = 1;
+    pub(crate) const ROUTE_RESOLVED: u32 = 2;
     pub(crate) const CONNECT_REQUEST: u32 = 4;
+    pub(crate) const REJECTED: u32 = 8;
     pub(crate) const ESTABLISHED: u32 = 9;
     pub(crate) const DISCONNECTED: u32 = 10;
     pub(crate) const DEVICE_REMOVAL: u32 = 11;
@@ -27,6 +31,7 @@ pub(crate) const TRANSPORT_IWARP: c_int = 1;
 pub(crate) mod access {
     pub(crate) const LOCAL_WRITE: i32 = 1;
     pub(crate) const REMOTE_WRITE: i32 = 2;
+    pub(crate) const REMOTE_READ: i32 = 4;
 }
 
 /// `enum ibv_wr_opcode`.
@@ -173,6 +178,8 @@ pub(crate) struct DeviceAttr {
 }
 
 impl DeviceAttr {
+    /// `max_qp_rd_atom`: reads of the peer that may be under way.
+    pub(crate) const PEER_READS: usize = 144 / 4;
     /// `max_qp_init_rd_atom`: reads that may be under way.
     pub(crate) const READS: usize = 156 / 4;
 }
@@ -301,6 +308,9 @@ calls! {
         rdma_migrate_id(*mut CmId, *mut EventChannel) -> c_int;
         rdma_bind_addr(*mut CmId, *mut sockaddr) -> c_int;
         rdma_listen(*mut CmId, c_int) -> c_int;
+        rdma_resolve_addr(*mut CmId, *mut sockaddr, *mut sockaddr, c_int) -> c_int;
+        rdma_resolve_route(*mut CmId, c_int) -> c_int;
+        rdma_connect(*mut CmId, *mut ConnParam) -> c_int;
         rdma_create_qp(*mut CmId, *mut Pd, *mut QpInitAttr) -> c_int;
         rdma_destroy_qp(*mut CmId);
         rdma_accept(*mut CmId, *mut ConnParam) -> c_int;

@@ -6,7 +6,10 @@ use std::task::{Context, Poll, Waker};
 
 use super::lock;
 use crate::region::Registration;
-use crate::{Account, Completion, Connection, Piece, Purpose, Region, VerbsError, Work};
+use crate::{
+    Access, Account, Completion, Connection, ExposedMemory, Piece, Purpose, Region, VerbsError,
+    Work,
+};
 
 /// What both ends share: what belongs to each.
 #[derive(Default)]
@@ -78,6 +81,32 @@ impl Exposed {
     }
 }
 
+impl ExposedMemory for Exposed {
+    fn key(&self) -> u32 {
+        self.key
+    }
+
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn length(&self) -> usize {
+        lock(&self.bytes).len()
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) -> bool {
+        let bytes = lock(&self.bytes);
+        let part = at.checked_add(into.len()).and_then(|end| bytes.get(at..end));
+        part.map(|part| into.copy_from_slice(part)).is_some()
+    }
+
+    fn write(&mut self, at: usize, from: &[u8]) -> bool {
+        let mut bytes = lock(&self.bytes);
+        let part = at.checked_add(from.len()).and_then(|end| bytes.get_mut(at..end));
+        part.map(|part| part.copy_from_slice(from)).is_some()
+    }
+}
+
 impl Drop for Exposed {
     fn drop(&mut self) {
         lock(&self.link).sides[self.side].memory.remove(&self.key);
@@ -88,6 +117,10 @@ struct Nothing;
 
 impl Registration for Nothing {
     fn local_key(&self) -> u32 {
+        0
+    }
+
+    fn remote_key(&self) -> u32 {
         0
     }
 }
@@ -221,6 +254,14 @@ impl Connection for End {
             Some(taken) => Ok(Region::new(buffer, Box::new(Nothing), taken)),
             None => Err((buffer, VerbsError::NoRoom)),
         }
+    }
+
+    fn expose_memory(
+        &mut self,
+        bytes: usize,
+        access: Access,
+    ) -> Result<Box<dyn ExposedMemory>, VerbsError> {
+        Ok(Box::new(self.expose(vec![0; bytes], access == Access::Write)))
     }
 
     fn post(&mut self, id: u64, work: Work) -> Result<(), VerbsError> {
