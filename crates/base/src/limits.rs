@@ -383,6 +383,9 @@ pub const LAB_SLOTS_MAX: u32 = 1024;
 pub const LAB_MESSAGE_MAX: usize = 4 << 20;
 /// Agents tell that they live this often; a lost one is noticed after some missed beats.
 pub const LAB_HEARTBEAT: Duration = Duration::from_millis(200);
+/// Memory that a client over RDMA registers at most: what its threads move at once. Beyond, they
+/// wait for each other.
+pub const LAB_RDMA_REGISTERED_MAX: usize = 512 << 20;
 /// A client that gets no answer to anything for this long gives up.
 pub const LAB_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Events of all agents that may wait for the conductor: some seconds of samples of 1 000 agents.

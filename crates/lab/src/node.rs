@@ -120,8 +120,9 @@ const PARAMETERS: &[Property] = &[
         "Target",
         Kind::Text { max: 4_096, shape: Shape::Line },
         Default::None,
-        "Instead of a share: a directory of another server, nfs3://HOST:PORT/PATH or \
-         nfs4://HOST:PORT/PATH; null: measures the load generator itself.",
+        "Instead of a share: a directory of another server, nfs3://HOST:PORT/PATH, over RDMA \
+         nfs3+rdma://HOST:PORT/PATH, or nfs4://HOST:PORT/PATH; null: measures the load generator \
+         itself.",
     )
     .example("nfs3://10.0.0.7:2049/export/data"),
     Property::setting(

@@ -216,7 +216,7 @@ pub fn from_here(mut at: SocketAddr) -> SocketAddr {
 /// that is nobody's to name here.
 fn elsewhere(path: &Path, url: &str) -> Result<String, Problem> {
     let wrong = |sentence: &str| {
-        let hint = "nfs3://HOST:PORT/PATH, nfs4://HOST:PORT/PATH or null:";
+        let hint = "nfs3://, nfs3+rdma:// or nfs4://HOST:PORT/PATH, or null:";
         Problem::new(path, sentence, hint).property("target")
     };
     match Target::parse(url) {

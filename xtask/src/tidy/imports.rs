@@ -51,7 +51,7 @@ const ROOMS: &[Room] = &[
             "verbs",
         ],
     },
-    Room { name: "lab", may_import: &["base", "wire", "probe", "host"] },
+    Room { name: "lab", may_import: &["base", "wire", "probe", "host", "verbs"] },
     Room { name: "sync", may_import: &["base", "wire", "probe"] },
     Room { name: "sim", may_import: &["base"] },
     Room {

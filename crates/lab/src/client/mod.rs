@@ -4,7 +4,7 @@
 //! ([`Client::flush`]), takes what came back ([`Client::wait`]), and starts over. A "thread" of a
 //! load model is a slot: to the server the two look alike, and slots cost no context switches.
 //!
-//! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS.
+//! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS; [`rdma`]: NFSv3 over RDMA.
 //! - [`iscsi`]: a logical unit; [`block`]: a block device of this machine; [`layout`]: where files
 //!   lie on either.
 //! - [`fill`]: files get their content before the load.
@@ -28,6 +28,7 @@ pub mod nfs4;
 pub mod null;
 pub mod path;
 mod pipe;
+pub mod rdma;
 pub mod scratch;
 pub mod service;
 pub mod smb;
@@ -40,6 +41,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::time::Duration;
+use verbs::{Verbs, VerbsError};
 
 /// What a client has of [`Client`] whose operations go through one of its fields, which has
 /// `submit`, `push` and `wait`.
@@ -282,6 +284,14 @@ pub enum ClientError {
         /// Name of the status.
         status: String,
     },
+    /// A connection over RDMA was not made, or has ended.
+    #[error("{what}")]
+    Rdma {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        source: VerbsError,
+    },
     /// The server sent something that the protocol does not allow.
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
@@ -385,6 +395,18 @@ pub trait Client: Send {
 /// # Errors
 /// When the target cannot be reached or refuses the mount.
 pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, ClientError> {
+    open_by(target, options, &*rdma::machine())
+}
+
+/// The same with other devices of RDMA than this machine's.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_by(
+    target: &Target,
+    options: &Options,
+    verbs: &dyn Verbs,
+) -> Result<Box<dyn Client>, ClientError> {
     let checker = Checker::new(Content::new(options.seed), options.check_one_in);
     Ok(match target {
         Target::Null => Box::new(null::NullClient::new()),
@@ -396,6 +418,9 @@ pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, Clien
         }
         Target::Smb(at) => Box::new(smb::SmbClient::open(at, checker, options)?),
         Target::Nfs4(at) => Box::new(nfs4::Nfs4Client::open(at, checker, options)?),
+        Target::Nfs3(at) if at.rdma => {
+            Box::new(nfs3::Nfs3Client::open_rdma(at, checker, options, verbs)?)
+        }
         Target::Nfs3(at) => Box::new(nfs3::Nfs3Client::open(at, checker, options)?),
         #[cfg(feature = "test-services")]
         Target::Echo(at) => Box::new(echo::EchoClient::open(at, options.bind)?),

@@ -9,7 +9,7 @@ use super::nfs3::Nfs3Client;
 use super::nfs4::Nfs4Client;
 use super::service::ScratchFiles;
 use super::smb::SmbClient;
-use super::{Checker, ClientError, Options, Target};
+use super::{Checker, ClientError, Options, Target, rdma};
 use crate::pattern::Content;
 use base::clock::Deadline;
 use std::net::SocketAddr;
@@ -52,7 +52,8 @@ impl Target {
         match &mut self {
             Self::Nfs3(at) => {
                 at.host = to.ip().to_string();
-                (at.port, at.mount_port) = (to.port(), to.port());
+                // The address of a server is that of TCP.
+                (at.port, at.mount_port, at.rdma) = (to.port(), to.port(), false);
             }
             Self::Nfs4(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Service(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
@@ -100,6 +101,10 @@ fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
     let options = Options { bind: None, seed: 0, check_one_in: 0, slots: 1 };
     let checker = || Checker::new(Content::new(0), 0);
     Ok(match target {
+        Target::Nfs3(at) if at.rdma => {
+            let machine = rdma::machine();
+            Some(Box::new(Nfs3Client::open_rdma(at, checker(), &options, &*machine)?))
+        }
         Target::Nfs3(at) => Some(Box::new(Nfs3Client::open(at, checker(), &options)?)),
         Target::Nfs4(at) => Some(Box::new(Nfs4Client::open(at, checker(), &options)?)),
         Target::Service(at) => Some(Box::new(ScratchFiles::open(at)?)),

@@ -1,4 +1,4 @@
-//! Target URLs: `nfs3://host:port/export/x[?mountport=P]`,
+//! Target URLs: `nfs3://host:port/export/x[?mountport=P]`, the same over RDMA as `nfs3+rdma://`,
 //! `nfs4://host:port/export/x`, `path:/dir`, `block:/dev/x`, `null:`; those of services that
 //! transfer files are in [`super::service::at`], those of logical units in [`super::iscsi::at`],
 //! those of SMB in [`super::smb::at`].
@@ -9,7 +9,7 @@ use super::echo::EchoAt;
 use super::iscsi::at::IscsiAt;
 use super::service::at::{Scheme, ServiceAt, without_password};
 use super::smb::at::SmbAt;
-use base::protocol::Protocol;
+use base::protocol::{Protocol, ports};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -20,10 +20,42 @@ pub struct Nfs3At {
     pub host: String,
     /// Port of the NFS program.
     pub port: u16,
-    /// Port of the MOUNT program; the same one unless `?mountport=` says otherwise.
+    /// Whether that is a port of RDMA.
+    pub rdma: bool,
+    /// Port of the MOUNT program, which is TCP's; unless `?mountport=` says otherwise the same one,
+    /// or the one of TCP that belongs to one of RDMA.
     pub mount_port: u16,
     /// Path to mount.
     pub path: String,
+}
+
+/// Scheme of NFSv3 over RDMA.
+const RDMA: &str = "nfs3+rdma";
+
+impl Nfs3At {
+    /// The port of MOUNT unless the URL says another one. A server with an offset to its ports has
+    /// it for both of NFS.
+    fn mount_port_of(port: u16, rdma: bool) -> u16 {
+        let [tcp, over_rdma] = both_ports();
+        if rdma { port.saturating_sub(over_rdma - tcp) } else { port }
+    }
+
+    /// The same share over RDMA; itself if it is. `None` if there is no such port.
+    pub fn over_rdma(&self) -> Option<Self> {
+        let [tcp, over_rdma] = both_ports();
+        let port = if self.rdma { self.port } else { self.port.checked_add(over_rdma - tcp)? };
+        Some(Self { port, rdma: true, ..self.clone() })
+    }
+
+    /// What comes before the host in a URL.
+    fn scheme(&self) -> &'static str {
+        if self.rdma { RDMA } else { "nfs3" }
+    }
+}
+
+/// The ports of NFS over TCP and RDMA.
+fn both_ports() -> [u16; 2] {
+    [ports::NFS.number, ports::NFS_RDMA.number]
 }
 
 /// Where a directory is that NFSv4.1 serves.
@@ -82,7 +114,8 @@ impl Target {
             "smb" => SmbAt::parse(rest)
                 .map(Self::Smb)
                 .map_err(|why| ClientError::Target(without_password(url), why)),
-            "nfs3" => parse_nfs3(rest).map(Self::Nfs3).map_err(wrong),
+            "nfs3" => parse_nfs3(rest, false).map(Self::Nfs3).map_err(wrong),
+            RDMA => parse_nfs3(rest, true).map(Self::Nfs3).map_err(wrong),
             "nfs4" => parse_nfs4(rest).map(Self::Nfs4).map_err(wrong),
             #[cfg(feature = "test-services")]
             "echo" => EchoAt::parse(rest)
@@ -94,8 +127,8 @@ impl Target {
                     .map(Self::Service)
                     .map_err(|why| ClientError::Target(without_password(url), why)),
                 None => Err(wrong(
-                    "has an unknown scheme (known: nfs3, nfs4, ftp, ftps, sftp, http, https, \
-                     webdav, webdavs, smb, iscsi, block, path, null)",
+                    "has an unknown scheme (known: nfs3, nfs3+rdma, nfs4, ftp, ftps, sftp, http, \
+                     https, webdav, webdavs, smb, iscsi, block, path, null)",
                 )),
             },
         }
@@ -104,6 +137,7 @@ impl Target {
     /// The group of statistics in which a server of ours counts what this target (a URL) is asked.
     pub fn protocol_of(url: &str) -> &'static str {
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        let scheme = if scheme == RDMA { "nfs3" } else { scheme };
         let of_files = Scheme::by_name(scheme).map(Scheme::protocol);
         of_files.or_else(|| Protocol::by_id(scheme)).unwrap_or(Protocol::Nfs3).id()
     }
@@ -120,9 +154,10 @@ impl Target {
         }
     }
 
-    /// Host and port of the server, if it is one.
+    /// Host and TCP port of the server, if it is one: over RDMA that of MOUNT.
     pub fn server(&self) -> Option<(&str, u16)> {
         match self {
+            Self::Nfs3(at) if at.rdma => Some((&at.host, at.mount_port)),
             Self::Nfs3(at) => Some((&at.host, at.port)),
             Self::Nfs4(at) => Some((&at.host, at.port)),
             Self::Service(at) => Some((&at.host, at.port)),
@@ -135,24 +170,25 @@ impl Target {
     }
 }
 
-/// What is common to all servers: host, port, and what follows the first slash.
-fn parse_server(rest: &str) -> Result<(String, u16, &str), &'static str> {
+/// What is common to all servers: host, port (or this one), and what follows the first slash.
+fn parse_server(rest: &str, standard: u16) -> Result<(String, u16, &str), &'static str> {
     let rest = rest.strip_prefix("//").ok_or("needs // and a host")?;
     let (authority, path) = rest.split_once('/').ok_or("needs the path of a share")?;
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
             (host, port.parse().map_err(|_| "has a port that is not a number")?)
         }
-        _ => (authority, Protocol::Nfs3.service().ports()[0].number),
+        _ => (authority, standard),
     };
     let host = host.trim_matches(['[', ']']).to_owned();
     if host.is_empty() { Err("has no host") } else { Ok((host, port, path)) }
 }
 
-fn parse_nfs3(rest: &str) -> Result<Nfs3At, &'static str> {
-    let (host, port, path) = parse_server(rest)?;
+fn parse_nfs3(rest: &str, rdma: bool) -> Result<Nfs3At, &'static str> {
+    let (host, port, path) = parse_server(rest, both_ports()[usize::from(rdma)])?;
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let mut at = Nfs3At { host, port, mount_port: port, path: format!("/{path}") };
+    let mount_port = Nfs3At::mount_port_of(port, rdma);
+    let mut at = Nfs3At { host, port, rdma, mount_port, path: format!("/{path}") };
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         match pair.split_once('=') {
             Some(("mountport", value)) => {
@@ -166,7 +202,7 @@ fn parse_nfs3(rest: &str) -> Result<Nfs3At, &'static str> {
 }
 
 fn parse_nfs4(rest: &str) -> Result<Nfs4At, &'static str> {
-    let (host, port, path) = parse_server(rest)?;
+    let (host, port, path) = parse_server(rest, both_ports()[0])?;
     if path.contains('?') {
         return Err("has an option; nfs4 takes none");
     }
@@ -193,8 +229,8 @@ impl fmt::Display for Target {
                 write!(f, "nfs4://{}:{}{}", bracketed(&at.host), at.port, at.path)
             }
             Self::Nfs3(at) => {
-                write!(f, "nfs3://{}:{}{}", bracketed(&at.host), at.port, at.path)?;
-                if at.mount_port != at.port {
+                write!(f, "{}://{}:{}{}", at.scheme(), bracketed(&at.host), at.port, at.path)?;
+                if at.mount_port != Nfs3At::mount_port_of(at.port, at.rdma) {
                     write!(f, "?mountport={}", at.mount_port)?;
                 }
                 Ok(())

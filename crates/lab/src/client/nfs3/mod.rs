@@ -1,26 +1,28 @@
-//! An NFSv3 client over TCP (RFC 1813, RFC 5531).
+//! An NFSv3 client over TCP (RFC 1813, RFC 5531) or RDMA (RFC 8166).
 //!
 //! - [`dialect`]: what each operation looks like; [`setup`]: mount, files, cleaning. The
-//!   connection is a [`Pipe`](super::pipe::Pipe).
+//!   connection is a [`CallChannel`]: a [`Pipe`](super::pipe::Pipe) or a
+//!   [`RdmaConnection`](super::rdma::RdmaConnection).
 
-mod dialect;
+pub(super) mod dialect;
 mod setup;
 
-use super::pipe::Pipe;
 use super::pipe::link::Link;
-use super::pipe::over_pipe;
+use super::pipe::{CallChannel, Pipe};
+use super::rdma::RdmaConnection;
 use super::target::Nfs3At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V3;
 use std::os::fd::RawFd;
 use std::time::Duration;
+use verbs::Verbs;
 
 /// A file handle, at most 64 bytes (RFC 1813 §2.5, NFS3_FHSIZE).
 pub(crate) type Handle = Vec<u8>;
 
 /// One connection to one share.
-pub struct Nfs3Client {
-    pipe: Pipe<V3>,
+pub struct Nfs3Client<C = Pipe<V3>> {
+    channel: C,
     root: Handle,
 }
 
@@ -32,15 +34,65 @@ impl Nfs3Client {
     pub fn open(at: &Nfs3At, checker: Checker, options: &Options) -> Result<Self, ClientError> {
         let root = setup::mount(at, options.bind)?;
         let link = Link::open(&at.host, at.port, options.bind)?;
-        Ok(Self { pipe: Pipe::new(link, checker, V3::new(), options.slots), root })
+        Ok(Self { channel: Pipe::new(link, checker, V3::new(), options.slots), root })
     }
 }
 
-impl Client for Nfs3Client {
-    over_pipe!();
+impl Nfs3Client<RdmaConnection<V3>> {
+    /// Mounts over TCP, and connects over RDMA.
+    ///
+    /// # Errors
+    /// When the server cannot be reached either way, the mount is refused, or this machine lacks
+    /// what RDMA needs.
+    pub fn open_rdma(
+        at: &Nfs3At,
+        checker: Checker,
+        options: &Options,
+        verbs: &dyn Verbs,
+    ) -> Result<Self, ClientError> {
+        // What is missing here is said first.
+        let channel =
+            RdmaConnection::open(verbs, (&at.host, at.port), checker, V3::new(), options)?;
+        Ok(Self { channel, root: setup::mount(at, options.bind)? })
+    }
+}
+
+impl<C: CallChannel<V3>> Client for Nfs3Client<C> {
+    fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
+        self.prepare_files(set)
+    }
+
+    fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
+        self.remove_files(set)
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
+        self.channel.submit(slot, op)
+    }
+
+    fn flush(&mut self) -> Result<(), ClientError> {
+        self.channel.flush()
+    }
+
+    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
+        self.channel.wait(timeout, done)
+    }
+
+    fn granted(&self) -> Option<u32> {
+        self.channel.granted()
+    }
 
     fn calls(&self) -> u64 {
-        self.pipe.dialect.made
+        self.channel.dialect().made
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        self.channel.descriptor()
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.channel.transport()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Before and after the load: mount, directory, files with their content, cleaning.
 
-use super::dialect::entry;
+use super::dialect::{V3, entry};
 use super::{Handle, Nfs3Client};
+use crate::client::pipe::fill::FillFiles;
 use crate::client::pipe::inbox::{Inbox, answer, protocol};
 use crate::client::pipe::judge::Judge;
 use crate::client::pipe::link::Link;
-use crate::client::pipe::{self, header};
+use crate::client::pipe::{self, CallChannel, header};
 use crate::client::scratch::Folder;
 use crate::client::target::Nfs3At;
 use crate::client::{Checker, ClientError, FileSet, Op};
@@ -60,7 +61,7 @@ fn is_missing(record: &[u8]) -> bool {
 /// Bytes of one answer to READDIR: what any server grants.
 const LIST_BYTES: u32 = 32 << 10;
 
-impl Nfs3Client {
+impl<C: CallChannel<V3>> Nfs3Client<C> {
     /// One call and its answer, when nothing else is in flight.
     fn ask<T>(
         &mut self,
@@ -68,10 +69,9 @@ impl Nfs3Client {
         args: &dyn Encode,
         read: impl FnOnce(&mut Reader<'_>) -> Result<T, wire::xdr::DecodeError>,
     ) -> Result<T, ClientError> {
-        let dialect = &mut self.pipe.dialect;
         let mut call = Vec::new();
-        dialect.call(&mut Writer::new(&mut call), 0, procedure, args);
-        let record = self.pipe.exchange(LAB_SILENCE_MAX, |w, xid| {
+        self.channel.dialect_mut().call(&mut Writer::new(&mut call), 0, procedure, args);
+        let record = self.channel.exchange(LAB_SILENCE_MAX, &|w, xid| {
             let start = w.len();
             w.raw(&call);
             w.patch_u32(start + header::XID_AT, xid);
@@ -141,16 +141,17 @@ impl Nfs3Client {
 
     pub(super) fn prepare_files(&mut self, set: &FileSet) -> Result<(), ClientError> {
         let dir = self.directory(&set.dir_name())?;
-        self.pipe.set_client(set.client);
-        self.pipe.dialect.dir = dir.clone();
-        self.pipe.dialect.names = (0..set.files).map(|n| set.file_name(n)).collect();
-        self.pipe.dialect.handles.clear();
+        self.channel.set_client(set.client);
+        let dialect = self.channel.dialect_mut();
+        dialect.dir = dir.clone();
+        dialect.names = (0..set.files).map(|n| set.file_name(n)).collect();
+        dialect.handles.clear();
         for number in 0..set.files {
             let handle = self.file(&dir, &set.file_name(number))?;
-            self.pipe.dialect.handles.push(handle);
+            self.channel.dialect_mut().handles.push(handle);
         }
         for number in 0..set.files {
-            if !self.pipe.is_filled(number, set.size, name)? {
+            if !self.channel.is_filled(number, set.size, name)? {
                 self.fill(number, set.size)?;
             }
         }
@@ -158,14 +159,14 @@ impl Nfs3Client {
     }
 
     fn fill(&mut self, file: u32, size: u64) -> Result<(), ClientError> {
-        self.pipe.write_content(file, size, name)?;
-        let handle = self.pipe.dialect.handles.get(file as usize).cloned().unwrap_or_default();
+        self.channel.write_content(file, size, name)?;
+        let handle = self.channel.dialect().handles.get(file as usize).cloned().unwrap_or_default();
         // An older, longer file of the same name would keep its tail.
         let new_attributes = Sattr3 { size: Some(size), ..Default::default() };
         let args = SetattrArgs { object: Fh3(&handle), new_attributes, guard: None };
         let set = self.ask(Proc::SETATTR, &args, |r| Ok(SetattrRes::decode(r)?.into_result()))?;
         set.map_err(|status| refused("set the size of a file".into(), status))?;
-        self.pipe.succeed([Op::Commit { file }].into_iter(), name)
+        self.channel.succeed([Op::Commit { file }].into_iter(), name)
     }
 
     pub(super) fn remove_files(&mut self, set: &FileSet) -> Result<(), ClientError> {
@@ -199,7 +200,7 @@ impl Nfs3Client {
     }
 }
 
-impl Folder for Nfs3Client {
+impl<C: CallChannel<V3>> Folder for Nfs3Client<C> {
     fn root(&self) -> Handle {
         self.root.clone()
     }

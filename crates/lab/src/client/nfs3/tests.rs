@@ -161,9 +161,14 @@ fn read(r: &mut Reader<'_>, names: &HashMap<Vec<u8>, Vec<u8>>, mood: &Mood, w: &
     ReadRes::Ok(ReadResOk { file_attributes, count, eof, data: &data }).encode(w);
 }
 
+fn at(port: u16) -> Nfs3At {
+    let (host, path) = ("127.0.0.1".into(), "/x".into());
+    Nfs3At { host, port, rdma: false, mount_port: port, path }
+}
+
 fn open(mood: &Arc<Mood>) -> Nfs3Client {
     let port = serve(Arc::clone(mood));
-    let at = Nfs3At { host: "127.0.0.1".into(), port, mount_port: port, path: "/x".into() };
+    let at = at(port);
     let bind = Some("127.0.0.14".parse().unwrap());
     let options = Options { bind, seed: 3, check_one_in: 16, slots: 8 };
     Nfs3Client::open(&at, Checker::new(Content::new(3), 16), &options).unwrap()
@@ -284,7 +289,7 @@ fn a_port_without_mount_is_told_with_what_to_write() {
         stream.write_all(&(0x8000_0000 | reply.len() as u32).to_be_bytes()).unwrap();
         stream.write_all(&reply).unwrap();
     });
-    let at = Nfs3At { host: "127.0.0.1".into(), port, mount_port: port, path: "/x".into() };
+    let at = at(port);
     let said = super::setup::mount(&at, None).unwrap_err().to_string();
     assert!(said.contains(&format!("port {port} of 127.0.0.1")), "{said}");
     assert!(said.contains("?mountport=PORT"), "{said}");

@@ -3,6 +3,7 @@
 use super::Nfs4Client;
 use super::compound::{Reply, refused};
 use super::dialect::{File, mode, open_args};
+use crate::client::pipe::fill::FillFiles;
 use crate::client::scratch::Folder;
 use crate::client::{ClientError, FileSet, Op};
 use base::limits::LAB_SILENCE_MAX;

@@ -20,17 +20,13 @@ impl<D: Dialect> Slots for Pipe<D> {
     }
 }
 
-impl<D: Dialect> Pipe<D> {
+/// What connections that run operations in slots do with files.
+pub trait FillFiles: Slots {
     /// Whether a file of `size` bytes has its content at both ends.
     ///
     /// # Errors
     /// The connection breaks, or a READ is refused.
-    pub fn is_filled(
-        &mut self,
-        file: u32,
-        size: u64,
-        name: StatusName,
-    ) -> Result<bool, ClientError> {
+    fn is_filled(&mut self, file: u32, size: u64, name: StatusName) -> Result<bool, ClientError> {
         for (op, outcome) in fill::all(self, fill::ends(file, size))? {
             match outcome {
                 Ok(_) => {}
@@ -45,12 +41,7 @@ impl<D: Dialect> Pipe<D> {
     ///
     /// # Errors
     /// The connection breaks, or a WRITE fails.
-    pub fn write_content(
-        &mut self,
-        file: u32,
-        size: u64,
-        name: StatusName,
-    ) -> Result<(), ClientError> {
+    fn write_content(&mut self, file: u32, size: u64, name: StatusName) -> Result<(), ClientError> {
         fill::succeed(self, fill::writes(file, size), name)
     }
 
@@ -58,7 +49,7 @@ impl<D: Dialect> Pipe<D> {
     ///
     /// # Errors
     /// The connection breaks, or the first failure.
-    pub fn succeed(
+    fn succeed(
         &mut self,
         ops: impl Iterator<Item = Op>,
         name: StatusName,
@@ -66,3 +57,5 @@ impl<D: Dialect> Pipe<D> {
         fill::succeed(self, ops, name)
     }
 }
+
+impl<S: Slots> FillFiles for S {}

@@ -3,10 +3,14 @@
 //! streams through a buffer that stays in the cache.
 //!
 //! - [`link`]: the socket; [`outbox`]: operations → bytes; [`inbox`]: bytes → completions;
-//!   [`judge`]: is what came back right; [`fill`]: files with their content.
+//!   [`calls`]: which call a reply answers; [`judge`]: is what came back right; [`fill`]: files
+//!   with their content.
 //!
-//! A version of the protocol is a [`Dialect`]: how a call is written and its results are read.
+//! A version of the protocol is a [`Dialect`]: how a call is written and its results are read. What
+//! carries its calls is a [`CallChannel`]: a [`Pipe`], or a connection by RDMA
+//! ([`super::rdma`]).
 
+pub mod calls;
 pub mod fill;
 pub mod header;
 pub mod inbox;
@@ -15,11 +19,13 @@ pub mod link;
 pub mod outbox;
 pub mod outgoing;
 
+use super::fill::Slots;
 use super::{Checker, ClientError, Completion, Fault, Op, Transport};
 use inbox::Inbox;
 use judge::Judge;
 use link::Link;
 use outbox::Outbox;
+use std::os::fd::RawFd;
 use std::time::Duration;
 use wire::xdr::{DecodeError, Reader, Writer};
 
@@ -69,7 +75,75 @@ pub trait Dialect: Send {
     fn ended(&mut self, _slot: u32) {}
 }
 
-/// One connection that speaks a dialect.
+/// One connection that carries the calls of a dialect.
+pub trait CallChannel<D>: Slots + Send {
+    /// The language.
+    fn dialect(&self) -> &D;
+
+    /// The same, to change.
+    fn dialect_mut(&mut self) -> &mut D;
+
+    /// Whose files these are: the number of the client, from which content is made.
+    fn set_client(&mut self, client: u32);
+
+    /// One call when nothing else is under way, written by `write`, which is told its transaction
+    /// number; returns the whole reply.
+    ///
+    /// # Errors
+    /// The connection is gone, the peer breaks the protocol, or no reply comes within `timeout`.
+    fn exchange(
+        &mut self,
+        timeout: Duration,
+        write: &dyn Fn(&mut Writer<'_>, u32),
+    ) -> Result<Vec<u8>, ClientError>;
+
+    /// As [`super::Client::granted`].
+    fn granted(&self) -> Option<u32> {
+        None
+    }
+
+    /// As [`super::Client::descriptor`].
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// As [`super::Client::transport`].
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
+}
+
+impl<D: Dialect> CallChannel<D> for Pipe<D> {
+    fn dialect(&self) -> &D {
+        &self.dialect
+    }
+
+    fn dialect_mut(&mut self) -> &mut D {
+        &mut self.dialect
+    }
+
+    fn set_client(&mut self, client: u32) {
+        Self::set_client(self, client);
+    }
+
+    fn exchange(
+        &mut self,
+        timeout: Duration,
+        write: &dyn Fn(&mut Writer<'_>, u32),
+    ) -> Result<Vec<u8>, ClientError> {
+        Self::exchange(self, timeout, write)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.link.descriptor())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.link.transport()
+    }
+}
+
+/// One connection over TCP that speaks a dialect.
 pub struct Pipe<D> {
     /// The socket.
     pub link: Link,

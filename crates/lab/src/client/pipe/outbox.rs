@@ -2,6 +2,7 @@
 //! are sent.
 
 use super::Dialect;
+use super::calls::CallTable;
 use crate::client::{Op, content_key};
 use crate::pattern::Content;
 use std::collections::VecDeque;
@@ -11,16 +12,6 @@ use wire::xdr::{Writer, padding};
 /// Bytes that are gathered for one send: large enough to share its cost among many calls, small
 /// enough to be still in the cache when the kernel copies them.
 const SEND_BYTES: usize = 128 << 10;
-/// Bits of a transaction number that are the slot, at least; `LAB_SLOTS_MAX` fits. The others are
-/// a serial number, which must not come around while a server may still replay.
-const SLOT_BITS_MIN: u32 = 10;
-
-/// A call under way.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    xid: u32,
-    op: Op,
-}
 
 /// Content of a write of which only the header is in the buffer yet.
 struct Payload {
@@ -37,9 +28,7 @@ pub struct Outbox {
     sent: usize,
     queue: VecDeque<(u32, Op)>,
     payload: Option<Payload>,
-    pending: Vec<Option<Pending>>,
-    serial: u32,
-    slot_bits: u32,
+    calls: CallTable,
     /// Number of the client, for the content.
     pub client: u32,
 }
@@ -53,11 +42,7 @@ impl Outbox {
             sent: 0,
             queue: VecDeque::new(),
             payload: None,
-            pending: Vec::new(),
-            // Not the same numbers as the last connection from this address: a server may
-            // remember those and replay.
-            serial: (base::clock::wall_ns() >> 10) as u32,
-            slot_bits: SLOT_BITS_MIN.max(u32::BITS - slots.saturating_sub(1).leading_zeros()),
+            calls: CallTable::new(slots),
             client: 0,
         }
     }
@@ -83,22 +68,18 @@ impl Outbox {
     /// The call that `xid` answers, if it is under way.
     #[inline]
     pub fn answered(&self, xid: u32) -> Option<(u32, Op)> {
-        let slot = xid & ((1 << self.slot_bits) - 1);
-        let pending = self.pending.get(slot as usize).copied().flatten()?;
-        (pending.xid == xid).then_some((slot, pending.op))
+        self.calls.answered(xid)
     }
 
     /// The slot's call has ended.
     #[inline]
     pub fn end(&mut self, slot: u32) {
-        if let Some(pending) = self.pending.get_mut(slot as usize) {
-            *pending = None;
-        }
+        self.calls.end(slot);
     }
 
     /// Whether a call is waiting to be sent or for its reply.
     pub fn is_busy(&self) -> bool {
-        !self.queue.is_empty() || self.pending.iter().any(Option::is_some)
+        !self.queue.is_empty() || self.calls.any()
     }
 
     /// Fills the buffer from what is queued. False when there is nothing to send.
@@ -136,20 +117,9 @@ impl Outbox {
         }
     }
 
-    /// A transaction number for `slot`, remembered with its operation.
-    fn xid(&mut self, slot: u32, op: Op) -> u32 {
-        self.serial = self.serial.wrapping_add(1);
-        let xid = self.serial << self.slot_bits | slot;
-        if self.pending.len() <= slot as usize {
-            self.pending.resize(slot as usize + 1, None);
-        }
-        self.pending[slot as usize] = Some(Pending { xid, op });
-        xid
-    }
-
     #[inline]
     fn encode_call<D: Dialect>(&mut self, slot: u32, op: Op, dialect: &mut D) {
-        let xid = self.xid(slot, op);
+        let xid = self.calls.begin(slot, op);
         let mut w = Writer::new(&mut self.out);
         let mark = begin_record(&mut w);
         dialect.encode(&mut w, xid, slot, op);
@@ -164,8 +134,7 @@ impl Outbox {
 
     /// Encodes one call outside the slots, for preparation.
     pub fn single(&mut self, write: impl FnOnce(&mut Writer<'_>, u32)) -> (u32, &[u8]) {
-        self.serial = self.serial.wrapping_add(1);
-        let xid = self.serial << self.slot_bits;
+        let xid = self.calls.single();
         self.out.clear();
         self.sent = 0;
         let mut w = Writer::new(&mut self.out);

@@ -13,6 +13,8 @@ fn every_form_survives_a_round_trip() {
         "nfs3://127.0.0.1:12049/export/data",
         "nfs3://host:24100/dev/shm/x?mountport=24101",
         "nfs3://[::1]:2049/x",
+        "nfs3+rdma://127.0.0.1:30049/export/data",
+        "nfs3+rdma://[::1]:20049/x?mountport=635",
         "nfs4://127.0.0.1:12049/export/data",
         "nfs4://[::1]:2049/",
     ] {
@@ -20,6 +22,25 @@ fn every_form_survives_a_round_trip() {
     }
     let Target::Nfs3(at) = Target::parse("nfs3://nas/export").unwrap() else { panic!() };
     assert_eq!((at.port, at.mount_port, at.path.as_str()), (2049, 2049, "/export"));
+}
+
+#[test]
+fn mount_is_asked_over_tcp_at_the_port_that_belongs_to_that_of_rdma() {
+    for (url, port, mount_port) in [
+        ("nfs3+rdma://nas/export", 20049, 2049),
+        ("nfs3+rdma://nas:30049/export", 30049, 12049),
+        ("nfs3+rdma://nas:30049/export?mountport=9", 30049, 9),
+    ] {
+        let Target::Nfs3(at) = Target::parse(url).unwrap() else { panic!("{url}") };
+        assert_eq!((at.rdma, at.port, at.mount_port), (true, port, mount_port), "{url}");
+        assert_eq!(at.over_rdma(), Some(at.clone()));
+        assert_eq!(Target::protocol_of(url), "nfs3");
+    }
+    let Target::Nfs3(at) = Target::parse("nfs3://nas:12049/x?mountport=7").unwrap() else {
+        panic!()
+    };
+    let over = Target::Nfs3(at.over_rdma().expect("a port")).to_string();
+    assert_eq!(over, "nfs3+rdma://nas:30049/x?mountport=7");
 }
 
 #[test]
@@ -31,6 +52,8 @@ fn what_is_wrong_is_said() {
         ("iscsi://h/iqn.2026-01.test:t", "number of a unit"),
         ("smb://h/box", "needs a user"),
         ("nfs3://host", "path of a share"),
+        ("nfs3+rdma://host", "path of a share"),
+        ("nfs4+rdma://host/x", "unknown scheme"),
         ("nfs3://host:x/y", "not a number"),
         ("nfs3://:1/y", "no host"),
         ("nfs3://h/y?vers=4", "mountport"),
