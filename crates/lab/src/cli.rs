@@ -117,9 +117,9 @@ struct Common {
 struct RunArgs {
     /// Job name (see `lab list`) or TOML file
     job: String,
-    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs4; ftp, ftps, sftp,
-    /// http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir; null:. A
-    /// comparison takes several
+    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs3+rdma, nfs4; ftp,
+    /// ftps, sftp, http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir;
+    /// null:. A comparison takes several
     #[arg(long = "target", value_name = "URL", required_unless_present = "share")]
     targets: Vec<String>,
     #[command(flatten)]
@@ -149,8 +149,9 @@ struct CleanArgs {
 
 #[derive(Debug, Args)]
 struct LimitsArgs {
-    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs4; ftp, ftps, sftp,
-    /// http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir; null:
+    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs3+rdma, nfs4; ftp,
+    /// ftps, sftp, http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir;
+    /// null:. An nfs3 target is also measured over RDMA if this machine has a device
     #[arg(long, value_name = "URL")]
     target: String,
     #[command(flatten)]

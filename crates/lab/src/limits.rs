@@ -1,5 +1,8 @@
-//! The Performance Limit Summary: six experiments, a row each.
+//! The Performance Limit Summary: six experiments, a row each. Of NFSv3 a second column has the
+//! same experiments over RDMA, where there is a device.
 
+use crate::client::{Target, rdma};
+use crate::conduct::agents::Source;
 use crate::conduct::{self, Progress, RunError, RunOptions, Told};
 use crate::job::Job;
 use crate::limit::Limiter;
@@ -9,7 +12,85 @@ use std::path::Path;
 
 mod summary;
 
-pub use summary::{Row, Summary};
+pub use summary::{OverRdma, Row, Summary};
+
+impl OverRdma {
+    fn not_measured(why: &str) -> Self {
+        Self { value: None, text: format!("not measured: {why}"), report: None }
+    }
+
+    /// Of a run, whose report is there.
+    fn of(result: &RunResult, report: String) -> Self {
+        match (&result.failed, result.best_step()) {
+            (Some(why), _) => Self::not_measured(why),
+            (None, None) => Self::not_measured("no step came to an end"),
+            (None, Some(_)) => {
+                let Row { value, text, .. } = row(result);
+                Self { value: Some(value), text, report: Some(report) }
+            }
+        }
+    }
+}
+
+/// What the column of RDMA is made of.
+#[derive(Debug)]
+enum RdmaColumn {
+    /// There is none: the target has no such form.
+    None,
+    /// The target is over RDMA itself.
+    Same,
+    /// It says why nothing was measured.
+    NotMeasured(String),
+    /// Runs of their own.
+    Runs(Box<RunOptions>),
+}
+
+impl RdmaColumn {
+    /// For these runs; `unavailable` says why this machine cannot connect over RDMA.
+    fn of(options: &RunOptions, unavailable: impl FnOnce() -> Option<String>) -> Self {
+        let Target::Nfs3(at) = &options.target else { return Self::None };
+        if at.rdma {
+            return Self::Same;
+        }
+        let Some(over) = at.over_rdma() else {
+            return Self::NotMeasured("no port of RDMA belongs to that of the target".into());
+        };
+        // Agents elsewhere have their own devices, and say so.
+        let here = matches!(options.source, Source::Local { .. });
+        match here.then(unavailable).flatten() {
+            Some(why) => Self::NotMeasured(why),
+            None => {
+                Self::Runs(Box::new(RunOptions { target: Target::Nfs3(over), ..options.clone() }))
+            }
+        }
+    }
+
+    /// The cell of a job that was run.
+    fn cell(
+        &self,
+        job: &Job,
+        result: &RunResult,
+        out: &Path,
+        progress: Progress<'_>,
+    ) -> Result<Option<OverRdma>, LimitsError> {
+        Ok(match self {
+            Self::None => None,
+            Self::Same => Some(OverRdma::of(result, report_of(&job.name))),
+            Self::NotMeasured(why) => Some(OverRdma::not_measured(why)),
+            Self::Runs(options) => {
+                line(progress, "the same over RDMA".into());
+                let folder = format!("{}/rdma", job.name);
+                let result = measured(job, options, &out.join(&folder), progress)?;
+                Some(OverRdma::of(&result, report_of(&folder)))
+            }
+        })
+    }
+}
+
+/// A report in a folder beside the summary.
+fn report_of(folder: &str) -> String {
+    format!("{folder}/report.html")
+}
 
 /// Why there is no summary.
 #[derive(Debug, thiserror::Error)]
@@ -32,30 +113,48 @@ pub fn run(
     out: &Path,
     progress: Progress<'_>,
 ) -> Result<(Summary, Vec<RunResult>), LimitsError> {
-    let mut results = Vec::new();
+    let column = RdmaColumn::of(options, rdma::unavailable);
+    let (mut results, mut cells) = (Vec::new(), Vec::new());
     for (n, job) in jobs.iter().enumerate() {
-        let text = format!("row {} of {}: {}", n + 1, jobs.len(), job.title);
-        progress(&Told::Line { text });
-        let mut result = conduct::run(job, options, progress)?;
-        if unsettled(&result) {
-            // Most often something else had a turn on the machine.
-            progress(&Told::Line { text: "the best step was not steady: repeating it".into() });
-            let again = conduct::run(job, options, progress)?;
-            if !unsettled(&again) {
-                result = again;
-            }
-        }
-        let dir = out.join(&job.name);
-        result.write(&dir)?;
-        report::write(&result, &dir)?;
+        line(progress, format!("row {} of {}: {}", n + 1, jobs.len(), job.title));
+        let result = measured(job, options, &out.join(&job.name), progress)?;
+        cells.push(column.cell(job, &result, out, progress)?);
         results.push(result);
     }
-    let summary = summarise(&results);
+    let mut summary = summarise(&results);
+    for (row, cell) in summary.rows.iter_mut().zip(cells) {
+        row.rdma = cell;
+    }
     let text = serde_json::to_string_pretty(&summary)
         .map_err(|e| RecordError::Form("the summary".into(), e.to_string()))?;
     record::write_file(out, "summary.json", &text)?;
     record::write_file(out, "index.html", &report::summary_page(&summary))?;
     Ok((summary, results))
+}
+
+fn line(progress: Progress<'_>, text: String) {
+    progress(&Told::Line { text });
+}
+
+/// Runs a job, once more if need be, and writes its result and report.
+fn measured(
+    job: &Job,
+    options: &RunOptions,
+    dir: &Path,
+    progress: Progress<'_>,
+) -> Result<RunResult, LimitsError> {
+    let mut result = conduct::run(job, options, progress)?;
+    if unsettled(&result) {
+        // Most often something else had a turn on the machine.
+        line(progress, "the best step was not steady: repeating it".into());
+        let again = conduct::run(job, options, progress)?;
+        if !unsettled(&again) {
+            result = again;
+        }
+    }
+    result.write(dir)?;
+    report::write(&result, dir)?;
+    Ok(result)
 }
 
 /// Whether nothing but a best step that was not steady speaks against a run.
@@ -109,8 +208,9 @@ pub fn row(result: &RunResult) -> Row {
             rfc3339(from),
             rfc3339(to)
         ),
-        report: format!("{}/report.html", result.job.name),
+        report: report_of(&result.job.name),
         doubts,
+        rdma: None,
     }
 }
 
@@ -127,24 +227,45 @@ fn bound_text(limiter: Option<Limiter>, figure: String) -> String {
     }
 }
 
+/// Head of the column of RDMA.
+const OVER_RDMA: &str = "over RDMA";
+
 impl Summary {
+    /// Letters of the column of RDMA; 0 if there is none.
+    fn rdma_width(&self) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.rdma.as_ref());
+        let widest = cells.map(|cell| cell.text.chars().count()).max();
+        widest.map_or(0, |widest| widest.max(OVER_RDMA.len()))
+    }
+
     /// As a text table.
     pub fn text(&self) -> String {
         let mut out = format!("Performance Limit Summary of {}\n\n", self.target);
         let title = self.rows.iter().map(|r| r.title.chars().count()).max().unwrap_or(0).max(5);
+        let rdma = self.rdma_width();
+        let column = |text: &str| match rdma {
+            0 => String::new(),
+            width => format!("  {text:>width$}"),
+        };
         out += &format!(
-            "{:<title$}  {:>20}  {:>9}  {:>9}  {:>9}  limiter\n",
-            "", "value", "at", "p50", "p99"
+            "{:<title$}  {:>20}  {:>9}  {:>9}  {:>9}{}  limiter\n",
+            "",
+            "value",
+            "at",
+            "p50",
+            "p99",
+            column(OVER_RDMA),
         );
         for row in &self.rows {
             let time = |ns: u64| base::units::time_ns(ns as f64);
             out += &format!(
-                "{:<title$}  {:>20}  {:>9}  {:>9}  {:>9}  {} ({:.0} %)\n",
+                "{:<title$}  {:>20}  {:>9}  {:>9}  {:>9}{}  {} ({:.0} %)\n",
                 row.title,
                 row.text,
                 format!("{} × {}", row.clients, row.threads),
                 time(row.p50_ns),
                 time(row.p99_ns),
+                column(row.rdma.as_ref().map_or("", |cell| &cell.text)),
                 row.limiter_text,
                 row.confidence * 100.0,
             );

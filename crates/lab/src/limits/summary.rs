@@ -43,6 +43,20 @@ pub struct Row {
     pub report: String,
     /// What makes it doubtful.
     pub doubts: Vec<String>,
+    /// The same over RDMA; `None` for a target that has no such form.
+    #[serde(default)]
+    pub rdma: Option<OverRdma>,
+}
+
+/// A row's job over RDMA.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OverRdma {
+    /// Operations or bytes per second; `None` when it was not measured.
+    pub value: Option<f64>,
+    /// The value for people, or why there is none.
+    pub text: String,
+    /// Its own report, beside the summary.
+    pub report: Option<String>,
 }
 
 /// All rows.

@@ -3,6 +3,89 @@
 use super::*;
 use crate::report::tests::made_up;
 
+fn options(target: &str, source: Source) -> RunOptions {
+    RunOptions {
+        target: Target::parse(target).unwrap(),
+        source,
+        bind: true,
+        server_socket: None,
+        server_pid: None,
+        clean: true,
+        scratch: None,
+        command: Vec::new(),
+    }
+}
+
+/// The column of a target, of runs from this machine, where this is missing.
+fn column(target: &str, missing: Option<&str>) -> RdmaColumn {
+    let here = Source::Local { clients: 2, command: Vec::new() };
+    RdmaColumn::of(&options(target, here), || missing.map(str::to_owned))
+}
+
+/// The cell of a run that was made.
+fn cell(column: &RdmaColumn, result: &RunResult) -> Option<OverRdma> {
+    let (job, nowhere) = (Job::load("iops-4k", &[]).unwrap(), Path::new("/dev/null"));
+    column.cell(&job, result, nowhere, &mut |_| ()).unwrap()
+}
+
+#[test]
+fn without_a_device_the_column_of_rdma_says_so() {
+    let column = column("nfs3://nas/x", Some("no RDMA device"));
+    let cell = cell(&column, &made_up()).expect("a cell");
+    assert_eq!((cell.value, cell.report), (None, None));
+    assert_eq!(cell.text, "not measured: no RDMA device");
+    let mut summary = summarise(&[made_up()]);
+    assert!(!summary.text().contains("RDMA"), "no column without cells");
+    summary.rows[0].rdma = Some(OverRdma::not_measured("no RDMA device"));
+    let text = summary.text();
+    let lines: Vec<&str> = text.lines().collect();
+    let ends = |word: &str, at: usize| lines[at].find(word).map(|start| start + word.len());
+    assert!(ends("over RDMA", 2).is_some(), "{text}");
+    // Letters of the value before it are more than one byte each.
+    assert_eq!(ends("no RDMA device", 3), ends("over RDMA", 2).map(|end| end + 1), "{text}");
+}
+
+#[test]
+fn nfs3_is_measured_over_rdma_too() {
+    let RdmaColumn::Runs(options) = column("nfs3://nas:12049/x?mountport=7", None) else {
+        panic!()
+    };
+    assert_eq!(options.target.to_string(), "nfs3+rdma://nas:30049/x?mountport=7");
+    assert!(options.clean);
+    for other in ["nfs4://nas/x", "path:/srv", "null:"] {
+        let column = column(other, None);
+        assert!(matches!(column, RdmaColumn::None), "{other}");
+        assert_eq!(cell(&column, &made_up()), None);
+    }
+}
+
+#[test]
+fn a_target_over_rdma_has_its_own_figure_in_the_column() {
+    let mut result = made_up();
+    let same = column("nfs3+rdma://nas/x", Some("no RDMA device"));
+    let found = cell(&same, &result).expect("a cell");
+    assert_eq!((found.value, found.text.as_str()), (Some(1200.0), "1.2 K ops/s"));
+    assert_eq!(found.report.as_deref(), Some("iops-4k/report.html"));
+    result.failed = Some("connect to nas:20049 over RDMA: no route".into());
+    let found = cell(&same, &result).expect("a cell");
+    assert_eq!(found.text, "not measured: connect to nas:20049 over RDMA: no route");
+}
+
+#[test]
+fn agents_elsewhere_have_their_own_devices() {
+    let elsewhere = Source::Remote { addresses: vec!["a:2150".into()], token: None };
+    let found = RdmaColumn::of(&options("nfs3://nas/x", elsewhere), || panic!("it is not asked"));
+    assert!(matches!(found, RdmaColumn::Runs(_)));
+}
+
+#[test]
+fn a_summary_of_an_earlier_version_has_no_column() {
+    let mut row = serde_json::to_value(row(&made_up())).unwrap();
+    row.as_object_mut().unwrap().remove("rdma");
+    let read: Row = serde_json::from_value(row).unwrap();
+    assert_eq!(read.rdma, None);
+}
+
 #[test]
 fn a_row_names_value_load_limiter_and_interval() {
     let row = row(&made_up());

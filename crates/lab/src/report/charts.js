@@ -205,14 +205,16 @@ function run(r) {
 }
 function summary(s) {
   $("subtitle").textContent = `${s.target} · ${when(s.started)}, ${digits(s.ended - s.started)} s`;
-  table($("rows"), ["", "#limit", "#clients × threads", "#median", "#99 %", "limited by", "see"], s.rows.map((row) => {
+  const rdma = s.rows.some((row) => row.rdma);
+  const over = (cell) => el("span", {}, cell?.report ? link(cell.report, cell.text) : cell?.text ?? "");
+  table($("rows"), ["", "#limit", "#clients × threads", "#median", "#99 %", ...(rdma ? ["#over RDMA"] : []), "limited by", "see"], s.rows.map((row) => {
     const why = el("span", {}, el("strong", {}, `${row.limiter_text} (${(row.confidence * 100).toFixed(0)} %)`), ...row.why.flatMap((w) => [el("br"), w]),
       ...row.doubts.flatMap((d) => [el("br"), el("span", { class: "warn" }, d)]));
     const see = el("span", {}, link(row.report, "Report"));
     // Without its host the address would lead nowhere from a file.
     if (!row.analytics.startsWith("/")) see.append(el("br"), link(row.analytics, "Analytics", row.command));
     else see.append(el("br"), el("code", {}, row.command));
-    return { cells: [{ node: el("strong", {}, row.title), cls: "wide" }, { node: el("strong", {}, row.text) }, `${row.clients} × ${row.threads}`, time(row.p50_ns), time(row.p99_ns), { node: why, cls: "wide" }, { node: see }] };
+    return { cells: [{ node: el("strong", {}, row.title), cls: "wide" }, { node: el("strong", {}, row.text) }, `${row.clients} × ${row.threads}`, time(row.p50_ns), time(row.p99_ns), ...(rdma ? [{ node: over(row.rdma) }] : []), { node: why, cls: "wide" }, { node: see }] };
   }));
   pairs($("server"), [["seen", s.server.seen], ["process", s.server.pid], ...machine(s.server.machine)]);
   pairs($("machine"), machine(s.machine));

@@ -122,6 +122,9 @@ fn summary(all: &Summary) -> String {
             "  {:<18} {} at {} x {}, median {p50}, 99 % {p99}, {}\n",
             row.job, row.text, row.clients, row.threads, row.limiter_text
         );
+        if let Some(rdma) = &row.rdma {
+            text += &format!("  {:<18} {}\n", "  over RDMA", rdma.text);
+        }
     }
     text
 }
