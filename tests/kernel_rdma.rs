@@ -9,6 +9,7 @@
 //! Guest side: `uml/rdma.sh`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
@@ -19,11 +20,15 @@ use e2e::{has, skip};
 mod data;
 #[path = "kernel_rdma/faults.rs"]
 mod faults;
+#[path = "kernel_rdma/lab.rs"]
+mod lab;
 #[path = "kernel_rdma/state.rs"]
 mod state;
 
 /// Memory of a guest that holds the server, its data and the client's cache.
 const MEMORY: &str = "mem=1500M";
+/// How long a script may take: client, server and their devices share one processor.
+const ANSWER: Duration = e2e::patience(240);
 /// The guest's address.
 const SERVER: &str = "10.0.2.15";
 
@@ -35,7 +40,8 @@ fn unavailable() -> Option<String> {
     if uml::built_kernel().is_none() {
         return Some("its kernel is made by `make rdma`".to_owned());
     }
-    let tools = ["rdma", "ss", "setpriv", "setfacl", "nfs4_getfacl", "nfs4_setfacl", "make"];
+    let tools =
+        ["rdma", "ss", "setpriv", "setfacl", "nfs4_getfacl", "nfs4_setfacl", "make", "curl"];
     if let Some(tool) = tools.into_iter().find(|tool| !has(tool)) {
         return Some(format!("not installed: {tool}"));
     }
@@ -59,7 +65,8 @@ impl Stage {
         let kernel = uml::built_kernel().ok_or("no kernel")?;
         let namespace = uml::namespace(1)?;
         let scratch = Scratch::new(name);
-        let guest = Guest::boot_with(kernel.as_os_str(), MEMORY, &namespace, 0, scratch.path());
+        let mut guest = Guest::boot_with(kernel.as_os_str(), MEMORY, &namespace, 0, scratch.path());
+        guest.answers_within(ANSWER);
         let share = guest.share();
         std::fs::copy(e2e::server::binary(), share.join("plimsoll")).expect("the server");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("uml/rdma.sh");

@@ -103,6 +103,8 @@ pub struct Guest {
     share: PathBuf,
     scripts: u32,
     number: u8,
+    /// How long a script or an event may take.
+    answer: Duration,
 }
 
 impl Guest {
@@ -140,9 +142,15 @@ impl Guest {
             lines.try_for_each(|line| say.send(String::from_utf8_lossy(&line).trim().to_owned()))
         });
         let (console, events) = (Vec::new(), Vec::new());
-        let mut guest = Self { child, lines, console, events, share, scripts: 0, number };
+        let (scripts, answer) = (0, ANSWER);
+        let mut guest = Self { child, lines, console, events, share, scripts, number, answer };
         guest.event_within("ready", BOOT);
         guest
+    }
+
+    /// Lets scripts and events take up to this long: for a guest that does much by itself.
+    pub fn answers_within(&mut self, deadline: Duration) {
+        self.answer = deadline;
     }
 
     /// Puts a program, compiled from `uml/NAME.c`, on the guest's path.
@@ -212,7 +220,7 @@ impl Guest {
     /// # Panics
     /// When it does not come in time; with the console.
     pub fn event(&mut self, words: &str) -> String {
-        self.event_within(words, ANSWER)
+        self.event_within(words, self.answer)
     }
 
     fn event_within(&mut self, words: &str, deadline: Duration) -> String {
