@@ -111,9 +111,10 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         for dependency in list(package, "dependencies") {
             let (on, kind) = (text(dependency, "name"), text(dependency, "kind"));
             let ours = members.contains(&on) && !dependency["path"].is_null();
-            // Tests may use the seeded faults, and a room its own parts.
-            let allowed =
-                room.may_import.contains(&on) || (kind == "dev" && (on == "sim" || on == name));
+            // Tests may use the seeded faults and the clients of the harness, and a room its own
+            // parts.
+            let of_tests = kind == "dev" && (["sim", "e2e", name].contains(&on));
+            let allowed = room.may_import.contains(&on) || of_tests;
             if ours && !allowed {
                 findings.push(finding(name, format!("{name} may not import {on}")));
             }

@@ -8,7 +8,7 @@ use vfs::handle::Handle;
 use vfs::status::Status;
 use wire::smb::codec::patch;
 use wire::smb::create::access;
-use wire::smb::header::{Command, HEADER, Header};
+use wire::smb::header::{Command, HEADER, Header, put_error};
 use wire::smb::io::{
     FlushRequest, READ_HEAD, ReadRequest, WRITE_THROUGH, WriteRequest, WriteResponse, put_read_head,
 };
@@ -45,9 +45,9 @@ pub(super) fn at_once(
             let mut out = reading.begin(reply(core));
             match reading.attempt(core, who, &mut out) {
                 Ok(got) => reading.answer(core, out, got).ok(),
-                Err(_) => {
+                Err(why) => {
                     core.buffers.give_reply(out);
-                    None
+                    fault(core, why)
                 }
             }
         }
@@ -59,12 +59,24 @@ pub(super) fn at_once(
             if through(file, &asked) || asked.data.is_empty() {
                 return None;
             }
-            write_attempt(core, who, file, (asked.offset, asked.data)).ok()?;
+            if let Err(why) = write_attempt(core, who, file, (asked.offset, asked.data)) {
+                return fault(core, why);
+            }
             has_written(conn, file, &asked);
             Some(written(reply(core), file, &asked))
         }
         _ => None,
     }
+}
+
+/// The answer to what has panicked, which is not tried again. `None` for other failures.
+fn fault(core: &Core, why: Status) -> Option<Reply> {
+    if why != Status::Fault {
+        return None;
+    }
+    let mut out = reply(core);
+    put_error(out.vec());
+    Some(Reply { status: status::of(why), ..Reply::new(out) })
 }
 
 /// A READ that is permitted.

@@ -119,6 +119,11 @@ impl Identity for Users {
         Arc::new(Person { name, cred, home: Some(b"/share".to_vec()), anonymous: true })
     }
 
+    fn nt_hash(&self, name: &str) -> Option<[u8; 16]> {
+        let people = self.people.lock().expect("whole");
+        people.get(name).map(|(password, _)| wire::smb::ntlm::nt_hash(password))
+    }
+
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
