@@ -308,7 +308,8 @@ fn one_of_two_paths_may_go() {
         ),
     );
     let task = stage.begin(0, "exec blocks writer /mnt/nfs/blocks /tmp/stop 2");
-    for (relay, path) in relays.iter().zip(["8:0", "8:16"]) {
+    let rounds = e2e::env_number("PLIMSOLL_ISCSI_PATH_ROUNDS", 1) as usize;
+    for (relay, path) in relays.iter().zip(["8:0", "8:16"]).cycle().take(2 * rounds) {
         stage.guests[0].event("writer at");
         relay.set_cut(true);
         // dm has found out, and the writer goes on by the other path.

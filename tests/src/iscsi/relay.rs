@@ -3,23 +3,36 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use socket2::SockRef;
 
 use crate::netns::Namespace;
 
 /// Bytes in a row that are the same in data, and in no header.
 const RUN: usize = 512;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
 
 /// What the relay's threads share.
 struct Shared {
     server: SocketAddr,
-    open: Mutex<Vec<TcpStream>>,
-    is_cut: AtomicBool,
+    listener: TcpListener,
+    connections: Mutex<Connections>,
+    /// It listens again.
+    restored: Condvar,
     accepted: AtomicU64,
     /// Bytes from clients until a bit is flipped; negative for none.
     until_flip: AtomicI64,
     flipped: AtomicU64,
+}
+
+/// Both ends of what is carried.
+#[derive(Default)]
+struct Connections {
+    open: Vec<TcpStream>,
+    is_cut: bool,
 }
 
 /// The relay. It ends with the test.
@@ -31,41 +44,46 @@ impl Relay {
     /// # Panics
     /// When it cannot listen there.
     pub fn start(namespace: &Namespace, at: SocketAddr, server: SocketAddr) -> Self {
+        // The socket belongs to the namespace, whichever thread uses it.
+        let bound = namespace.spawn(move || TcpListener::bind(at)).join().expect("a thread");
         let shared = Arc::new(Shared {
             server,
-            open: Mutex::default(),
-            is_cut: AtomicBool::new(false),
+            listener: bound.unwrap_or_else(|e| panic!("{at}: {e}")),
+            connections: Mutex::default(),
+            restored: Condvar::new(),
             accepted: AtomicU64::new(0),
             until_flip: AtomicI64::new(-1),
             flipped: AtomicU64::new(0),
         });
         let relay = Arc::clone(&shared);
-        let (bound, is_bound) = mpsc::channel();
-        // Detached: it ends with the test.
-        let _thread = namespace.spawn(move || {
-            let listener = TcpListener::bind(at);
-            let _heard = bound.send(listener.as_ref().map(|_| ()).map_err(ToString::to_string));
-            for client in listener.iter().flat_map(TcpListener::incoming).map_while(Result::ok) {
-                // A client that finds no server finds its connection closed.
-                let _refused = relay.carry(client);
-            }
-        });
-        is_bound.recv().expect("a thread").unwrap_or_else(|e| panic!("{at}: {e}"));
+        // Detached: it ends with the test. In the namespace, where it connects to the server.
+        let _thread = namespace.spawn(move || relay.accept());
         Self(shared)
     }
 
     /// Cuts all connections; new ones are carried.
     pub fn cut(&self) {
-        for stream in self.0.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for stream in self.0.connections().open.drain(..) {
             let _gone = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// From now on refuses new connections, and cuts those there are; or carries them again.
+    /// From now on the kernel refuses new connections, and those there are are cut; or both are
+    /// carried again. To accept a connection and close it would not do: open-iscsi before 2.1.9,
+    /// which finds one closed while it hands it over to the kernel, tries to use that one for ever
+    /// ("can't bind conn", <https://github.com/open-iscsi/open-iscsi/pull/388>).
+    ///
+    /// # Panics
+    /// When it cannot listen again.
     pub fn set_cut(&self, cut: bool) {
-        self.0.is_cut.store(cut, SeqCst);
+        let listener = SockRef::from(&self.0.listener);
+        self.0.connections().is_cut = cut;
         if cut {
+            listener.shutdown(Shutdown::Both).expect("it does not listen any more");
             self.cut();
+        } else {
+            listener.listen(BACKLOG).expect("it listens again");
+            self.0.restored.notify_all();
         }
     }
 
@@ -87,17 +105,34 @@ impl Relay {
 }
 
 impl Shared {
-    fn carry(self: &Arc<Self>, client: TcpStream) -> io::Result<()> {
-        if self.is_cut.load(SeqCst) {
-            return client.shutdown(Shutdown::Both);
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>) {
+        loop {
+            match self.listener.accept() {
+                // A client that finds no server finds its connection closed.
+                Ok((client, _)) => drop(self.carry(client)),
+                Err(_) => {
+                    let waited = self.restored.wait_while(self.connections(), |all| all.is_cut);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
+                }
+            }
         }
+    }
+
+    fn carry(self: &Arc<Self>, client: TcpStream) -> io::Result<()> {
         let server = TcpStream::connect(self.server)?;
         self.accepted.fetch_add(1, SeqCst);
-        for stream in [&client, &server] {
-            stream.set_nodelay(true)?;
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.push(stream.try_clone()?);
+        let both = [client.try_clone()?, server.try_clone()?];
+        both.iter().try_for_each(|stream| stream.set_nodelay(true))?;
+        let mut connections = self.connections();
+        if connections.is_cut {
+            return Ok(());
         }
+        connections.open.extend(both);
+        drop(connections);
         let (from, to) = (client.try_clone()?, server.try_clone()?);
         let relay = Arc::clone(self);
         std::thread::spawn(move || relay.pass(&from, &to, true));
