@@ -18,3 +18,5 @@ mod faults;
 mod leaks;
 #[path = "../lun_faults.rs"]
 mod lun_faults;
+#[path = "../lun_space.rs"]
+mod lun_space;
