@@ -71,6 +71,9 @@ pub const LUN_RECORD_MAX: usize = 8 << 10;
 pub const LUN_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// The same for what is shown of it every few seconds.
 pub const LUN_LOOK_TIME_MAX: Duration = Duration::from_millis(200);
+/// Bytes that a command which works through a range holds at once beside its data: EXTENDED COPY,
+/// VERIFY and WRITE SAME. From here on larger pieces are no faster; each is part of the budget.
+pub const LUN_BUFFER: usize = 1 << 20;
 /// Most targets of a server beside its own: a handful for networks of their own is usual.
 pub const ISCSI_TARGETS_MAX: usize = 64;
 /// Most initiators that are configured: the machines of a large site.

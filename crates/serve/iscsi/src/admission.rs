@@ -1,8 +1,9 @@
-//! Memory of commands. All bytes that a command will hold are reserved at once in the budget of its
-//! core, before its data is asked for and before it waits for its disk; one for which there is no
-//! room waits, in the order in which commands came. So nobody holds a part and waits for the rest:
-//! what is admitted ends, and others go on. One command of each session is admitted in any case,
-//! or sessions that have none would wait for those that have many.
+//! Memory of commands. All bytes that a command will hold, those that it works with included
+//! ([`scsi::Request::working_bytes`]), are reserved at once in the budget of its core, before its
+//! data is asked for and before it waits for its disk; one for which there is no room waits, in the
+//! order in which commands came. So nobody holds a part and waits for the rest: what is admitted
+//! ends, and others go on. One command of each session is admitted in any case, or sessions that
+//! have none would wait for those that have many.
 //!
 //! What comes unasked (immediate data, and what InitialR2T=No allows) cannot wait outside: for that
 //! there is room, or the command is answered TASK SET FULL, after which initiators try again.
@@ -17,6 +18,7 @@ use super::conn::stream::Wire;
 use super::operation::TaskEntry;
 use super::scsi::{self, Done};
 use super::session::{About, Session, Stage, Task};
+use super::state::gather::Gather;
 use super::state::tasks::Mark;
 use super::status;
 use engine::transport::budget::ReservedBytes;
@@ -32,12 +34,18 @@ pub(super) enum Admission {
     Full,
 }
 
+/// Bytes that a command holds whose data comes.
+fn gathered_bytes(gather: &Gather, request: &Result<scsi::Request, Done>) -> usize {
+    gather.wanted() as usize + request.as_ref().map_or(0, scsi::Request::working_bytes)
+}
+
 impl Session {
-    /// Reserves the bytes that a command needs, of which so many come unasked.
-    pub fn admit(&self, needs: usize, unasked: usize) -> Admission {
-        let budget = &self.core.budget;
+    /// Reserves the bytes that a command needs: what it sends or takes, of which so many come
+    /// unasked, and what it works with.
+    pub fn admit(&self, (moved, working): (usize, usize), unasked: usize) -> Admission {
+        let (budget, needs) = (&self.core.budget, moved + working);
         // What has come need not stand in line: it is held anyway.
-        let may_pass = self.line.is_empty() || needs <= unasked;
+        let may_pass = self.line.is_empty() || moved <= unasked;
         if may_pass && let Some(held) = budget.try_hold(needs) {
             return Admission::Reserved(held);
         }
@@ -47,7 +55,7 @@ impl Session {
         self.core.iscsi.waits.fetch_add(1, Relaxed);
         match unasked {
             0 => Admission::Partial(budget.hold(0)),
-            _ if needs <= unasked => Admission::Full,
+            _ if moved <= unasked => Admission::Full,
             _ => budget.try_hold(unasked).map_or(Admission::Full, Admission::Partial),
         }
     }
@@ -82,10 +90,12 @@ impl Session {
         while let Some(itt) = self.line.front().copied() {
             let budget = &self.core.budget;
             let missing = match self.tasks.get(&itt) {
-                Some(Task { stage: Stage::Gathering { gather, held, .. }, .. }) => {
-                    (gather.wanted() as usize).saturating_sub(held.bytes())
+                Some(Task { stage: Stage::Gathering { gather, held, request, .. }, .. }) => {
+                    gathered_bytes(gather, request).saturating_sub(held.bytes())
                 }
-                Some(Task { about, stage: Stage::Waiting { .. }, .. }) => about.reply_max(),
+                Some(Task { about, stage: Stage::Waiting { request, .. }, .. }) => {
+                    about.reply_max() + request.working_bytes()
+                }
                 _ => 0,
             };
             if !budget.has_bytes(missing) && self.has_admitted() {
@@ -100,8 +110,8 @@ impl Session {
     fn admit_waiting(&mut self, wire: &mut Wire, itt: u32) {
         let Some(task) = self.tasks.get_mut(&itt) else { return };
         match &mut task.stage {
-            Stage::Gathering { gather, held, is_admitted, .. } => {
-                held.set(gather.wanted() as usize);
+            Stage::Gathering { gather, held, request, is_admitted, .. } => {
+                held.set(gathered_bytes(gather, request));
                 gather.make_room();
                 *is_admitted = true;
                 self.ask(wire, itt);
@@ -113,7 +123,7 @@ impl Session {
                 if let Some(verdict) = mark.verdict() {
                     return self.aborted(wire, &about, verdict);
                 }
-                let held = self.core.budget.hold(about.reply_max());
+                let held = self.core.budget.hold(about.reply_max() + request.working_bytes());
                 let left = (*request, Vec::new(), ReplyBuf::default());
                 self.submit(wire, about, left, None, Some(held));
             }

@@ -54,9 +54,11 @@ impl Session {
             true => bounds.first.min(needs) as usize,
             false => command.data.len().min(needs as usize),
         };
-        let admission = self.admit(needs as usize, unasked);
+        let working = request.as_ref().map_or(0, scsi::Request::working_bytes);
+        let admission = self.admit((needs as usize, working), unasked);
         let room = Vec::with_capacity(match &admission {
-            Admission::Reserved(held) | Admission::Partial(held) => held.bytes(),
+            Admission::Reserved(_) => needs as usize,
+            Admission::Partial(held) => held.bytes(),
             // It is written at once or not at all.
             Admission::Full => command.data.len().min(needs as usize),
         });
@@ -214,10 +216,11 @@ impl Session {
         done: Option<Done>,
         held: Option<ReservedBytes>,
     ) {
+        let needs = (data.len() + about.reply_max(), request.working_bytes());
         let held = match held.filter(|_| done.is_none()) {
             Some(held) if held.bytes() >= data.len().max(1) => held,
             _ if done.is_some() => self.core.budget.hold(0),
-            _ => match self.admit(data.len() + about.reply_max(), data.len()) {
+            _ => match self.admit(needs, data.len()) {
                 Admission::Reserved(held) => held,
                 _ if data.is_empty() => return self.wait_in_line(about, request),
                 _ => return self.refuse_full(wire, &about),

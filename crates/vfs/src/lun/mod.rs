@@ -16,6 +16,8 @@
 
 use std::sync::Arc;
 
+use base::limits::LUN_BUFFER;
+
 use crate::flush::FlushSite;
 use crate::fs::{Durable, Flush, Result};
 use crate::mapped::Slice;
@@ -129,11 +131,8 @@ pub trait Medium: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
-/// Bytes of a copy between two media that are held at once.
-const COPY_PIECE: usize = 1 << 20;
-
 /// Copies bytes from one medium to another, which may be the same; the ranges may overlap. It may
-/// block.
+/// block, and holds [`LUN_BUFFER`] bytes meanwhile.
 ///
 /// # Errors
 /// Those of reads and writes; a part may have been copied.
@@ -142,12 +141,12 @@ pub fn copy(
     (to, start): (&dyn Medium, u64),
     length: u64,
 ) -> Result<()> {
-    let mut buffer = vec![0; usize::try_from(length).unwrap_or(COPY_PIECE).min(COPY_PIECE)];
+    let mut buffer = vec![0; usize::try_from(length).unwrap_or(LUN_BUFFER).min(LUN_BUFFER)];
     // From the end where the front would overwrite what is still to be read.
     let backwards = std::ptr::addr_eq(from, to) && start > at && start < at + length;
     let mut done = 0;
     while done < length {
-        let count = (length - done).min(COPY_PIECE as u64);
+        let count = (length - done).min(LUN_BUFFER as u64);
         let offset = if backwards { length - done - count } else { done };
         let piece = buffer.get_mut(..count as usize).unwrap_or_default();
         from.read(at + offset, piece, true)?;

@@ -1,6 +1,7 @@
 //! COMPARE AND WRITE, ORWRITE and VERIFY (SBC-4 §5.2, §5.11, §5.43): what reads before it writes,
 //! or only reads.
 
+use base::limits::LUN_BUFFER;
 use wire::scsi::Asc;
 use wire::scsi::cdb::{Compare, Io, VerifyIo};
 
@@ -9,9 +10,6 @@ use super::write::{must_be_durable, put_held};
 use super::{
     Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable, write_failed,
 };
-
-/// Bytes of a VERIFY that are read at once.
-const PIECE: usize = 1 << 20;
 
 /// COMPARE AND WRITE: nobody else writes between the comparison and the write.
 pub(super) fn compare_and_write(
@@ -78,13 +76,13 @@ pub(super) fn verify(request: &Request, io: VerifyIo, data: &[u8], may_block: bo
     if (data.len() as u64) < sent {
         return Err(illegal(Asc::INVALID_FIELD_IN_INFORMATION_UNIT));
     }
-    if !may_block && length > PIECE as u64 {
+    if !may_block && length > LUN_BUFFER as u64 {
         return Err(Fail::WouldBlock);
     }
-    let mut there = vec![0; (length as usize).min(PIECE)];
+    let mut there = vec![0; (length as usize).min(LUN_BUFFER)];
     let mut done = 0;
     while done < length as usize {
-        let count = (length as usize - done).min(PIECE);
+        let count = (length as usize - done).min(LUN_BUFFER);
         let piece = there.get_mut(..count).unwrap_or_default();
         unit.medium.read(offset + done as u64, piece, may_block).map_err(read_failed)?;
         let differs = match io.compare {

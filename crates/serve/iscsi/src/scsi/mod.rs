@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use base::limits::{ISCSI_TRANSFER_MAX, LUN_BUFFER};
 use vfs::fs::Flush;
 use vfs::lun::Written;
 use vfs::lun::reservations::Access;
@@ -53,6 +54,27 @@ pub struct Request {
     pub cdb: Cdb,
     /// Bytes that the initiator sends, or takes.
     pub limit: u32,
+}
+
+impl Request {
+    /// Bytes of memory that the command takes while it is carried out, beside its data and what it
+    /// sends.
+    pub fn working_bytes(&self) -> usize {
+        let block = u64::from(self.unit.identity.block);
+        let bytes_of = |blocks: Blocks, most: usize| {
+            usize::try_from(u64::from(blocks.count) * block).map_or(most, |bytes| bytes.min(most))
+        };
+        match self.cdb {
+            Cdb::ExtendedCopy { .. } => LUN_BUFFER,
+            // A count of 0 is all that follow.
+            Cdb::WriteSame(same) if !same.no_data => LUN_BUFFER,
+            Cdb::Verify(io) => bytes_of(io.blocks, LUN_BUFFER),
+            // What is there, or has been written, is read; what is longer is refused.
+            Cdb::OrWrite(io) | Cdb::CompareAndWrite(io) => bytes_of(io.blocks, ISCSI_TRANSFER_MAX),
+            Cdb::WriteAndVerify(io) => bytes_of(io.blocks, ISCSI_TRANSFER_MAX),
+            _ => 0,
+        }
+    }
 }
 
 /// How a command has ended, if what it still has to bring to disk gets there.
@@ -267,7 +289,7 @@ fn bytes_of(unit: &Unit, blocks: Blocks) -> Result<(u64, u64), Fail> {
     check_range(unit, blocks.lba, blocks.count.into())?;
     let block = u64::from(unit.identity.block);
     let length = u64::from(blocks.count) * block;
-    if length > base::limits::ISCSI_TRANSFER_MAX as u64 {
+    if length > ISCSI_TRANSFER_MAX as u64 {
         return Err(bad_field(blocks.count_at()));
     }
     Ok((blocks.lba * block, length))
@@ -332,4 +354,4 @@ fn answer(out: &mut ReplyBuf, start: usize, allocation: u32) -> Done {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! WRITE SAME (SBC-4 §5.53, §5.54).
 
-use base::limits::ISCSI_WRITE_SAME_MAX;
+use base::limits::{ISCSI_WRITE_SAME_MAX, LUN_BUFFER};
 use wire::scsi::Asc;
 use wire::scsi::cdb::{Width, WriteSame};
 
@@ -9,9 +9,6 @@ use super::{
     CountAt, Done, Fail, Outcome, Request, bad_field, changed, check_range, illegal, writable,
     write_failed,
 };
-
-/// Bytes that are written at once.
-const PIECE: usize = 1 << 20;
 
 /// WRITE SAME: one block, or zeros, into all of them. With UNMAP the space of blocks that are to be
 /// zeros is taken away instead.
@@ -54,7 +51,7 @@ pub(super) fn write_same(
         done.map_err(write_failed)?;
         return Ok(changed(request, written, sent));
     }
-    let copies = (PIECE / data.len().max(1)).max(1);
+    let copies = (LUN_BUFFER / data.len().max(1)).max(1);
     let piece = data.repeat(copies.min(count as usize));
     let mut done = 0;
     while done < length {

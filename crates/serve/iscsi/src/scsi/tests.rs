@@ -491,6 +491,14 @@ fn copy_segment((source_lba, destination_lba, count): (u64, u64, u16)) -> Segmen
     }
 }
 
+/// EXTENDED COPY within the first unit, and its parameters.
+pub(crate) fn copy_within(blocks: (u64, u64, u16)) -> (Cdb, Vec<u8>) {
+    let (targets, segments) = (vec![copy_target(0)], vec![copy_segment(blocks)]);
+    let mut list = Vec::new();
+    Copy { targets, segments, ..Copy::default() }.put(&mut list);
+    (Cdb::ExtendedCopy { list_length: list.len() as u32 }, list)
+}
+
 #[test]
 fn a_copy_goes_between_units_and_is_told() {
     let bench = Bench::new();

@@ -4,13 +4,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use base::limits::RECEIVE_BUFFER;
+use base::limits::{LUN_BUFFER, RECEIVE_BUFFER};
 use wire::iscsi::data::R2t;
 use wire::iscsi::tmf::{Function, TmfOutcome};
 use wire::scsi::Status;
 
 use super::client::{Client, Got, How, read, write};
 use super::{BLOCK, Bench};
+use crate::scsi::tests::copy_within;
 use crate::targets::SignIn;
 use engine::transport::budget::Limits;
 use engine::transport::pace::SlowPeerBudget;
@@ -124,6 +125,55 @@ fn reads_wait_for_room_before_they_wait_for_the_disk() {
         }
     }
     drop(clients);
+    await_bytes(&bench, |bytes| bytes == 0);
+}
+
+#[test]
+fn what_copies_work_with_is_held_until_they_end() {
+    const CLIENTS: u8 = 6;
+    const EACH: u8 = 4;
+    let bench = small();
+    let (cdb, list) = copy_within((0, 4096, 2048));
+    let mut clients: Vec<_> = (1..=CLIENTS).map(|isid| ready(&bench, isid, false)).collect();
+    assert_eq!(clients[0].write(0, 0, &[7; BLOCK]).status, Status::GOOD);
+    bench.media[0].stick(true);
+    // One of each session goes on, whatever there is room for; none of the others is asked for its
+    // parameters before there is room for its copy.
+    for client in &mut clients {
+        for _ in 0..EACH {
+            client.start(0, cdb, true, list.len() as u32, &[]);
+        }
+        let asked = asks(client);
+        assert_eq!(asked.len(), 1, "copies that have room for a buffer");
+        client.answer(&asked[0], &list, 8192);
+    }
+    let buffers = usize::from(CLIENTS) * LUN_BUFFER;
+    await_bytes(&bench, |bytes| bytes >= buffers as i64);
+    let most = ROOM + buffers + usize::from(CLIENTS) * 2 * RECEIVE_BUFFER;
+    assert!(bench.iscsi.engine.budgets.bytes() <= most as i64);
+    assert!(bench.iscsi.waits.load(Relaxed) >= u64::from(CLIENTS * (EACH - 1)));
+    // Parameters that come unasked cannot wait.
+    let mut other = ready(&bench, CLIENTS + 1, true);
+    other.start(0, cdb, true, list.len() as u32, &list);
+    let refused = other.start(0, cdb, true, list.len() as u32, &list);
+    let Some(Got::Answer(tag, answer)) = other.next() else { panic!("it is refused") };
+    assert_eq!((tag, answer.status), (refused, Status::TASK_SET_FULL));
+    bench.media[0].stick(false);
+    for client in &mut clients {
+        let mut ended = 0;
+        while ended < EACH {
+            match client.next() {
+                Some(Got::R2t(ask)) => client.answer(&ask, &list, 8192),
+                Some(Got::Answer(_, answer)) => {
+                    assert_eq!(answer.status, Status::GOOD);
+                    ended += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(clients[0].read(0, 4096, 1).data, [7; BLOCK]);
+    drop((clients, other));
     await_bytes(&bench, |bytes| bytes == 0);
 }
 

@@ -84,20 +84,12 @@ fn change(bench: &Bench, model: &mut Model, random: &mut SeededRandom) {
         }
         _ => {
             let to = random.below(SIZE - count + 1);
-            let request = (lba, to, count as u16);
-            copy(bench, request);
+            let (cdb, list) = copy_within((lba, to, count as u16));
+            bench.good(cdb, &list);
             let data = model.part(lba, count).to_vec();
             model.part(to, count).copy_from_slice(&data);
         }
     }
-}
-
-fn copy(bench: &Bench, blocks: (u64, u64, u16)) {
-    let (targets, segments) = (vec![copy_target(0)], vec![copy_segment(blocks)]);
-    let copy = Copy { targets, segments, ..Copy::default() };
-    let mut list = Vec::new();
-    copy.put(&mut list);
-    bench.good(Cdb::ExtendedCopy { list_length: list.len() as u32 }, &list);
 }
 
 /// What is told to have no space has none, and the other way.
