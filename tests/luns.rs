@@ -32,6 +32,17 @@ fn units_are_nodes_of_the_tree() {
     let secret = std::fs::read_to_string(scene.state.join("luns/secret")).expect("it is made");
     let (_, node) = api.get(DISK);
     assert!(!node.to_string().contains(secret.trim()), "the secret is in no answer");
+    let portals = |value: &str| {
+        let set = json!({ "set": "/configuration/services/iscsi", "property": "portals",
+            "value": [value] });
+        api.post("/api/v1/changes", &json!({ "changes": [set] }))
+    };
+    let (code, answer) = portals("gateway");
+    assert!(code == 400 && answer.to_string().contains("not an address"), "{code}: {answer}");
+    let (code, answer) = portals("192.0.2.7:860");
+    assert_eq!(code, 200, "{answer}");
+    let connect = told(&api, DISK, "connect").to_string();
+    assert!(connect.contains("-p 192.0.2.7:860"), "{connect}");
     let at = "/shares/default/luns/disk";
     let set = |value: &str| json!([{ "set": at, "property": "volsize", "value": value }]);
     change(&api, set("32M"));

@@ -9,7 +9,8 @@ use base::node::{Path, Value};
 use base::protocol::ports::ISCSI;
 use base::protocol::{self, Port};
 use base::units;
-use control::tree::{Document, Tree};
+use control::certificates::Certificates;
+use control::tree::{Document, Problem, Tree};
 use probe::sample::Sample;
 use serve::iscsi::Iscsi as Server;
 use serve::iscsi::serving;
@@ -23,9 +24,19 @@ use crate::instance::{Drain, Service};
 use crate::luns::live::{self, Luns};
 use crate::luns::room::{Entry, LunNodes};
 use crate::luns::{FOLDER, ways};
+use crate::node::path;
 use crate::parts::ServiceParts;
 
 const ID: protocol::Service = protocol::Service::Iscsi;
+
+/// A portal as it is set: an address, with a port if that is another one.
+fn portal(text: &str, port: u16) -> Option<SocketAddr> {
+    let plain = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    match plain.parse() {
+        Ok(address) => Some(SocketAddr::new(address, port)),
+        Err(_) => text.parse().ok(),
+    }
+}
 
 /// iSCSI in this program.
 pub struct Iscsi {
@@ -47,6 +58,7 @@ impl Iscsi {
     /// Serves the units that are configured, and answers for them in the tree from now on.
     pub fn join(&self, tree: &Arc<Tree>) -> Arc<Luns> {
         let document = tree.document();
+        self.set(&document);
         let secret = |path: &Path, property: &str| tree.secrets().get(&document, path, property);
         self.room.start(&document, &secret);
         Luns::new(&self.room, tree, self.parts.address(ISCSI))
@@ -68,7 +80,7 @@ impl Iscsi {
     /// the secret.
     pub fn ways(&self) -> Vec<(String, Vec<String>)> {
         let inner = self.room.inner();
-        let at = self.parts.address(ISCSI);
+        let at = ways::portal(&self.server, self.parts.address(ISCSI));
         let secret = String::from_utf8_lossy(&inner.secret.secret).into_owned();
         let common = (inner.secret.name.as_str(), secret.as_str());
         let one = |entry: &Entry| {
@@ -100,7 +112,21 @@ impl Service for Iscsi {
         ID
     }
 
-    fn set(&self, _document: &Document) {}
+    fn check(&self, document: &Document, _certificates: &Certificates) -> Option<Problem> {
+        let port = self.parts.address(ISCSI).port();
+        let portals = document.texts(&path(ID), "portals");
+        let wrong = portals.iter().find(|text| portal(text, port).is_none())?;
+        let sentence = format!("portals: {wrong:?} is not an address, or an address with a port");
+        let hint = "for example 192.0.2.7 or 192.0.2.7:3260";
+        Some(Problem::new(&path(ID), &sentence, hint).property("portals"))
+    }
+
+    fn set(&self, document: &Document) {
+        let port = self.parts.address(ISCSI).port();
+        let portals = document.texts(&path(ID), "portals");
+        let portals = portals.iter().filter_map(|text| portal(text, port)).collect();
+        self.server.update(|settings| settings.portals = portals);
+    }
 
     fn budgets(&self) -> &Arc<Budgets> {
         &self.server.engine.budgets
@@ -134,3 +160,6 @@ impl Service for Iscsi {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,9 +87,10 @@ impl Iscsi {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sets it, for sessions that begin from now on.
-    pub fn set(&self, settings: Settings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    /// Changes it, for sessions that begin from now on.
+    pub fn update(&self, change: impl FnOnce(&mut Settings)) {
+        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut settings));
     }
 }
 

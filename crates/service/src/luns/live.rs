@@ -60,7 +60,7 @@ impl Luns {
             return vec![("state", Value::text("offline"))];
         };
         let look = entry.opened.as_ref().map(|opened| (entry.look.clone(), opened.medium.clone()));
-        let mut state = told(&inner, entry, self.at);
+        let mut state = told(&inner, entry, ways::portal(&self.room.server, self.at));
         state.push(("initiators", Value::texts(self.users(entry))));
         drop(inner);
         let Some((look, medium)) = look else { return state };

@@ -10,7 +10,6 @@ use base::limits::LUN_ANSWER_TIME_MAX;
 use base::node::Path;
 use control::tree::{Document, Problem, Transition};
 use serve::iscsi::Iscsi as Server;
-use serve::iscsi::settings::Settings;
 use serve::iscsi::state::sessions::Order;
 use serve::iscsi::targets::{SignIn, Target};
 use vfs::locks::LockTable;
@@ -180,8 +179,7 @@ impl LunNodes {
         );
         let common = SignIn { own: Some(own), ..inner.config.sign_in(&inner.secret, None) };
         if self.server.settings().discovery != common {
-            let portals = self.server.settings().portals.clone();
-            self.server.set(Settings { portals, discovery: common.clone() });
+            self.server.update(|settings| settings.discovery = common.clone());
         }
         let mut wanted: BTreeMap<Option<String>, (String, SignIn, bool)> = BTreeMap::new();
         wanted.insert(None, (inner.target.clone(), common, false));

@@ -2,6 +2,14 @@
 
 use std::net::SocketAddr;
 
+use serve::iscsi::Iscsi as Server;
+
+/// Where initiators are told to connect: the first portal that is set, or where the service
+/// listens.
+pub fn portal(server: &Server, listens: SocketAddr) -> SocketAddr {
+    server.settings().portals.first().copied().unwrap_or(listens)
+}
+
 /// The lines for a unit at a target; with the name and the secret that initiators sign in with, or
 /// with words in their places.
 pub fn lines(

@@ -70,6 +70,16 @@ fn discovery_tells_targets_and_portals() {
         let expect = [("TargetName", TARGET.to_owned()), ("TargetAddress", portal)];
         assert_eq!(pairs, if which.ends_with("other") { &[][..] } else { &expect }, "{which}");
     }
+    // An administrator knows better behind a translation of addresses.
+    let portals = ["192.0.2.7:860", "[2001:db8::7]:3260"];
+    let parsed = portals.iter().map(|text| text.parse().expect("an address")).collect();
+    bench.iscsi.update(|settings| settings.portals = parsed);
+    let mut text = Vec::new();
+    put(&mut text, "SendTargets", "All");
+    let Some(Got::Text(answer)) = client.text(&text) else { panic!("text") };
+    let pairs = parse(&answer).expect("pairs");
+    let told: Vec<_> = pairs.iter().skip(1).map(|pair| pair.value).collect();
+    assert_eq!(told, portals.map(|portal| format!("{portal},1")));
     client.log_out();
     assert_eq!((client.next(), client.next()), (Some(Got::LoggedOut), None));
 }
