@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
-use base::limits::LUNS_MAX;
+use base::limits::{ISCSI_NAME_MAX, LUNS_MAX};
 use base::node::Path;
 use control::tree::{Document, Problem, Transition};
 use serve::iscsi::targets::SignIn;
@@ -36,6 +36,8 @@ pub struct LunConfig {
     pub path: Path,
     /// Where its blocks are.
     pub backing: Backing,
+    /// Whether a path is set, which a project's file has none of.
+    pub has_path: bool,
     /// Bytes, if that is said.
     pub size: Option<u64>,
     /// Whether blocks take space only when they are written.
@@ -74,6 +76,7 @@ impl LunConfig {
         };
         Self {
             backing,
+            has_path: text("path").is_some_and(|text| !text.is_empty()),
             size: number("volsize").and_then(|size| u64::try_from(size).ok()),
             sparse: document.bool(&path, "sparse"),
             block: text("volblocksize").and_then(|text| text.parse().ok()).unwrap_or(512),
@@ -259,7 +262,8 @@ pub fn problems(transition: &Transition<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (_, path, property, plain) in transition.given {
         if path.is_in(&Path::of(SAN)) && plain.len() < SECRET_MIN {
-            let sentence = format!("it has {} characters; {SECRET_MIN} are the least", plain.len());
+            let sentence =
+                format!("{property} has {} characters; the minimum is {SECRET_MIN}", plain.len());
             problems.push(Problem::new(path, &sentence, "choose a longer one").property(property));
         }
     }
@@ -283,7 +287,7 @@ fn wrong_luns(config: &SanConfig) -> Vec<Problem> {
         match (&lun.backing, lun.size) {
             (Backing::Project(_), None) => wrong("volsize", "volsize must be set", "as 10G"),
             (_, Some(size)) if !size.is_multiple_of(4096) => {
-                wrong("volsize", "it is no multiple of 4096 bytes", "as 10G");
+                wrong("volsize", "volsize must be a multiple of 4096 bytes", "as 10G");
             }
             _ => {}
         }
@@ -291,6 +295,10 @@ fn wrong_luns(config: &SanConfig) -> Vec<Problem> {
             && path.as_os_str().is_empty()
         {
             wrong("path", "path must be set", "name the file or the device");
+        }
+        if matches!(lun.backing, Backing::Project(_)) && lun.has_path {
+            let hint = "set backing=file or backing=device, or unset path";
+            wrong("path", "path has no effect with backing=project", hint);
         }
         if let Some(group) = &lun.initiators
             && !config.initiator_groups.contains_key(group)
@@ -355,12 +363,13 @@ fn named_wrongly<'a>(
         };
         if !is_node_name(iqn) {
             wrong(
-                &format!("{iqn:?} is no iSCSI name"),
-                "write iqn.YEAR-MONTH.DOMAIN:NAME in lower case, or eui. or naa. with digits",
+                &format!("{property}: {iqn:?} is not an iSCSI name"),
+                "for example iqn.2026-01.com.example:host (lower case), or eui. or naa. with \
+                 16 or 32 hexadecimal digits",
             );
         }
         if let Some(other) = seen.insert(iqn, name) {
-            wrong(&format!("{other} has this name"), "choose another one");
+            wrong(&format!("{property}: {other} has this name"), "choose another one");
         }
     }
     problems
@@ -368,10 +377,29 @@ fn named_wrongly<'a>(
 
 /// Whether a text is the name of a node (RFC 7143 §4.2.7, RFC 3722: lower case).
 fn is_node_name(text: &str) -> bool {
+    let is_hex = |digits: &str, lengths: &[usize]| {
+        lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    match text.split_once('.') {
+        Some(("iqn", rest)) => text.len() <= ISCSI_NAME_MAX && is_qualified(rest),
+        Some(("eui", digits)) => is_hex(digits, &[16]),
+        Some(("naa", digits)) => is_hex(digits, &[16, 32]),
+        _ => false,
+    }
+}
+
+/// Whether this is what follows `iqn.`: the month in which somebody had a domain, that domain with
+/// its parts reversed, and what they add (RFC 7143 §4.2.7.4).
+fn is_qualified(rest: &str) -> bool {
     let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.:_".contains(c);
-    let rest =
-        text.strip_prefix("iqn.").or(text.strip_prefix("eui.").or(text.strip_prefix("naa.")));
-    rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(is_good))
+    let Some((month, name)) = rest.split_once('.') else { return false };
+    let is_number =
+        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_month = month.split_once('-').is_some_and(|(year, month)| {
+        is_number(year, 4) && is_number(month, 2) && ("01"..="12").contains(&month)
+    });
+    let domain = name.split(':').next().unwrap_or_default();
+    is_month && !domain.is_empty() && name.chars().all(is_good)
 }
 
 /// The secret of a target must not be that of an initiator (RFC 7143 §9.2.1).

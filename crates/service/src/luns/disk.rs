@@ -77,11 +77,19 @@ pub fn words(error: &dyn std::error::Error) -> String {
     chain(error)
 }
 
-fn no_space(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull => "there is not enough space for it".to_owned(),
-        _ => error.to_string(),
-    }
+/// What the kernel says of a file or a device, in words.
+fn why(error: &io::Error) -> String {
+    use io::ErrorKind as Kind;
+    let words = match error.kind() {
+        Kind::StorageFull | Kind::QuotaExceeded => "there is not enough space for it",
+        Kind::FileTooLarge => "the file system does not permit files of this size",
+        Kind::NotFound => "it does not exist",
+        Kind::PermissionDenied => "the server is not permitted to open it",
+        Kind::ReadOnlyFilesystem => "its file system is read-only",
+        Kind::ResourceBusy => "it is in use: mounted, or opened exclusively",
+        _ => return error.to_string(),
+    };
+    words.to_owned()
 }
 
 impl Disk {
@@ -190,7 +198,7 @@ impl Disk {
         let folder = directory.join(HIDDEN);
         let (locks, made) = (Arc::clone(&self.locks), folder.clone());
         answered(move || {
-            make_folder(&made).map_err(|e| format!("{}: {e}", made.display()))?;
+            make_folder(&made).map_err(|e| format!("{}: {}", made.display(), why(&e)))?;
             hide(&locks, &made);
             Ok(())
         })?;
@@ -232,7 +240,7 @@ impl Disk {
                 }
                 _ => Err(e),
             });
-            let medium = medium.map_err(|e| format!("{}: {e}", path.display()))?;
+            let medium = medium.map_err(|e| format!("{}: {}", path.display(), why(&e)))?;
             Ok::<_, String>((claim, medium))
         });
         let (claim, medium) = opened.ok_or_else(|| STUCK.to_owned())??;
@@ -274,7 +282,7 @@ impl Disk {
             io::ErrorKind::Unsupported => {
                 "the file system that it lies on cannot clone files (XFS and btrfs can)".to_owned()
             }
-            _ => no_space(&e),
+            _ => why(&e),
         })?;
         let copy = Record {
             number,
@@ -331,10 +339,10 @@ fn hide(locks: &LockTable, folder: &Path) {
 
 /// Whether there is a block device at a path.
 fn device(path: &Path) -> Result<()> {
-    let meta = std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let meta = std::fs::metadata(path).map_err(|e| format!("{}: {}", path.display(), why(&e)))?;
     match meta.file_type().is_block_device() {
         true => Ok(()),
-        false => Err(format!("{} is no block device", path.display())),
+        false => Err(format!("{} is not a block device", path.display())),
     }
 }
 
@@ -346,7 +354,7 @@ fn named(path: &Path, state: &Path) -> Result<bool> {
     }
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(true),
-        Ok(_) => Err(format!("{} is no file", path.display())),
+        Ok(_) => Err(format!("{} is not a file", path.display())),
         Err(_) => Ok(false),
     }
 }
@@ -369,7 +377,10 @@ fn create(path: &Path, size: u64, space: Space) -> Result<()> {
         if FlushSite::LunName.enabled() { sync_name(&to) } else { Ok(()) }
     });
     let made = made.ok_or_else(|| STUCK.to_owned())?;
-    made.map_err(|e| format!("{}: {}", path.display(), no_space(&e)))
+    made.map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => format!("{}: its directory does not exist", path.display()),
+        _ => format!("{}: {}", path.display(), why(&e)),
+    })
 }
 
 /// A folder that only the server may look into.

@@ -97,7 +97,11 @@ impl Luns {
         let new = above.join(name);
         let document = tree.document();
         if document.exists(&new) {
-            return Err(Problem::conflict(&new, "there is such a LUN already", "name another one"));
+            return Err(Problem::conflict(
+                &new,
+                "there is a LUN with this name",
+                "choose another one",
+            ));
         }
         let size = self.copied(path, &new).map_err(|why| refused(&why))?;
         let mut properties = BTreeMap::from([

@@ -9,7 +9,21 @@ fn iscsi_names_are_told_from_others() {
     for good in ["iqn.1993-08.org.debian:01:anna", "eui.02004567a425678d", "naa.52004567ba64678d"] {
         assert!(is_node_name(good), "{good}");
     }
-    for wrong in ["", "iqn.", "anna", "iqn.2026-01.org.Example:x", "iqn.2026-01.org x"] {
+    let long = format!("iqn.2026-01.org.example:{}", "x".repeat(200));
+    for wrong in [
+        "",
+        "iqn.",
+        "anna",
+        "iqn.2026-01.org.Example:x",
+        "iqn.2026-01.org x",
+        "iqn.bad",
+        "iqn.2026-13.org.example:x",
+        "iqn.26-01.org.example:x",
+        "iqn.2026-01.:x",
+        "eui.0200456",
+        "naa.52004567ba64678g",
+        &long,
+    ] {
         assert!(!is_node_name(wrong), "{wrong}");
     }
 }

@@ -99,12 +99,12 @@ fn what_is_named_must_be_a_file_outside_of_the_state_directory() {
     }
     assert_eq!(named(&scratch.0.join("disk"), &state), Ok(true));
     assert_eq!(named(&scratch.0.join("none"), &state), Ok(false));
-    assert!(named(&scratch.0, &state).is_err_and(|why| why.contains("is no file")));
+    assert!(named(&scratch.0, &state).is_err_and(|why| why.contains("is not a file")));
     // By a symbolic link as well.
     let link = scratch.0.join("link");
     std::os::unix::fs::symlink(state.join("disk"), &link).expect("a link");
     for path in [state.join("disk"), link] {
         assert!(named(&path, &state).is_err_and(|why| why.contains("state directory")));
     }
-    assert!(device(&scratch.0.join("disk")).is_err_and(|why| why.contains("no block device")));
+    assert!(device(&scratch.0.join("disk")).is_err_and(|why| why.contains("not a block device")));
 }

@@ -257,6 +257,11 @@ fn a_change_that_fails_leaves_nothing() {
     assert!(world.refused(json!([create("b", json!({}))])).contains("volsize"));
     let taken = json!({ "volsize": "1M", "assignednumber": 0 });
     assert!(world.refused(json!([create("b", taken)])).contains("number 0"));
+    let unused = json!({ "volsize": "1M", "path": "/srv/unit" });
+    assert!(world.refused(json!([create("b", unused)])).contains("has no effect"));
+    let nowhere = json!({ "volsize": "1M", "backing": "file", "path": "/nonexistent/unit" });
+    let said = world.refused(json!([create("b", nowhere)]));
+    assert!(said.contains("its directory does not exist"), "{said}");
     let inside = json!({ "backing": "file", "path": scratch.state().join("luns/secret") });
     let said = world.refused(json!([create("b", inside)]));
     assert!(said.contains("state directory"), "{said}");
@@ -300,15 +305,15 @@ fn files_by_name_and_in_a_project_are_units() {
 fn nobody_finds_a_unit_by_accident() {
     let scratch = Scratch::new();
     let world = World::open(&scratch.state());
-    let (anna, otto, eve) = ("iqn.x:anna", "iqn.x:otto", "iqn.x:eve");
+    let (anna, otto, eve) = ("iqn.2026-01.x:anna", "iqn.2026-01.x:otto", "iqn.2026-01.x:eve");
     let san = |of: &str, name: &str, properties: Json| {
         let above = format!("/configuration/san/{of}");
         json!({ "create": above, "name": name, "properties": properties })
     };
     let short = san("initiators", "anna", json!({ "initiator": anna, "chapsecret": "short" }));
-    assert!(world.refused(json!([short])).contains("12 are the least"));
+    assert!(world.refused(json!([short])).contains("the minimum is 12"));
     let wrong = san("initiators", "anna", json!({ "initiator": "Anna" }));
-    assert!(world.refused(json!([wrong])).contains("no iSCSI name"));
+    assert!(world.refused(json!([wrong])).contains("not an iSCSI name"));
     world.change(json!([
         san("initiators", "anna", json!({ "initiator": anna, "chapsecret": "anna's own secret" })),
         san("initiators", "otto", json!({ "initiator": otto })),
