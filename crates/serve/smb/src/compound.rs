@@ -1,7 +1,7 @@
 //! From requests to a frame: those of a compound are carried out one after the other, and answered
 //! together (MS-SMB2 §3.3.5.2.7).
 
-use files::SpanFacts as _;
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ use super::state::session::Session;
 use super::{io, status};
 use engine::exec::Span;
 use engine::transport::buffers::ReplyBuf;
-use files::Core;
+use files::{Core, SpanFacts as _};
 
 /// Where the first message of an answer begins: before it there is room for the length of the
 /// frame, and for the header of an encrypted message.
@@ -359,8 +359,11 @@ async fn carry_out(
                         is_bare: before.is_single && by.is_none() && !signs(session, &header),
                         encrypted: by.is_some(),
                         cancel: Rc::default(),
+                        opened: RefCell::default(),
                     };
-                    execute(&request, (by, before.is_single), &mut is_pending).await
+                    let done = execute(&request, (by, before.is_single), &mut is_pending).await;
+                    request.tell(&mut span);
+                    done
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Which function does a request, and what is measured of it.
 
-use files::SpanFacts as _;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
 use super::state::connection::{Cancel, Connection};
-use super::state::opens::Open;
+use super::state::opens::{Open, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::{Session, Tree, TreeOf};
 use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
 use engine::exec::Span;
 use engine::transport::buffers::ReplyBuf;
-use files::{Core, Node};
+use files::{Core, Node, SpanFacts as _};
 
 /// A request that is genuine.
 pub(super) struct Request<'a> {
@@ -39,6 +39,8 @@ pub(super) struct Request<'a> {
     pub encrypted: bool,
     /// Ends its waiting.
     pub cancel: Rc<Cancel>,
+    /// The open that it is about, once it was looked up.
+    pub opened: RefCell<Option<Rc<Open>>>,
 }
 
 /// What the statistics are told of a request.
@@ -156,7 +158,22 @@ impl Request<'_> {
     /// STATUS_FILE_CLOSED.
     pub fn open(&self, id: FileId) -> Result<Rc<Open>, NtStatus> {
         self.tree()?;
-        self.session.open(self.file_id(id), self.header.tree_id())
+        let open = self.session.open(self.file_id(id), self.header.tree_id())?;
+        *self.opened.borrow_mut() = Some(Rc::clone(&open));
+        Ok(open)
+    }
+
+    /// Tells the statistics which share and which file it is about, however it ends.
+    pub fn tell(&self, span: &mut Span) {
+        if let Some(open) = &*self.opened.borrow() {
+            if let OpenOf::File(file) = &open.of {
+                span.of(&file.node);
+            }
+        } else if let Ok(tree) = self.session.tree(self.header.tree_id())
+            && let TreeOf::Share { reached } = &tree.of
+        {
+            span.on(reached);
+        }
     }
 
     /// An answer of nothing but a size.

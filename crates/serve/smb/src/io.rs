@@ -25,8 +25,8 @@ use files::upload::write_all;
 use files::{Caller, Core};
 
 /// READ or WRITE at once. `None` if it would have to wait, or has anything to say but that it went
-/// well: then nothing is done yet that is not done again the ordinary way. The caller has looked
-/// whether the session has the tree.
+/// well or that there is no data: then nothing is done yet that is not done again the ordinary way.
+/// The caller has looked whether the session has the tree.
 pub(super) fn at_once(
     conn: &Connection,
     session: &Session,
@@ -44,7 +44,7 @@ pub(super) fn at_once(
             }
             let mut out = reading.begin(reply(core));
             match reading.attempt(core, who, &mut out) {
-                Ok(got) => reading.answer(core, out, got).ok(),
+                Ok(got) => Some(reading.answer(core, out, got)),
                 Err(why) => {
                     core.buffers.give_reply(out);
                     fault(core, why)
@@ -154,14 +154,20 @@ impl<'a> Reading<'a> {
         core.pooled(who, &reached.cred, job).await?
     }
 
-    fn answer(&self, core: &Core, mut out: ReplyBuf, got: usize) -> Outcome {
+    fn answer(&self, core: &Core, mut out: ReplyBuf, got: usize) -> Reply {
         if got == 0 && self.count > 0 || (got as u64) < u64::from(self.minimum) {
             core.buffers.give_reply(out);
-            return Err(NtStatus::END_OF_FILE);
+            return self.past_the_end(reply(core));
         }
         self.file.position.set(self.offset + got as u64);
         patch(out.vec(), START + HEADER + 4, &(got as u32).to_le_bytes());
-        Ok(Reply::new(out).about(self.about(got)))
+        Reply::new(out).about(self.about(got))
+    }
+
+    /// An error that is measured as a READ of nothing.
+    fn past_the_end(&self, mut out: ReplyBuf) -> Reply {
+        put_error(out.vec());
+        Reply { status: NtStatus::END_OF_FILE, ..Reply::new(out).about(self.about(0)) }
     }
 
     fn about(&self, got: usize) -> About {
@@ -214,7 +220,7 @@ pub(super) async fn read(request: &Request<'_>) -> Outcome {
         Err(Status::WouldBlock) => reading.pooled(core, who, out).await.map_err(status::of)?,
         done => (out, done.map_err(status::of)?),
     };
-    Ok(Reply { file: Some(id), ..reading.answer(core, out, got)? })
+    Ok(Reply { file: Some(id), ..reading.answer(core, out, got) })
 }
 
 /// That a WRITE is permitted.
@@ -312,7 +318,11 @@ async fn write_from(
     core.pooled(who, &node.reached.cred, job).await?
 }
 
-async fn commit(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+/// What was written to a file is on disk.
+///
+/// # Errors
+/// As of COMMIT.
+pub(super) async fn commit(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
     let handle = file.node.handle;
     let commit = move |fs: &dyn FileSystem, cx: Context<'_>| fs.commit(cx, &handle);
     let (core, who) = (&request.conn.core, &request.session.who);
