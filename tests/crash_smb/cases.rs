@@ -3,6 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use e2e::smb::scene::UID;
 use e2e::smb::{Ask, Smb, new_name};
 use sim::forget::ForgetFs;
 use wire::smb::class::{Basic, file_class};
@@ -39,11 +40,13 @@ pub enum Thing {
     Folder,
     /// A file with this content.
     File(&'static [u8]),
+    /// An empty file of who has made it.
+    Made,
     /// [`OLD`], last written at [`TIME`].
     OldSinceTime,
 }
 
-use Thing::{File, Folder, Nothing, OldSinceTime};
+use Thing::{File, Folder, Made, Nothing, OldSinceTime};
 
 impl Case {
     /// What is not as it was acknowledged.
@@ -55,6 +58,10 @@ impl Case {
                 (Nothing, found) => found.is_none(),
                 (Folder, Some((kind, _))) => kind == libc::S_IFDIR,
                 (File(content), Some((kind, data))) => kind == libc::S_IFREG && data == content,
+                (Made, Some((kind, data))) => {
+                    let is_hers = left.as_ref().is_some_and(|left| left.uid == UID);
+                    kind == libc::S_IFREG && data.is_empty() && is_hers
+                }
                 (OldSinceTime, Some((_, data))) => {
                     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(TIME);
                     data == OLD && left.as_ref().is_some_and(|left| left.mtime == time)
@@ -92,16 +99,15 @@ fn number(value: u64) -> [u8; 8] {
 
 const F_OLD: &[(&str, Option<&[u8]>)] = &[("f", Some(OLD))];
 
-pub static CASES: [Case; 16] = [
+pub static CASES: [Case; 17] = [
     Case {
         name: "create",
         before: &[],
         act: |smb, at| {
             open(smb, &Ask::make(&format!("{at}\\f")));
         },
-        after: &[("f", File(b""))],
-        // Attributes that are not on disk show where a new file has others: `crash`.
-        needs: &["create-directory"],
+        after: &[("f", Made)],
+        needs: &["create-file", "create-directory"],
     },
     Case {
         name: "create-directory",
@@ -265,6 +271,19 @@ pub static CASES: [Case; 16] = [
         },
         after: &[("d", Nothing)],
         needs: &["rmdir-directory"],
+    },
+    Case {
+        name: "zeros",
+        before: F_OLD,
+        act: |smb, at| {
+            let range = [number(0), number(4)].concat();
+            on(smb, &Ask::open(&format!("{at}\\f")), |smb, file| {
+                Ok(smb.control(code::SET_ZERO_DATA, file, &range, 0)?.status())
+            });
+        },
+        after: &[("f", File(b"\0\0\0\0 was here before"))],
+        // Where no holes can be made, as here, zeros are written.
+        needs: &["commit"],
     },
     Case {
         name: "copy",

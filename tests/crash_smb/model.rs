@@ -1,6 +1,7 @@
 //! What a file may be after a power cut, from what was asked and what of it was acknowledged. A
 //! block of a file is one word all over; a file has one request under way at most.
 
+use e2e::smb::scene::UID;
 use sim::forget::ForgetFs;
 
 /// Bytes of a block.
@@ -81,6 +82,8 @@ impl File {
             return Some(format!("{name} is there again"));
         }
         let next = self.next.take();
+        // Whose CREATE was not acknowledged may be a name on disk without what it was made with.
+        let may_be_roots = self.name.is_none() && next.is_some();
         let there = |name: &Option<String>| name.as_ref().is_some_and(|name| look(name).is_some());
         let name = match &next {
             None if self.name.is_some() && !there(&self.name) => {
@@ -102,6 +105,12 @@ impl File {
         self.gone.clear();
         self.name = name;
         let left = self.name.as_deref().and_then(look);
+        match left.as_ref().map(|left| left.uid) {
+            // Nobody uses it any more.
+            Some(0) if may_be_roots => self.name = None,
+            Some(uid) if uid != UID => return Some(format!("{:?} belongs to {uid}", self.name)),
+            _ => {}
+        }
         let data = left.map(|left| left.data).unwrap_or_default();
         let wrong = self.blocks.iter_mut().enumerate().find_map(|(at, block)| block.cut(at, &data));
         wrong.map(|what| format!("{:?}: {what}", self.name))

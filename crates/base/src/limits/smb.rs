@@ -39,6 +39,9 @@ pub const SMB_COPY_CHUNKS_MAX: usize = 256;
 pub const SMB_COPY_CHUNK_MAX: u32 = 1 << 20;
 /// Most bytes of all chunks of one COPYCHUNK, as in Windows.
 pub const SMB_COPY_TOTAL_MAX: u32 = 16 << 20;
+/// Bytes that SET_ZERO_DATA writes in one turn on the pool, where the file system makes no holes:
+/// as many as a chunk of a copy.
+pub const SMB_ZERO_PIECE: usize = SMB_COPY_CHUNK_MAX as usize;
 /// Most presentation contexts of one bind; clients send one to three.
 pub const SMB_RPC_CONTEXTS_MAX: usize = 16;
 /// Most bytes of one PDU of RPC, as in Windows and Samba.

@@ -141,7 +141,7 @@ async fn of_file(request: &Request<'_>, asked: &Asks<'_>) -> Result<(Vec<u8>, Nt
         }
         code::SET_ZERO_DATA => {
             open.may(access::WRITE_DATA)?;
-            sparse::zero(request, file, asked.input).await?;
+            sparse::zero(request, file, asked).await?;
             Vec::new()
         }
         code::QUERY_ALLOCATED_RANGES => {

@@ -176,7 +176,8 @@ impl ForgetFs {
         let seen = model.see(ino).ok()?;
         let data = model.read(ino, 0, usize::try_from(seen.size).ok()?);
         let data = data.or_else(|_| model.readlink(ino)).unwrap_or_default();
-        Some(Left { mode: seen.attr.mode, mtime: seen.attr.mtime, data })
+        let (mode, uid, mtime) = (seen.attr.mode, seen.attr.uid, seen.attr.mtime);
+        Some(Left { mode, uid, mtime, data })
     }
 
     /// Mounts this file system, as a crash left it.
@@ -203,6 +204,8 @@ impl ForgetFs {
 pub struct Left {
     /// Type and permission bits, as `st_mode`.
     pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
     /// Last change of data.
     pub mtime: SystemTime,
     /// What is in a file, or where a link leads; nothing of what is neither.

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use base::limits::SMB_TRANSACT_MAX;
-use vfs::fs::{Context, FileSystem, Seek};
+use base::limits::{SMB_TRANSACT_MAX, SMB_ZERO_PIECE};
+use files::upload::write_all;
+use vfs::fs::{Changed, Context, FileSystem, Seek, Stable};
 use vfs::status::Status;
 use wire::smb::class::attributes;
 use wire::smb::codec::{Field, Reader};
-use wire::smb::create::access;
+use wire::smb::create::{FileId, access};
+use wire::smb::ioctl::Request as Asks;
 use wire::smb::status::NtStatus;
 
 use crate::dispatch::Request;
 use crate::state::opens::{Open, OpenFile};
-use crate::{facts, lock, status};
+use crate::{facts, io, lock, status};
 
 /// Bytes of a range: its offset and its length.
 pub(super) const RANGE: usize = 16;
@@ -46,16 +48,16 @@ pub(super) async fn set(
     facts::keep(conn, who, &file.node, new).await
 }
 
-/// SET_ZERO_DATA.
+/// SET_ZERO_DATA: a hole, or zeros where the file system makes none; on disk.
 ///
 /// # Errors
 /// As the client is told.
 pub(super) async fn zero(
     request: &Request<'_>,
     file: &OpenFile,
-    input: &[u8],
+    asked: &Asks<'_>,
 ) -> Result<(), NtStatus> {
-    let mut r = Reader::new(input, "SET_ZERO_DATA");
+    let mut r = Reader::new(asked.input, "SET_ZERO_DATA");
     let begin: u64 = r.get().map_err(status::of_wire)?;
     let end: u64 = r.get().map_err(status::of_wire)?;
     if end > i64::MAX as u64 {
@@ -69,7 +71,43 @@ pub(super) async fn zero(
     let handle = file.node.handle;
     let zero = move |fs: &dyn FileSystem, cx: Context<'_>| fs.deallocate(cx, &handle, begin, len);
     let (core, who) = (&request.conn.core, &request.session.who);
-    core.alter(who, &file.node.reached, zero).await.map_err(status::of)
+    match core.alter(who, &file.node.reached, zero).await {
+        Err(Status::NotSupported) => write_zeros(request, file, (begin, end), asked.file).await,
+        done => done.map_err(status::of),
+    }
+}
+
+/// Writes zeros up to the end of the file at most, each piece in a turn of its own on the pool; a
+/// CANCEL, or the end of the open, ends it between two of them.
+async fn write_zeros(
+    request: &Request<'_>,
+    file: &OpenFile,
+    (begin, end): (u64, u64),
+    id: FileId,
+) -> Result<(), NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let mut at = begin;
+    while at < end {
+        if request.cancel.is_set() {
+            return Err(NtStatus::CANCELLED);
+        }
+        request.open(id)?;
+        let (handle, len) = (file.node.handle, (end - at).min(SMB_ZERO_PIECE as u64));
+        lock::may_io(file, at, len, true)?;
+        let write = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let left = fs.getattr(cx, &handle)?.size.saturating_sub(at).min(len) as usize;
+            // As large as a chunk of a copy, for which every IOCTL is in the account.
+            let zeros = vec![0; left];
+            let written = write_all(fs, cx, &handle, (at, &zeros), Stable::Unstable)?;
+            Ok(Changed { value: left as u64, wcc: written.wcc, flush: written.flush })
+        };
+        let written = core.alter(who, &file.node.reached, write).await.map_err(status::of)?;
+        if written == 0 {
+            break;
+        }
+        at += written;
+    }
+    io::commit(request, file).await
 }
 
 /// QUERY_ALLOCATED_RANGES: where there is data; all of a file that is not marked as one with holes,

@@ -72,6 +72,11 @@ impl Cancel {
         self.notify.notify_waiters();
     }
 
+    /// Whether it is to end.
+    pub const fn is_set(&self) -> bool {
+        self.is_set.get()
+    }
+
     /// Waits for that.
     pub async fn cancelled(&self) {
         while !self.is_set.get() {
