@@ -48,6 +48,8 @@ fn a_share_that_requires_encryption_answers_nothing_in_the_clear() {
         let tree = signed_in(&scene, &offer).connect_tree(SHARE).expect("an answer");
         assert_eq!(tree.err(), Some(NtStatus::ACCESS_DENIED), "{offer:?}");
     }
+    let log = scene.property("log").to_string();
+    assert!(log.contains("the share requires encryption"), "{log}");
 }
 
 #[test]

@@ -104,6 +104,9 @@ fn it_ends_with_the_share() {
     let refused = Smb::open((HERE, scene.at()), &Offer::default(), (USER, PASSWORD), SHARE);
     let refused = refused.err().expect("no tree").to_string();
     assert!(refused.contains("TREE_CONNECT"), "{refused}");
+    let log = scene.property("log").to_string();
+    let told = format!("share {SHARE} refused: {USER} from {HERE}: smb and smb_exceptions");
+    assert!(log.contains(&told), "{log}");
     scene.change(&json!([{"set": share, "property": "smb", "value": "rw"}]));
     fs::remove_file(scene.share.join("alone")).expect("a file");
     drop(anna);
@@ -118,6 +121,8 @@ fn it_ends_with_the_share() {
     is_over(&scene, &mut anna, &[NtStatus::NETWORK_NAME_DELETED]);
     let gone = anna.smb.connect_tree(SHARE).expect("an answer").expect_err("no share");
     assert_eq!(gone, NtStatus::BAD_NETWORK_NAME);
+    let log = scene.property("log").to_string();
+    assert!(log.contains("there is no such share"), "{log}");
 }
 
 #[test]

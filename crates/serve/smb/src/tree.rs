@@ -1,8 +1,9 @@
 //! TREE_CONNECT, TREE_DISCONNECT, LOGOFF.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
+use vfs::share::rules::{Access, Transport};
+use vfs::share::{Service, Share};
 use wire::smb::create::access;
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
@@ -11,6 +12,7 @@ use wire::smb::utf16;
 
 use super::close;
 use super::dispatch::{Outcome, Reply, Request};
+use super::node::NODE;
 use super::receive::Broken;
 use super::state::connection::Connection;
 use super::state::opens::Open;
@@ -36,9 +38,15 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         let table = request.conn.core.files.shares.load();
         let mut shares = table.iter();
         let share = shares.find(|share| share.name.eq_ignore_ascii_case(name));
-        let share = Arc::clone(share.ok_or(NtStatus::BAD_NETWORK_NAME)?);
+        let Some(share) = share.cloned() else {
+            refused(request, &name.escape_debug().to_string(), "there is no such share");
+            return Err(NtStatus::BAD_NETWORK_NAME);
+        };
         // Who cannot encrypt is refused by what the share requires.
-        let reached = request.session.who.reach(&share).map_err(|_| NtStatus::ACCESS_DENIED)?;
+        let Ok(reached) = request.session.who.reach(&share) else {
+            refused(request, &share.name, why(request, &share));
+            return Err(NtStatus::ACCESS_DENIED);
+        };
         let rights = match reached.writable {
             true => access::ALL,
             false => access::READ | access::RUN,
@@ -55,6 +63,22 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         tree::Response { share_type: kind, reserved: 0, flags, capabilities: 0, maximal_access };
     response.put_body(out.vec());
     Ok(Reply { tree: Some(id), ..Reply::new(out) })
+}
+
+/// Notes that somebody is not connected to a share.
+fn refused(request: &Request<'_>, share: &str, why: &str) {
+    let (user, from) = (&request.session.who.person.name, request.conn.peer.0.ip());
+    base::warning!(NODE.name, "share {share} refused: {user} from {from}: {why}");
+}
+
+/// Why a share grants nothing.
+fn why(request: &Request<'_>, share: &Share) -> &'static str {
+    let rules = share.rules_for(Service::Smb).get();
+    let peer = request.conn.peer.0;
+    match rules.grant_over(peer.ip(), peer.port(), Transport::Tls).access {
+        Access::None => "smb and smb_exceptions of the share grant no access",
+        _ => "the share requires encryption",
+    }
 }
 
 /// TREE_DISCONNECT.
