@@ -18,6 +18,8 @@ pub struct Way {
     pub command: Command,
     /// What to know about it.
     pub note: Option<&'static str>,
+    /// What it is called on other systems; instead of the note.
+    pub others: Option<Command>,
 }
 
 type Command = fn(&str, SocketAddr, &str) -> String;
@@ -25,17 +27,18 @@ type Command = fn(&str, SocketAddr, &str) -> String;
 impl Way {
     /// Under the name of the port.
     pub fn to(at: Port, command: Command) -> Self {
-        Self { name: at.name, scheme: at.name, at, command, note: None }
+        Self { name: at.name, scheme: at.name, at, command, note: None, others: None }
     }
 
     /// To a share at the address of its port.
     pub fn access(&self, at: SocketAddr, share: &str) -> Access {
         let url = format!("{}://{}/{}", self.scheme, host(at), url_encode(share.as_bytes()));
+        let others = self.others.map(|others| others(&url, at, share));
         Access {
             protocol: self.name.to_owned(),
             mount: (self.command)(&url, at, share),
             url,
-            note: self.note.map(str::to_owned),
+            note: others.or(self.note.map(str::to_owned)),
         }
     }
 }

@@ -26,6 +26,15 @@ const ID: protocol::Service = protocol::Service::Smb;
 const NEEDS_PORT: &str = "Windows Explorer requires port 445: start the server with \
      --port-offset 0, or redirect the port";
 
+/// What macOS and Windows take.
+fn others(url: &str, at: SocketAddr, share: &str) -> String {
+    let path = format!(r"\\{}\{share}", reach::host_name(at.ip()));
+    match at.port() == SMB.number {
+        true => format!("macOS: {url}; Windows: {path}"),
+        false => format!("macOS: {url}; Windows: {path}; {NEEDS_PORT}"),
+    }
+}
+
 /// SMB in this program.
 pub struct Smb {
     parts: Arc<ServiceParts>,
@@ -62,8 +71,7 @@ impl Service for Smb {
     }
 
     fn ways(&self) -> Vec<Way> {
-        let note = (self.parts.address(SMB).port() != SMB.number).then_some(NEEDS_PORT);
-        vec![Way { note, ..Way::to(SMB, cifs) }]
+        vec![Way { others: Some(others), ..Way::to(SMB, cifs) }]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {
@@ -126,3 +134,6 @@ fn settings(document: &Document) -> Settings {
         umask: values.umask().unwrap_or(otherwise.umask),
     }
 }
+
+#[cfg(test)]
+mod tests;
