@@ -18,6 +18,8 @@ mod secure_protocols;
 mod sftp_subsystem;
 #[path = "../smb_clients.rs"]
 mod smb_clients;
+#[path = "../smb_clones.rs"]
+mod smb_clones;
 #[path = "../smb_safety.rs"]
 mod smb_safety;
 #[path = "../smb_torture.rs"]
