@@ -4,6 +4,8 @@ import sys
 from impacket.smbconnection import SMBConnection
 
 SHARE = "data"
+FILE_READ_DATA = 1
+PIECE = 65536
 
 
 def do(smb, task, one, two):
@@ -15,7 +17,7 @@ def do(smb, task, one, two):
             smb.getFile(SHARE, path(one), file.write)
     elif task == b"reget":
         with open(two, "ab") as file:
-            smb.getFile(SHARE, path(one), file.write, offset=file.tell())
+            resume(smb, path(one), file)
     elif task == b"rename":
         smb.rename(SHARE, path(one), path(two))
     elif task == b"rm":
@@ -23,6 +25,15 @@ def do(smb, task, one, two):
     elif task == b"ls":
         return "\n".join(entry.get_longname() for entry in smb.listPath(SHARE, path(one) + "\\*")).encode()
     return b""
+
+
+def resume(smb, name, file):
+    """getFile has an offset in new versions only."""
+    tree = smb.connectTree(SHARE)
+    there = smb.openFile(tree, name, desiredAccess=FILE_READ_DATA)
+    while data := smb.readFile(tree, there, offset=file.tell(), bytesToRead=PIECE):
+        file.write(data)
+    smb.closeFile(tree, there)
 
 
 def path(name):

@@ -207,14 +207,16 @@ pub fn library(library: &Library<'_>) {
         Some(said)
     };
     let here = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    // A client of SMB is connected to the share.
+    let there = |name: &[u8]| if port == SSH { path(name) } else { name.to_vec() };
     all(&place, &|task: Task<'_>| match task {
-        Task::Upload(from, to) => ask("put", &here(from), &path(to)),
-        Task::Download(from, to) => ask("get", &path(from), &here(to)),
-        Task::ResumeUpload(from, to, _) => ask("reput", &here(from), &path(to)),
-        Task::ResumeDownload(from, to, _) => ask("reget", &path(from), &here(to)),
-        Task::Rename(from, to) => ask("rename", &path(from), &path(to)),
-        Task::Delete(name) => ask("rm", &path(name), b""),
-        Task::List(name) => ask("ls", &path(name), b""),
+        Task::Upload(from, to) => ask("put", &here(from), &there(to)),
+        Task::Download(from, to) => ask("get", &there(from), &here(to)),
+        Task::ResumeUpload(from, to, _) => ask("reput", &here(from), &there(to)),
+        Task::ResumeDownload(from, to, _) => ask("reget", &there(from), &here(to)),
+        Task::Rename(from, to) => ask("rename", &there(from), &there(to)),
+        Task::Delete(name) => ask("rm", &there(name), b""),
+        Task::List(name) => ask("ls", &there(name), b""),
     });
     drop(talk);
     assert!(program.wait().expect("its end").success());
