@@ -7,6 +7,7 @@ mod circles;
 mod exceptions;
 mod imported;
 mod imports;
+mod locks;
 mod protocols;
 mod scan;
 mod sizes;
@@ -87,6 +88,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     }
     findings.extend(protocols::check(&sources));
     findings.extend(vocabulary::check(&sources));
+    findings.extend(locks::check(root));
     let circles = fs::read_to_string(root.join("xtask/file-circles.toml")).unwrap_or_default();
     findings.extend(circles::check(&circles, &sources)?);
     let list = fs::read_to_string(root.join("xtask/tidy-exceptions.toml")).unwrap_or_default();
