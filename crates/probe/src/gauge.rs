@@ -72,7 +72,7 @@ gauges! {
     requests = "server.requests", "Requests answered, ever.";
     requests_in_flight = "server.requests_in_flight", "Requests taken and not yet answered.";
     bytes = "server.bytes", "Bytes of requests and replies, ever.";
-    bytes_in_flight = "server.bytes_in_flight", "Bytes of buffered requests and replies now.";
+    bytes_in_flight = "server.bytes_in_flight", "Bytes of the service that buffers most now.";
     pool_queue = "server.pool_queue", "Operations waiting for a pool thread now.";
     pool_busy = "server.pool_busy", "Pool threads at work now.";
     open_files = "server.open_files", "Files in the cache of open files now.";

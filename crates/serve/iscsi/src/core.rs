@@ -24,6 +24,6 @@ impl Deref for Core {
 impl exec::ServiceCore for Core {
     fn show(&self) {
         let engine = &self.engine;
-        engine.budgets.show_panics(&engine.flush, engine.hub.gauges());
+        engine.budgets.show_shared(&engine.flush, engine.hub.gauges());
     }
 }

@@ -135,9 +135,13 @@ impl Budgets {
         panics.load(Relaxed)
     }
 
-    /// Shows the panics so far: those of handlers over all services, and those of flushes.
-    pub fn show_panics(&self, flush: &FlushGroup, gauges: &Gauges) {
+    /// Shows what is common to all services: the panics so far, of handlers and of flushes, and the
+    /// bytes of the service that holds most, since each is held to the limit by itself.
+    pub fn show_shared(&self, flush: &FlushGroup, gauges: &Gauges) {
         gauges.panics.set(self.panics_over_all() + flush.counts().panics);
+        let bytes = self.all.as_ref().map_or_else(|| self.bytes(), |(all, _)| all.most_bytes());
+        gauges.bytes_in_flight.set(u64::try_from(bytes).unwrap_or(0));
+        gauges.bytes_in_flight.set_limit(self.limits.bytes as u64);
     }
 
     fn in_all(&self, which: impl Fn(&ConnectionLimits) -> &AtomicU64) {
@@ -361,7 +365,11 @@ impl CoreBudget {
         self.settle();
         let (requests, bytes) = self.shown.replace((self.requests.get(), self.bytes.get()));
         all.requests.fetch_add(self.requests.get() as i64 - requests as i64, Relaxed);
-        all.bytes.fetch_add(self.bytes.get() as i64 - bytes as i64, Relaxed);
+        let more = self.bytes.get() as i64 - bytes as i64;
+        all.bytes.fetch_add(more, Relaxed);
+        if let Some((services, number)) = &all.all {
+            services.hold_bytes(*number, more);
+        }
         all.taken.fetch_add(self.taken.take(), Relaxed);
         all.moved.fetch_add(self.moved.take(), Relaxed);
         all.replays.fetch_add(self.replays.take(), Relaxed);

@@ -6,7 +6,8 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use base::limits::{CONNECTIONS_CLIENT_LEAVES, CONNECTIONS_SURE_PART};
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
@@ -30,6 +31,8 @@ pub struct ConnectionLimits {
     pub slow: AtomicU64,
     /// Handlers of any service that panicked so far.
     pub panics: AtomicU64,
+    /// Bytes of requests and replies that each service holds.
+    bytes: Vec<AtomicI64>,
 }
 
 #[derive(Debug)]
@@ -54,6 +57,7 @@ impl ConnectionLimits {
             refused: AtomicU64::default(),
             slow: AtomicU64::default(),
             panics: AtomicU64::default(),
+            bytes: (0..services).map(|_| AtomicI64::default()).collect(),
         }
     }
 
@@ -76,6 +80,18 @@ impl ConnectionLimits {
         taken.clients.add(from);
         drop(taken);
         Some(ConnectionPermit { limits: Arc::clone(self), service, from })
+    }
+
+    /// A service (counted from 0) holds so many bytes more, or fewer.
+    pub fn hold_bytes(&self, service: usize, more: i64) {
+        if let Some(bytes) = self.bytes.get(service) {
+            bytes.fetch_add(more, Relaxed);
+        }
+    }
+
+    /// Bytes of the service that holds most.
+    pub fn most_bytes(&self) -> i64 {
+        self.bytes.iter().map(|bytes| bytes.load(Relaxed)).max().unwrap_or(0)
     }
 
     /// ConnectionLimits in all.

@@ -318,7 +318,6 @@ impl Service {
         let (limits, pool) = (self.engine.budgets.limits(), self.engine.pool.limits());
         gauges.connections.set_limit(limits.connections as u64);
         gauges.requests_in_flight.set_limit(limits.requests as u64);
-        gauges.bytes_in_flight.set_limit(limits.bytes as u64);
         gauges.pool_queue.set_limit(pool.queue as u64);
         gauges.pool_busy.set_limit(pool.threads as u64);
         gauges.drc_entries.set_limit(REPLAY_ENTRIES_MAX as u64);
@@ -330,12 +329,11 @@ impl Service {
         let (connections, refused, slow) = self.engine.budgets.over_all();
         gauges.connections.set(connections);
         gauges.requests_in_flight.set(level(self.engine.budgets.requests()));
-        gauges.bytes_in_flight.set(level(self.engine.budgets.bytes()));
         gauges.refused_connections.set(refused);
         gauges.bad_records.set(self.engine.budgets.bad_records.load(Relaxed));
         gauges.tls_sessions.set(self.engine.budgets.tls_sessions.load(Relaxed));
         gauges.tls_failures.set(self.engine.budgets.tls_failures.load(Relaxed));
-        self.engine.budgets.show_panics(&self.engine.flush, gauges);
+        self.engine.budgets.show_shared(&self.engine.flush, gauges);
         gauges.requests.set(self.engine.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.engine.budgets.moved.load(Relaxed));
         gauges.drc_replays.set(self.engine.budgets.replays.load(Relaxed));
