@@ -126,6 +126,19 @@ fn it_ends_with_the_share() {
 }
 
 #[test]
+fn it_ends_when_a_client_is_silent_and_has_nothing_open() {
+    let idle = json!({"set": NODE, "property": "idle", "value": 2});
+    let scene = Scene::new("smb-idle", &[idle]);
+    let mut anna = held(&scene);
+    let mut silent = scene.anna().expect("let in");
+    silent.ends().expect("the end of the connection");
+    // Who has something open stays.
+    scene.wait_for_state(2, 1);
+    assert_eq!(anna.smb.echo().expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(anna.smb.close(anna.file).expect("an answer"), NtStatus::SUCCESS);
+}
+
+#[test]
 fn it_ends_with_the_connection_and_with_the_service() {
     let scene = Scene::new("smb-service", &[]);
     drop(held(&scene));

@@ -59,6 +59,9 @@ pub enum Ended {
     /// Nobody has signed in in time.
     #[error("nobody has signed in")]
     Unsigned,
+    /// Nothing has come for long, and nothing is open.
+    #[error("idle")]
+    Idle,
     /// A frame was begun and not finished.
     #[error("the peer is too slow")]
     TooSlow,
@@ -197,7 +200,12 @@ impl Exchange {
                 }
                 done = self.tasks.join_next(), if waits => ended(&self.conn, done)?,
                 () = self.conn.has_mail.notified() => {}
-                _ = self.look.tick(), if !unsigned => self.look_again(),
+                _ = self.look.tick(), if !unsigned => {
+                    self.look_again();
+                    if self.is_idle() {
+                        return Err(Ended::Idle);
+                    }
+                }
                 () = tokio::time::sleep(STALL_PAUSE), if !reads && !waits => {}
                 () = tokio::time::sleep(sign_in_by.left().unwrap_or_default()), if unsigned => {}
             }
@@ -215,6 +223,14 @@ impl Exchange {
         for session in self.conn.take_ended() {
             self.tasks.spawn_local(tree::end(Rc::clone(&self.conn), session));
         }
+    }
+
+    /// Whether nothing has come for as long as a connection may be silent that has nothing open.
+    fn is_idle(&self) -> bool {
+        let rests_ns = stamp().saturating_sub(self.socket.input.arrived_ns);
+        let is_silent = rests_ns >= self.conn.settings.idle.as_nanos() as u64;
+        let has_opens = || self.conn.sessions.borrow().values().any(|one| one.has_opens());
+        is_silent && self.tasks.is_empty() && !has_opens()
     }
 
     /// Closes what is open in shares that are not what they were.

@@ -1,6 +1,6 @@
 //! SMB in the one tree: settings and state of the service. The crate `service` applies changes.
 
-use ::base::limits::SMB_SESSIONS_PER_CONNECTION;
+use ::base::limits::{SMB_IDLE, SMB_SESSIONS_PER_CONNECTION};
 use ::base::node::{Action, Context, Default, Kind, Property, Shape, service};
 
 use files::settings::UMASK;
@@ -85,6 +85,15 @@ pub static NODE: Context = Context::new(
         Default::Text("required"),
         "Integrity protection of requests and responses.",
     ),
+    Property::setting(
+        "idle",
+        "Idle",
+        Kind::Seconds { min: 2, max: 86_400 },
+        Default::Integer(SMB_IDLE.as_secs() as i64),
+        "Idle timeout of connections without open files. Clients reconnect when needed.",
+    )
+    .unit("s")
+    .example("3600"),
     UMASK,
     Property::state(
         "sessions",

@@ -2,7 +2,9 @@
 
 use std::net::TcpListener;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use base::limits::SMB_IDLE;
 use base::random::{Random, SystemRandom};
 use vfs::fold::FoldIndex;
 
@@ -36,6 +38,8 @@ pub struct Settings {
     pub encryption: Encryption,
     /// Whether requests that are neither signed nor encrypted are refused.
     pub signing_required: bool,
+    /// How long a connection without open files may be silent.
+    pub idle: Duration,
     /// Permission bits that new files and directories do not get.
     pub umask: u32,
 }
@@ -46,6 +50,7 @@ impl Default for Settings {
             name: "plimsoll".to_owned(),
             encryption: Encryption::default(),
             signing_required: true,
+            idle: SMB_IDLE,
             umask: 0o022,
         }
     }

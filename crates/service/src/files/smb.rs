@@ -131,6 +131,7 @@ fn settings(document: &Document) -> Settings {
             _ => Encryption::Offered,
         },
         signing_required: !values.is("signing", "offered"),
+        idle: values.time("idle"),
         umask: values.umask().unwrap_or(otherwise.umask),
     }
 }

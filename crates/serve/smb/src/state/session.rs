@@ -178,6 +178,11 @@ impl Session {
         }
     }
 
+    /// Whether something is open.
+    pub fn has_opens(&self) -> bool {
+        !self.opens.borrow().is_empty()
+    }
+
     /// Adds an open.
     pub fn add_open(&self, open: Open) -> FileId {
         let id = self.number();
