@@ -14,9 +14,9 @@ use std::task::{Context, Poll, Waker};
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
-    RECORD_LOOK, SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_LOOK, SMB_MESSAGE_MAX,
-    SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE, TURN_OPS_MAX,
-    TURN_TIME_MAX,
+    LARGE_RECORD, RECORD_LOOK, SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_LOOK,
+    SMB_MESSAGE_MAX, SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE,
+    TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -27,10 +27,11 @@ use wire::smb::codec::SmbError;
 use wire::smb::crypto::Preauth;
 
 use self::input::{Input, Received};
+use super::compound::{self, Frame};
 use super::receive::{Broken, Taken};
 use super::server::Server;
 use super::state::connection::{Answer, Connection};
-use super::{compound, tree};
+use super::tree;
 use engine::exec::Span;
 use engine::transport::listener::Accepted;
 use engine::transport::pace::SlowPeerBudget;
@@ -106,6 +107,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         conn: Rc::clone(&conn),
         socket,
         tasks: JoinSet::new(),
+        waiting: None,
         sending: Vec::new(),
         spans: Vec::new(),
         look,
@@ -134,6 +136,8 @@ struct Exchange {
     conn: Rc<Connection>,
     socket: Socket,
     tasks: JoinSet<()>,
+    /// A frame for whose answer there is no room yet, with the bytes that it holds.
+    waiting: Option<(Frame, usize)>,
     /// Answers that are being sent.
     sending: Vec<Answer>,
     /// What is written down once they have left.
@@ -175,7 +179,8 @@ impl Exchange {
             if self.socket.input.is_empty() {
                 self.socket.input.put_back(&self.conn.core);
             }
-            let (reads, waits) = (self.has_room(), !self.tasks.is_empty());
+            let reads = self.waiting.is_none() && self.has_room();
+            let waits = !self.tasks.is_empty();
             let has_begun = reads && !self.socket.input.is_empty();
             let Socket { stream, input, .. } = &mut self.socket;
             let core = &self.conn.core;
@@ -240,6 +245,17 @@ impl Exchange {
         }
     }
 
+    /// Whether a frame may be carried out that holds so many bytes with its answer. One large one
+    /// of a core always may while the others are small.
+    fn admits(&self, bytes: usize) -> bool {
+        let budget = &self.conn.core.budget;
+        let has_room = match bytes < LARGE_RECORD {
+            true => budget.has_bytes(bytes),
+            false => budget.has_large(bytes),
+        };
+        has_room || budget.has_small_only()
+    }
+
     /// Whether another frame may be taken. One always may.
     fn has_room(&self) -> bool {
         let held = self.conn.held.get();
@@ -252,7 +268,7 @@ impl Exchange {
     /// Takes frames that have come, and carries out at once what need not wait; tells whether there
     /// are more.
     fn take(&mut self) -> Result<bool, Ended> {
-        if self.socket.input.is_empty() {
+        if self.socket.input.is_empty() && self.waiting.is_none() {
             return Ok(false);
         }
         // From here on nothing is received, and nothing is sent before it ends.
@@ -280,19 +296,35 @@ impl Exchange {
 
     /// Takes one frame; false if there is none, or no room for it.
     fn take_one(&mut self, arrived_ns: u64) -> Result<bool, Ended> {
-        if !self.has_room() {
+        let frame = match self.waiting.take() {
+            Some((frame, bytes)) => {
+                self.conn.release(bytes);
+                frame
+            }
+            None if !self.has_room() => return Ok(false),
+            None => {
+                let max = match self.conn.sessions.borrow().is_empty() {
+                    true => SMB_UNSIGNED_MESSAGE_MAX,
+                    false => SMB_MESSAGE_MAX,
+                };
+                let conn = &self.conn;
+                let Some((bytes, from)) = self.socket.input.take(max, &conn.core)? else {
+                    return Ok(false);
+                };
+                match conn.take(bytes, from, arrived_ns)? {
+                    Taken::Frame(frame) => frame,
+                    _ => return Ok(true),
+                }
+            }
+        };
+        let (conn, held) = (&self.conn, frame.held());
+        if !self.admits(held) {
+            let bytes = frame.bytes.len();
+            conn.hold(bytes);
+            conn.core.note_backpressure();
+            self.waiting = Some((frame, bytes));
             return Ok(false);
         }
-        let max = match self.conn.sessions.borrow().is_empty() {
-            true => SMB_UNSIGNED_MESSAGE_MAX,
-            false => SMB_MESSAGE_MAX,
-        };
-        let conn = &self.conn;
-        let Some((bytes, from)) = self.socket.input.take(max, &conn.core)? else {
-            return Ok(false);
-        };
-        let Taken::Frame(frame) = conn.take(bytes, from, arrived_ns)? else { return Ok(true) };
-        let held = frame.held();
         conn.hold(held);
         if compound::at_once(conn, &frame, held) {
             frame.put_back(&conn.core);

@@ -277,6 +277,12 @@ impl CoreBudget {
         self.has_bytes(n + self.bytes_max / SMALL_RECORDS_PART)
     }
 
+    /// Whether no more is held than the part that is left to small records.
+    pub fn has_small_only(&self) -> bool {
+        self.settle();
+        self.bytes.get() <= self.bytes_max / SMALL_RECORDS_PART
+    }
+
     /// Whether an operation with `n` bytes may be handed over. One is always let in.
     pub fn has_room(&self, n: usize) -> bool {
         self.requests.get() == 0 || (self.has_request() && self.has_bytes(n))
