@@ -38,12 +38,7 @@ impl Deref for Core {
     }
 }
 
-impl ServiceCore for Core {
-    fn show(&self) {
-        let engine = &self.engine;
-        engine.budgets.show_shared(&engine.flush, engine.hub.gauges());
-    }
-}
+impl ServiceCore for Core {}
 
 /// Serves a service of files at `sockets`, as [`accept::serve`] does. `None` if the runtimes have
 /// ended.

@@ -82,9 +82,4 @@ impl Deref for Core {
     }
 }
 
-impl exec::ServiceCore for Core {
-    fn show(&self) {
-        let engine = &self.engine;
-        engine.budgets.show_shared(&engine.flush, engine.hub.gauges());
-    }
-}
+impl exec::ServiceCore for Core {}

@@ -23,8 +23,12 @@ use crate::transport::tls::TlsError;
 
 /// What a service has on one core: the engine's [`Core`], and what is its own.
 pub trait ServiceCore: Deref<Target = Core> + 'static {
-    /// Shows the levels of the service: every now and then, on core 0.
-    fn show(&self);
+    /// Shows the levels of the service: every now and then, on core 0. Those that all services
+    /// share, unless it has more to show.
+    fn show(&self) {
+        let engine = &self.engine;
+        engine.budgets.show_shared(&engine.flush, engine.hub.gauges());
+    }
 }
 
 /// A connection that comes by other means than a socket, to be run on a core.
