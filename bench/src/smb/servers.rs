@@ -124,6 +124,10 @@ fn configuration(own: &str, share: &str) -> String {
     )
 }
 
+/// smbd's last act is to end its process group, which would be the one of whoever started us; by
+/// itself it still ends when we are killed.
+const OWN_SESSION: [&str; 3] = ["setpriv", "--pdeathsig=TERM", "setsid"];
+
 fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io::Result<Server> {
     let own = base.join("smbd");
     fs::create_dir_all(own.join("ncalrpc"))?;
@@ -141,7 +145,7 @@ fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io:
     fs::write(&conf, configuration(&folder, &root))?;
     let within = |program: &Program, arguments: &[&str]| -> Vec<String> {
         let with = ["unshare", "--mount", "sh", "-c", WITH_ACCOUNT, &folder];
-        let with = with.iter().map(|word| (*word).to_owned());
+        let with = OWN_SESSION.iter().chain(&with).map(|word| (*word).to_owned());
         with.chain(program.command()).chain(arguments.iter().map(|w| (*w).to_owned())).collect()
     };
     password(&within(passwords, &["-c", &conf, "-s", "-a", USER]))?;
