@@ -4,7 +4,7 @@
 #   make run DIR=…    serve a directory
 #   make test         the gate: every deterministic check (docs/testing.md)
 #   make test-long    what runs long, at random, or measures the machine; NAME="fuzz soak", LIST=1 lists the names
-#   make conformance  a foreign test suite: SUITE=pynfs DIR=CHECKOUT, SUITE=litmus, SUITE=iscsi (docs/testing.md)
+#   make conformance  a foreign test suite: SUITE=pynfs DIR=CHECKOUT, SUITE=litmus, SUITE=iscsi, SUITE=smbtorture
 #   make rdma         NFS over RDMA with a Linux client in User Mode Linux; builds its kernel once (10 minutes)
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
@@ -57,9 +57,9 @@ conformance: ui
 	.ci/deps conformance
 	.ci/conformance "$(SUITE)" "$(DIR)"
 
-rdma: build
+rdma: ui
 	.ci/deps rdma
-	PLIMSOLL_UML_KERNEL=$$(tests/uml/build-kernel) $(CARGO) test -p e2e --test kernel kernel_rdma:: -- --nocapture
+	.ci/test-long rdma
 
 check: build-deps ui
 	$(CARGO) fmt --all --check
