@@ -3,6 +3,7 @@
 //! journals at work.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +14,10 @@ use crate::scratch::Scratch;
 
 /// Size of the disk: mkfs.xfs takes no less than 300 MiB.
 const SIZE: u64 = 512 << 20;
+
+/// ioctl_xfs_goingdown(2), and not to write the log before.
+const XFS_IOC_GOINGDOWN: libc::Ioctl = 0x8004_587d_u32 as libc::Ioctl;
+const XFS_NO_LOG_FLUSH: u32 = 2;
 
 /// The disk with its file system, mounted.
 pub struct Disk {
@@ -60,6 +65,7 @@ impl Disk {
     pub fn crash(&mut self) {
         self.below.set_write_failure(true);
         self.below.crash();
+        self.shut_down();
         self.detach().expect("detaching the dead disk");
         self.below.set_write_failure(false);
         self.attach().expect("attaching the disk");
@@ -79,7 +85,27 @@ impl Disk {
 
     fn mount(&self) -> Result<(), String> {
         let device = self.device.as_deref().unwrap_or_default();
-        tool(Command::new("mount").args(["-t", self.kind, device]).arg(&self.place)).map(|_| ())
+        let mut command = Command::new("mount");
+        command.args(["-t", self.kind, device]).arg(&self.place);
+        if self.kind == "xfs" {
+            // What has crashed may still be mounted elsewhere.
+            command.args(["-o", "nouuid"]);
+        }
+        tool(&mut command).map(|_| ())
+    }
+
+    /// Ends all writing of a file system that has crashed. A mount namespace that somebody made
+    /// meanwhile has it still mounted: XFS would try its writes again when they succeed again, onto
+    /// what the file system has come back from. btrfs gives up by itself at the first.
+    fn shut_down(&self) {
+        if self.kind != "xfs" {
+            return;
+        }
+        let top = File::open(&self.place).expect("opening what is mounted");
+        let flags = XFS_NO_LOG_FLUSH;
+        // SAFETY: the request reads one number, to which the pointer leads.
+        let done = unsafe { libc::ioctl(top.as_raw_fd(), XFS_IOC_GOINGDOWN, &raw const flags) };
+        assert_eq!(done, 0, "XFS does not shut down: {}", std::io::Error::last_os_error());
     }
 
     fn detach(&mut self) -> Result<(), String> {
