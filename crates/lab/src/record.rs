@@ -89,7 +89,8 @@ pub struct ClientRecord {
     pub wall_skew_ns: i64,
     /// What preparation took, seconds.
     pub prepared_s: f64,
-    /// Calls it made, preparation included: what the server should have counted for it.
+    /// Calls it made, preparation and cleaning included: what the server should have counted for
+    /// it.
     pub calls: u64,
     /// Operations that the server allowed it at once, if fewer than it asked for: the slots of
     /// its NFSv4.1 session.

@@ -98,6 +98,11 @@ impl Driver {
         self.client.renew()
     }
 
+    /// Calls to the service so far.
+    pub fn calls(&self) -> u64 {
+        self.client.calls()
+    }
+
     /// Operations that the server allows at once, if fewer than were asked for.
     pub fn granted(&self) -> Option<u32> {
         self.client.granted()

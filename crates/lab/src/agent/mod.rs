@@ -108,6 +108,7 @@ enum Command {
     Prepare(Box<Prepare>),
     Start(proto::Start),
     Clean,
+    Disconnect,
 }
 
 /// One conductor from greeting to goodbye.
@@ -175,6 +176,7 @@ fn obey(
                 Command::Start(start)
             }
             ToAgent::Clean => Command::Clean,
+            ToAgent::Disconnect => Command::Disconnect,
         };
         if commands.send(told).is_err() {
             return Err(ProtoError::Order("a running driver"));
@@ -249,6 +251,10 @@ fn carry_out(
             let driver = driver.as_mut().ok_or_else(missing)?;
             driver.clean().map_err(|e| with_sources(&e))?;
             send(FromAgent::Cleaned)
+        }
+        Command::Disconnect => {
+            let calls = driver.take().ok_or_else(missing)?.calls();
+            send(FromAgent::Disconnected { calls })
         }
     }
 }

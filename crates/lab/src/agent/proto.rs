@@ -14,7 +14,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 /// Versions this program speaks, lowest and highest.
-pub const VERSIONS: (u32, u32) = (1, 1);
+pub const VERSIONS: (u32, u32) = (2, 2);
 
 /// What a conductor says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,8 @@ pub enum ToAgent {
     },
     /// Remove the files.
     Clean,
+    /// Disconnect from the target. No calls follow.
+    Disconnect,
     /// The run is over.
     Bye,
 }
@@ -131,6 +133,12 @@ pub enum FromAgent {
     },
     /// The files are gone.
     Cleaned,
+    /// Disconnected.
+    Disconnected {
+        /// Calls to the service since the connection was opened, preparation and cleaning
+        /// included: what the server should have counted for this client.
+        calls: u64,
+    },
 }
 
 /// What one agent did in one window.
@@ -185,8 +193,7 @@ pub struct StepEnd {
     pub commits: u64,
     /// Faults.
     pub errors: u64,
-    /// Calls to the service since the connection was opened, preparation included: what the
-    /// server should have counted for this client.
+    /// Calls to the service since the connection was opened, preparation included.
     pub calls: u64,
     /// Files sent again because the server's write verifier had changed.
     pub resent: u64,

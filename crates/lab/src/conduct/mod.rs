@@ -217,10 +217,25 @@ fn conduct(
     }
     if options.clean {
         each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| {
-            matches!(m, FromAgent::Cleaned).then_some(0.0)
+            matches!(m, FromAgent::Cleaned).then_some(())
         })?;
     }
+    disconnect(agents, result);
     Ok(())
+}
+
+/// Has all clients disconnect, and counts their last calls: who waited has renewed its session
+/// since its last step. If one is lost meanwhile, the counts of the last step stand.
+fn disconnect(agents: &mut Agents, result: &mut RunResult) {
+    let calls = each(agents, &ToAgent::Disconnect, LAB_SILENCE_MAX, |m| match m {
+        FromAgent::Disconnected { calls } => Some(*calls),
+        _ => None,
+    });
+    for (number, calls) in calls.unwrap_or_default() {
+        if let Some(client) = result.clients.get_mut(number as usize) {
+            client.calls = calls;
+        }
+    }
 }
 
 fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) {
@@ -284,12 +299,12 @@ fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Prepared, Ste
 }
 
 /// Tells all live agents something and waits for each one's answer.
-fn each(
+fn each<T>(
     agents: &mut Agents,
     message: &ToAgent,
     within: Duration,
-    pick: impl Fn(&FromAgent) -> Option<f64>,
-) -> Result<Vec<(u32, f64)>, StepError> {
+    pick: impl Fn(&FromAgent) -> Option<T>,
+) -> Result<Vec<(u32, T)>, StepError> {
     let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
     for number in numbers {
         agents.tell(number, message)?;
