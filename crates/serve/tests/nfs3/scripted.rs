@@ -25,6 +25,8 @@ pub struct Scripted {
     inner: Arc<dyn FileSystem>,
     /// Inline attempts answer WouldBlock.
     pub blocks: AtomicBool,
+    /// Inline attempts wait at the gate as operations on the pool do: a core stands still.
+    pub holds: AtomicBool,
     /// Changes must be flushed before their reply.
     pub flushes: AtomicBool,
     /// Flushes fail.
@@ -62,6 +64,7 @@ impl Scripted {
         Arc::new(Self {
             inner,
             blocks: AtomicBool::new(false),
+            holds: AtomicBool::new(false),
             flushes: AtomicBool::new(false),
             flush_fails: Arc::default(),
             flush_panics: Arc::default(),
@@ -106,7 +109,7 @@ impl Scripted {
     }
 
     fn enter<'a>(&self, cx: Context<'a>) -> Result<Context<'a>> {
-        if cx.may_block {
+        if cx.may_block || self.holds.load(SeqCst) {
             *self.begun.lock().unwrap() += 1;
             self.changed.notify_all();
             let closed = self.closed.lock().unwrap();

@@ -1,5 +1,7 @@
 //! What goes by chunks: data of each size both ways, long calls and replies, what is invalidated.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use base::limits::RDMA_CONNECTION_BYTES_MAX;
 use wire::nfs3::*;
 
@@ -58,12 +60,19 @@ fn long_texts_and_long_listings() {
 #[test]
 fn more_data_at_once_than_a_connection_may_hold_is_written() {
     const CALLS: u64 = 100;
-    let server = Server::fresh();
+    let (server, script) = Server::scripted();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "f");
     // The data that is there already must not wait for what there is no room for.
     const { assert!(CALLS << 20 > 3 * RDMA_CONNECTION_BYTES_MAX as u64) };
     let data = vec![b'x'; 1 << 20];
+    // All of it is there before any is read: the core stands still in the call before.
+    script.holds.store(true, SeqCst);
+    script.close_gate();
+    let begun = script.begun();
+    let record = client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
+    client.send(&record);
+    script.wait_begun(begun + 1);
     for n in 0..CALLS {
         let (file, stable) = (Fh3(&file), StableHow::UNSTABLE);
         let (offset, count) = (n << 20, 1 << 20);
@@ -71,6 +80,8 @@ fn more_data_at_once_than_a_connection_may_hold_is_written() {
             client.nfs(Proc::WRITE, &WriteArgs { file, offset, count, stable, data: &data });
         client.send(&record);
     }
+    script.open_gate();
+    assert_eq!(client.receive().xid, client.xid - CALLS as u32);
     for _ in 0..CALLS {
         let done = client.receive();
         assert_eq!(done.results::<WriteRes>().into_result().expect("written").count, 1 << 20);
