@@ -15,7 +15,7 @@ use super::Files;
 use super::caller::{Caller, Reached};
 use super::core::Core;
 use super::path::VPath;
-use super::walk::{self, Links, Within};
+use super::walk::{self, Link, Links, Within};
 
 /// A file, directory or link of a share, as a caller has found it.
 #[derive(Clone)]
@@ -84,6 +84,8 @@ pub struct Spot {
     pub name: Vec<u8>,
     /// What is there.
     pub entry: Option<Entry>,
+    /// The link that led here, if it was followed.
+    pub link: Option<Link>,
 }
 
 impl Spot {
@@ -205,15 +207,13 @@ impl Core {
         let (share, within) = Within::of(who, path)?.ok_or(Status::NotOwner)?;
         let reached = self.reach(who, share)?;
         let share = Arc::clone(&reached.share);
-        let look = move |cx: vfs::fs::Context<'_>| {
-            walk::place(&share, cx, &within, links).map(|at| (at.dir, at.name, at.entry))
-        };
-        let (dir, name, entry) = self.look(who, &reached.cred, look).await?;
+        let look = move |cx: vfs::fs::Context<'_>| walk::place(&share, cx, &within, links);
+        let walk::At { dir, name, entry, link } = self.look(who, &reached.cred, look).await?;
         let is_dir = |entry: &Entry| entry.attr.kind == FileType::Directory;
         if path.is_of_dir() && !entry.as_ref().is_none_or(is_dir) {
             return Err(Status::NotDirectory);
         }
-        Ok(Spot { reached, dir, name, entry })
+        Ok(Spot { reached, dir, name, entry, link })
     }
 
     /// A file's attributes as they are now.

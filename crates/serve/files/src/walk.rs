@@ -38,6 +38,19 @@ pub struct At {
     pub name: Vec<u8>,
     /// What has the name, unless it is free.
     pub entry: Option<Entry>,
+    /// The link that the path has named and that led here.
+    pub link: Option<Link>,
+}
+
+/// A symbolic link that was followed: where it is itself.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// Its directory.
+    pub dir: Handle,
+    /// Its name in that.
+    pub name: Vec<u8>,
+    /// Its attributes.
+    pub attr: Attr,
 }
 
 struct Walk<'a> {
@@ -53,6 +66,8 @@ struct Walk<'a> {
     /// What is still to go, the next part last.
     rest: Vec<Vec<u8>>,
     links: usize,
+    /// The link at the end of the path, once it was followed.
+    link: Option<Link>,
     /// With what a name is looked for in another case, if that will do.
     folds: Option<&'a FoldIndex>,
     /// Parts gone so far, those of links among them.
@@ -71,7 +86,8 @@ impl<'a> Walk<'a> {
         let top = if fs.is_machine_root() { vec![] } else { vec![share.name.as_bytes()] };
         let (dirs, rest) = (vec![fs.root()], reversed(above));
         let folds = folds.as_deref();
-        let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links: 0, folds, steps: 0 };
+        let (links, link, steps) = (0, None, 0);
+        let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links, link, folds, steps };
         if let Some(At { entry, .. }) = walk.last(Links::Follow)? {
             let entry = entry.ok_or(Status::NotFound)?;
             if entry.attr.kind != FileType::Directory {
@@ -81,7 +97,7 @@ impl<'a> Walk<'a> {
         }
         walk.top_dirs = walk.dirs.len();
         walk.top.extend(above.iter().map(Vec::as_slice));
-        walk.rest = reversed(below);
+        (walk.rest, walk.link) = (reversed(below), None);
         Ok(walk)
     }
 
@@ -179,9 +195,14 @@ impl<'a> Walk<'a> {
             let entry = self.look(&mut name)?;
             match entry {
                 Some(link) if link.attr.kind == FileType::Symlink && links == Links::Follow => {
+                    let dir = self.here();
+                    self.link.get_or_insert(Link { dir, name, attr: link.attr });
                     self.follow(&link.handle)?;
                 }
-                entry => return Ok(Some(At { dir: self.here(), name, entry })),
+                entry => {
+                    let (dir, link) = (self.here(), self.link.take());
+                    return Ok(Some(At { dir, name, entry, link }));
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vfs::attr::FileType;
 use vfs::fold::FoldIndex;
 use vfs::fs::{Context, FileSystem};
+use vfs::locks::FileKey;
 use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
 
@@ -66,10 +67,12 @@ pub(super) async fn end(conn: &Connection, who: &Caller, open: &Open) {
 /// Removes a file, if its name still leads to it.
 async fn remove(core: Rc<Core>, removal: Removal, folds: Arc<FoldIndex>) -> Result<(), NtStatus> {
     let Removal { who, node, place } = removal;
-    let (key, is_dir) = (node.key(), node.attr.kind == FileType::Directory);
+    // What has the name: the link, if it led to the file.
+    let attr = place.link.as_deref().unwrap_or(&node.attr);
+    let (key, is_dir) = (FileKey::from(attr), attr.kind == FileType::Directory);
     let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {
         let (there, _) = fs.lookup(cx, &place.dir, &place.name)?;
-        if !vfs::locks::FileKey::from(&there.attr).is_same_file(&key) {
+        if !FileKey::from(&there.attr).is_same_file(&key) {
             return Err(vfs::status::Status::NotFound.into());
         }
         let removed = match is_dir {

@@ -127,7 +127,7 @@ impl Asked<'_> {
             Disposition::Supersede => action::SUPERSEDED,
             Disposition::Overwrite | Disposition::OverwriteIf => action::OVERWRITTEN,
         };
-        let place = Some(Place { dir: spot.dir, name: spot.name.clone() });
+        let place = Some(spot.into());
         Ok(Got { node, place, action })
     }
 
@@ -182,7 +182,7 @@ impl Asked<'_> {
             Status::Exists if self.disposition != Disposition::Create => Tried::Again,
             why => Tried::Refused(status::of(why)),
         })?;
-        let place = Some(Place { dir: spot.dir, name: spot.name.clone() });
+        let place = Some(spot.into());
         Ok(Got { node, place, action: action::CREATED })
     }
 
@@ -220,7 +220,8 @@ impl Asked<'_> {
 
     async fn may_delete(&self, node: &Node, place: &Place) -> Result<bool, NtStatus> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
-        let (fs, dir, attr) = (Arc::clone(&node.reached.share.fs), place.dir, node.attr);
+        let attr = place.link.as_deref().copied().unwrap_or(node.attr);
+        let (fs, dir) = (Arc::clone(&node.reached.share.fs), place.dir);
         let look = move |cx: Context<'_>| {
             let want = vfs::fs::access::DELETE;
             let (granted, _) = fs.access(cx, &dir, want)?;
@@ -284,7 +285,7 @@ impl Asked<'_> {
             self.may_overwrite(bits, maximal)?;
         }
         if self.deletes_on_close() && got.action != action::CREATED {
-            may_delete_on_close(request, &got.node, bits).await?;
+            may_remove(request, &got, bits).await?;
         }
         let key = got.node.key();
         if request.conn.server.open_files.is_to_be_removed(key) {
@@ -406,13 +407,13 @@ impl Asked<'_> {
 }
 
 /// Whether a file that is there may be removed at its close.
-async fn may_delete_on_close(
-    request: &Request<'_>,
-    node: &Node,
-    bits: u32,
-) -> Result<(), NtStatus> {
-    if node.is_dir() {
-        return super::set_info::is_empty(request, node).await;
+async fn may_remove(request: &Request<'_>, got: &Got, bits: u32) -> Result<(), NtStatus> {
+    // Of a link, whatever it leads to stays.
+    if got.place.as_ref().is_some_and(|place| place.link.is_some()) {
+        return Ok(());
+    }
+    if got.node.is_dir() {
+        return super::set_info::is_empty(request, &got.node).await;
     }
     // Windows removes nothing that is read-only.
     if bits & attributes::READ_ONLY != 0 { Err(NtStatus::CANNOT_DELETE) } else { Ok(()) }

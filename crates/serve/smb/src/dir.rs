@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::limits::{SMB_LISTINGS_MAX, SMB_TRANSACT_MAX};
-use vfs::attr::Attr;
+use vfs::attr::{Attr, FileType};
 use vfs::dos::{self, Dos};
 use vfs::fs::Context;
 use wire::smb::create::access;
@@ -17,7 +17,9 @@ use wire::smb::utf16;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::OpenFile;
 use super::{facts, status};
+use files::Links;
 use files::list::{Listed as One, Listing};
+use files::walk::{self, Within};
 
 /// A listing under way.
 pub(super) struct Listed {
@@ -98,22 +100,47 @@ fn entry(request: &Request<'_>, name: &[u8], (attr, dos): (&Attr, Option<&Dos>))
     Entry { facts, fileid: attr.fileid, name: encoded }
 }
 
-/// What is kept of entries besides what the file system knows.
-async fn kept(
+/// What is shown of an entry.
+type Shown = (Option<Attr>, Option<Dos>);
+
+/// What is shown of entries: of a link what it leads to, which is what CREATE opens; of one that
+/// leads nowhere itself. With what is kept besides what the file system knows.
+async fn shown(
     request: &Request<'_>,
     dir: &OpenFile,
     entries: &[One],
-) -> Result<Vec<Option<Dos>>, NtStatus> {
+) -> Result<Vec<Shown>, NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let reached = &dir.node.reached;
-    if !reached.share.fs.features().xattrs {
-        return Ok(vec![None; entries.len()]);
+    let has_dos = reached.share.fs.features().xattrs;
+    let is_link = |one: &One| one.attr().is_some_and(|attr| attr.kind == FileType::Symlink);
+    if !has_dos && !entries.iter().any(is_link) {
+        return Ok(entries.iter().map(|one| (one.attr(), None)).collect());
     }
-    let (fs, dir) = (Arc::clone(&reached.share.fs), dir.node.handle);
-    let names: Vec<Vec<u8>> = entries.iter().map(|one| one.name.clone()).collect();
+    let path = dir.path.borrow().clone();
+    let target = |one: &One| {
+        let path = path.with(&one.name);
+        Within::of(who, &path).ok().flatten().map(|(_, within)| within)
+    };
+    let looked_at = |one: &One| {
+        let target = if is_link(one) { target(one) } else { None };
+        (one.name.clone(), one.attr(), target)
+    };
+    let looked_at: Vec<_> = entries.iter().map(looked_at).collect();
+    let (share, dir) = (Arc::clone(&reached.share), dir.node.handle);
     let look = move |cx: Context<'_>| {
-        let of = |name: &Vec<u8>| dos::get_at(&*fs, cx, (&dir, name)).unwrap_or_default();
-        names.iter().map(of).collect()
+        let of = |(name, attr, target): &(Vec<u8>, Option<Attr>, Option<Within>)| -> Shown {
+            let target = target.as_ref().map(|at| walk::find(&share, cx, at, Links::Follow));
+            match target {
+                Some(Ok((handle, attr))) => {
+                    (Some(attr), dos::get(&*share.fs, cx, &handle).unwrap_or_default())
+                }
+                Some(Err(_)) => (*attr, None),
+                None if !has_dos => (*attr, None),
+                None => (*attr, dos::get_at(&*share.fs, cx, (&dir, name)).unwrap_or_default()),
+            }
+        };
+        looked_at.iter().map(of).collect()
     };
     core.pooled(who, &reached.cred, look).await.map_err(status::of)
 }
@@ -169,10 +196,10 @@ async fn fill(
             pattern.matches(&name)
         };
         let batch: Vec<One> = batch.into_iter().filter(matches).collect();
-        let kept = kept(request, dir, &batch).await?;
-        let shown = |(one, dos): (&One, &Option<Dos>)| {
-            Some(entry(request, &one.name, (&one.attr()?, dos.as_ref())))
+        let facts = shown(request, dir, &batch).await?;
+        let entry = |(one, (attr, dos)): (&One, &Shown)| {
+            Some(entry(request, &one.name, (&(*attr)?, dos.as_ref())))
         };
-        ready.extend(batch.iter().zip(&kept).filter_map(shown));
+        ready.extend(batch.iter().zip(&facts).filter_map(entry));
     }
 }

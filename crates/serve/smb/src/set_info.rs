@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock::wall_ns;
 use vfs::attr::{FileType, SetAttr, SetTime, Time};
 use vfs::fs::{Context, FileSystem};
-use vfs::locks::{SHARE_DELETE, SHARE_WRITE, Share};
+use vfs::locks::{FileKey, SHARE_DELETE, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::smb::class::{Basic, NewName, attributes, file_class};
 use wire::smb::codec::Reader;
@@ -195,7 +195,10 @@ async fn dispose(
     }
     let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
     let is_read_only = facts.attributes & attributes::READ_ONLY != 0;
-    if file.node.is_dir() {
+    let is_link = file.place.borrow().as_ref().is_some_and(|place| place.link.is_some());
+    if is_link {
+        // Whatever it leads to stays.
+    } else if file.node.is_dir() {
         is_empty(request, &file.node).await?;
     } else if is_read_only && flags & DISPOSITION_IGNORE_READ_ONLY == 0 {
         // Windows removes nothing that is read-only.
@@ -254,7 +257,8 @@ async fn rename(
     let from = file.place.borrow().clone().ok_or(NtStatus::ACCESS_DENIED)?;
     let (mut to, path) = spot(request, file, new).await?;
     if let Some(there) = to.entry {
-        let is_itself = vfs::locks::FileKey::from(&there.attr).is_same_inode(&file.entry.key);
+        let own = from.link.as_deref().map_or(file.entry.key, FileKey::from);
+        let is_itself = FileKey::from(&there.attr).is_same_inode(&own);
         if is_itself {
             // Only its case changes, or nothing.
             to.name = path.name().unwrap_or_default().to_vec();
@@ -265,7 +269,7 @@ async fn rename(
         }
     }
     may_enter(request, file, &to).await?;
-    if file.node.is_dir() {
+    if file.node.is_dir() && from.link.is_none() {
         holds_nothing_open(request, file).await?;
     }
     let (dir, name) = (to.dir, to.name.clone());
@@ -281,7 +285,7 @@ async fn rename(
     let core = &request.conn.core;
     core.alter(&who, &file.node.reached, rename).await.map_err(status::of)?;
     request.conn.server.open_files.moved(file.entry.key, to.dir);
-    *file.place.borrow_mut() = Some(Place { dir: to.dir, name: to.name });
+    *file.place.borrow_mut() = Some(Place { dir: to.dir, name: to.name, link: from.link });
     *file.path.borrow_mut() = path;
     Ok(())
 }

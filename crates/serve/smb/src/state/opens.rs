@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
+use vfs::attr::Attr;
 use vfs::fs::Retained;
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
@@ -13,18 +14,35 @@ use super::seats::OpenReservation;
 
 use crate::dir::Listed;
 use crate::pipe::Pipe;
-use files::{Node, VPath};
+use files::walk::Link;
+use files::{Node, Spot, VPath};
 
-/// Where a file was found: its directory and its name there.
+/// Where a file was found: its directory and its name there. To remove or rename it there is to do
+/// that with the link, if it is one that was followed.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// The directory.
     pub dir: Handle,
     /// The name.
     pub name: Vec<u8>,
+    /// Attributes of the symbolic link that has the name.
+    pub link: Option<Box<Attr>>,
 }
 
-/// The entry of an open in the one table of opens and locks; both end with it.
+impl From<&Spot> for Place {
+    /// Where a path has led, or would have led.
+    fn from(spot: &Spot) -> Self {
+        match &spot.link {
+            Some(Link { dir, name, attr }) => {
+                Self { dir: *dir, name: name.clone(), link: Some(Box::new(*attr)) }
+            }
+            None => Self { dir: spot.dir, name: spot.name.clone(), link: None },
+        }
+    }
+}
+
+/// The entry of an open in the one table of opens and locks. With it end its locks and what waits
+/// for one: a request that is dropped with its connection cancels nothing itself.
 pub(crate) struct Entry {
     /// The table.
     pub locks: Arc<LockTable>,

@@ -344,7 +344,7 @@ impl Copying<'_, '_> {
         let Some((dir, made)) = walk.current() else { return Ok(()) };
         let node = Node { handle, attr, ..dir.clone() };
         let (reached, dir, name) = (made.reached.clone(), made.handle, listed.name.clone());
-        let spot = Spot { reached, dir, name, entry: None };
+        let spot = Spot { reached, dir, name, entry: None, link: None };
         if !node.is_dir() {
             return self.single(&node, &spot).await;
         }

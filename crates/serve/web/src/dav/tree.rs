@@ -193,7 +193,7 @@ impl Clearing<'_> {
         let Some((dir, _)) = walk.current() else { return Some(empty) };
         if empty {
             let (reached, dir, name) = (dir.reached.clone(), dir.handle, left.name.clone());
-            let spot = Spot { reached, dir, name, entry: None };
+            let spot = Spot { reached, dir, name, entry: None, link: None };
             match self.core.remove_dir(self.who, &spot).await {
                 Ok(()) | Err(Status::NotFound) => {}
                 Err(status) => {
@@ -266,7 +266,7 @@ impl Clearing<'_> {
             let mut outcome = Err(status);
             if status == Status::Busy {
                 let (reached, dir) = (dir.reached.clone(), dir.handle);
-                let spot = Spot { reached, dir, name: name.clone(), entry: None };
+                let spot = Spot { reached, dir, name: name.clone(), entry: None, link: None };
                 outcome = self.core.remove(self.who, &spot).await;
             }
             if let Err(status) = outcome {
