@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use wire::smb::create::{FileId, options};
 use wire::smb::header::Command;
 use wire::smb::lock::{Element, Request as Lock, lock_flags};
+use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
 const USERS: &str = "/configuration/users";
@@ -136,6 +137,59 @@ fn it_ends_when_a_client_is_silent_and_has_nothing_open() {
     scene.wait_for_state(2, 1);
     assert_eq!(anna.smb.echo().expect("an answer"), NtStatus::SUCCESS);
     assert_eq!(anna.smb.close(anna.file).expect("an answer"), NtStatus::SUCCESS);
+}
+
+#[test]
+fn what_is_open_ends_even_if_the_client_does_not_wait_for_it() {
+    // So many that they are not removed before the client has gone.
+    const OPENS: usize = 400;
+    let ends = [("TREE_DISCONNECT", Command::TREE_DISCONNECT), ("LOGOFF", Command::LOGOFF)];
+    let scene = Scene::new("smb-farewells", &[]);
+    for (what, command) in ends {
+        let mut smb = scene.anna().expect("let in");
+        for number in 0..OPENS {
+            let name = number.to_string();
+            let ask = Ask::make(&name).with(options::DELETE_ON_CLOSE);
+            smb.create(&ask).expect("an answer").expect("a file");
+        }
+        let last = smb.request(command, 0, &|out| Empty { reserved: 0 }.put_body(out));
+        smb.send(&[last]).expect("sent");
+        drop(smb);
+        scene.wait_for_state(0, 0);
+        wait_for(what, patience(30), || {
+            (fs::read_dir(&scene.share).expect("the share").count() == 0).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_lock_is_nobodys_who_waited_for_it_and_has_gone() {
+    let scene = Scene::new("smb-waits", &[]);
+    let lock = |smb: &mut Smb, file, flags| {
+        let element = Element { offset: 0, length: 9, flags, reserved: 0 };
+        let lock = Lock { file, locks: vec![element] };
+        smb.request(Command::LOCK, 0, &|out| lock.put(out))
+    };
+    let at_once = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
+    let ask = |smb: &mut Smb, file, flags| {
+        let request = lock(smb, file, flags);
+        smb.send(&[request]).expect("sent");
+        smb.receive().expect("an answer").remove(0).status()
+    };
+    let mut holder = scene.anna().expect("let in");
+    let held = holder.create(&Ask::make("f")).expect("an answer").expect("a file");
+    assert_eq!(ask(&mut holder, held, at_once), NtStatus::SUCCESS);
+    let mut waiter = scene.anna_from(address(8), &Offer::default()).expect("let in");
+    let file = waiter.create(&Ask::open("f")).expect("an answer").expect("the file");
+    assert_eq!(ask(&mut waiter, file, lock_flags::EXCLUSIVE), NtStatus::PENDING);
+    drop(waiter);
+    scene.wait_for_state(1, 1);
+    assert_eq!(ask(&mut holder, held, lock_flags::UNLOCK), NtStatus::SUCCESS);
+    let mut next = scene.anna_from(address(9), &Offer::default()).expect("let in");
+    let file = next.create(&Ask::open("f")).expect("an answer").expect("the file");
+    wait_for("the lock", patience(5), || {
+        (ask(&mut next, file, at_once) == NtStatus::SUCCESS).then_some(())
+    });
 }
 
 #[test]

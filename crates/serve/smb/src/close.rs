@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
 use vfs::attr::FileType;
 use vfs::fold::FoldIndex;
 use vfs::fs::{Context, FileSystem};
@@ -21,8 +22,7 @@ use files::{Caller, Core};
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let asked = CloseRequest::decode(request.message).map_err(status::of_wire)?;
     let id = request.file_id(asked.file);
-    request.tree()?;
-    let open = request.session.close(id, request.header.tree_id())?;
+    let open = request.open(asked.file)?;
     let (conn, who) = (request.conn, &request.session.who);
     let mut response = CloseResponse { flags: 0, reserved: 0, facts: Facts::default() };
     let mut about = About::default();
@@ -37,16 +37,49 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
             response = CloseResponse { flags: POSTQUERY, reserved: 0, facts };
         }
     }
-    end(conn, who, &open).await;
+    // Only now, for a request that is dropped with its connection would leave it open. Another
+    // CLOSE may have come before.
+    request.session.close(id, request.header.tree_id())?;
+    end(conn, who, vec![open]).await;
     let mut out = request.reply();
     response.put_body(out.vec());
     Ok(Reply { file: Some(id), ..Reply::new(out).about(about) })
 }
 
-/// Ends an open that its session does not have any more.
-pub(super) async fn end(conn: &Connection, who: &Caller, open: &Open) {
+/// Ends opens that their session does not have any more, and waits until what goes with them is
+/// removed.
+pub(super) async fn end(conn: &Connection, who: &Caller, opens: Vec<Rc<Open>>) {
+    if let Some(removals) = release(conn, who, opens) {
+        let _ = removals.await;
+    }
+}
+
+/// Ends opens that their session does not have any more, at once: whoever calls may be dropped
+/// afterwards. What goes with them is removed by a task that ends even if the connection does.
+pub(super) fn release(
+    conn: &Connection,
+    who: &Caller,
+    opens: Vec<Rc<Open>>,
+) -> Option<JoinHandle<()>> {
+    let removals: Vec<_> = opens.iter().filter_map(|open| release_one(conn, who, open)).collect();
+    // None of them is in the way of what is removed.
+    drop(opens);
+    if removals.is_empty() {
+        return None;
+    }
+    let (core, folds) = (Rc::clone(&conn.core), Arc::clone(&conn.server.folds));
+    Some(tokio::task::spawn_local(async move {
+        for removal in removals {
+            // Nobody is told if it cannot be removed: its name is there still.
+            let _ = remove(&core, removal, Arc::clone(&folds)).await;
+        }
+    }))
+}
+
+/// Ends one; what is to be removed then.
+fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<Removal> {
     open.closed.notify_waiters();
-    let OpenOf::File(file) = &open.of else { return };
+    let OpenOf::File(file) = &open.of else { return None };
     let (files, key) = (&conn.server.open_files, file.entry.key);
     if file.delete_on_close.get()
         && let Some(place) = file.place.borrow().clone()
@@ -54,18 +87,13 @@ pub(super) async fn end(conn: &Connection, who: &Caller, open: &Open) {
         let removal = Removal { who: who.clone(), node: file.node.clone(), place };
         files.set_removal(key, Some(removal));
     }
-    if let Some(mut removal) = files.close(key) {
-        removal.who.lent.push(file.entry.owner.clone());
-        let folds = Arc::clone(&conn.server.folds);
-        // It goes on if the connection ends before it is done. Nobody is told if it cannot be
-        // removed: its name is there still.
-        let removed = tokio::task::spawn_local(remove(Rc::clone(&conn.core), removal, folds));
-        let _ = removed.await;
-    }
+    let mut removal = files.close(key)?;
+    removal.who.lent.push(file.entry.owner.clone());
+    Some(removal)
 }
 
 /// Removes a file, if its name still leads to it.
-async fn remove(core: Rc<Core>, removal: Removal, folds: Arc<FoldIndex>) -> Result<(), NtStatus> {
+async fn remove(core: &Core, removal: Removal, folds: Arc<FoldIndex>) -> Result<(), NtStatus> {
     let Removal { who, node, place } = removal;
     // What has the name: the link, if it led to the file.
     let attr = place.link.as_deref().unwrap_or(&node.attr);

@@ -27,6 +27,7 @@ use wire::smb::codec::SmbError;
 use wire::smb::crypto::Preauth;
 
 use self::input::{Input, Received};
+use super::close;
 use super::compound::{self, Frame};
 use super::receive::{Broken, Taken};
 use super::server::Server;
@@ -89,6 +90,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         preauth: Cell::new(Preauth::default()),
         setups: RefCell::default(),
         sessions: RefCell::default(),
+        leaving: RefCell::default(),
         credits: RefCell::default(),
         cancels: RefCell::default(),
         outbox: RefCell::default(),
@@ -239,9 +241,9 @@ impl Exchange {
     }
 
     /// Closes what is open in shares that are not what they were.
-    fn look_again(&mut self) {
+    fn look_again(&self) {
         for (session, opens) in self.conn.take_lost() {
-            self.tasks.spawn_local(tree::close(Rc::clone(&self.conn), session, opens));
+            close::release(&self.conn, &session.who, opens);
         }
     }
 

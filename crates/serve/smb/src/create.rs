@@ -238,12 +238,12 @@ impl Asked<'_> {
         let locks = Arc::clone(&core.files.locks);
         let share = share_of(rights, self.create.share);
         if share.access == 0 {
-            return Ok(Entry { locks, key, owner, shares: false });
+            return Ok(Entry { locks, key, owner });
         }
         let until = Deadline::after(locks.recall_patience());
         loop {
             match locks.open(key, &owner, share) {
-                Ok(_) => return Ok(Entry { locks, key, owner, shares: true }),
+                Ok(_) => return Ok(Entry { locks, key, owner }),
                 Err(Refused::Recalling) if !until.passed() => {
                     tokio::time::sleep(RECALL_LOOK).await;
                 }

@@ -15,7 +15,6 @@ use super::dispatch::{Outcome, Reply, Request};
 use super::node::NODE;
 use super::receive::Broken;
 use super::state::connection::Connection;
-use super::state::opens::Open;
 use super::state::session::{Session, Tree, TreeOf};
 use super::status;
 
@@ -84,51 +83,53 @@ fn why(request: &Request<'_>, share: &Share) -> &'static str {
 /// TREE_DISCONNECT.
 pub(super) async fn disconnect(request: &Request<'_>) -> Outcome {
     request.tree()?;
-    for open in request.session.remove_tree(request.header.tree_id()) {
-        close::end(request.conn, &request.session.who, &open).await;
-    }
+    let opens = request.session.remove_tree(request.header.tree_id());
+    close::end(request.conn, &request.session.who, opens).await;
     Ok(request.empty())
 }
 
 /// LOGOFF.
 pub(super) async fn logoff(request: &Request<'_>) -> Outcome {
     // It is still there until its answer is signed, but for no request any more.
-    request.conn.sessions.borrow_mut().remove(&request.session.id);
+    request.conn.leave(request.session);
     request.session.waits_for_others();
     close_all(request.conn, request.session).await;
     Ok(request.empty())
 }
 
-/// Ends a session that its connection does not have any more.
+/// Ends a session that leaves its connection.
 pub(super) async fn end(conn: Rc<Connection>, session: Rc<Session>) {
     close_all(&conn, &session).await;
-}
-
-/// Closes opens that their session does not have any more.
-pub(super) async fn close(conn: Rc<Connection>, session: Rc<Session>, opens: Vec<Rc<Open>>) {
-    for open in opens {
-        close::end(&conn, &session.who, &open).await;
-    }
 }
 
 /// Closes everything of a session, and what requests open that are under way, until none is.
 async fn close_all(conn: &Connection, session: &Session) {
     loop {
-        for open in session.take_opens(|_| true) {
-            close::end(conn, &session.who, &open).await;
-        }
+        close::end(conn, &session.who, session.take_opens(|_| true)).await;
         if !session.has_others().await {
-            return;
+            break;
         }
     }
+    conn.leaving.borrow_mut().retain(|one| one.id != session.id);
 }
 
 impl Connection {
+    /// A session begins to leave: there is none for requests any more.
+    fn leave(&self, session: &Rc<Session>) {
+        self.sessions.borrow_mut().remove(&session.id);
+        self.leaving.borrow_mut().push(Rc::clone(session));
+    }
+
     /// Closes everything that is open. Nothing is carried out any more.
     pub async fn close_all(&self) {
-        let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, one)| one).collect();
-        for session in sessions {
-            close_all(self, &session).await;
+        let mut sessions = std::mem::take(&mut *self.leaving.borrow_mut());
+        sessions.extend(self.sessions.borrow_mut().drain().map(|(_, one)| one));
+        let removals: Vec<_> = sessions
+            .iter()
+            .filter_map(|one| close::release(self, &one.who, one.take_opens(|_| true)))
+            .collect();
+        for removal in removals {
+            let _ = removal.await;
         }
     }
 }

@@ -6,7 +6,7 @@
 #![allow(dead_code, reason = "each test that includes it uses a part")]
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use probe::op::FileId;
 use vfs::acl::{Acl, AclKind};
@@ -32,10 +32,56 @@ impl Plan {
     }
 }
 
+/// A call that stands still.
+#[derive(Default)]
+struct Gate {
+    /// Its name, as long as it is to stand still.
+    call: Mutex<Option<&'static str>>,
+    /// Whether one does.
+    stands: Mutex<bool>,
+    changed: Condvar,
+}
+
+fn whole<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gate {
+    fn pass(&self, here: &str) {
+        let mut call = whole(&self.call);
+        while *call == Some(here) {
+            *whole(&self.stands) = true;
+            self.changed.notify_all();
+            call = self.changed.wait(call).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Calls of one name stand still as long as this lives.
+pub struct Held(Arc<Gate>);
+
+impl Held {
+    /// Waits until a call stands still.
+    pub fn wait(&self) {
+        let mut call = whole(&self.0.call);
+        while !*whole(&self.0.stands) {
+            call = self.0.changed.wait(call).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *whole(&self.0.call) = None;
+        self.0.changed.notify_all();
+    }
+}
+
 /// The file system, and where it panics.
 pub struct Planted {
     inner: Arc<dyn FileSystem>,
     plan: Arc<Plan>,
+    gate: Arc<Gate>,
     /// Calls that must not wait answer that they would.
     pub blocks: AtomicBool,
     /// Changes are to be flushed.
@@ -61,8 +107,15 @@ impl Durable for Target {
 impl Planted {
     /// Over this one; nothing panics yet.
     pub fn over(inner: Arc<dyn FileSystem>) -> Arc<Self> {
-        let (blocks, flushes) = Default::default();
-        Arc::new(Self { inner, plan: Arc::default(), blocks, flushes })
+        let (plan, gate, blocks, flushes) = Default::default();
+        Arc::new(Self { inner, plan, gate, blocks, flushes })
+    }
+
+    /// Calls of this name that may wait stand still from now on.
+    pub fn hold(&self, call: &'static str) -> Held {
+        *whole(&self.gate.stands) = false;
+        *whole(&self.gate.call) = Some(call);
+        Held(Arc::clone(&self.gate))
     }
 
     /// The next call of this name panics: of a function of the file system, `flush` or `covered`.
@@ -78,6 +131,9 @@ impl Planted {
     fn enter(&self, call: &str, cx: Context<'_>) -> Result<()> {
         if self.blocks.load(SeqCst) && !cx.may_block {
             return Err(Status::WouldBlock);
+        }
+        if cx.may_block {
+            self.gate.pass(call);
         }
         self.plan.strike(call);
         Ok(())

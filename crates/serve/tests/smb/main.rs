@@ -7,4 +7,6 @@ mod planted;
 #[path = "../files/scene.rs"]
 mod scene;
 
+mod ends;
 mod panics;
+mod running;

@@ -1,57 +1,18 @@
 //! A panic in a handler or a flush fails one request; the session goes on.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use e2e::smb::{Ask, Offer, Smb};
-use e2e::tcp::HERE;
-use serve::smb::{Server, Settings};
-use serve::transport::Tasks;
-use serve::transport::listener::listen;
-use vfs::mem::MemFs;
-use vfs::share::{Service, tag};
+use e2e::smb::Ask;
 use wire::smb::create::{FileId, options};
 use wire::smb::io::WRITE_THROUGH;
 use wire::smb::status::NtStatus;
 
-use crate::planted::Planted;
-use crate::scene::Scene;
+use crate::running::Running;
 
 /// The failure of a request that panicked.
 const FAULT: NtStatus = NtStatus::INTERNAL_ERROR;
 
-/// A running service, and alice on its share.
-struct Running {
-    fs: Arc<Planted>,
-    scene: Scene,
-    alice: Smb,
-    tasks: Option<Tasks>,
-    /// How many panics were planted.
-    planted: u64,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(tasks) = self.tasks.take() {
-            tasks.end_blocking().expect("a timer");
-        }
-    }
-}
-
 impl Running {
-    fn new() -> Self {
-        let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
-        let scene = Scene::over(Service::Smb, &[("share", Arc::clone(&fs) as _)]);
-        let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
-        let at = socket.local_addr().expect("an address");
-        let server = Server::new(Settings::default());
-        let tasks = server.start(&scene.files, &scene.runtimes, vec![socket]);
-        let offer = Offer::default();
-        let alice = Smb::open((HERE, at), &offer, ("alice", "secret"), "share").expect("alice");
-        Self { fs, scene, alice, tasks, planted: 0 }
-    }
-
     /// The next call of this name panics.
     fn plant(&mut self, call: &'static str) {
         self.fs.plant(call);

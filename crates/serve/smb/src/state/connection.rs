@@ -105,6 +105,8 @@ pub(crate) struct Connection {
     pub setups: RefCell<HashMap<u64, Setup>>,
     /// Sessions.
     pub sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    /// Sessions that are none any more, until what they have open is closed.
+    pub leaving: RefCell<Vec<Rc<Session>>>,
     /// Credits.
     pub credits: RefCell<Credits>,
     /// Requests that can be cancelled, by number.
@@ -149,13 +151,16 @@ impl Connection {
         self.has_mail.notify_one();
     }
 
-    /// Takes out sessions that somebody has ended, and those of who is no user any more.
+    /// Takes out sessions that somebody has ended, and those of who is no user any more, to leave.
     pub fn take_ended(&self) -> Vec<Rc<Session>> {
         let files = &self.core.files;
         let ended =
             |session: &Session| session.listed.has_ended() || !files.is_welcome(&session.who);
         let mut sessions = self.sessions.borrow_mut();
-        sessions.extract_if(|_, session| ended(session)).map(|(_, session)| session).collect()
+        let gone = sessions.extract_if(|_, session| ended(session));
+        let gone: Vec<_> = gone.map(|(_, session)| session).collect();
+        self.leaving.borrow_mut().extend(gone.iter().cloned());
+        gone
     }
 
     /// Takes out opens of shares that their sessions may not use any more, by session.

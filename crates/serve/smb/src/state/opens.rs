@@ -48,19 +48,13 @@ pub(crate) struct Entry {
     pub locks: Arc<LockTable>,
     /// The file.
     pub key: FileKey,
-    /// The open.
+    /// The open: one that looks at attributes only is not listed there.
     pub owner: Owner,
-    /// Whether it is listed there as an open: one that looks at attributes only is not.
-    pub shares: bool,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if self.shares {
-            self.locks.close(self.key, &self.owner);
-        }
-        // Whether there are any or not.
-        let _ = self.locks.unlock(self.key, &self.owner, vfs::locks::Range::to_end(0));
+        self.locks.release(self.key, &self.owner);
     }
 }
 

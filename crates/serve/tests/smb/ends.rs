@@ -1,0 +1,56 @@
+//! A connection that ends while something of it is being closed leaves nothing open.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use e2e::api::wait_for;
+use e2e::smb::{Ask, Smb};
+use wire::smb::create::{CloseRequest, Disposition, FileId, POSTQUERY};
+use wire::smb::header::Command;
+
+use crate::running::Running;
+
+/// How long a connection takes to end.
+const ENDS: Duration = Duration::from_secs(10);
+
+/// Waits until only the connection of alice is there; then, nothing may be open.
+fn nothing_is_open(running: &Running) {
+    let one = || (running.server.sessions.rows_now().len() == 1).then_some(());
+    wait_for("the end of a session", ENDS, one);
+    let open = || (running.server.files_open() == 0).then_some(());
+    wait_for("the end of what was open", ENDS, open);
+}
+
+fn open(smb: &mut Smb) -> FileId {
+    let ask = Ask { disposition: Disposition::OpenIf, ..Ask::open("f") };
+    smb.create(&ask).expect("an answer").expect("a file")
+}
+
+#[test]
+fn a_close_that_waits_for_the_storage() {
+    let running = Running::new();
+    let mut smb = running.again();
+    let file = open(&mut smb);
+    running.fs.blocks.store(true, SeqCst);
+    let held = running.fs.hold("getattr");
+    let close = CloseRequest { flags: POSTQUERY, reserved: 0, file };
+    let request = smb.request(Command::CLOSE, 0, &|out| close.put_body(out));
+    smb.send(&[request]).expect("sent");
+    held.wait();
+    drop(smb);
+    nothing_is_open(&running);
+    drop(held);
+}
+
+#[test]
+fn a_session_that_somebody_ends_just_before() {
+    let running = Running::new();
+    // Which of both its connection hears of first is by chance.
+    for _ in 0..40 {
+        let mut smb = running.again();
+        open(&mut smb);
+        assert!(running.server.sessions.end(smb.session, None));
+        drop(smb);
+        nothing_is_open(&running);
+    }
+}

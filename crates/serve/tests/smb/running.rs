@@ -1,0 +1,63 @@
+//! A service that runs, over a share in memory where calls can be made to panic or to stand still.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use e2e::smb::{Offer, Smb};
+use e2e::tcp::HERE;
+use serve::smb::{Server, Settings};
+use serve::transport::Tasks;
+use serve::transport::listener::listen;
+use vfs::mem::MemFs;
+use vfs::share::{Service, tag};
+
+use crate::planted::Planted;
+use crate::scene::Scene;
+
+/// A running service, and alice on its share.
+pub struct Running {
+    /// The file system of the share.
+    pub fs: Arc<Planted>,
+    /// Users and engine.
+    pub scene: Scene,
+    /// The service.
+    pub server: Arc<Server>,
+    /// Where it listens.
+    pub at: SocketAddr,
+    /// Alice.
+    pub alice: Smb,
+    /// How many panics were planted.
+    pub planted: u64,
+    tasks: Option<Tasks>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(tasks) = self.tasks.take() {
+            tasks.end_blocking().expect("a timer");
+        }
+    }
+}
+
+impl Running {
+    /// Starts it.
+    pub fn new() -> Self {
+        let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
+        let scene = Scene::over(Service::Smb, &[("share", Arc::clone(&fs) as _)]);
+        let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
+        let at = socket.local_addr().expect("an address");
+        let server = Server::new(Settings::default());
+        let tasks = server.start(&scene.files, &scene.runtimes, vec![socket]);
+        let alice = connect(at);
+        Self { fs, scene, server, at, alice, planted: 0, tasks }
+    }
+
+    /// Alice once more, over another connection.
+    pub fn again(&self) -> Smb {
+        connect(self.at)
+    }
+}
+
+fn connect(at: SocketAddr) -> Smb {
+    Smb::open((HERE, at), &Offer::default(), ("alice", "secret"), "share").expect("alice")
+}
