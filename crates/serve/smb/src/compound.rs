@@ -203,7 +203,9 @@ impl Connection {
         let mut one = One::new(self, request, NtStatus::PENDING, out);
         one.header.flags |= flags::ASYNC;
         one.header.id = request.message_id;
-        one.signer = session.signs.then(|| Rc::clone(session));
+        // Clients do not look at its signature (§3.2.5.1.3). The last answer has the same number.
+        let signs = session.signs && session.keys.signer.signs_numbers_twice();
+        one.signer = signs.then(|| Rc::clone(session));
         self.send(vec![one], by, Vec::new(), 0);
     }
 }

@@ -180,6 +180,12 @@ impl Signer {
         Ok(signature)
     }
 
+    /// Whether it may sign two messages of one number. GMAC may not: its nonce is the number, and
+    /// two messages under one nonce give the key away (RFC 5116 §5.1.1).
+    pub const fn signs_numbers_twice(&self) -> bool {
+        !matches!(self, Self::Gmac(_))
+    }
+
     /// Signs a message in place: its flag says already that it is signed.
     ///
     /// # Errors
