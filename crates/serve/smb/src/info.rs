@@ -8,7 +8,9 @@ use wire::smb::class::{
 use wire::smb::codec::Field;
 use wire::smb::create::access;
 use wire::smb::dir::put_output;
+use wire::smb::header::put_error_data;
 use wire::smb::info::{QueryRequest, info_type};
+use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
@@ -51,13 +53,11 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     Ok(reply)
 }
 
-/// How many bytes it takes, as the data of an error (MS-SMB2 §2.2.2).
+/// How many bytes it takes, as the data of an error.
 fn too_small(request: &Request<'_>, needed: usize) -> Outcome {
     let mut out = request.reply();
-    9u16.put(out.vec());
-    0u16.put(out.vec());
-    4u32.put(out.vec());
-    (needed as u32).put(out.vec());
+    let data = (needed as u32).to_le_bytes();
+    put_error_data(out.vec(), request.conn.agreed()?.dialect == Dialect::SMB311, &data);
     Ok(Reply { status: NtStatus::BUFFER_TOO_SMALL, ..Reply::new(out) })
 }
 

@@ -245,6 +245,21 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
+/// Appends the body of an error (§2.2.2) with data, which is in a context since 3.1.1 (§2.2.2.1).
+pub fn put_error_data(out: &mut Vec<u8>, is_context: bool, data: &[u8]) {
+    const CONTEXT: usize = 8;
+    let head = if is_context { CONTEXT } else { 0 };
+    9u16.put(out);
+    out.extend_from_slice(&[u8::from(is_context), 0]);
+    ((head + data.len()) as u32).put(out);
+    if is_context {
+        (data.len() as u32).put(out);
+        // The default ErrorId.
+        0u32.put(out);
+    }
+    out.extend_from_slice(data);
+}
+
 /// Appends the body of an error (§2.2.2), without error data.
 pub fn put_error(out: &mut Vec<u8>) {
     9u16.put(out);
