@@ -404,19 +404,21 @@ async fn execute(
     // Most are done at once: there is no timer for them.
     let done = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
         Poll::Ready(done) => done,
-        Poll::Pending => tokio::select! {
-            biased;
-            done = &mut running => done,
-            () = tokio::time::sleep(SMB_PENDING_AFTER), if is_single => {
-                let cancel = Rc::clone(&request.cancel);
-                conn.cancels.borrow_mut().insert(header.message_id, cancel);
-                conn.pend(header, request.session, by);
-                *is_pending = true;
-                let done = running.await;
-                conn.cancels.borrow_mut().remove(&header.message_id);
-                done
-            }
-        },
+        Poll::Pending => {
+            // From now on: a client need not wait until it is told that it takes longer.
+            conn.cancels.borrow_mut().insert(header.message_id, Rc::clone(&request.cancel));
+            let done = tokio::select! {
+                biased;
+                done = &mut running => done,
+                () = tokio::time::sleep(SMB_PENDING_AFTER), if is_single => {
+                    conn.pend(header, request.session, by);
+                    *is_pending = true;
+                    running.await
+                }
+            };
+            conn.cancels.borrow_mut().remove(&header.message_id);
+            done
+        }
     };
     done.unwrap_or_else(|fault| Err(status::of(fault)))
 }
