@@ -16,6 +16,8 @@ mod iscsi_tools;
 mod secure_protocols;
 #[path = "../sftp_subsystem.rs"]
 mod sftp_subsystem;
+#[path = "../smb_answers.rs"]
+mod smb_answers;
 #[path = "../smb_clients.rs"]
 mod smb_clients;
 #[path = "../smb_clones.rs"]
