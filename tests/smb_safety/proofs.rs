@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::limits::SIGN_IN_NAME_FREE_FAILURES;
 use e2e::api::wait_for;
 use e2e::patience;
 use e2e::smb::scene::{PASSWORD, Scene, USER};
@@ -62,4 +63,26 @@ fn each_of_them_counts_as_a_wrong_password() {
     wait_for("the end of the wait", ends, || {
         (try_in(&scene, 250, Dialect::SMB311, Proof::V2) == NtStatus::SUCCESS).then_some(())
     });
+}
+
+#[test]
+fn a_name_is_the_same_in_any_letters() {
+    let scene = Scene::new("smb-letters", &[]);
+    let spelled = |number: u32| -> String {
+        let letter = |(at, one): (usize, char)| match number >> at & 1 {
+            0 => one,
+            _ => one.to_ascii_uppercase(),
+        };
+        USER.chars().enumerate().map(letter).collect()
+    };
+    // One address each: only the name is counted.
+    for number in 0..=SIGN_IN_NAME_FREE_FAILURES {
+        let offer = Offer::default();
+        let from = address(20 + number as u8);
+        let mut smb = Smb::connect(from, scene.at(), &offer).expect("SMB");
+        let status = smb.sign_in(&spelled(number), "wrong").expect("an answer");
+        let waits = number == SIGN_IN_NAME_FREE_FAILURES;
+        let wanted = if waits { NtStatus::ACCOUNT_LOCKED_OUT } else { NtStatus::LOGON_FAILURE };
+        assert_eq!(status, wanted, "{number}: {}", spelled(number));
+    }
 }

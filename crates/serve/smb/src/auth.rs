@@ -162,19 +162,20 @@ impl Connection {
         // Nobody in particular, and version 1 or Lan Manager, whose responses have 24 bytes.
         let (from, identity) = (self.peer.0.ip(), &self.core.files.identity);
         let name = auth.text(auth.user).unwrap_or_default();
-        if identity.must_wait(from, &name).is_some() {
+        // By one name, however its letters are written: guesses at each count together.
+        let known = self.known_as(&name);
+        if identity.must_wait(from, &known).is_some() {
             return Err(NtStatus::ACCOUNT_LOCKED_OUT);
         }
         if name.is_empty() || auth.is_anonymous() {
-            identity.judged(from, &name, false);
+            identity.judged(from, &known, false);
             return Err(NtStatus::LOGON_FAILURE);
         }
         // What is too long for an older version and does not hold together is no response at all.
         if auth.nt.len() > LAN_MANAGER && ntlm::response_facts(auth.nt).is_err() {
             return Err(NtStatus::INVALID_PARAMETER);
         }
-        let shown = self.prove(&name, &auth, exchange, (setup, token));
-        let known = shown.as_ref().map_or(name, |shown| shown.person.name.clone());
+        let shown = self.prove((&name, &known), &auth, exchange, (setup, token));
         identity.judged(from, &known, shown.is_some());
         if identity.person(&known).is_some() && identity.nt_hash(&known).is_none() {
             base::warning!(
@@ -185,19 +186,26 @@ impl Connection {
         shown.ok_or(NtStatus::LOGON_FAILURE)
     }
 
+    /// The user's name as it is configured: Windows does not distinguish case. That of nobody in
+    /// lower case.
+    fn known_as(&self, name: &str) -> String {
+        match self.core.files.identity.person(name) {
+            Some(_) => name.to_owned(),
+            None => name.to_lowercase(),
+        }
+    }
+
     /// What a response proves; `None` if it is wrong, whatever is wrong about it.
     fn prove(
         &self,
-        name: &str,
+        (name, known): (&str, &str),
         auth: &Authenticate<'_>,
         (negotiate, challenge, encoded): &(Vec<u8>, Challenge, Vec<u8>),
         (setup, token): (&Setup, &Token),
     ) -> Option<Shown> {
         let facts = ntlm::response_facts(auth.nt).ok()?;
         let identity = &self.core.files.identity;
-        // Windows does not distinguish case in names of users.
-        let names = [name.to_owned(), name.to_lowercase()];
-        let (known, hash) = names.iter().find_map(|name| Some((name, identity.nt_hash(name)?)))?;
+        let hash = identity.nt_hash(known)?;
         let domain = auth.text(auth.domain).ok()?;
         let ntowf = ntlm::ntowf_v2(&hash, name, &domain);
         let base = ntlm::verify(&ntowf, &challenge.challenge, auth.nt)?;
