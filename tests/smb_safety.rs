@@ -9,3 +9,5 @@ mod ends;
 mod middle;
 #[path = "smb_safety/proofs.rs"]
 mod proofs;
+#[path = "smb_safety/rights.rs"]
+mod rights;

@@ -284,6 +284,10 @@ impl Asked<'_> {
         if overwrites {
             self.may_overwrite(bits, maximal)?;
         }
+        // Who asks for as much as there is may have got less.
+        if self.deletes_on_close() && rights & access::DELETE == 0 {
+            return Err(NtStatus::ACCESS_DENIED.into());
+        }
         if self.deletes_on_close() && got.action != action::CREATED {
             may_remove(request, &got, bits).await?;
         }
