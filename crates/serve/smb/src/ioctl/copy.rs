@@ -114,6 +114,9 @@ pub(super) async fn extents(
     if asked.length == 0 {
         return Ok(());
     }
+    if from.node.reached.share.id != to.node.reached.share.id {
+        return Err(NtStatus::NOT_SUPPORTED);
+    }
     let (core, who) = (&request.conn.core, &request.session.who);
     let size = |file: &OpenFile| {
         let node = file.node.clone();
@@ -146,13 +149,19 @@ async fn copy_one(
     let (core, who) = (&request.conn.core, &request.session.who);
     let (source, target) = (from.node.handle, to.node.handle);
     let mut done = 0;
+    // Handles of one share mean nothing to the file system of another.
+    let is_one_share = from.node.reached.share.id == to.node.reached.share.id;
     while done < u64::from(chunk.length) {
         let (at, to_at) = (chunk.source + done, chunk.target.saturating_add(done));
         let left = u64::from(chunk.length) - done;
         let inside = move |fs: &dyn FileSystem, cx: Context<'_>| {
             fs.copy_range(cx, (&source, at), (&target, to_at), left)
         };
-        let copied = match core.alter(who, &to.node.reached, inside).await {
+        let inside = match is_one_share {
+            true => core.alter(who, &to.node.reached, inside).await,
+            false => Err(Status::CrossDevice),
+        };
+        let copied = match inside {
             Err(Status::NotSupported | Status::CrossDevice | Status::Invalid) => {
                 through(request, from, to, (at, to_at, left)).await?
             }
