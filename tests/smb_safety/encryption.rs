@@ -4,6 +4,8 @@ use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
 use e2e::smb::{Ask, Offer, Protection, Smb};
 use e2e::tcp::HERE;
 use serde_json::json;
+use wire::smb::codec::Field;
+use wire::smb::ioctl::{self, code};
 use wire::smb::negotiate::{Cipher, Dialect};
 use wire::smb::status::NtStatus;
 use wire::smb::tree::share_flags;
@@ -74,4 +76,34 @@ fn it_holds_at_once_for_who_is_connected() {
         let there = std::fs::read(scene.share.join(&name)).expect("the file");
         assert_eq!(there, b"before after");
     }
+}
+
+#[test]
+fn nothing_is_copied_out_of_it_by_a_request_in_the_clear() {
+    let scene = Scene::new("smb-encrypt-copy", &[]);
+    let plain = json!({"create": "/shares/default", "name": "plain", "properties":
+        {"directory": scene.share.with_file_name("plain"), "make_directory": true,
+         "root_mode": "777"}});
+    scene.change(&json!([plain]));
+    std::fs::write(scene.share.join("secret"), b"nobody else's business").expect("a file");
+    let mut smb = signed_in(&scene, &Offer::default());
+    smb.connect_tree(SHARE).expect("an answer").expect("a tree");
+    let ask = Ask { access: 0x8000_0000, ..Ask::open("secret") };
+    let source = smb.create(&ask).expect("an answer").expect("a file");
+    let key = smb.control(code::REQUEST_RESUME_KEY, source, &[], 32).expect("an answer");
+    let key = ioctl::Response::decode(&key.message).expect("a key").output[..24].to_vec();
+    smb.connect_tree("plain").expect("an answer").expect("a tree");
+    let target = smb.create(&Ask::make("copy")).expect("an answer").expect("a file");
+    let mut input = [&key[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
+    ioctl::Chunk { source: 0, target: 0, length: 22, reserved: 0 }.put(&mut input);
+    let copy = |smb: &mut Smb| {
+        smb.control(code::COPYCHUNK, target, &input, 12).expect("an answer").status()
+    };
+    set(&scene, true);
+    assert_eq!(copy(&mut smb), NtStatus::ACCESS_DENIED);
+    let copied = || std::fs::read(scene.share.with_file_name("plain").join("copy"));
+    assert_eq!(copied().expect("the file"), b"");
+    smb.protection = Protection::Sealed;
+    assert_eq!(copy(&mut smb), NtStatus::SUCCESS);
+    assert_eq!(copied().expect("the file"), b"nobody else's business");
 }

@@ -124,9 +124,7 @@ impl Request<'_> {
     /// that requires encryption.
     pub fn tree(&self) -> Result<Rc<Tree>, NtStatus> {
         let tree = self.session.tree(self.header.tree_id())?;
-        if !self.encrypted && tree.encrypts() {
-            return Err(NtStatus::ACCESS_DENIED);
-        }
+        self.may_use(&tree)?;
         if let TreeOf::Share { reached } = &tree.of
             && self.conn.core.files.shares.load().by_id(reached.share.id).is_none()
         {
@@ -161,6 +159,22 @@ impl Request<'_> {
         let open = self.session.open(self.file_id(id), self.header.tree_id())?;
         *self.opened.borrow_mut() = Some(Rc::clone(&open));
         Ok(open)
+    }
+
+    /// That a share which requires encryption is not used in the clear.
+    fn may_use(&self, tree: &Tree) -> Result<(), NtStatus> {
+        if self.encrypted || !tree.encrypts() { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) }
+    }
+
+    /// An open to copy from, which may be of another share of the session; `None` if there is none.
+    ///
+    /// # Errors
+    /// As of [`Request::tree`], about its share.
+    pub fn source(&self, id: FileId) -> Result<Option<Rc<Open>>, NtStatus> {
+        let Some(open) = self.session.open_anywhere(id) else { return Ok(None) };
+        let tree = self.session.tree(open.tree)?;
+        self.may_use(&tree)?;
+        Ok(Some(open))
     }
 
     /// Tells the statistics which share and which file it is about, however it ends.

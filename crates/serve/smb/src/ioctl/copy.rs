@@ -56,8 +56,7 @@ pub(super) async fn chunks(
     }
     let id: FileId = Reader::new(&list.key, "resume key").get().map_err(status::of_wire)?;
     // It may be of another share of the session.
-    let source = request.session.open_anywhere(id);
-    let source = source.map_err(|_| NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    let source = request.source(id)?.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     source.may(access::READ_DATA | access::EXECUTE)?;
     let from = source.file()?;
     if from.node.is_dir() || to.node.is_dir() {
@@ -108,7 +107,7 @@ pub(super) async fn extents(
     }
     let asked: Extents = Reader::new(input, "DUPLICATE_EXTENTS").get().map_err(status::of_wire)?;
     open.may(access::WRITE_DATA)?;
-    let source = request.session.open_anywhere(asked.source)?;
+    let source = request.source(asked.source)?.ok_or(NtStatus::FILE_CLOSED)?;
     source.may(access::READ_DATA)?;
     let from = source.file()?;
     if asked.length == 0 {

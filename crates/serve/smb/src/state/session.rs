@@ -203,12 +203,9 @@ impl Session {
     }
 
     /// The open of this number, whatever tree it is of.
-    ///
-    /// # Errors
-    /// STATUS_FILE_CLOSED.
-    pub fn open_anywhere(&self, id: FileId) -> Result<Rc<Open>, NtStatus> {
+    pub fn open_anywhere(&self, id: FileId) -> Option<Rc<Open>> {
         let open = self.opens.borrow().get(&id.volatile).cloned();
-        open.filter(|_| id.persistent == id.volatile).ok_or(NtStatus::FILE_CLOSED)
+        open.filter(|_| id.persistent == id.volatile)
     }
 
     /// Takes out the open of this number.
