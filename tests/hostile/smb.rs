@@ -6,14 +6,15 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use base::limits::{
-    SMB_COMPOUND_MAX, SMB_IO_MAX, SMB_OPENS_MAX, SMB_SESSIONS_PER_CONNECTION, SMB_SETUP_ROUNDS_MAX,
-    SMB_TREES_MAX,
+    SMB_COMPOUND_MAX, SMB_IO_MAX, SMB_OPEN_UNIT, SMB_OPEN_UNITS_PER_CLIENT, SMB_OPENS_MAX,
+    SMB_SESSIONS_PER_CONNECTION, SMB_SETUP_ROUNDS_MAX, SMB_TREES_MAX,
 };
 use e2e::api::wait_for;
 use e2e::patience;
 use e2e::process::memory;
 use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
-use e2e::smb::{Ask, Offer, Smb, message, related, set_info};
+use e2e::smb::sign_in::Proof;
+use e2e::smb::{Ask, Offer, Smb, message, new_name, related, set_info};
 use e2e::tcp::{address, connect_from};
 use wire::smb::class::file_class;
 use wire::smb::codec::patch;
@@ -203,6 +204,37 @@ fn a_hundred_thousand_opens_are_too_many() {
 }
 
 #[test]
+fn a_long_path_counts_for_an_open_that_is_renamed_to_it() {
+    const LEVELS: usize = 120;
+    let scene = Scene::new("smb-long", &[]);
+    let mut smb = scene.anna_from(address(6), &Offer::default()).expect("let in");
+    let mut deep = String::new();
+    for _ in 0..LEVELS {
+        deep += &"d".repeat(250);
+        let made = smb.create(&Ask::make(&deep).dir()).expect("an answer").expect("a directory");
+        assert_eq!(smb.close(made).expect("an answer"), NtStatus::SUCCESS);
+        deep += "\\";
+    }
+    let most = SMB_OPEN_UNITS_PER_CLIENT / (deep.len() / SMB_OPEN_UNIT) + 1;
+    let mut renamed = 0;
+    let refused = loop {
+        let name = renamed.to_string();
+        let file = smb.create(&Ask::make(&name)).expect("an answer").expect("a file");
+        let to = new_name(&format!("{deep}{name}"), false);
+        match smb.set(file, file_class::RENAME, &to).expect("an answer") {
+            NtStatus::SUCCESS => renamed += 1,
+            refused => break refused,
+        }
+        assert!(renamed <= most, "no end");
+    };
+    assert_eq!(refused, NtStatus::TOO_MANY_OPENED_FILES);
+    assert!(scene.share.join(renamed.to_string()).exists(), "it has its name still");
+    others_are_served(&scene, "beside long paths");
+    drop(smb);
+    scene.wait_for_state(0, 0);
+}
+
+#[test]
 fn a_connection_has_so_many_sessions_and_a_session_so_many_trees() {
     let scene = Scene::new("smb-many", &[]);
     let mut smb = Smb::connect(address(7), scene.at(), &Offer::default()).expect("SMB");
@@ -212,6 +244,15 @@ fn a_connection_has_so_many_sessions_and_a_session_so_many_trees() {
         let wanted = if may { NtStatus::SUCCESS } else { NtStatus::INSUFFICIENT_RESOURCES };
         assert_eq!(status, wanted, "session {number}");
     }
+    // Nor do those count less that had begun before all of these were there.
+    let mut smb = Smb::connect(address(8), scene.at(), &Offer::default()).expect("SMB");
+    let begin = |smb: &mut Smb| smb.begin_sign_in(0).expect("an answer").expect("a challenge");
+    let first = begin(&mut smb);
+    for _ in 0..SMB_SESSIONS_PER_CONNECTION {
+        assert_eq!(smb.sign_in(USER, PASSWORD).expect("an answer"), NtStatus::SUCCESS);
+    }
+    let late = smb.end_sign_in(first, Proof::V2, (USER, PASSWORD)).expect("an answer");
+    assert_eq!(late, NtStatus::INSUFFICIENT_RESOURCES);
     let mut smb = scene.anna().expect("let in");
     for number in 1..=SMB_TREES_MAX {
         let tree = smb.connect_tree(SHARE).expect("an answer");

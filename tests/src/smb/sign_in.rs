@@ -4,7 +4,7 @@
 use std::io;
 
 use wire::smb::codec::patch;
-use wire::smb::crypto::Keys;
+use wire::smb::crypto::{Keys, Preauth};
 use wire::smb::header::Command;
 use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::ntlm::{self, Authenticate, Challenge, av, negotiate};
@@ -45,6 +45,15 @@ pub enum Proof {
     V2OfNothing,
 }
 
+/// A sign-in that has begun.
+pub struct Begun {
+    session: u64,
+    previous: u64,
+    preauth: Preauth,
+    first: Vec<u8>,
+    second: Vec<u8>,
+}
+
 /// The session that a sign-in has come to, before it is used.
 struct Signed {
     answer: Answer,
@@ -71,6 +80,17 @@ impl Smb {
         password: &str,
         previous: u64,
     ) -> io::Result<NtStatus> {
+        match self.begin_sign_in(previous)? {
+            Ok(begun) => self.end_sign_in(begun, proof, (user, password)),
+            Err(refused) => Ok(refused),
+        }
+    }
+
+    /// The first half of a sign-in.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn begin_sign_in(&mut self, previous: u64) -> io::Result<Result<Begun, NtStatus>> {
         let before = std::mem::replace(&mut self.protection, Protection::None);
         (self.session, self.tree, self.keys) = (0, 0, None);
         let mut preauth = self.preauth;
@@ -78,13 +98,29 @@ impl Smb {
         let answer = self.leg(&spnego::begin(&first), previous, Some(&mut preauth))?;
         if answer.status() != NtStatus::MORE_PROCESSING_REQUIRED {
             self.protection = before;
-            return Ok(answer.status());
+            return Ok(Err(answer.status()));
         }
-        self.session = answer.header.session_id;
+        let session = answer.header.session_id;
         let response = session::Response::decode(&answer.message).map_err(io::Error::other)?;
         let token = spnego::answered(response.blob).map_err(io::Error::other)?;
         let second = token.token.ok_or_else(|| io::Error::other("no challenge"))?.to_vec();
-        let (third, key) = answer_to(&first, &second, proof, (user, password))?;
+        Ok(Ok(Begun { session, previous, preauth, first, second }))
+    }
+
+    /// The second half.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn end_sign_in(
+        &mut self,
+        begun: Begun,
+        proof: Proof,
+        who: (&str, &str),
+    ) -> io::Result<NtStatus> {
+        let Begun { session, previous, mut preauth, first, second } = begun;
+        (self.session, self.tree, self.keys) = (session, 0, None);
+        self.protection = Protection::None;
+        let (third, key) = answer_to(&first, &second, proof, who)?;
         let request = self.setup(&spnego::go_on(&third, None), previous);
         preauth.update(&request);
         self.send(&[request])?;
@@ -104,7 +140,7 @@ impl Smb {
         &mut self,
         blob: &[u8],
         previous: u64,
-        preauth: Option<&mut wire::smb::crypto::Preauth>,
+        preauth: Option<&mut Preauth>,
     ) -> io::Result<Answer> {
         let request = self.setup(blob, previous);
         self.send(std::slice::from_ref(&request))?;
@@ -128,11 +164,7 @@ impl Smb {
         self.request(Command::SESSION_SETUP, 0, &|out| setup.put(out))
     }
 
-    fn use_session(
-        &mut self,
-        signed: &Signed,
-        preauth: &wire::smb::crypto::Preauth,
-    ) -> io::Result<()> {
+    fn use_session(&mut self, signed: &Signed, preauth: &Preauth) -> io::Result<()> {
         let (dialect, contexts) = (self.negotiated.dialect, &self.negotiated.contexts);
         let first = |list: &Option<Vec<u16>>| list.as_ref().and_then(|list| list.first().copied());
         let (signing, cipher) = match dialect {

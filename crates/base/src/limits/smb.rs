@@ -75,7 +75,7 @@ pub const SMB_OPENS_MAX: usize = 16_384;
 pub const SMB_OPEN_UNITS_MAX: usize = 262_144;
 /// The same of one client (an address): a quarter, so that no two keep out everybody.
 pub const SMB_OPEN_UNITS_PER_CLIENT: usize = SMB_OPEN_UNITS_MAX / 4;
-/// Bytes of an open's path, and of the ranges that it has locked, that count as one more open.
+/// Bytes of an open's path, with what its parts take, that count as one more open.
 pub const SMB_OPEN_UNIT: usize = 1 << 10;
 /// Ranges that one open has locked at once.
 pub const SMB_RANGES_MAX: usize = 4_096;

@@ -241,6 +241,10 @@ impl Connection {
             }
             return Ok(Setting { blob, flags: 0, session: Some(there), id });
         }
+        // Others may have signed in since this began.
+        if self.sessions.borrow().len() >= SMB_SESSIONS_PER_CONNECTION {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
         let encrypts = self.settings.encryption == Encryption::Required;
         if encrypts && agreed.cipher.is_none() {
             return Err(NtStatus::ACCESS_DENIED);

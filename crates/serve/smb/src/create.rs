@@ -68,7 +68,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     check::check(&create)?;
     let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
-    let seat = Cell::new(Some(request.seat(create.name.len())?));
+    let seat = Cell::new(Some(request.seat(names::held(&path))?));
     let asked = Asked { request, create, contexts, disposition, path, seat };
     for _ in 1..TRANSFER_OPEN_TRIES {
         match asked.attempt().await {
@@ -331,7 +331,7 @@ impl Asked<'_> {
             access: rights,
             of: OpenOf::File(Box::new(file)),
             closed: Notify::new(),
-            _seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
+            seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
         Ok(self.answer(open, (&got.node, facts), (got.action, maximal)))
     }

@@ -13,6 +13,9 @@ const DATA: &[u8] = b"::$DATA";
 /// Characters that no name has; those of the file system come as others (`wire::smb::utf16`).
 const FORBIDDEN: &[u8] = b"\"*<>?|/:";
 
+/// Bytes that a part of a path takes besides its name: where it is, and what its allocation does.
+const PART: usize = size_of::<Vec<u8>>() + 32;
+
 /// A path in a share, from UTF-16LE.
 ///
 /// # Errors
@@ -53,6 +56,11 @@ pub(super) fn path(share: &Share, name: &[u8]) -> Result<VPath, NtStatus> {
         }
     }
     Ok(root.below(&parts))
+}
+
+/// Bytes that a path takes for as long as it is kept.
+pub(super) fn held(path: &VPath) -> usize {
+    path.parts().iter().map(|part| part.len() + PART).sum()
 }
 
 /// A path as the client sees it, in UTF-16LE, with a leading `\`.

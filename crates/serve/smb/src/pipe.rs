@@ -39,7 +39,7 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
         access: create.access,
         of: OpenOf::Pipe(RefCell::default()),
         closed: Notify::new(),
-        _seat: request.seat(SMB_PIPE_BYTES_MAX / 16)?,
+        seat: request.seat(SMB_PIPE_BYTES_MAX / 16)?,
     };
     let file = request.session.add_open(open);
     let facts = Facts { allocation: 4096, attributes: attributes::NORMAL, ..Facts::default() };

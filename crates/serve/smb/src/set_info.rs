@@ -283,7 +283,12 @@ async fn rename(
     };
     let who = acting(request, file);
     let core = &request.conn.core;
-    core.alter(&who, &file.node.reached, rename).await.map_err(status::of)?;
+    // The open keeps its path, which may be longer now.
+    let before = open.seat.resize(names::held(&path)).ok_or(NtStatus::TOO_MANY_OPENED_FILES)?;
+    if let Err(why) = core.alter(&who, &file.node.reached, rename).await {
+        open.seat.change(before);
+        return Err(status::of(why));
+    }
     request.conn.server.open_files.moved(file.entry.key, to.dir);
     *file.place.borrow_mut() = Some(Place { dir: to.dir, name: to.name, link: from.link });
     *file.path.borrow_mut() = path;

@@ -38,3 +38,10 @@ fn paths_are_shown_with_backslashes() {
     assert_eq!(shown(&path), utf16::encode("\\a\\b"));
     assert_eq!(shown(&VPath::ROOT.with(b"box")), utf16::encode("\\"));
 }
+
+#[test]
+fn many_short_parts_are_not_for_nothing() {
+    let share = share();
+    let deep = path(&share, &utf16::encode(&vec!["d"; 200].join("\\"))).expect("a path");
+    assert!(held(&deep) > 200 * size_of::<Vec<u8>>());
+}

@@ -110,7 +110,7 @@ pub(crate) struct Open {
     /// Whoever waits for something of it hears that it is closed.
     pub closed: Notify,
     /// What it takes of all that may be open.
-    pub _seat: OpenReservation,
+    pub seat: OpenReservation,
 }
 
 impl Open {

@@ -1,6 +1,7 @@
 //! How much opens take, in all and of each client: one that opens without end keeps nobody else
 //! out. In units of [`SMB_OPEN_UNIT`]: an open is one, and more if its path is long.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,12 @@ struct Inner {
 pub struct OpenReservation {
     seats: Arc<OpenBudget>,
     client: IpAddr,
-    units: usize,
+    units: Cell<usize>,
+}
+
+/// Units of an open with so many bytes of its own.
+const fn units_of(bytes: usize) -> usize {
+    1 + bytes / SMB_OPEN_UNIT
 }
 
 impl OpenBudget {
@@ -36,16 +42,12 @@ impl OpenBudget {
     /// Takes what an open with so many bytes of its own needs; `None` if the client, or all
     /// together, have too many.
     pub fn take(self: &Arc<Self>, from: IpAddr, bytes: usize) -> Option<OpenReservation> {
-        let (client, units) = (peer::network(from), 1 + bytes / SMB_OPEN_UNIT);
-        let mut inner = self.inner();
-        let own = inner.by_client.get(&client).copied().unwrap_or(0) + units;
-        let taken = inner.taken + units;
-        if own > SMB_OPEN_UNITS_PER_CLIENT || taken > SMB_OPEN_UNITS_MAX {
-            return None;
-        }
-        inner.taken = taken;
-        inner.by_client.insert(client, own);
-        Some(OpenReservation { seats: Arc::clone(self), client, units })
+        let none = OpenReservation {
+            seats: Arc::clone(self),
+            client: peer::network(from),
+            units: Cell::new(0),
+        };
+        none.change(units_of(bytes)).then_some(none)
     }
 
     /// Units that are taken.
@@ -54,15 +56,38 @@ impl OpenBudget {
     }
 }
 
+impl OpenReservation {
+    /// Takes what an open with so many bytes of its own needs, in place of what it has, which it
+    /// gives; `None` if that is too much.
+    pub fn resize(&self, bytes: usize) -> Option<usize> {
+        let before = self.units.get();
+        self.change(units_of(bytes)).then_some(before)
+    }
+
+    /// Takes so many units in place of those that it has; fewer are never too many.
+    pub fn change(&self, units: usize) -> bool {
+        let before = self.units.get();
+        let mut inner = self.seats.inner();
+        let own = inner.by_client.get(&self.client).copied().unwrap_or(0);
+        let own = own.saturating_sub(before) + units;
+        let taken = inner.taken.saturating_sub(before) + units;
+        let is_much = own > SMB_OPEN_UNITS_PER_CLIENT || taken > SMB_OPEN_UNITS_MAX;
+        if units > before && is_much {
+            return false;
+        }
+        inner.taken = taken;
+        match own {
+            0 => drop(inner.by_client.remove(&self.client)),
+            own => drop(inner.by_client.insert(self.client, own)),
+        }
+        self.units.set(units);
+        true
+    }
+}
+
 impl Drop for OpenReservation {
     fn drop(&mut self) {
-        let mut inner = self.seats.inner();
-        inner.taken = inner.taken.saturating_sub(self.units);
-        let own = inner.by_client.get(&self.client).copied().unwrap_or(0);
-        match own.saturating_sub(self.units) {
-            0 => drop(inner.by_client.remove(&self.client)),
-            left => drop(inner.by_client.insert(self.client, left)),
-        }
+        self.change(0);
     }
 }
 

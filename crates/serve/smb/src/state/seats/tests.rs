@@ -22,3 +22,17 @@ fn one_client_leaves_room_to_others() {
     assert_eq!(seats.taken(), 0);
     assert!(seats.inner().by_client.is_empty());
 }
+
+#[test]
+fn an_open_takes_more_if_its_path_becomes_longer() {
+    let seats = Arc::<OpenBudget>::default();
+    let one = seats.take(client(1), 10).expect("room");
+    assert_eq!(one.resize(3 * SMB_OPEN_UNIT), Some(1));
+    assert_eq!(seats.taken(), 4);
+    // What is too much changes nothing; less never is.
+    assert_eq!(one.resize(SMB_OPEN_UNITS_PER_CLIENT * SMB_OPEN_UNIT), None);
+    assert_eq!(seats.taken(), 4);
+    assert!(one.change(2));
+    drop(one);
+    assert_eq!(seats.taken(), 0);
+}
