@@ -4,7 +4,18 @@
 use std::collections::BTreeMap;
 
 use e2e::api;
-use e2e::smb_share::{PASSWORD, SmbShare};
+use e2e::smb::{Ask, Offer, Smb, set_info};
+use e2e::smb_share::{PASSWORD, PORT, SmbShare};
+use e2e::tcp::HERE;
+use wire::smb::class::file_class;
+use wire::smb::create::{CloseRequest, FileId, access};
+use wire::smb::header::Command;
+use wire::smb::info::QueryRequest;
+use wire::smb::io::{FlushRequest, WriteRequest};
+use wire::smb::ioctl::{self, code};
+use wire::smb::lock::{Element, Request as Lock, lock_flags};
+use wire::smb::status::NtStatus;
+use wire::smb::{dir, session};
 
 use super::{BREAKDOWNS, by_key, calls, parts_by_second, run_at, totals};
 
@@ -157,4 +168,112 @@ fn creations_of_eight_clients_over_the_oldest_dialect() {
         assert_eq!((ops["create"], ops["close"]), (each, each), "{ops:?}");
     }
     assert!(run.smb.server.stop().success());
+}
+
+/// A request, its name in the statistics, and how it ends.
+type Told = (&'static str, Command, Vec<u8>, NtStatus);
+
+fn body(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut body = Vec::new();
+    put(&mut body);
+    body
+}
+
+fn control(code: u32, file: FileId) -> Vec<u8> {
+    let (output_max, flags) = (100, ioctl::IS_FSCTL);
+    body(|out| ioctl::Request { code, file, output_max, flags, input: &[] }.put(out))
+}
+
+/// Requests on an open that may only read, which are refused but for the last.
+fn on_the_file(file: FileId) -> Vec<Told> {
+    let (offset, flags, data) = (0, 0, &b"data"[..]);
+    let (info_type, class, output_max, additional) = (1, 200, 100, 0);
+    let query = QueryRequest { info_type, class, output_max, additional, flags, file, input: &[] };
+    let (level, pattern) = (37, &b"*\0"[..]);
+    let list = dir::Request { level, flags: 0, file, pattern, output_max };
+    let unlock = Element { offset: 0, length: 9, flags: lock_flags::UNLOCK, reserved: 0 };
+    let unlock = Lock { file, locks: vec![unlock] };
+    let flush = FlushRequest { reserved: [0; 6], file };
+    let write = body(|out| WriteRequest { offset, file, flags, data }.put(out));
+    vec![
+        ("write", Command::WRITE, write, NtStatus::ACCESS_DENIED),
+        ("flush", Command::FLUSH, body(|out| flush.put_body(out)), NtStatus::ACCESS_DENIED),
+        (
+            "query-info",
+            Command::QUERY_INFO,
+            body(|out| query.put(out)),
+            NtStatus::INVALID_INFO_CLASS,
+        ),
+        (
+            "set-info",
+            Command::SET_INFO,
+            body(set_info(file, file_class::END_OF_FILE, &[0; 8])),
+            NtStatus::ACCESS_DENIED,
+        ),
+        (
+            "query-directory",
+            Command::QUERY_DIRECTORY,
+            body(|out| list.put(out)),
+            NtStatus::INVALID_PARAMETER,
+        ),
+        ("lock", Command::LOCK, body(|out| unlock.put(out)), NtStatus::RANGE_NOT_LOCKED),
+        ("ioctl", Command::IOCTL, control(0x0009_9999, file), NtStatus::INVALID_DEVICE_REQUEST),
+        ("ioctl", Command::IOCTL, control(code::GET_COMPRESSION, file), NtStatus::SUCCESS),
+    ]
+}
+
+/// Requests of the share that are about no file.
+fn on_the_share() -> Vec<Told> {
+    let close = CloseRequest { flags: 0, reserved: 0, file: FileId { persistent: 7, volatile: 7 } };
+    vec![
+        (
+            "create",
+            Command::CREATE,
+            body(|out| Ask::open("none").put(out)),
+            NtStatus::OBJECT_NAME_NOT_FOUND,
+        ),
+        ("close", Command::CLOSE, body(|out| close.put_body(out)), NtStatus::FILE_CLOSED),
+        // What is no command, and must not be taken for CREATE.
+        ("unknown", Command(0x105), body(empty), NtStatus::INVALID_PARAMETER),
+    ]
+}
+
+fn empty(out: &mut Vec<u8>) {
+    session::Empty { reserved: 0 }.put_body(out);
+}
+
+/// Sends it; its status is as it is said.
+fn ask(smb: &mut Smb, (_, command, body, status): &Told) {
+    let answer = smb.call(*command, 0, &|out| out.extend_from_slice(body)).expect("an answer");
+    assert_eq!(answer.status(), *status, "{command:?}");
+}
+
+#[test]
+fn what_is_refused_is_told_with_share_file_and_status() {
+    let mut smb = SmbShare::start("smb-refused", &[]);
+    let from = api::now() + 1;
+    smb.api.wait_for_second(from - 1);
+    let at = (HERE, smb.server.at(PORT));
+    let mut anna = Smb::open(at, &Offer::default(), ("anna", PASSWORD), "box").expect("let in");
+    let reads = Ask { access: access::READ, ..Ask::make("f") };
+    let file = anna.create(&reads).expect("an answer").expect("a file");
+    let (of_file, of_share) = (on_the_file(file), on_the_share());
+    of_file.iter().chain(&of_share).for_each(|told| ask(&mut anna, told));
+    let to = api::now() + 1;
+    smb.api.wait_for_second(to);
+    for source in ["&source=store", "&source=recorder"] {
+        let rows = |stat: &str| smb.api.data(stat, (from, to), source);
+        for (told, has_file) in
+            of_file.iter().map(|told| (told, true)).chain(of_share.iter().map(|told| (told, false)))
+        {
+            let (_, status) = NtStatus::ALL.iter().find(|one| one.0 == told.3.0).expect("a name");
+            let what = format!("smb.ops[op={}][status={status}]", told.0);
+            let shares = by_key(&rows(&format!("{what}[share]")));
+            assert_eq!(shares, BTreeMap::from([("box".to_owned(), 1)]), "{what} {source}");
+            let files = rows(&format!("{what}[file]"));
+            let label = files["rows"][0]["label"].as_str().unwrap_or_default();
+            assert_eq!(label.ends_with("/f"), has_file, "{what} {source}: {files:#}");
+        }
+    }
+    assert!(smb.server.stop().success());
 }

@@ -12,7 +12,7 @@ use crate::server::{Options, Server};
 /// The password of anna, which has to be encoded in a URL.
 pub const PASSWORD: &str = "correct horse/battery";
 /// The standard port of SMB.
-const PORT: u16 = 445;
+pub const PORT: u16 = 445;
 
 /// The server.
 pub struct SmbShare {

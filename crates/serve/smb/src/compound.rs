@@ -330,7 +330,8 @@ async fn carry_out(
     (mut header, message): (Header, &[u8]),
     before: &mut Before,
 ) -> (One, (Span, u16)) {
-    let op = (header.command.0 as u8).min(Command::OPLOCK_BREAK.0 as u8 + 1);
+    // The one behind the last is what is none.
+    let op = header.command.0.min(Command::OPLOCK_BREAK.0 + 1) as u8;
     let mut span = conn.core.begin_at(conn.peer.1, op, frame.arrived_ns);
     let related = before.relate(&mut header);
     let (mut is_pending, known) = (false, conn.session(header.session_id).ok());
