@@ -11,7 +11,7 @@ use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
 use e2e::smb::{Ask, Offer, Protection, SIGNATURE_AT, Smb};
 use e2e::tcp::HERE;
 use wire::smb::header::{Command, Header, TRANSFORM};
-use wire::smb::negotiate::{self, Contexts, Dialect};
+use wire::smb::negotiate::{self, Contexts, Dialect, capabilities};
 use wire::smb::status::NtStatus;
 
 /// What is done to requests of a command on their way.
@@ -74,23 +74,53 @@ fn is_ended(scene: &Scene, smb: &mut Smb) {
 fn an_older_dialect_cannot_be_forced_on_both() {
     let scene = Scene::new("smb-dialects", &[]);
     let on = Arc::new(AtomicBool::new(true));
-    // To 3.0.2: what both have said is compared under a signature.
-    let older = |frame: Vec<u8>| {
-        renegotiate(&frame, |request| {
-            request.dialects.retain(|dialect| *dialect < Dialect::SMB311);
-            request.contexts = Contexts::default();
-        })
-    };
-    let between = relay(scene.at(), &on, is_negotiate, older);
-    let mut smb = anna(between.at, &Offer::default()).expect("let in as 3.0.2");
-    assert_eq!(smb.negotiated.dialect, Dialect::SMB302);
+    let changes: [(Dialect, Change); 3] = [
+        (Dialect::SMB302, |frame| older_than(&frame, Dialect::SMB311)),
+        (Dialect::SMB300, |frame| older_than(&frame, Dialect::SMB302)),
+        (Dialect::SMB210, |frame| older_than(&frame, Dialect::SMB300)),
+    ];
+    for (dialect, change) in changes {
+        let between = relay(scene.at(), &on, is_negotiate, change);
+        let mut smb = anna(between.at, &Offer::default()).expect("let in");
+        assert_eq!(smb.negotiated.dialect, dialect);
+        is_found_out(&scene, &mut smb);
+        // The same comparison, when nobody is between, is answered.
+        let mut smb = anna(scene.at(), &Offer::only(dialect)).expect("let in");
+        assert_eq!(smb.validate().expect("an answer").status(), NtStatus::SUCCESS);
+    }
+}
+
+/// NEGOTIATE without this dialect and what came after it.
+fn older_than(frame: &[u8], dialect: Dialect) -> Vec<Vec<u8>> {
+    renegotiate(frame, |request| {
+        request.dialects.retain(|one| *one < dialect);
+        request.contexts = Contexts::default();
+    })
+}
+
+/// What both have said is compared under a signature: it differs.
+fn is_found_out(scene: &Scene, smb: &mut Smb) {
     let told = smb.validate();
-    assert!(told.is_err() || told.is_ok_and(|answer| answer.status() == NtStatus::ACCESS_DENIED));
-    is_ended(&scene, &mut smb);
-    // The same comparison, when nobody is between, is answered.
-    let offer = Offer::only(Dialect::SMB302);
-    let mut smb = anna(scene.at(), &offer).expect("let in");
-    assert_eq!(smb.validate().expect("an answer").status(), NtStatus::SUCCESS);
+    assert!(
+        told.as_ref().is_ok_and(|answer| answer.status() == NtStatus::ACCESS_DENIED),
+        "{told:?}"
+    );
+    is_ended(scene, smb);
+}
+
+#[test]
+fn encryption_cannot_be_taken_out_of_a_negotiation_of_3_0() {
+    let scene = Scene::new("smb-capabilities", &[]);
+    let on = Arc::new(AtomicBool::new(true));
+    for dialect in [Dialect::SMB300, Dialect::SMB302] {
+        let plain: Change = |frame| {
+            renegotiate(&frame, |request| request.capabilities &= !capabilities::ENCRYPTION)
+        };
+        let between = relay(scene.at(), &on, is_negotiate, plain);
+        let mut smb = anna(between.at, &Offer::only(dialect)).expect("let in");
+        assert_eq!(smb.negotiated.capabilities & capabilities::ENCRYPTION, 0);
+        is_found_out(&scene, &mut smb);
+    }
 }
 
 #[test]
