@@ -14,7 +14,7 @@ use e2e::patience;
 use e2e::process::memory;
 use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
 use e2e::smb::sign_in::Proof;
-use e2e::smb::{Ask, Offer, Smb, message, new_name, related, set_info};
+use e2e::smb::{Ask, Offer, Smb, new_name, related, set_info};
 use e2e::tcp::{address, connect_from};
 use wire::smb::class::file_class;
 use wire::smb::codec::patch;
@@ -141,18 +141,24 @@ fn a_sign_in_has_an_end() {
     }
     // Many that begin and do not go on: only a few are kept, the last of them among these.
     let before = resident_mib(&scene);
-    let mut last = 0;
-    for _ in 0..20_000 {
+    let (mut oldest, mut last) = (0, 0);
+    for number in 0..20_000 {
         smb.session = 0;
         let answer = smb.leg(&first, 0, None).expect("an answer");
         assert_eq!(answer.status(), NtStatus::MORE_PROCESSING_REQUIRED);
         last = answer.header.session_id;
+        if number == 0 {
+            oldest = last;
+        }
     }
     let grown = resident_mib(&scene).saturating_sub(before);
     assert!(grown <= 32, "{grown} MiB for sign-ins that nobody ends");
     smb.session = last;
     let answer = smb.leg(&first, 0, None).expect("an answer");
     assert_eq!(answer.status(), NtStatus::MORE_PROCESSING_REQUIRED, "the last is known");
+    smb.session = oldest;
+    let answer = smb.leg(&first, 0, None).expect("an answer");
+    assert_eq!(answer.status(), NtStatus::USER_SESSION_DELETED, "the oldest is forgotten");
     // What is too long is refused.
     for size in [10_000, 60_000] {
         smb.session = 0;
@@ -165,9 +171,10 @@ fn a_sign_in_has_an_end() {
     smb.session = 0;
     let refused = smb.create(&Ask::open("x")).expect("an answer");
     assert_eq!(refused, Err(NtStatus::USER_SESSION_DELETED));
-    let large = message(Command::CREATE, (50_000, 1), (0, 0));
+    // It ends for its size: its number may be used.
+    let large = smb.request(Command::CREATE, 0, &|_| {});
     let _ = smb.send_raw(&[&[0, 3, 0, 0][..], &large, &vec![0; 196_608 - 64]].concat());
-    smb.ends().expect("the end");
+    smb.receive().expect_err("no answer");
     others_are_served(&scene, "beside sign-ins");
 }
 
