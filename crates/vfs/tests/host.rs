@@ -14,7 +14,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(base: &Path, name: &str) -> Self {
-        let path = base.join(format!("plimsoll-vfs-{}-{name}", std::process::id()));
+        let path = base.join(format!("plimsoll-test-vfs-{name}-{}-0", std::process::id()));
         std::fs::create_dir(&path).expect("a fresh directory");
         for below in ["share", "state"] {
             std::fs::create_dir(path.join(below)).expect("a fresh directory");

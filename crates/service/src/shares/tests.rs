@@ -20,8 +20,8 @@ impl World {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("plimsoll-shares-{}-{n}", std::process::id()));
+        let name = format!("plimsoll-test-shares-{}-{n}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         for name in ["state", "a", "b", "c", "d", "e"] {
             std::fs::create_dir_all(folder.join(name)).expect("a folder");
         }

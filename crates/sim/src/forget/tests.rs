@@ -23,7 +23,8 @@ impl Place {
             println!("SKIP forget-{name}: {why}");
             return None;
         }
-        let path = std::env::temp_dir().join(format!("forget-{name}-{}", std::process::id()));
+        let name = format!("plimsoll-test-forget-{name}-{}-0", std::process::id());
+        let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         Some(Self { mounted: Some(ForgetFs::mount(&path).unwrap()), path })
     }

@@ -45,7 +45,7 @@ impl Scratch {
     pub fn new(name: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("plimsoll-sync-{name}-{}-{number}", std::process::id());
+        let name = format!("plimsoll-test-sync-{name}-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).expect("a folder");
         Self(path)

@@ -23,7 +23,8 @@ struct Folder {
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("plimsoll-{name}-{}", std::process::id()));
+        let name = format!("plimsoll-test-{name}-{}-0", std::process::id());
+        let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).expect("a folder");
         Self { path, is_mounted: false }
     }

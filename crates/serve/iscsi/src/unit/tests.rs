@@ -20,7 +20,8 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let folder = std::env::temp_dir().join(format!("plimsoll-unit-{}", std::process::id()));
+        let name = format!("plimsoll-test-unit-{}-0", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a folder");
         let mounted = ForgetFs::mount(&folder).expect("the mount");
         let path = folder.join("unit");

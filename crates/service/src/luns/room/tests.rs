@@ -71,7 +71,7 @@ impl Scratch {
     fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("plimsoll-room-{}-{number}", std::process::id());
+        let name = format!("plimsoll-test-room-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(path.join("state")).expect("a folder");
         Self(path)
