@@ -1,9 +1,11 @@
 //! The repository's own commands: `cargo xtask tidy` (rooms, sizes, forbidden words), `cargo xtask
-//! deny` (licences, bans, sources), `cargo xtask tally` (adds up test output, compares skips) and
-//! `cargo xtask conformance` (compares a foreign suite's results with the list of known ones).
+//! deny` (licences, bans, sources), `cargo xtask tally` (adds up test output, compares skips),
+//! `cargo xtask conformance` (compares a foreign suite's results with the list of known ones) and
+//! `cargo xtask leftovers` (removes what killed tests have left).
 
 mod conformance;
 mod deny;
+mod leftovers;
 mod metadata;
 mod tally;
 mod tidy;
@@ -12,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy [--places|--vocabulary|--circles [FOLDER]] | deny |
-       tally LOG[=GOLDEN]… | conformance SUITE RESULTS
+       tally LOG[=GOLDEN]… | conformance SUITE RESULTS | leftovers
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
          --vocabulary prints the counts of avoided phrases and identifiers
@@ -20,7 +22,9 @@ const USAGE: &str = "usage: cargo xtask tidy [--places|--vocabulary|--circles [F
   deny   licences, banned crates and sources against deny.toml, without a network
   tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
   conformance
-         compares RESULTS of a foreign suite with tests/conformance/SUITE.toml";
+         compares RESULTS of a foreign suite with tests/conformance/SUITE.toml
+  leftovers
+         removes folders, mounts and loop devices of tests that were killed";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         ["tidy", "--circles"] => tidy::circles(root),
         ["tidy", "--circles", folder] => tidy::circles(Path::new(folder)),
         ["deny"] => deny::run(root),
+        ["leftovers"] => leftovers::run(),
         ["conformance", suite, results] => conformance::run(root, suite, results),
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),
         _ => {
