@@ -95,8 +95,7 @@ fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<Removal> 
 /// Removes a file, if its name still leads to it.
 async fn remove(core: &Core, removal: Removal, folds: Arc<FoldIndex>) -> Result<(), NtStatus> {
     let Removal { who, node, place } = removal;
-    // What has the name: the link, if it led to the file.
-    let attr = place.link.as_deref().unwrap_or(&node.attr);
+    let attr = place.attr(&node);
     let (key, is_dir) = (FileKey::from(attr), attr.kind == FileType::Directory);
     let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {
         let (there, _) = fs.lookup(cx, &place.dir, &place.name)?;

@@ -18,8 +18,8 @@ use wire::smb::create::{Disposition, Facts, Response, access, action, options, s
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
-use super::set_info::Removal;
-use super::state::opens::{Entry, Open, OpenFile, OpenOf, Place};
+use super::set_info::{self, Removal};
+use super::state::opens::{Entry, Location, Open, OpenFile, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, names, pipe, security, status};
@@ -52,7 +52,7 @@ struct Asked<'a> {
 /// What was found or made.
 struct Got {
     node: Node,
-    place: Option<Place>,
+    place: Option<Location>,
     action: u32,
 }
 
@@ -218,10 +218,9 @@ impl Asked<'_> {
         Ok((maximal, rights))
     }
 
-    async fn may_delete(&self, node: &Node, place: &Place) -> Result<bool, NtStatus> {
+    async fn may_delete(&self, node: &Node, place: &Location) -> Result<bool, NtStatus> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
-        let attr = place.link.as_deref().copied().unwrap_or(node.attr);
-        let (fs, dir) = (Arc::clone(&node.reached.share.fs), place.dir);
+        let (fs, dir, attr) = (Arc::clone(&node.reached.share.fs), place.dir, *place.attr(node));
         let look = move |cx: Context<'_>| {
             let want = vfs::fs::access::DELETE;
             let (granted, _) = fs.access(cx, &dir, want)?;
@@ -289,7 +288,7 @@ impl Asked<'_> {
             return Err(NtStatus::ACCESS_DENIED.into());
         }
         if self.deletes_on_close() && got.action != action::CREATED {
-            may_remove(request, &got, bits).await?;
+            set_info::may_remove(request, &got.node, got.place.as_ref(), bits).await?;
         }
         let key = got.node.key();
         if request.conn.server.open_files.is_to_be_removed(key) {
@@ -408,19 +407,6 @@ impl Asked<'_> {
         response.put(out.vec());
         Reply { file: Some(file), ..Reply::new(out).about(About::file(node)) }
     }
-}
-
-/// Whether a file that is there may be removed at its close.
-async fn may_remove(request: &Request<'_>, got: &Got, bits: u32) -> Result<(), NtStatus> {
-    // Of a link, whatever it leads to stays.
-    if got.place.as_ref().is_some_and(|place| place.link.is_some()) {
-        return Ok(());
-    }
-    if got.node.is_dir() {
-        return super::set_info::is_empty(request, &got.node).await;
-    }
-    // Windows removes nothing that is read-only.
-    if bits & attributes::READ_ONLY != 0 { Err(NtStatus::CANNOT_DELETE) } else { Ok(()) }
 }
 
 /// What an open does, and what it denies to others.

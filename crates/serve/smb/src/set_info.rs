@@ -14,7 +14,7 @@ use wire::smb::info::{SetRequest, info_type, put_set};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
-use super::state::opens::{Open, OpenFile, Place};
+use super::state::opens::{Location, Open, OpenFile};
 use super::state::times::Times;
 use super::{create, facts, names, security, status};
 use files::{Caller, Links, Node, Spot};
@@ -26,7 +26,7 @@ pub(super) struct Removal {
     /// The file.
     pub node: Node,
     /// Where it was found.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// FileDispositionInformationEx: remove it, also if it is read-only.
@@ -194,23 +194,36 @@ async fn dispose(
         return Ok(());
     }
     let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
-    let is_read_only = facts.attributes & attributes::READ_ONLY != 0;
-    let is_link = file.place.borrow().as_ref().is_some_and(|place| place.link.is_some());
-    if is_link {
-        // Whatever it leads to stays.
-    } else if file.node.is_dir() {
-        is_empty(request, &file.node).await?;
-    } else if is_read_only && flags & DISPOSITION_IGNORE_READ_ONLY == 0 {
-        // Windows removes nothing that is read-only.
-        return Err(NtStatus::CANNOT_DELETE);
-    }
+    let ignored = match flags & DISPOSITION_IGNORE_READ_ONLY {
+        0 => 0,
+        _ => attributes::READ_ONLY,
+    };
+    let place = file.place.borrow().clone();
+    may_remove(request, &file.node, place.as_ref(), facts.attributes & !ignored).await?;
     let removal = create::removal(request, file).ok_or(NtStatus::ACCESS_DENIED)?;
     files.set_removal(file.entry.key, Some(removal));
     Ok(())
 }
 
+/// Whether what has a name may be removed when it is closed: whatever a link leads to stays, a
+/// directory must be empty, and Windows removes no file that is read-only.
+pub(super) async fn may_remove(
+    request: &Request<'_>,
+    node: &Node,
+    place: Option<&Location>,
+    bits: u32,
+) -> Result<(), NtStatus> {
+    if place.is_some_and(Location::is_link) {
+        return Ok(());
+    }
+    if node.is_dir() {
+        return is_empty(request, node).await;
+    }
+    if bits & attributes::READ_ONLY != 0 { Err(NtStatus::CANNOT_DELETE) } else { Ok(()) }
+}
+
 /// That nothing is in a directory.
-pub(super) async fn is_empty(request: &Request<'_>, dir: &Node) -> Result<(), NtStatus> {
+async fn is_empty(request: &Request<'_>, dir: &Node) -> Result<(), NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let (fs, handle) = (Arc::clone(&dir.reached.share.fs), dir.handle);
     let look = move |cx: Context<'_>| {
@@ -257,7 +270,7 @@ async fn rename(
     let from = file.place.borrow().clone().ok_or(NtStatus::ACCESS_DENIED)?;
     let (mut to, path) = spot(request, file, new).await?;
     if let Some(there) = to.entry {
-        let own = from.link.as_deref().map_or(file.entry.key, FileKey::from);
+        let own = FileKey::from(from.attr(&file.node));
         let is_itself = FileKey::from(&there.attr).is_same_inode(&own);
         if is_itself {
             // Only its case changes, or nothing.
@@ -269,7 +282,7 @@ async fn rename(
         }
     }
     may_enter(request, file, &to).await?;
-    if file.node.is_dir() && from.link.is_none() {
+    if file.node.is_dir() && !from.is_link() {
         holds_nothing_open(request, file).await?;
     }
     let (dir, name) = (to.dir, to.name.clone());
@@ -290,7 +303,7 @@ async fn rename(
         return Err(status::of(why));
     }
     request.conn.server.open_files.moved(file.entry.key, to.dir);
-    *file.place.borrow_mut() = Some(Place { dir: to.dir, name: to.name, link: from.link });
+    *file.place.borrow_mut() = Some(Location { dir: to.dir, name: to.name, link: from.link });
     *file.path.borrow_mut() = path;
     Ok(())
 }

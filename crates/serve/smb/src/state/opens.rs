@@ -20,7 +20,7 @@ use files::{Node, Spot, VPath};
 /// Where a file was found: its directory and its name there. To remove or rename it there is to do
 /// that with the link, if it is one that was followed.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// The directory.
     pub dir: Handle,
     /// The name.
@@ -29,7 +29,19 @@ pub(crate) struct Place {
     pub link: Option<Box<Attr>>,
 }
 
-impl From<&Spot> for Place {
+impl Location {
+    /// Whether a link that was followed has the name.
+    pub fn is_link(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// Attributes of what has the name: the link, or the file that it leads to.
+    pub fn attr<'a>(&'a self, file: &'a Node) -> &'a Attr {
+        self.link.as_deref().unwrap_or(&file.attr)
+    }
+}
+
+impl From<&Spot> for Location {
     /// Where a path has led, or would have led.
     fn from(spot: &Spot) -> Self {
         match &spot.link {
@@ -65,7 +77,7 @@ pub(crate) struct OpenFile {
     /// Its path, from the list of shares on.
     pub path: RefCell<VPath>,
     /// Where it was found; `None` for the root of a share.
-    pub place: RefCell<Option<Place>>,
+    pub place: RefCell<Option<Location>>,
     /// Its entry in the table of locks.
     pub entry: Entry,
     /// It is usable although its name is removed.
