@@ -231,7 +231,12 @@ fn disconnect(agents: &mut Agents, result: &mut RunResult) {
         FromAgent::Disconnected { calls } => Some(*calls),
         _ => None,
     });
-    for (number, calls) in calls.unwrap_or_default() {
+    note_calls(result, calls.unwrap_or_default());
+}
+
+/// Enters how many calls clients have made, by their numbers.
+fn note_calls(result: &mut RunResult, calls: Vec<(u32, u64)>) {
+    for (number, calls) in calls {
         if let Some(client) = result.clients.get_mut(number as usize) {
             client.calls = calls;
         }
@@ -255,11 +260,7 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
         statistics: &step.server,
         protocol: Target::protocol_of(&result.target),
     });
-    for (number, calls) in ran.calls {
-        if let Some(client) = result.clients.get_mut(number as usize) {
-            client.calls = calls;
-        }
-    }
+    note_calls(result, ran.calls);
     result.steps.push(step);
 }
 
