@@ -18,7 +18,7 @@ use serve::files::{Caller, Core, Files, SignIns};
 use serve::pool::{Pool, PoolLimits};
 use serve::transport::budget::Limits;
 use serve::transport::pace::SlowPeerBudget;
-use serve::transport::{Budgets, Runtimes};
+use serve::transport::{Budgets, Runtimes, Tasks};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
@@ -194,6 +194,17 @@ pub struct Scene {
     pub users: Arc<Users>,
     /// Two cores.
     pub runtimes: Arc<Runtimes>,
+}
+
+/// The tasks of a service, which ends when this is dropped: before what is declared behind it.
+pub struct Serving(pub Option<Tasks>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(tasks) = self.0.take() {
+            tasks.end_blocking().expect("a timer");
+        }
+    }
 }
 
 impl Scene {

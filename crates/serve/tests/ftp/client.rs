@@ -13,35 +13,26 @@ use rustls::{
 };
 use serve::files::{Links, VPath};
 use serve::ftp::{Entry, Server, Settings};
-use serve::transport::Tasks;
 use serve::transport::listener::listen;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::Service;
 use wire::ftp::reply::{self, Reply};
 use wire::ftp::{Request, Verb, addr};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, Serving};
 
 /// Patience with a server that has to answer.
 pub const PATIENCE: Duration = Duration::from_secs(80);
 
 /// A running service.
 pub struct Running {
+    tasks: Serving,
     pub scene: Scene,
     pub server: Arc<Server>,
     pub explicit: SocketAddr,
     pub implicit: SocketAddr,
     pub config: Arc<ClientConfig>,
     roots: RootCertStore,
-    tasks: Option<Tasks>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(tasks) = self.tasks.take() {
-            tasks.end_blocking().expect("a timer");
-        }
-    }
 }
 
 impl Running {
@@ -60,13 +51,13 @@ impl Running {
         let [explicit, implicit] =
             [&sockets[0].0, &sockets[1].0].map(|socket| socket.local_addr().expect("an address"));
         let server = Server::new(settings, Some(tls));
-        let tasks = server.start(&scene.files, &scene.runtimes, sockets.into());
-        Self { scene, server, explicit, implicit, config, roots, tasks }
+        let tasks = Serving(server.start(&scene.files, &scene.runtimes, sockets.into()));
+        Self { tasks, scene, server, explicit, implicit, config, roots }
     }
 
     /// Ends the service, which takes as long as it lets go on what it has taken.
     pub fn end(&mut self) -> std::thread::JoinHandle<()> {
-        let tasks = self.tasks.take().expect("it runs");
+        let tasks = self.tasks.0.take().expect("it runs");
         std::thread::spawn(move || {
             tasks.end_blocking().expect("a timer");
         })

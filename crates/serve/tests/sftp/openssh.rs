@@ -11,10 +11,10 @@ use std::time::Duration;
 use base::clock::Deadline;
 use serve::sftp::server::{Algorithms, Server, ServiceSettings};
 use serve::sftp::ssh::host_keys;
-use serve::transport::{Tasks, listener};
+use serve::transport::listener;
 use vfs::share::Service;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, Serving};
 
 /// A directory that goes with the test.
 struct Scratch(PathBuf);
@@ -59,10 +59,10 @@ fn keygen(arguments: &[&str], file: &Path) {
 
 /// The service, a user with a key, and what programs of OpenSSH are told.
 struct Lab {
+    _tasks: Serving,
     scene: Scene,
     scratch: Scratch,
     server: Arc<Server>,
-    tasks: Option<Tasks>,
     port: u16,
 }
 
@@ -79,8 +79,8 @@ impl Lab {
             keys.iter().map(|key| format!("[127.0.0.1]:{port} {}\n", key.public_line())).collect();
         std::fs::write(scratch.path("known"), known).expect("known hosts");
         let server = Server::new(ServiceSettings::default(), keys);
-        let tasks = server.start(&scene.files, &scene.runtimes, vec![socket]);
-        Self { scene, scratch, server, tasks, port }
+        let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
+        Self { _tasks: tasks, scene, scratch, server, port }
     }
 
     /// A program of OpenSSH that knows the server's keys and takes no others.
@@ -106,15 +106,6 @@ impl Lab {
         stdin.write_all(lines.as_bytes()).expect("taken");
         drop(stdin);
         child.wait_with_output().expect("it ends")
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        if let Some(tasks) = self.tasks.take() {
-            tasks.end_blocking().expect("a timer");
-        }
-        let _ = &self.scene;
     }
 }
 

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use e2e::smb::{Offer, Smb};
 use e2e::tcp::HERE;
 use serve::smb::{Server, Settings};
-use serve::transport::Tasks;
 use serve::transport::listener::listen;
 use vfs::mem::MemFs;
 use vfs::share::{Service, tag};
 
 use crate::planted::Planted;
-use crate::scene::Scene;
+use crate::scene::{Scene, Serving};
 
 /// A running service, and alice on its share.
 pub struct Running {
+    _tasks: Serving,
     /// The file system of the share.
     pub fs: Arc<Planted>,
     /// Users and engine.
@@ -28,15 +28,6 @@ pub struct Running {
     pub alice: Smb,
     /// How many panics were planted.
     pub planted: u64,
-    tasks: Option<Tasks>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(tasks) = self.tasks.take() {
-            tasks.end_blocking().expect("a timer");
-        }
-    }
 }
 
 impl Running {
@@ -47,9 +38,9 @@ impl Running {
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
         let server = Server::new(Settings::default());
-        let tasks = server.start(&scene.files, &scene.runtimes, vec![socket]);
+        let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
         let alice = connect(at);
-        Self { fs, scene, server, at, alice, planted: 0, tasks }
+        Self { _tasks: tasks, fs, scene, server, at, alice, planted: 0 }
     }
 
     /// Alice once more, over another connection.
