@@ -20,6 +20,34 @@ fn lock(file: FileId, flags: u32) -> Lock {
     Lock { file, locks: vec![Element { offset: 0, length: 9, flags, reserved: 0 }] }
 }
 
+/// Somebody else, who has `f` open.
+struct Holder {
+    smb: Smb,
+    file: FileId,
+}
+
+impl Holder {
+    fn new(scene: &Scene) -> Self {
+        let mut smb = scene.anna().expect("let in");
+        let file = smb.create(&Ask::make("f")).expect("an answer").expect("a file");
+        Self { smb, file }
+    }
+
+    fn set(&mut self, flags: u32) {
+        let lock = lock(self.file, flags);
+        let set = self.smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer");
+        assert_eq!(set.status(), NtStatus::SUCCESS);
+    }
+
+    fn lock(&mut self) {
+        self.set(lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY);
+    }
+
+    fn unlock(&mut self) {
+        self.set(lock_flags::UNLOCK);
+    }
+}
+
 /// The answer to a request that may be told first that it takes longer.
 fn last(smb: &mut Smb) -> io::Result<Answer> {
     loop {
@@ -33,11 +61,8 @@ fn last(smb: &mut Smb) -> io::Result<Answer> {
 #[test]
 fn a_request_can_be_cancelled_before_it_is_told_that_it_waits() {
     let scene = Scene::new("smb-cancel", &[]);
-    let mut holder = scene.anna().expect("let in");
-    let held = holder.create(&Ask::make("f")).expect("an answer").expect("a file");
-    let exclusive = lock(held, lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY);
-    let locked = holder.call(Command::LOCK, 0, &|out| exclusive.put(out)).expect("an answer");
-    assert_eq!(locked.status(), NtStatus::SUCCESS);
+    let mut holder = Holder::new(&scene);
+    holder.lock();
     for dialect in [Dialect::SMB210, Dialect::SMB311] {
         let offer = Offer::only(dialect);
         let mut smb = scene.anna_from(address(8), &offer).expect("let in");
@@ -60,13 +85,9 @@ fn a_request_can_be_cancelled_before_it_is_told_that_it_waits() {
 #[test]
 fn no_two_answers_of_one_number_are_signed_by_gmac() {
     let scene = Scene::new("smb-interim", &[]);
-    let mut holder = scene.anna().expect("let in");
-    let held = holder.create(&Ask::make("f")).expect("an answer").expect("a file");
-    let exclusive = lock(held, lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY);
-    let release = lock(held, lock_flags::UNLOCK);
+    let mut holder = Holder::new(&scene);
     for signing in Signing::ALL {
-        let locked = holder.call(Command::LOCK, 0, &|out| exclusive.put(out)).expect("an answer");
-        assert_eq!(locked.status(), NtStatus::SUCCESS);
+        holder.lock();
         let offer = Offer { signings: vec![signing], ..Offer::only(Dialect::SMB311) };
         let mut smb = scene.anna_from(address(8), &offer).expect("let in");
         let file = smb.create(&Ask::open("f")).expect("an answer").expect("the file");
@@ -76,8 +97,7 @@ fn no_two_answers_of_one_number_are_signed_by_gmac() {
         let told = smb.receive().expect("an answer").remove(0);
         assert_eq!(told.status(), NtStatus::PENDING);
         assert_eq!(told.header.has(flags::SIGNED), signing != Signing::AesGmac, "{signing:?}");
-        let unlocked = holder.call(Command::LOCK, 0, &|out| release.put(out)).expect("an answer");
-        assert_eq!(unlocked.status(), NtStatus::SUCCESS);
+        holder.unlock();
         let answer = last(&mut smb).expect("an answer");
         assert_eq!(answer.status(), NtStatus::SUCCESS, "{signing:?}");
         assert!(answer.header.has(flags::SIGNED), "{signing:?}");
