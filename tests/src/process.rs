@@ -102,11 +102,17 @@ pub fn raise_descriptors() -> u64 {
     limit.rlim_cur
 }
 
-/// Bytes of the highest stack of a process: what is resident of the mappings that have the size of
-/// a thread's stack and a guard below them, and of the first thread's.
+/// Bytes of the highest stack of a process.
 pub fn peak_stack(pid: u32) -> u64 {
+    highest_stack(&std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default())
+}
+
+/// What is resident of the mappings that have the size of a thread's stack and a guard below them,
+/// and of the first thread's. A guard is small: the unused part of one of malloc's arenas, which is
+/// not, may have another arena of just that size behind it.
+fn highest_stack(maps: &str) -> u64 {
     const THREAD: u64 = 2 << 20;
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    const GUARD_MAX: u64 = 64 << 10;
     let (mut guard, mut stack, mut most) = (0, false, 0);
     for line in maps.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -115,7 +121,7 @@ pub fn peak_stack(pid: u32) -> u64 {
             && let (Ok(from), Ok(to)) = (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16))
         {
             stack = line.ends_with("[stack]") || (from == guard && to - from == THREAD);
-            guard = if rights == "---p" { to } else { 0 };
+            guard = if rights == "---p" && to - from <= GUARD_MAX { to } else { 0 };
         } else if stack && let ["Rss:", kib, _] = words[..] {
             most = most.max(kib.parse::<u64>().unwrap_or(0) << 10);
         }
@@ -130,3 +136,6 @@ pub fn memory(pid: u32, what: &str) -> u64 {
     let kilobytes = line.and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
 }
+
+#[cfg(test)]
+mod tests;
