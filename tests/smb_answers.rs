@@ -195,3 +195,73 @@ fn a_link_is_shown_as_what_it_leads_to_and_removed_itself() {
     assert!(!at("folder").is_symlink());
     assert_eq!(fs::read(at("dir/file")).expect("what they led to"), b"kept");
 }
+
+/// The names in the share.
+fn names(scene: &Scene) -> Vec<String> {
+    let entries = fs::read_dir(&scene.share).expect("the share");
+    let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<_> = entries.map(|one| name(one).into_string().expect("a name")).collect();
+    names.sort();
+    names
+}
+
+fn rename(smb: &mut Smb, file: FileId, to: &str, replace: bool) -> NtStatus {
+    smb.set(file, file_class::RENAME, &new_name(to, replace)).expect("an answer")
+}
+
+#[test]
+fn a_file_that_another_has_renamed_is_removed_where_it_is() {
+    let scene = Scene::new("smb-renamed", &[]);
+    let mut smb = scene.anna().expect("let in");
+    let mut other = scene.anna_from(address(8), &Offer::default()).expect("let in");
+    for (name, options) in [("a", 0), ("b", options::DELETE_ON_CLOSE)] {
+        let file = smb.create(&Ask::make(name).with(options)).expect("an answer").expect("a file");
+        let too = other.create(&Ask::open(name)).expect("an answer").expect("the file");
+        assert_eq!(rename(&mut other, too, "new", false), NtStatus::SUCCESS);
+        assert_eq!(other.close(too).expect("an answer"), NtStatus::SUCCESS);
+        assert_eq!(names(&scene), ["new"]);
+        if options == 0 {
+            let marked = smb.set(file, file_class::DISPOSITION, &[1]).expect("an answer");
+            assert_eq!(marked, NtStatus::SUCCESS);
+            // What is to be removed gets no other name.
+            assert_eq!(rename(&mut smb, file, "newer", false), NtStatus::ACCESS_DENIED);
+            let linked = smb.set(file, file_class::LINK, &new_name("link", false));
+            assert_eq!(linked.expect("an answer"), NtStatus::ACCESS_DENIED);
+            let again = other.create(&Ask::open("new")).expect("an answer");
+            assert_eq!(again, Err(NtStatus::DELETE_PENDING));
+        }
+        assert_eq!(smb.close(file).expect("an answer"), NtStatus::SUCCESS);
+        assert_eq!(names(&scene), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn names_of_one_file_are_renamed_and_removed_each_by_itself() {
+    let scene = Scene::new("smb-names", &[]);
+    let mut smb = scene.anna().expect("let in");
+    let file = smb.create(&Ask::make("a")).expect("an answer").expect("a file");
+    for name in ["b", "c", "A"] {
+        let linked = smb.set(file, file_class::LINK, &new_name(name, false)).expect("an answer");
+        let wanted = match name {
+            "A" => NtStatus::OBJECT_NAME_COLLISION,
+            _ => NtStatus::SUCCESS,
+        };
+        assert_eq!(linked, wanted, "{name}");
+    }
+    // Only its case changes; the other name is replaced, but only if that is asked.
+    assert_eq!(rename(&mut smb, file, "A", false), NtStatus::SUCCESS);
+    assert_eq!(names(&scene), ["A", "b", "c"]);
+    assert_eq!(rename(&mut smb, file, "b", false), NtStatus::OBJECT_NAME_COLLISION);
+    assert_eq!(rename(&mut smb, file, "B", true), NtStatus::SUCCESS);
+    assert_eq!(names(&scene), ["b", "c"]);
+    // Both are marked, and each goes with its own last open.
+    let other = smb.create(&Ask::open("c")).expect("an answer").expect("the file");
+    for one in [file, other] {
+        let marked = smb.set(one, file_class::DISPOSITION, &[1]).expect("an answer");
+        assert_eq!(marked, NtStatus::SUCCESS);
+    }
+    assert_eq!(smb.close(file).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(names(&scene), ["c"]);
+    assert_eq!(smb.close(other).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(names(&scene), [""; 0]);
+}

@@ -14,6 +14,7 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info::Removal;
 use super::state::connection::Connection;
+use super::state::location::Location;
 use super::state::opens::{Open, OpenOf};
 use super::{facts, status};
 use files::{Caller, Core};
@@ -76,25 +77,27 @@ pub(super) fn release(
     }))
 }
 
-/// Ends one; what is to be removed then.
-fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<Removal> {
+/// Ends one; what is to be removed then, and where.
+fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<(Removal, Location)> {
     open.closed.notify_waiters();
     let OpenOf::File(file) = &open.of else { return None };
     let (files, key) = (&conn.server.open_files, file.entry.key);
-    if file.delete_on_close.get()
-        && let Some(place) = file.place.borrow().clone()
-    {
-        let removal = Removal { who: who.clone(), node: file.node.clone(), place };
-        files.set_removal(key, Some(removal));
+    if file.delete_on_close.get() {
+        let removal = Removal { who: who.clone(), node: file.node.clone() };
+        files.set_removal(key, file.name, Some(removal));
     }
-    let mut removal = files.close(key)?;
+    let (mut removal, place) = files.close(key, file.name)?;
     removal.who.lent.push(file.entry.owner.clone());
-    Some(removal)
+    Some((removal, place))
 }
 
 /// Removes a file, if its name still leads to it.
-async fn remove(core: &Core, removal: Removal, folds: Arc<FoldIndex>) -> Result<(), NtStatus> {
-    let Removal { who, node, place } = removal;
+async fn remove(
+    core: &Core,
+    (removal, place): (Removal, Location),
+    folds: Arc<FoldIndex>,
+) -> Result<(), NtStatus> {
+    let Removal { who, node } = removal;
     let attr = place.attr(&node);
     let (key, is_dir) = (FileKey::from(attr), attr.kind == FileType::Directory);
     let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {

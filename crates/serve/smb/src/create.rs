@@ -18,8 +18,9 @@ use wire::smb::create::{Disposition, Facts, Response, access, action, options, s
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
-use super::set_info::{self, Removal};
-use super::state::opens::{Entry, Location, Open, OpenFile, OpenOf};
+use super::set_info;
+use super::state::location::Location;
+use super::state::opens::{Entry, Open, OpenFile, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, names, pipe, security, status};
@@ -291,17 +292,15 @@ impl Asked<'_> {
             set_info::may_remove(request, &got.node, got.place.as_ref(), bits).await?;
         }
         let key = got.node.key();
-        if request.conn.server.open_files.is_to_be_removed(key) {
+        let files = &request.conn.server.open_files;
+        if files.is_to_be_removed_at(key, got.place.as_ref()) {
             return Err(NtStatus::DELETE_PENDING.into());
         }
         let entry = self.enter(key, needs).await?;
         if got.action != action::OPENED {
             self.begin_anew(&mut got, &mut dos).await?;
         }
-        let dir = got.place.as_ref().map(|place| place.dir);
-        if !request.conn.server.open_files.open(key, dir) {
-            return Err(NtStatus::DELETE_PENDING.into());
-        }
+        let name = files.open(key, got.place)?;
         let reserved = match self.contexts.reserve {
             Some(size) if got.action != action::OPENED && got.node.is_file() => size,
             _ => 0,
@@ -312,7 +311,7 @@ impl Asked<'_> {
         let file = OpenFile {
             node: got.node.clone(),
             path: RefCell::new(self.path.clone()),
-            place: RefCell::new(got.place),
+            name,
             entry,
             _retained: retained,
             delete_on_close: Cell::new(self.deletes_on_close()),
@@ -425,10 +424,4 @@ fn share_of(rights: u32, permits: u32) -> Share {
         }
     }
     share
-}
-
-/// What it takes to remove a file that is open.
-pub(super) fn removal(request: &Request<'_>, file: &OpenFile) -> Option<Removal> {
-    let place = file.place.borrow().clone()?;
-    Some(Removal { who: request.session.who.clone(), node: file.node.clone(), place })
 }

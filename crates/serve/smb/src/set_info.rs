@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::clock::wall_ns;
 use vfs::attr::{FileType, SetAttr, SetTime, Time};
+use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
 use vfs::locks::{FileKey, SHARE_DELETE, SHARE_WRITE, Share};
 use vfs::status::Status;
@@ -14,9 +15,10 @@ use wire::smb::info::{SetRequest, info_type, put_set};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
-use super::state::opens::{Location, Open, OpenFile};
+use super::state::location::Location;
+use super::state::opens::{Open, OpenFile};
 use super::state::times::Times;
-use super::{create, facts, names, security, status};
+use super::{facts, names, security, status};
 use files::{Caller, Links, Node, Spot};
 
 /// What it takes to remove a file at its last close.
@@ -25,8 +27,6 @@ pub(super) struct Removal {
     pub who: Caller,
     /// The file.
     pub node: Node,
-    /// Where it was found.
-    pub place: Location,
 }
 
 /// FileDispositionInformationEx: remove it, also if it is read-only.
@@ -189,7 +189,7 @@ async fn dispose(
     open.may(access::DELETE)?;
     let files = &request.conn.server.open_files;
     if flags & DISPOSITION_DELETE == 0 {
-        files.set_removal(file.entry.key, None);
+        files.set_removal(file.entry.key, file.name, None);
         file.delete_on_close.set(false);
         return Ok(());
     }
@@ -198,10 +198,10 @@ async fn dispose(
         0 => 0,
         _ => attributes::READ_ONLY,
     };
-    let place = file.place.borrow().clone();
-    may_remove(request, &file.node, place.as_ref(), facts.attributes & !ignored).await?;
-    let removal = create::removal(request, file).ok_or(NtStatus::ACCESS_DENIED)?;
-    files.set_removal(file.entry.key, Some(removal));
+    let place = files.location(file.entry.key, file.name).ok_or(NtStatus::ACCESS_DENIED)?;
+    may_remove(request, &file.node, Some(&place), facts.attributes & !ignored).await?;
+    let removal = Removal { who: request.session.who.clone(), node: file.node.clone() };
+    files.set_removal(file.entry.key, file.name, Some(removal));
     Ok(())
 }
 
@@ -260,6 +260,14 @@ fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
     who
 }
 
+/// What is to be removed gets no other name (MS-FSA §2.1.5.15.6 and §2.1.5.15.11).
+fn stays(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+    match request.conn.server.open_files.is_to_be_removed(file.entry.key, file.name) {
+        true => Err(NtStatus::ACCESS_DENIED),
+        false => Ok(()),
+    }
+}
+
 async fn rename(
     request: &Request<'_>,
     open: &Open,
@@ -267,19 +275,17 @@ async fn rename(
     new: &NewName<'_>,
 ) -> Result<(), NtStatus> {
     open.may(access::DELETE)?;
-    let from = file.place.borrow().clone().ok_or(NtStatus::ACCESS_DENIED)?;
+    stays(request, file)?;
+    let files = &request.conn.server.open_files;
+    let from = files.location(file.entry.key, file.name).ok_or(NtStatus::ACCESS_DENIED)?;
     let (mut to, path) = spot(request, file, new).await?;
-    if let Some(there) = to.entry {
-        let own = FileKey::from(from.attr(&file.node));
-        let is_itself = FileKey::from(&there.attr).is_same_inode(&own);
-        if is_itself {
-            // Only its case changes, or nothing.
-            to.name = path.name().unwrap_or_default().to_vec();
-        } else if !new.replace {
-            return Err(NtStatus::OBJECT_NAME_COLLISION);
-        } else if there.attr.kind == FileType::Directory {
-            return Err(NtStatus::ACCESS_DENIED);
-        }
+    let replaced = replaced(request, file, &from, &to).await?;
+    match replaced {
+        Replaced::Nothing => {}
+        Replaced::Itself => to.name = path.name().unwrap_or_default().to_vec(),
+        _ if !new.replace => return Err(NtStatus::OBJECT_NAME_COLLISION),
+        Replaced::Directory => return Err(NtStatus::ACCESS_DENIED),
+        Replaced::File | Replaced::OtherName => {}
     }
     may_enter(request, file, &to).await?;
     if file.node.is_dir() && !from.is_link() {
@@ -288,6 +294,11 @@ async fn rename(
     let (dir, name) = (to.dir, to.name.clone());
     let (source, folds) = (from.clone(), Arc::clone(&request.conn.server.folds));
     let rename = move |fs: &dyn FileSystem, cx: Context<'_>| {
+        if replaced == Replaced::OtherName {
+            let done = fs.remove(cx, &source.dir, &source.name)?;
+            folds.changed(&done.wcc, Some(&source.name), None);
+            return Ok(done);
+        }
         let done = fs.rename(cx, (&source.dir, &source.name), (&dir, &name))?;
         if source.dir == dir {
             folds.changed(&done.wcc, Some(&source.name), Some(&name));
@@ -302,10 +313,49 @@ async fn rename(
         open.seat.change(before);
         return Err(status::of(why));
     }
-    request.conn.server.open_files.moved(file.entry.key, to.dir);
-    *file.place.borrow_mut() = Some(Location { dir: to.dir, name: to.name, link: from.link });
+    let place = Location { dir: to.dir, name: to.name, link: from.link };
+    files.moved(file.entry.key, file.name, place);
     *file.path.borrow_mut() = path;
     Ok(())
+}
+
+/// What has a new name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replaced {
+    Nothing,
+    /// The name that is changed: only its case changes, or nothing.
+    Itself,
+    /// Another name of the same file. One is left, where rename(2) leaves both.
+    OtherName,
+    File,
+    Directory,
+}
+
+async fn replaced(
+    request: &Request<'_>,
+    file: &OpenFile,
+    from: &Location,
+    to: &Spot,
+) -> Result<Replaced, NtStatus> {
+    let Some(there) = to.entry else { return Ok(Replaced::Nothing) };
+    let is_dir = there.attr.kind == FileType::Directory;
+    let own = FileKey::from(from.attr(&file.node));
+    if !FileKey::from(&there.attr).is_same_inode(&own) {
+        return Ok(if is_dir { Replaced::Directory } else { Replaced::File });
+    }
+    // File systems may take names for one that we do not. A file has another only if it is linked.
+    if is_dir || there.attr.nlink < 2 {
+        return Ok(Replaced::Itself);
+    }
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let (fs, dirs) = (Arc::clone(&to.reached.share.fs), [from.dir, to.dir]);
+    let look = move |cx: Context<'_>| {
+        let [one, other] = &dirs;
+        Ok(one == other || fs.file_key(cx, one)?.is_same_inode(&fs.file_key(cx, other)?))
+    };
+    let in_one = core.look(who, &to.reached.cred, look).await.map_err(status::of)?;
+    let is_itself = in_one && fold(&from.name) == fold(&to.name);
+    Ok(if is_itself { Replaced::Itself } else { Replaced::OtherName })
 }
 
 /// Whether the directory of a new name is open so that nothing may be put in, or is about to be
@@ -342,6 +392,7 @@ async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<()
 }
 
 async fn link(request: &Request<'_>, file: &OpenFile, new: &NewName<'_>) -> Result<(), NtStatus> {
+    stays(request, file)?;
     let (to, _) = spot(request, file, new).await?;
     if to.entry.is_some() {
         return Err(NtStatus::OBJECT_NAME_COLLISION);

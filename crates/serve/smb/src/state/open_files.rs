@@ -1,5 +1,5 @@
-//! Files that are open over SMB: where each is, whether it is to be removed at its last close, and
-//! which of its times are shown.
+//! Files that are open over SMB: by which names, which of these are to be removed at their last
+//! close, and which times are shown.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,11 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use base::limits::SMB_CHANGE_TIMES_MAX;
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
+use wire::smb::status::NtStatus;
 
+use super::location::Location;
 use super::times::Times;
 
 /// What is open, over all connections. `T` is what it takes to remove a file.
-pub struct OpenFiles<T> {
+pub(crate) struct OpenFiles<T> {
     files: Mutex<HashMap<FileKey, One<T>>>,
     closed: Mutex<Closed>,
 }
@@ -36,12 +38,56 @@ impl Closed {
     }
 }
 
-struct One<T> {
+/// A name by which a file is open, among its others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NameId(u64);
+
+/// A name by which a file is open: a link of MS-FSA §2.1.1.5. Whoever has it open sees a rename by
+/// others.
+struct Name<T> {
+    id: NameId,
+    at: Location,
     opens: usize,
     removal: Option<T>,
-    /// Its directory, by the name of the last open.
-    dir: Option<Handle>,
+}
+
+struct One<T> {
+    opens: usize,
+    names: Vec<Name<T>>,
+    next: u64,
     times: Times,
+}
+
+impl<T> One<T> {
+    fn name(&mut self, id: NameId) -> Option<&mut Name<T>> {
+        self.names.iter_mut().find(|name| name.id == id)
+    }
+
+    fn open(&mut self, at: Location) -> Result<NameId, NtStatus> {
+        if let Some(name) = self.names.iter_mut().find(|name| name.at.is_same(&at)) {
+            if name.removal.is_some() {
+                return Err(NtStatus::DELETE_PENDING);
+            }
+            name.opens += 1;
+            return Ok(name.id);
+        }
+        let id = NameId(self.next);
+        self.next += 1;
+        self.names.push(Name { id, at, opens: 1, removal: None });
+        Ok(id)
+    }
+
+    /// One open of a name less; what is to be removed after the last one, and where.
+    fn close(&mut self, id: NameId) -> Option<(T, Location)> {
+        let place = self.names.iter().position(|name| name.id == id)?;
+        let name = self.names.get_mut(place)?;
+        name.opens = name.opens.saturating_sub(1);
+        if name.opens > 0 {
+            return None;
+        }
+        let Name { at, removal, .. } = self.names.swap_remove(place);
+        removal.map(|removal| (removal, at))
+    }
 }
 
 impl<T> Default for OpenFiles<T> {
@@ -59,32 +105,39 @@ impl<T> OpenFiles<T> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another open of a file in `dir`; false if the file is to be removed, so that there can be
-    /// none.
-    pub fn open(&self, key: FileKey, dir: Option<Handle>) -> bool {
+    /// Another open of a file, by the name that it has there; the root of a share has none.
+    ///
+    /// # Errors
+    /// STATUS_DELETE_PENDING if the name is to be removed, so that there can be no other.
+    pub fn open(&self, key: FileKey, at: Option<Location>) -> Result<Option<NameId>, NtStatus> {
         let times = self.closed().times.get(&key).copied().unwrap_or_default();
         let mut files = self.files();
-        let new = One { opens: 0, removal: None, dir, times };
+        let new = One { opens: 0, names: Vec::new(), next: 0, times };
         let file = files.entry(key).or_insert(new);
-        if file.removal.is_some() {
-            return false;
-        }
+        let name = at.map(|at| file.open(at)).transpose()?;
         file.opens += 1;
-        file.dir = dir;
-        true
+        Ok(name)
     }
 
-    /// The file is in another directory now.
-    pub fn moved(&self, key: FileKey, dir: Handle) {
-        if let Some(file) = self.files().get_mut(&key) {
-            file.dir = Some(dir);
+    /// Where a file is that is open by this name.
+    pub fn location(&self, key: FileKey, name: Option<NameId>) -> Option<Location> {
+        Some(self.files().get_mut(&key)?.name(name?)?.at.clone())
+    }
+
+    /// What has this name has another one now.
+    pub fn moved(&self, key: FileKey, name: Option<NameId>, to: Location) {
+        let mut files = self.files();
+        let name = name.and_then(|name| files.get_mut(&key)?.name(name));
+        if let Some(name) = name {
+            name.at = to;
         }
     }
 
     /// Directories of a file system that have open files in them.
     pub fn dirs(&self, fsid: u64) -> HashSet<Handle> {
         let files = self.files();
-        files.iter().filter(|(key, _)| key.fsid == fsid).filter_map(|(_, one)| one.dir).collect()
+        let of = files.iter().filter(|(key, _)| key.fsid == fsid);
+        of.flat_map(|(_, one)| &one.names).map(|name| name.at.dir).collect()
     }
 
     /// Looks at the times of a file that is open, or changes them; or looks at those that are
@@ -97,32 +150,44 @@ impl<T> OpenFiles<T> {
         Some(what(&mut remembered))
     }
 
-    /// The file is to be removed when nobody has it open any more, or with `None` is not.
-    pub fn set_removal(&self, key: FileKey, removal: Option<T>) {
-        if let Some(file) = self.files().get_mut(&key) {
-            file.removal = removal;
+    /// The name is to be removed when nobody has it open any more, or with `None` is not.
+    pub fn set_removal(&self, key: FileKey, name: Option<NameId>, removal: Option<T>) {
+        let mut files = self.files();
+        let name = name.and_then(|name| files.get_mut(&key)?.name(name));
+        if let Some(name) = name {
+            name.removal = removal;
         }
     }
 
-    /// Whether the file is to be removed.
-    pub fn is_to_be_removed(&self, key: FileKey) -> bool {
-        self.files().get(&key).is_some_and(|file| file.removal.is_some())
+    /// Whether the name is to be removed.
+    pub fn is_to_be_removed(&self, key: FileKey, name: Option<NameId>) -> bool {
+        let mut files = self.files();
+        let name = name.and_then(|name| files.get_mut(&key)?.name(name));
+        name.is_some_and(|name| name.removal.is_some())
     }
 
-    /// One open less. After the last one: what is to be removed now.
-    pub fn close(&self, key: FileKey) -> Option<T> {
+    /// Whether what is found there is to be removed.
+    pub fn is_to_be_removed_at(&self, key: FileKey, at: Option<&Location>) -> bool {
+        let files = self.files();
+        let (Some(file), Some(at)) = (files.get(&key), at) else { return false };
+        file.names.iter().any(|name| name.removal.is_some() && name.at.is_same(at))
+    }
+
+    /// One open less. After the last one of its name: what is to be removed now, and where.
+    pub fn close(&self, key: FileKey, name: Option<NameId>) -> Option<(T, Location)> {
         let mut files = self.files();
         let file = files.get_mut(&key)?;
+        let removal = name.and_then(|name| file.close(name));
         file.opens = file.opens.saturating_sub(1);
         if file.opens > 0 {
-            return None;
+            return removal;
         }
         let gone = files.remove(&key)?;
         drop(files);
-        if gone.times.has_change() && gone.removal.is_none() {
+        if gone.times.has_change() && removal.is_none() {
             self.closed().remember(key, gone.times);
         }
-        gone.removal
+        removal
     }
 
     /// How many files are open.

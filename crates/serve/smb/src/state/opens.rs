@@ -4,54 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
-use vfs::attr::Attr;
 use vfs::fs::Retained;
-use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
+use super::open_files::NameId;
 use super::seats::OpenReservation;
 
 use crate::dir::Listed;
 use crate::pipe::Pipe;
-use files::walk::Link;
-use files::{Node, Spot, VPath};
-
-/// Where a file was found: its directory and its name there. To remove or rename it there is to do
-/// that with the link, if it is one that was followed.
-#[derive(Debug, Clone)]
-pub(crate) struct Location {
-    /// The directory.
-    pub dir: Handle,
-    /// The name.
-    pub name: Vec<u8>,
-    /// Attributes of the symbolic link that has the name.
-    pub link: Option<Box<Attr>>,
-}
-
-impl Location {
-    /// Whether a link that was followed has the name.
-    pub fn is_link(&self) -> bool {
-        self.link.is_some()
-    }
-
-    /// Attributes of what has the name: the link, or the file that it leads to.
-    pub fn attr<'a>(&'a self, file: &'a Node) -> &'a Attr {
-        self.link.as_deref().unwrap_or(&file.attr)
-    }
-}
-
-impl From<&Spot> for Location {
-    /// Where a path has led, or would have led.
-    fn from(spot: &Spot) -> Self {
-        match &spot.link {
-            Some(Link { dir, name, attr }) => {
-                Self { dir: *dir, name: name.clone(), link: Some(Box::new(*attr)) }
-            }
-            None => Self { dir: spot.dir, name: spot.name.clone(), link: None },
-        }
-    }
-}
+use files::{Node, VPath};
 
 /// The entry of an open in the one table of opens and locks. With it end its locks and what waits
 /// for one: a request that is dropped with its connection cancels nothing itself.
@@ -76,8 +38,8 @@ pub(crate) struct OpenFile {
     pub node: Node,
     /// Its path, from the list of shares on.
     pub path: RefCell<VPath>,
-    /// Where it was found; `None` for the root of a share.
-    pub place: RefCell<Option<Location>>,
+    /// The name by which it was found; `None` for the root of a share.
+    pub name: Option<NameId>,
     /// Its entry in the table of locks.
     pub entry: Entry,
     /// It is usable although its name is removed.
