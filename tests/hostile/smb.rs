@@ -367,35 +367,58 @@ fn compounds_of_things_that_are_not_there_are_refused() {
     others_are_served(&scene, "beside compounds");
 }
 
+/// Fields of a request: where each is, its size, and what it says.
+type Fields = &'static [(usize, usize, Field)];
+
+/// What a field says.
+#[derive(Clone, Copy)]
+enum Field {
+    /// Where something is in the request, or how long it is.
+    Range,
+    /// How long the answer may be.
+    Limit,
+    /// Where nothing is.
+    Unused,
+}
+
 #[test]
 fn lengths_and_places_that_lie_are_refused() {
+    use Field::{Limit, Range, Unused};
     let scene = Scene::new("smb-lies", &[]);
     let mut smb = scene.anna().expect("let in");
     let file = smb.create(&Ask::make("f")).expect("an answer").expect("a file");
-    let longs = [u32::MAX, 0x7fff_ffff, 0x1_0000, 1 << 20];
-    // Where the fields of offset and length are in each body, from the header's end on.
-    let places: [(Command, &[usize]); 7] = [
-        (Command::CREATE, &[44, 46, 48, 52]),
-        (Command::WRITE, &[2, 4]),
-        (Command::QUERY_DIRECTORY, &[24, 26, 28]),
-        (Command::QUERY_INFO, &[4, 8, 12]),
-        (Command::SET_INFO, &[4, 8]),
-        (Command::IOCTL, &[24, 28, 36, 40, 44]),
-        (Command::LOCK, &[2]),
+    let ask = Ask { access: access::READ, ..Ask::open("") }.dir();
+    let root = smb.create(&ask).expect("an answer").expect("the share");
+    // Of offsets and lengths in each body, from the header's end on.
+    let places: [(Command, Fields); 7] = [
+        (Command::CREATE, &[(44, 2, Range), (46, 2, Range), (48, 4, Unused), (52, 4, Range)]),
+        (Command::WRITE, &[(2, 2, Range), (4, 4, Range)]),
+        (Command::QUERY_DIRECTORY, &[(24, 2, Range), (26, 2, Range), (28, 4, Limit)]),
+        (Command::QUERY_INFO, &[(4, 4, Limit), (8, 2, Unused), (12, 4, Range)]),
+        (Command::SET_INFO, &[(4, 4, Range), (8, 2, Range)]),
+        (Command::IOCTL, &[(24, 4, Range), (28, 4, Range), (36, 4, Unused), (44, 4, Limit)]),
+        (Command::LOCK, &[(2, 2, Range)]),
     ];
     for (command, fields) in places {
-        for at in fields {
-            for long in longs {
-                let mut request = lie(&mut smb, command, file);
-                patch(&mut request, 64 + at, &long.to_le_bytes());
-                if smb.send(&[request]).is_err() || smb.receive().is_err() {
-                    // Sent away, which is as good.
-                    smb = scene.anna().expect("let in");
-                }
+        let request = right(&mut smb, command, [file, root]);
+        smb.send(&[request]).expect("sent");
+        let status = smb.receive().expect("an answer")[0].status();
+        assert_eq!(status, NtStatus::SUCCESS, "{command:?}");
+        for (at, size, field) in fields {
+            for long in [u32::MAX, 0x7fff_ffff, 0xffff, 0x7fff] {
+                let mut request = right(&mut smb, command, [file, root]);
+                patch(&mut request, 64 + at, &long.to_le_bytes()[..*size]);
+                smb.send(&[request]).expect("sent");
+                let status = smb.receive().expect("an answer")[0].status();
+                let wanted = match field {
+                    Unused => NtStatus::SUCCESS,
+                    Limit if long <= 0xffff => NtStatus::SUCCESS,
+                    Range | Limit => NtStatus::INVALID_PARAMETER,
+                };
+                assert_eq!(status, wanted, "{command:?}, {long:#x} at {at}");
             }
         }
     }
-    let mut smb = scene.anna().expect("let in");
     let long = "n".repeat(32_000);
     let named = smb.create(&Ask::make(&long)).expect("an answer");
     assert_eq!(named, Err(NtStatus::OBJECT_NAME_INVALID));
@@ -406,7 +429,7 @@ fn lengths_and_places_that_lie_are_refused() {
 }
 
 /// A request that is right, to be made wrong.
-fn lie(smb: &mut Smb, command: Command, file: FileId) -> Vec<u8> {
+fn right(smb: &mut Smb, command: Command, [file, root]: [FileId; 2]) -> Vec<u8> {
     match command {
         Command::CREATE => smb.request(command, 0, &|out| Ask::open("f").put(out)),
         Command::SET_INFO => {
@@ -423,7 +446,10 @@ fn lie(smb: &mut Smb, command: Command, file: FileId) -> Vec<u8> {
                     let (offset, flags) = (0, 0);
                     wire::smb::io::WriteRequest { offset, file, flags, data: b"data" }.put(out);
                 }
-                Command::QUERY_DIRECTORY => query(file, b"*\0", 1_000).put(out),
+                Command::QUERY_DIRECTORY => {
+                    let restart = dir::query_flags::RESTART;
+                    dir::Request { flags: restart, ..query(root, b"*\0", 1_000) }.put(out);
+                }
                 Command::QUERY_INFO => info(file).put(out),
                 _ => {
                     let (code, output_max, flags) = (wire::smb::ioctl::code::SET_SPARSE, 9, 1);
