@@ -51,13 +51,14 @@ impl Written {
 pub struct Ledger {
     last: AtomicU64,
     failures: AtomicU64,
+    /// Writes up to this number are on disk, or lost. Changed by who has `inner`, and read by who
+    /// must not wait for a flush, through which that is held.
+    done: AtomicU64,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Writes up to this number are on disk, or lost.
-    done: u64,
     /// Those that are lost: first and last number.
     lost: Vec<(u64, u64)>,
 }
@@ -88,9 +89,9 @@ impl Ledger {
         let outcome = sync();
         if outcome.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
-            inner.lose(upto);
+            inner.lose(self.done.load(Ordering::Acquire), upto);
         }
-        inner.done = inner.done.max(upto);
+        self.done.fetch_max(upto, Ordering::AcqRel);
         outcome
     }
 
@@ -100,8 +101,8 @@ impl Ledger {
         let mut inner = self.lock();
         let upto = self.last.load(Ordering::Acquire);
         self.failures.fetch_add(1, Ordering::Relaxed);
-        inner.lose(upto);
-        inner.done = inner.done.max(upto);
+        inner.lose(self.done.load(Ordering::Acquire), upto);
+        self.done.fetch_max(upto, Ordering::AcqRel);
     }
 
     /// Whether none of these writes is lost.
@@ -120,15 +121,16 @@ impl Ledger {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Whether there are writes that no flush has covered.
+    /// Whether there are writes that no flush has covered. It never waits, also while a flush does.
     pub fn is_dirty(&self) -> bool {
-        self.last.load(Ordering::Acquire) > self.lock().done
+        self.last.load(Ordering::Acquire) > self.done.load(Ordering::Acquire)
     }
 }
 
 impl Inner {
-    fn lose(&mut self, upto: u64) {
-        self.lost.push((self.done + 1, upto.max(self.done + 1)));
+    /// What came after the number `done`, up to `upto`, is lost.
+    fn lose(&mut self, done: u64, upto: u64) {
+        self.lost.push((done + 1, upto.max(done + 1)));
         if self.lost.len() > FLUSH_FAILURES_KEPT {
             // The two oldest become one: rather told too much than too little.
             let (_, last) = self.lost.remove(1);

@@ -12,7 +12,7 @@ use engine::transport::buffers::ReplyBuf;
 pub(super) fn read(request: &Request, io: Io, may_block: bool, out: &mut ReplyBuf) -> Outcome {
     let unit = &request.unit;
     let (offset, length) = bytes_of(unit, io.blocks)?;
-    if io.force_unit_access && unit.medium.status().is_dirty {
+    if io.force_unit_access && unit.medium.ledger().is_dirty() {
         // What is newer in the cache goes to the medium first, from which it then comes.
         if !may_block {
             return Err(Fail::WouldBlock);

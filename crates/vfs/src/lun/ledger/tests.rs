@@ -1,5 +1,8 @@
 //! Tests of the ledger's edges.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use base::limits::FLUSH_FAILURES_KEPT;
 
 use super::{Ledger, Written};
@@ -44,4 +47,30 @@ fn many_failures_are_remembered_in_few_ranges() {
     assert_eq!(ledger.check(first), Err(Status::Io));
     assert!(ledger.lock().lost.len() <= FLUSH_FAILURES_KEPT);
     assert_eq!(ledger.failures(), FLUSH_FAILURES_KEPT as u64 + 5);
+}
+
+#[test]
+fn whether_there_is_anything_to_flush_is_told_while_a_flush_is_stuck() {
+    let ledger = Ledger::default();
+    let ((), _) = ledger.noted(|| ());
+    let (begun, has_begun) = mpsc::channel();
+    let (let_go, may_end) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    let asked = &ledger;
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            asked.flush(|| {
+                begun.send(()).expect("somebody waits");
+                // It ends when the other side has been dropped.
+                let _ = may_end.recv();
+                Ok(())
+            })
+        });
+        has_begun.recv().expect("the flush begins");
+        scope.spawn(move || tell.send(asked.is_dirty()));
+        let answer = told.recv_timeout(Duration::from_secs(10));
+        drop(let_go);
+        assert_eq!(answer, Ok(true));
+    });
+    assert!(!ledger.is_dirty());
 }
