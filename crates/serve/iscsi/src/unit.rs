@@ -332,9 +332,10 @@ impl Unit {
     }
 
     fn look_reserved(&self) {
-        let simple = lock(&self.simple).is_some();
+        // Held until it is stored: of two who look at once, the later one has seen both changes.
+        let simple = lock(&self.simple);
         let persistent = self.with_reservations(|all| all.holding().is_some());
-        self.is_reserved.store(simple || persistent, Ordering::Release);
+        self.is_reserved.store(simple.is_some() || persistent, Ordering::Release);
     }
 
     /// Who has it by RESERVE(6).

@@ -559,3 +559,35 @@ fn commands_are_as_they_are_reported() {
         assert_eq!(bench.run_bytes(0, cdb, &[]).map(drop), unknown, "{cdb:x?}");
     }
 }
+
+#[test]
+fn a_reservation_holds_whoever_releases_meanwhile() {
+    let bench = Bench::new();
+    let port = bench.nexuses[0].port.clone();
+    let kind = reservations::Kind::ExclusiveAccess;
+    let change = |next: reservations::Reservations| {
+        bench.unit.change_reservations((), |_| Ok((next, ()))).expect("it is kept in memory");
+    };
+    let free = reservations::Reservations::default();
+    let registered = free.register(&port, Some(0), 1, &[], false).expect("room").state;
+    let held = registered.reserve(&port, 1, kind).expect("it is free").state;
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // RELEASE(6) of some who have nothing to release.
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Acquire) {
+                    bench.unit.release_simple(Some(&bench.nexuses[1].port));
+                }
+            });
+        }
+        let lost = (0..1_000_000).find(|_| {
+            change(registered.clone());
+            change(held.clone());
+            // What is stored too late is mended by the next one, soon.
+            (0..100).any(|_| !bench.unit.is_reserved())
+        });
+        ended.store(true, Ordering::Release);
+        assert_eq!(lost, None, "nobody is kept out");
+    });
+}
