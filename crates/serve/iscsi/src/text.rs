@@ -41,14 +41,16 @@ impl Session {
             Some(exchange) => exchange,
             None if request.ttt == RESERVED_TAG => {
                 let (tag, collector) = (self.tag(), Collector::new(ISCSI_TEXT_MAX));
-                Exchange { tag, collector, rest: Vec::new() }
+                let held = self.core.budget.hold(0);
+                Exchange { tag, collector, answer: Vec::new(), sent: 0, held }
             }
             None => {
                 self.reject(wire, RejectReason::PROTOCOL_ERROR, bhs);
                 return Ok(());
             }
         };
-        if exchange.rest.is_empty() {
+        if exchange.is_sent() {
+            (exchange.answer, exchange.sent) = (Vec::new(), 0);
             let pushed = exchange.collector.push(request.data, request.to_be_continued);
             match pushed {
                 Err(_) => {
@@ -61,38 +63,45 @@ impl Session {
                         self.reject(wire, RejectReason::PROTOCOL_ERROR, bhs);
                         return Err(Ended::Broken);
                     };
-                    exchange.rest = answer;
+                    exchange.answer = answer;
                 }
             }
         }
+        exchange.account();
         self.send_text(wire, request, exchange);
         Ok(())
     }
 
-    /// Sends as much of an answer as goes into one PDU.
+    /// Sends as much of an answer as goes into one PDU. An exchange ends only when the initiator
+    /// has said that it has no more to say (§11.11.1).
     fn send_text(&mut self, wire: &mut Wire, request: &TextRequest<'_>, mut exchange: Exchange) {
-        let most = (self.parameters.max_send_data as usize).min(exchange.rest.len());
-        let rest = exchange.rest.split_off(most);
-        let data = std::mem::replace(&mut exchange.rest, rest);
-        let goes_on = !exchange.rest.is_empty() || exchange.collector.is_open();
+        let start = exchange.sent;
+        let most = (self.parameters.max_send_data as usize).max(1);
+        exchange.sent = exchange.answer.len().min(start + most);
+        let to_be_continued = !exchange.is_sent();
+        let goes_on = to_be_continued || !request.is_final;
         let sn = self.status_sn();
         wire.put(&TextResponse {
             is_final: !goes_on,
-            to_be_continued: !exchange.rest.is_empty(),
+            to_be_continued,
             lun: 0,
             itt: request.itt,
             ttt: if goes_on { exchange.tag } else { RESERVED_TAG },
             sn,
-            data: &data,
+            data: exchange.answer.get(start..exchange.sent).unwrap_or_default(),
         });
         self.text = goes_on.then_some(exchange);
     }
 
-    /// The answer to whole text; `None` if it is none.
+    /// The answer to whole text; `None` if it is none. SendTargets is asked once (appendix C): its
+    /// answer is long, and text has room for the question thousands of times.
     fn answer(&mut self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
+        let (mut out, mut has_asked) = (Vec::new(), false);
         for pair in pairs::parse(text).ok()? {
             if pair.key == Key::SendTargets.name() {
+                if std::mem::replace(&mut has_asked, true) {
+                    return None;
+                }
                 self.send_targets(pair.value, &mut out);
             } else if let Some(bytes) = take_in_full_feature(pair, &mut out) {
                 self.parameters.max_send_data = bytes;

@@ -65,6 +65,11 @@ impl Collector {
         self.is_open
     }
 
+    /// Bytes of memory that it holds.
+    pub const fn bytes(&self) -> usize {
+        self.text.capacity()
+    }
+
     /// Takes the data segment of a PDU. When it is the last, the text is there until the next call.
     ///
     /// # Errors

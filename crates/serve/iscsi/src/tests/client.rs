@@ -56,6 +56,8 @@ pub(super) struct Client {
     exp_stat_sn: Serial,
     pub max_cmd_sn: Serial,
     tag: u32,
+    /// With what an exchange of text goes on.
+    pub text_tag: u32,
     /// Data of reads that have not ended.
     partial: std::collections::HashMap<u32, Vec<u8>>,
 }
@@ -64,6 +66,7 @@ pub(super) struct Client {
 #[derive(Clone)]
 pub(super) struct How {
     pub name: &'static str,
+    pub target: &'static str,
     pub isid: u8,
     pub proof: Option<Proof>,
     pub wishes: Parameters,
@@ -78,7 +81,8 @@ impl Default for How {
             max_outstanding_r2t: 4,
             ..Parameters::default()
         };
-        Self { name: "iqn.2026-01.test:i", isid: 1, proof: None, wishes, discovery: false }
+        let name = "iqn.2026-01.test:i";
+        Self { name, target: TARGET, isid: 1, proof: None, wishes, discovery: false }
     }
 }
 
@@ -105,11 +109,12 @@ impl Client {
             exp_stat_sn: Serial(0),
             max_cmd_sn: Serial(0),
             tag: 0,
+            text_tag: RESERVED_TAG,
             partial: Default::default(),
         };
         let identity = Identity {
             initiator: how.name.to_owned(),
-            target: (!how.discovery).then(|| TARGET.to_owned()),
+            target: (!how.discovery).then(|| how.target.to_owned()),
             is_discovery: how.discovery,
         };
         let mut login = InitiatorLogin::new(identity, how.proof.clone(), how.wishes);
@@ -151,7 +156,8 @@ impl Client {
         Ok(client)
     }
 
-    fn send(&mut self, request: &Request<'_>) {
+    /// Sends a PDU as it is.
+    pub fn send(&mut self, request: &Request<'_>) {
         let mut bytes = Vec::new();
         request.put(&mut bytes, self.digests);
         self.stream.write_all(&bytes).expect("it takes it");
@@ -214,6 +220,7 @@ impl Client {
                 Got(Got, wire::iscsi::TargetSn, bool),
                 Data(u32, u32, Vec<u8>, wire::iscsi::TargetSn, Option<(u8, Residual)>),
             }
+            let mut text_tag = self.text_tag;
             let raw = self.receive(|response| match response {
                 Response::DataIn(pdu) => {
                     let status = pdu.status.map(|status| (status.status, status.residual));
@@ -234,11 +241,15 @@ impl Client {
                 Response::NopIn(pdu) => {
                     Raw::Got(Got::Pong(pdu.itt, pdu.data.to_vec()), pdu.sn, true)
                 }
-                Response::Text(pdu) => Raw::Got(Got::Text(pdu.data.to_vec()), pdu.sn, true),
+                Response::Text(pdu) => {
+                    text_tag = pdu.ttt;
+                    Raw::Got(Got::Text(pdu.data.to_vec()), pdu.sn, true)
+                }
                 Response::Logout(pdu) => Raw::Got(Got::LoggedOut, pdu.sn, true),
                 Response::Async(pdu) => Raw::Got(Got::Event(pdu.event.0), pdu.sn, true),
                 Response::Login(_) => panic!("a login response"),
             })?;
+            self.text_tag = text_tag;
             match raw {
                 Raw::Got(got, sn, has_status) => {
                     self.number(sn, has_status);
@@ -405,14 +416,19 @@ impl Client {
     }
 
     pub fn text(&mut self, data: &[u8]) -> Option<Got> {
+        self.text_of(data, true)
+    }
+
+    /// Text after which, if it is not final, more is to come.
+    pub fn text_of(&mut self, data: &[u8], is_final: bool) -> Option<Got> {
         let (itt, sn) = (self.take_tag(), self.take_sn());
         self.send(&Request::Text(TextRequest {
             immediate: false,
-            is_final: true,
+            is_final,
             to_be_continued: false,
             lun: 0,
             itt,
-            ttt: RESERVED_TAG,
+            ttt: self.text_tag,
             sn,
             data,
         }));

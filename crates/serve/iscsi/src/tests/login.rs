@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use wire::iscsi::Digests;
 use wire::iscsi::chap::CHALLENGE;
 use wire::iscsi::login::LoginStatus;
 use wire::iscsi::login_initiator::Proof;
 use wire::iscsi::login_phase::Credentials;
 use wire::iscsi::pairs::{parse, put};
+use wire::iscsi::{Digests, RESERVED_TAG};
 use wire::scsi::Status;
 
 use super::client::{Client, Got, How};
@@ -82,6 +82,26 @@ fn discovery_tells_targets_and_portals() {
     assert_eq!(told, portals.map(|portal| format!("{portal},1")));
     client.log_out();
     assert_eq!((client.next(), client.next()), (Some(Got::LoggedOut), None));
+}
+
+#[test]
+fn targets_are_asked_for_once_in_an_exchange() {
+    let bench = Bench::new(1, SignIn::default());
+    let how = How { discovery: true, ..How::default() };
+    let mut client = Client::new(&bench, &how);
+    let mut text = Vec::new();
+    (0..2).for_each(|_| put(&mut text, "SendTargets", "All"));
+    assert_eq!(client.text(&text), Some(Got::Reject(4)), "protocol error");
+    assert_eq!(client.next(), None);
+    // An exchange goes on until the initiator has no more to say, whatever was answered by then.
+    let mut client = Client::new(&bench, &How { isid: 2, ..how });
+    let mut text = Vec::new();
+    put(&mut text, "SendTargets", "All");
+    let Some(Got::Text(answer)) = client.text_of(&text, false) else { panic!("text") };
+    assert!(!answer.is_empty());
+    assert_ne!(client.text_tag, RESERVED_TAG, "it is not over");
+    assert_eq!(client.text(&[]), Some(Got::Text(Vec::new())));
+    assert_eq!(client.text_tag, RESERVED_TAG);
 }
 
 #[test]
