@@ -245,6 +245,7 @@ impl Session {
         }
         mark.load(Payload { data, held: held.into_send() });
         let to = Arc::clone(&self.completions);
+        let request = scsi::Request { mark: Some(Arc::clone(&mark)), ..request };
         let command = Command { itt, request, held: None, buffer, done, mark, entered, to };
         let engine = match unit.threads.engine(&self.core.engine) {
             Ok(engine) if has_run => return engine.flush(flush, command),

@@ -195,7 +195,7 @@ impl Session {
                 };
                 let statistic = number_of(&unit);
                 let target = std::sync::Arc::clone(joined.target());
-                let request = scsi::Request { unit, nexus, target, cdb, limit: expected };
+                let request = scsi::Request { unit, nexus, target, cdb, limit: expected, mark: None };
                 Meant { request: Ok(request), buffer, needs, statistic }
             }
         }

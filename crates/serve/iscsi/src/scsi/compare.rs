@@ -7,9 +7,7 @@ use wire::scsi::cdb::{Compare, Io, VerifyIo};
 
 use super::miscompare::{difference, miscompare};
 use super::write::{must_be_durable, put_held};
-use super::{
-    Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable, write_failed,
-};
+use super::{Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable};
 
 /// COMPARE AND WRITE: nobody else writes between the comparison and the write.
 pub(super) fn compare_and_write(
@@ -33,7 +31,7 @@ pub(super) fn compare_and_write(
     if new.is_empty() {
         return Ok(Done::good(0));
     }
-    let _guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+    let _guard = request.hold(unit, (offset, length), may_block)?;
     let mut there = vec![0; expect.len()];
     unit.medium.read(offset, &mut there, may_block).map_err(read_failed)?;
     if let Some(at) = difference(&there, expect) {
@@ -55,7 +53,7 @@ pub(super) fn or_write(request: &Request, io: Io, data: &[u8], may_block: bool) 
     if data.is_empty() {
         return Ok(Done::good(0));
     }
-    let _guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+    let _guard = request.hold(unit, (offset, length), may_block)?;
     let mut there = vec![0; data.len()];
     unit.medium.read(offset, &mut there, may_block).map_err(read_failed)?;
     there.iter_mut().zip(data).for_each(|(byte, with)| *byte |= with);

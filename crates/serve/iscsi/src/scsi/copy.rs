@@ -191,8 +191,7 @@ fn one_segment(
     if length == 0 {
         return Ok(());
     }
-    let waited = to.ranges.take(destination, length, true);
-    let _guard = waited.map_err(|_| aborted(Asc::NONE))?;
+    let _guard = request.hold(to, (destination, length), true)?;
     let (source, target) = ((from.medium.as_ref(), source), (to.medium.as_ref(), destination));
     let (done, written) = to.medium.ledger().noted(|| lun::copy(source, target, length));
     progress.written.push((Arc::clone(to), written));

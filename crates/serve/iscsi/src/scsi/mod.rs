@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use base::limits::{ISCSI_TRANSFER_MAX, LUN_BUFFER};
 use vfs::fs::Flush;
-use vfs::lun::Written;
 use vfs::lun::reservations::Access;
+use vfs::lun::{RangeGuard, Written};
 use vfs::mapped::Slice;
 use vfs::status::Status as Failure;
 use wire::scsi::cdb::{Blocks, Cdb};
@@ -19,6 +19,7 @@ use wire::scsi::sense::Format;
 use wire::scsi::{Asc, Pointer, ScsiError, Sense, SenseKey, Status};
 
 pub use self::fail::Fail;
+use super::state::tasks::Mark;
 use super::status;
 use super::targets::Target;
 use super::unit::{Nexus, Unit};
@@ -54,6 +55,8 @@ pub struct Request {
     pub cdb: Cdb,
     /// Bytes that the initiator sends, or takes.
     pub limit: u32,
+    /// The task, once it has left its connection's thread: somebody may abort it meanwhile.
+    pub mark: Option<Arc<Mark>>,
 }
 
 impl Request {
@@ -73,6 +76,33 @@ impl Request {
             Cdb::OrWrite(io) | Cdb::CompareAndWrite(io) => bytes_of(io.blocks, ISCSI_TRANSFER_MAX),
             Cdb::WriteAndVerify(io) => bytes_of(io.blocks, ISCSI_TRANSFER_MAX),
             _ => 0,
+        }
+    }
+
+    /// Takes a range of a unit to change it. What was aborted while it waited for that changes
+    /// nothing: who waits after it, such as the next session of its initiator, comes later.
+    ///
+    /// # Errors
+    /// To wait, if it may not; TASK ABORTED.
+    fn hold<'u>(
+        &self,
+        unit: &'u Unit,
+        (offset, length): (u64, u64),
+        may_block: bool,
+    ) -> Result<RangeGuard<'u>, Fail> {
+        let guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+        self.check_aborted()?;
+        Ok(guard)
+    }
+
+    /// Whether the task goes on: asked with its range held, and before each part of a long one.
+    ///
+    /// # Errors
+    /// TASK ABORTED.
+    fn check_aborted(&self) -> Result<(), Fail> {
+        match self.mark.as_ref().and_then(|mark| mark.verdict()) {
+            Some(_) => Err(Fail::Status(Status::TASK_ABORTED)),
+            None => Ok(()),
         }
     }
 }

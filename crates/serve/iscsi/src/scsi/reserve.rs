@@ -104,6 +104,8 @@ pub(super) fn change(
     }
     let kept = Fail::Sense(Sense::new(SenseKey::HARDWARE_ERROR, Asc::INTERNAL_TARGET_FAILURE));
     let effect = unit.change_reservations(kept, |before| {
+        // Others may have held it up, and a disk them.
+        request.check_aborted()?;
         let effect = act(before, port, command, &parameters)?;
         Ok((effect.state.clone(), effect))
     })?;

@@ -41,7 +41,7 @@ pub(super) fn write_same(
     if length == 0 {
         return Ok(Done::good(sent));
     }
-    let _guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+    let _guard = request.hold(unit, (offset, length), may_block)?;
     if no_data || data.iter().all(|byte| *byte == 0) {
         let medium = &unit.medium;
         let (done, written) = medium.ledger().noted(|| match same.unmap {

@@ -22,6 +22,7 @@ use crate::targets::{SignIn, Target};
 use crate::unit::{Identity, Nexus, Unit, UnitSettings};
 use engine::transport::buffers::ReplyBuf;
 
+mod aborted;
 mod random;
 
 const BLOCKS: u64 = 2048;
@@ -67,7 +68,7 @@ impl Bench {
         let cdb = admit(&self.unit, &nexus, cdb)?;
         let (unit, target) = (Arc::clone(&self.unit), Arc::clone(&self.target));
         let limit = if data.is_empty() { u32::MAX } else { data.len() as u32 };
-        let request = Request { unit, nexus, target, cdb, limit };
+        let request = Request { unit, nexus, target, cdb, limit, mark: None };
         let mut out = ReplyBuf::default();
         let outcome = match execute(&request, data, false, &mut out) {
             Err(Fail::WouldBlock) => {

@@ -30,7 +30,13 @@ pub(super) fn unmap(request: &Request, data: &[u8], may_block: bool) -> Outcome 
     let mut all = Written::NONE;
     for extent in extents.iter().filter(|extent| extent.count > 0) {
         let (offset, length) = (extent.lba * block, u64::from(extent.count) * block);
-        let _guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+        let _guard = match request.hold(unit, (offset, length), may_block) {
+            Ok(guard) => guard,
+            Err(fail) => {
+                request.nexus.wrote(all);
+                return Err(fail);
+            }
+        };
         let medium = &unit.medium;
         let (done, written) = medium.ledger().noted(|| medium.discard(offset, length));
         all.join(written);

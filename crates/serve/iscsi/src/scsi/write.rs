@@ -29,7 +29,7 @@ pub(super) fn put(
     if data.is_empty() {
         return Ok(());
     }
-    let guard = unit.ranges.take(offset, data.len() as u64, may_block).map_err(write_failed)?;
+    let guard = request.hold(unit, (offset, data.len() as u64), may_block)?;
     put_held(request, offset, data, durable, may_block)?;
     drop(guard);
     Ok(())
