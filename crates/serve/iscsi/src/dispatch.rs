@@ -155,7 +155,7 @@ impl Session {
             self.reject(wire, RejectReason::COMMAND_NOT_SUPPORTED, bhs);
             return self.forget(&about);
         }
-        let mut meant = self.mean(number, cdb, command.expected_length);
+        let mut meant = self.mean(number, cdb, command);
         let is_unsolicited = !command.data.is_empty() || !command.is_final;
         let breaks_rules = (!command.data.is_empty() && !self.parameters.immediate_data)
             || (!command.is_final && self.parameters.initial_r2t);
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// What a command is to do: on its unit, or what is answered where there is none.
-    fn mean(&mut self, number: Option<u16>, cdb: &[u8], expected: u32) -> Meant {
+    fn mean(&mut self, number: Option<u16>, cdb: &[u8], command: &ScsiCommand<'_>) -> Meant {
         let mut buffer = ReplyBuf::default();
         let none = |request, buffer| Meant {
             request: Err(request),
@@ -188,14 +188,16 @@ impl Session {
         match scsi::admit(&unit, &nexus, cdb) {
             Err(fail) => Meant { statistic: number_of(&unit), ..none(Done::failed(fail), buffer) },
             Ok(cdb) => {
-                let needs = match cdb.data(unit.identity.block) {
+                let data = cdb.data(unit.identity.block);
+                let needs = match data {
                     // What is more is refused before it comes.
                     Data::Out(bytes) if bytes <= 2 * ISCSI_TRANSFER_MAX as u64 => bytes,
                     _ => 0,
                 };
                 let statistic = number_of(&unit);
                 let target = std::sync::Arc::clone(joined.target());
-                let request = scsi::Request { unit, nexus, target, cdb, limit: expected, mark: None };
+                let limit = limit_of(command, data);
+                let request = scsi::Request { unit, nexus, target, cdb, limit, mark: None };
                 Meant { request: Ok(request), buffer, needs, statistic }
             }
         }
@@ -218,6 +220,16 @@ impl Session {
             LogoutOutcome::CLOSED => Err(Ended::LoggedOut),
             _ => Ok(()),
         }
+    }
+}
+
+/// Bytes that the initiator sends, or takes: none if it has not announced that it takes any, for
+/// nothing would be sent, nor is memory reserved ([`About::reply_max`]).
+const fn limit_of(command: &ScsiCommand<'_>, data: Data) -> u32 {
+    match data {
+        Data::In(_) if !command.read => 0,
+        // What sends data for a command that takes none is refused by its length.
+        _ => command.expected_length,
     }
 }
 
@@ -244,3 +256,6 @@ fn described(record: OpRecord, meant: &Meant) -> OpRecord {
         ..record
     }
 }
+
+#[cfg(test)]
+mod tests;
