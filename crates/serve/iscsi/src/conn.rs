@@ -44,6 +44,14 @@ pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
     conn.session.end();
 }
 
+/// Waits until another login has taken the place of the session.
+async fn replaced(order: &mut watch::Receiver<Order>) {
+    if order.wait_for(|order| *order == Order::Replaced).await.is_err() {
+        // Nobody is left who could say so.
+        std::future::pending::<()>().await;
+    }
+}
+
 struct Conn {
     core: Rc<Core>,
     wire: Wire,
@@ -60,10 +68,20 @@ impl Conn {
     async fn run(&mut self) -> Result<(), Ended> {
         let mut open = true;
         loop {
+            // Nothing more of it is carried out: the next session may have begun.
+            if *self.order.borrow() == Order::Replaced {
+                return Err(Ended::Replaced);
+            }
             let taken = self.take();
             // What was said before the end still goes out.
             if self.wire.size() > 0 {
-                self.wire.send().await?;
+                tokio::select! {
+                    // Most of the time all of it is taken at once.
+                    biased;
+                    sent = self.wire.send() => sent?,
+                    // A peer that takes nothing must not hold up who replaces it.
+                    () = replaced(&mut self.order) => return Err(Ended::Replaced),
+                }
                 taken?;
                 tokio::task::yield_now().await;
                 continue;
@@ -124,7 +142,8 @@ impl Conn {
         }
         let order = *self.order.borrow();
         match order {
-            Order::Replaced => return Err(Ended::Replaced),
+            // The loop ends.
+            Order::Replaced => return Ok(true),
             Order::Logout => self.ask_to_leave(),
             Order::Stay if *self.ending.borrow() => self.ask_to_leave(),
             Order::Stay => {}

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::clock::Deadline;
 use base::limits::{ISCSI_COMMANDS_MAX, ISCSI_REPLACE_TIME_MAX};
 use base::random::{Random, SystemRandom};
 use vfs::lun::reservations::Port;
@@ -19,6 +20,7 @@ use super::conn::stream::Wire;
 use super::core::Core;
 use super::ended::Ended;
 use super::session::{Session, Start};
+use super::state::sessions::NoSeat;
 use super::targets::Target;
 
 /// A session of a target whose TSIH is not known yet.
@@ -158,13 +160,22 @@ impl Login<'_> {
         }
         let sessions = &self.core.iscsi.sessions;
         let name = self.target.as_ref().map(|target| target.name.clone());
-        if let Some(mut ended) = sessions.replace(&port, name.as_deref()) {
-            let gone = async { while ended.changed().await.is_ok() {} };
-            // One that does not end in time keeps nothing that the new one needs.
-            let _ = tokio::time::timeout(ISCSI_REPLACE_TIME_MAX, gone).await;
-        }
-        let seat = sessions.enter(port.clone(), name, peer);
-        let seat = seat.map_err(|_| LoginStatus::OUT_OF_RESOURCES)?;
+        let until = Deadline::after(ISCSI_REPLACE_TIME_MAX);
+        let seat = loop {
+            if let Some(mut ended) = sessions.replace(&port, name.as_deref()) {
+                let gone = async { while ended.changed().await.is_ok() {} };
+                let left = until.left().unwrap_or_default();
+                // Initiators try again; two sessions of one name would act for each other.
+                let in_time = tokio::time::timeout(left, gone).await;
+                in_time.map_err(|_| LoginStatus::OUT_OF_RESOURCES)?;
+            }
+            match sessions.enter(port.clone(), name.clone(), peer) {
+                Ok(seat) => break seat,
+                // Another login of this name was faster, and is replaced in its turn.
+                Err(NoSeat::InUse) if !until.passed() => {}
+                Err(_) => return Err(LoginStatus::OUT_OF_RESOURCES),
+            }
+        };
         let start = Start {
             port,
             target: self.target.clone(),

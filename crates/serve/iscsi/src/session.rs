@@ -127,8 +127,9 @@ pub(super) enum Event {
 /// A session in its full feature phase.
 pub(super) struct Session {
     pub core: Rc<Core>,
-    pub seat: Seat,
+    /// Before `seat`: who takes that finds nothing that this session had of its units.
     pub joined: Option<Joined>,
+    pub seat: Seat,
     pub parameters: Parameters,
     pub bounds: Bounds,
     pub window: Window,

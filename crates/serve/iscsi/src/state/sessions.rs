@@ -56,6 +56,15 @@ struct Inner {
     last: u16,
 }
 
+impl Inner {
+    /// The session of this name at a target; those for discovery have none.
+    fn find(&self, port: &Port, target: Option<&str>) -> Option<&Entry> {
+        self.entries.values().find(|entry| {
+            target.is_some() && entry.row.port == *port && entry.row.target.as_deref() == target
+        })
+    }
+}
+
 /// A place among the sessions; given back when dropped.
 pub struct Seat {
     sessions: Arc<Sessions>,
@@ -68,7 +77,12 @@ pub struct Seat {
 
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Full;
+pub enum NoSeat {
+    /// There are as many sessions as there may be.
+    Full,
+    /// There is a session with this name at this target, which is to be replaced first.
+    InUse,
+}
 
 impl Sessions {
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -80,9 +94,7 @@ impl Sessions {
     /// it has.
     pub fn replace(&self, port: &Port, target: Option<&str>) -> Option<watch::Receiver<()>> {
         let inner = self.inner();
-        let entry = inner.entries.values().find(|entry| {
-            target.is_some() && entry.row.port == *port && entry.row.target.as_deref() == target
-        })?;
+        let entry = inner.find(port, target)?;
         entry.order.send_replace(Order::Replaced);
         Some(entry.ended.clone())
     }
@@ -90,16 +102,19 @@ impl Sessions {
     /// Takes a place.
     ///
     /// # Errors
-    /// [`Full`].
+    /// [`NoSeat`].
     pub fn enter(
         self: &Arc<Self>,
         port: Port,
         target: Option<String>,
         peer: SocketAddr,
-    ) -> Result<Seat, Full> {
+    ) -> Result<Seat, NoSeat> {
         let mut inner = self.inner();
+        if inner.find(&port, target.as_deref()).is_some() {
+            return Err(NoSeat::InUse);
+        }
         if inner.entries.len() >= ISCSI_SESSIONS_MAX {
-            return Err(Full);
+            return Err(NoSeat::Full);
         }
         // 0 stands for a session that is not there yet.
         loop {

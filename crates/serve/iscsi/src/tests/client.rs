@@ -163,6 +163,11 @@ impl Client {
         self.stream.write_all(&bytes).expect("it takes it");
     }
 
+    /// Waits until something has come, and leaves it where it is.
+    pub fn await_something(&self) {
+        assert_eq!(self.stream.peek(&mut [0]).expect("something comes"), 1);
+    }
+
     /// Sends a PDU as it is; the number that it was made with is used again.
     pub fn resend(&mut self, request: &Request<'_>) {
         self.cmd_sn = self.cmd_sn.minus(1);

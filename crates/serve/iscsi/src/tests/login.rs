@@ -10,8 +10,8 @@ use wire::iscsi::pairs::{parse, put};
 use wire::iscsi::{Digests, RESERVED_TAG};
 use wire::scsi::Status;
 
-use super::client::{Client, Got, How};
-use super::{Bench, TARGET};
+use super::client::{Client, Got, How, read};
+use super::{BLOCK, Bench, TARGET};
 use crate::targets::SignIn;
 
 fn credentials(name: &str, secret: &str) -> Credentials {
@@ -117,6 +117,40 @@ fn a_login_takes_the_place_of_its_session() {
     assert_eq!(bench.iscsi.sessions.count(), 2);
     assert_eq!(bench.unit(0).sessions(), 1);
     drop(other);
+}
+
+#[test]
+fn a_session_whose_initiator_takes_nothing_is_replaced() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut first = Client::new(&bench, &How::default());
+    first.settle(0);
+    // Far more than the sockets take, whatever their buffers are.
+    let blocks = (8 << 20) / BLOCK as u32;
+    for _ in 0..16 {
+        first.start(0, read(0, blocks), false, 8 << 20, &[]);
+    }
+    first.await_something();
+    let mut again = Client::new(&bench, &How::default());
+    assert_eq!(bench.iscsi.sessions.count(), 1, "not beside the other");
+    again.settle(0);
+    assert_eq!(bench.unit(0).sessions(), 1);
+    drop(first);
+}
+
+#[test]
+fn of_logins_at_once_with_one_name_one_session_is_left() {
+    const LOGINS: usize = 8;
+    let bench = Bench::new(1, SignIn::default());
+    for _ in 0..8 {
+        let clients: Vec<_> = std::thread::scope(|scope| {
+            let log_in = || Client::log_in(&bench, &How::default());
+            let threads: Vec<_> = (0..LOGINS).map(|_| scope.spawn(log_in)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let most = bench.iscsi.sessions.count();
+        assert!(most <= 1, "{most} sessions have one name");
+        drop(clients);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vfs::lun::reservations::Port;
 
-use super::{Order, Sessions};
+use super::{NoSeat, Order, Sessions};
 
 fn port(number: u8) -> Port {
     Port { name: format!("iqn.{number}"), isid: [number; 6] }
@@ -25,6 +25,10 @@ fn a_login_takes_the_place_of_the_same_session() {
     assert_eq!(*one.order.borrow(), Order::Replaced);
     assert_eq!(*other.order.borrow(), Order::Stay);
     assert!(ended.has_changed().is_ok(), "it is still there");
+    let again = sessions.enter(port(1), Some("iqn.t".to_owned()), peer);
+    assert_eq!(again.err(), Some(NoSeat::InUse), "two of one name");
+    let discovery = [(); 2].map(|()| sessions.enter(port(1), None, peer).is_ok());
+    assert_eq!(discovery, [true; 2], "for discovery there may be");
     drop(one);
     assert!(ended.has_changed().is_err(), "it has ended");
     assert_eq!(sessions.rows().len(), 1);
