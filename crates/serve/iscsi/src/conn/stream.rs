@@ -103,6 +103,11 @@ impl Wire {
             (self.inbox, self.at) = (Vec::new(), 0);
             self.held.set(0);
         }
+        let is_large = self.together.capacity() > 2 * RECEIVE_BUFFER;
+        if self.size == 0 && (is_large || !self.core.budget.has_bytes(0)) {
+            self.together = Vec::new();
+            self.sending.set(0);
+        }
     }
 
     /// The PDU at the front, if it is whole.
@@ -181,6 +186,8 @@ impl Wire {
     /// # Errors
     /// When it cannot be sent to the end.
     pub async fn send(&mut self) -> Result<(), SendError> {
+        // Whatever it is, it is held for as long as the peer takes it.
+        self.sending.set(self.sending.bytes().max(self.together.capacity()));
         self.parts.push(Part::Together(self.together.len()));
         let parts = std::mem::take(&mut self.parts);
         let (mut from, mut left) = (0, self.size);
@@ -207,7 +214,7 @@ impl Wire {
         self.together.clear();
         self.together.shrink_to(4 * RECEIVE_BUFFER);
         self.core.budget.count_moved(std::mem::take(&mut self.size));
-        self.sending.set(0);
+        self.sending.set(self.together.capacity());
         Ok(())
     }
 }
@@ -216,3 +223,6 @@ impl Wire {
 pub(crate) fn header(bhs: &Bhs) -> &[u8] {
     &bhs.0
 }
+
+#[cfg(test)]
+mod tests;

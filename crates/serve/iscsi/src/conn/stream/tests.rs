@@ -1,0 +1,54 @@
+//! Tests of what a connection holds.
+
+use std::sync::Arc;
+
+use base::limits::ISCSI_DATA_MAX;
+use engine::exec::{self, Engine};
+use engine::pool::{Pool, PoolLimits};
+use engine::transport::Budgets;
+use engine::transport::budget::Limits;
+use probe::hub::{Hub, HubOptions};
+use tokio::net::TcpListener;
+use vfs::flush::FlushGroup;
+use wire::iscsi::nop::NopIn;
+use wire::iscsi::{RESERVED_TAG, TargetSn};
+
+use super::*;
+use crate::Iscsi;
+use crate::settings::Settings;
+
+fn core() -> Rc<Core> {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let budgets = Arc::new(Budgets::new(Limits::default()));
+    let pool = Pool::start(PoolLimits::default()).expect("threads");
+    let flush = Arc::new(FlushGroup::start().expect("threads"));
+    let engine = Engine::new(pool, flush, budgets, hub);
+    let iscsi = Iscsi::new(Arc::clone(&engine), Settings::default());
+    Rc::new(Core { core: exec::Core::new(0, 1, engine), iscsi })
+}
+
+#[test]
+fn what_a_peer_does_not_take_is_held_in_the_budget() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("bound");
+        let _silent = TcpStream::connect(at).await.expect("it listens");
+        let (stream, _) = listener.accept().await.expect("it comes");
+        let mut wire = Wire::new(&core(), stream, ISCSI_DATA_MAX);
+        // Far more than the sockets take, whatever their buffers are.
+        let data = vec![0; 1 << 20];
+        let sn = TargetSn::default();
+        for itt in 0..64 {
+            wire.put(&NopIn { lun: 0, itt, ttt: RESERVED_TAG, sn, data: &data });
+        }
+        let size = wire.size();
+        tokio::select! {
+            biased;
+            _ = wire.send() => panic!("all of it was taken"),
+            () = tokio::task::yield_now() => {}
+        }
+        let held = wire.sending.bytes();
+        assert!(held >= size, "{held} of {size} bytes are held");
+    });
+}
