@@ -123,6 +123,10 @@ pub const ISCSI_SESSIONS_MAX: usize = 4096;
 pub const LUN_THREADS: usize = 8;
 /// Commands of a unit that may wait for its threads: those of sixty-four sessions.
 pub const LUN_QUEUE_MAX: usize = 4096;
+/// Flushes of a unit at once that nobody waits for (IMMED): one is under way, one follows it with
+/// all that has come meanwhile, and initiators that share the unit have theirs. More are waited
+/// for, so that the window of commands bounds them.
+pub const LUN_FLUSHES_BEHIND_MAX: usize = 8;
 /// A login must have ended by then (RFC 7143 §6.3: a matter of seconds).
 pub const ISCSI_LOGIN_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a login waits for the session that it replaces to end.

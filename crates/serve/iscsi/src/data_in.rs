@@ -20,6 +20,10 @@ impl Session {
     /// Answers a command.
     pub fn respond(&mut self, wire: &mut Wire, about: &About, done: &Done, buffer: ReplyBuf) {
         self.forget(about);
+        // It hears of it now; with a command that was aborted it never does.
+        if let Some((nexus, written)) = &done.settles {
+            nexus.settle(*written);
+        }
         let room = if about.read { about.expected as usize } else { 0 };
         let count = if done.sense.is_none() { buffer.len().min(room) } else { 0 };
         let residual = Residual::of(about.expected, done.length);

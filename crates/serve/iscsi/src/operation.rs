@@ -104,12 +104,12 @@ impl Operation for Command {
     }
 
     fn flushed(&mut self, outcome: vfs::fs::Result<()>) {
-        if let Some(written) = self.done.settles.take() {
-            self.request.nexus.settle(written);
-        }
-        if let Err(failure) = outcome {
-            self.fail(status::of(failure, Asc::WRITE_ERROR));
-        }
+        let Err(failure) = outcome else { return };
+        // One that was not made has told nothing of what was written.
+        let was_made = !matches!(failure, Failed::Busy | Failed::Fault);
+        let settles = self.done.settles.take().filter(|_| was_made);
+        self.fail(status::of(failure, Asc::WRITE_ERROR));
+        self.done.settles = settles;
     }
 
     /// One that was cancelled is not answered: its verdict says what the initiator hears.

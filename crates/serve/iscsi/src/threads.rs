@@ -1,9 +1,10 @@
 //! Threads of one unit: a pool and a flush group of its own, so that a disk that answers nothing
 //! holds up nobody else. What runs on them is the engine of [`engine::exec`].
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use base::limits::{LUN_QUEUE_MAX, LUN_THREADS};
+use base::limits::{LUN_FLUSHES_BEHIND_MAX, LUN_QUEUE_MAX, LUN_THREADS};
 use vfs::flush::FlushGroup;
 use vfs::fs::{Flush, Result};
 use vfs::status::Status;
@@ -20,7 +21,11 @@ struct Threads {
 
 /// Threads that are started when the first command needs them.
 #[derive(Default)]
-pub struct UnitThreads(OnceLock<Option<Threads>>);
+pub struct UnitThreads {
+    threads: OnceLock<Option<Threads>>,
+    /// Flushes that nobody waits for.
+    behind: Arc<AtomicUsize>,
+}
 
 impl UnitThreads {
     fn threads(&self) -> Result<&Threads> {
@@ -31,7 +36,7 @@ impl UnitThreads {
             let flush = Arc::new(FlushGroup::with_threads(1).ok()?);
             Some(Threads { pool, flush, engine: OnceLock::new() })
         };
-        self.0.get_or_init(start).as_ref().ok_or(Status::Busy)
+        self.threads.get_or_init(start).as_ref().ok_or(Status::Busy)
     }
 
     /// What executes the commands of the unit: with the budgets and the probe of its service.
@@ -49,16 +54,27 @@ impl UnitThreads {
     }
 
     /// Brings something to disk that nobody waits for.
-    pub fn flush_behind(&self, flush: Flush) {
-        if let Ok(threads) = self.threads() {
-            threads.flush.submit(flush, Box::new(|_| {}));
+    ///
+    /// # Errors
+    /// The flush, if as many as may be are under way, or there are no threads to be had.
+    pub fn flush_behind(&self, flush: Flush) -> std::result::Result<(), Flush> {
+        let Ok(threads) = self.threads() else { return Err(flush) };
+        if self.behind.fetch_add(1, Ordering::AcqRel) >= LUN_FLUSHES_BEHIND_MAX {
+            self.behind.fetch_sub(1, Ordering::AcqRel);
+            return Err(flush);
         }
+        let behind = Arc::clone(&self.behind);
+        let ended = move |_| {
+            behind.fetch_sub(1, Ordering::AcqRel);
+        };
+        threads.flush.submit(flush, Box::new(ended));
+        Ok(())
     }
 }
 
 impl Drop for UnitThreads {
     fn drop(&mut self) {
-        let Some(Some(threads)) = self.0.take() else { return };
+        let Some(Some(threads)) = self.threads.take() else { return };
         // Dropping them waits for what they are doing, which a stuck disk never ends.
         let waiting = std::thread::Builder::new().name("lun-end".to_owned());
         // Without a thread to be had they are dropped, and waited for, here.

@@ -117,8 +117,8 @@ pub struct Done {
     pub length: u64,
     /// What must be on disk before the initiator hears of it.
     pub flush: Flush,
-    /// Writes whose fate the initiator knows then.
-    pub settles: Option<Written>,
+    /// Writes whose fate the initiator knows once it hears of this.
+    pub settles: Option<(Arc<Nexus>, Written)>,
     /// Initiator ports whose tasks end with this one (PREEMPT AND ABORT).
     pub aborts: Vec<vfs::lun::reservations::Port>,
 }
@@ -221,6 +221,10 @@ const fn access(cdb: &Cdb) -> Option<Access> {
         | Cdb::ModeSelect(_)
         | Cdb::ExtendedCopy { .. }
         | Cdb::PreventAllow { .. } => Some(Access::Write),
+        // To start what is started is nothing.
+        Cdb::StartStop(command) if !command.start || command.power_condition != 0 => {
+            Some(Access::Write)
+        }
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! MODE SENSE and MODE SELECT (SPC-5 §6.13 to §6.16): what is told is how it is. An initiator can
 //! change SWP and D_SENSE of the control page and WCE of the caching page, until the unit is reset.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use vfs::flush::FlushSite;
@@ -139,7 +140,7 @@ pub(super) fn select(request: &Request, command: ModeSelect, data: &[u8]) -> Out
         // What is in the cache goes to disk before it counts as off (SBC-4 §4.15.4).
         let written = request.nexus.written();
         done.flush = unit.flush(FlushSite::LunSync, written);
-        done.settles = Some(written);
+        done.settles = Some((Arc::clone(&request.nexus), written));
     }
     Ok(done)
 }

@@ -1,21 +1,19 @@
 //! SYNCHRONIZE CACHE (SBC-4 §5.29) and START STOP UNIT (SBC-4 §5.25).
 
+use std::sync::Arc;
+
 use vfs::flush::FlushSite;
 use wire::scsi::cdb::{CacheRange, StartStop};
 
 use super::{Done, Outcome, Request, bad_field, check_range};
 
+/// Power conditions in which the medium cannot be accessed (SBC-4 §5.25).
+const STANDBY: [u8; 2] = [0x3, 0xb];
+
 /// SYNCHRONIZE CACHE: all of the unit, whatever part is asked for.
 pub(super) fn synchronize(request: &Request, range: CacheRange) -> Outcome {
     check_range(&request.unit, range.blocks.lba, range.blocks.count.into())?;
-    let written = request.nexus.written();
-    let flush = request.unit.flush(FlushSite::LunSync, written);
-    if range.immediate {
-        // Whether it went well is told by the next one: what is written stays unsettled.
-        request.unit.threads.flush_behind(flush);
-        return Ok(Done::good(0));
-    }
-    Ok(Done { flush, settles: Some(written), ..Done::good(0) })
+    Ok(flush(request, range.immediate))
 }
 
 /// START STOP UNIT: a unit is always started; what stops it brings everything to disk.
@@ -24,10 +22,27 @@ pub(super) fn start_stop(request: &Request, command: StartStop) -> Outcome {
         // Nothing can be ejected.
         return Err(bad_field(4));
     }
-    if command.power_condition != 0 || command.start || command.no_flush || command.immediate {
+    let stops = match command.power_condition {
+        0 => !command.start,
+        condition => STANDBY.contains(&condition),
+    };
+    if !stops || command.no_flush {
         return Ok(Done::good(0));
     }
+    Ok(flush(request, command.immediate))
+}
+
+/// Brings everything to disk, before the initiator hears of it or, with IMMED, after that.
+fn flush(request: &Request, immediate: bool) -> Done {
     let written = request.nexus.written();
-    let flush = request.unit.flush(FlushSite::LunSync, written);
-    Ok(Done { flush, settles: Some(written), ..Done::good(0) })
+    let mut flush = request.unit.flush(FlushSite::LunSync, written);
+    if immediate {
+        // Whether it went well is told by the next one: what is written stays unsettled.
+        match request.unit.threads.flush_behind(flush) {
+            Ok(()) => return Done::good(0),
+            // Too many are under way: this one takes its place in the window.
+            Err(left) => flush = left,
+        }
+    }
+    Done { flush, settles: Some((Arc::clone(&request.nexus), written)), ..Done::good(0) }
 }

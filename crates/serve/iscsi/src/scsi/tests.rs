@@ -24,6 +24,7 @@ use engine::transport::buffers::ReplyBuf;
 
 mod aborted;
 mod random;
+mod sync;
 
 const BLOCKS: u64 = 2048;
 const BLOCK: usize = 512;
@@ -80,8 +81,8 @@ impl Bench {
         let mut done = outcome?;
         let flush = std::mem::take(&mut done.flush);
         let flushed = flush.wait();
-        if let Some(written) = done.settles {
-            request.nexus.settle(written);
+        if let Some((nexus, written)) = done.settles.take() {
+            nexus.settle(written);
         }
         flushed.map_err(super::write_failed)?;
         Ok((done, out.into_vec()))

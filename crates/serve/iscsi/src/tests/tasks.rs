@@ -1,5 +1,9 @@
 //! Tests of task management, with a disk that answers nothing, and of COMPARE AND WRITE by many.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use vfs::lun::Medium;
 use wire::iscsi::tmf::{Function, TmfOutcome};
 use wire::scsi::{Asc, Cdb, Status};
 
@@ -140,4 +144,30 @@ fn increments_by_compare_and_write_are_all_there() {
     let value = last.read(0, 7, 1).data;
     let value = u64::from_le_bytes(*value.first_chunk().expect("a block"));
     assert_eq!(value, u64::from(CLIENTS) * TIMES);
+}
+
+#[test]
+fn a_flush_that_fails_after_its_abort_is_told_by_the_next_one() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = ready(&bench, 1);
+    let width = wire::scsi::cdb::Width::Sixteen;
+    let blocks = wire::scsi::cdb::Blocks { width, lba: 0, count: 0, group: 0 };
+    let range = wire::scsi::cdb::CacheRange { blocks, immediate: false };
+    let sync = Cdb::SynchronizeCache(range);
+    assert_eq!(client.write(0, 0, &[1; BLOCK]).status, Status::GOOD);
+    bench.media[0].stick(true);
+    let aborted = client.start(0, sync, false, 0, &[]);
+    assert_eq!(client.managed(0, Function::ABORT_TASK, aborted), TmfOutcome::COMPLETE);
+    let medium = &bench.media[0];
+    medium.faults.flush.store(true, Relaxed);
+    medium.stick(false);
+    let end = Instant::now() + Duration::from_secs(30);
+    while medium.status().flush_failures == 0 {
+        assert!(Instant::now() < end, "its flush fails all the same");
+        std::thread::yield_now();
+    }
+    medium.faults.flush.store(false, Relaxed);
+    let answer = client.run(0, sync, false, 0, &[]);
+    assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::WRITE_ERROR), "it was lost");
+    assert_eq!(client.run(0, sync, false, 0, &[]).status, Status::GOOD, "and is told once");
 }

@@ -1,0 +1,70 @@
+//! Tests of what brings the cache to disk, and of who hears how that went.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn stop(immediate: bool, power_condition: u8) -> Cdb {
+    let (modifier, no_flush, load_eject, start) = (0, false, false, false);
+    Cdb::StartStop(StartStop { immediate, modifier, power_condition, no_flush, load_eject, start })
+}
+
+fn write(bench: &Bench) {
+    bench.good(Cdb::Write(io(0, 1)), &[1; BLOCK]);
+    assert!(bench.medium.status().is_dirty);
+}
+
+#[test]
+fn a_unit_that_is_stopped_has_nothing_left_in_its_cache() {
+    let bench = Bench::new();
+    for (immediate, power_condition) in [(false, 0), (true, 0), (false, 3), (true, 0xb)] {
+        write(&bench);
+        bench.good(stop(immediate, power_condition), &[]);
+        let end = Instant::now() + Duration::from_secs(30);
+        while immediate && bench.medium.status().is_dirty && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert!(!bench.medium.status().is_dirty, "IMMED {immediate}, {power_condition}");
+    }
+    write(&bench);
+    bench.good(stop(false, 1), &[]);
+    assert!(bench.medium.status().is_dirty, "active is no stop");
+}
+
+#[test]
+fn who_is_kept_out_stops_nothing() {
+    let bench = Bench::new();
+    assert!(reserve_out(&bench, 0, ReserveOut::Register, (0, 11)).is_ok());
+    assert!(reserve_out(&bench, 0, ReserveOut::Reserve, (11, 0)).is_ok());
+    let conflict = Err(Fail::Status(Status::RESERVATION_CONFLICT));
+    let run = |who, cdb| bench.run(who, cdb, &[]).map(drop);
+    let start = match stop(false, 0) {
+        Cdb::StartStop(command) => Cdb::StartStop(StartStop { start: true, ..command }),
+        other => other,
+    };
+    assert_eq!((run(1, stop(false, 0)), run(1, stop(false, 3))), (conflict, conflict));
+    assert_eq!((run(1, start), run(0, stop(false, 0))), (Ok(()), Ok(())));
+}
+
+#[test]
+fn flushes_that_nobody_waits_for_are_few() {
+    let bench = Bench::new();
+    write(&bench);
+    bench.medium.stick(true);
+    let (unit, nexus) = (Arc::clone(&bench.unit), Arc::clone(&bench.nexuses[0]));
+    let cdb = Cdb::SynchronizeCache(CacheRange { blocks: blocks(0, 0), immediate: true });
+    let target = Arc::clone(&bench.target);
+    let request = Request { unit, nexus, target, cdb, limit: 0, mark: None };
+    let at_once = || {
+        let done = execute(&request, &[], false, &mut ReplyBuf::default());
+        done.is_ok_and(|done| done.flush.is_empty())
+    };
+    let most = base::limits::LUN_FLUSHES_BEHIND_MAX;
+    assert_eq!((0..1000).filter(|_| at_once()).count(), most, "the others are waited for");
+    bench.medium.stick(false);
+    let end = Instant::now() + Duration::from_secs(30);
+    while !at_once() {
+        assert!(Instant::now() < end, "those have ended");
+        std::thread::yield_now();
+    }
+}
