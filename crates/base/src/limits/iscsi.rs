@@ -123,6 +123,9 @@ pub const ISCSI_SESSIONS_MAX: usize = 4096;
 pub const LUN_THREADS: usize = 8;
 /// Commands of a unit that may wait for its threads: those of sixty-four sessions.
 pub const LUN_QUEUE_MAX: usize = 4096;
+/// Initiator ports of a unit without a session whose writes no flush of theirs has covered: as many
+/// as may be registered. What is left out of more is the oldest.
+pub const LUN_UNSETTLED_MAX: usize = LUN_REGISTRATIONS_MAX;
 /// Flushes of a unit at once that nobody waits for (IMMED): one is under way, one follows it with
 /// all that has come meanwhile, and initiators that share the unit have theirs. More are waited
 /// for, so that the window of commands bounds them.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use base::limits::ISCSI_ATTENTIONS_MAX;
+use base::limits::{ISCSI_ATTENTIONS_MAX, LUN_UNSETTLED_MAX};
 use vfs::flush::FlushSite;
 use vfs::fs::Flush;
 use vfs::lun::reservations::store::Store;
@@ -63,6 +63,9 @@ pub struct Unit {
     /// Who has it by RESERVE(6).
     simple: Mutex<Option<Port>>,
     nexuses: Mutex<Vec<Arc<Nexus>>>,
+    /// What initiator ports had written whose session ended before they knew its fate; the oldest
+    /// first.
+    unsettled: Mutex<VecDeque<(Port, Written)>>,
     tasks: Mutex<HashMap<u64, Arc<Mark>>>,
     next_task: AtomicU64,
 }
@@ -178,6 +181,7 @@ impl Unit {
             store,
             simple: Mutex::default(),
             nexuses: Mutex::default(),
+            unsettled: Mutex::default(),
             tasks: Mutex::default(),
             next_task: AtomicU64::new(0),
         })
@@ -213,12 +217,17 @@ impl Unit {
     }
 
     /// A session begins to use it. The initiator learns that it cannot count on anything from
-    /// before.
+    /// before; of what it had written then it hears if that is lost.
     pub fn join(&self, port: Port) -> Arc<Nexus> {
+        let mut unsettled = lock(&self.unsettled);
+        let at = unsettled.iter().position(|(of, _)| *of == port);
+        let left = at.and_then(|at| unsettled.remove(at)).map(|(_, written)| written);
+        drop(unsettled);
+        let inner = NexusInner { written: left.unwrap_or_default(), ..NexusInner::default() };
         let nexus = Arc::new(Nexus {
             port,
             has_attention: AtomicBool::new(false),
-            inner: Mutex::default(),
+            inner: Mutex::new(inner),
         });
         nexus.attend(Asc::POWER_ON_OR_RESET);
         lock(&self.nexuses).push(Arc::clone(&nexus));
@@ -228,12 +237,32 @@ impl Unit {
     /// A session ends: what RESERVE(6) gave it ends with it (SPC-2 §5.5.1).
     pub fn leave(&self, nexus: &Arc<Nexus>) {
         lock(&self.nexuses).retain(|one| !Arc::ptr_eq(one, nexus));
+        self.keep_unsettled(nexus);
         let mut simple = lock(&self.simple);
         if simple.as_ref() == Some(&nexus.port) {
             *simple = None;
             drop(simple);
             self.look_reserved();
         }
+    }
+
+    /// Keeps what a session had written for the next one of its initiator port, which believes that
+    /// a flush of its own covers that.
+    fn keep_unsettled(&self, nexus: &Nexus) {
+        let mut written = nexus.written();
+        if written.is_empty() {
+            return;
+        }
+        let mut unsettled = lock(&self.unsettled);
+        if let Some(at) = unsettled.iter().position(|(of, _)| *of == nexus.port)
+            && let Some((_, before)) = unsettled.remove(at)
+        {
+            written.join(before);
+        }
+        if unsettled.len() >= LUN_UNSETTLED_MAX {
+            unsettled.pop_front();
+        }
+        unsettled.push_back((nexus.port.clone(), written));
     }
 
     /// Sessions that use it.

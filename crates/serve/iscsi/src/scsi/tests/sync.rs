@@ -68,3 +68,27 @@ fn flushes_that_nobody_waits_for_are_few() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn what_a_session_has_lost_is_told_to_the_next_one_of_its_initiator() {
+    let mut bench = Bench::new();
+    write(&bench);
+    bench.unit.leave(&bench.nexuses[0]);
+    // A flush of somebody else fails, and loses it.
+    bench.medium.faults.flush.store(true, Ordering::Relaxed);
+    assert!(bench.run(1, sync_cache(), &[]).is_err());
+    bench.medium.faults.flush.store(false, Ordering::Relaxed);
+    let again = |bench: &Bench, who: usize| {
+        let nexus = bench.unit.join(bench.nexuses[who].port.clone());
+        assert_eq!(nexus.take_attention(), Some(Asc::POWER_ON_OR_RESET));
+        nexus
+    };
+    bench.nexuses[0] = again(&bench, 0);
+    let lost = (SenseKey::MEDIUM_ERROR, Asc::WRITE_ERROR);
+    assert_eq!(bench.asc(sync_cache(), &[]), lost);
+    bench.good(sync_cache(), &[]);
+    // Nobody is told of what others have lost, and nothing twice.
+    bench.unit.leave(&bench.nexuses[0]);
+    bench.nexuses[0] = again(&bench, 0);
+    bench.good(sync_cache(), &[]);
+}
