@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::clock::Deadline;
 use base::limits::{ISCSI_ABORT_LOOK, ISCSI_ABORT_TIME_MAX};
-use vfs::lun::reservations::Port;
+use tokio::sync::Notify;
 use wire::iscsi::Bhs;
 use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest, TmfResponse};
 use wire::scsi::Asc;
@@ -99,10 +99,10 @@ impl Session {
     /// Does what needs no waiting, and gives what has to be waited for.
     fn begin_function(&mut self, request: &TmfRequest) -> Result<Waits, TmfOutcome> {
         let Some(joined) = &mut self.joined else { return Err(TmfOutcome::NOT_SUPPORTED) };
-        let own = joined.port().clone();
+        let own = &self.wake;
         let mut unit = || {
             let found = Lun(request.lun).number().and_then(|number| joined.find(number));
-            found.map(|(unit, _)| unit).ok_or(TmfOutcome::NO_LUN)
+            found.ok_or(TmfOutcome::NO_LUN)
         };
         match request.function {
             Function::ABORT_TASK => {
@@ -113,25 +113,25 @@ impl Session {
                 Ok(unit.map(|unit| (unit, running.clone(), Vec::new())).collect())
             }
             Function::ABORT_TASK_SET => {
-                let unit = unit()?;
-                let running = unit.abort(Verdict::Silent, |mark| mark.port == own);
+                let (unit, _) = unit()?;
+                let running = unit.abort(Verdict::Silent, |mark| mark.is_of(own));
                 Ok(vec![(unit, running, Vec::new())])
             }
             Function::CLEAR_TASK_SET => {
-                let unit = unit()?;
-                let waits = clear(&unit, &own);
-                unit.attend_others(Asc::COMMANDS_CLEARED, &own);
+                let (unit, nexus) = unit()?;
+                let waits = clear(&unit, own);
+                unit.attend_all(Asc::COMMANDS_CLEARED, Some(&nexus));
                 Ok(vec![waits])
             }
             Function::LOGICAL_UNIT_RESET => {
-                let unit = unit()?;
-                let waits = clear(&unit, &own);
+                let (unit, _) = unit()?;
+                let waits = clear(&unit, own);
                 unit.reset();
                 Ok(vec![waits])
             }
             Function::TARGET_WARM_RESET | Function::TARGET_COLD_RESET => {
                 let units = joined.seen();
-                let waits = units.iter().map(|unit| clear(unit, &own)).collect();
+                let waits = units.iter().map(|unit| clear(unit, own)).collect();
                 units.iter().for_each(|unit| unit.reset());
                 if request.function == Function::TARGET_COLD_RESET {
                     let name = joined.target().name.clone();
@@ -145,9 +145,9 @@ impl Session {
     }
 }
 
-/// Ends all tasks of a unit: those of others are told.
-fn clear(unit: &Arc<Unit>, own: &Port) -> (Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>) {
-    let mut running = unit.abort(Verdict::Silent, |mark| mark.port == *own);
-    running.extend(unit.abort(Verdict::Told, |mark| mark.port != *own));
+/// Ends all tasks of a unit: those of other sessions are told.
+fn clear(unit: &Arc<Unit>, own: &Arc<Notify>) -> (Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>) {
+    let mut running = unit.abort(Verdict::Silent, |mark| mark.is_of(own));
+    running.extend(unit.abort(Verdict::Told, |mark| !mark.is_of(own)));
     (Arc::clone(unit), running, unit.ranges.snapshot())
 }

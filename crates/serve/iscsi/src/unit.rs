@@ -279,13 +279,6 @@ impl Unit {
         }
     }
 
-    /// Has everybody told of something, but for one initiator port.
-    pub(super) fn attend_others(&self, what: Asc, port: &Port) {
-        lock(&self.nexuses).iter().filter(|nexus| nexus.port != *port).for_each(|nexus| {
-            nexus.attend(what);
-        });
-    }
-
     /// Has one initiator port told of something, if it has a session.
     pub fn attend(&self, port: &Port, what: Asc) {
         lock(&self.nexuses).iter().filter(|nexus| nexus.port == *port).for_each(|nexus| {

@@ -55,6 +55,12 @@ impl Mark {
         Arc::new(Self { port, tag, token, verdict, payload, wake })
     }
 
+    /// Whether it is of the session that listens to `wake`: an initiator may use one name and ISID
+    /// at several targets, with a session at each (RFC 7143 §10.1.1).
+    pub fn is_of(&self, wake: &Arc<Notify>) -> bool {
+        Arc::ptr_eq(&self.wake, wake)
+    }
+
     fn payload(&self) -> MutexGuard<'_, Option<Payload>> {
         // Nothing under this lock panics.
         self.payload.lock().unwrap_or_else(PoisonError::into_inner)

@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use vfs::lun::Medium;
+use vfs::lun::mapping::Initiators;
 use wire::iscsi::tmf::{Function, TmfOutcome};
 use wire::scsi::{Asc, Cdb, Status};
 
 use super::client::{Client, Got, How, io, read, write};
 use super::{BLOCK, Bench};
-use crate::targets::SignIn;
+use crate::targets::{SignIn, Target};
 
 fn ready(bench: &Bench, isid: u8) -> Client {
     let mut client = Client::new(bench, &How { isid, ..How::default() });
@@ -170,4 +171,39 @@ fn a_flush_that_fails_after_its_abort_is_told_by_the_next_one() {
     let answer = client.run(0, sync, false, 0, &[]);
     assert_eq!(answer.sense.map(|sense| sense.asc), Some(Asc::WRITE_ERROR), "it was lost");
     assert_eq!(client.run(0, sync, false, 0, &[]).status, Status::GOOD, "and is told once");
+}
+
+#[test]
+fn sessions_of_one_port_at_two_targets_are_two() {
+    const OTHER: &str = "iqn.2026-01.test:u";
+    let bench = Bench::new(1, SignIn::default());
+    let second = Target::new(OTHER, SignIn::default());
+    second.add(None, Initiators::Everybody, bench.unit(0)).expect("room");
+    assert!(bench.iscsi.targets.add(second));
+    let mut one = ready(&bench, 1);
+    let mut other = Client::new(&bench, &How { target: OTHER, ..How::default() });
+    other.settle(0);
+    let (size, data) = (256 << 10, vec![7; 256 << 10]);
+    let start = |client: &mut Client| {
+        let itt = client.start(0, write(0, (size / BLOCK) as u32), true, size as u32, &[]);
+        let Some(Got::R2t(ask)) = client.next() else { panic!("it is asked for") };
+        (itt, ask)
+    };
+    // What ends the tasks of one session leaves those of the other alone.
+    let (itt, ask) = start(&mut other);
+    assert_eq!(one.managed(0, Function::ABORT_TASK_SET, 0), TmfOutcome::COMPLETE);
+    other.answer(&ask, &data, 8192);
+    assert_eq!(other.finish(itt, &data).status, Status::GOOD);
+    // What ends those of all is told to the other.
+    for function in [Function::LOGICAL_UNIT_RESET, Function::CLEAR_TASK_SET] {
+        let (itt, _) = start(&mut other);
+        assert_eq!(one.managed(0, function, 0), TmfOutcome::COMPLETE);
+        let Some(Got::Answer(tag, answer)) = other.next() else { panic!("it ends") };
+        assert_eq!((tag, answer.status), (itt, Status::TASK_ABORTED));
+        let attention = other.run(0, Cdb::TestUnitReady, false, 0, &[]).sense;
+        assert!(attention.is_some(), "and why");
+        if function == Function::LOGICAL_UNIT_RESET {
+            assert!(one.run(0, Cdb::TestUnitReady, false, 0, &[]).sense.is_some());
+        }
+    }
 }
