@@ -207,8 +207,8 @@ impl Reservations {
         if self.key_of(port) == Some(key) { Ok(()) } else { Err(Refused::Conflict) }
     }
 
-    /// REGISTER, or REGISTER AND IGNORE EXISTING KEY if `key` is `None`: gives this port, and
-    /// `others` with it, the key `new`; 0 takes the registration away.
+    /// REGISTER, or REGISTER AND IGNORE EXISTING KEY if `key` is `None`: gives this port, and those
+    /// of `others` with it that are not registered, the key `new`; 0 takes the registration away.
     ///
     /// # Errors
     /// [`Refused`].
@@ -234,9 +234,11 @@ impl Reservations {
             let notices = next.unregister(port);
             return Ok(next.effect(notices));
         }
-        for port in others.iter().chain([port]) {
-            next.registrations.insert(port.clone(), new);
+        // Who is registered keeps the key that it knows.
+        for other in others {
+            next.registrations.entry(other.clone()).or_insert(new);
         }
+        next.registrations.insert(port.clone(), new);
         if next.registrations.len() > LUN_REGISTRATIONS_MAX {
             return Err(Refused::Full);
         }

@@ -36,6 +36,9 @@ fn registrations_come_change_and_go() {
     assert_eq!(same, state, "nothing to take away");
     let state = done(state.register(&port(1), Some(0), 7, &[port(4), port(5)], false));
     assert!([1, 4, 5].iter().all(|n| state.key_of(&port(*n)) == Some(7)));
+    let joined = done(state.register(&port(8), Some(0), 9, &[port(4), port(6)], false));
+    let keys = [1, 4, 6, 8].map(|n| joined.key_of(&port(n)));
+    assert_eq!(keys, [Some(7), Some(7), Some(9), Some(9)], "who is registered keeps its key");
     let again = state.register(&port(1), Some(7), 7, &[port(6)], false);
     assert_eq!(again, Err(Refused::InvalidParameter));
     let many: Vec<_> =
