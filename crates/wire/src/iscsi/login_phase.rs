@@ -2,13 +2,19 @@
 //! as a machine that takes requests and says what to respond. It knows no targets and no secrets;
 //! the caller answers for them once the initiator has said who it is.
 
-use base::limits::{ISCSI_LOGIN_REQUESTS_MAX, ISCSI_LOGIN_TEXT_MAX, ISCSI_NAME_MAX};
+use base::limits::{
+    ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_REQUESTS_MAX, ISCSI_LOGIN_TEXT_MAX, ISCSI_NAME_MAX,
+};
 
 use super::chap::{Algorithm, CHALLENGE, Challenge, Received, encode_hex};
 use super::keys::{CHAP, Key, NONE, REJECT};
 use super::login::{Isid, LoginRequest, LoginStatus, Stage, Stages, VERSION};
 use super::negotiate::{Negotiation, Parameters, Side};
 use super::pairs::{self, Collector, Pair, put};
+
+/// Most bytes of text of a response: what an initiator takes at least (§13.12), but for the portal
+/// group, which is added later.
+const LOGIN_REPLY_MAX: usize = ISCSI_LOGIN_DATA_MAX - 64;
 
 /// Who the initiator says it is, and what it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +83,7 @@ pub enum Step {
 pub struct Reply {
     /// Stages.
     pub stages: Stages,
-    /// Text: far less than the 8 KiB of a segment.
+    /// Text: less than the 8 KiB of a segment.
     pub text: Vec<u8>,
 }
 
@@ -245,6 +251,10 @@ impl TargetLogin {
         if stages.current == Stage::LoginOperationalNegotiation {
             self.negotiation.declare(&mut out);
         }
+        // Keys that nobody knows, one after the other: their answers are longer than they are.
+        if out.len() > LOGIN_REPLY_MAX {
+            return Err(LoginStatus::INITIATOR_ERROR);
+        }
         if let Some(next) = transit {
             self.stage = next;
         }
@@ -338,6 +348,13 @@ fn parse(text: &[u8]) -> Result<Vec<Pair<'_>>, LoginStatus> {
     pairs::parse(text).map_err(|_| LoginStatus::INITIATOR_ERROR)
 }
 
+/// Whether a name may be one (§4.2.7.2, RFC 3722): what is forbidden and would be something else
+/// where names are shown, or written into a TransportID (SPC-5 §7.6.4.6), is refused.
+fn is_name(name: &str) -> bool {
+    let is_bad = |c: char| c.is_control() || c.is_whitespace() || c == ',';
+    !name.is_empty() && name.len() <= ISCSI_NAME_MAX && !name.contains(is_bad)
+}
+
 /// Who it is, out of the first text (§6.3: InitiatorName always; TargetName unless the session is
 /// for discovery).
 fn identify(pairs: &[Pair<'_>]) -> Result<Identity, LoginStatus> {
@@ -352,7 +369,6 @@ fn identify(pairs: &[Pair<'_>]) -> Result<Identity, LoginStatus> {
     if target.is_none() && !is_discovery {
         return Err(LoginStatus::MISSING_PARAMETER);
     }
-    let is_name = |name: &str| !name.is_empty() && name.len() <= ISCSI_NAME_MAX;
     if !is_name(initiator) || target.is_some_and(|name| !is_name(name)) {
         return Err(LoginStatus::INITIATOR_ERROR);
     }

@@ -1,6 +1,6 @@
 //! Tests of text, negotiation, CHAP and the login of both sides.
 
-use base::limits::{ISCSI_LOGIN_TEXT_MAX, ISCSI_PAIRS_MAX};
+use base::limits::{ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TEXT_MAX, ISCSI_NAME_MAX, ISCSI_PAIRS_MAX};
 use proptest::prelude::*;
 
 use super::chap::{
@@ -300,6 +300,44 @@ fn log_in(
         }
     }
     Err("without end".to_owned())
+}
+
+/// What a target says to the first text of an initiator.
+fn first(pairs: &[u8]) -> Result<Reply, LoginStatus> {
+    let (current, transit) = (Stage::LoginOperationalNegotiation, None);
+    let stages = Stages { current, transit, to_be_continued: false };
+    let mut target = TargetLogin::new(Parameters::of_target());
+    match target.take(&request(stages, pairs))? {
+        Step::Identify(_) => target.admit(OPEN),
+        Step::Reply(reply) => Ok(reply),
+    }
+}
+
+#[test]
+fn a_name_that_would_be_something_else_elsewhere_is_refused() {
+    let named = |name: &str| first(&text(&[("InitiatorName", name), ("TargetName", "iqn.t")]));
+    for name in ["iqn.2026-01.test:i", "eui.02004567A425678D", "iqn.test:anna_2", "iqn.test:\u{e9}"]
+    {
+        assert!(named(name).is_ok(), "{name}");
+    }
+    let longest = "n".repeat(ISCSI_NAME_MAX + 1);
+    for name in ["", "a b", "a\nb", "a\u{1b}[2J", "a\u{7f}", "iqn.a,i,0x000000000001", &longest] {
+        assert_eq!(named(name).err(), Some(LoginStatus::INITIATOR_ERROR), "{name:?}");
+    }
+}
+
+#[test]
+fn a_response_fits_what_every_initiator_takes() {
+    let names = [("InitiatorName", "iqn.i"), ("TargetName", "iqn.t")];
+    let keys: Vec<String> = (0..ISCSI_LOGIN_DATA_MAX / 16).map(|n| format!("k{n}")).collect();
+    let with = |count: usize| {
+        let unknown = keys.iter().take(count).map(|key| (key.as_str(), ""));
+        let pairs: Vec<_> = names.into_iter().chain(unknown).collect();
+        first(&text(&pairs))
+    };
+    let reply = with(300).expect("as many as anybody has");
+    assert!(reply.text.len() > 4096 && reply.text.len() <= ISCSI_LOGIN_DATA_MAX);
+    assert_eq!(with(keys.len()).err(), Some(LoginStatus::INITIATOR_ERROR));
 }
 
 #[test]
