@@ -205,6 +205,7 @@ impl Session {
 
     fn log_out(&mut self, wire: &mut Wire, logout: &LogoutRequest) -> Result<(), Ended> {
         let outcome = match logout.reason {
+            LogoutReason::CloseConnection if logout.cid != self.cid => LogoutOutcome::NO_CID,
             LogoutReason::CloseSession | LogoutReason::CloseConnection => LogoutOutcome::CLOSED,
             LogoutReason::RemoveForRecovery => LogoutOutcome::NO_RECOVERY,
         };

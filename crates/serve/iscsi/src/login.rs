@@ -179,6 +179,7 @@ impl Login<'_> {
         let start = Start {
             port,
             target: self.target.clone(),
+            cid: request.cid,
             parameters: self.machine.parameters(),
             first: request.sn.cmd_sn,
             stat_sn: self.stat_sn.unwrap_or_default().next(),

@@ -44,6 +44,8 @@ pub(super) struct Start {
     pub port: Port,
     /// The target; none for discovery.
     pub target: Option<Arc<Target>>,
+    /// Number of its connection (CID).
+    pub cid: u16,
     /// What was agreed on.
     pub parameters: Parameters,
     /// Number of its first command.
@@ -130,6 +132,8 @@ pub(super) struct Session {
     /// Before `seat`: who takes that finds nothing that this session had of its units.
     pub joined: Option<Joined>,
     pub seat: Seat,
+    /// Number of its connection (CID).
+    pub cid: u16,
     pub parameters: Parameters,
     pub bounds: Bounds,
     pub window: Window,
@@ -161,13 +165,14 @@ pub(super) struct Session {
 
 impl Session {
     pub fn new(core: &Rc<Core>, seat: Seat, start: Start) -> Self {
-        let Start { port, target, parameters, first, stat_sn, addresses } = start;
+        let Start { port, target, cid, parameters, first, stat_sn, addresses } = start;
         let client = core.engine.hub.clients().intern(addresses.0.ip());
         let name = target.as_ref().map_or("", |target| target.name.as_str());
         let nexus = core.engine.hub.nexuses().intern(&port.name, name);
         Self {
             core: Rc::clone(core),
             seat,
+            cid,
             initiator: port.name.clone(),
             joined: target.map(|target| Joined::new(target, port)),
             bounds: Bounds::from(&parameters),
@@ -337,7 +342,10 @@ impl Session {
 
     /// A task has ended: it is answered, unless it was aborted.
     pub fn ended(&mut self, wire: &mut Wire, itt: u32, done: Done, buffer: ReplyBuf) {
-        let Some(task) = self.tasks.remove(&itt) else { return };
+        let Some(mut task) = self.tasks.remove(&itt) else { return };
+        if let Stage::Gathering { gather, .. } = &task.stage {
+            task.about.asked = gather.asked();
+        }
         self.line.retain(|waiting| *waiting != itt);
         // It has no further effect now, and no verdict any more.
         task.mark.end();

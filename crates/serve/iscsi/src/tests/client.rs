@@ -10,7 +10,7 @@ use wire::iscsi::frame::{Framed, Framer};
 use wire::iscsi::login::{Isid, LoginRequest, LoginStatus};
 use wire::iscsi::login_initiator::{InitiatorLogin, Next, Proof};
 use wire::iscsi::login_phase::Identity;
-use wire::iscsi::logout::{LogoutReason, LogoutRequest};
+use wire::iscsi::logout::{LogoutOutcome, LogoutReason, LogoutRequest};
 use wire::iscsi::negotiate::Parameters;
 use wire::iscsi::text::TextRequest;
 use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest};
@@ -29,6 +29,8 @@ pub(super) struct Answer {
     pub sense: Option<Sense>,
     pub residual: Residual,
     pub data: Vec<u8>,
+    /// R2Ts that were sent for it, as the target has counted them.
+    pub asked: u32,
 }
 
 /// Whatever came, with nothing borrowed.
@@ -42,6 +44,8 @@ pub(super) enum Got {
     Pong(u32, Vec<u8>),
     Text(Vec<u8>),
     LoggedOut,
+    /// A logout that was refused, and why.
+    Stays(u8),
     Event(u8),
 }
 
@@ -234,7 +238,8 @@ impl Client {
                 Response::ScsiResponse(pdu) => {
                     let sense = Sense::decode(pdu.sense).ok();
                     let (status, residual) = (Status(pdu.status), pdu.residual);
-                    let answer = Answer { status, sense, residual, data: Vec::new() };
+                    let asked = pdu.exp_data_sn.0;
+                    let answer = Answer { status, sense, residual, data: Vec::new(), asked };
                     Raw::Got(Got::Answer(pdu.itt, answer), pdu.sn, true)
                 }
                 Response::R2t(pdu) => Raw::Got(Got::R2t(pdu), pdu.sn, false),
@@ -250,7 +255,10 @@ impl Client {
                     text_tag = pdu.ttt;
                     Raw::Got(Got::Text(pdu.data.to_vec()), pdu.sn, true)
                 }
-                Response::Logout(pdu) => Raw::Got(Got::LoggedOut, pdu.sn, true),
+                Response::Logout(pdu) if pdu.outcome == LogoutOutcome::CLOSED => {
+                    Raw::Got(Got::LoggedOut, pdu.sn, true)
+                }
+                Response::Logout(pdu) => Raw::Got(Got::Stays(pdu.outcome.0), pdu.sn, true),
                 Response::Async(pdu) => Raw::Got(Got::Event(pdu.event.0), pdu.sn, true),
                 Response::Login(_) => panic!("a login response"),
             })?;
@@ -268,7 +276,7 @@ impl Client {
                     if let Some((status, residual)) = status {
                         let data = self.partial.remove(&itt).unwrap_or_default();
                         let status = Status(status);
-                        let answer = Answer { status, sense: None, residual, data };
+                        let answer = Answer { status, sense: None, residual, data, asked: 0 };
                         return Some(Got::Answer(itt, answer));
                     }
                 }
@@ -441,9 +449,12 @@ impl Client {
     }
 
     pub fn log_out(&mut self) {
+        self.log_out_of(LogoutReason::CloseSession, 0);
+    }
+
+    pub fn log_out_of(&mut self, reason: LogoutReason, cid: u16) {
         let (itt, sn) = (self.take_tag(), self.take_sn());
-        let reason = LogoutReason::CloseSession;
-        self.send(&Request::Logout(LogoutRequest { immediate: false, reason, itt, cid: 0, sn }));
+        self.send(&Request::Logout(LogoutRequest { immediate: false, reason, itt, cid, sn }));
     }
 
     /// A command as a PDU that is not sent by [`Client::start`].

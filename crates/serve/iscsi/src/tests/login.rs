@@ -6,6 +6,7 @@ use wire::iscsi::chap::CHALLENGE;
 use wire::iscsi::login::LoginStatus;
 use wire::iscsi::login_initiator::Proof;
 use wire::iscsi::login_phase::Credentials;
+use wire::iscsi::logout::LogoutReason;
 use wire::iscsi::pairs::{parse, put};
 use wire::iscsi::{Digests, RESERVED_TAG};
 use wire::scsi::Status;
@@ -175,6 +176,22 @@ fn all_work_with_either_parameter_as_agreed_on() {
             client.log_out();
         }
     }
+}
+
+#[test]
+fn only_its_own_connection_is_closed() {
+    let bench = Bench::new(1, SignIn::default());
+    let mut client = Client::new(&bench, &How::default());
+    client.settle(0);
+    for (reason, cid, refused) in
+        [(LogoutReason::CloseConnection, 9, 1), (LogoutReason::RemoveForRecovery, 0, 2)]
+    {
+        client.log_out_of(reason, cid);
+        assert_eq!(client.next(), Some(Got::Stays(refused)));
+    }
+    assert_eq!(client.read(0, 0, 1).status, Status::GOOD);
+    client.log_out_of(LogoutReason::CloseConnection, 0);
+    assert_eq!((client.next(), client.next()), (Some(Got::LoggedOut), None));
 }
 
 #[test]

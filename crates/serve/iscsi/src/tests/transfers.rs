@@ -66,6 +66,7 @@ fn data_that_is_wrong_fails_its_command_only() {
             data: &data[start..],
         });
         let Some(Got::Answer(tag, answer)) = client.next() else { panic!("it fails") };
+        assert_eq!(answer.asked, 1, "ExpDataSN");
         let sense = answer.sense.expect("sense data");
         let expect = (itt, SenseKey::ABORTED_COMMAND, Asc::DATA_PHASE_ERROR);
         assert_eq!((tag, sense.key, sense.asc), expect);
