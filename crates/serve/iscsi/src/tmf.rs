@@ -130,10 +130,15 @@ impl Session {
                 Ok(vec![waits])
             }
             Function::TARGET_WARM_RESET | Function::TARGET_COLD_RESET => {
-                let units = joined.seen();
+                let (units, all) = (joined.seen(), joined.target().units().iter().count());
+                let is_cold = request.function == Function::TARGET_COLD_RESET;
+                if is_cold && units.len() < all {
+                    // It would end the sessions of those who use what this one may not see.
+                    return Err(TmfOutcome::NOT_AUTHORIZED);
+                }
                 let waits = units.iter().map(|unit| clear(unit, own)).collect();
                 units.iter().for_each(|unit| unit.reset());
-                if request.function == Function::TARGET_COLD_RESET {
+                if is_cold {
                     let name = joined.target().name.clone();
                     self.core.iscsi.sessions.order_all(&name, self.seat.tsih, Order::Replaced);
                 }

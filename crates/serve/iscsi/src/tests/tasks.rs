@@ -207,3 +207,17 @@ fn sessions_of_one_port_at_two_targets_are_two() {
         }
     }
 }
+
+#[test]
+fn a_cold_reset_takes_the_right_to_all_units() {
+    let bench = Bench::new(1, SignIn::default());
+    let others = Initiators::Named(["iqn.2026-01.test:other".to_owned()].into());
+    bench.target.add(None, others, bench.unit(0)).expect("room");
+    let mut client = ready(&bench, 1);
+    let other = How { name: "iqn.2026-01.test:other", isid: 2, ..How::default() };
+    let mut other = Client::new(&bench, &other);
+    assert_eq!(client.managed(0, Function::TARGET_COLD_RESET, 0), TmfOutcome::NOT_AUTHORIZED);
+    assert!(matches!(other.ping(b""), Some(Got::Pong(..))), "its session goes on");
+    assert_eq!(other.managed(0, Function::TARGET_COLD_RESET, 0), TmfOutcome::COMPLETE);
+    assert_eq!((client.next(), other.next()), (None, None));
+}
