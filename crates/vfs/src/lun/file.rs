@@ -136,7 +136,7 @@ impl FileMedium {
     pub fn snapshot(&self, path: &Path) -> io::Result<()> {
         let copy =
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        let done = sys::sync(self.file.as_fd(), false).and_then(|()| {
+        let done = self.sync_whole().and_then(|()| {
             extents::clone((self.file.as_fd(), 0), (copy.as_fd(), 0), 0)?;
             copy.sync_all()
         });
@@ -150,6 +150,18 @@ impl FileMedium {
                 _ => error,
             }
         })
+    }
+
+    /// Brings all of it to disk. The ledger notes the outcome: the kernel tells of a failure once,
+    /// and initiators have still to hear of it.
+    fn sync_whole(&self) -> io::Result<()> {
+        let mut outcome = Ok(());
+        // The outcome says more.
+        let _ = self.ledger.flush(|| {
+            outcome = sys::sync(self.file.as_fd(), false);
+            if outcome.is_ok() { Ok(()) } else { Err(Status::Io) }
+        });
+        outcome
     }
 
     fn write_all(&self, mut offset: u64, mut data: &[u8]) -> Result<()> {

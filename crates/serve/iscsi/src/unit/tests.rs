@@ -1,4 +1,4 @@
-//! A size that was told is there after a power cut.
+//! A size that was told is there after a power cut, and what a snapshot has lost is told.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
-        let name = format!("plimsoll-test-unit-{}-0", std::process::id());
+    fn new(number: u8) -> Self {
+        let name = format!("plimsoll-test-unit-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a folder");
         let mounted = ForgetFs::mount(&folder).expect("the mount");
@@ -53,7 +53,7 @@ fn a_size_outlives_a_power_cut_and_leaving_out_its_flush_is_noticed() {
         println!("SKIP unit-resize: {why}");
         return;
     }
-    let bench = Bench::new();
+    let bench = Bench::new(0);
     let nexus = bench.unit.join(Port { name: "iqn.2026-01.test:i".to_owned(), isid: [1; 6] });
     while nexus.take_attention().is_some() {}
     bench.unit.resize(2 * SIZE).expect("larger");
@@ -65,4 +65,21 @@ fn a_size_outlives_a_power_cut_and_leaving_out_its_flush_is_noticed() {
     enable_for_test(FlushSite::LunResize);
     bench.unit.resize(SIZE).expect("smaller");
     assert_eq!(bench.left(), SIZE);
+}
+
+#[test]
+fn what_a_snapshot_finds_lost_is_told_to_who_has_written_it() {
+    if let Err(why) = forget::available() {
+        println!("SKIP unit-snapshot: {why}");
+        return;
+    }
+    let bench = Bench::new(1);
+    let medium = FileMedium::open(&bench.folder.join("unit"), false).expect("it is there");
+    let (done, written) = medium.ledger().noted(|| medium.write(0, &[7; 512], true));
+    done.expect("in the cache");
+    bench.mounted.set_flush_failure(true);
+    assert!(medium.snapshot(&bench.folder.join("copy")).is_err());
+    bench.mounted.set_flush_failure(false);
+    assert!(medium.ledger().check(written).is_err(), "a flush would not fail any more");
+    drop(medium);
 }
