@@ -38,6 +38,8 @@ pub(crate) struct Wire {
     at: usize,
     /// Bytes that it takes, as far as that is known.
     need: usize,
+    /// Room that is made for what comes, at least.
+    room: usize,
     held: ReservedBytes,
     together: Vec<u8>,
     parts: Vec<Part>,
@@ -60,6 +62,8 @@ impl Wire {
             inbox: Vec::new(),
             at: 0,
             need: 0,
+            // Who has not signed in holds no more than its requests take: thousands may do so.
+            room: (2 * data_max).min(RECEIVE_BUFFER),
             held: core.budget.hold(0),
             together: Vec::new(),
             parts: Vec::new(),
@@ -70,6 +74,7 @@ impl Wire {
 
     /// From the next PDU on, in both directions.
     pub fn set(&mut self, digests: Digests, data_max: usize) {
+        self.room = RECEIVE_BUFFER;
         self.framer = Framer::new(digests, data_max);
         self.digests = digests;
     }
@@ -84,7 +89,7 @@ impl Wire {
             self.at = 0;
         }
         let missing = (self.at + self.need).saturating_sub(self.inbox.len());
-        self.inbox.reserve(missing.max(RECEIVE_BUFFER));
+        self.inbox.reserve(missing.max(self.room));
         self.held.set(self.inbox.capacity());
         let count = self.stream.read_buf(&mut self.inbox).await?;
         self.core.budget.count_moved(count);

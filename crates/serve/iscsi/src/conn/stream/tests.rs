@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use base::limits::ISCSI_DATA_MAX;
+use base::limits::{ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX};
 use engine::exec::{self, Engine};
 use engine::pool::{Pool, PoolLimits};
 use engine::transport::Budgets;
 use engine::transport::budget::Limits;
 use probe::hub::{Hub, HubOptions};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use vfs::flush::FlushGroup;
 use wire::iscsi::nop::NopIn;
@@ -27,14 +28,39 @@ fn core() -> Rc<Core> {
     Rc::new(Core { core: exec::Core::new(0, 1, engine), iscsi })
 }
 
+/// Both ends of a connection.
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("bound");
+    let client = TcpStream::connect(at).await.expect("it listens");
+    let (server, _) = listener.accept().await.expect("it comes");
+    (client, server)
+}
+
+fn on_a_core(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(test);
+}
+
+#[test]
+fn who_has_not_signed_in_holds_little() {
+    on_a_core(async {
+        let (mut client, stream) = pair().await;
+        let mut wire = Wire::new(&core(), stream, ISCSI_LOGIN_DATA_MAX);
+        client.write_all(&[0; 100]).await.expect("sent");
+        assert!(wire.receive().await.expect("it comes") > 0);
+        assert!(wire.held.bytes() <= 2 * ISCSI_LOGIN_DATA_MAX, "{}", wire.held.bytes());
+        wire.set(Digests::default(), ISCSI_DATA_MAX);
+        client.write_all(&[0; 100]).await.expect("sent");
+        assert!(wire.receive().await.expect("it comes") > 0);
+        assert!(wire.held.bytes() >= RECEIVE_BUFFER, "{}", wire.held.bytes());
+    });
+}
+
 #[test]
 fn what_a_peer_does_not_take_is_held_in_the_budget() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = listener.local_addr().expect("bound");
-        let _silent = TcpStream::connect(at).await.expect("it listens");
-        let (stream, _) = listener.accept().await.expect("it comes");
+    on_a_core(async {
+        let (_silent, stream) = pair().await;
         let mut wire = Wire::new(&core(), stream, ISCSI_DATA_MAX);
         // Far more than the sockets take, whatever their buffers are.
         let data = vec![0; 1 << 20];
