@@ -20,7 +20,8 @@ pub(super) fn wait_for_records(run: &CompoundContext<'_>) -> Handled {
     if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
 }
 
-fn by(run: &CompoundContext<'_>) -> By {
+/// Who asks.
+pub(super) fn by(run: &CompoundContext<'_>) -> By {
     By { principal: run.peer.cred.uid, address: run.peer.address.0 }
 }
 

@@ -9,7 +9,7 @@ use wire::nfs4::{
 use wire::xdr::Seq;
 
 use super::Slot;
-use super::client::wait_for_records;
+use super::client::{by, wait_for_records};
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::channel::CallbackCred;
 use super::state::{NewSession, SlotDecision};
@@ -44,7 +44,7 @@ pub(super) fn create(
         cb_program: args.cb_program,
     };
     wait_for_records(run)?;
-    let done = keeper.state.create_session(&new, run.peer.cred.uid, keeper.now())?;
+    let done = keeper.state.create_session(&new, by(run), keeper.now())?;
     let session = keeper.state.session(&done.sessionid)?;
     let minor = run.minor();
     keeper.state.with_channel(&session, |channel| {

@@ -41,12 +41,21 @@ pub struct Client {
     pub reclaimed: AtomicBool,
     /// Where it speaks from, for the administrator.
     pub(super) seen: Mutex<ClientOrigin>,
-    /// Last CREATE_SESSION's number, and its result.
-    pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
+    /// Its last CREATE_SESSION.
+    pub(super) created: Mutex<LastCreate>,
     /// How it can be called.
     pub way_back: WayBack,
     renewed_ns: AtomicU64,
     owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
+}
+
+/// The last CREATE_SESSION of a client.
+#[derive(Debug, Default)]
+pub struct LastCreate {
+    /// Its number.
+    pub(super) sequence: u32,
+    /// Its result, and who asked, from where.
+    pub(super) done: Option<(CreateSessionResOk4, (u32, IpAddr))>,
 }
 
 /// The sequence of a 4.0 owner.
@@ -220,7 +229,7 @@ impl Clients {
             recorded: OrderedMutex::new(ranks::NFS4_RECORDED, false),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
-            created: Mutex::new((0, None)),
+            created: Mutex::default(),
             way_back: WayBack::default(),
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),
@@ -284,7 +293,9 @@ impl Clients {
         confirm: [u8; 8],
         asked: RequestOrigin,
     ) -> Result<ClientChange, Nfsstat4> {
-        let (name, _) = self.names.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        // What confirms a client of 4.1 is a session.
+        let name = self.names.get(&id).map(|(name, _)| name).filter(|(sessions, _)| !sessions);
+        let name = name.ok_or(Nfsstat4::STALE_CLIENTID)?;
         let record = self.records.get_mut(name).ok_or(Nfsstat4::STALE_CLIENTID)?;
         match &record.pending {
             Some(p) if p.client.id == id && p.confirm == confirm => {

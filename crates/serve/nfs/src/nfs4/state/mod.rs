@@ -45,7 +45,7 @@ pub use owners::{Sequence, SequenceDecision};
 pub use sessions::{Session, SlotDecision, negotiate};
 pub use stateids::{Entry, Held, Open, What};
 
-use clients::Clients;
+use clients::{Clients, LastCreate};
 use deleg::Recalls;
 use shards::Shards;
 
@@ -282,7 +282,8 @@ impl State {
         }
     }
 
-    /// RENEW, and every 4.0 operation with a client id: a client that is confirmed.
+    /// RENEW, and every 4.0 operation with a client id: a client that is confirmed. One of 4.1 is
+    /// known by its sessions alone, whose ids nobody can guess as he can client ids.
     ///
     /// # Errors
     /// NFS4ERR_EXPIRED of one that was ended for its silence, NFS4ERR_STALE_CLIENTID.
@@ -291,6 +292,9 @@ impl State {
             let expired = lock(&self.expired).contains(&id);
             return Err(if expired { Nfsstat4::EXPIRED } else { Nfsstat4::STALE_CLIENTID });
         };
+        if client.name.0 {
+            return Err(Nfsstat4::STALE_CLIENTID);
+        }
         client.renew(now_ns);
         Ok(client)
     }
@@ -298,7 +302,8 @@ impl State {
     /// The 4.0 client that a stateid was given to; its lease is renewed.
     ///
     /// # Errors
-    /// NFS4ERR_STALE_STATEID of another start, NFS4ERR_EXPIRED if the client is gone.
+    /// NFS4ERR_STALE_STATEID of another start, NFS4ERR_EXPIRED if the client is gone,
+    /// NFS4ERR_BAD_STATEID of a client of 4.1.
     pub fn client_of(&self, id: &Stateid4, now_ns: u64) -> Result<Arc<Client>, Nfsstat4> {
         let (boot, client, _) = stateids::parts(id);
         if boot != self.boot {
@@ -306,6 +311,9 @@ impl State {
         }
         let client = self.live.get(&(u64::from(boot) << 32 | u64::from(client)));
         let client = client.ok_or(Nfsstat4::EXPIRED)?;
+        if client.name.0 {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
         client.renew(now_ns);
         Ok(client)
     }
@@ -313,10 +321,12 @@ impl State {
     /// DESTROY_CLIENTID (RFC 8881 §18.50).
     ///
     /// # Errors
-    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLIENTID_BUSY while it has sessions or state.
+    /// NFS4ERR_STALE_CLIENTID, also of a client of 4.0; NFS4ERR_CLIENTID_BUSY while it has sessions
+    /// or state.
     pub fn destroy_clientid(&self, id: u64) -> Result<(), Nfsstat4> {
         let mut names = self.names.lock();
-        let client = names.get(id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let client = names.get(id).filter(|client| client.name.0);
+        let client = client.ok_or(Nfsstat4::STALE_CLIENTID)?;
         if !client.held.lock().is_empty() || !client.sessions.lock().is_empty() {
             return Err(Nfsstat4::CLIENTID_BUSY);
         }
@@ -387,22 +397,28 @@ impl State {
 
     // --- sessions -----------------------------------------------------------------------------
 
-    /// CREATE_SESSION (RFC 8881 §18.36). A repeated one gets the first's result.
+    /// CREATE_SESSION (RFC 8881 §18.36). A repeated one gets the first's result, which has the
+    /// session's id: only from where the first one came, as client ids can be guessed.
     ///
     /// # Errors
-    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_SEQ_MISORDERED, NFS4ERR_CLID_INUSE, NFS4ERR_TOOSMALL,
-    /// NFS4ERR_NOSPC if it has too many.
+    /// NFS4ERR_STALE_CLIENTID, also of a client of 4.0; NFS4ERR_SEQ_MISORDERED,
+    /// NFS4ERR_CLID_INUSE, NFS4ERR_TOOSMALL, NFS4ERR_NOSPC if it has too many.
     pub fn create_session(
         &self,
         new: &NewSession,
-        principal: u32,
+        by: impl Into<By>,
         now_ns: u64,
     ) -> Result<CreateSessionResOk4, Nfsstat4> {
+        let asked = self.asked(by.into(), now_ns);
         let mut names = self.names.lock();
-        let client = names.get(new.clientid).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let client = names.get(new.clientid).filter(|client| client.name.0);
+        let client = client.ok_or(Nfsstat4::STALE_CLIENTID)?;
         let mut created = lock(&client.created);
-        match (new.sequence.wrapping_sub(created.0), created.1) {
-            (0, Some(done)) => return Ok(done),
+        match (new.sequence.wrapping_sub(created.sequence), created.done) {
+            (0, Some((_, (principal, _)))) if principal != asked.principal => {
+                return Err(Nfsstat4::CLID_INUSE);
+            }
+            (0, Some((done, (_, origin)))) if origin == asked.origin => return Ok(done),
             (1, _) => {}
             _ => return Err(Nfsstat4::SEQ_MISORDERED),
         }
@@ -410,7 +426,6 @@ impl State {
         if client.sessions.lock().len() >= NFS4_SESSIONS_PER_CLIENT_MAX {
             return Err(Nfsstat4::NOSPC);
         }
-        let asked = self.asked(By::user(principal), now_ns);
         let settled = names.confirm_by_session(new.clientid, asked)?;
         let id = self.new_session_id();
         let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);
@@ -423,7 +438,8 @@ impl State {
             fore_chan_attrs: fore,
             back_chan_attrs: back,
         };
-        *created = (new.sequence, Some(done));
+        let by = (asked.principal, asked.origin);
+        *created = LastCreate { sequence: new.sequence, done: Some((done, by)) };
         drop(created);
         drop(names);
         self.settled(&settled, now_ns);
@@ -443,7 +459,7 @@ impl State {
 
     /// The number that a client's next CREATE_SESSION must have.
     pub fn next_create(client: &Client) -> u32 {
-        lock(&client.created).0.wrapping_add(1)
+        lock(&client.created).sequence.wrapping_add(1)
     }
 
     /// A session.
@@ -460,7 +476,7 @@ impl State {
     /// NFS4ERR_BADSESSION; NFS4ERR_DELAY while more than its own compound is under way.
     pub fn destroy_session(&self, id: &[u8; 16], own: bool) -> Result<(), Nfsstat4> {
         let session = self.session(id)?;
-        if !own && session.is_busy() {
+        if session.busy() > usize::from(own) {
             return Err(Nfsstat4::DELAY);
         }
         self.sessions.remove(id);

@@ -90,9 +90,9 @@ impl Session {
         self.slots.len() as u32
     }
 
-    /// Whether a slot has a compound under way.
-    pub fn is_busy(&self) -> bool {
-        self.slots.iter().any(|slot| lock(slot).busy)
+    /// How many slots have a compound under way.
+    pub fn busy(&self) -> usize {
+        self.slots.iter().filter(|slot| lock(slot).busy).count()
     }
 
     /// Makes `last` the last number of a slot.

@@ -201,6 +201,57 @@ fn create_session_again_gets_the_first_result_and_other_numbers_are_misordered()
     assert_eq!(state.create_session(&small, 0, 0).err(), Some(Nfsstat4::TOOSMALL));
 }
 
+/// The result has the session's id, which is all that it takes to use the session.
+#[test]
+fn create_session_is_repeated_to_who_made_it_alone() {
+    let state = state();
+    let by = |principal, host: u8| By { principal, address: [192, 0, 2, host].into() };
+    let (client, _) = state.exchange_id(b"c", [1; 8], false, by(0, 1), 0).unwrap();
+    let again = |by| state.create_session(&new_session(client.id, 1), by, 0);
+    let first = again(by(0, 1)).unwrap();
+    assert_eq!(again(by(7, 1)), Err(Nfsstat4::CLID_INUSE), "another user");
+    assert_eq!(again(by(0, 2)), Err(Nfsstat4::SEQ_MISORDERED), "another machine");
+    assert_eq!(again(by(0, 1)), Ok(first));
+    let (next, second) = (new_session(client.id, 2), by(0, 2));
+    assert!(state.create_session(&next, second, 0).is_ok(), "it may have several addresses");
+}
+
+#[test]
+fn clients_with_sessions_and_without_do_not_pass_for_one_another() {
+    let state = state();
+    let stale = Some(Nfsstat4::STALE_CLIENTID);
+    let (newer, _) = client41(&state, b"c", 0);
+    let open = state.open(&newer, KEY, &newer.owner(b"o").unwrap(), READ, 0).unwrap();
+    assert_eq!(state.renew(newer.id, 1).err(), stale);
+    assert_eq!(state.client_of(&open, 1).err(), Some(Nfsstat4::BAD_STATEID));
+    assert_eq!(newer.renewed_ns(), 0, "strangers do not keep it alive");
+    // What confirms a client of 4.0 is a number that goes up.
+    let (pending, _) = state.exchange_id(b"p", [1; 8], false, 0, 0).unwrap();
+    for n in 0..16_u64 {
+        let confirm = (5 << 32 ^ n).to_be_bytes();
+        assert_eq!(state.setclientid_confirm(pending.id, confirm, 0, 0).err(), stale);
+    }
+    let older = client40(&state, b"a", 0);
+    assert_eq!(state.create_session(&new_session(older.id, 1), 0, 0).err(), stale);
+    assert_eq!(state.destroy_clientid(older.id).err(), stale);
+    assert!(state.renew(older.id, 0).is_ok());
+}
+
+#[test]
+fn a_session_is_destroyed_when_nothing_but_that_is_under_way() {
+    let state = state();
+    let (_, id) = client41(&state, b"c", 0);
+    let session = state.session(&id).unwrap();
+    for slot in 0..2 {
+        let begun = session.sequence(&sequence(id, slot, 1), (0, 2), 0);
+        assert_eq!(begun, Ok(SlotDecision::Next));
+    }
+    assert_eq!(state.destroy_session(&id, true), Err(Nfsstat4::DELAY), "a second compound");
+    session.finish(1, b"results");
+    assert_eq!(state.destroy_session(&id, false), Err(Nfsstat4::DELAY));
+    assert_eq!(state.destroy_session(&id, true), Ok(()));
+}
+
 #[test]
 fn destroy_clientid_only_when_nothing_is_left() {
     let state = state();
@@ -427,6 +478,6 @@ fn an_address_has_a_part_of_the_records_and_unconfirmed_ones_go_first() {
     assert_eq!(known, NFS4_CLIENTS_PER_ADDRESS_MAX);
     let gone = state.create_session(&new_session(first.id, 1), 0, 0);
     assert_eq!(gone.err(), Some(Nfsstat4::STALE_CLIENTID), "the oldest had to go");
-    assert!(state.renew(kept.id, 0).is_ok(), "it is confirmed");
+    assert!(state.client_info(kept.id, 0).is_some(), "it is confirmed");
     assert!(exchange(b"other", 2).is_ok());
 }
