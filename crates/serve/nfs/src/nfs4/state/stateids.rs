@@ -4,6 +4,7 @@
 //! `other` is the start of the server, the client, and a number of the client's own; so a stateid
 //! of another start or another client is known as such without a search.
 
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -77,7 +78,11 @@ pub struct Held {
     ended: bool,
     states: HashMap<u32, Entry>,
     opens: HashMap<(FileKey, Owner), u32>,
-    locks: HashMap<(u32, Owner), u32>,
+    /// Lock stateids by the open that they are under, and by owner; how many there are.
+    locks: HashMap<u32, HashMap<Owner, u32>>,
+    lock_count: usize,
+    /// How many of them an owner has on a file.
+    locking: HashMap<(FileKey, Owner), usize>,
     delegs: HashMap<FileKey, u32>,
     /// What keeps the files of opens, by their numbers, usable after they were removed.
     retained: HashMap<u32, Retained>,
@@ -120,6 +125,8 @@ impl Held {
             states: HashMap::new(),
             opens: HashMap::new(),
             locks: HashMap::new(),
+            lock_count: 0,
+            locking: HashMap::new(),
             delegs: HashMap::new(),
             retained: HashMap::new(),
             closed: VecDeque::new(),
@@ -128,7 +135,7 @@ impl Held {
 
     /// How many opens and how many lock stateids.
     pub fn counts(&self) -> (usize, usize) {
-        (self.opens.len(), self.locks.len())
+        (self.opens.len(), self.lock_count)
     }
 
     /// Takes everything; nothing is added any more.
@@ -137,6 +144,8 @@ impl Held {
         self.states.clear();
         self.opens.clear();
         self.locks.clear();
+        self.lock_count = 0;
+        self.locking.clear();
         self.delegs.clear();
         self.retained.clear();
     }
@@ -379,22 +388,32 @@ impl Held {
         }
         self.closed.push_back((number, entry.owner.clone()));
         self.opens.remove(&(entry.key, entry.owner));
-        let under: Vec<_> =
-            self.locks.keys().filter(|(open, _)| *open == number).cloned().collect();
-        for at in &under {
-            if let Some(lock) = self.locks.remove(at) {
-                self.states.remove(&lock);
+        let mut owners = Vec::new();
+        for (owner, lock) in self.locks.remove(&number).unwrap_or_default() {
+            // An owner that locks under another open of the file too keeps its locks.
+            if self.lock_state_ended(lock) {
+                owners.push(owner);
             }
         }
-        // An owner that locks under another open of the file too keeps its locks.
-        let mut owners: Vec<_> = under.into_iter().map(|(_, owner)| owner).collect();
-        owners.retain(|o| {
-            !self
-                .states
-                .values()
-                .any(|e| matches!(e.what, What::Lock(_)) && e.key == entry.key && e.owner == *o)
-        });
         owners
+    }
+
+    /// A lock stateid that is under no open any more ends; whether it was the last of its owner on
+    /// the file. A client may have as many as [`NFS4_STATES_PER_CLIENT_MAX`]: nothing is searched.
+    fn lock_state_ended(&mut self, number: u32) -> bool {
+        let Some(Entry { key, owner, .. }) = self.states.remove(&number) else { return false };
+        self.lock_count = self.lock_count.saturating_sub(1);
+        match self.locking.entry((key, owner)) {
+            Occupied(mut more) if *more.get() > 1 => {
+                *more.get_mut() -= 1;
+                false
+            }
+            Occupied(last) => {
+                last.remove();
+                true
+            }
+            Vacant(_) => true,
+        }
     }
 
     /// An owner has locked bytes under an open.
@@ -402,12 +421,13 @@ impl Held {
     /// # Errors
     /// NFS4ERR_RESOURCE.
     pub fn locked(&mut self, open: u32, key: FileKey, by: &Owner) -> Result<Stateid4, Nfsstat4> {
-        let at = (open, by.clone());
-        let number = match self.locks.get(&at) {
+        let number = match self.locks.get(&open).and_then(|locks| locks.get(by)) {
             Some(number) => *number,
             None => {
                 let number = self.add(key, by.clone(), What::Lock(open))?;
-                self.locks.insert(at, number);
+                self.locks.entry(open).or_default().insert(by.clone(), number);
+                self.lock_count += 1;
+                *self.locking.entry((key, by.clone())).or_default() += 1;
                 number
             }
         };
@@ -421,23 +441,33 @@ impl Held {
 
     /// Ends a lock state that holds nothing, or forgets a revoked one (FREE_STATEID).
     pub fn freed(&mut self, number: u32) {
-        if let Some(Entry { what: What::Lock(open), owner, .. }) = self.states.remove(&number) {
-            self.locks.remove(&(open, owner));
+        match self.states.get(&number) {
+            Some(Entry { what: What::Lock(open), owner, .. }) => {
+                if let Occupied(mut locks) = self.locks.entry(*open) {
+                    locks.get_mut().remove(owner);
+                    if locks.get().is_empty() {
+                        locks.remove();
+                    }
+                }
+                self.lock_state_ended(number);
+            }
+            _ => drop(self.states.remove(&number)),
         }
     }
 
     /// Takes all lock states of an owner (RELEASE_LOCKOWNER).
     pub fn release_owner(&mut self, owner: &Owner) {
-        let gone: Vec<_> = self.locks.extract_if(|(_, by), _| by == owner).collect();
-        for (_, number) in gone {
-            self.states.remove(&number);
+        let gone: Vec<_> = self.locks.values_mut().filter_map(|of| of.remove(owner)).collect();
+        self.locks.retain(|_, of| !of.is_empty());
+        for number in gone {
+            self.lock_state_ended(number);
         }
     }
 
     /// Files on which an owner has a lock stateid.
     pub fn files_of(&self, owner: &Owner) -> Vec<FileKey> {
-        let states = self.locks.iter().filter(|((_, by), _)| by == owner);
-        states.filter_map(|(_, number)| self.states.get(number).map(|e| e.key)).collect()
+        let states = self.locks.values().filter_map(|of| of.get(owner));
+        states.filter_map(|number| self.states.get(number).map(|e| e.key)).collect()
     }
 
     /// Adds a delegation, whose stateid `make` is told.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::clock::NS_PER_S;
 use base::limits::NFS4_CLIENTS_PER_ADDRESS_MAX;
 use base::random::SeededRandom;
+use probe::core::thread_cpu_ns;
 use vfs::locks::{FileKey, Kind, LockTable, Range, Share};
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
 
@@ -378,6 +379,55 @@ fn locks_exclude_other_clients_and_end_with_the_open() {
     state.close(&two, &of_two, KEY).unwrap();
     assert_eq!(state.locks.counts().locks, 0);
     assert!(state.lock_test(KEY, &lock_of(&one, Kind::Write), 0).is_none());
+}
+
+/// An owner may have locks under several opens of a file, by different open owners.
+#[test]
+fn locks_end_with_the_last_open_that_their_owner_has_them_under() {
+    let state = state();
+    let (client, _) = client41(&state, b"c", 0);
+    let [first, second] = [b"1", b"2"].map(|owner| {
+        state.open(&client, KEY, &client.owner(owner).unwrap(), BOTH, 0).unwrap()
+    });
+    let lock = |open, owner: &[u8], start| {
+        let (owner, range) = (client.owner(owner).unwrap(), Range::new(start, 1).unwrap());
+        state.lock_new(&client, open, KEY, &Locking { owner, range, kind: Kind::Write }, 0)
+    };
+    lock(&first, b"both", 0).unwrap();
+    lock(&second, b"both", 10).unwrap();
+    let alone = lock(&first, b"one", 2).unwrap();
+    assert_eq!(client.held.lock().counts(), (2, 3));
+    let alone = state.unlock(&client, &alone, KEY, Range::new(2, 1).unwrap()).unwrap();
+    state.free_stateid(&client, &alone).unwrap();
+    assert_eq!(client.held.lock().counts(), (2, 2));
+    state.close(&client, &first, KEY).unwrap();
+    assert_eq!((client.held.lock().counts(), state.locks.counts().locks), ((1, 1), 2));
+    state.close(&client, &second, KEY).unwrap();
+    assert_eq!((client.held.lock().counts(), state.locks.counts().locks), ((0, 0), 0));
+    assert!(client.held.lock().is_empty());
+}
+
+/// To look through all lock states for each that ends would be a thousand million steps, which
+/// cost a hundred times what it took to make them.
+#[test]
+fn a_close_costs_what_ends_with_it() {
+    const OWNERS: u32 = 40_000;
+    let state = state();
+    let (client, _) = client41(&state, b"c", 0);
+    let open = state.open(&client, KEY, &client.owner(b"o").unwrap(), BOTH, 0).unwrap();
+    let other = state.open(&client, KEY, &client.owner(b"p").unwrap(), BOTH, 0).unwrap();
+    let begun = thread_cpu_ns();
+    for (n, under) in (0..2 * OWNERS).zip([&open, &other].into_iter().cycle()) {
+        let (owner, range) = (client.owner(&n.to_be_bytes()).unwrap(), Range::new(0, 1).unwrap());
+        let want = Locking { owner, range, kind: Kind::Write };
+        let held = state.lock_new(&client, under, KEY, &want, 0).unwrap();
+        state.unlock(&client, &held, KEY, range).unwrap();
+    }
+    let made = thread_cpu_ns();
+    state.close(&client, &open, KEY).unwrap();
+    let (making, closing) = (made - begun, thread_cpu_ns() - made);
+    assert_eq!(client.held.lock().counts(), (1, OWNERS as usize));
+    assert!(closing < 2 * making, "{closing} ns to close what took {making} ns to make");
 }
 
 #[test]
