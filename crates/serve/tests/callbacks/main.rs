@@ -4,5 +4,6 @@
 mod panics;
 #[path = "../files/planted.rs"]
 mod planted;
+mod pool;
 mod recalls;
 mod scene;

@@ -59,6 +59,11 @@ impl Scene {
 
     /// The same, of this file system.
     pub fn over(fs: Arc<dyn FileSystem>, known: Vec<Identity>) -> Self {
+        Self::with_pool(fs, known, PoolLimits { threads: 4, queue: 100, per_client: 100 })
+    }
+
+    /// The same, with this pool.
+    pub fn with_pool(fs: Arc<dyn FileSystem>, known: Vec<Identity>, pool: PoolLimits) -> Self {
         let runtimes = Arc::new(Runtimes::start(2).unwrap());
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
         let locks = Arc::<LockTable>::default();
@@ -94,7 +99,7 @@ impl Scene {
             programs,
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
-            pool: Pool::start(PoolLimits { threads: 4, queue: 100, per_client: 100 }).unwrap(),
+            pool: Pool::start(pool).unwrap(),
             budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
         })

@@ -6,6 +6,8 @@ mod crossing;
 mod panics;
 #[path = "../files/planted.rs"]
 mod planted;
+#[path = "../callbacks/pool.rs"]
+mod pool;
 #[path = "../callbacks/recalls.rs"]
 mod recalls;
 #[path = "../callbacks/scene.rs"]

@@ -37,8 +37,8 @@ use super::caller::Caller;
 use super::completion::{Completion, Waiter};
 use super::core::Core;
 use super::dispatch::{CallState, ReplyContext};
-use super::pending::{Origin, PendingCall};
-use super::program::{DispatchResult, Resume};
+use super::pending::{BegunCall, Origin, PendingCall};
+use super::program::DispatchResult;
 use super::{framing, node};
 use engine::exec::{CompletionQueue, Span};
 use engine::transport::buffers::ReplyBuf;
@@ -129,6 +129,8 @@ pub(super) struct Conn {
     unsent: usize,
     /// Facts of further operations of the call at hand.
     more: Vec<OpRecord>,
+    /// The call at the front of `input`, which waits for room on the pool.
+    begun: Option<BegunCall>,
     completions: Vec<Completion>,
     in_flight: usize,
     closing: bool,
@@ -167,6 +169,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
         spans: Vec::new(),
         unsent: 0,
         more: Vec::new(),
+        begun: None,
         completions: Vec::new(),
         in_flight: 0,
         closing: false,
@@ -360,6 +363,11 @@ impl Conn {
     /// Answers the record that `input` stands at, or hands it over. False when there is no room to
     /// hand it over; it then stays where it is.
     fn answer_one(&mut self) -> Result<bool, Ended> {
+        if self.begun.is_some()
+            && let Some(begun) = self.begun.take()
+        {
+            return Ok(self.hand_to_pool(begun));
+        }
         let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
         let mut call = CallState::default();
         let mark = framing::begin(self.out.vec());
@@ -409,7 +417,7 @@ impl Conn {
             }
             DispatchResult::WouldBlock(resume) => {
                 self.out.truncate(mark.start());
-                return Ok(self.hand_to_pool(span, call, resume));
+                return Ok(self.hand_to_pool(BegunCall { span, state: call, resume }));
             }
             DispatchResult::Durable(flush, then) => {
                 let reply = self.out.split_off(mark.start());
@@ -433,15 +441,15 @@ impl Conn {
         }
     }
 
-    /// Hands the record that `input` stands at to the pool. False when there is no room.
-    fn hand_to_pool(
-        &mut self,
-        span: Span,
-        call: CallState,
-        resume: Option<Box<dyn Resume>>,
-    ) -> bool {
-        let size = self.input.message().len() + call.reply_max;
-        let Some(slot) = self.core.reserve(self.caller.queue(), size) else { return false };
+    /// Hands the record that `input` stands at to the pool. False when there is no room; it goes on
+    /// from where it is when there is, as what it has done must not be done twice.
+    fn hand_to_pool(&mut self, begun: BegunCall) -> bool {
+        let size = self.input.message().len() + begun.state.reply_max;
+        let Some(slot) = self.core.reserve(self.caller.queue(), size) else {
+            self.begun = Some(begun).filter(|begun| begun.resume.is_some());
+            return false;
+        };
+        let BegunCall { span, state: call, resume } = begun;
         let request = self.input.take_record(&self.core);
         let held = request.0.capacity() + call.reply_max;
         self.take_up(held);
@@ -531,6 +539,7 @@ impl Conn {
         self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));
         self.input.clear();
+        self.begun = None;
         self.rest();
         loop {
             self.drain_completions();

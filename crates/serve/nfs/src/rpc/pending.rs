@@ -32,6 +32,14 @@ pub(super) struct Origin<'a> {
     pub(super) held: usize,
 }
 
+/// A call that was begun on its connection's thread, and goes on on the pool.
+pub(super) struct BegunCall {
+    pub(super) span: Span,
+    pub(super) state: CallState,
+    /// To resume it with; from the start without it.
+    pub(super) resume: Option<Box<dyn Resume>>,
+}
+
 /// The call's message, until it was done.
 struct Request {
     record: Vec<u8>,

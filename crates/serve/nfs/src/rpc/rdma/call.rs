@@ -8,6 +8,7 @@ use wire::rpcrdma::ddp::Called;
 use wire::rpcrdma::{Body, Chunks, Header, Layout, Refusal};
 use wire::xdr::{Encode, Writer};
 
+use super::super::pending::BegunCall;
 use super::reply::Open;
 
 /// What has come.
@@ -104,6 +105,8 @@ pub(super) struct Arrived {
     pub(super) unread: Option<Layout>,
     /// Whether the region is that of a receive.
     pub(super) received: bool,
+    /// It was begun, and waits for room on the pool.
+    pub(super) begun: Option<Box<BegunCall>>,
     /// When it came.
     pub(super) arrived_ns: u64,
 }

@@ -28,8 +28,8 @@ use super::super::completion::{Completion, Waiter};
 use super::super::core::Core;
 use super::super::dispatch::{CallState, ReplyContext, Service};
 use super::super::node;
-use super::super::pending::{Origin, PendingCall};
-use super::super::program::{DispatchResult, Resume};
+use super::super::pending::{BegunCall, Origin, PendingCall};
+use super::super::program::DispatchResult;
 use super::call::{Arrived, Incoming, incoming};
 use super::credits::{BackCredits, Credits, Exceeded};
 use super::reply::{Open, Outgoing, outgoing};
@@ -275,7 +275,8 @@ impl Conn {
                 open.invalidate = open.invalidate.filter(|_| self.invalidates);
                 let unread = (!layout.reads.is_empty()).then_some(layout);
                 let whole = unread.is_none();
-                let mut call = Arrived { open, region, at, unread, received: true, arrived_ns };
+                let (received, begun) = (true, None);
+                let mut call = Arrived { open, region, at, unread, received, begun, arrived_ns };
                 if whole && !call.note_called() {
                     return Err(Ended::Malformed);
                 }
@@ -426,7 +427,10 @@ impl Conn {
     }
 
     /// Answers a call, or hands it over; it comes back when there is no room for that.
-    fn answer_one(&mut self, call: Arrived) -> Result<Option<Arrived>, Ended> {
+    fn answer_one(&mut self, mut call: Arrived) -> Result<Option<Arrived>, Ended> {
+        if let Some(begun) = call.begun.take() {
+            return self.hand_to_pool(call, *begun);
+        }
         let mut span = Span::new(self.caller.facts(), call.arrived_ns);
         let mut state = CallState::default();
         let service = Arc::clone(&self.core.service);
@@ -477,7 +481,7 @@ impl Conn {
             }
             DispatchResult::WouldBlock(resume) => {
                 self.out.truncate(0);
-                return self.hand_to_pool(call, span, state, resume);
+                return self.hand_to_pool(call, BegunCall { span, state, resume });
             }
             DispatchResult::Durable(flush, then) => {
                 let reply = self.take_reply();
@@ -522,18 +526,18 @@ impl Conn {
         }
     }
 
-    /// Hands a call to the pool.
+    /// Hands a call to the pool; it comes back when there is no room, to go on from where it is.
     fn hand_to_pool(
         &mut self,
         mut call: Arrived,
-        span: Span,
-        state: CallState,
-        resume: Option<Box<dyn Resume>>,
+        begun: BegunCall,
     ) -> Result<Option<Arrived>, Ended> {
-        let size = call.message().len() + state.reply_max;
+        let size = call.message().len() + begun.state.reply_max;
         let Some(slot) = self.core.reserve(self.caller.queue(), size) else {
+            call.begun = Some(begun).filter(|begun| begun.resume.is_some()).map(Box::new);
             return Ok(Some(call));
         };
+        let BegunCall { span, state, resume } = begun;
         self.keep(&mut call);
         let request = self.device.take_message(call)?;
         let held = request.0.capacity() + state.reply_max;

@@ -267,8 +267,9 @@ impl Device {
                     self.engine.large.give(buffer);
                 }
                 Job::Read { open, arrived_ns } => {
-                    let (at, unread, received) = (0..region.len(), None, false);
-                    let whole = Arrived { open, region, at, unread, received, arrived_ns };
+                    let at = 0..region.len();
+                    let (unread, received, begun) = (None, false, None);
+                    let whole = Arrived { open, region, at, unread, received, begun, arrived_ns };
                     events.push(Event::Whole(whole));
                 }
             }
