@@ -29,6 +29,8 @@ pub const RDMA_CREDITS_MAX: u32 = 128;
 pub const RDMA_BACK_CREDITS: u32 = 16;
 /// Connections at once: with their receives they hold 160 MiB.
 pub const RDMA_CONNECTIONS_MAX: usize = 256;
+/// Of these, those of one address: as with other services it leaves a quarter to others.
+pub const RDMA_CONNECTIONS_CLIENT_MAX: usize = RDMA_CONNECTIONS_MAX / 4 * 3;
 /// Most registered bytes, over all connections: beyond, connections are refused and calls wait.
 pub const RDMA_REGISTERED_MAX: usize = 512 << 20;
 /// Registered bytes that one connection may hold for data under way, beside its receives.

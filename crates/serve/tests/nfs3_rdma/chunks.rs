@@ -1,12 +1,12 @@
 //! What goes by chunks: data of each size both ways, long calls and replies, what is invalidated.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use base::limits::RDMA_CONNECTION_BYTES_MAX;
 use wire::nfs3::*;
 
 use crate::procedures::{at, create, read, write};
-use crate::server::Server;
+use crate::server::{Server, wait_for};
 
 #[test]
 fn data_of_each_size_goes_there_and_back() {
@@ -85,5 +85,29 @@ fn more_data_at_once_than_a_connection_may_hold_is_written() {
     for _ in 0..CALLS {
         let done = client.receive();
         assert_eq!(done.results::<WriteRes>().into_result().expect("written").count, 1 << 20);
+    }
+}
+
+#[test]
+fn replies_that_are_being_made_count_for_what_a_connection_may_hold() {
+    const CALLS: usize = 100;
+    let (server, script) = Server::scripted();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    write(&mut client, &file, 0, &vec![b'x'; 1 << 20]);
+    script.blocks.store(true, SeqCst);
+    script.close_gate();
+    for _ in 0..CALLS {
+        let args = ReadArgs { file: Fh3(&file), offset: 0, count: 1 << 20 };
+        let record = client.nfs(Proc::READ, &args);
+        client.send(&record);
+    }
+    let budgets = server.service().budgets();
+    wait_for("the connection stalls", || (budgets.stalls.load(Relaxed) > 0).then_some(()));
+    let taken = wait_for("they are shown", || Some(budgets.requests()).filter(|n| *n > 0));
+    assert!(taken as usize <= (RDMA_CONNECTION_BYTES_MAX >> 20) + 1, "{taken} calls were taken");
+    script.open_gate();
+    for _ in 0..CALLS {
+        assert!(client.receive().bytes.len() > 1 << 20, "all of the data");
     }
 }

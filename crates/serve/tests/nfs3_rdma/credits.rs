@@ -1,17 +1,22 @@
 //! Credits: as many calls at once as are granted, and no more.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::io::Cursor;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
 
 use base::limits::RDMA_CREDITS_MAX;
+use probe::op::{OpRecord, Protocol};
+use serve::transport::budget::Limits;
+use serve::transport::pace::SlowPeerBudget;
 use verbs::mock::End;
 use verbs::{Connection, Purpose, Work};
 use wire::nfs3::*;
-use wire::rpcrdma::{Body, Chunks};
+use wire::rpcrdma::{Body, Chunks, ReadSegment, Segment};
 
 use crate::client::stream::rdma::{encoded, fabric};
 use crate::client::{Client, PATIENCE};
 use crate::procedures::getattr;
-use crate::server::{Server, wait_for};
+use crate::server::{Options, Server, directory, wait_for};
 
 /// An end that keeps to nothing, with receives for many replies.
 fn raw(server: &Server) -> End {
@@ -80,4 +85,112 @@ fn a_client_beyond_its_grant_loses_its_connection_only() {
     wait_for("registered memory is given back", || {
         (fabric(server.addr).account().bytes() == registered).then_some(())
     });
+}
+
+/// Calls of nobody's connection.
+fn calls() -> Client<Cursor<Vec<u8>>> {
+    Client { stream: Cursor::new(Vec::new()), xid: 0, uid: 0, gid: 0 }
+}
+
+fn getattr_call(calls: &mut Client<Cursor<Vec<u8>>>, root: &[u8]) -> Vec<u8> {
+    let record = calls.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(root) });
+    encoded(calls.xid, RDMA_CREDITS_MAX, Body::Message(Chunks::default()), &record[4..])
+}
+
+/// Its replies would be made, registered and kept for as long as it likes.
+#[test]
+fn a_client_that_takes_no_replies_gets_only_so_many_made() {
+    const UNSENT: usize = 256;
+    let server = Server::fresh();
+    // One on each core.
+    let (mut other, root) = server.client();
+    let mut others = [server.client().0, server.client().0];
+    let registered = fabric(server.addr).account().bytes();
+    let (mut end, mut calls) = (raw(&server), calls());
+    end.take_nothing();
+    let answered = || {
+        let of_getattr = |op: &&OpRecord| {
+            op.protocol == Protocol::Nfs3 as u8 && u32::from(op.op) == Proc::GETATTR.0
+        };
+        server.records(0).iter().filter(of_getattr).count()
+    };
+    for n in 1..=UNSENT {
+        assert!(send(&mut end, getattr_call(&mut calls, &root)));
+        // Within its grant.
+        if n % 64 == 0 {
+            wait_for("they are answered", || (answered() >= n).then_some(()));
+        }
+    }
+    for n in 0..=RDMA_CREDITS_MAX {
+        if n == 64 {
+            // Its core has had many a turn meanwhile.
+            let all = (0..20).flat_map(|_| [0, 1]);
+            all.for_each(|at| drop(others[at].call(Proc::NULL, &())));
+            assert_eq!(answered(), UNSENT);
+        }
+        if !send(&mut end, getattr_call(&mut calls, &root)) {
+            break;
+        }
+    }
+    wait_for("it is closed", || end.look().err());
+    assert_eq!(answered(), UNSENT, "no more were made");
+    getattr(&mut other, &root).expect("others see nothing");
+    drop(end);
+    wait_for("registered memory is given back", || {
+        (fabric(server.addr).account().bytes() == registered).then_some(())
+    });
+}
+
+#[test]
+fn a_client_that_does_nothing_for_its_replies_or_calls_loses_its_connection() {
+    let pace = SlowPeerBudget::new(Duration::from_millis(200));
+    let limits = Limits { pace, ..Limits::default() };
+    let server = Server::start(directory(), Options { limits, ..Options::default() });
+    let (mut other, root) = server.client();
+    let registered = fabric(server.addr).account().bytes();
+    for long in [false, true] {
+        let (mut end, mut calls) = (raw(&server), calls());
+        end.take_nothing();
+        let mut message = getattr_call(&mut calls, &root);
+        // Its reply is never taken, or it can never be read.
+        let call = message.split_off(28);
+        let memory = end.expose(call.clone(), false);
+        let length = call.len() as u32;
+        let target = Segment { handle: memory.key, length, offset: memory.address };
+        let reads = vec![ReadSegment { position: 0, target }];
+        let body = Body::NoMessage(Chunks { reads, ..Chunks::default() });
+        let message = match long {
+            true => encoded(calls.xid, RDMA_CREDITS_MAX, body, &[]),
+            false => [message, call].concat(),
+        };
+        assert!(send(&mut end, message));
+        wait_for("it is closed", || end.look().err());
+        getattr(&mut other, &root).expect("others see nothing");
+        drop((end, memory));
+        wait_for("registered memory is given back", || {
+            (fabric(server.addr).account().bytes() == registered).then_some(())
+        });
+    }
+    assert_eq!(server.service().budgets().timeouts.load(Relaxed), 2);
+}
+
+/// Messages that are refused cost no credit.
+#[test]
+fn a_client_that_takes_no_refusals_gets_only_so_many() {
+    let server = Server::fresh();
+    let (mut other, root) = server.client();
+    let mut end = raw(&server);
+    end.take_nothing();
+    let body = Body::NoMessage(Chunks::default());
+    let (bad, budgets) = (encoded(7, 32, body, &[]), server.service().budgets());
+    for n in 1..=256 {
+        assert!(send(&mut end, bad.clone()));
+        if n % 64 == 0 {
+            let all = || (budgets.bad_records.load(Relaxed) >= n).then_some(());
+            wait_for("they are refused", all);
+        }
+    }
+    send(&mut end, bad);
+    wait_for("it is closed", || end.look().err());
+    getattr(&mut other, &root).expect("others see nothing");
 }

@@ -110,6 +110,11 @@ fn hostile() -> Vec<(&'static str, Vec<u8>, Answer)> {
         ("position", message(Body::Message, reads(&[(6, one)]), &call), chunk()),
         ("2^32-1", message(Body::Message, reads(&[(8, segment(9, u32::MAX, 0))]), &call), chunk()),
         ("no message", message(Body::NoMessage, Chunks::default(), &[]), chunk()),
+        (
+            "a message that is read, and behind the header",
+            message(Body::NoMessage, reads(&[(0, segment(9, 0, 0))]), &call),
+            chunk(),
+        ),
         ("memory", message(Body::Message, reads(&[(8, one)]), &call), Answer::Closed),
         ("number", message(Body::Message, Chunks::default(), &other), Answer::Closed),
         ("short", vec![0; 12], Answer::Closed),

@@ -19,6 +19,9 @@ pub(super) struct Link {
     ended: Option<&'static str>,
     /// Ends after so many messages.
     messages_left: Option<usize>,
+    /// Whether what each side sends, reads and writes is never done, and what that is.
+    stuck: [bool; 2],
+    undone: Vec<Work>,
 }
 
 #[derive(Default)]
@@ -157,6 +160,12 @@ impl End {
         lock(&self.link).messages_left = Some(messages);
     }
 
+    /// From now on nothing that the peer sends, reads or writes is done, as with a device that
+    /// does not answer. What it receives is.
+    pub fn take_nothing(&self) {
+        lock(&self.link).stuck[1 - self.side] = true;
+    }
+
     /// Ends the connection.
     pub fn close(&self, why: &'static str) {
         let wakers = lock(&self.link).end(why);
@@ -171,6 +180,7 @@ impl Link {
             side.receives.clear();
             side.memory.clear();
         }
+        self.undone.clear();
         self.sides.iter_mut().filter_map(|side| side.waker.take()).collect()
     }
 
@@ -269,6 +279,10 @@ impl Connection for End {
             let mut link = lock(&self.link);
             if let Some(why) = link.ended {
                 return Err(VerbsError::Work(why));
+            }
+            if link.stuck[self.side] && !matches!(work, Work::Receive(_)) {
+                link.undone.push(work);
+                return Ok(());
             }
             match link.work(self.side, id, work) {
                 Ok(()) => {

@@ -88,7 +88,10 @@ impl Layout {
     pub fn of(inline: usize, reads: &[ReadSegment]) -> Result<Self, ChunkError> {
         let (long, mut rest) = reads.split_at(at_position(reads, 0));
         let base = match (inline, long) {
-            (0, []) => return Err(ChunkError::Place),
+            // What is behind the header of a message that is read is none of it.
+            (0, long) if long.iter().all(|read| read.target.length == 0) => {
+                return Err(ChunkError::Place);
+            }
             (_, []) => Base::Inline { length: inline },
             (0, segments) => Base::Long { segments },
             _ => return Err(ChunkError::Place),

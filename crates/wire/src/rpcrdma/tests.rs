@@ -134,6 +134,7 @@ fn read_lists_that_fit_no_message_are_refused() {
     assert_eq!(refused(0, &[]), ChunkError::Place);
     assert_eq!(refused(4, &[at(0, one)]), ChunkError::Place);
     assert_eq!(refused(0, &[at(4, one)]), ChunkError::Place);
+    assert_eq!(refused(0, &[at(0, segment(1, 0, 0))]), ChunkError::Place, "it is empty");
     assert_eq!(refused(8, &[at(12, one)]), ChunkError::Beyond { position: 12 });
     assert_eq!(refused(8, &[at(6, one)]), ChunkError::Position { position: 6 });
     assert_eq!(refused(8, &[at(8, one), at(4, one)]), ChunkError::Position { position: 4 });

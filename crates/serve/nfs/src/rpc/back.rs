@@ -127,12 +127,12 @@ impl Back {
         true
     }
 
-    /// The peer has refused a call without an answer (an error of its framing).
-    pub(super) fn refused(&self, xid: u32) {
-        let then = self.lock().waiting.remove(&xid);
-        if let Some(then) = then {
-            then(Err(Unanswered::Refused));
-        }
+    /// The peer has refused a call without an answer (an error of its framing). False if there is
+    /// no such call.
+    pub(super) fn refused(&self, xid: u32) -> bool {
+        let Some(then) = self.lock().waiting.remove(&xid) else { return false };
+        then(Err(Unanswered::Refused));
+        true
     }
 
     /// The connection has ended: nothing will be answered any more.

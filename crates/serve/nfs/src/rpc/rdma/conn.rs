@@ -9,11 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
+use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    LARGE_RECORD, RDMA_BACK_CREDITS, RDMA_CREDITS_MAX, RDMA_INLINE, STALL_PAUSE, TURN_OPS_MAX,
-    TURN_TIME_MAX,
+    LARGE_RECORD, RDMA_BACK_CREDITS, RDMA_CREDITS_MAX, RDMA_INLINE, SEND_LOOK, SEND_TIME_MAX,
+    STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
 use tokio::time::Sleep;
@@ -41,7 +42,8 @@ use engine::transport::buffers::ReplyBuf;
 /// Operations between two looks at the clock within a turn.
 const CLOCK_EVERY: usize = 8;
 
-/// Sends, writes and reads that a connection has room for at once; more wait.
+/// Sends, writes and reads that a connection has room for at once; more wait. While so many replies
+/// have not left no further call is answered: who takes none gets no more made.
 const SENDS: u32 = 256;
 
 /// Why a connection ended.
@@ -53,6 +55,9 @@ enum Ended {
     /// The client has more calls under way than it was granted.
     #[error("the client has exceeded its credits")]
     Credits,
+    /// The client has done nothing of what it has to for its replies.
+    #[error("the client is too slow")]
+    TooSlow,
     /// What came is no RPC.
     #[error("not RPC over RDMA")]
     Malformed,
@@ -91,6 +96,13 @@ struct Ready {
     invalidate: Option<u32>,
 }
 
+impl Ready {
+    /// Bytes that it holds.
+    fn bytes(&self) -> usize {
+        self.message.capacity() + self.out.long.as_ref().map_or(0, |(text, _)| text.capacity())
+    }
+}
+
 struct Conn {
     device: Device,
     core: Rc<Core>,
@@ -115,12 +127,19 @@ struct Conn {
     open: HashMap<u32, VecDeque<Open>>,
     out: ReplyBuf,
     ready: VecDeque<Ready>,
+    /// Bytes of those.
+    ready_bytes: usize,
     spans: Vec<Span>,
     more: Vec<OpRecord>,
     completions: Vec<Completion>,
     in_flight: usize,
+    /// Bytes that those in flight hold, or promise to.
+    held: usize,
     closing: bool,
     timer: Option<Pin<Box<Sleep>>>,
+    /// How long the client may do nothing, and the next look whether it does.
+    patience: Duration,
+    look: Option<Pin<Box<Sleep>>>,
 }
 
 /// Serves a client until its connection ends.
@@ -138,6 +157,8 @@ pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc
         }
     };
     let client = core.engine.hub.clients().intern(address);
+    let pace = core.engine.budgets.limits().pace.left();
+    let patience = pace.map_or(SEND_TIME_MAX, |pace| pace.min(SEND_TIME_MAX));
     let mut caller = Caller::new((address, peer.port()), client, core.id)
         .called_at(Some(local.ip().to_canonical()))
         .by_rdma();
@@ -162,12 +183,16 @@ pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc
         open: HashMap::new(),
         out: ReplyBuf::default(),
         ready: VecDeque::new(),
+        ready_bytes: 0,
         spans: Vec::new(),
         more: Vec::new(),
         completions: Vec::new(),
         in_flight: 0,
+        held: 0,
         closing: false,
         timer: None,
+        patience,
+        look: None,
     };
     base::debug!(node::NODE.name, "{address} has connected by RDMA from port {}", peer.port());
     let ended = match conn.establish() {
@@ -225,7 +250,10 @@ impl Conn {
         } else {
             self.timer = None;
         }
-        let Self { device, queue, timer, closing, .. } = self;
+        if self.look.is_none() && self.device.needs_client() {
+            self.look = Some(Box::pin(tokio::time::sleep(self.patience.min(SEND_LOOK))));
+        }
+        let Self { device, queue, timer, look, patience, closing, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
@@ -233,6 +261,11 @@ impl Conn {
             }
             if let Poll::Ready(ready) = device.poll(cx) {
                 return Poll::Ready(ready.map_err(Ended::Verbs));
+            }
+            if look.as_mut().is_some_and(|look| look.as_mut().poll(cx).is_ready()) {
+                *look = None;
+                let still = device.stands_still(stamp(), *patience);
+                return Poll::Ready(if still { Err(Ended::TooSlow) } else { Ok(()) });
             }
             match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
                 Some(Poll::Ready(())) => Poll::Ready(Ok(())),
@@ -291,12 +324,13 @@ impl Conn {
                 }
             }
             Incoming::Refused { xid, granted } => {
-                self.back_credits.give(granted);
-                self.back.refused(xid);
+                if self.back.refused(xid) {
+                    self.back_credits.give(granted);
+                }
             }
-            Incoming::Bad(answer) => {
-                self.refuse(answer);
-            }
+            // It has cost the client no credit.
+            Incoming::Bad(_) if self.unsent() >= SENDS as usize => return Err(Ended::Credits),
+            Incoming::Bad(answer) => self.refuse(answer),
             Incoming::Nothing => return Err(Ended::Malformed),
         }
         Ok(self.device.receive_into(region)?)
@@ -322,6 +356,7 @@ impl Conn {
             self.in_flight = self.in_flight.saturating_sub(1);
             self.core.budget.give_request();
             self.core.budget.give_bytes(completion.held());
+            self.held = self.held.saturating_sub(completion.held());
             match completion {
                 Completion::Reply { reply, span, more, .. } => {
                     span.collect(more, &mut self.spans);
@@ -365,7 +400,9 @@ impl Conn {
             self.stats.refused.fetch_add(1, Relaxed);
         }
         self.core.budget.count_moved(message.len());
-        self.ready.push_back(Ready { message, out, invalidate: open.invalidate });
+        let ready = Ready { message, out, invalidate: open.invalidate };
+        self.ready_bytes += ready.bytes();
+        self.ready.push_back(ready);
     }
 
     /// Reads and answers the calls that have come, as far as this turn and the budgets reach.
@@ -410,7 +447,7 @@ impl Conn {
         let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             let Some(call) = self.waiting.pop_front() else { return Ok(ReceiveStep::Finished) };
-            let back = if self.device.has_room(0) { self.answer_one(call)? } else { Some(call) };
+            let back = if self.may_answer() { self.answer_one(call)? } else { Some(call) };
             if let Some(call) = back {
                 self.waiting.push_front(call);
                 return Ok(ReceiveStep::Stalled);
@@ -423,7 +460,22 @@ impl Conn {
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.device.has_room(bytes) && self.core.budget.has_room(bytes)
+        self.device.has_room(self.unregistered(), bytes) && self.core.budget.has_room(bytes)
+    }
+
+    /// Bytes that it holds beside what is registered.
+    fn unregistered(&self) -> usize {
+        self.ready_bytes + self.held
+    }
+
+    /// Replies, and what goes with them, that have not left.
+    fn unsent(&self) -> usize {
+        self.ready.len() + self.device.leaving()
+    }
+
+    /// Whether one more call may be answered.
+    fn may_answer(&self) -> bool {
+        self.unsent() < SENDS as usize && self.device.has_room(self.unregistered(), 0)
     }
 
     /// Answers a call, or hands it over; it comes back when there is no room for that.
@@ -500,7 +552,8 @@ impl Conn {
 
     /// The reply that was written: a large one in the buffer that it is in.
     fn take_reply(&mut self) -> Vec<u8> {
-        if self.out.len() >= LARGE_RECORD {
+        // Not in one that is much larger: so much would be held until it has left.
+        if self.out.len() >= LARGE_RECORD.max(self.out.capacity() / 2) {
             let out = std::mem::replace(&mut self.out, self.core.buffers.take_reply());
             return out.into_vec();
         }
@@ -549,6 +602,7 @@ impl Conn {
 
     fn take_up(&mut self, bytes: usize) {
         self.in_flight += 1;
+        self.held += bytes;
         self.core.take_up(bytes);
     }
 
@@ -577,11 +631,14 @@ impl Conn {
 
     /// Sends all replies for which there is room, and calls of ours for which there are credits.
     fn send(&mut self) -> Result<(), Ended> {
-        while let Some(Ready { message, out, invalidate }) = self.ready.pop_front() {
+        while let Some(ready) = self.ready.pop_front() {
+            let bytes = ready.bytes();
+            let Ready { message, out, invalidate } = ready;
             if let Some((message, out)) = self.device.reply(message, out, invalidate)? {
                 self.ready.push_front(Ready { message, out, invalidate });
                 break;
             }
+            self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
         }
         if !self.spans.is_empty() {
             self.core.finish(&mut self.spans);
@@ -617,6 +674,7 @@ impl Conn {
             Some(Ended::Verbs(why @ VerbsError::NotLocked { .. })) => {
                 self.stats.set_connection_problem(Some(why.to_string()));
             }
+            Some(Ended::TooSlow) => self.core.engine.budgets.give_up(),
             Some(Ended::Verbs(_) | Ended::Panicked) => {}
         }
         self.stats.failures.fetch_add(1, Relaxed);

@@ -1,11 +1,14 @@
 //! Takes connections, within the budget, and deals them to the cores in turn. A device that goes
 //! takes its connections with it, and is listened for again; nobody else notices.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::limits::{RDMA_CONNECTIONS_MAX, RDMA_LISTEN_AGAIN};
+use base::limits::{RDMA_CONNECTIONS_CLIENT_MAX, RDMA_CONNECTIONS_MAX, RDMA_LISTEN_AGAIN};
+use base::peer::network;
 use verbs::{Listener, Request};
 
 use super::super::RdmaConfig;
@@ -26,7 +29,7 @@ pub(in super::super) fn serve(
     budgets: &Arc<Budgets>,
 ) {
     let first = listen(&config);
-    let taker = Taker { config, joins, budgets: Arc::clone(budgets) };
+    let taker = Taker { config, joins, budgets: Arc::clone(budgets), open: OpenConnections::new() };
     // If the runtimes have ended, so has the service.
     let _ = tasks.spawn(runtimes, 0, move |ending| taker.run(first, ending));
 }
@@ -56,6 +59,7 @@ struct Taker {
     config: RdmaConfig,
     joins: Joins<Core>,
     budgets: Arc<Budgets>,
+    open: Arc<OpenConnections>,
 }
 
 impl Taker {
@@ -95,18 +99,17 @@ impl Taker {
     fn take(&mut self, request: Box<dyn Request>) {
         let stats = Arc::clone(&self.config.stats);
         let from = request.peer().ip().to_canonical();
-        let permit = self.budgets.connect(from);
-        let open = usize::try_from(stats.connections.load(Relaxed)).unwrap_or(0);
-        let (Some(permit), true) = (permit, open < RDMA_CONNECTIONS_MAX) else {
+        let open = OpenConnections::take(&self.open, from);
+        let (Some(open), Some(permit)) = (open, self.budgets.connect(from)) else {
             self.config.stats.refuse();
             return;
         };
-        let open = Opened::new(stats);
+        let counted = Counted::new(stats);
         let served = self.joins.deal(Box::new(move |core| {
             Box::pin(async move {
-                // Both are held to the end.
-                let _permit = permit;
-                conn::serve(core, request, &open.0).await;
+                // All are held to the end.
+                let _held = (permit, open);
+                conn::serve(core, request, &counted.0).await;
             })
         }));
         if !served {
@@ -115,18 +118,64 @@ impl Taker {
     }
 }
 
-/// A connection that is counted.
-struct Opened(Arc<RdmaStats>);
+/// How many connections there are, by address: each registers memory, so that there are few.
+struct OpenConnections(Mutex<HashMap<IpAddr, usize>>);
 
-impl Opened {
+impl OpenConnections {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::default()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more from this address, until it is dropped; `None` if there is none, or the
+    /// address has its part.
+    fn take(all: &Arc<Self>, from: IpAddr) -> Option<OpenConnection> {
+        let from = network(from);
+        let mut open = all.lock();
+        let sum: usize = open.values().sum();
+        let of_client = open.get(&from).copied().unwrap_or(0);
+        if sum >= RDMA_CONNECTIONS_MAX || of_client >= RDMA_CONNECTIONS_CLIENT_MAX {
+            return None;
+        }
+        open.insert(from, of_client + 1);
+        Some(OpenConnection { all: Arc::clone(all), from })
+    }
+}
+
+/// The place of a connection.
+struct OpenConnection {
+    all: Arc<OpenConnections>,
+    from: IpAddr,
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        let mut open = self.all.lock();
+        match open.get_mut(&self.from) {
+            Some(of_client) if *of_client > 1 => *of_client -= 1,
+            _ => drop(open.remove(&self.from)),
+        }
+    }
+}
+
+/// A connection that is shown.
+struct Counted(Arc<RdmaStats>);
+
+impl Counted {
     fn new(stats: Arc<RdmaStats>) -> Self {
         stats.connections.fetch_add(1, Relaxed);
         Self(stats)
     }
 }
 
-impl Drop for Opened {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

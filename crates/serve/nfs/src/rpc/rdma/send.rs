@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use base::clock::stamp;
 use base::limits::{RDMA_CONNECTION_BYTES_MAX, RDMA_INLINE};
 use verbs::{Completion, Connection, Purpose, Region, VerbsError, Work};
 use wire::rpcrdma::Transfer;
@@ -46,6 +48,10 @@ pub(super) struct Device {
     data_bytes: usize,
     /// Work under way that a reply needs.
     leaving: usize,
+    /// The same with data that is read: the client has a part in it.
+    with_client: usize,
+    /// When the client last did its part of some, or had first to.
+    moved_ns: u64,
     done: Vec<Completion>,
     engine: Arc<Engine>,
     stats: Arc<RdmaStats>,
@@ -64,6 +70,8 @@ impl Device {
             spare: Vec::new(),
             data_bytes: 0,
             leaving: 0,
+            with_client: 0,
+            moved_ns: 0,
             done: Vec::new(),
             engine,
             stats,
@@ -75,9 +83,27 @@ impl Device {
         self.leaving == 0
     }
 
-    /// Whether there is room for so many bytes of data. One call is always let in.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.data_bytes == 0 || self.data_bytes + bytes <= RDMA_CONNECTION_BYTES_MAX
+    /// Sends and writes that have not ended.
+    pub(super) fn leaving(&self) -> usize {
+        self.leaving
+    }
+
+    /// Whether there is room for so many bytes of data where the connection holds `others` beside
+    /// what is registered. One call is always let in.
+    pub(super) fn has_room(&self, others: usize, bytes: usize) -> bool {
+        let held = self.data_bytes + others;
+        held == 0 || held + bytes <= RDMA_CONNECTION_BYTES_MAX
+    }
+
+    /// Whether the client has a part in what is under way.
+    pub(super) fn needs_client(&self) -> bool {
+        self.with_client > 0
+    }
+
+    /// Whether it has done none of that for so long.
+    pub(super) fn stands_still(&self, now_ns: u64, patience: Duration) -> bool {
+        let since = Duration::from_nanos(now_ns.saturating_sub(self.moved_ns));
+        self.needs_client() && since >= patience
     }
 
     /// Accepts the client.
@@ -95,6 +121,12 @@ impl Device {
         self.next += 1;
         self.link.post(id, work)?;
         self.leaving += usize::from(matches!(job, Job::Send | Job::Write));
+        if !matches!(job, Job::Receive) {
+            if self.with_client == 0 {
+                self.moved_ns = stamp();
+            }
+            self.with_client += 1;
+        }
         self.jobs.insert(id, job);
         Ok(())
     }
@@ -256,6 +288,10 @@ impl Device {
             let bytes = outcome?;
             let Some(job) = self.jobs.remove(&id) else { continue };
             self.leaving -= usize::from(matches!(job, Job::Send | Job::Write));
+            if !matches!(job, Job::Receive) {
+                self.with_client -= 1;
+                self.moved_ns = stamp();
+            }
             match job {
                 Job::Receive => {
                     RdmaStats::add(&self.stats.inline_bytes, bytes);
