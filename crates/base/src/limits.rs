@@ -577,6 +577,12 @@ pub const DIAL_TIME_MAX: Duration = Duration::from_secs(5);
 /// A connection for callbacks is closed when nothing was said on it for so long; the next callback
 /// makes another.
 pub const DIAL_IDLE: Duration = Duration::from_secs(60);
+/// Connections for callbacks at once: each has a descriptor, of which [`DESCRIPTORS_OTHER_PART`]
+/// leaves some thousands.
+pub const DIALS_MAX: usize = 512;
+/// Of these, those to one address: a machine has one client of NFSv4.0, or a few in containers. Who
+/// cannot be called gets no delegations.
+pub const DIALS_PER_ADDRESS_MAX: usize = 32;
 /// Longest reply to a callback.
 pub const DIAL_BUFFER_MAX: usize = 64 << 10;
 /// Connections that one session may be called back on: Linux binds one for each of its `nconnect`.
@@ -616,10 +622,13 @@ pub const NLM_BLOCKED_MAX: usize = 16_384;
 pub const NLM_BLOCKED_PER_HOST_MAX: usize = 1_024;
 /// Calls to clients under way at once, to all hosts: each may have a socket.
 pub const NLM_CALLS_MAX: usize = 64;
-/// Calls to one host under way at once, so that one that does not answer holds up itself only.
+/// Calls to one address under way at once, so that one that does not answer holds up itself only,
+/// whatever names it tells.
 pub const NLM_CALLS_PER_HOST_MAX: usize = 2;
 /// Answers to `*_MSG` calls that wait to be sent; more are dropped, as datagrams would be.
 pub const NLM_MESSAGES_MAX: usize = 1_024;
+/// Of these, those to one address: as many calls as a client has under way.
+pub const NLM_MESSAGES_PER_HOST_MAX: usize = 128;
 /// How long a host has to answer one call: a client on a slow link, asked over TCP.
 pub const NLM_CALL_TIME_MAX: Duration = Duration::from_secs(5);
 /// Pause after the first call that was not answered; doubled each time.

@@ -1,10 +1,14 @@
 //! Locks that are waited for: the calls back, and what comes of their answers.
 
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
 
+use socket2::{Domain, Socket, Type};
 use vfs::handle::Handle;
 use wire::nlm4::*;
 
+use crate::client::stream::Stream;
+use crate::client::{Client, PATIENCE};
 use crate::host::{COOKIE, Host, Services, args};
 use crate::server::{Server, World, wait_for};
 
@@ -173,4 +177,27 @@ fn granted_may_be_answered_by_a_call() {
     two.call(Proc::GRANTED_RES, &Nlm4Res { cookie, stat: Nlm4Stat::GRANTED }).results::<()>();
     assert_eq!(server.nlm.blocked(), 0);
     assert_eq!(server.locks.counts().locks, 1);
+}
+
+/// Each call waits for its port mapper, and there are places for 64 calls to all hosts.
+#[test]
+fn an_address_that_does_not_answer_holds_up_itself_only() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    let silent = TcpListener::bind(("127.0.0.2", services.portmap)).expect("its port mapper");
+    silent.set_nonblocking(true).unwrap();
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+    socket.connect(&server.addr.into()).unwrap();
+    let client = Client::over(Stream::over(socket.into(), PATIENCE));
+    let mut elsewhere = Host { client, name: "elsewhere", svid: 1 };
+    for n in 0..100 {
+        let alock = elsewhere.alock(&file, n, 1);
+        let args = TestArgs { cookie: COOKIE, exclusive: true, alock };
+        elsewhere.call(Proc::TEST_MSG, &args).results::<()>();
+    }
+    hand_over(&file, &mut one, &mut two);
+    services.hear();
+    let calls = std::iter::from_fn(|| silent.accept().ok()).count();
+    assert!(calls < 32, "{calls} calls are under way");
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use base::clock::Deadline;
 use base::limits::{
-    NLM_CALL_TIME_MAX, NLM_CALLS_MAX, NLM_RETRY_FIRST, NLM_RETRY_MAX, NSM_NOTIFY_TIME_MAX,
-    SMALL_RECORD_MAX,
+    NLM_CALL_TIME_MAX, NLM_CALLS_MAX, NLM_CALLS_PER_HOST_MAX, NLM_RETRY_FIRST, NLM_RETRY_MAX,
+    NSM_NOTIFY_TIME_MAX, SMALL_RECORD_MAX,
 };
 use base::random::{Random, SystemRandom};
 use tokio::io::AsyncWriteExt;
@@ -33,7 +33,7 @@ use wire::{nlm4, nsm, portmap};
 
 use super::Nlm;
 use super::blocks::{Block, BlockedRequest};
-use super::hosts::{Port, owner_parts};
+use super::hosts::{AddressPlaces, Port, owner_parts};
 use engine::transport::small::{framed, read_record};
 use engine::transport::tasks::Ending;
 
@@ -57,8 +57,8 @@ pub(super) enum Message {
         proc: nlm4::Proc,
         /// The results.
         results: Vec<u8>,
-        /// Its place among such.
-        place: OwnedSemaphorePermit,
+        /// Its place among such, of all and of its address.
+        place: [OwnedSemaphorePermit; 2],
     },
     /// We have restarted.
     Restarted {
@@ -84,6 +84,7 @@ pub(super) async fn run(
     mut ending: Ending,
 ) -> bool {
     let places = Arc::new(Semaphore::new(NLM_CALLS_MAX));
+    let turns = Arc::new(AddressPlaces::new(NLM_CALLS_PER_HOST_MAX));
     let mut under_way = JoinSet::new();
     loop {
         let message = tokio::select! {
@@ -92,7 +93,8 @@ pub(super) async fn run(
             _ = ending.wait_for(|end| *end) => return true,
         };
         let Some(message) = message else { return true };
-        let calls = Calls { nlm: Arc::clone(&nlm), places: Arc::clone(&places) };
+        let (places, turns) = (Arc::clone(&places), Arc::clone(&turns));
+        let calls = Calls { nlm: Arc::clone(&nlm), places, turns };
         under_way.spawn_local(async move {
             match message {
                 Message::Granted { id } => calls.granted(id).await,
@@ -132,10 +134,21 @@ impl Backoff {
 
 struct Calls {
     nlm: Arc<Nlm>,
+    /// Places for calls to all hosts, and to each.
     places: Arc<Semaphore>,
+    turns: Arc<AddressPlaces>,
 }
 
 impl Calls {
+    /// Waits for a place for calls to an address: its own first, so that those who wait for one
+    /// that does not answer have none of all hosts'.
+    async fn place(&self, address: IpAddr) -> io::Result<[OwnedSemaphorePermit; 2]> {
+        let closed = |_| io::Error::from(io::ErrorKind::NotConnected);
+        // They are never closed.
+        let turn = self.turns.of(address).acquire_owned().await.map_err(closed)?;
+        Ok([turn, Arc::clone(&self.places).acquire_owned().await.map_err(closed)?])
+    }
+
     /// Tells a client that it has a lock until it answers or does not want to know any more. Once
     /// it may have heard, only its own word takes the lock from it: it may be working under it.
     async fn granted(&self, id: u64) {
@@ -170,9 +183,7 @@ impl Calls {
         may_know: &Cell<bool>,
     ) -> io::Result<Nlm4Stat> {
         let host = &block.host;
-        // They are never closed.
-        let _turn = host.calls.acquire().await;
-        let _place = self.places.acquire().await;
+        let _place = self.place(host.address).await?;
         let line = *host.line.lock();
         let (prog, vers) = (NLM_PROGRAM, NLM_V4);
         let peer = Peer { address: host.address, local: line.local, prog, vers };
@@ -213,7 +224,7 @@ impl Calls {
     async fn tell_restarted(&self, address: IpAddr) -> io::Result<()> {
         let (prog, vers) = (nsm::NSM_PROGRAM, nsm::NSM_V1);
         let peer = Peer { address, local: None, prog, vers };
-        let _place = self.places.acquire().await;
+        let _place = self.place(address).await?;
         let port = self.port(peer).await?;
         let ours = local_address(SocketAddr::new(address, port.number))?.to_string();
         for name in [&ours, &self.nlm.name] {
@@ -225,7 +236,7 @@ impl Calls {
     }
 
     async fn find_and_ask(&self, peer: Peer, proc: u32, args: &[u8]) -> io::Result<Vec<u8>> {
-        let _place = self.places.acquire().await;
+        let _place = self.place(peer.address).await?;
         let port = self.port(peer).await?;
         self.ask(peer, port, proc, args).await
     }

@@ -98,8 +98,8 @@ impl Program for Nlm4 {
         let Some(outcome) = end(done, request.facts) else {
             return Ok(DispatchResult::WouldBlock(None));
         };
-        if let Ok(place) = Arc::clone(&self.0.messages).try_acquire_owned() {
-            let (address, local) = (call.caller.address, call.caller.local());
+        let (address, local) = (call.caller.address, call.caller.local());
+        if let Some(place) = self.0.message_place(address) {
             self.0.send(Message::Answer { address, local, proc: answer, results, place });
         }
         Ok(outcome)

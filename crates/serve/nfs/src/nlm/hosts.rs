@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use base::limits::{
-    NLM_CALLS_PER_HOST_MAX, NLM_FILES_PER_HOST_MAX, NLM_HOSTS_MAX, NLM_HOSTS_PER_ADDRESS_MAX,
-};
+use base::limits::{NLM_FILES_PER_HOST_MAX, NLM_HOSTS_MAX, NLM_HOSTS_PER_ADDRESS_MAX};
 use base::lock_order::{OrderedMutex, ranks};
+use base::peer::network;
 use tokio::sync::Semaphore;
 use vfs::handle::Handle;
 use vfs::locks::{ClientKey, FileKey, Owner, Protocol};
@@ -27,8 +26,6 @@ pub(super) struct Host {
     pub(super) gate: OrderedMutex<Gate>,
     /// How it is called back.
     pub(super) line: OrderedMutex<Line>,
-    /// Places for calls to it.
-    pub(super) calls: Arc<Semaphore>,
 }
 
 /// What changes about a host.
@@ -144,7 +141,6 @@ impl Hosts {
             address,
             gate: OrderedMutex::new(ranks::NLM_HOST, Gate::default()),
             line: OrderedMutex::new(ranks::NLM_CALLBACK, Line::default()),
-            calls: Arc::new(Semaphore::new(NLM_CALLS_PER_HOST_MAX)),
         });
         self.by_name.insert((address, name.to_vec()), Arc::clone(&host));
         Some(host)
@@ -172,6 +168,33 @@ impl Hosts {
     }
 }
 
+/// Places of which each address has so many, whatever names its hosts have: one that does not
+/// answer holds up itself only.
+pub(super) struct AddressPlaces {
+    each: usize,
+    of: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+}
+
+impl AddressPlaces {
+    /// So many for each.
+    pub(super) fn new(each: usize) -> Self {
+        Self { each, of: Mutex::default() }
+    }
+
+    /// Those of an address. They are forgotten when nobody has, or waits for, one of them.
+    pub(super) fn of(&self, address: IpAddr) -> Arc<Semaphore> {
+        let address = network(address);
+        let mut all = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = all.get(&address).and_then(Weak::upgrade) {
+            return places;
+        }
+        all.retain(|_, places| places.strong_count() > 0);
+        let places = Arc::new(Semaphore::new(self.each));
+        all.insert(address, Arc::downgrade(&places));
+        places
+    }
+}
+
 /// Whether two names are of the same host: one may have a domain, and case means nothing.
 pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     fn first(name: &[u8]) -> &[u8] {
@@ -179,3 +202,6 @@ pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     }
     one.eq_ignore_ascii_case(other) || first(one).eq_ignore_ascii_case(first(other))
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,10 +33,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use base::clock::Clock;
-use base::limits::{NLM_MESSAGES_MAX, NLM_SWEEP_EVERY};
+use base::limits::{NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX, NLM_SWEEP_EVERY};
 use base::lock_order::{OrderedMutex, ranks};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords};
 use vfs::share::{Shares, tag_of};
@@ -44,7 +44,7 @@ use wire::nlm4::Nlm4Stat;
 
 use self::blocks::Blocks;
 use self::conn::Message;
-use self::hosts::{Gate, Host, Hosts};
+use self::hosts::{AddressPlaces, Gate, Host, Hosts};
 use self::status::Refusal;
 use crate::rpc::Program;
 use engine::transport::small::Answers;
@@ -101,8 +101,9 @@ pub struct Nlm {
     hosts: OrderedMutex<Hosts>,
     blocks: OrderedMutex<Blocks>,
     outbox: mpsc::UnboundedSender<Message>,
-    /// Places for answers to `*_MSG`.
+    /// Places for answers to `*_MSG`, of all and of each address.
     messages: Arc<Semaphore>,
+    messages_to: AddressPlaces,
     /// Itself, for what outlives a call.
     me: Weak<Self>,
     swept_ns: Mutex<u64>,
@@ -184,6 +185,7 @@ impl Nlm {
             blocks: OrderedMutex::new(ranks::NLM_BLOCKS, Blocks::default()),
             outbox,
             messages: Arc::new(Semaphore::new(NLM_MESSAGES_MAX)),
+            messages_to: AddressPlaces::new(NLM_MESSAGES_PER_HOST_MAX),
             me: Weak::clone(me),
             swept_ns: Mutex::default(),
             tasks: Mutex::default(),
@@ -256,6 +258,12 @@ impl Nlm {
     /// Whether only reclaims are taken now.
     fn in_grace(&self) -> bool {
         self.locks.in_grace()
+    }
+
+    /// A place for an answer to a `*_MSG` of this address, if there is one.
+    fn message_place(&self, address: IpAddr) -> Option<[OwnedSemaphorePermit; 2]> {
+        let of_address = self.messages_to.of(address).try_acquire_owned().ok()?;
+        Some([of_address, Arc::clone(&self.messages).try_acquire_owned().ok()?])
     }
 
     /// Has a message sent. If the runtimes are ending it is lost, as on the way.
