@@ -523,6 +523,13 @@ pub const NFS4_CHANNEL_MIN: u32 = 384;
 pub const NFS4_CACHED_REPLY_MAX: u32 = 8_192;
 /// Replies up to this length are kept though the client did not ask for it.
 pub const NFS4_SMALL_REPLY: usize = 1_024;
+/// Bytes of the state of all clients: stateids, owners, slots and the replies in them. A client
+/// that is used a lot takes some 100 KiB, so that thousands fit.
+pub const NFS4_STATE_BYTES_MAX: usize = 512 << 20;
+/// Of these, those of the clients of one address: a site behind one address has hundreds.
+pub const NFS4_STATE_BYTES_PER_ADDRESS_MAX: usize = NFS4_STATE_BYTES_MAX / 2;
+/// Bytes that a stateid, an owner or a session is counted for, beside what it brings along.
+pub const NFS4_STATE_BYTES: usize = 384;
 /// Opens, locks and delegations of one client.
 pub const NFS4_STATES_PER_CLIENT_MAX: usize = 100_000;
 /// Open and lock owners of one 4.0 client, whose last replies are kept.

@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use base::limits::{
     NFS4_CLIENT_ADDRESSES_MAX, NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX,
-    NFS4_OWNERS_PER_CLIENT_MAX,
+    NFS4_OWNER_REPLY_MAX, NFS4_OWNERS_PER_CLIENT_MAX, NFS4_STATE_BYTES, NFS4_STATE_BYTES_MAX,
+    NFS4_STATE_BYTES_PER_ADDRESS_MAX,
 };
 use base::lock_order::{OrderedMutex, ranks};
 use vfs::locks::{ClientKey, Owner, Protocol};
@@ -17,6 +18,7 @@ use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 use super::channel::WayBack;
 use super::grace::{Identity, Name};
 use super::lock;
+use super::memory::{Memory, MemoryPart};
 use super::owners::Sequence;
 use super::quota::{Quota, QuotaConflict};
 use super::stateids::Held;
@@ -45,6 +47,8 @@ pub struct Client {
     pub(super) created: Mutex<LastCreate>,
     /// How it can be called.
     pub way_back: WayBack,
+    /// What it takes of the memory for state.
+    pub(super) memory: Arc<MemoryPart>,
     renewed_ns: AtomicU64,
     owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
 }
@@ -97,8 +101,11 @@ impl Client {
     pub fn sequence_of(&self, locks: bool, owner: &[u8]) -> Result<OwnerSequence, Nfsstat4> {
         let mut owners = lock(&self.owners);
         let at = (locks, owner.to_vec());
-        if owners.len() >= NFS4_OWNERS_PER_CLIENT_MAX && !owners.contains_key(&at) {
-            return Err(Nfsstat4::RESOURCE);
+        if !owners.contains_key(&at) {
+            if owners.len() >= NFS4_OWNERS_PER_CLIENT_MAX || !self.memory.has_room() {
+                return Err(Nfsstat4::RESOURCE);
+            }
+            self.memory.charge(owner_bytes(owner));
         }
         let rank = if locks { ranks::NFS4_LOCK_OWNER } else { ranks::NFS4_OPEN_OWNER };
         let fresh = || Arc::new(OrderedMutex::new(rank, Sequence::default()));
@@ -107,7 +114,9 @@ impl Client {
 
     /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
     pub fn forget_lock_owner(&self, owner: &[u8]) {
-        lock(&self.owners).remove(&(true, owner.to_vec()));
+        if lock(&self.owners).remove(&(true, owner.to_vec())).is_some() {
+            self.memory.give(owner_bytes(owner));
+        }
     }
 
     /// Forgets a lock owner's sequence if it never got a lock: nobody releases such an owner, and a
@@ -116,9 +125,21 @@ impl Client {
         let at = (true, owner.to_vec());
         let known = lock(&self.owners).get(&at).cloned();
         if known.is_some_and(|sequence| !sequence.lock().confirmed) {
-            lock(&self.owners).remove(&at);
+            self.forget_lock_owner(owner);
         }
     }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let owners = std::mem::take(&mut *lock(&self.owners));
+        self.memory.give(owners.keys().map(|(_, owner)| owner_bytes(owner)).sum());
+    }
+}
+
+/// Bytes that the sequence of an owner takes, at most.
+fn owner_bytes(owner: &[u8]) -> usize {
+    NFS4_STATE_BYTES + NFS4_OWNER_REPLY_MAX + owner.len()
 }
 
 /// A client of 4.0 that has not confirmed yet, or one with a new callback.
@@ -151,6 +172,9 @@ pub struct Clients {
     /// What each calls itself, and where it was made from.
     names: HashMap<u64, (Name, IpAddr)>,
     quota: Quota,
+    pub(super) memory: Arc<Memory>,
+    /// What of that the clients of each address have.
+    parts: HashMap<IpAddr, Weak<MemoryPart>>,
     boot: u32,
     next: u32,
     confirms: u64,
@@ -183,8 +207,9 @@ impl Clients {
     /// None yet; `boot` tells this start from others.
     pub fn new(boot: u32) -> Self {
         let quota = Quota::new(NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX);
-        let (records, names) = (HashMap::new(), HashMap::new());
-        Self { records, names, quota, boot, next: 0, confirms: 0 }
+        let memory = Memory::new(NFS4_STATE_BYTES_MAX, NFS4_STATE_BYTES_PER_ADDRESS_MAX);
+        let (records, names, parts) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { records, names, quota, memory, parts, boot, next: 0, confirms: 0 }
     }
 
     /// Makes room for a record; one that was never confirmed may have to go.
@@ -207,6 +232,17 @@ impl Clients {
         Some(name)
     }
 
+    /// The memory for state of clients that are made from here.
+    fn memory_of(&mut self, origin: IpAddr) -> Arc<MemoryPart> {
+        if let Some(part) = self.parts.get(&origin).and_then(Weak::upgrade) {
+            return part;
+        }
+        self.parts.retain(|_, part| part.strong_count() > 0);
+        let part = MemoryPart::new(&self.memory);
+        self.parts.insert(origin, Arc::downgrade(&part));
+        part
+    }
+
     fn make(
         &mut self,
         name: &Name,
@@ -219,18 +255,21 @@ impl Clients {
         self.names.insert(id, (name.clone(), asked.origin));
         let (records, names) = (&self.records, &self.names);
         self.quota.add(id, asked.origin, |id| is_unconfirmed(records, names, id));
+        let memory = self.memory_of(asked.origin);
+        let held = Held::new(self.boot, self.next, Arc::clone(&memory));
         Ok(Arc::new(Client {
             id,
             name: name.clone(),
             verifier,
             principal: asked.principal,
-            held: OrderedMutex::new(ranks::NFS4_HELD, Held::new(self.boot, self.next)),
+            held: OrderedMutex::new(ranks::NFS4_HELD, held),
             sessions: OrderedMutex::new(ranks::NFS4_SESSIONS, Vec::new()),
             recorded: OrderedMutex::new(ranks::NFS4_RECORDED, false),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::default(),
             way_back: WayBack::default(),
+            memory,
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),
         }))

@@ -15,6 +15,7 @@ pub mod channel;
 mod clients;
 pub mod deleg;
 mod grace;
+mod memory;
 mod opens;
 mod owners;
 mod quota;
@@ -402,7 +403,7 @@ impl State {
     ///
     /// # Errors
     /// NFS4ERR_STALE_CLIENTID, also of a client of 4.0; NFS4ERR_SEQ_MISORDERED,
-    /// NFS4ERR_CLID_INUSE, NFS4ERR_TOOSMALL, NFS4ERR_NOSPC if it has too many.
+    /// NFS4ERR_CLID_INUSE, NFS4ERR_TOOSMALL, NFS4ERR_NOSPC if it has too many or memory is short.
     pub fn create_session(
         &self,
         new: &NewSession,
@@ -423,7 +424,8 @@ impl State {
             _ => return Err(Nfsstat4::SEQ_MISORDERED),
         }
         let (fore, back) = (negotiate(&new.fore)?, negotiate(&new.back)?);
-        if client.sessions.lock().len() >= NFS4_SESSIONS_PER_CLIENT_MAX {
+        let many = client.sessions.lock().len() >= NFS4_SESSIONS_PER_CLIENT_MAX;
+        if many || !client.memory.has_room() {
             return Err(Nfsstat4::NOSPC);
         }
         let settled = names.confirm_by_session(new.clientid, asked)?;

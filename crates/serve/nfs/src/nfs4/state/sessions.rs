@@ -1,12 +1,12 @@
 //! Sessions of 4.1 (RFC 8881 §2.10): slots, the order of requests in them, the replies kept for
 //! repeated requests.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use base::limits::{
     IO_SIZE_MAX, NFS4_CACHED_REPLY_MAX, NFS4_CHANNEL_MIN, NFS4_OPS_MAX, NFS4_REPLY_MAX,
-    NFS4_SLOTS_MAX, NFS4_SMALL_REPLY,
+    NFS4_SLOTS_MAX, NFS4_SMALL_REPLY, NFS4_STATE_BYTES,
 };
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4};
 
@@ -29,6 +29,8 @@ pub struct Session {
     /// What SEQUENCE tells of that.
     pub(super) flags: AtomicU32,
     slots: Box<[Mutex<Slot>]>,
+    /// Bytes of the client's memory that slots and the replies in them have.
+    bytes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -39,7 +41,10 @@ struct Slot {
     /// Who asked, and for how many operations: another request under the same number is told from
     /// a repeated one by these.
     asked: (u32, u32),
-    reply: Option<Vec<u8>>,
+    /// Whether the last one's reply is kept.
+    kept: bool,
+    /// That; its room is used again.
+    reply: Vec<u8>,
 }
 
 /// What a slot says to a SEQUENCE.
@@ -82,7 +87,10 @@ impl Session {
         let count = fore.maxrequests.min(NFS4_SLOTS_MAX);
         let slots = (0..count).map(|_| Mutex::default()).collect();
         let channel = Mutex::new(Channel::new(&back, cb_program));
-        Self { id, client, fore, back, channel, flags: AtomicU32::new(0), slots }
+        let bytes = NFS4_STATE_BYTES + count as usize * size_of::<Mutex<Slot>>();
+        client.memory.charge(bytes);
+        let (flags, bytes) = (AtomicU32::new(0), AtomicUsize::new(bytes));
+        Self { id, client, fore, back, channel, flags, slots, bytes }
     }
 
     /// Number of slots.
@@ -125,25 +133,21 @@ impl Session {
         }
         let mut slot = lock(slot);
         if args.sequenceid == slot.last.wrapping_add(1) && !slot.busy {
-            *slot = Slot {
-                last: args.sequenceid,
-                busy: true,
-                keep: args.cachethis,
-                asked,
-                reply: None,
-            };
+            let reply = std::mem::take(&mut slot.reply);
+            let (last, keep) = (args.sequenceid, args.cachethis);
+            *slot = Slot { last, busy: true, keep, asked, kept: false, reply };
             return Ok(SlotDecision::Next);
         }
         if args.sequenceid != slot.last {
             return Err(Nfsstat4::SEQ_MISORDERED);
         }
-        match &slot.reply {
+        match slot.kept {
             _ if slot.busy => Err(Nfsstat4::DELAY),
             // Nothing has been asked yet under the number that a slot begins with.
-            None if slot.asked == (0, 0) => Err(Nfsstat4::SEQ_MISORDERED),
+            false if slot.asked == (0, 0) => Err(Nfsstat4::SEQ_MISORDERED),
             _ if slot.asked != asked => Err(Nfsstat4::SEQ_FALSE_RETRY),
-            Some(reply) => Ok(SlotDecision::Again(reply.clone())),
-            None => Err(Nfsstat4::RETRY_UNCACHED_REP),
+            true => Ok(SlotDecision::Again(slot.reply.clone())),
+            false => Err(Nfsstat4::RETRY_UNCACHED_REP),
         }
     }
 
@@ -152,7 +156,32 @@ impl Session {
         let Some(slot) = self.slots.get(slot as usize) else { return };
         let mut slot = lock(slot);
         let max = if slot.keep { NFS4_CACHED_REPLY_MAX as usize } else { NFS4_SMALL_REPLY };
-        slot.reply = (1..=max).contains(&results.len()).then(|| results.to_vec());
         slot.busy = false;
+        slot.kept = (1..=max).contains(&results.len()) && self.has_room(&slot, results.len());
+        if slot.kept {
+            let before = slot.reply.capacity();
+            slot.reply.clear();
+            slot.reply.reserve_exact(results.len());
+            slot.reply.extend_from_slice(results);
+            let more = slot.reply.capacity() - before;
+            if more > 0 {
+                self.client.memory.charge(more);
+                self.bytes.fetch_add(more, Relaxed);
+            }
+        }
+    }
+
+    /// Whether a reply of this length may be kept in a slot: while memory is short only if that
+    /// was asked for.
+    fn has_room(&self, slot: &Slot, length: usize) -> bool {
+        let memory = &self.client.memory;
+        length <= slot.reply.capacity()
+            || if slot.keep { memory.has_room() } else { memory.has_plenty() }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.client.memory.give(*self.bytes.get_mut());
     }
 }

@@ -8,13 +8,14 @@ use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use base::limits::{NFS4_CLOSED_MAX, NFS4_STATES_PER_CLIENT_MAX};
+use base::limits::{NFS4_CLOSED_MAX, NFS4_STATE_BYTES, NFS4_STATES_PER_CLIENT_MAX};
 use vfs::fs::Retained;
 use vfs::locks::{FileKey, LeaseKind, Owner, SHARE_READ, SHARE_WRITE, Share};
 use vfs::share::tag_of;
 use wire::nfs4::{Nfsstat4, Stateid4};
 
 use super::deleg::Deleg;
+use super::memory::{MemoryPart, MemoryUse};
 
 /// What a stateid stands for.
 #[derive(Debug, Clone)]
@@ -70,9 +71,17 @@ pub struct Entry {
     pub what: What,
 }
 
+impl Entry {
+    /// Bytes that it takes, about, in all tables.
+    fn bytes(&self) -> usize {
+        NFS4_STATE_BYTES + self.owner.id().len()
+    }
+}
+
 /// What a client holds.
 #[derive(Debug)]
 pub struct Held {
+    memory: MemoryUse,
     prefix: (u32, u32),
     next: u32,
     ended: bool,
@@ -117,8 +126,9 @@ pub fn parts(stateid: &Stateid4) -> (u32, u32, u32) {
 
 impl Held {
     /// Nothing held, by this client since this start.
-    pub fn new(boot: u32, client: u32) -> Self {
+    pub fn new(boot: u32, client: u32, memory: Arc<MemoryPart>) -> Self {
         Self {
+            memory: MemoryUse::new(memory),
             prefix: (boot, client),
             next: 0,
             ended: false,
@@ -141,6 +151,7 @@ impl Held {
     /// Takes everything; nothing is added any more.
     pub fn end(&mut self) {
         self.ended = true;
+        self.memory.give(usize::MAX);
         self.states.clear();
         self.opens.clear();
         self.locks.clear();
@@ -155,7 +166,8 @@ impl Held {
     /// # Errors
     /// NFS4ERR_EXPIRED after [`Self::end`]; NFS4ERR_RESOURCE.
     pub fn room(&self) -> Result<(), Nfsstat4> {
-        match (self.ended, self.states.len() < NFS4_STATES_PER_CLIENT_MAX) {
+        let few = self.states.len() < NFS4_STATES_PER_CLIENT_MAX;
+        match (self.ended, few && self.memory.has_room()) {
             (true, _) => Err(Nfsstat4::EXPIRED),
             (_, false) => Err(Nfsstat4::RESOURCE),
             _ => Ok(()),
@@ -174,6 +186,17 @@ impl Held {
         Stateid4 { seqid, other }
     }
 
+    fn put(&mut self, number: u32, entry: Entry) {
+        self.memory.charge(entry.bytes());
+        self.states.insert(number, entry);
+    }
+
+    fn take_out(&mut self, number: u32) -> Option<Entry> {
+        let entry = self.states.remove(&number)?;
+        self.memory.give(entry.bytes());
+        Some(entry)
+    }
+
     fn add(&mut self, key: FileKey, owner: Owner, what: What) -> Result<u32, Nfsstat4> {
         self.room()?;
         loop {
@@ -182,7 +205,7 @@ impl Held {
                 break;
             }
         }
-        self.states.insert(self.next, Entry { seqid: 0, key, owner, what });
+        self.put(self.next, Entry { seqid: 0, key, owner, what });
         Ok(self.next)
     }
 
@@ -381,7 +404,7 @@ impl Held {
 
     /// Ends an open and the lock stateids under it; tells whose locks on the file end with it.
     pub fn closed(&mut self, number: u32) -> Vec<Owner> {
-        let Some(entry) = self.states.remove(&number) else { return Vec::new() };
+        let Some(entry) = self.take_out(number) else { return Vec::new() };
         self.retained.remove(&number);
         if self.closed.len() >= NFS4_CLOSED_MAX {
             self.closed.pop_front();
@@ -401,7 +424,7 @@ impl Held {
     /// A lock stateid that is under no open any more ends; whether it was the last of its owner on
     /// the file. A client may have as many as [`NFS4_STATES_PER_CLIENT_MAX`]: nothing is searched.
     fn lock_state_ended(&mut self, number: u32) -> bool {
-        let Some(Entry { key, owner, .. }) = self.states.remove(&number) else { return false };
+        let Some(Entry { key, owner, .. }) = self.take_out(number) else { return false };
         self.lock_count = self.lock_count.saturating_sub(1);
         match self.locking.entry((key, owner)) {
             Occupied(mut more) if *more.get() > 1 => {
@@ -451,7 +474,7 @@ impl Held {
                 }
                 self.lock_state_ended(number);
             }
-            _ => drop(self.states.remove(&number)),
+            _ => drop(self.take_out(number)),
         }
     }
 
@@ -505,7 +528,7 @@ impl Held {
 
     /// Takes a delegation out.
     pub fn undelegate(&mut self, id: &Stateid4) {
-        if let Some(entry) = self.states.remove(&parts(id).2) {
+        if let Some(entry) = self.take_out(parts(id).2) {
             self.delegs.remove(&entry.key);
         }
     }
@@ -519,7 +542,7 @@ impl Held {
             && let Ok(owner) = client.owner(b"")
         {
             let entry = Entry { seqid, key: deleg.key, owner, what: What::RevokedDeleg };
-            self.states.insert(number, entry);
+            self.put(number, entry);
         }
     }
 }

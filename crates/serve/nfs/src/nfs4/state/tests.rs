@@ -9,6 +9,7 @@ use probe::core::thread_cpu_ns;
 use vfs::locks::{FileKey, Kind, LockTable, Range, Share};
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
 
+use super::memory::Memory;
 use super::*;
 
 mod admin;
@@ -17,6 +18,13 @@ mod deleg_random;
 mod random;
 
 impl State {
+    /// Clients that are made from now on have so much memory together, and of one address.
+    fn limit_memory(&self, most: usize, most_each: usize) -> Arc<Memory> {
+        let memory = Memory::new(most, most_each);
+        self.names.lock().memory = Arc::clone(&memory);
+        memory
+    }
+
     /// Clients known by name, confirmed or not.
     pub(in crate::nfs4) fn names_known(&self) -> usize {
         self.names.lock().known()
@@ -386,9 +394,8 @@ fn locks_exclude_other_clients_and_end_with_the_open() {
 fn locks_end_with_the_last_open_that_their_owner_has_them_under() {
     let state = state();
     let (client, _) = client41(&state, b"c", 0);
-    let [first, second] = [b"1", b"2"].map(|owner| {
-        state.open(&client, KEY, &client.owner(owner).unwrap(), BOTH, 0).unwrap()
-    });
+    let [first, second] = [b"1", b"2"]
+        .map(|owner| state.open(&client, KEY, &client.owner(owner).unwrap(), BOTH, 0).unwrap());
     let lock = |open, owner: &[u8], start| {
         let (owner, range) = (client.owner(owner).unwrap(), Range::new(start, 1).unwrap());
         state.lock_new(&client, open, KEY, &Locking { owner, range, kind: Kind::Write }, 0)
@@ -530,4 +537,58 @@ fn an_address_has_a_part_of_the_records_and_unconfirmed_ones_go_first() {
     assert_eq!(gone.err(), Some(Nfsstat4::STALE_CLIENTID), "the oldest had to go");
     assert!(state.client_info(kept.id, 0).is_some(), "it is confirmed");
     assert!(exchange(b"other", 2).is_ok());
+}
+
+/// Whatever a host holds, of whichever kind, there is an end to it, and others have room.
+#[test]
+fn what_the_clients_of_an_address_hold_is_bounded() {
+    let state = state();
+    let memory = state.limit_memory(1 << 20, 64 << 10);
+    let (client, id) = client41(&state, b"c", 0);
+    let open = |client: &Arc<Client>, n: u32| {
+        let owner = [&n.to_be_bytes()[..], &[0; 1_000]].concat();
+        state.open(client, KEY, &client.owner(&owner).unwrap(), READ, 0)
+    };
+    let opens: Vec<_> = (0..1_000).map_while(|n| open(&client, n).ok()).collect();
+    assert!((20..64).contains(&opens.len()), "{} owners of 1 KiB", opens.len());
+    assert_eq!(open(&client, 1_000), Err(Nfsstat4::RESOURCE));
+    assert_eq!(state.locks.counts().opens, opens.len() as u64, "nothing is left of that");
+    let session = state.create_session(&new_session(client.id, 2), 0, 0);
+    assert_eq!(session, Err(Nfsstat4::NOSPC));
+    let asked = By { principal: 0, address: [192, 0, 2, 2].into() };
+    let (other, _) = state.exchange_id(b"other", [1; 8], false, asked, 0).unwrap();
+    assert!(state.create_session(&new_session(other.id, 1), asked, 0).is_ok());
+    assert!(open(&other, 0).is_ok(), "others have their part");
+    // A reply that nobody asked to be kept is not; what has been asked for has to wait.
+    let slot = state.session(&id).unwrap();
+    for (kept, first) in [(false, 1), (true, 2)] {
+        if kept {
+            opens.iter().for_each(|open| state.close(&client, open, KEY).unwrap());
+        }
+        slot.sequence(&sequence(id, 0, first), (0, 2), 0).unwrap();
+        slot.finish(0, &[7; 500]);
+        let again = slot.sequence(&sequence(id, 0, first), (0, 2), 0);
+        assert_eq!(again.is_ok(), kept, "{again:?}");
+    }
+    let ids = [client.id, other.id];
+    drop((client, other, slot));
+    ids.iter().for_each(|id| assert!(state.expire(*id)));
+    assert_eq!(memory.used(), 0, "all is given back");
+}
+
+/// Of 4.0, whose owners keep their last replies.
+#[test]
+fn owners_of_a_client_are_bounded_by_bytes_too() {
+    let state = state();
+    let memory = state.limit_memory(1 << 20, 64 << 10);
+    let client = client40(&state, b"a", 0);
+    let owner = |n: u32| n.to_be_bytes();
+    let owners = (0..1_000).take_while(|n| client.sequence_of(true, &owner(*n)).is_ok()).count();
+    assert!((20..64).contains(&owners), "{owners}");
+    assert!(client.sequence_of(true, &owner(0)).is_ok(), "it is known");
+    client.forget_lock_owner(&owner(0));
+    assert!(client.sequence_of(true, &owner(2_000)).is_ok());
+    drop(client);
+    assert!(state.expire(state.clients(0)[0].id));
+    assert_eq!(memory.used(), 0, "all is given back");
 }

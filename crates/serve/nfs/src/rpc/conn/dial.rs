@@ -7,9 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::limits::{
-    DIAL_BUFFER_MAX, DIAL_IDLE, DIAL_TIME_MAX, DIALS_MAX, DIALS_PER_ADDRESS_MAX,
-};
+use base::limits::{DIAL_BUFFER_MAX, DIAL_IDLE, DIAL_TIME_MAX, DIALS_MAX, DIALS_PER_ADDRESS_MAX};
 use base::peer::network;
 use tokio::net::TcpStream;
 use wire::rpc::{Framed, Framer};
