@@ -96,6 +96,11 @@ fn finish(
         check_rights(run, &target, share)?;
     }
     let key = FileKey::from(&attr);
+    if !made && then.is_some() && share.access & SHARE_WRITE == 0 {
+        // It is truncated though it is opened for reading: a write to those who deny that.
+        let denied = keeper.state.check_special(key, SHARE_WRITE, keeper.now());
+        denied.map_err(|_| Nfsstat4::SHARE_DENIED)?;
+    }
     let owner = client.owner(args.owner.owner.0)?;
     // Usable until its last CLOSE, also when it is removed meanwhile.
     let retained = retain_if_possible(&*target.share.fs, run.cx(), &target.handle)?;

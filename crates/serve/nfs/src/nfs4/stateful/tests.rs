@@ -336,6 +336,44 @@ fn deny_modes_and_locks_exclude_another_client_until_it_has_lapsed() {
     assert_eq!(world.run(0, &[gone]).0, Nfsstat4::EXPIRED);
 }
 
+/// OPEN for reading can truncate, and is no conflict with who denies writing by itself.
+#[test]
+fn a_file_is_not_truncated_while_its_holder_denies_writing() {
+    let world = World::new(Vec::new());
+    let (one, two) = (world.client40(b"a"), world.client40(b"b"));
+    let truncate = |seqid| {
+        let mut bytes = Vec::new();
+        let attrs = Attrs4 { size: Some(0), ..Attrs4::default() };
+        attrs.encode(&mut Writer::new(&mut bytes));
+        let attrs = wire::xdr::decode_all(bytes.leak()).expect("attributes");
+        ArgOp::Open(OpenArgs4 {
+            seqid,
+            share_access: share4::ACCESS_READ,
+            share_deny: 0,
+            owner: StateOwner4 { clientid: two, owner: Opaque4(b"o") },
+            openhow: Openflag4::Create(Createhow4::Unchecked(attrs)),
+            claim: OpenClaim4::Null(Component4(b"f")),
+        })
+    };
+    let (_, results) = world.at_root(&[open(one, 1, b"o", share4::DENY_WRITE)]);
+    let (open_stateid, _) = opened(&results);
+    let confirm = ArgOp::OpenConfirm(OpenConfirmArgs4 { open_stateid, seqid: 2 });
+    let (_, results) = world.at_root(&[file(), confirm]);
+    let Some(ResOp::OpenConfirm(Res4::Ok(ok))) = results.last() else { panic!("{results:?}") };
+    assert_eq!(world.at_root(&[file(), write(ok.stateid)]).0, Nfsstat4::OK);
+    let size = || {
+        let shares = world.nfs.shares.load();
+        let fs = &shares.iter().next().expect("the share").fs;
+        fs.lookup(cx(&world.cred), &fs.root(), b"f").map(|(entry, _)| entry.attr.size).ok()
+    };
+    assert_eq!(world.at_root(&[truncate(1)]).0, Nfsstat4::SHARE_DENIED);
+    assert_eq!(size(), Some(4));
+    let close = ArgOp::Close(CloseArgs4 { seqid: 3, open_stateid: ok.stateid });
+    assert_eq!(world.at_root(&[file(), close]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[truncate(2)]).0, Nfsstat4::OK);
+    assert_eq!(size(), Some(0));
+}
+
 #[test]
 fn a_41_compound_uses_the_current_stateid_and_is_repeated_from_its_slot() {
     let world = World::new(Vec::new());
