@@ -1,5 +1,6 @@
 //! LOCK, LOCKT, LOCKU (RFC 8881 §18.10 to §18.12) and RELEASE_LOCKOWNER (RFC 7530 §16.37).
 
+use vfs::fs::access;
 use vfs::locks::{HeldRange, Kind, Protocol, Range};
 use wire::nfs4::{
     LockArgs4, LockDenied4, LockRes4, Locker4, LocktArgs4, LockuArgs4, Nfsstat4, Opaque4,
@@ -10,6 +11,7 @@ use wire::xdr::Encode;
 use super::run::{CompoundContext, Fail, Handled};
 use super::state::{Client, LockRefused, Locking};
 use super::stateful::{InTurn, Stateful, regular};
+use super::target::Target;
 
 fn range(offset: u64, length: u64) -> Result<Range, Nfsstat4> {
     Range::nfs4(offset, length).ok_or(Nfsstat4::INVAL)
@@ -130,6 +132,16 @@ fn turn_of_lock(owner: &[u8], seqid: u32) -> InTurn<'_> {
     InTurn { confirms: true, ..turn(true, owner, seqid) }
 }
 
+/// Whether the caller may be told who has locks on a file: LOCKT needs no open, so its rights have
+/// been looked at nowhere. As with NLM, who may read it or owns it may.
+fn check_may_see(run: &CompoundContext<'_>, target: &Target) -> Result<(), Fail> {
+    let cx = run.cx();
+    let asked = access::READ | access::EXECUTE;
+    let (granted, attr) = target.share.fs.access(cx, &target.handle, asked)?;
+    let may = granted != 0 || attr.uid == cx.cred.uid;
+    if may { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
+}
+
 pub(super) fn lockt(
     keeper: &Stateful,
     run: &mut CompoundContext<'_>,
@@ -137,7 +149,8 @@ pub(super) fn lockt(
 ) -> Handled {
     may_end_others(run)?;
     let client = keeper.of_clientid(run, args.owner.clientid)?;
-    let (_, key) = regular(run)?;
+    let (target, key) = regular(run)?;
+    check_may_see(run, &target)?;
     let want = Locking {
         owner: client.owner(args.owner.owner.0)?,
         range: range(args.offset, args.length)?,

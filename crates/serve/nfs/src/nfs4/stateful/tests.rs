@@ -336,6 +336,33 @@ fn deny_modes_and_locks_exclude_another_client_until_it_has_lapsed() {
     assert_eq!(world.run(0, &[gone]).0, Nfsstat4::EXPIRED);
 }
 
+#[test]
+fn who_may_not_read_a_file_is_not_told_of_its_locks() {
+    let mut world = World::new(Vec::new());
+    let one = world.client40(b"a");
+    let stateid = open_confirmed(&world, one);
+    assert_eq!(world.at_root(&[file(), lock_new(one, stateid, 3)]).0, Nfsstat4::OK);
+    world.cred = Cred { uid: 7, gid: 7, groups: Vec::new() };
+    let two = world.client40(b"b");
+    let test = ArgOp::Lockt(LocktArgs4 {
+        locktype: locktype4::READ,
+        offset: 0,
+        length: 1,
+        owner: StateOwner4 { clientid: two, owner: Opaque4(b"o") },
+    });
+    let set_mode = |mode| {
+        let (shares, root) = (world.nfs.shares.load(), Cred::root());
+        let fs = &shares.iter().next().expect("the share").fs;
+        let (entry, _) = fs.lookup(cx(&root), &fs.root(), b"f").expect("the file");
+        let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+        assert!(fs.setattr(cx(&root), &entry.handle, &set, None).is_ok());
+    };
+    set_mode(0o600);
+    assert_eq!(world.at_root(&[file(), test.clone()]).0, Nfsstat4::ACCESS);
+    set_mode(0o644);
+    assert_eq!(world.at_root(&[file(), test]).0, Nfsstat4::DENIED);
+}
+
 /// OPEN for reading can truncate, and is no conflict with who denies writing by itself.
 #[test]
 fn a_file_is_not_truncated_while_its_holder_denies_writing() {
