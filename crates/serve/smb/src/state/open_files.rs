@@ -119,18 +119,24 @@ impl<T> OpenFiles<T> {
         Ok(name)
     }
 
+    /// Looks at a name by which a file is open, or changes it.
+    fn name<R>(
+        &self,
+        key: FileKey,
+        name: Option<NameId>,
+        what: impl FnOnce(&mut Name<T>) -> R,
+    ) -> Option<R> {
+        self.files().get_mut(&key)?.name(name?).map(what)
+    }
+
     /// Where a file is that is open by this name.
     pub fn location(&self, key: FileKey, name: Option<NameId>) -> Option<Location> {
-        Some(self.files().get_mut(&key)?.name(name?)?.at.clone())
+        self.name(key, name, |name| name.at.clone())
     }
 
     /// What has this name has another one now.
     pub fn moved(&self, key: FileKey, name: Option<NameId>, to: Location) {
-        let mut files = self.files();
-        let name = name.and_then(|name| files.get_mut(&key)?.name(name));
-        if let Some(name) = name {
-            name.at = to;
-        }
+        self.name(key, name, |name| name.at = to);
     }
 
     /// Directories of a file system that have open files in them.
@@ -152,18 +158,12 @@ impl<T> OpenFiles<T> {
 
     /// The name is to be removed when nobody has it open any more, or with `None` is not.
     pub fn set_removal(&self, key: FileKey, name: Option<NameId>, removal: Option<T>) {
-        let mut files = self.files();
-        let name = name.and_then(|name| files.get_mut(&key)?.name(name));
-        if let Some(name) = name {
-            name.removal = removal;
-        }
+        self.name(key, name, |name| name.removal = removal);
     }
 
     /// Whether the name is to be removed.
     pub fn is_to_be_removed(&self, key: FileKey, name: Option<NameId>) -> bool {
-        let mut files = self.files();
-        let name = name.and_then(|name| files.get_mut(&key)?.name(name));
-        name.is_some_and(|name| name.removal.is_some())
+        self.name(key, name, |name| name.removal.is_some()).unwrap_or(false)
     }
 
     /// Whether what is found there is to be removed.
