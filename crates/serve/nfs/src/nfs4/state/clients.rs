@@ -185,7 +185,7 @@ pub struct Clients {
 pub struct RequestOrigin {
     /// The user that it authenticates as.
     pub principal: u32,
-    /// Where a client that is made now is made from: [`super::quota::origin`].
+    /// Where a client that is made now is made from: [`base::peer::network`].
     pub origin: IpAddr,
     /// The time.
     pub now_ns: u64,

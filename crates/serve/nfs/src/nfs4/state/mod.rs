@@ -35,6 +35,7 @@ use base::limits::{
     NFS4_SESSIONS_PER_CLIENT_MAX,
 };
 use base::lock_order::{OrderedMutex, ranks};
+use base::peer::network;
 use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, Stateid4};
@@ -204,7 +205,7 @@ impl State {
     /// Who asks, in the terms of the table of clients.
     fn asked(&self, by: By, now_ns: u64) -> RequestOrigin {
         let By { principal, address } = by;
-        RequestOrigin { principal, origin: quota::origin(address), now_ns, lease_ns: self.lease_ns }
+        RequestOrigin { principal, origin: network(address), now_ns, lease_ns: self.lease_ns }
     }
 
     // --- clients ------------------------------------------------------------------------------

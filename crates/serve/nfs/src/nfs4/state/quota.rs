@@ -3,7 +3,7 @@
 //! whatever name; without a part for each address one host could take them all. Pure.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Entries of records that are gone or confirmed that a queue may hold beyond as many as there are.
 const QUEUE_SLACK: usize = 64;
@@ -57,18 +57,6 @@ pub enum QuotaConflict {
     Instead(u64),
     /// All are confirmed.
     None,
-}
-
-/// The addresses that count as one: those of one network of IPv6, of which a host has as many as it
-/// likes.
-pub fn origin(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = u128::from(address) & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from(network))
-        }
-        address => address,
-    }
 }
 
 impl Quota {

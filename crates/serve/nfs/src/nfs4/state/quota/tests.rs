@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use base::peer::network as origin;
+
 use super::*;
 
 fn host(n: u8) -> IpAddr {
