@@ -135,7 +135,7 @@ pub(super) async fn serve(
     let (held, out) = (VecDeque::new(), Vec::new());
     let mut control = Control { core: Rc::clone(&core), link, lines, held, out };
     let settings = server.settings();
-    let seat = server.seats.take(peer.ip(), &settings);
+    let seat = server.seats.take(peer.ip(), (settings.connections_max, settings.per_address_max));
     let Some(_seat) = seat else {
         core.engine.budgets.refuse();
         let _ = control.answer(&Answer::of(421, "Too many connections; try again later.")).await;

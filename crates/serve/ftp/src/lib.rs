@@ -22,7 +22,6 @@ mod list;
 mod names;
 mod next;
 pub mod node;
-mod seats;
 mod session;
 pub mod settings;
 mod state;
@@ -35,8 +34,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use settings::{LoginRoot, Settings, TlsUse, Uploads};
 
-use self::seats::SessionLimits;
 use engine::transport::Runtimes;
+use engine::transport::tally::AddressPermits;
 use engine::transport::tasks::Tasks;
 use engine::transport::tls::Tls;
 use files::{Files, core};
@@ -54,7 +53,7 @@ pub enum Entry {
 pub struct Server {
     settings: Mutex<Arc<Settings>>,
     tls: Option<Arc<Tls>>,
-    seats: Arc<SessionLimits>,
+    seats: Arc<AddressPermits>,
 }
 
 impl Server {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The counts. Addresses that have none are not kept.
 #[derive(Debug, Default)]
@@ -41,6 +42,57 @@ impl Tally {
         if *of_it.get() == 0 {
             of_it.remove();
         }
+    }
+}
+
+/// Permits of which there are so many, and so many for each address.
+#[derive(Debug, Default)]
+pub struct AddressPermits {
+    taken: Mutex<Tally>,
+}
+
+/// One permit; given back when dropped.
+#[derive(Debug)]
+pub struct AddressPermit {
+    permits: Arc<AddressPermits>,
+    address: IpAddr,
+}
+
+impl AddressPermits {
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        // Nothing under this lock panics.
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A permit for an address, where there may be `most`, and `most_each` of an address; `None` if
+    /// there are so many.
+    pub fn take(
+        self: &Arc<Self>,
+        address: IpAddr,
+        (most, most_each): (usize, usize),
+    ) -> Option<AddressPermit> {
+        let mut taken = self.lock();
+        if taken.all() >= most || taken.of(address) >= most_each {
+            return None;
+        }
+        taken.add(address);
+        Some(AddressPermit { permits: Arc::clone(self), address })
+    }
+
+    /// Permits taken.
+    pub fn taken(&self) -> usize {
+        self.lock().all()
+    }
+
+    /// Addresses that have any.
+    pub fn addresses(&self) -> usize {
+        self.lock().addresses()
+    }
+}
+
+impl Drop for AddressPermit {
+    fn drop(&mut self) {
+        self.permits.lock().remove(self.address);
     }
 }
 

@@ -35,6 +35,7 @@ use super::Nlm;
 use super::blocks::{Block, BlockedRequest};
 use super::hosts::{AddressPlaces, Port, owner_parts};
 use engine::transport::small::{framed, read_record};
+use engine::transport::tally::AddressPermit;
 use engine::transport::tasks::Ending;
 
 /// How long a datagram is waited for before it is sent again.
@@ -58,7 +59,7 @@ pub(super) enum Message {
         /// The results.
         results: Vec<u8>,
         /// Its place among such, of all and of its address.
-        place: [OwnedSemaphorePermit; 2],
+        place: AddressPermit,
     },
     /// We have restarted.
     Restarted {

@@ -35,8 +35,8 @@ use std::time::Duration;
 use base::clock::Clock;
 use base::limits::{NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX, NLM_SWEEP_EVERY};
 use base::lock_order::{OrderedMutex, ranks};
+use base::peer::network;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords};
 use vfs::share::{Shares, tag_of};
@@ -44,10 +44,11 @@ use wire::nlm4::Nlm4Stat;
 
 use self::blocks::Blocks;
 use self::conn::Message;
-use self::hosts::{AddressPlaces, Gate, Host, Hosts};
+use self::hosts::{Gate, Host, Hosts};
 use self::status::Refusal;
 use crate::rpc::Program;
 use engine::transport::small::Answers;
+use engine::transport::tally::{AddressPermit, AddressPermits};
 use engine::transport::{Runtimes, Tasks};
 
 /// The number of NLM in the records of clients.
@@ -101,9 +102,8 @@ pub struct Nlm {
     hosts: OrderedMutex<Hosts>,
     blocks: OrderedMutex<Blocks>,
     outbox: mpsc::UnboundedSender<Message>,
-    /// Places for answers to `*_MSG`, of all and of each address.
-    messages: Arc<Semaphore>,
-    messages_to: AddressPlaces,
+    /// Answers to `*_MSG` that wait to be sent.
+    messages: Arc<AddressPermits>,
     /// Itself, for what outlives a call.
     me: Weak<Self>,
     swept_ns: Mutex<u64>,
@@ -184,8 +184,7 @@ impl Nlm {
             hosts: OrderedMutex::new(ranks::NLM_HOSTS, Hosts::default()),
             blocks: OrderedMutex::new(ranks::NLM_BLOCKS, Blocks::default()),
             outbox,
-            messages: Arc::new(Semaphore::new(NLM_MESSAGES_MAX)),
-            messages_to: AddressPlaces::new(NLM_MESSAGES_PER_HOST_MAX),
+            messages: Arc::default(),
             me: Weak::clone(me),
             swept_ns: Mutex::default(),
             tasks: Mutex::default(),
@@ -261,9 +260,8 @@ impl Nlm {
     }
 
     /// A place for an answer to a `*_MSG` of this address, if there is one.
-    fn message_place(&self, address: IpAddr) -> Option<[OwnedSemaphorePermit; 2]> {
-        let of_address = self.messages_to.of(address).try_acquire_owned().ok()?;
-        Some([of_address, Arc::clone(&self.messages).try_acquire_owned().ok()?])
+    fn message_place(&self, address: IpAddr) -> Option<AddressPermit> {
+        self.messages.take(network(address), (NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX))
     }
 
     /// Has a message sent. If the runtimes are ending it is lost, as on the way.

@@ -1,11 +1,10 @@
 //! A connection that we make, to call its peer (the callbacks of NFSv4.0): it lives as long as it
 //! is used.
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
 
 use base::limits::{DIAL_BUFFER_MAX, DIAL_IDLE, DIAL_TIME_MAX, DIALS_MAX, DIALS_PER_ADDRESS_MAX};
 use base::peer::network;
@@ -18,49 +17,20 @@ use crate::rpc::completion::Completion;
 use crate::rpc::framing;
 use engine::exec::CompletionQueue;
 use engine::transport::pace::SlowPeerBudget;
+use engine::transport::tally::AddressPermits;
 use engine::transport::{Runtimes, send};
 
-/// Connections that there are, by address: each has a descriptor, and anybody can have as many
-/// client ids as he likes called back.
-static DIALED: Mutex<BTreeMap<IpAddr, usize>> = Mutex::new(BTreeMap::new());
-
-fn dialed() -> MutexGuard<'static, BTreeMap<IpAddr, usize>> {
-    DIALED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The permit of a connection.
-struct DialPermit(IpAddr);
-
-impl DialPermit {
-    /// One for a connection to this address; `None` if there is no room for it.
-    fn take(to: IpAddr) -> Option<Self> {
-        let (to, mut dialed) = (network(to), dialed());
-        let of_address = dialed.get(&to).copied().unwrap_or(0);
-        let full = dialed.values().sum::<usize>() >= DIALS_MAX;
-        if full || of_address >= DIALS_PER_ADDRESS_MAX {
-            return None;
-        }
-        dialed.insert(to, of_address + 1);
-        Some(Self(to))
-    }
-}
-
-impl Drop for DialPermit {
-    fn drop(&mut self) {
-        let mut dialed = dialed();
-        match dialed.get_mut(&self.0) {
-            Some(of_address) if *of_address > 1 => *of_address -= 1,
-            _ => drop(dialed.remove(&self.0)),
-        }
-    }
-}
+/// Connections that there are: each has a descriptor, and anybody can have as many client ids as he
+/// likes called back.
+static DIALED: LazyLock<Arc<AddressPermits>> = LazyLock::new(Arc::default);
 
 /// Connects to `to` on one of the runtimes. Calls may be made at once; they fail if it cannot be
 /// reached, or there are too many connections of this kind.
 pub fn dial(runtimes: &Runtimes, to: SocketAddr) -> Arc<Back> {
     let (connection, queue) = (next_connection(), Arc::<CompletionQueue<Completion>>::default());
     let back = Back::new(connection, Arc::clone(&queue));
-    let Some(permit) = DialPermit::take(to.ip()) else {
+    let limits = (DIALS_MAX, DIALS_PER_ADDRESS_MAX);
+    let Some(permit) = DIALED.take(network(to.ip()), limits) else {
         back.close();
         return back;
     };

@@ -1,11 +1,9 @@
 //! Takes connections, within the budget, and deals them to the cores in turn. A device that goes
 //! takes its connections with it, and is listened for again; nobody else notices.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
-use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{RDMA_CONNECTIONS_CLIENT_MAX, RDMA_CONNECTIONS_MAX, RDMA_LISTEN_AGAIN};
 use base::peer::network;
@@ -17,6 +15,7 @@ use super::super::node;
 use super::conn;
 use super::stats::RdmaStats;
 use engine::exec::accept::Joins;
+use engine::transport::tally::AddressPermits;
 use engine::transport::tasks::Ending;
 use engine::transport::{Budgets, Runtimes, Tasks};
 
@@ -29,7 +28,7 @@ pub(in super::super) fn serve(
     budgets: &Arc<Budgets>,
 ) {
     let first = listen(&config);
-    let taker = Taker { config, joins, budgets: Arc::clone(budgets), open: OpenConnections::new() };
+    let taker = Taker { config, joins, budgets: Arc::clone(budgets), open: Arc::default() };
     // If the runtimes have ended, so has the service.
     let _ = tasks.spawn(runtimes, 0, move |ending| taker.run(first, ending));
 }
@@ -55,11 +54,15 @@ fn told(error: &dyn std::error::Error) -> String {
     }
 }
 
+/// Connections at once, and of these those of one address.
+const CONNECTIONS: (usize, usize) = (RDMA_CONNECTIONS_MAX, RDMA_CONNECTIONS_CLIENT_MAX);
+
 struct Taker {
     config: RdmaConfig,
     joins: Joins<Core>,
     budgets: Arc<Budgets>,
-    open: Arc<OpenConnections>,
+    /// Connections: each registers memory, so that there are few.
+    open: Arc<AddressPermits>,
 }
 
 impl Taker {
@@ -99,7 +102,7 @@ impl Taker {
     fn take(&mut self, request: Box<dyn Request>) {
         let stats = Arc::clone(&self.config.stats);
         let from = request.peer().ip().to_canonical();
-        let open = OpenConnections::take(&self.open, from);
+        let open = self.open.take(network(from), CONNECTIONS);
         let (Some(open), Some(permit)) = (open, self.budgets.connect(from)) else {
             self.config.stats.refuse();
             return;
@@ -114,49 +117,6 @@ impl Taker {
         }));
         if !served {
             self.budgets.refuse();
-        }
-    }
-}
-
-/// How many connections there are, by address: each registers memory, so that there are few.
-struct OpenConnections(Mutex<HashMap<IpAddr, usize>>);
-
-impl OpenConnections {
-    fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::default()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place for one more from this address, until it is dropped; `None` if there is none, or the
-    /// address has its part.
-    fn take(all: &Arc<Self>, from: IpAddr) -> Option<OpenConnection> {
-        let from = network(from);
-        let mut open = all.lock();
-        let sum: usize = open.values().sum();
-        let of_client = open.get(&from).copied().unwrap_or(0);
-        if sum >= RDMA_CONNECTIONS_MAX || of_client >= RDMA_CONNECTIONS_CLIENT_MAX {
-            return None;
-        }
-        open.insert(from, of_client + 1);
-        Some(OpenConnection { all: Arc::clone(all), from })
-    }
-}
-
-/// The place of a connection.
-struct OpenConnection {
-    all: Arc<OpenConnections>,
-    from: IpAddr,
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        let mut open = self.all.lock();
-        match open.get_mut(&self.from) {
-            Some(of_client) if *of_client > 1 => *of_client -= 1,
-            _ => drop(open.remove(&self.from)),
         }
     }
 }
