@@ -13,11 +13,13 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy [--places|--vocabulary|--circles [FOLDER]] | deny |
-       tally LOG[=GOLDEN]… | conformance SUITE RESULTS | leftovers
+const USAGE: &str =
+    "usage: cargo xtask tidy [--places|--vocabulary|--comments [PART]|--circles [FOLDER]] |
+       deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS | leftovers
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
          --vocabulary prints the counts of avoided phrases and identifiers
+         --comments prints the comments and names of functions with avoided phrases
          --circles prints the files that import each other, here or in another checkout
   deny   licences, banned crates and sources against deny.toml, without a network
   tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(root),
         ["tidy", "--places"] => tidy::places(root),
         ["tidy", "--vocabulary"] => tidy::vocabulary(root),
+        ["tidy", "--comments"] => tidy::avoided(root, ""),
+        ["tidy", "--comments", part] => tidy::avoided(root, part),
         ["tidy", "--circles"] => tidy::circles(root),
         ["tidy", "--circles", folder] => tidy::circles(Path::new(folder)),
         ["deny"] => deny::run(root),

@@ -4,10 +4,13 @@
 //! count may only fall (a ratchet).
 
 mod circles;
+mod comments;
 mod exceptions;
+mod glossary;
 mod imported;
 mod imports;
 mod locks;
+mod paths;
 mod protocols;
 mod scan;
 mod sizes;
@@ -88,6 +91,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     }
     findings.extend(protocols::check(&sources));
     findings.extend(vocabulary::check(&sources));
+    findings.extend(paths::check(&sources));
     findings.extend(locks::check(root));
     let circles = fs::read_to_string(root.join("xtask/file-circles.toml")).unwrap_or_default();
     findings.extend(circles::check(&circles, &sources)?);
@@ -122,6 +126,22 @@ pub fn vocabulary(root: &Path) -> Result<(), String> {
     let mut sources = Vec::new();
     collect(root, root, &mut sources)?;
     print!("{}", vocabulary::list(&vocabulary::counts(&sources)));
+    Ok(())
+}
+
+/// Prints the comments and names of functions with phrases that the glossary avoids, of a crate or
+/// folder or of all.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn avoided(root: &Path, part: &str) -> Result<(), String> {
+    let mut sources = Vec::new();
+    collect(root, root, &mut sources)?;
+    let glossary = glossary::Glossary::of(&sources);
+    let found = comments::avoided(&sources, &glossary);
+    for one in found.iter().filter(|one| part.is_empty() || one.part == part) {
+        println!("{}:{}: \"{}\": write {}", one.path, one.line, one.entry.phrase, one.entry.write);
+    }
     Ok(())
 }
 

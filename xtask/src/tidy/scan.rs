@@ -58,6 +58,30 @@ pub fn literals(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The comments of `text`, line by line, without their marks.
+pub fn comments(text: &str) -> Vec<(usize, String)> {
+    let bytes = text.as_bytes();
+    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
+    while at < bytes.len() {
+        let (end, is_comment) = match bytes[at] {
+            b'/' if bytes.get(at + 1) == Some(&b'/') => (line_end(bytes, at), true),
+            b'/' if bytes.get(at + 1) == Some(&b'*') => (comment_end(bytes, at), true),
+            b'"' => (string_end(bytes, at), false),
+            b'r' if !after_word(bytes, at) => (raw_end(bytes, at).unwrap_or(at + 1), false),
+            b'\'' => (char_end(bytes, at), false),
+            _ => (at + 1, false),
+        };
+        let piece = String::from_utf8_lossy(&bytes[at..end.min(bytes.len())]);
+        for (more, text) in piece.split('\n').enumerate().filter(|_| is_comment) {
+            let text = text.trim_start_matches(['/', '!', '*', ' ']).trim_end_matches(['*', '/']);
+            found.push((line + more, text.to_owned()));
+        }
+        line += piece.matches('\n').count();
+        at = end;
+    }
+    found
+}
+
 fn after_word(bytes: &[u8], at: usize) -> bool {
     at > 0 && is_word(bytes[at - 1])
 }

@@ -210,10 +210,20 @@ fn a_protocol_that_many_know_and_a_list_that_is_not_true_are_found() {
     assert!(what[1].contains("the list is not what"), "{what:?}");
 }
 
+/// A table of words to avoid.
+fn glossary() -> Source {
+    let table = "# Glossary\n\n| Avoid | Write | Where |\n|---|---|---|\n\
+                 | told, on its way | reported | everywhere |\n\
+                 | whoever | a user | texts |\n\
+                 | nobody, goes on | no client | comments |\n\
+                 | `Told`, `Way` | Report | identifiers |\n\nend, told\n";
+    Source::new("docs/glossary.md", table.to_owned())
+}
+
 /// What the rule of phrases finds in a file: lines and phrases.
 fn phrases(path: &str, text: &str) -> Vec<(usize, String)> {
-    let source = Source::new(path, text.to_owned());
-    let found = vocabulary::check(&[source]).into_iter().filter(|one| one.rule == "phrase");
+    let sources = [Source::new(path, text.to_owned()), glossary()];
+    let found = vocabulary::check(&sources).into_iter().filter(|one| one.rule == "phrase");
     found.map(|one| (one.line, one.what.split('"').nth(1).unwrap_or("").to_owned())).collect()
 }
 
@@ -239,10 +249,11 @@ fn counts_of_the_vocabulary_may_only_fall() {
     let source = |path: &str, text: &str| Source::new(path, text.to_owned());
     let mut sources = vec![
         source("docs/decisions/one.md", "It is told.\nAnd again told, on its way.\n"),
-        source("crates/a/src/f.rs", "struct Told; // Told\nfn f(_: Told, _: Untold) {}\n"),
+        source("crates/a/src/f.rs", "struct Told; // Report\nfn f(_: Told, _: Untold) {}\n"),
+        glossary(),
     ];
     let counts = vocabulary::counts(&sources);
-    assert_eq!((counts["docs/decisions/"], counts["Told"]), (3, 2));
+    assert_eq!((counts["docs/decisions/"], counts["Told"], counts.len()), (3, 2, 2));
     sources.push(source("xtask/vocabulary.txt", &vocabulary::list(&counts)));
     assert_eq!(vocabulary::check(&sources), []);
     sources[1] = source("crates/a/src/f.rs", "struct Told;\nfn f(_: Told, _: Way) {}\n");
@@ -252,4 +263,84 @@ fn counts_of_the_vocabulary_may_only_fall() {
     sources[1] = source("crates/a/src/f.rs", "struct Told;\n");
     let what: Vec<String> = vocabulary::check(&sources).into_iter().map(|f| f.what).collect();
     assert!(what.len() == 1 && what[0].contains("the list is not what"), "{what:?}");
+}
+
+#[test]
+fn the_table_of_the_glossary_is_read_to_its_end() {
+    let read = glossary::Glossary::of(&[glossary()]);
+    let names = |entries: &[glossary::Entry]| -> Vec<String> {
+        entries.iter().map(|entry| entry.phrase.clone()).collect()
+    };
+    assert_eq!(names(&read.texts), ["told", "on its way", "whoever"]);
+    assert_eq!(names(&read.comments), ["told", "on its way", "nobody", "goes on"]);
+    assert_eq!(names(&read.identifiers), ["Told", "Way"]);
+    assert_eq!(read.comments[2].write, "no client");
+    assert!(glossary::Glossary::of(&[]).is_empty());
+    let missing = vocabulary::check(&[Source::new("README.md", "text\n".to_owned())]);
+    assert!(missing[0].what.contains("is missing"), "{missing:?}");
+    let own = include_str!("../../../docs/glossary.md").to_owned();
+    let own = glossary::Glossary::of(&[Source::new("docs/glossary.md", own)]);
+    assert!(own.texts.len() > 50 && own.comments.len() > 50 && own.identifiers.len() > 40);
+}
+
+#[test]
+fn phrases_in_comments_and_names_of_functions_are_counted_for_each_crate() {
+    let source = |path: &str, text: &str| Source::new(path, text.to_owned());
+    let text = "//! It is told, and `told` again.\n\
+                /// `told`, as code, and \"nobodys\" are not read.\n\
+                fn a_file_that_nobody_has() { f(\"// nobody\"); }\n\
+                /* It goes\n   on in the next line. */\n\
+                // It goes\nfn on() {}\n";
+    let sources = [
+        source("crates/serve/a/Cargo.toml", ""),
+        source("crates/serve/a/src/f.rs", text),
+        source("crates/vfs/Cargo.toml", ""),
+        source("crates/vfs/src/f.rs", "// Told.\n"),
+        source("crates/vfs/src/locks.rs", "// Told: it goes on.\n"),
+        source("crates/vfs/src/locks/a.rs", "// Nobody.\n"),
+        source("crates/vfs/src/locks/b.rs", "// No client.\n"),
+        source("ui/src/a.ts", "// Told.\n"),
+        glossary(),
+    ];
+    let glossary = glossary::Glossary::of(&sources);
+    let found = comments::avoided(&sources, &glossary);
+    let lines: Vec<_> = found.iter().map(|one| (one.path, one.line)).collect();
+    let own = "crates/serve/a/src/f.rs";
+    assert_eq!(lines[..3], [(own, 1), (own, 3), (own, 4)]);
+    let counts: Vec<_> = comments::counts(&sources, &glossary).into_iter().collect();
+    let expected = [
+        ("crates/serve/a comments", 3),
+        ("crates/vfs comments", 1),
+        ("crates/vfs/src/locks comments", 2),
+    ];
+    assert_eq!(counts, expected.map(|(part, count)| (part.to_owned(), count)));
+    let what: Vec<String> = vocabulary::check(&sources).into_iter().map(|f| f.what).collect();
+    assert!(what[0].starts_with("crates/serve/a comments: 3, at most 0 may remain"), "{what:?}");
+}
+
+#[test]
+fn paths_in_documents_and_comments_lead_to_files() {
+    let source = |path: &str, text: &str| Source::new(path, text.to_owned());
+    let found = |path: &str, text: &str| -> Vec<String> {
+        let sources = [
+            source(path, text),
+            source("crates/serve/web/src/put.rs", "//! Doc.\n"),
+            source("docs/howto/start.md", "text\n"),
+        ];
+        paths::check(&sources).into_iter().map(|one| one.what).collect()
+    };
+    let good = "`web/put.rs`, `serve/web/src/put.rs`, `jobs/NAME.toml`,\n\
+                `crates/serve/web/{put,put}.rs`,\n\
+                `a b/c.rs`, a/b.rs, [start](../howto/start.md#x),\n\
+                [all](../howto), [web](https://a/b.md)\n";
+    assert_eq!(found("docs/a/one.md", good), Vec::<String>::new());
+    let bad = "`http/put.rs` [start](start.md) `web/{put,get}.rs`\n";
+    let expected = [
+        "no file is `http/put.rs`",
+        "no file is `web/get.rs`",
+        "a link to start.md, which is no file",
+    ];
+    assert_eq!(found("docs/a/one.md", bad), expected);
+    assert_eq!(found("crates/a/src/f.rs", "//! See `web/get.rs`.\n").len(), 1);
+    assert_eq!(found("crates/a/src/f.rs", "const A: &str = \"`web/get.rs`\";\n").len(), 0);
 }

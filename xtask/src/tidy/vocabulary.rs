@@ -1,139 +1,17 @@
 //! The vocabulary of `docs/glossary.md`: phrases that texts for users avoid, and identifiers that
 //! mean nothing outside their file.
 //!
-//! Phrases are forbidden in README, help texts, messages, how-tos, the reference and the browser.
-//! Other documents, and identifiers, are counted in `xtask/vocabulary.txt`; a count may only fall,
-//! and `cargo xtask tidy --vocabulary` prints the list as it is now.
+//! Phrases are refused in README, help texts, messages, how-tos, the reference and the browser.
+//! Other documents, comments (`comments.rs`) and identifiers are counted in `xtask/vocabulary.txt`;
+//! a count may only fall, and `cargo xtask tidy --vocabulary` prints the list as it is now.
 
 use std::collections::BTreeMap;
 
-use super::{Finding, Source, scan};
+use super::glossary::{Entry, Glossary, flattened, has_phrase, phrases_in};
+use super::{Finding, Source, comments, scan};
 
 /// The list.
 const LIST: &str = "xtask/vocabulary.txt";
-
-/// Phrases that texts for users avoid; the glossary has what to write instead.
-const PHRASES: &[&str] = &[
-    "again and again",
-    "anew",
-    "anybody",
-    "beside",
-    "besides",
-    "by itself",
-    "by themselves",
-    "cannot be had",
-    "cuts off",
-    "everybody",
-    "for want of",
-    "given up",
-    "go on",
-    "goes on",
-    "has come of",
-    "he",
-    "him",
-    "his",
-    "holds good",
-    "in force",
-    "in the clear",
-    "is no name",
-    "is no number",
-    "is no share",
-    "is well",
-    "kept anyway",
-    "kept by the second",
-    "lets in",
-    "make no sense",
-    "makes no sense",
-    "makes way",
-    "mean nothing",
-    "means nothing",
-    "mend",
-    "of one's own",
-    "of ours",
-    "of the program's own",
-    "on its way",
-    "one another",
-    "put right",
-    "said",
-    "somebody",
-    "so many",
-    "spoken",
-    "take away",
-    "taken away",
-    "takes away",
-    "tell",
-    "telling",
-    "tells",
-    "that is there",
-    "there and back",
-    "to be had",
-    "told",
-    "under way",
-    "what came of",
-    "what it cannot",
-    "what there is",
-    "who is there",
-    "whoever",
-    "whom",
-    "written down",
-];
-
-/// Types and functions whose names mean nothing without their file.
-const IDENTIFIERS: &[&str] = &[
-    "Acting",
-    "Alone",
-    "Ask",
-    "Asked",
-    "Beside",
-    "Book",
-    "Branch",
-    "Case",
-    "Desk",
-    "Door",
-    "Entered",
-    "Fate",
-    "Found",
-    "Heard",
-    "Held",
-    "Here",
-    "Kept",
-    "Kit",
-    "Known",
-    "Later",
-    "Lends",
-    "Lent",
-    "Letter",
-    "Live",
-    "Opening",
-    "Pace",
-    "Parts",
-    "Patience",
-    "Performed",
-    "Place",
-    "Places",
-    "Room",
-    "Rooms",
-    "Said",
-    "Seats",
-    "Seen",
-    "Settle",
-    "Settled",
-    "Sheet",
-    "Shelf",
-    "Stretch",
-    "Taken",
-    "Teller",
-    "Told",
-    "Turn",
-    "Wanted",
-    "Way",
-    "Whole",
-    "Wish",
-    "lose_patience",
-    "makes_way",
-    "open_letters",
-    "told",
-];
 
 /// Documents in which phrases are forbidden.
 const STRICT: [&str; 5] =
@@ -207,41 +85,22 @@ fn browser_texts(source: &Source) -> Vec<Text> {
     found
 }
 
-/// Where a phrase stands in a text, as whole words.
-fn has_phrase(text: &str, phrase: &str) -> bool {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    text.match_indices(phrase).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + phrase.len()..].chars().next();
-        !before.is_some_and(is_name) && !after.is_some_and(is_name)
-    })
-}
-
-/// One line, one space between words, lower case, without the names in braces.
-fn flattened(text: &str) -> String {
-    let words = text.split('{').enumerate().map(|(at, part)| match part.split_once('}') {
-        Some((_, after)) if at > 0 => after,
-        _ => part,
-    });
-    let words = words.collect::<Vec<_>>().join("{}");
-    words.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
-}
-
 /// Counts of documents and identifiers.
 pub fn counts(sources: &[Source]) -> Counts {
-    let mut counts = Counts::new();
+    let glossary = Glossary::of(sources);
+    let mut counts = comments::counts(sources, &glossary);
     for source in sources {
         if let Some(document) = COUNTED.iter().find(|one| source.path.starts_with(**one)) {
             let text = source.text.lines().map(flattened).collect::<Vec<_>>();
-            let found = |phrase: &&&str| text.iter().filter(|l| has_phrase(l, phrase)).count();
-            let sum: usize = PHRASES.iter().map(|phrase| found(&phrase)).sum();
+            let found = |e: &Entry| text.iter().filter(|l| has_phrase(l, &e.phrase)).count();
+            let sum: usize = glossary.texts.iter().map(found).sum();
             *counts.entry((*document).to_owned()).or_default() += sum;
         }
         let is_own = source.path.starts_with("crates/") && source.is_rust() && !source.is_test();
-        for name in IDENTIFIERS.iter().filter(|_| is_own) {
+        for Entry { phrase: name, .. } in glossary.identifiers.iter().filter(|_| is_own) {
             let found = source.code.lines().filter(|line| has_phrase(line, name)).count();
             if found > 0 {
-                *counts.entry((*name).to_owned()).or_default() += found;
+                *counts.entry(name.clone()).or_default() += found;
             }
         }
     }
@@ -251,9 +110,9 @@ pub fn counts(sources: &[Source]) -> Counts {
 /// The list as it stands in the repository.
 pub fn list(counts: &Counts) -> String {
     let mut text = "\
-# Lines with phrases that docs/glossary.md avoids, by document, and with identifiers that mean
-# nothing outside their file (xtask/src/tidy/vocabulary.rs). Counts may only fall;
-# `cargo xtask tidy --vocabulary` prints this list as it is now.
+# Lines with what docs/glossary.md avoids: phrases by document, phrases in comments and names of
+# functions by crate, and identifiers that mean nothing outside their file. Counts may only fall;
+# `cargo xtask tidy --vocabulary` prints this list as it is now, `--comments PART` the lines.
 
 "
     .to_owned();
@@ -264,11 +123,17 @@ pub fn list(counts: &Counts) -> String {
 /// Texts for users are clean; no count has grown, and the list has those of now.
 pub fn check(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let glossary = Glossary::of(sources);
+    if glossary.is_empty() {
+        let what = "the table of words to avoid is missing".to_owned();
+        findings.push(Finding { path: "docs/glossary.md".into(), line: 0, rule: "phrase", what });
+    }
     for source in sources {
         for (line, text) in texts(source) {
             let text = flattened(&text);
-            for phrase in PHRASES.iter().filter(|phrase| has_phrase(&text, phrase)) {
-                let what = format!("\"{phrase}\": docs/glossary.md has what to write instead");
+            for entry in phrases_in(&text, text.len(), &glossary.texts) {
+                let Entry { phrase, write } = entry;
+                let what = format!("\"{phrase}\": write {write} (docs/glossary.md)");
                 findings.push(Finding { path: source.path.clone(), line, rule: "phrase", what });
             }
         }
