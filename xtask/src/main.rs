@@ -1,7 +1,8 @@
 //! The repository's own commands: `cargo xtask tidy` (rooms, sizes, forbidden words), `cargo xtask
 //! deny` (licences, bans, sources), `cargo xtask tally` (adds up test output, compares skips),
-//! `cargo xtask conformance` (compares a foreign suite's results with the list of known ones) and
-//! `cargo xtask leftovers` (removes what killed tests have left).
+//! `cargo xtask conformance` (compares a foreign suite's results with the list of known ones),
+//! `cargo xtask leftovers` (removes what killed tests have left) and `cargo xtask watch` (ends
+//! tests that hang).
 
 mod conformance;
 mod deny;
@@ -9,13 +10,15 @@ mod leftovers;
 mod metadata;
 mod tally;
 mod tidy;
+mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tidy [--places|--vocabulary|--comments [PART]|--circles [FOLDER]] |
-       deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS | leftovers
+       deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS | leftovers |
+       watch COMMAND…
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
          --vocabulary prints the counts of avoided phrases and identifiers
@@ -26,7 +29,9 @@ const USAGE: &str =
   conformance
          compares RESULTS of a foreign suite with tests/conformance/SUITE.toml
   leftovers
-         removes folders, mounts and loop devices of tests that were killed";
+         removes folders, mounts and loop devices of tests that were killed
+  watch  runs COMMAND, which runs nextest, and ends tests that make no progress or that use
+         more processor time than any test needs [--idle SECONDS] [--busy SECONDS]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +46,11 @@ fn main() -> ExitCode {
         ["tidy", "--circles", folder] => tidy::circles(Path::new(folder)),
         ["deny"] => deny::run(root),
         ["leftovers"] => leftovers::run(),
+        ["watch", command @ ..] => match watch::run(command) {
+            Ok(0) => Ok(()),
+            Ok(code) => return ExitCode::from(u8::try_from(code).unwrap_or(1)),
+            Err(why) => Err(why),
+        },
         ["conformance", suite, results] => conformance::run(root, suite, results),
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),
         _ => {
