@@ -1,9 +1,9 @@
 //! Memory of commands. All bytes that a command will hold, those that it works with included
 //! ([`scsi::Request::working_bytes`]), are reserved at once in the budget of its core, before its
 //! data is asked for and before it waits for its disk; one for which there is no room waits, in the
-//! order in which commands came. So nobody holds a part and waits for the rest: what is admitted
-//! ends, and others go on. One command of each session is admitted in any case, or sessions that
-//! have none would wait for those that have many.
+//! order in which commands came. So no command holds a part and waits for the rest: what is
+//! admitted ends, and others continue. One command of each session is admitted in any case, or
+//! sessions that have none would wait for those that have many.
 //!
 //! What comes unasked (immediate data, and what InitialR2T=No allows) cannot wait outside: for that
 //! there is room, or the command is answered TASK SET FULL, after which initiators try again.
@@ -34,14 +34,14 @@ pub(super) enum Admission {
     Full,
 }
 
-/// Bytes that a command holds whose data comes.
+/// Bytes that a command holds while its data is received.
 fn gathered_bytes(gather: &Gather, request: &Result<scsi::Request, Done>) -> usize {
     gather.wanted() as usize + request.as_ref().map_or(0, scsi::Request::working_bytes)
 }
 
 impl Session {
-    /// Reserves the bytes that a command needs: what it sends or takes, of which so many come
-    /// unasked, and what it works with.
+    /// Reserves the bytes that a command needs: what it sends or takes, of which `unsolicited`
+    /// come without an R2T, and its buffers.
     pub fn admit(&self, (moved, working): (usize, usize), unasked: usize) -> Admission {
         let (budget, needs) = (&self.core.budget, moved + working);
         // What has come need not stand in line: it is held anyway.
@@ -85,8 +85,8 @@ impl Session {
         self.line.push_back(about.itt);
     }
 
-    /// Goes on with commands that wait for memory, as far as there is some now.
-    pub fn go_on(&mut self, wire: &mut Wire) {
+    /// Continues commands that wait for memory, as far as there is some now.
+    pub fn continue_waiting(&mut self, wire: &mut Wire) {
         while let Some(itt) = self.line.front().copied() {
             let budget = &self.core.budget;
             let missing = match self.tasks.get(&itt) {

@@ -39,7 +39,7 @@ pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
     wire.set(session.digests(), ISCSI_DATA_MAX);
     let (order, pace) = (session.order(), core.engine.budgets.limits().pace);
     let mut conn = Conn { core, wire, session, order, ending, pace, leave_by: None };
-    // Why it has ended is nobody's concern but the peer's, who knows.
+    // The peer knows why it has ended; nothing else needs the reason.
     let _ = conn.run().await;
     conn.session.end();
 }
@@ -47,7 +47,7 @@ pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
 /// Waits until another login has taken the place of the session.
 async fn replaced(order: &mut watch::Receiver<Order>) {
     if order.wait_for(|order| *order == Order::Replaced).await.is_err() {
-        // Nobody is left who could say so.
+        // The sender is gone, so no order can come.
         std::future::pending::<()>().await;
     }
 }
@@ -73,13 +73,13 @@ impl Conn {
                 return Err(Ended::Replaced);
             }
             let taken = self.take();
-            // What was said before the end still goes out.
+            // What was queued before the end is still sent.
             if self.wire.size() > 0 {
                 tokio::select! {
                     // Most of the time all of it is taken at once.
                     biased;
                     sent = self.wire.send() => sent?,
-                    // A peer that takes nothing must not hold up who replaces it.
+                    // A peer that takes nothing must not delay the session that replaces it.
                     () = replaced(&mut self.order) => return Err(Ended::Replaced),
                 }
                 taken?;
@@ -102,8 +102,8 @@ impl Conn {
         }
     }
 
-    /// Handles what has come, as far as there is room for answers and others get their turn; tells
-    /// whether there is more.
+    /// Handles received PDUs, as far as there is room for responses and others get their turn;
+    /// returns whether there is more.
     fn take(&mut self) -> Result<bool, Ended> {
         self.session.collect(&mut self.wire);
         let (inbox, mut at, framer) = self.wire.lend();
@@ -151,8 +151,8 @@ impl Conn {
         if self.wire.size() > 0 {
             return Ok(true);
         }
-        // Who owes data may send it. While there is no memory others get no more than a receive
-        // buffer, so that commands that end others, and pings, are still heard.
+        // An initiator that owes data may send it. Without memory others get no more than a
+        // receive buffer, so that task management and NOP-Out are still read.
         let owes = self.session.awaits_data();
         let reads = owes || self.core.budget.has_bytes(RECEIVE_BUFFER) || self.wire.is_small();
         let looks_again = !reads || self.session.waits_for_memory();

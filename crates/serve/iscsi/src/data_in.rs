@@ -64,8 +64,8 @@ impl Session {
         });
     }
 
-    /// Whether the data of a command may leave from the page cache: nobody has to look at it for a
-    /// digest, and no PDU of it needs bytes of ours behind its data.
+    /// Whether the data of a command may be sent from the page cache: no digest covers it, and no
+    /// PDU of it needs padding.
     pub fn may_map(&self, about: &About) -> bool {
         let Parameters { digests, max_send_data, max_burst, .. } = &self.parameters;
         about.read
@@ -73,7 +73,7 @@ impl Session {
             && [*max_send_data, *max_burst, about.expected].iter().all(|n| n.is_multiple_of(4))
     }
 
-    /// Answers a command whose data leaves from the page cache.
+    /// Answers a command with data from the page cache.
     pub fn respond_mapped(&mut self, wire: &mut Wire, about: &About, done: &Done, slice: Slice) {
         self.forget(about);
         let count = slice.raw().1;

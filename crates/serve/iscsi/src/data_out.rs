@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    /// A command fails whose data comes.
+    /// Fails a command that is still receiving data.
     pub fn fail_gathering(&mut self, wire: &mut Wire, itt: u32, sense: Sense) {
         let gathers = |task: &Task| matches!(task.stage, Stage::Gathering { .. });
         if self.tasks.get(&itt).is_some_and(gathers) {

@@ -94,7 +94,7 @@ impl Session {
         true
     }
 
-    /// A PDU whose data was damaged on the way, and is not used. The command that it is of fails
+    /// A PDU with a wrong data digest, which is not used. The command that it belongs to fails
     /// (RFC 7143 §7.8).
     fn damaged(
         &mut self,

@@ -16,7 +16,7 @@ pub enum Ended {
     /// What came is no PDU: the peer or the network is at fault.
     #[error("no PDU: {0}")]
     Cut(#[from] CutError),
-    /// It broke a rule of the protocol; it was told by a Reject.
+    /// It broke a rule of the protocol; a Reject was sent.
     #[error("a PDU that cannot be handled")]
     Broken,
     /// It has logged out, or its login was refused.

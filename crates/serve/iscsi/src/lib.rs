@@ -52,7 +52,7 @@ use engine::exec::Engine;
 pub struct Iscsi {
     /// What is offered.
     pub targets: Targets,
-    /// Who is there.
+    /// Sessions of initiators.
     pub sessions: Arc<Sessions>,
     /// What accepts connections, and holds the budgets and the probe.
     pub engine: Arc<Engine>,
@@ -62,7 +62,7 @@ pub struct Iscsi {
     pub refusals: AtomicU64,
     /// Commands so far that had to wait for memory, or were refused for lack of it.
     pub waits: AtomicU64,
-    /// PDUs whose digest did not fit so far.
+    /// PDUs with a wrong digest so far.
     pub digest_errors: AtomicU64,
     settings: RwLock<Arc<Settings>>,
 }

@@ -1,5 +1,5 @@
-//! How a connection begins (RFC 7143 §6.3): who it is, how it signs in, what both agree on. The
-//! rules are [`wire::iscsi::login_phase`]'s; here is what they ask for.
+//! How a connection begins (RFC 7143 §6.3): names, authentication, negotiation. The rules are
+//! [`wire::iscsi::login_phase`]'s; here is what they ask for.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,10 +23,10 @@ use super::session::{Session, Start};
 use super::state::sessions::NoSeat;
 use super::targets::Target;
 
-/// A session of a target whose TSIH is not known yet.
+/// The TSIH of a session that has none yet.
 const NO_SESSION: u16 = 0;
 
-/// A login under way.
+/// A login in progress.
 struct Login<'a> {
     core: &'a Rc<Core>,
     machine: TargetLogin,
@@ -37,7 +37,7 @@ struct Login<'a> {
 /// Takes requests until the connection is in its full feature phase.
 ///
 /// # Errors
-/// It has not come to that; the initiator was told why.
+/// The login has failed; a Login Response with the status was sent.
 pub(super) async fn run(
     core: &Rc<Core>,
     wire: &mut Wire,

@@ -42,8 +42,8 @@ impl Drop for TaskEntry {
     }
 }
 
-/// Something that ran beside the connection has ended. One whose connection has gone is dropped:
-/// what it has entered ends all the same.
+/// The completion of an operation that ran outside the connection's thread. Without its connection
+/// it is dropped: what it has entered ends all the same.
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 pub(super) enum Finished {
     /// A command, with the memory of what it has read.
@@ -105,7 +105,7 @@ impl Operation for Command {
 
     fn flushed(&mut self, outcome: vfs::fs::Result<()>) {
         let Err(failure) = outcome else { return };
-        // One that was not made has told nothing of what was written.
+        // A flush that was not made reports nothing about writes.
         let was_made = !matches!(failure, Failed::Busy | Failed::Fault);
         let settles = self.done.settles.take().filter(|_| was_made);
         self.fail(status::of(failure, Asc::WRITE_ERROR));

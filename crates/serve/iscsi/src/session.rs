@@ -52,7 +52,7 @@ pub(super) struct Start {
     pub first: Serial,
     /// Number of its first status.
     pub stat_sn: Serial,
-    /// Where the initiator is, and by which address of ours it came.
+    /// The address of the initiator, and that of the portal it connected to.
     pub addresses: (SocketAddr, SocketAddr),
 }
 
@@ -71,7 +71,7 @@ pub(super) struct About {
     pub asked: u32,
     /// Number of its unit.
     pub lun: Option<u16>,
-    /// How it is written down.
+    /// Its record for the statistics.
     pub record: OpRecord,
     /// When it came.
     pub arrived_ns: u64,
@@ -84,7 +84,7 @@ impl About {
     }
 }
 
-/// A command with data under way, or one that runs where it may block.
+/// A command with data in flight, or one that runs where it may block.
 pub(super) struct Task {
     pub about: About,
     pub mark: Arc<Mark>,
@@ -98,7 +98,7 @@ pub(super) enum Stage {
     /// Its data comes.
     Gathering {
         gather: Box<Gather>,
-        /// What is then done; a failure is told when nothing more comes unasked.
+        /// What is then done; a failure is reported when no more unsolicited data comes.
         request: Box<Result<scsi::Request, Done>>,
         lun: u64,
         /// The memory of its data: all of it, or of what comes unasked while it waits for the rest.
@@ -114,7 +114,7 @@ pub(super) enum Stage {
         /// Its place among the tasks of its unit.
         entered: TaskEntry,
     },
-    /// The engine has it, and holds so many bytes for it.
+    /// The engine has it, and holds this number of bytes for it.
     Running(usize),
 }
 
@@ -129,7 +129,7 @@ pub(super) enum Event {
 /// A session in its full feature phase.
 pub(super) struct Session {
     pub core: Rc<Core>,
-    /// Before `seat`: who takes that finds nothing that this session had of its units.
+    /// Before `seat`: the next session to take that finds nothing that this one had of its units.
     pub joined: Option<Joined>,
     pub seat: Seat,
     /// Number of its connection (CID).
@@ -155,7 +155,7 @@ pub(super) struct Session {
     pub addresses: (SocketAddr, SocketAddr),
     /// Name of the initiator.
     pub initiator: String,
-    /// Text that goes on when the initiator asks for more.
+    /// Text to continue when the initiator asks for more.
     pub text: Option<Exchange>,
     heard_ns: u64,
     pinged_ns: Option<u64>,
@@ -202,7 +202,7 @@ impl Session {
         self.seat.tsih
     }
 
-    /// What it is told from outside.
+    /// Orders from outside its connection.
     pub fn order(&self) -> watch::Receiver<Order> {
         self.seat.order.clone()
     }
@@ -316,7 +316,7 @@ impl Session {
             }
         }
         self.sweep(wire);
-        self.go_on(wire);
+        self.continue_waiting(wire);
     }
 
     fn is_task(&self, itt: u32, entered: &TaskEntry) -> bool {
@@ -358,7 +358,7 @@ impl Session {
     /// The end of a task that was aborted.
     pub fn aborted(&mut self, wire: &mut Wire, about: &About, verdict: Verdict) {
         match verdict {
-            Verdict::Told => {
+            Verdict::TaskAborted => {
                 let status = wire::scsi::Status::TASK_ABORTED;
                 let done = Done { status, ..Done::good(0) };
                 self.respond(wire, about, &done, ReplyBuf::default());

@@ -7,8 +7,8 @@ use super::targets::SignIn;
 /// The settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Where initiators are told to connect (TargetAddress); none for the address by which they
-    /// have come, which is wrong behind a translation of addresses.
+    /// The portal for initiators to connect to (TargetAddress); none for the address that they
+    /// connected to, which is wrong behind network address translation.
     pub portals: Vec<SocketAddr>,
     /// How initiators sign in for discovery.
     pub discovery: SignIn,

@@ -5,7 +5,7 @@ use wire::scsi::{Asc, Sense, SenseKey, Status};
 
 use super::scsi::Fail;
 
-/// What an initiator is told of a failure of the medium; `medium` is what it is called when the
+/// The sense data of a failure of the medium; `medium` is what it is called when the
 /// device itself fails.
 pub fn of(failure: Failure, medium: Asc) -> Fail {
     let sense = |key, asc| Fail::Sense(Sense::new(key, asc));

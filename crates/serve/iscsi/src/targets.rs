@@ -82,7 +82,7 @@ impl Target {
         let value = change(&mut units);
         *self.units.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(units);
         for mapped in self.units().iter() {
-            mapped.unit.attend_all(Asc::REPORTED_LUNS_CHANGED, None);
+            mapped.unit.establish_all(Asc::REPORTED_LUNS_CHANGED, None);
         }
         value
     }
@@ -106,8 +106,8 @@ impl Target {
         self.change(|units| units.remove(number)).map(|mapped| mapped.unit)
     }
 
-    /// Has it serve these units in place of all others. Initiators that have a session learn of it
-    /// if anything is different for anybody.
+    /// Has it serve these units in place of all others. Initiators with a session get REPORTED LUNS
+    /// DATA HAS CHANGED if anything is different for any of them.
     pub fn set_units(&self, new: Mapping<Arc<Unit>>) {
         let before = self.units();
         let is_same = before.iter().count() == new.iter().count()

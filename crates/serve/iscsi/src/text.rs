@@ -1,5 +1,5 @@
 //! Text in the full feature phase (RFC 7143 §11.10, §11.11): SendTargets, and the few keys that may
-//! still be said.
+//! still be negotiated.
 
 use std::net::SocketAddr;
 
@@ -72,8 +72,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sends as much of an answer as goes into one PDU. An exchange ends only when the initiator
-    /// has said that it has no more to say (§11.11.1).
+    /// Sends as much of a response as fits into one PDU. An exchange ends only when the initiator
+    /// has set the F bit (§11.11.1).
     fn send_text(&mut self, wire: &mut Wire, request: &TextRequest<'_>, mut exchange: Exchange) {
         let start = exchange.sent;
         let most = (self.parameters.max_send_data as usize).max(1);
@@ -141,7 +141,7 @@ impl Session {
     }
 }
 
-/// A portal as initiators are told of it (RFC 7143 §13.8).
+/// A portal as TargetAddress has it (RFC 7143 §13.8).
 fn address(portal: SocketAddr) -> String {
     let portal = SocketAddr::new(portal.ip().to_canonical(), portal.port());
     format!("{portal},{PORTAL_GROUP}")

@@ -1,5 +1,5 @@
-//! Threads of one unit: a pool and a flush group of its own, so that a disk that answers nothing
-//! holds up nobody else. What runs on them is the engine of [`engine::exec`].
+//! Threads of one unit: a pool and a flush group of its own, so that a disk that does not answer
+//! delays no other unit. What runs on them is the engine of [`engine::exec`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ struct Threads {
 #[derive(Default)]
 pub struct UnitThreads {
     threads: OnceLock<Option<Threads>>,
-    /// Flushes that nobody waits for.
+    /// Flushes of commands that were completed before (IMMED).
     behind: Arc<AtomicUsize>,
 }
 
@@ -42,7 +42,7 @@ impl UnitThreads {
     /// What executes the commands of the unit: with the budgets and the probe of its service.
     ///
     /// # Errors
-    /// [`Status::Busy`] if there are no threads to be had.
+    /// [`Status::Busy`] if no thread can be started.
     pub fn engine(&self, service: &Engine) -> Result<&Arc<Engine>> {
         let Threads { pool, flush, engine } = self.threads()?;
         let over = || {
@@ -53,10 +53,10 @@ impl UnitThreads {
         Ok(engine.get_or_init(over))
     }
 
-    /// Brings something to disk that nobody waits for.
+    /// Flushes for a command that was completed before (IMMED).
     ///
     /// # Errors
-    /// The flush, if as many as may be are under way, or there are no threads to be had.
+    /// The flush, if the limit is reached or no thread can be started.
     pub fn flush_behind(&self, flush: Flush) -> std::result::Result<(), Flush> {
         let Ok(threads) = self.threads() else { return Err(flush) };
         if self.behind.fetch_add(1, Ordering::AcqRel) >= LUN_FLUSHES_BEHIND_MAX {
@@ -77,7 +77,7 @@ impl Drop for UnitThreads {
         let Some(Some(threads)) = self.threads.take() else { return };
         // Dropping them waits for what they are doing, which a stuck disk never ends.
         let waiting = std::thread::Builder::new().name("lun-end".to_owned());
-        // Without a thread to be had they are dropped, and waited for, here.
+        // Without a thread they are dropped, and waited for, here.
         let _ = waiting.spawn(move || drop(threads));
     }
 }

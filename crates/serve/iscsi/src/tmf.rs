@@ -74,7 +74,7 @@ impl Session {
         let ports = std::mem::take(&mut done.aborts);
         let unit = self.tasks.get(&itt).and_then(|task| task.unit.clone());
         let waits = unit.into_iter().map(|unit| {
-            let running = unit.abort(Verdict::Told, |other| ports.contains(&other.port));
+            let running = unit.abort(Verdict::TaskAborted, |other| ports.contains(&other.port));
             let ranges = unit.ranges.snapshot();
             (unit, running, ranges)
         });
@@ -120,7 +120,7 @@ impl Session {
             Function::CLEAR_TASK_SET => {
                 let (unit, nexus) = unit()?;
                 let waits = clear(&unit, own);
-                unit.attend_all(Asc::COMMANDS_CLEARED, Some(&nexus));
+                unit.establish_all(Asc::COMMANDS_CLEARED, Some(&nexus));
                 Ok(vec![waits])
             }
             Function::LOGICAL_UNIT_RESET => {
@@ -133,7 +133,7 @@ impl Session {
                 let (units, all) = (joined.seen(), joined.target().units().iter().count());
                 let is_cold = request.function == Function::TARGET_COLD_RESET;
                 if is_cold && units.len() < all {
-                    // It would end the sessions of those who use what this one may not see.
+                    // It would end sessions that use units to which this initiator has no access.
                     return Err(TmfOutcome::NOT_AUTHORIZED);
                 }
                 let waits = units.iter().map(|unit| clear(unit, own)).collect();
@@ -150,9 +150,9 @@ impl Session {
     }
 }
 
-/// Ends all tasks of a unit: those of other sessions are told.
+/// Ends all tasks of a unit; tasks of other sessions end with a status.
 fn clear(unit: &Arc<Unit>, own: &Arc<Notify>) -> (Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>) {
     let mut running = unit.abort(Verdict::Silent, |mark| mark.is_of(own));
-    running.extend(unit.abort(Verdict::Told, |mark| !mark.is_of(own)));
+    running.extend(unit.abort(Verdict::TaskAborted, |mark| !mark.is_of(own)));
     (Arc::clone(unit), running, unit.ranges.snapshot())
 }

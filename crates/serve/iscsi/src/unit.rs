@@ -1,5 +1,5 @@
-//! A logical unit: its medium, what its initiators share of it, and what each of them has to be
-//! told (SAM-5 §5.14: unit attention conditions, a queue for each I_T nexus).
+//! A logical unit: its medium, the state that its initiators share, and the unit attention
+//! conditions that are pending for each I_T nexus (SAM-5 §5.14).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use super::scsi::copies::Copies;
 use super::state::tasks::{Mark, Verdict};
 use super::threads::UnitThreads;
 
-/// Who a unit is.
+/// The identity of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Its name for people.
@@ -39,7 +39,7 @@ pub struct UnitSettings {
 
 /// A logical unit.
 pub struct Unit {
-    /// Who it is.
+    /// Its designators.
     pub identity: Identity,
     /// Its storage.
     pub medium: Arc<dyn Medium>,
@@ -55,15 +55,15 @@ pub struct Unit {
     /// SWP and D_SENSE of the control mode page and WCE of the caching one, as initiators set them.
     pub(super) mode: Mode,
     reservations: RwLock<Reservations>,
-    /// Whether there is any reservation, of either kind: nobody else looks.
+    /// Whether there is a reservation of either kind; without one no command checks further.
     is_reserved: AtomicBool,
     /// Held while a persistent reservation changes, which may wait for a disk.
     changing: Mutex<()>,
     store: Option<Arc<Store>>,
-    /// Who has it by RESERVE(6).
+    /// The holder of RESERVE(6).
     simple: Mutex<Option<Port>>,
     nexuses: Mutex<Vec<Arc<Nexus>>>,
-    /// What initiator ports had written whose session ended before they knew its fate; the oldest
+    /// Writes of sessions that ended before a flush reported their outcome, by port; the oldest
     /// first.
     unsettled: Mutex<VecDeque<(Port, Written)>>,
     tasks: Mutex<HashMap<u64, Arc<Mark>>>,
@@ -83,7 +83,7 @@ pub(super) struct Mode {
 pub struct Nexus {
     /// The initiator port.
     pub port: Port,
-    /// Whether there is anything to be told.
+    /// Whether a unit attention condition is pending.
     has_attention: AtomicBool,
     inner: Mutex<NexusInner>,
 }
@@ -91,7 +91,7 @@ pub struct Nexus {
 #[derive(Debug, Default)]
 struct NexusInner {
     attentions: VecDeque<Asc>,
-    /// Writes whose fate the initiator does not know yet.
+    /// Writes with an outcome that no flush has reported to the initiator yet.
     written: Written,
 }
 
@@ -101,9 +101,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Nexus {
-    /// Has the initiator told of something, after what it has to be told already. The same twice is
-    /// told once; what is too much becomes a reset, which says that anything may have happened.
-    pub fn attend(&self, what: Asc) {
+    /// Establishes a unit attention condition after those that are pending. A condition that is
+    /// pending is not repeated; too many become one of a reset, which covers any change.
+    pub fn establish(&self, what: Asc) {
         let mut inner = lock(&self.inner);
         if inner.attentions.contains(&what) {
             return;
@@ -117,8 +117,8 @@ impl Nexus {
         self.has_attention.store(true, Ordering::Release);
     }
 
-    /// What the initiator is to be told next.
-    pub fn take_attention(&self) -> Option<Asc> {
+    /// The unit attention condition to report next.
+    pub fn take_unit_attention(&self) -> Option<Asc> {
         if !self.has_attention.load(Ordering::Acquire) {
             return None;
         }
@@ -140,7 +140,7 @@ impl Nexus {
         lock(&self.inner).written.join(written);
     }
 
-    /// What it has written whose fate it does not know.
+    /// Writes with an outcome that has not been reported to it.
     pub fn written(&self) -> Written {
         lock(&self.inner).written
     }
@@ -197,11 +197,11 @@ impl Unit {
         *self.settings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets it; who has a session learns that mode parameters have changed.
+    /// Sets it; MODE PARAMETERS CHANGED is established for all sessions.
     pub fn set(&self, settings: UnitSettings) {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         self.mode.write_cache.store(settings.write_cache, Ordering::Release);
-        self.attend_all(Asc::MODE_PARAMETERS_CHANGED, None);
+        self.establish_all(Asc::MODE_PARAMETERS_CHANGED, None);
     }
 
     /// Whether writes may stay in the cache.
@@ -229,7 +229,7 @@ impl Unit {
             has_attention: AtomicBool::new(false),
             inner: Mutex::new(inner),
         });
-        nexus.attend(Asc::POWER_ON_OR_RESET);
+        nexus.establish(Asc::POWER_ON_OR_RESET);
         lock(&self.nexuses).push(Arc::clone(&nexus));
         nexus
     }
@@ -270,19 +270,19 @@ impl Unit {
         lock(&self.nexuses).len()
     }
 
-    /// Has everybody told of something, but for one.
-    pub fn attend_all(&self, what: Asc, but: Option<&Nexus>) {
+    /// Establishes a unit attention condition for all I_T nexuses but one.
+    pub fn establish_all(&self, what: Asc, but: Option<&Nexus>) {
         for nexus in lock(&self.nexuses).iter() {
             if !but.is_some_and(|one| std::ptr::eq(one, nexus.as_ref())) {
-                nexus.attend(what);
+                nexus.establish(what);
             }
         }
     }
 
-    /// Has one initiator port told of something, if it has a session.
-    pub fn attend(&self, port: &Port, what: Asc) {
+    /// Establishes a unit attention condition for one initiator port, if it has a session.
+    pub fn establish(&self, port: &Port, what: Asc) {
         lock(&self.nexuses).iter().filter(|nexus| nexus.port == *port).for_each(|nexus| {
-            nexus.attend(what);
+            nexus.establish(what);
         });
     }
 
@@ -323,8 +323,8 @@ impl Unit {
         Ok(value)
     }
 
-    /// Ends all reservations and registrations, of both kinds, as an administrator says; whoever
-    /// was registered learns of it. It may block.
+    /// Ends all reservations and registrations, of both kinds, on request of an administrator;
+    /// registered initiators get a unit attention condition. It may block.
     ///
     /// # Errors
     /// It cannot be kept, and nothing has changed.
@@ -333,7 +333,7 @@ impl Unit {
         self.change_reservations(vfs::status::Status::Io, |_| Ok((Reservations::default(), ())))?;
         self.release_simple(None);
         for (port, _) in before.registrations() {
-            self.attend(port, Asc::RESERVATIONS_PREEMPTED);
+            self.establish(port, Asc::RESERVATIONS_PREEMPTED);
         }
         Ok(())
     }
@@ -348,24 +348,24 @@ impl Unit {
         self.store.is_some()
     }
 
-    /// Whether there is a reservation that somebody may be kept out by.
+    /// Whether there is a reservation that may conflict with a command.
     pub(super) fn is_reserved(&self) -> bool {
         self.is_reserved.load(Ordering::Acquire)
     }
 
     fn look_reserved(&self) {
-        // Held until it is stored: of two who look at once, the later one has seen both changes.
+        // Held until it is stored: of two concurrent calls the later one has seen both changes.
         let simple = lock(&self.simple);
         let persistent = self.with_reservations(|all| all.holding().is_some());
         self.is_reserved.store(simple.is_some() || persistent, Ordering::Release);
     }
 
-    /// Who has it by RESERVE(6).
+    /// The holder of RESERVE(6).
     pub fn simple_holder(&self) -> Option<Port> {
         lock(&self.simple).clone()
     }
 
-    /// RESERVE(6): false if somebody else has it.
+    /// RESERVE(6): false if another initiator port holds it.
     pub(super) fn reserve_simple(&self, port: &Port) -> bool {
         let mut simple = lock(&self.simple);
         let free = simple.as_ref().is_none_or(|holder| holder == port);
@@ -377,7 +377,7 @@ impl Unit {
         free
     }
 
-    /// RELEASE(6), by who has it or, with `None`, by a reset.
+    /// RELEASE(6), by its holder or, with `None`, by a reset.
     pub(super) fn release_simple(&self, port: Option<&Port>) {
         let mut simple = lock(&self.simple);
         if port.is_none() || simple.as_ref() == port {
@@ -413,13 +413,13 @@ impl Unit {
     }
 
     /// A reset by an initiator, or of all units of the target: what modes and RESERVE(6) had set
-    /// is as at the start, and everybody learns of it. Tasks are the caller's.
+    /// is as at the start, with a unit attention condition for all. Tasks are the caller's.
     pub(super) fn reset(&self) {
         self.release_simple(None);
         self.mode.write_protect.store(false, Ordering::Release);
         self.mode.descriptor_sense.store(false, Ordering::Release);
         self.mode.write_cache.store(self.settings().write_cache, Ordering::Release);
-        self.attend_all(Asc::DEVICE_RESET, None);
+        self.establish_all(Asc::DEVICE_RESET, None);
     }
 
     // --- size and disk ----------------------------------------------------------------------
@@ -429,8 +429,8 @@ impl Unit {
         lun::flush(&self.medium, site, written)
     }
 
-    /// Makes it so many bytes long. On disk when it returns, which may take its time; everybody
-    /// learns of it.
+    /// Sets its size in bytes. On disk when it returns, so it may block; initiators get CAPACITY
+    /// DATA HAS CHANGED.
     ///
     /// # Errors
     /// What the medium says.
@@ -438,7 +438,7 @@ impl Unit {
         let (done, written) = self.medium.ledger().noted(|| self.medium.resize(bytes));
         done?;
         self.flush(FlushSite::LunResize, written).wait()?;
-        self.attend_all(Asc::CAPACITY_CHANGED, None);
+        self.establish_all(Asc::CAPACITY_CHANGED, None);
         Ok(())
     }
 }

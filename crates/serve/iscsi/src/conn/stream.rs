@@ -62,7 +62,7 @@ impl Wire {
             inbox: Vec::new(),
             at: 0,
             need: 0,
-            // Who has not signed in holds no more than its requests take: thousands may do so.
+            // Before login a connection holds what its requests take: thousands may be open.
             room: (2 * data_max).min(RECEIVE_BUFFER),
             held: core.budget.hold(0),
             together: Vec::new(),
@@ -79,7 +79,7 @@ impl Wire {
         self.digests = digests;
     }
 
-    /// Receives something: how many bytes, none at the end. Nothing is lost if it is given up.
+    /// Receives bytes and returns their number, 0 at the end. Cancel safe: nothing is lost.
     pub async fn receive(&mut self) -> std::io::Result<usize> {
         if self.at == self.inbox.len() {
             self.inbox.clear();
@@ -153,7 +153,7 @@ impl Wire {
         self.size += self.together.len() - before;
     }
 
-    /// Adds a Data-In whose data is a piece of `buffer`; its own is empty.
+    /// Adds a Data-In with a piece of `buffer` as its data segment.
     pub fn put_data(
         &mut self,
         pdu: &DataIn<'_>,
@@ -176,7 +176,7 @@ impl Wire {
         self.sending.set(self.size);
     }
 
-    /// Adds a Data-In whose data is this; its own is empty. Without digests of data, and only of
+    /// Adds a Data-In with this data segment. Without digests of data, and only of
     /// lengths that need no padding.
     pub fn put_mapped(&mut self, pdu: &DataIn<'_>, slice: Slice) {
         let (before, length) = (self.together.len(), slice.raw().1);

@@ -6,7 +6,7 @@ use wire::iscsi::{InitiatorSn, RESERVED_TAG};
 use super::*;
 
 #[test]
-fn a_command_reads_nothing_for_who_has_not_announced_to_take_it() {
+fn a_command_without_the_r_bit_reads_nothing() {
     let command = |read, write| ScsiCommand {
         immediate: false,
         is_final: true,
@@ -26,7 +26,7 @@ fn a_command_reads_nothing_for_who_has_not_announced_to_take_it() {
     {
         let command = command(read, write);
         assert_eq!(limit_of(&command, Data::In(1 << 20)), inward, "R {read} W {write}");
-        // As much as is said, also for a command that takes nothing.
+        // The expected length, also for a command that takes no data.
         for data in [Data::Out(1 << 20), Data::None] {
             assert_eq!(limit_of(&command, data), 4096, "R {read} W {write}, {data:?}");
         }

@@ -9,7 +9,7 @@ use super::miscompare::{difference, miscompare};
 use super::write::{must_be_durable, put_held};
 use super::{Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable};
 
-/// COMPARE AND WRITE: nobody else writes between the comparison and the write.
+/// COMPARE AND WRITE: no other write takes place between the comparison and the write.
 pub(super) fn compare_and_write(
     request: &Request,
     io: Io,
@@ -41,7 +41,7 @@ pub(super) fn compare_and_write(
     Ok(Done::good(2 * length))
 }
 
-/// ORWRITE: what is there and what is sent become one, and nobody sees a part of it.
+/// ORWRITE: stored data and sent data are combined atomically.
 pub(super) fn or_write(request: &Request, io: Io, data: &[u8], may_block: bool) -> Outcome {
     let unit = &request.unit;
     writable(unit)?;

@@ -72,7 +72,7 @@ pub(super) fn results(
                 FailureDetails { status: Status::CHECK_CONDITION.0, ..FailureDetails::default() };
             sense.put(Format::Fixed, &mut details.sense);
             details.put(out.vec());
-            // They are told once (SPC-4 §6.24.5).
+            // They are reported once (SPC-4 §6.24.5).
             at.and_then(|at| kept.remove(at));
         }
         // No data is held, and a copy that went well has no failure.

@@ -1,4 +1,4 @@
-//! INQUIRY (SPC-5 §6.7): who a unit is and what it can do.
+//! INQUIRY (SPC-5 §6.7): the designators of a unit and what it supports.
 
 use base::limits::{
     ISCSI_COMPARE_BLOCKS_MAX, ISCSI_TRANSFER_MAX, ISCSI_UNMAP_MAX, ISCSI_WRITE_SAME_MAX,
@@ -54,7 +54,7 @@ pub(super) fn inquiry(
     Ok(answer(out, start, allocation.into()))
 }
 
-/// The data of a unit that is there.
+/// The data of a unit that exists.
 fn standard() -> Inquiry {
     let mut revision = [b' '; 4];
     let version = env!("CARGO_PKG_VERSION").as_bytes();

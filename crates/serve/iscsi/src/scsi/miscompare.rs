@@ -1,4 +1,4 @@
-//! Where data differ, and what an initiator is told of it.
+//! Where data differ, and the sense data that reports it.
 
 use wire::scsi::{Asc, Sense, SenseKey};
 

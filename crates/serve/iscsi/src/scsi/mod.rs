@@ -42,12 +42,12 @@ pub mod target;
 mod unmap;
 mod write;
 
-/// A command under way.
+/// A command in progress.
 #[derive(Clone)]
 pub struct Request {
     /// The unit.
     pub unit: Arc<Unit>,
-    /// Who asks.
+    /// The I_T nexus of the command.
     pub nexus: Arc<Nexus>,
     /// The target, for what concerns more than the unit.
     pub target: Arc<Target>,
@@ -55,13 +55,13 @@ pub struct Request {
     pub cdb: Cdb,
     /// Bytes that the initiator sends, or takes.
     pub limit: u32,
-    /// The task, once it has left its connection's thread: somebody may abort it meanwhile.
+    /// The task, once it has left its connection's thread: it may be aborted meanwhile.
     pub mark: Option<Arc<Mark>>,
 }
 
 impl Request {
-    /// Bytes of memory that the command takes while it is carried out, beside its data and what it
-    /// sends.
+    /// Bytes of memory that the command takes while it is executed, in addition to its data and
+    /// what it sends.
     pub fn working_bytes(&self) -> usize {
         let block = u64::from(self.unit.identity.block);
         let bytes_of = |blocks: Blocks, most: usize| {
@@ -80,7 +80,7 @@ impl Request {
     }
 
     /// Takes a range of a unit to change it. What was aborted while it waited for that changes
-    /// nothing: who waits after it, such as the next session of its initiator, comes later.
+    /// nothing: the next one that waits, such as a new session of its initiator, comes later.
     ///
     /// # Errors
     /// To wait, if it may not; TASK ABORTED.
@@ -95,7 +95,7 @@ impl Request {
         Ok(guard)
     }
 
-    /// Whether the task goes on: asked with its range held, and before each part of a long one.
+    /// Whether the task continues: checked with its range held, and before each part of a long one.
     ///
     /// # Errors
     /// TASK ABORTED.
@@ -117,9 +117,9 @@ pub struct Done {
     pub length: u64,
     /// What must be on disk before the initiator hears of it.
     pub flush: Flush,
-    /// Writes whose fate the initiator knows once it hears of this.
+    /// Writes with an outcome that this response reports to the initiator.
     pub settles: Option<(Arc<Nexus>, Written)>,
-    /// Initiator ports whose tasks end with this one (PREEMPT AND ABORT).
+    /// Initiator ports of which all tasks end with this one (PREEMPT AND ABORT).
     pub aborts: Vec<vfs::lun::reservations::Port>,
 }
 
@@ -127,7 +127,7 @@ pub struct Done {
 pub type Outcome = Result<Done, Fail>;
 
 impl Done {
-    /// GOOD, with so many bytes.
+    /// GOOD, with this number of bytes.
     pub const fn good(length: u64) -> Self {
         Self {
             status: Status::GOOD,
@@ -168,8 +168,8 @@ pub fn format(unit: &Unit) -> Format {
     }
 }
 
-/// What stands before a command that has come: whether the initiator must be told of something
-/// first, whether the CDB means anything, and whether a reservation keeps the initiator out.
+/// Checks before a command is executed: whether a unit attention condition is pending, whether the
+/// CDB is valid, and whether it conflicts with a reservation.
 ///
 /// # Errors
 /// [`Fail`], never to wait.
@@ -179,7 +179,7 @@ pub fn admit(unit: &Unit, nexus: &Nexus, cdb: &[u8]) -> Result<Cdb, Fail> {
         parsed,
         Ok(Cdb::Inquiry { .. } | Cdb::ReportLuns { .. } | Cdb::RequestSense { .. })
     );
-    if !is_exempt && let Some(asc) = nexus.take_attention() {
+    if !is_exempt && let Some(asc) = nexus.take_unit_attention() {
         return Err(Fail::Sense(Sense::new(SenseKey::UNIT_ATTENTION, asc)));
     }
     if let Ok(row) = wire::scsi::opcodes::find(cdb)
@@ -229,7 +229,7 @@ const fn access(cdb: &Cdb) -> Option<Access> {
     }
 }
 
-/// Whether a reservation of somebody else keeps this initiator out.
+/// Whether the command conflicts with a reservation of another initiator.
 ///
 /// # Errors
 /// RESERVATION CONFLICT.

@@ -1,4 +1,4 @@
-//! MODE SENSE and MODE SELECT (SPC-5 §6.13 to §6.16): what is told is how it is. An initiator can
+//! MODE SENSE and MODE SELECT (SPC-5 §6.13 to §6.16) of the values in effect. An initiator can
 //! change SWP and D_SENSE of the control page and WCE of the caching page, until the unit is reset.
 
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) fn sense(request: &Request, command: ModeSense, out: &mut ReplyBuf) -
             && (command.subpage == ALL || command.subpage == *subpage)
     };
     if PAGES.iter().find(is_meant).is_none() {
-        // Which field is wrong: the page, or of a page that is there the subpage.
+        // The field in error: the page code or, of a supported page, the subpage code.
         let known =
             command.page == page::ALL || PAGES.iter().any(|(code, _)| *code == command.page);
         return Err(bad_field(if known { 3 } else { 2 }));
@@ -133,7 +133,7 @@ pub(super) fn select(request: &Request, command: ModeSelect, data: &[u8]) -> Out
         has_changed |= apply(unit, page);
     }
     if has_changed {
-        unit.attend_all(Asc::MODE_PARAMETERS_CHANGED, Some(&request.nexus));
+        unit.establish_all(Asc::MODE_PARAMETERS_CHANGED, Some(&request.nexus));
     }
     let mut done = Done::good(data.len() as u64);
     if had_cache && !unit.write_cache() {

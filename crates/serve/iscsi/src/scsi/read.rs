@@ -29,8 +29,8 @@ pub(super) fn read(request: &Request, io: Io, may_block: bool, out: &mut ReplyBu
     Ok(Done::good(length))
 }
 
-/// Data of a READ that leaves from where the page cache has it, without a copy of ours: only of
-/// large ones that are there at once, and that nothing has to look at.
+/// Data of a READ that is sent from the page cache without a copy: only of large reads that are
+/// cached as a whole, and without a digest.
 pub(super) fn mapped(request: &Request, io: Io) -> Option<(Slice, Done)> {
     let (offset, length) = bytes_of(&request.unit, io.blocks).ok()?;
     let count = length.min(request.limit.into()) as usize;
@@ -41,7 +41,7 @@ pub(super) fn mapped(request: &Request, io: Io) -> Option<(Slice, Done)> {
     Some((slice, Done::good(length)))
 }
 
-/// PRE-FETCH. The kernel reads ahead by itself; what it does not keep is no fault.
+/// PRE-FETCH. The kernel reads ahead; what it does not retain is not an error.
 pub(super) fn pre_fetch(request: &Request, range: CacheRange) -> Outcome {
     check_range(&request.unit, range.blocks.lba, range.blocks.count.into())?;
     Ok(Done { status: Status::CONDITION_MET, ..Done::good(0) })

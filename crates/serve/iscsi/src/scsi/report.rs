@@ -21,7 +21,7 @@ pub(super) fn execute(request: &Request, out: &mut ReplyBuf) -> Outcome {
     match request.cdb {
         Cdb::Inquiry { page, allocation } => inquiry::inquiry(request, page, allocation, out),
         Cdb::RequestSense { descriptor, allocation } => {
-            let asc = request.nexus.take_attention();
+            let asc = request.nexus.take_unit_attention();
             let sense = match asc {
                 Some(asc) => Sense::new(SenseKey::UNIT_ATTENTION, asc),
                 None => Sense::new(SenseKey::NO_SENSE, Asc::NONE),
@@ -73,7 +73,7 @@ fn capacity(unit: &Unit) -> Capacity {
     }
 }
 
-/// READ DEFECT DATA: there are none, which is said in the form that was asked for.
+/// READ DEFECT DATA: an empty list, in the format that was requested.
 fn defects(command: ReadDefectData, out: &mut ReplyBuf) -> Done {
     let start = out.len();
     let lists = u8::from(command.primary) << 4 | u8::from(command.grown) << 3;

@@ -16,7 +16,7 @@ use engine::transport::buffers::ReplyBuf;
 
 /// Scope of a reservation: the logical unit, which is the only one.
 const UNIT_SCOPE: u8 = 0;
-/// Key that says in READ RESERVATION that all who are registered hold it.
+/// Key in READ RESERVATION of a reservation that all registrants hold.
 const HELD_BY_ALL: u64 = 0;
 /// ALLOW COMMANDS: which commands a reservation lets through, in the words of SPC-5 table 181.
 const ALLOWED: u8 = 1;
@@ -110,7 +110,7 @@ pub(super) fn change(
         Ok((effect.state.clone(), effect))
     })?;
     for (port, notice) in &effect.notices {
-        unit.attend(port, attention(*notice));
+        unit.establish(port, attention(*notice));
     }
     let aborts = match command.action {
         ReserveOut::PreemptAndAbort => effect.removed,

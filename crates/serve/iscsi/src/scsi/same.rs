@@ -11,7 +11,7 @@ use super::{
 };
 
 /// WRITE SAME: one block, or zeros, into all of them. With UNMAP the space of blocks that are to be
-/// zeros is taken away instead.
+/// zeros is unmapped instead.
 pub(super) fn write_same(
     request: &Request,
     same: WriteSame,

@@ -37,10 +37,10 @@ fn flush(request: &Request, immediate: bool) -> Done {
     let written = request.nexus.written();
     let mut flush = request.unit.flush(FlushSite::LunSync, written);
     if immediate {
-        // Whether it went well is told by the next one: what is written stays unsettled.
+        // The next flush reports its outcome: the writes stay unsettled.
         match request.unit.threads.flush_behind(flush) {
             Ok(()) => return Done::good(0),
-            // Too many are under way: this one takes its place in the window.
+            // Too many are in progress: this one is a task in the command window.
             Err(left) => flush = left,
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn report_luns(
 /// A command for a number that is no unit.
 ///
 /// # Errors
-/// LOGICAL UNIT NOT SUPPORTED for all but those that say what there is.
+/// LOGICAL UNIT NOT SUPPORTED for all but INQUIRY, REPORT LUNS and REQUEST SENSE.
 pub fn execute(target: &Target, initiator: &str, cdb: &[u8], out: &mut ReplyBuf) -> Outcome {
     let start = out.len();
     let unknown = Sense::new(SenseKey::ILLEGAL_REQUEST, Asc::LUN_NOT_SUPPORTED);

@@ -52,7 +52,7 @@ impl Bench {
         target.add(None, Initiators::Everybody, Arc::clone(&unit)).expect("room");
         let nexuses = [1, 2].map(|number| {
             let nexus = unit.join(Port { name: format!("iqn.{number}"), isid: [number; 6] });
-            assert_eq!(nexus.take_attention(), Some(Asc::POWER_ON_OR_RESET));
+            assert_eq!(nexus.take_unit_attention(), Some(Asc::POWER_ON_OR_RESET));
             nexus
         });
         Self { medium, unit, target, nexuses }
@@ -199,7 +199,7 @@ fn verify_compares() {
 }
 
 #[test]
-fn a_cache_that_is_on_is_told_and_flushed() {
+fn an_enabled_write_cache_is_reported_and_flushed() {
     let bench = Bench::new();
     let sense = |values| {
         let cdb = Cdb::ModeSense(ModeSense {
@@ -233,8 +233,8 @@ fn a_cache_that_is_on_is_told_and_flushed() {
     Caching { write_cache: false, ..Caching::default() }.put(&mut list);
     bench.good(select, &list);
     assert!(!bench.medium.status().is_dirty && !sense(0));
-    assert_eq!(bench.nexuses[1].take_attention(), Some(Asc::MODE_PARAMETERS_CHANGED));
-    assert_eq!(bench.nexuses[0].take_attention(), None, "who did it knows");
+    assert_eq!(bench.nexuses[1].take_unit_attention(), Some(Asc::MODE_PARAMETERS_CHANGED));
+    assert_eq!(bench.nexuses[0].take_unit_attention(), None, "who did it knows");
     bench.medium.faults.flush.store(true, Ordering::Relaxed);
     let medium_error = (SenseKey::MEDIUM_ERROR, Asc::WRITE_ERROR);
     assert_eq!(bench.asc(Cdb::Write(io(0, 1)), &[3; BLOCK]), medium_error);
@@ -247,7 +247,7 @@ fn a_cache_that_is_on_is_told_and_flushed() {
 }
 
 #[test]
-fn a_flush_that_fails_is_told_to_each_who_has_written() {
+fn a_failed_flush_is_reported_to_each_initiator_that_has_written() {
     let bench = Bench::new();
     let write = |who, byte| {
         bench.run(who, Cdb::Write(io(0, 1)), &[byte; BLOCK]).map(drop).expect("in the cache")
@@ -279,7 +279,7 @@ fn a_full_disk_and_a_dead_one_have_names() {
 }
 
 #[test]
-fn space_is_given_back_and_told() {
+fn unmapped_space_is_released_and_reported() {
     let bench = Bench::new();
     bench.good(Cdb::Write(io(0, 64)), &vec![1; 64 * BLOCK]);
     let mut list = Vec::new();
@@ -327,7 +327,7 @@ fn write_same_fills() {
 }
 
 #[test]
-fn a_unit_says_who_it_is() {
+fn a_unit_reports_its_designators() {
     let bench = Bench::new();
     let page = |page| bench.good(Cdb::Inquiry { page, allocation: 255 }, &[]);
     let inquiry = wire::scsi::inquiry::Inquiry::decode(&page(None)).expect("data");
@@ -356,9 +356,9 @@ fn a_unit_says_who_it_is() {
 fn attentions_come_first_and_in_order() {
     let bench = Bench::new();
     let nexus = &bench.nexuses[0];
-    nexus.attend(Asc::CAPACITY_CHANGED);
-    nexus.attend(Asc::RESERVATIONS_RELEASED);
-    nexus.attend(Asc::CAPACITY_CHANGED);
+    nexus.establish(Asc::CAPACITY_CHANGED);
+    nexus.establish(Asc::RESERVATIONS_RELEASED);
+    nexus.establish(Asc::CAPACITY_CHANGED);
     bench.good(Cdb::Inquiry { page: None, allocation: 96 }, &[]);
     let attention = SenseKey::UNIT_ATTENTION;
     assert_eq!(bench.asc(Cdb::TestUnitReady, &[]), (attention, Asc::CAPACITY_CHANGED));
@@ -367,7 +367,7 @@ fn attentions_come_first_and_in_order() {
     assert_eq!((told.key, told.asc), (attention, Asc::RESERVATIONS_RELEASED));
     bench.good(Cdb::TestUnitReady, &[]);
     for n in 0..=base::limits::ISCSI_ATTENTIONS_MAX as u16 {
-        nexus.attend(Asc(0x2a00 + n));
+        nexus.establish(Asc(0x2a00 + n));
     }
     assert_eq!(bench.asc(Cdb::TestUnitReady, &[]).1, Asc::POWER_ON_OR_RESET, "too many");
     bench.good(Cdb::TestUnitReady, &[]);
@@ -478,7 +478,7 @@ fn copy_target(number: u8) -> CopyTarget {
     }
 }
 
-/// A copy of so many blocks within the first unit.
+/// A copy of `count` blocks within the first unit.
 fn copy_segment((source_lba, destination_lba, count): (u64, u64, u16)) -> Segment {
     let (source, destination) = (0, 0);
     let (counts_destination, concatenate) = (false, false);
@@ -502,7 +502,7 @@ pub(crate) fn copy_within(blocks: (u64, u64, u16)) -> (Cdb, Vec<u8>) {
 }
 
 #[test]
-fn a_copy_goes_between_units_and_is_told() {
+fn extended_copy_between_units_reports_its_progress() {
     let bench = Bench::new();
     let other = unit_of(&Arc::new(MemMedium::new(1 << 20)), 1);
     let nobodys = unit_of(&Arc::new(MemMedium::new(1 << 20)), 2);
@@ -563,7 +563,7 @@ fn commands_are_as_they_are_reported() {
 }
 
 #[test]
-fn a_reservation_holds_whoever_releases_meanwhile() {
+fn a_reservation_holds_during_releases_of_others() {
     let bench = Bench::new();
     let port = bench.nexuses[0].port.clone();
     let kind = reservations::Kind::ExclusiveAccess;
@@ -575,7 +575,7 @@ fn a_reservation_holds_whoever_releases_meanwhile() {
     let held = registered.reserve(&port, 1, kind).expect("it is free").state;
     let ended = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // RELEASE(6) of some who have nothing to release.
+        // RELEASE(6) of initiators that hold nothing.
         for _ in 0..3 {
             scope.spawn(|| {
                 while !ended.load(Ordering::Acquire) {

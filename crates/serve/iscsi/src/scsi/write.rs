@@ -44,7 +44,7 @@ pub(super) fn must_be_durable(unit: &Unit, asked: bool, may_block: bool) -> Resu
     }
 }
 
-/// As [`put`], for who holds the range.
+/// As [`put`], for a caller that holds the range.
 pub(super) fn put_held(
     request: &Request,
     offset: u64,

@@ -20,7 +20,7 @@ pub struct Ask {
     pub length: u32,
 }
 
-/// A sequence of Data-Outs that is under way: the unsolicited one, or the answer to an R2T.
+/// A sequence of Data-Outs in progress: the unsolicited one, or the response to an R2T.
 #[derive(Debug, Clone, Copy)]
 struct Sequence {
     tag: u32,

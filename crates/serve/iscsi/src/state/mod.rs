@@ -1,5 +1,5 @@
 //! What a session has, as pure state: [`window`], which commands it may send; [`tasks`], those that
-//! have not ended; [`gather`], data of a write as it comes; [`sessions`], who is there.
+//! have not ended; [`gather`], data of a write as it comes; [`sessions`], by identity.
 
 pub mod gather;
 pub mod sessions;

@@ -1,5 +1,5 @@
-//! Sessions by who they are (RFC 7143 §6.3.5): a login with the name and ISID of a session that is
-//! there takes its place.
+//! Sessions by their identity (RFC 7143 §6.3.5): a login with the name and ISID of an existing
+//! session replaces it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -70,7 +70,7 @@ pub struct Seat {
     sessions: Arc<Sessions>,
     /// The session's number.
     pub tsih: u16,
-    /// What it is told.
+    /// Orders to it.
     pub order: watch::Receiver<Order>,
     _ended: watch::Sender<()>,
 }
@@ -90,8 +90,8 @@ impl Sessions {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the session that this login replaces, if there is one, to end; gives what closes when
-    /// it has.
+    /// Orders the session that this login replaces, if there is one, to end; returns what closes
+    /// when it has.
     pub fn replace(&self, port: &Port, target: Option<&str>) -> Option<watch::Receiver<()>> {
         let inner = self.inner();
         let entry = inner.find(port, target)?;
@@ -131,7 +131,7 @@ impl Sessions {
         Ok(Seat { sessions: Arc::clone(self), tsih, order: told, _ended: ends })
     }
 
-    /// Tells all sessions of a target but one.
+    /// Orders all sessions of a target but one.
     pub fn order_all(&self, target: &str, but: u16, order: Order) {
         for (tsih, entry) in &self.inner().entries {
             if *tsih != but && entry.row.target.as_deref() == Some(target) {

@@ -1,4 +1,4 @@
-//! Tasks that have not ended, and what becomes of them when somebody aborts them (SAM-5 §7).
+//! Tasks that have not ended, and how they end when they are aborted (SAM-5 §7).
 //!
 //! A task is aborted by a [`Verdict`]. One that has not begun never does, then, and its data goes
 //! at once, however long its disk is stuck; one that runs is waited for, since only its end says
@@ -18,8 +18,8 @@ use engine::transport::budget::SendReservedBytes;
 pub enum Verdict {
     /// Nothing: it has asked for that itself.
     Silent = 1,
-    /// TASK ABORTED: somebody else did it (TAS is set in the control mode page).
-    Told = 2,
+    /// TASK ABORTED: another I_T nexus did it (TAS is set in the control mode page).
+    TaskAborted = 2,
 }
 
 /// What a task takes with it to the pool.
@@ -34,7 +34,7 @@ pub struct Payload {
 /// A task that may be aborted from elsewhere.
 #[derive(Debug)]
 pub struct Mark {
-    /// Whose it is.
+    /// The initiator port of the task.
     pub port: Port,
     /// Its initiator task tag.
     pub tag: u32,
@@ -43,12 +43,12 @@ pub struct Mark {
     verdict: AtomicU8,
     /// Of a task that waits for the pool.
     payload: Mutex<Option<Payload>>,
-    /// Tells its connection to look.
+    /// Wakes its connection.
     wake: Arc<Notify>,
 }
 
 impl Mark {
-    /// Of a task that has not begun, whose connection listens to `wake`.
+    /// Of a task that has not begun; its connection waits on `wake`.
     pub fn new(port: Port, tag: u32, wake: &Arc<Notify>) -> Arc<Self> {
         let (token, verdict) = (CancelToken::default(), AtomicU8::new(0));
         let (payload, wake) = (Mutex::default(), Arc::clone(wake));
@@ -116,7 +116,7 @@ impl Mark {
         match self.verdict.load(Ordering::Acquire) {
             0 => None,
             1 => Some(Verdict::Silent),
-            _ => Some(Verdict::Told),
+            _ => Some(Verdict::TaskAborted),
         }
     }
 }

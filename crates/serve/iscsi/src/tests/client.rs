@@ -60,7 +60,7 @@ pub(super) struct Client {
     exp_stat_sn: Serial,
     pub max_cmd_sn: Serial,
     tag: u32,
-    /// With what an exchange of text goes on.
+    /// The target transfer tag that continues an exchange of text.
     pub text_tag: u32,
     /// Data of reads that have not ended.
     partial: std::collections::HashMap<u32, Vec<u8>>,
@@ -299,7 +299,7 @@ impl Client {
         InitiatorSn { cmd_sn: self.cmd_sn, exp_stat_sn: self.exp_stat_sn }
     }
 
-    /// Sends a command with so many bytes expected and this much immediate data; its tag.
+    /// Sends a command with this expected length and immediate data; returns its task tag.
     pub fn start(&mut self, lun: u16, cdb: Cdb, write: bool, expected: u32, now: &[u8]) -> u32 {
         let bytes = cdb.encode().expect("a CDB");
         self.start_bytes(lun, bytes.bytes(), write, expected, now)
@@ -389,7 +389,7 @@ impl Client {
         self.run(lun, write(lba, count), true, data.len() as u32, data)
     }
 
-    /// Tells away what a new session is told.
+    /// Clears the unit attention conditions of a new session.
     pub fn settle(&mut self, lun: u16) {
         let answer = self.run(lun, Cdb::TestUnitReady, false, 0, &[]);
         assert_eq!(answer.sense.map(|s| s.asc), Some(wire::scsi::Asc::POWER_ON_OR_RESET));

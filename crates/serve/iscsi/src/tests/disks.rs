@@ -152,7 +152,7 @@ fn a_file_system_that_is_read_only_says_so() {
 }
 
 #[test]
-fn a_unit_that_grows_tells_each_initiator() {
+fn a_unit_that_grows_reports_it_to_each_initiator() {
     let folder = Folder::new("grow");
     let path = folder.path.join("disk");
     let medium = Arc::new(FileMedium::create(&path, 1 << 20, Space::Sparse).expect("made"));

@@ -1,4 +1,4 @@
-//! Tests of logins: who gets in, what is agreed on, and what becomes of the session before.
+//! Tests of logins: authentication, negotiation, and the end of the session before.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -58,7 +58,7 @@ fn an_initiator_that_sees_nothing_does_not_get_in() {
 }
 
 #[test]
-fn discovery_tells_targets_and_portals() {
+fn discovery_lists_targets_and_portals() {
     let bench = Bench::new(1, SignIn::default());
     let mut client = Client::new(&bench, &How { discovery: true, ..How::default() });
     for which in ["All", TARGET, "iqn.2026-01.test:other"] {
@@ -94,7 +94,7 @@ fn targets_are_asked_for_once_in_an_exchange() {
     (0..2).for_each(|_| put(&mut text, "SendTargets", "All"));
     assert_eq!(client.text(&text), Some(Got::Reject(4)), "protocol error");
     assert_eq!(client.next(), None);
-    // An exchange goes on until the initiator has no more to say, whatever was answered by then.
+    // An exchange continues until the initiator sets the F bit, whatever was answered by then.
     let mut client = Client::new(&bench, &How { isid: 2, ..how });
     let mut text = Vec::new();
     put(&mut text, "SendTargets", "All");
@@ -121,7 +121,7 @@ fn a_login_takes_the_place_of_its_session() {
 }
 
 #[test]
-fn a_session_whose_initiator_takes_nothing_is_replaced() {
+fn a_session_with_an_initiator_that_takes_nothing_is_replaced() {
     let bench = Bench::new(1, SignIn::default());
     let mut first = Client::new(&bench, &How::default());
     first.settle(0);

@@ -1,5 +1,5 @@
-//! Tests of what commands hold: many sessions share a small budget, each goes on, and nothing is
-//! held for what has ended.
+//! Tests of what commands hold: many sessions share a small budget, each makes progress, and
+//! nothing is held for what has ended.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ fn data_is_asked_for_as_far_as_there_is_room() {
     let most = ROOM + usize::from(CLIENTS) * SIZE;
     assert!(asked <= most, "{asked} bytes were asked for at once, of {most}");
     assert!(bench.iscsi.waits.load(Relaxed) >= u64::from(CLIENTS * (EACH - 2)));
-    // All of them end, whoever goes on first.
+    // All of them end, in whatever order.
     let data = vec![7; SIZE];
     for (client, asks) in clients.iter_mut().zip(open) {
         asks.iter().for_each(|ask| client.answer(ask, &data, 8192));
@@ -137,7 +137,7 @@ fn what_copies_work_with_is_held_until_they_end() {
     let mut clients: Vec<_> = (1..=CLIENTS).map(|isid| ready(&bench, isid, false)).collect();
     assert_eq!(clients[0].write(0, 0, &[7; BLOCK]).status, Status::GOOD);
     bench.media[0].stick(true);
-    // One of each session goes on, whatever there is room for; none of the others is asked for its
+    // One command of each session is admitted in any case; no other is sent an R2T for its
     // parameters before there is room for its copy.
     for client in &mut clients {
         for _ in 0..EACH {
@@ -251,7 +251,7 @@ fn what_was_aborted_before_a_stuck_disk_began_it_holds_nothing() {
 }
 
 #[test]
-fn an_initiator_that_owes_data_is_given_up() {
+fn an_initiator_that_owes_data_is_disconnected() {
     let pace = SlowPeerBudget::new(Duration::from_millis(200));
     let bench = Bench::limited(2, Limits { pace, ..Limits::default() }, SignIn::default());
     let mut client = ready(&bench, 1, false);

@@ -1,4 +1,4 @@
-//! A panic in a command or a flush fails one command; the session goes on.
+//! A panic in a command or a flush fails one command; the session continues.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

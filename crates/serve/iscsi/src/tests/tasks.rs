@@ -40,14 +40,14 @@ fn a_command_that_waits_for_data_is_aborted() {
 }
 
 #[test]
-fn a_stuck_disk_holds_up_nobody() {
+fn a_disk_that_does_not_answer_delays_no_other_unit() {
     let bench = Bench::new(2, SignIn::default());
     let (mut client, mut other) = (ready(&bench, 1), ready(&bench, 2));
     bench.media[0].stick(true);
     let stuck: Vec<u32> =
         (0..12).map(|n| client.start(0, read(n, 1), false, BLOCK as u32, &[])).collect();
-    // Another unit, by the same session and by another one: nobody waits, for the disk answers
-    // nothing until the end.
+    // Another unit, by the same session and by another one: nothing waits, although the disk
+    // does not answer until the end.
     for n in 0..50 {
         other.write(1, n, &[n as u8; BLOCK]);
         assert_eq!(client.read(1, n, 1).data, [n as u8; BLOCK]);
@@ -59,7 +59,7 @@ fn a_stuck_disk_holds_up_nobody() {
     assert_eq!(client.managed(0, Function::ABORT_TASK, stuck[0]), TmfOutcome::REJECTED);
     assert_eq!(other.managed(0, Function::LOGICAL_UNIT_RESET, 0), TmfOutcome::REJECTED);
     bench.media[0].stick(false);
-    // What was with the disk was aborted by somebody else, or by itself, and nothing is left.
+    // Each command at the disk was aborted, by the other session or by its own; none is left.
     let mut told = 0;
     while bench.unit(0).ranges.count() > 0 || told + 2 < stuck.len() {
         let Some(Got::Answer(_, answer)) = client.next() else { panic!("an answer") };
@@ -86,7 +86,7 @@ fn a_service_ends_with_a_stuck_disk() {
 }
 
 #[test]
-fn a_reset_is_told_to_all_and_ends_their_commands() {
+fn a_reset_ends_commands_of_all_and_establishes_unit_attentions() {
     let bench = Bench::new(1, SignIn::default());
     let (mut one, mut other) = (ready(&bench, 1), ready(&bench, 2));
     let size = 256 << 10;
@@ -148,7 +148,7 @@ fn increments_by_compare_and_write_are_all_there() {
 }
 
 #[test]
-fn a_flush_that_fails_after_its_abort_is_told_by_the_next_one() {
+fn a_flush_that_fails_after_its_abort_is_reported_by_the_next_one() {
     let bench = Bench::new(1, SignIn::default());
     let mut client = ready(&bench, 1);
     let width = wire::scsi::cdb::Width::Sixteen;
@@ -194,7 +194,7 @@ fn sessions_of_one_port_at_two_targets_are_two() {
     assert_eq!(one.managed(0, Function::ABORT_TASK_SET, 0), TmfOutcome::COMPLETE);
     other.answer(&ask, &data, 8192);
     assert_eq!(other.finish(itt, &data).status, Status::GOOD);
-    // What ends those of all is told to the other.
+    // A function that ends tasks of all sessions is reported to the other session.
     for function in [Function::LOGICAL_UNIT_RESET, Function::CLEAR_TASK_SET] {
         let (itt, _) = start(&mut other);
         assert_eq!(one.managed(0, function, 0), TmfOutcome::COMPLETE);

@@ -1,4 +1,4 @@
-//! Tests of data on its way: residuals to the byte, faults of the initiator, damage.
+//! Tests of data transfers: residuals to the byte, faults of the initiator, damage.
 
 use std::sync::atomic::Ordering::Relaxed;
 

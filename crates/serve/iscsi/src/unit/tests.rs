@@ -1,4 +1,4 @@
-//! A size that was told is there after a power cut, and what a snapshot has lost is told.
+//! A reported size is there after a power cut, and writes that a snapshot has lost are reported.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -55,9 +55,9 @@ fn a_size_outlives_a_power_cut_and_leaving_out_its_flush_is_noticed() {
     }
     let bench = Bench::new(0);
     let nexus = bench.unit.join(Port { name: "iqn.2026-01.test:i".to_owned(), isid: [1; 6] });
-    while nexus.take_attention().is_some() {}
+    while nexus.take_unit_attention().is_some() {}
     bench.unit.resize(2 * SIZE).expect("larger");
-    assert_eq!(nexus.take_attention(), Some(Asc::CAPACITY_CHANGED));
+    assert_eq!(nexus.take_unit_attention(), Some(Asc::CAPACITY_CHANGED));
     assert_eq!(bench.left(), 2 * SIZE);
     disable_for_test(FlushSite::LunResize);
     bench.unit.resize(3 * SIZE).expect("larger");
@@ -68,7 +68,7 @@ fn a_size_outlives_a_power_cut_and_leaving_out_its_flush_is_noticed() {
 }
 
 #[test]
-fn what_a_snapshot_finds_lost_is_told_to_who_has_written_it() {
+fn writes_that_a_snapshot_finds_lost_are_reported_to_their_initiator() {
     if let Err(why) = forget::available() {
         println!("SKIP unit-snapshot: {why}");
         return;

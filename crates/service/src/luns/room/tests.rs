@@ -190,11 +190,11 @@ fn a_unit_is_made_grown_renamed_and_destroyed() {
     let unit = world.room.inner().entries["default/a"].opened.as_ref().expect("open").unit.clone();
     let port = vfs::lun::reservations::Port { name: "iqn.x:i".into(), isid: [0; 6] };
     let nexuses = [unit.join(port.clone()), unit.join(port)];
-    nexuses.iter().for_each(|nexus| while nexus.take_attention().is_some() {});
+    nexuses.iter().for_each(|nexus| while nexus.take_unit_attention().is_some() {});
     world.change(grow("8M"));
     assert_eq!(world.told("a", "size"), Some(Value::Integer(8 << 20)));
     for nexus in &nexuses {
-        assert_eq!(nexus.take_attention(), Some(Asc::CAPACITY_CHANGED), "2A/09 to each");
+        assert_eq!(nexus.take_unit_attention(), Some(Asc::CAPACITY_CHANGED), "2A/09 to each");
     }
     assert!(world.refused(grow("4M")).contains("smaller"));
     assert!(world.refused(grow("5000000")).contains("4096"));

@@ -43,7 +43,7 @@ fn on_a_core(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn who_has_not_signed_in_holds_little() {
+fn connections_hold_little_before_login() {
     on_a_core(async {
         let (mut client, stream) = pair().await;
         let mut wire = Wire::new(&core(), stream, ISCSI_LOGIN_DATA_MAX);

@@ -92,7 +92,7 @@ fn change(bench: &Bench, model: &mut Model, random: &mut SeededRandom) {
     }
 }
 
-/// What is told to have no space has none, and the other way.
+/// What is reported as unmapped has no space allocated, and the other way round.
 fn compare_status(bench: &Bench, medium: &dyn Medium, from: u64) {
     let status = bench.good(Cdb::GetLbaStatus { lba: from, allocation: 1 << 16 }, &[]);
     let status = lba_status(&status).expect("status");

@@ -1,4 +1,4 @@
-//! Tests of what brings the cache to disk, and of who hears how that went.
+//! Tests of flushes of the cache, and of the initiators that get their outcome.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn a_unit_that_is_stopped_has_nothing_left_in_its_cache() {
 }
 
 #[test]
-fn who_is_kept_out_stops_nothing() {
+fn a_command_with_a_reservation_conflict_aborts_nothing() {
     let bench = Bench::new();
     assert!(reserve_out(&bench, 0, ReserveOut::Register, (0, 11)).is_ok());
     assert!(reserve_out(&bench, 0, ReserveOut::Reserve, (11, 0)).is_ok());
@@ -47,7 +47,7 @@ fn who_is_kept_out_stops_nothing() {
 }
 
 #[test]
-fn flushes_that_nobody_waits_for_are_few() {
+fn flushes_of_immediate_commands_are_limited() {
     let bench = Bench::new();
     write(&bench);
     bench.medium.stick(true);
@@ -70,24 +70,24 @@ fn flushes_that_nobody_waits_for_are_few() {
 }
 
 #[test]
-fn what_a_session_has_lost_is_told_to_the_next_one_of_its_initiator() {
+fn lost_writes_of_a_session_are_reported_to_the_next_one_of_its_initiator() {
     let mut bench = Bench::new();
     write(&bench);
     bench.unit.leave(&bench.nexuses[0]);
-    // A flush of somebody else fails, and loses it.
+    // A flush of another initiator fails, and loses it.
     bench.medium.faults.flush.store(true, Ordering::Relaxed);
     assert!(bench.run(1, sync_cache(), &[]).is_err());
     bench.medium.faults.flush.store(false, Ordering::Relaxed);
     let again = |bench: &Bench, who: usize| {
         let nexus = bench.unit.join(bench.nexuses[who].port.clone());
-        assert_eq!(nexus.take_attention(), Some(Asc::POWER_ON_OR_RESET));
+        assert_eq!(nexus.take_unit_attention(), Some(Asc::POWER_ON_OR_RESET));
         nexus
     };
     bench.nexuses[0] = again(&bench, 0);
     let lost = (SenseKey::MEDIUM_ERROR, Asc::WRITE_ERROR);
     assert_eq!(bench.asc(sync_cache(), &[]), lost);
     bench.good(sync_cache(), &[]);
-    // Nobody is told of what others have lost, and nothing twice.
+    // Lost writes are reported to their initiator alone, and once.
     bench.unit.leave(&bench.nexuses[0]);
     bench.nexuses[0] = again(&bench, 0);
     bench.good(sync_cache(), &[]);

@@ -1,4 +1,4 @@
-//! Tests of who is there.
+//! Tests of sessions by their identity.
 
 use std::sync::Arc;
 

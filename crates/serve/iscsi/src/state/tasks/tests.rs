@@ -14,10 +14,10 @@ fn mark() -> Arc<Mark> {
 fn what_has_not_begun_never_does() {
     let task = mark();
     assert!(!task.is_over());
-    assert!(task.judge(Verdict::Told), "no further effect");
+    assert!(task.judge(Verdict::TaskAborted), "no further effect");
     assert!(task.is_over() && !task.begin());
     assert!(task.judge(Verdict::Silent));
-    assert_eq!(task.verdict(), Some(Verdict::Told), "the first verdict holds");
+    assert_eq!(task.verdict(), Some(Verdict::TaskAborted), "the first verdict holds");
 }
 
 #[test]
