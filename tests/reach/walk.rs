@@ -45,8 +45,33 @@ impl fmt::Display for Counts {
     }
 }
 
-/// A walk through a tree.
+/// Parts of the tree that have a test of their own, so that none takes long: the top of each and
+/// its name. A node belongs to the nearest part above it, or to [`REST_OF_THE_TREE`].
+pub const PARTS: [(&str, &str); 7] = [
+    ("/configuration", "configuration"),
+    ("/configuration/services", "services"),
+    ("/configuration/users", "accounts"),
+    ("/configuration/roles", "accounts"),
+    ("/configuration/tokens", "accounts"),
+    // LUNs name targets and initiators.
+    ("/configuration/san", "shares"),
+    ("/shares", "shares"),
+];
+/// The part of all nodes that are in no other.
+pub const REST_OF_THE_TREE: &str = "rest";
+
+/// The part that a node belongs to.
+fn part(path: &str) -> &'static str {
+    let above = |top: &str| {
+        path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let parts = PARTS.iter().filter(|(top, _)| above(top));
+    parts.max_by_key(|(top, _)| top.len()).map_or(REST_OF_THE_TREE, |(_, name)| name)
+}
+
+/// A walk through a part of a tree.
 pub struct Walk {
+    part: &'static str,
     api: Api,
     ways: Vec<Box<dyn Way>>,
     world: World,
@@ -58,22 +83,25 @@ pub struct Walk {
 }
 
 impl Walk {
-    pub fn new(api: Api, ways: Vec<Box<dyn Way>>, world: World) -> Self {
+    pub fn new(part: &'static str, api: Api, ways: Vec<Box<dyn Way>>, world: World) -> Self {
         let (counts, missing, notes) = (Counts::default(), Vec::new(), Vec::new());
-        Self { api, ways, world, counts, missing, notes }
+        Self { part, api, ways, world, counts, missing, notes }
     }
 
-    /// A node and all below it.
+    /// A node and all below it, as far as they are in the part.
     pub fn node(&mut self, path: String, declared: &Value) {
-        self.counts.nodes += 1;
-        self.settings(&path, declared, None);
-        for action in list(declared, "actions") {
-            self.action(&path, action);
+        let is_in_part = part(&path) == self.part;
+        if is_in_part {
+            self.counts.nodes += 1;
+            self.settings(&path, declared, None);
+            for action in list(declared, "actions") {
+                self.action(&path, action);
+            }
         }
         for child in list(declared, "children") {
             self.node(format!("{path}/{}", name(child)), child);
         }
-        if declared["items"].is_object() {
+        if is_in_part && declared["items"].is_object() {
             self.items(&path, &declared["items"]);
         }
     }
