@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use base::lock_order::{OrderedMutex, ranks};
 
 /// The completions of a connection; `T` is what its protocol keeps of one. Any thread pushes, only
-/// the connection drains. Bounded by the number of operations that a connection may have under way.
+/// the connection drains. Bounded by the operations that a connection may have in progress.
 #[derive(Debug)]
 pub struct CompletionQueue<T> {
     state: OrderedMutex<State<T>>,
@@ -30,7 +30,7 @@ pub struct Woken {
 
 /// A queue of whatever type, as the drain of a service sees it.
 pub(super) trait Close {
-    /// Has the connection finish what is under way and end.
+    /// Has the connection finish its operations and end.
     fn close(&self);
 }
 
@@ -47,7 +47,7 @@ impl<T> CompletionQueue<T> {
         self.wake(|state| state.completions.push(completion));
     }
 
-    /// Has the connection finish what is under way and end.
+    /// Has the connection finish its operations and end.
     pub fn close(&self) {
         self.wake(|state| state.closing = true);
     }

@@ -1,5 +1,5 @@
-//! Panics of handlers are contained: whoever asked gets [`Status::Fault`], it is counted, and
-//! everybody else goes on. What was called may have been left half done; handlers keep their
+//! Panics of handlers are contained: the request fails with [`Status::Fault`], it is counted, and
+//! all other requests continue. What was called may have been left half done; handlers keep their
 //! state behind locks and cells that are whole between two calls.
 
 use std::future::Future;

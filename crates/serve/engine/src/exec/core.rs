@@ -16,7 +16,7 @@ use crate::pool::Slot;
 use crate::transport::budget::CoreBudget;
 use crate::transport::buffers::CoreBuffers;
 
-/// Queues known before those whose connections have ended are forgotten for the first time.
+/// Queues known before those of ended connections are dropped for the first time.
 const QUEUES_KEPT: usize = 16;
 
 /// One core's state for one service. It stays on its thread.
@@ -101,7 +101,7 @@ impl Core {
         queue
     }
 
-    /// The service ends: connections finish what is under way.
+    /// The service ends: connections finish their operations.
     pub(super) fn close_queues(&self) {
         let open = std::mem::take(&mut self.queues.borrow_mut().open);
         open.iter().filter_map(Weak::upgrade).for_each(|queue| queue.close());

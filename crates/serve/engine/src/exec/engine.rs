@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Completes an operation, whose reply is written, once this is on disk: on a flusher thread,
+    /// Completes an operation that has its reply, once this is on disk: on a flusher thread,
     /// or here and now if there is nothing to flush.
     pub fn flush<O: Operation>(&self, flush: Flush, mut operation: O) {
         let budgets = Arc::clone(&self.budgets);
@@ -94,13 +94,13 @@ impl Engine {
         self.flush.submit(flush, Box::new(done));
     }
 
-    /// Runs something on the pool that nobody waits for; not at all, and false, if there is no
+    /// Runs a job on the pool without a completion; not at all, and false, if there is no
     /// place in the queue of `client` now.
     pub fn run_behind(self: &Arc<Self>, client: u64, job: impl FnOnce() + Send + 'static) -> bool {
         let Some(slot) = self.pool.reserve(client) else { return false };
         let engine = Arc::clone(self);
         let contained = move |_queue_ns: u64| {
-            // Nobody waits for it; a panic is counted.
+            // It has no completion; a panic is counted.
             let _ = engine.attempt(job);
         };
         slot.run(stamp(), Box::new(contained));

@@ -42,7 +42,7 @@ impl Meter {
         &self.hub
     }
 
-    /// Its writing end, for whoever has several records to write.
+    /// Its writing end, for callers with several records to write.
     pub fn probe(&self) -> std::cell::RefMut<'_, CoreProbe> {
         self.probe.borrow_mut()
     }
@@ -52,7 +52,7 @@ impl Meter {
         self.probe.borrow_mut().finish(record);
     }
 
-    /// Adds up what was written down, as much as an idle moment allows.
+    /// Aggregates records, as many as an idle moment allows.
     pub fn idle(&self) {
         let mut probe = self.probe.borrow_mut();
         for _ in 0..CORE_TICK_SLICES {

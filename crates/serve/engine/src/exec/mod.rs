@@ -105,8 +105,8 @@ pub trait Operation: Send + Sized + 'static {
 }
 
 /// Cancels an operation that waits for the pool: its owner keeps one, the operation has the other.
-/// One that runs already is not interrupted, and has its effect; so who cancels hears which of both
-/// it is.
+/// One that runs already is not interrupted, and has its effect; so cancelling returns which of
+/// both it is.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicU8>);
 

@@ -9,7 +9,7 @@ use probe::op::{OpRecord, Protocol, flag};
 
 use super::Core;
 
-/// An operation under way.
+/// An operation in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     /// What will be recorded, but for the time.
@@ -33,14 +33,14 @@ impl Span {
         into.extend(more.into_iter().map(|facts| Self::new(facts, self.arrived_ns)));
     }
 
-    /// It asks for so many bytes from `offset` on; `inward` if the client sends them.
+    /// It asks for `size` bytes from `offset` on; `inward` if the client sends them.
     pub fn range(&mut self, offset: u64, size: u64, inward: bool) {
         self.facts.offset = offset;
         self.facts.size = u32::try_from(size).unwrap_or(u32::MAX);
         self.facts.flags |= flag::HAS_RANGE | if inward { flag::INWARD } else { 0 };
     }
 
-    /// It moved so many bytes itself, none of them counted as they flowed.
+    /// It moved `bytes` bytes, none of them counted as they flowed.
     pub fn moved(&mut self, bytes: usize) {
         self.facts.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
@@ -69,7 +69,7 @@ impl Core {
         Span { facts, arrived_ns }
     }
 
-    /// Records operations whose replies have just left.
+    /// Records operations after their replies were sent.
     pub fn finish(&self, spans: &mut Vec<Span>) {
         let done_ns = stamp();
         let mut probe = self.meter.probe();

@@ -136,7 +136,7 @@ fn operation_that_panics_fails_and_completes() {
     operation.panics = (true, false);
     assert_eq!(on_pool(&engine, (operation, from)), Came::Failed(Failure::Panicked));
     assert_eq!(engine.budgets.panics.load(Relaxed), 2);
-    // Its owner hears of one whose failure panics, too, and the threads go on.
+    // Its owner is notified too if the failure handler panics, and the threads continue.
     let (mut operation, from) = planned(|| panic!("planted"));
     operation.panics = (true, true);
     assert_eq!(on_pool(&engine, (operation, from)), Came::Dropped);
@@ -232,7 +232,7 @@ fn completion_queue_wakes_for_completions_and_for_the_end() {
 }
 
 #[test]
-fn who_cancels_hears_whether_there_is_an_effect() {
+fn cancelling_reports_whether_there_is_an_effect() {
     let token = CancelToken::default();
     assert!(token.cancel() && token.is_over(), "it has not begun");
     assert!(!token.begin(), "and never does");

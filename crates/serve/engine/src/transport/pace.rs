@@ -1,9 +1,9 @@
 //! How slow a peer may be that moves data: fast enough on the whole, though it may pause.
 //!
 //! A peer has a purse of time. Each moment that we wait for it is taken from the purse; each byte
-//! that it moves puts something in, up to what the purse holds. So one that stands still is given
-//! up after the patience, one that sends a byte a second not much later, and one that is slow but
-//! keeps to the least rate never. Time in which we are the ones who are slow does not count.
+//! that it moves puts something in, up to what the purse holds. So one that stands still is
+//! disconnected after the timeout, one that sends a byte a second not much later, and one that is
+//! slow but keeps the least rate never. Time that the server itself takes does not count.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl SlowPeerBudget {
         self.waited(Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)), bytes);
     }
 
-    /// The peer was waited for, and has moved so many bytes meanwhile.
+    /// The peer was waited for, and has moved `bytes` bytes meanwhile.
     pub fn waited(&mut self, time: Duration, bytes: u64) {
         let earned = Duration::from_nanos(bytes.saturating_mul(1_000_000_000 / PEER_RATE_MIN));
         self.left = self.left.saturating_add(earned).saturating_sub(time).min(self.most);

@@ -52,7 +52,7 @@ impl Runtimes {
             let thread =
                 std::thread::Builder::new().name(format!("core-{core}")).spawn(move || {
                     let all = async move {
-                        // That nobody can release them any more ends them.
+                        // They end when no sender is left to release them.
                         if may_run.wait_for(|released| *released).await.is_ok() {
                             run(receiver).await;
                         }

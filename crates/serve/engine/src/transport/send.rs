@@ -24,7 +24,7 @@ pub enum SendError {
     /// ([`SlowPeerBudget`]).
     #[error("the peer is too slow")]
     TooSlow,
-    /// The file became shorter after the reply had said how much would come.
+    /// The file became shorter after the length in the reply was sent.
     #[error("the file was cut short while it was being sent")]
     Shrunk,
     /// The session has ended.

@@ -1,4 +1,4 @@
-//! Small services beside the large one: each datagram, or each record of a short connection, is
+//! Small services in addition to the large one: each datagram, or each record of a connection, is
 //! one question, answered by a function. For the port mapper and for NSM over UDP, which are asked
 //! a few times in a client's life. Their engine has budgets of their own.
 
@@ -24,7 +24,7 @@ use crate::exec::{Core, Engine, ServiceCore, accept};
 /// Where a question comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// Who asks, unmapped from v6.
+    /// The address of the client, unmapped from v6.
     pub address: IpAddr,
     /// From which port.
     pub port: u16,
@@ -32,7 +32,7 @@ pub struct Origin {
     pub connected: bool,
 }
 
-/// What there is to say to a question.
+/// The response to a request.
 pub enum Answer {
     /// Nothing: it is no question.
     Nothing,
@@ -58,16 +58,16 @@ pub fn bind(addr: SocketAddr) -> io::Result<std::net::UdpSocket> {
     Ok(socket)
 }
 
-/// The answer of a service; nothing if it panics, which is counted: who asked asks again.
+/// The answer of a service; nothing if it panics, which is counted: clients retransmit.
 fn attempted(service: &dyn Answers, engine: &Engine, message: &[u8], origin: Origin) -> Answer {
     engine.attempt(|| service.answer(message, origin)).unwrap_or(Answer::Nothing)
 }
 
-/// What a job gives on the pool; nothing if there is no place for it, or it panics. All who ask are
-/// one client there: their addresses need not be their own.
+/// The result of a job on the pool; nothing if there is no place for it, or it panics. All clients
+/// are one client there: their addresses need not be their own.
 async fn pooled(engine: &Arc<Engine>, job: Box<dyn FnOnce() -> Vec<u8> + Send>) -> Option<Vec<u8>> {
     let (to, answer) = oneshot::channel();
-    // Who asked may have gone.
+    // The client may be gone.
     let is_taken = engine.run_behind(0, move || drop(to.send(job())));
     if is_taken { answer.await.ok() } else { None }
 }
@@ -95,7 +95,7 @@ pub async fn datagrams(
         };
         let (address, port) = (from.ip().to_canonical(), from.port());
         let origin = Origin { address, port, connected: false };
-        // Whoever does not get its answer asks again: sending may fail.
+        // A client without an answer retransmits: sending may fail.
         match attempted(&*service, &engine, message, origin) {
             Answer::Nothing => {}
             Answer::Now(answer) => drop(socket.send_to(&answer, from).await),

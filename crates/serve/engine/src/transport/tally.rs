@@ -45,7 +45,7 @@ impl Tally {
     }
 }
 
-/// Permits of which there are so many, and so many for each address.
+/// Permits with a limit in all, and a limit for each address.
 #[derive(Debug, Default)]
 pub struct AddressPermits {
     taken: Mutex<Tally>,
@@ -65,7 +65,7 @@ impl AddressPermits {
     }
 
     /// A permit for an address, where there may be `most`, and `most_each` of an address; `None` if
-    /// there are so many.
+    /// these are taken.
     pub fn take(
         self: &Arc<Self>,
         address: IpAddr,

@@ -1,4 +1,4 @@
-//! What runs on the runtimes for a service, and its end: told to all of it at once, and waited for,
+//! Tasks that run on the runtimes for a service, and their end: ordered at once, and waited for,
 //! so that its sockets are free again for the next start.
 
 use std::future::Future;
@@ -13,7 +13,7 @@ use super::Runtimes;
 /// Turns true, or is closed, when the service is to end.
 pub type Ending = watch::Receiver<bool>;
 
-/// The tasks of a service. Dropping them tells them to end, without waiting.
+/// The tasks of a service. Dropping them orders them to end, without waiting.
 pub struct Tasks {
     ending: watch::Sender<bool>,
     running: Vec<oneshot::Receiver<bool>>,
@@ -29,8 +29,8 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Runs the future that `start` makes on core `core`. It must end when it is told to; true says
-    /// that it left nothing undone. Returns false when the runtimes are ending.
+    /// Runs the future that `start` makes on core `core`. It must end when it is ordered to; true
+    /// means that it left nothing undone. Returns false when the runtimes are ending.
     pub fn spawn<F, T>(&mut self, runtimes: &Runtimes, core: usize, start: F) -> bool
     where
         F: FnOnce(Ending) -> T + Send + 'static,
@@ -41,12 +41,12 @@ impl Tasks {
         self.running.push(is_done);
         runtimes.spawn_on(core, move || async move {
             let clean = start(ending).await;
-            // Nobody may want to know any more.
+            // The receiver may be gone.
             let _ = done.send(clean);
         })
     }
 
-    /// Runs what has no end of its own until it is told to end.
+    /// Runs a future without an end of its own until it is ordered to end.
     pub fn spawn_endless<F, T>(&mut self, runtimes: &Runtimes, core: usize, start: F) -> bool
     where
         F: FnOnce() -> T + Send + 'static,
@@ -61,12 +61,12 @@ impl Tasks {
         })
     }
 
-    /// Takes others in, which are told to end together with these.
+    /// Adds other tasks, which are ordered to end together with these.
     pub fn adopt(&mut self, others: Self) {
         self.others.push(others);
     }
 
-    /// Tells all to end, and waits for each a little longer than [`DRAIN_TIME_MAX`]. Returns
+    /// Orders all to end, and waits for each a little longer than [`DRAIN_TIME_MAX`]. Returns
     /// whether all have ended and left nothing undone.
     pub async fn end(self) -> bool {
         let mut running = Vec::new();

@@ -1,8 +1,8 @@
-//! TLS for RPC (RFC 9289), FTP (RFC 4217) and HTTP: who we are, whose certificates we take, why a
+//! TLS for RPC (RFC 9289), FTP (RFC 4217) and HTTP: own certificate, trusted CAs, and why a
 //! session failed.
 //!
 //! The sessions themselves are in [`session`], which does no I/O; [`resume`] holds what makes one
-//! the continuation of another; [`name`] finds out whose a certificate is.
+//! the continuation of another; [`name`] reads the subject of a certificate.
 
 pub mod name;
 mod resume;
@@ -30,7 +30,7 @@ pub struct Offer {
     pub alpn: &'static [&'static [u8]],
     /// Whether a client must ask for one of them.
     pub alpn_needed: bool,
-    /// Whether TLS 1.2 is spoken too, for clients that know nothing newer.
+    /// Whether TLS 1.2 is offered too, for clients without a newer version.
     pub tls12: bool,
     /// Whether a client may come back without a whole handshake.
     pub resume: bool,
@@ -47,7 +47,7 @@ impl Offer {
         Self { alpn: &[b"h2", b"http/1.1"], alpn_needed: false, tls12: true, resume: true };
 }
 
-/// What a server shows and whom it believes, as PEM.
+/// The certificate chain and key of a server and the CAs that it trusts, as PEM.
 #[derive(Clone, Default)]
 pub struct Credentials {
     /// Its certificate, with those between it and a root behind it.
@@ -118,7 +118,7 @@ impl Tls {
     /// Exchanges them; they hold for connections that begin from now on.
     ///
     /// # Errors
-    /// They cannot be used; those before go on.
+    /// They cannot be used; those before remain in effect.
     pub fn set(&self, credentials: &Credentials) -> Result<(), CredentialsError> {
         let config = config(credentials, self.offer)?;
         *lock(&self.config) = config;
@@ -130,7 +130,7 @@ impl Tls {
         lock(&self.failure).take()
     }
 
-    /// Notes a failure for whom it may concern.
+    /// Records a failure for administrators.
     pub fn note_failure(&self, peer: IpAddr, why: String) {
         *lock(&self.failure) = Some((peer, why));
     }
@@ -144,8 +144,8 @@ impl Tls {
         Arc::clone(&lock(&self.config))
     }
 
-    /// As it is offered to one client, whose connections may resume one another's sessions, and
-    /// nobody else's.
+    /// As it is offered to one client: its connections may resume sessions of each other, and no
+    /// other ones.
     pub fn for_one_client(&self) -> Arc<ServerConfig> {
         let mut config = ServerConfig::clone(&self.config());
         config.session_storage = Arc::new(resume::Sessions::default());
@@ -211,7 +211,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
 /// Why a session could not be set up, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// Bytes came behind the probe before its reply said that TLS is spoken (RFC 9289 §4.1).
+    /// Bytes came behind the probe before its reply announced TLS (RFC 9289 §4.1).
     #[error("data came between the probe and its reply")]
     Early,
     /// What came is not TLS, or not as we want it: version, certificate, protocol.

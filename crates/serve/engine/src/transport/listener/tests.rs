@@ -1,4 +1,4 @@
-//! When a listener has ended, it has ended for everybody who has it.
+//! When a listener has ended, it has ended for all copies of its descriptor.
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use super::*;
 
 #[tokio::test]
 async fn it_does_not_listen_any_more_although_a_copy_of_the_descriptor_is_open() {
-    // Nobody else takes ports of this address.
+    // No other test takes ports of this address.
     let listener = listen(SocketAddr::from((Ipv4Addr::new(127, 0, 43, 4), 0))).unwrap();
     let at = listener.local_addr().unwrap();
     let copy = listener.try_clone().unwrap();

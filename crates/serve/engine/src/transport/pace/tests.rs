@@ -1,11 +1,11 @@
-//! Who is too slow, and when.
+//! When peers are too slow.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// After how many seconds of so many bytes each a peer is given up; `None` if not within a day.
-fn given_up(bytes: u64) -> Option<u64> {
+/// After how many seconds of `bytes` bytes each a peer is disconnected; `None` if not within a day.
+fn timeout_at(bytes: u64) -> Option<u64> {
     let mut pace = SlowPeerBudget::default();
     (1..86_400).find(|_| {
         pace.waited(SECOND, bytes);
@@ -14,16 +14,16 @@ fn given_up(bytes: u64) -> Option<u64> {
 }
 
 #[test]
-fn who_stands_still_or_trickles_is_given_up() {
+fn peers_that_stand_still_or_trickle_are_disconnected() {
     let patience = PEER_PATIENCE.as_secs();
-    assert_eq!(given_up(0), Some(patience));
-    assert!(given_up(1).is_some_and(|after| after <= patience + 1), "{:?}", given_up(1));
-    assert!(given_up(PEER_RATE_MIN / 2).is_some_and(|after| after <= 2 * patience));
+    assert_eq!(timeout_at(0), Some(patience));
+    assert!(timeout_at(1).is_some_and(|after| after <= patience + 1), "{:?}", timeout_at(1));
+    assert!(timeout_at(PEER_RATE_MIN / 2).is_some_and(|after| after <= 2 * patience));
 }
 
 #[test]
-fn who_is_slow_but_goes_on_is_not() {
-    assert_eq!(given_up(PEER_RATE_MIN), None);
+fn peers_that_are_slow_but_keep_the_rate_are_not() {
+    assert_eq!(timeout_at(PEER_RATE_MIN), None);
     // A pause just short of the patience, then the least rate.
     let mut pace = SlowPeerBudget::default();
     pace.waited(PEER_PATIENCE - SECOND, 0);

@@ -1,4 +1,4 @@
-//! Whose certificate it is: the common name of its subject (X.509, RFC 5280 §4.1), for people.
+//! The common name of the subject of a certificate (X.509, RFC 5280 §4.1), for people.
 //!
 //! The certificate was verified, so this is only about finding the place; whatever is not as
 //! expected has no name.

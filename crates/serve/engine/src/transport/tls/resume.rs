@@ -1,5 +1,6 @@
 //! Sessions that the connections of one client may resume: the data connections of FTP resume that
-//! of their control connection (RFC 4217 §15.1), which costs less and shows that they are his.
+//! of their control connection (RFC 4217 §15.1), which costs less and shows that they are of the
+//! same client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

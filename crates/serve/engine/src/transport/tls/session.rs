@@ -19,7 +19,7 @@ use crate::transport::buffers::ReplyBuf;
 
 /// Bytes of plaintext in a record at most (RFC 8446 §5.1).
 const RECORD: usize = 1 << 14;
-/// Room that a record needs beside its plaintext: header, type, tag; and something for a change of
+/// Room that a record needs beyond its plaintext: header, type, tag; and something for a change of
 /// keys in front of it.
 const RECORD_EXTRA: usize = 64;
 /// Room that must be free behind what came before more is received: a whole record fits.
@@ -40,7 +40,7 @@ pub struct Session {
     plain_at: usize,
     /// There may be more to deliver without anything coming.
     more: bool,
-    /// The peer has said that nothing more comes.
+    /// The peer has sent close_notify.
     closed: bool,
     /// It is of no use any more.
     failed: bool,
@@ -53,7 +53,7 @@ pub enum Step {
     Again,
     /// What was put out must be sent.
     Flush,
-    /// Nothing goes on without more of the wire.
+    /// No progress without more bytes from the peer.
     Starved,
     /// The peer has closed.
     Closed,
@@ -79,7 +79,7 @@ impl Session {
         })
     }
 
-    /// Whether the handshake goes on.
+    /// Whether the handshake is in progress.
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
     }
@@ -184,7 +184,7 @@ impl Session {
                 return Ok(Step::Closed);
             }
             match self.step(into, out)? {
-                // What there is to send goes with the next reply; nobody waits for it.
+                // What is pending is sent with the next reply; the peer does not wait for it.
                 Step::Again | Step::Flush => {}
                 step => {
                     self.more = false;
@@ -290,15 +290,15 @@ impl Session {
     pub fn end(&mut self, out: &mut ReplyBuf) {
         let mut nowhere = ReadBuf::new(&mut []);
         if !self.failed && !self.is_handshaking() {
-            // What cannot be said any more need not be.
+            // Without a session there is no close_notify to send.
             let close =
                 &mut |traffic: &mut Traffic<'_>, room: &mut [u8]| traffic.queue_close_notify(room);
             let _ = self.write(RECORD_EXTRA, out, close);
             return;
         }
         // After a failure the alert comes first, before the library looks at what came. It must not
-        // look again: to fail a second time, or to find the bytes gone, it takes for a fault of
-        // ours.
+        // look again: a second failure, or missing bytes, would be reported as a fault of
+        // this program.
         let steps = if self.failed { 1 } else { STEPS_MAX };
         for _ in 0..steps {
             if self.step(&mut nowhere, out).ok() != Some(Step::Again) {
@@ -333,15 +333,15 @@ struct Write<'a> {
     how: &'a mut How<'a>,
 }
 
-/// Puts behind `out` what `how` writes, which is told to have `size` bytes, and gets what it needs
-/// if that is not enough.
+/// Appends to `out` what `how` writes, which is expected to have `size` bytes, and grows it if that
+/// is not enough.
 fn put(
     out: &mut ReplyBuf,
     mut size: usize,
     mut how: impl FnMut(&mut [u8]) -> Result<usize, Option<InsufficientSizeError>>,
 ) -> Result<Step, TlsError> {
     let start = out.len();
-    // The second time with what it said that it needs.
+    // The second time with the size that it has reported.
     for _ in 0..2 {
         let at = out.extend_stale(size);
         let wrote = how(out.vec().get_mut(at..).unwrap_or_default());
