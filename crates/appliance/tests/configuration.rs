@@ -1,10 +1,9 @@
 //! The configuration of the real program: it outlives a kill, goes from one server to another as a
 //! file, and the command line decides over it.
 
-mod harness;
-
+use crate::harness;
+use crate::harness::{Scratch, Server, address, arg, run};
 use control::client::{Client, ClientError};
-use harness::{Scratch, Server, address, arg, run};
 use serde_json::{Value, json};
 
 const NFS: &str = "/configuration/services/nfs";

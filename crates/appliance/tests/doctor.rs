@@ -1,13 +1,12 @@
 //! `plimsoll doctor`: the shape of its answer, held against `tests/golden/doctor.txt`, and who has
 //! a port. `UPDATE_GOLDEN=1` writes the file anew.
 
-mod harness;
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Output;
 
-use harness::{Scratch, address};
+use crate::harness;
+use crate::harness::{Scratch, address};
 use serde_json::Value;
 
 fn doctor(scratch: &Scratch, at: &str, more: &[&str]) -> Output {

@@ -1,16 +1,16 @@
 //! The manual pages and completions: every command has a page with its options, and shells take
 //! the completions.
 
-mod harness;
 #[path = "../examples/manual.rs"]
 #[allow(dead_code, reason = "its main is not used here")]
-mod manual;
+mod example;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::Scratch;
+use crate::harness;
+use crate::harness::Scratch;
 
 /// The options that a command's help names, and its subcommands.
 fn help(command: &[String]) -> (BTreeSet<String>, Vec<String>) {
@@ -45,7 +45,7 @@ fn page(dir: &Path, command: &[String]) -> PathBuf {
 fn every_command_has_a_page_with_its_options() {
     let scratch = Scratch::new();
     let dir = scratch.data();
-    manual::write(&dir).unwrap();
+    example::write(&dir).unwrap();
     let mut left: Vec<Vec<String>> = vec![vec![]];
     let mut seen = 0;
     while let Some(command) = left.pop() {
@@ -66,7 +66,7 @@ fn every_command_has_a_page_with_its_options() {
 fn completions_are_what_their_shells_understand() {
     let scratch = Scratch::new();
     let dir = scratch.data();
-    manual::write(&dir).unwrap();
+    example::write(&dir).unwrap();
     let completions = dir.join("completions");
     for name in ["plimsoll.bash", "_plimsoll", "plimsoll.fish"] {
         let text = std::fs::read_to_string(completions.join(name)).expect(name);

@@ -1,15 +1,14 @@
 //! Where passwords, tokens and keys may not be seen: the list of processes, what is printed, the
 //! API, and every file that others could read.
 
-mod harness;
-
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use crate::harness;
+use crate::harness::{Scratch, address, serve_command};
 use control::client::Client;
-use harness::{Scratch, address, serve_command};
 use serde_json::Value;
 
 const PASSWORD: &str = "Tr0ub4dor-and-3";

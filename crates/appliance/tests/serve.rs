@@ -1,15 +1,13 @@
 //! `plimsoll serve` as a program: how it starts, what it says, how it ends.
 
-mod harness;
-
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::harness::{NOBODY, Scratch, Server, address, arg, is_root, run, serve_command};
 use control::client::{Client, ClientError};
-use harness::{NOBODY, Scratch, Server, address, arg, is_root, run, serve_command};
 use serde_json::Value;
 
 fn status_code(client: &Client, path: &str) -> u16 {

@@ -1,14 +1,12 @@
 //! Under load every gauge of the server moves, names are resolved, and each file that the server
 //! and the lab have written can be inspected.
 
-mod harness;
-
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use crate::harness::{Scratch, Server, address, arg, plimsoll, run};
 use control::client::Client;
-use harness::{Scratch, Server, address, arg, plimsoll, run};
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine.

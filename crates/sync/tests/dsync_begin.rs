@@ -1,8 +1,6 @@
 //! How many round trips a run takes for little, with one side played by hand; and what goes over
 //! the control stream until streams for data come up.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::common::broken::{Breaks, HOST, held};
+use crate::common::{Gardener, Scratch, assert_same, meta, notes, plain};
 use base::limits::DSYNC_EARLY;
 use base::random::Random;
-use common::broken::{Breaks, HOST, held};
-use common::{Gardener, Scratch, assert_same, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{HELLO, Link, read_frame};
 use sync::run::{self, of_socket, pair};

@@ -1,12 +1,11 @@
 //! A large file that was changed where it is: what is different is sent while the other side still
 //! makes sums, and what has moved is not sent.
 
-mod common;
-
 use std::fs;
 
+use crate::common;
+use crate::common::{Gardener, Scratch, assert_same, notes, plain, pushed};
 use base::random::Random;
-use common::{Gardener, Scratch, assert_same, notes, plain, pushed};
 use sync::link::{read_frame, write_now};
 use sync::run::pair;
 use sync::source;

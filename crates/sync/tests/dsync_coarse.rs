@@ -2,14 +2,12 @@
 //! ext3 has them) or as every second one (FAT): what was carried is not carried again, and a change
 //! is not missed.
 
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Scratch, lines, notes, plain, set_time};
+use crate::common::{Scratch, lines, notes, plain, set_time};
 use sync::run::local;
 use sync::{Counts, Options};
 

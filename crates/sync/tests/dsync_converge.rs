@@ -1,8 +1,6 @@
 //! Random trees and random edits: after a run both trees are the same, whichever way the messages
 //! went, and after runs that broke off, too.
 
-mod common;
-
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -10,8 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::broken::Breaks;
-use common::{Gardener, Scratch, assert_same, facts, lines, notes, plain};
+use crate::common;
+use crate::common::broken::Breaks;
+use crate::common::{Gardener, Scratch, assert_same, facts, lines, notes, plain};
 use sync::link::Link;
 use sync::run::{self, answer, local, pair};
 use sync::streams::connect::{Calling, Wish};

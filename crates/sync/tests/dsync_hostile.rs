@@ -1,16 +1,15 @@
 //! Sides that do not keep to what was agreed: refused with a named error, and nothing outside of
 //! the destination is touched.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::thread::JoinHandle;
 
+use crate::common;
+use crate::common::{Scratch, meta, notes, plain};
 use base::limits::{DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW};
-use common::{Scratch, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::pair;

@@ -1,16 +1,14 @@
 //! Changed files that are written where they lie: only what changed, and never what is not theirs.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::common::broken::Breaks;
+use crate::common::{Gardener, Scratch, assert_same, is_root, notes, plain};
 use base::random::Random;
-use common::broken::Breaks;
-use common::{Gardener, Scratch, assert_same, is_root, notes, plain};
 use sync::run::{answer, local, pair, start};
 use sync::streams::connect::Calling;
 use sync::{Counts, Options, Role, Why};

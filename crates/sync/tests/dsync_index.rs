@@ -1,7 +1,5 @@
 //! What is kept from one run to the next saves reading, and changes nothing else.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::Read;
 use std::net::Ipv4Addr;
@@ -11,8 +9,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::common::{Gardener, Scratch, assert_same, lines, notes, plain, set_time};
 use base::clock::{ManualClock, wall_ns};
-use common::{Gardener, Scratch, assert_same, lines, notes, plain, set_time};
 use sync::index::{Index, IndexedTrees};
 use sync::run::{self, answer, local, local_with, pair};
 use sync::streams::connect::Calling;

@@ -1,13 +1,11 @@
 //! Owners and groups by name: told before they are used, translated where they are known.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use common::{Scratch, is_root, meta, notes, plain};
+use crate::common::{Scratch, is_root, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::pair;

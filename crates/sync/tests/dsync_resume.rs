@@ -1,8 +1,6 @@
 //! A run that breaks off within a file: the next sends what is missing, and nothing is taken for
 //! written that was not.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -12,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::common;
+use crate::common::broken::{Breaks, breaks};
+use crate::common::{Gardener, Scratch, assert_same, lines, notes, plain, pushed};
 use base::random::Random;
-use common::broken::{Breaks, breaks};
-use common::{Gardener, Scratch, assert_same, lines, notes, plain, pushed};
 use sync::destination::{self, Tell};
 use sync::run::{answer, local, pair, start};
 use sync::streams::DataStreams;

@@ -1,14 +1,13 @@
 //! What a run may not do: take away more than it was told, write elsewhere, lose holes or links,
 //! or say that all is well when it is not.
 
-mod common;
-
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{Scratch, assert_same, lines, notes, plain};
+use crate::common;
+use crate::common::{Scratch, assert_same, lines, notes, plain};
 use sync::rules::rule;
 use sync::run::local;
 use sync::{Counts, Options};

@@ -1,8 +1,6 @@
 //! Streams for data beside the control stream: who is let in, what may come over them, what happens
 //! when they cannot come up, break, or are more than were agreed.
 
-mod common;
-
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::common::broken::{Breaks, End, HOST, breaks, ends};
+use crate::common::{Gardener, Scratch, assert_same, facts, meta, notes, plain};
 use base::random::Random;
-use common::broken::{Breaks, End, HOST, breaks, ends};
-use common::{Gardener, Scratch, assert_same, facts, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::events::{Carried, Event, Report};
 use sync::link::{Link, read_frame, write_now};

@@ -1,0 +1,10 @@
+//! The tests of the program and its documents, in one program: each is linked with everything.
+
+mod configuration;
+mod doctor;
+mod harness;
+mod help;
+mod manual;
+mod secrets;
+mod serve;
+mod statistics;
