@@ -2,6 +2,7 @@
 //!
 //! Everything else may import this room; it imports nothing of ours and knows nothing of storage.
 //!
+//! - [`claim`]: marks on files of logical units, for programs on this machine.
 //! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
 //! - [`base64`]: base 64, both ways.
 //! - [`protocol`]: the registry of protocols, services and URL schemes.
@@ -21,6 +22,7 @@
 
 pub mod base64;
 pub mod buckets;
+pub mod claim;
 pub mod clock;
 pub mod der;
 pub mod failure;

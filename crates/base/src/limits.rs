@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 mod administration;
+mod agent;
 mod bridge;
 mod dsync;
 mod echo;
@@ -21,6 +22,7 @@ mod ssh;
 mod webdav;
 
 pub use administration::*;
+pub use agent::*;
 pub use bridge::*;
 pub use dsync::*;
 pub use echo::*;

@@ -222,3 +222,14 @@ pub const DSYNC_TIME_STEP_MAX_NS: u64 = 2_000_000_000;
 /// How long ago a file must have been changed for its sum to be kept where times of change are
 /// whole seconds, in nanoseconds: as coarse as two seconds on FAT, and a bit.
 pub const DSYNC_COARSE_NS: i128 = 2_100_000_000;
+
+// --- runs on directories of shares within this machine ----------------------------------------
+
+/// Files that a run may have open in the table of opens of the server that shares its directory:
+/// those of all threads of a run, many times over.
+pub const DSYNC_GUARD_OPENS_MAX: usize = 4_096;
+/// Files and directories that a server hides, as it lists them to a run: folders and files of
+/// all logical units, with what lies above them.
+pub const DSYNC_GUARD_HIDDEN_MAX: usize = 65_536;
+/// How soon a run asks again for a file that a client holds a delegation for.
+pub const DSYNC_GUARD_AGAIN: Duration = Duration::from_millis(20);
