@@ -18,10 +18,13 @@ const JOB: Duration = crate::patience(90);
 /// How long an agent may take to say where it listens.
 const START: Duration = crate::patience(30);
 
+/// What agents that a test starts, and its runs, know of each other.
+const TOKEN: &str = "the token of the tests' agents";
+
 /// `plimsoll lab`.
 pub fn command() -> Command {
     let mut command = Command::new(server::binary());
-    command.arg("lab").stdin(Stdio::null());
+    command.arg("lab").stdin(Stdio::null()).env("PLIMSOLL_AGENT_TOKEN", TOKEN);
     command
 }
 

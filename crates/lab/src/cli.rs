@@ -6,6 +6,7 @@
 pub(crate) mod exit;
 pub mod share;
 
+use crate::agent::token::Token;
 use crate::agent::{self, AgentOptions, with_sources};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
@@ -80,7 +81,7 @@ struct Common {
     /// Agents on other machines to use instead of local clients, comma-separated
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with = "clients")]
     agents: Vec<String>,
-    /// File with the token of those agents
+    /// File with the token of those agents [default: PLIMSOLL_AGENT_TOKEN in the environment]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Override a value of the job, for example block=8k or schedule=[[1,1],[8,4]]
@@ -166,15 +167,27 @@ struct AgentArgs {
     /// Listen address for the controller
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2150")]
     listen: SocketAddr,
-    /// json: print one line with pid and address when ready
+    /// json: print one line with pid and address, and the token if the agent made one, when ready
     #[arg(long, value_name = "FORMAT", value_parser = ["json"])]
     announce: Option<String>,
-    /// File with a token that the controller must present; required unless listening on loopback
+    /// File with a token that the controller must present [default: PLIMSOLL_AGENT_TOKEN in the
+    /// environment; without it the agent makes a token and prints it]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Directory that controllers may use as path: target, with all that is below it; repeatable.
+    /// Without it path: targets are refused
+    #[arg(long = "allow-path", value_name = "DIRECTORY")]
+    allow_paths: Vec<PathBuf>,
+    /// Block device or disk file that controllers may overwrite as block: target; repeatable.
+    /// Without it block: targets are refused
+    #[arg(long = "allow-block", value_name = "DEVICE")]
+    allow_blocks: Vec<PathBuf>,
     /// Exit after one run
     #[arg(long)]
     once: bool,
+    /// Serve the process that started this one, over standard input
+    #[arg(long, hide = true)]
+    inherited: bool,
 }
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -228,7 +241,7 @@ impl Common {
         let source = if self.agents.is_empty() {
             Source::Local { clients: self.clients.max(1), command: agent_command() }
         } else {
-            let token = self.token_file.as_deref().map(read_token).transpose()?;
+            let token = Token::given(self.token_file.as_deref())?;
             Source::Remote { addresses: self.agents.clone(), token }
         };
         Ok(RunOptions {
@@ -262,12 +275,6 @@ fn agent_command() -> Vec<String> {
         command.retain(|word| word != "lab");
     }
     command
-}
-
-fn read_token(file: &Path) -> Result<String, Box<dyn Error>> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| format!("cannot read the token file {}: {e}", file.display()))?;
-    Ok(text.trim().to_owned())
 }
 
 fn own_words() -> Vec<String> {
@@ -448,10 +455,18 @@ fn run_limits(args: &LimitsArgs) -> Outcome {
 }
 
 fn run_agent(args: &AgentArgs) -> Outcome {
-    let token = args.token_file.as_deref().map(read_token).transpose()?;
-    let announce = args.announce.is_some();
-    let options = AgentOptions { listen: args.listen, token, once: args.once, announce };
-    agent::run(&options)?;
+    if args.inherited {
+        agent::run_inherited()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    agent::run(&AgentOptions {
+        listen: args.listen,
+        token: Token::given(args.token_file.as_deref())?,
+        allow_paths: args.allow_paths.clone(),
+        allow_blocks: args.allow_blocks.clone(),
+        once: args.once,
+        announce: args.announce.is_some(),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

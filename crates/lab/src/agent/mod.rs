@@ -1,43 +1,61 @@
-//! An agent: one process that is one client, conducted from elsewhere.
+//! An agent: one process that is one client, controlled from elsewhere.
 //!
-//! It listens, takes one conductor at a time, tells what machine it is, answers pings so that its
-//! clock can be compared, prepares its files, and runs steps that start at an agreed moment. While
-//! it lives it beats; samples leave once per window and nothing is kept, so memory does not grow
-//! with the length of a run.
+//! It serves one controller at a time, reports its machine, answers pings so that its clock can be
+//! compared, prepares its files, and runs steps that start at an agreed moment. While it lives it
+//! beats; samples leave once per window and nothing is kept, so memory does not grow with the
+//! length of a run.
+//!
+//! A run starts its agents itself and hands each one end of a pair of sockets: no other process can
+//! reach them. An agent that listens, for a controller on another machine, requires a token, and
+//! opens only those files of its machine that its owner has listed.
 //!
 //! - [`proto`]: the messages; [`clock`]: times; [`drive`]: the loop that makes the load.
+//! - [`connection`], [`token`], [`allow`]: how a controller is connected, how it proves itself,
+//!   what it may use; `listen`: an agent that listens.
 
+pub mod allow;
 pub mod clock;
+pub mod connection;
 pub mod drive;
+mod listen;
 pub mod proto;
+pub mod token;
 
 use crate::client::{self, Options, Target};
-use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY};
+use allow::{AllowError, Allowed, Granted};
+use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY, LAB_SLOTS_MAX};
+use connection::Connection;
 use drive::Driver;
 use proto::{FromAgent, Prepare, ProtoError, ToAgent, Window};
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use token::Token;
 
-/// How an agent is started.
+/// How an agent that listens is started.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// What a conductor must know; `None` lets in everyone who can connect.
-    pub token: Option<String>,
-    /// End after the first conductor, and when none comes within [`ONCE_PATIENCE`].
+    /// What a controller must present; `None`: the agent makes one and prints it.
+    pub token: Option<Token>,
+    /// Directories that controllers may use, with all that is below them.
+    pub allow_paths: Vec<PathBuf>,
+    /// Block devices, or files that stand for one, that controllers may overwrite.
+    pub allow_blocks: Vec<PathBuf>,
+    /// End after the first controller, and when none comes within [`ONCE_WAIT`].
     pub once: bool,
     /// Print one JSON line with pid and address when ready.
     pub announce: bool,
 }
 
-/// How long an agent that was started for one run waits for its conductor.
-pub const ONCE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long an agent that was started for one run waits for its controller.
+pub const ONCE_WAIT: Duration = Duration::from_secs(30);
 
 /// Why an agent ends.
 #[derive(Debug, thiserror::Error)]
@@ -45,56 +63,86 @@ pub enum AgentError {
     /// The address cannot be listened on.
     #[error("cannot listen on {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
-    /// Open to the network without a token.
+    /// What its owner has listed cannot be used.
+    #[error(transparent)]
+    Allow(#[from] AllowError),
+    /// Standard input is no connection.
     #[error(
-        "{0} is not a loopback address: give --token-file, or anyone can make this machine write"
+        "--inherited is for agents that a run starts: standard input is not a connected socket; \
+         use --listen"
     )]
-    Open(SocketAddr),
-    /// The conversation with the conductor failed.
-    #[error("conductor: {0}")]
+    Inherited(#[source] std::io::Error),
+    /// The exchange with the controller failed.
+    #[error("controller: {0}")]
     Proto(#[from] ProtoError),
-    /// No conductor came.
-    #[error("no controller connected within {ONCE_PATIENCE:?}")]
+    /// No controller connected.
+    #[error("no controller connected within {ONCE_WAIT:?}")]
     Alone,
+    /// No connections are accepted any more.
+    #[error("the agent stopped accepting connections")]
+    Ended,
 }
 
-/// Runs an agent until its conductor leaves (`once`) or for ever.
+/// Which controller an agent serves.
+#[derive(Debug)]
+enum Origin {
+    /// The process that has started it, with the same rights.
+    Own,
+    /// One with the token, and what it may use of this machine.
+    Tcp(Allowed),
+}
+
+/// Runs an agent until its controller leaves (`once`) or for ever.
 ///
 /// # Errors
-/// When it cannot listen, or, with `once`, when the conversation fails.
+/// When it cannot listen, or, with `once`, when the exchange fails.
 pub fn run(options: &AgentOptions) -> Result<(), AgentError> {
     clock::skew_for_test();
-    if options.token.is_none() && !options.listen.ip().is_loopback() {
-        return Err(AgentError::Open(options.listen));
-    }
+    let allowed = Allowed::open(&options.allow_paths, &options.allow_blocks)?;
     let fail = |e| AgentError::Listen(options.listen, e);
     let listener = TcpListener::bind(options.listen).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
+    let token = options.token.clone().unwrap_or_else(Token::made);
+    // The owner of an agent needs a token that it has made.
+    let made = options.token.is_none().then(|| token.text());
     if options.announce {
-        let line = serde_json::json!({"pid": std::process::id(), "listen": address.to_string()});
+        let mut line =
+            serde_json::json!({"pid": std::process::id(), "listen": address.to_string()});
+        if let Some(made) = made {
+            line["token"] = made.into();
+        }
         println!("{line}");
         let _ = std::io::stdout().flush();
     } else {
         eprintln!("agent listens on {address}");
-    }
-    if options.once && !clock::readable_within(&listener, ONCE_PATIENCE) {
-        return Err(AgentError::Alone);
-    }
-    loop {
-        let (stream, _) = listener.accept().map_err(fail)?;
-        let ended = converse(stream, options.token.as_deref());
-        if options.once {
-            return ended.map_err(AgentError::from);
-        }
-        if let Err(error) = ended {
-            eprintln!("conductor: {error}");
+        if let Some(made) = made {
+            eprintln!("token: {made}");
         }
     }
+    listen::serve(listener, token, allowed, options.once.then_some(ONCE_WAIT))
 }
 
-/// The way back to the conductor, shared by the reader, the beat and the driver.
+/// Runs an agent for the process that has started it, over the socket that it inherited as standard
+/// input.
+///
+/// # Errors
+/// Standard input is no such socket, or the exchange fails.
+pub fn run_inherited() -> Result<(), AgentError> {
+    clock::skew_for_test();
+    let mut connection = Connection::inherited().map_err(AgentError::Inherited)?;
+    match proto::receive::<ToAgent>(&mut connection)? {
+        ToAgent::Hello { versions, .. } => {
+            let version = proto::agree(versions)?;
+            proto::send(&mut connection, &proto::hello(version))?;
+        }
+        _ => return Err(ProtoError::Order("hello").into()),
+    }
+    Ok(converse(connection, &Arc::new(Origin::Own))?)
+}
+
+/// The way back to the controller, shared by the reader, the beat and the driver.
 #[derive(Clone)]
-struct Reply(Arc<Mutex<TcpStream>>);
+struct Reply(Arc<Mutex<Connection>>);
 
 impl Reply {
     fn send(&self, message: &FromAgent) -> Result<(), ProtoError> {
@@ -111,29 +159,17 @@ enum Command {
     Disconnect,
 }
 
-/// One conductor from greeting to goodbye.
-fn converse(stream: TcpStream, token: Option<&str>) -> Result<(), ProtoError> {
-    stream.set_nodelay(true)?;
-    let mut from = stream.try_clone()?;
-    let reply = Reply(Arc::new(Mutex::new(stream)));
-    match proto::receive::<ToAgent>(&mut from)? {
-        ToAgent::Hello { versions, token: given } => {
-            let version = proto::agree(versions)?;
-            if token.is_some() && given.as_deref() != token {
-                let _ = reply.send(&FromAgent::Failed { what: "wrong token".into() });
-                return Err(ProtoError::Token);
-            }
-            reply.send(&proto::hello(version))?;
-        }
-        _ => return Err(ProtoError::Order("hello")),
-    }
+/// One controller, from after its greeting until it leaves.
+fn converse(connection: Connection, origin: &Arc<Origin>) -> Result<(), ProtoError> {
+    let mut from = connection.try_clone()?;
+    let reply = Reply(Arc::new(Mutex::new(connection)));
     let live = Arc::new(AtomicBool::new(true));
     let beat = spawn_beat(reply.clone(), Arc::clone(&live));
     let stop = Arc::new(AtomicU64::new(0));
     let (commands, inbox) = channel();
-    let driver = spawn_driver(inbox, reply.clone(), Arc::clone(&stop));
+    let driver = spawn_driver(inbox, reply.clone(), Arc::clone(&stop), Arc::clone(origin));
     let ended = obey(&mut from, &reply, &commands, &stop);
-    // Whatever runs ends now: nobody listens any more.
+    // A step that runs ends now: its samples have no reader any more.
     stop.store(1, Ordering::SeqCst);
     live.store(false, Ordering::SeqCst);
     drop(commands);
@@ -143,7 +179,7 @@ fn converse(stream: TcpStream, token: Option<&str>) -> Result<(), ProtoError> {
 }
 
 fn obey(
-    from: &mut TcpStream,
+    from: &mut Connection,
     reply: &Reply,
     commands: &Sender<Command>,
     stop: &AtomicU64,
@@ -195,7 +231,12 @@ fn spawn_beat(reply: Reply, live: Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
-fn spawn_driver(inbox: Receiver<Command>, reply: Reply, stop: Arc<AtomicU64>) -> JoinHandle<()> {
+fn spawn_driver(
+    inbox: Receiver<Command>,
+    reply: Reply,
+    stop: Arc<AtomicU64>,
+    origin: Arc<Origin>,
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut driver = None;
         loop {
@@ -208,8 +249,8 @@ fn spawn_driver(inbox: Receiver<Command>, reply: Reply, stop: Arc<AtomicU64>) ->
                     continue;
                 }
             };
-            if let Err(what) = carry_out(command, &mut driver, &reply, &stop) {
-                // The conductor may be gone already; then nobody needs to know.
+            if let Err(what) = carry_out(command, &mut driver, (&reply, &origin), &stop) {
+                // The controller may be gone already.
                 let _ = reply.send(&FromAgent::Failed { what });
             }
         }
@@ -219,7 +260,7 @@ fn spawn_driver(inbox: Receiver<Command>, reply: Reply, stop: Arc<AtomicU64>) ->
 fn carry_out(
     command: Command,
     driver: &mut Option<Driver>,
-    reply: &Reply,
+    (reply, origin): (&Reply, &Origin),
     stop: &AtomicU64,
 ) -> Result<(), String> {
     let missing = || "not prepared".to_owned();
@@ -227,7 +268,7 @@ fn carry_out(
     match command {
         Command::Prepare(prepare) => {
             let begun = clock::mono_ns();
-            let prepared = prepare_driver(&prepare).map_err(|e| with_sources(&e))?;
+            let prepared = prepare_driver(&prepare, origin)?;
             let granted = prepared.granted();
             *driver = Some(prepared);
             let seconds = (clock::mono_ns() - begun) as f64 / 1e9;
@@ -235,6 +276,9 @@ fn carry_out(
         }
         Command::Start(start) => {
             let driver = driver.as_mut().ok_or_else(missing)?;
+            if start.threads > LAB_SLOTS_MAX {
+                return Err(format!("{} threads are more than {LAB_SLOTS_MAX}", start.threads));
+            }
             let mut lost = None;
             let mut tell = |window: Window| {
                 if let Err(error) = reply.send(&FromAgent::Window(Box::new(window))) {
@@ -259,16 +303,25 @@ fn carry_out(
     }
 }
 
-fn prepare_driver(prepare: &Prepare) -> Result<Driver, client::ClientError> {
-    let target = Target::parse(&prepare.target)?;
+/// A client for the target, if the controller may use that.
+fn prepare_driver(prepare: &Prepare, origin: &Origin) -> Result<Driver, String> {
+    let target = Target::parse(&prepare.target).map_err(|e| with_sources(&e))?;
+    let granted = match origin {
+        Origin::Own => Granted::any(target),
+        Origin::Tcp(allowed) => allowed.grant(target)?,
+    };
+    if prepare.slots > LAB_SLOTS_MAX {
+        return Err(format!("{} slots are more than {LAB_SLOTS_MAX}", prepare.slots));
+    }
     let options = Options {
         bind: prepare.bind,
         seed: prepare.seed,
         check_one_in: prepare.check_one_in,
         slots: prepare.slots,
     };
-    let client = client::open(&target, &options)?;
-    Driver::prepare(client, prepare)
+    let opened = client::open(&granted.target, &options);
+    let driver = opened.and_then(|client| Driver::prepare(client, prepare));
+    driver.map_err(|e| granted.named(with_sources(&e)))
 }
 
 /// An error and everything below it in one line.
@@ -282,5 +335,7 @@ pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
         }
         source = inner.source();
     }
-    text
+    // Replies of FTP, and errors of libraries, can have several lines.
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
 }

@@ -24,7 +24,7 @@ pub enum ToAgent {
     Hello {
         /// Lowest and highest version spoken.
         versions: (u32, u32),
-        /// What the agent wants to be told before it obeys.
+        /// The token of an agent that listens; one that was started by its controller has none.
         token: Option<String>,
     },
     /// To be answered at once.
@@ -217,9 +217,6 @@ pub enum ProtoError {
     /// Another message was due.
     #[error("expected {0}")]
     Order(&'static str),
-    /// The conductor does not know the token.
-    #[error("the controller sent no valid token")]
-    Token,
     /// No common version.
     #[error(
         "protocol versions do not match: theirs {0} to {1}, ours {a} to {b}",

@@ -7,7 +7,7 @@ use super::ClientError;
 #[cfg(feature = "test-services")]
 use super::echo::EchoAt;
 use super::iscsi::at::IscsiAt;
-use super::service::at::{Scheme, ServiceAt, without_password};
+use super::service::at::{Scheme, Secret, ServiceAt, without_password};
 use super::smb::at::SmbAt;
 use base::protocol::{Protocol, ports};
 use std::fmt;
@@ -167,6 +167,40 @@ impl Target {
             #[cfg(feature = "test-services")]
             Self::Echo(at) => Some((&at.host, at.port)),
         }
+    }
+}
+
+/// What a target names on the machine that its client runs on.
+pub enum LocalName<'a> {
+    /// A directory that is worked in.
+    Directory(&'a mut PathBuf),
+    /// A block device, or a file that stands for one, that is overwritten.
+    Device(&'a mut PathBuf),
+    /// A file with a password or certificates.
+    File(&'a mut PathBuf),
+    /// An environment variable with a password.
+    Variable(&'a str),
+}
+
+impl Target {
+    /// What it names on the machine that its client runs on.
+    pub fn local_names(&mut self) -> Vec<LocalName<'_>> {
+        let (secret, file) = match self {
+            Self::Path(dir) => return vec![LocalName::Directory(dir)],
+            Self::Block(path) => return vec![LocalName::Device(path)],
+            Self::Service(at) => (&mut at.secret, at.terms.ca.as_mut()),
+            Self::Smb(at) => (&mut at.secret, None),
+            Self::Iscsi(at) => (&mut at.secret, at.own.as_mut().map(|(_, file)| file)),
+            Self::Nfs3(_) | Self::Nfs4(_) | Self::Null => return Vec::new(),
+            #[cfg(feature = "test-services")]
+            Self::Echo(_) => return Vec::new(),
+        };
+        let secret = match secret {
+            Secret::File(file) => Some(LocalName::File(file)),
+            Secret::Env(name) => Some(LocalName::Variable(name)),
+            Secret::Given(_) | Secret::Unsaid => None,
+        };
+        secret.into_iter().chain(file.map(LocalName::File)).collect()
     }
 }
 

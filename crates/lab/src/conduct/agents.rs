@@ -1,11 +1,15 @@
 //! The agents of a run: started or reached, greeted, timed, told, listened to.
 
 use crate::agent::clock::{self, Exchange, Offset};
+use crate::agent::connection::Connection;
 use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
+use crate::agent::token::{TOKEN_ENV, Token};
 use base::clock::Deadline;
 use base::limits::LAB_EVENTS_MAX;
-use std::io::{BufRead, BufReader};
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -16,6 +20,8 @@ const PINGS: u64 = 16;
 /// Many missed beats: something kept the agent from running. A machine on which every core is
 /// fought over misses some.
 const PAUSE_NS: u64 = 2_500_000_000;
+/// Address of an agent that a run has started itself.
+const HERE: &str = "this machine";
 /// How long an agent may take to start, to greet, to answer a ping.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -25,9 +31,9 @@ pub enum AgentsError {
     /// The program cannot be started.
     #[error("cannot start an agent with {0:?}")]
     Start(Vec<String>, #[source] std::io::Error),
-    /// It started and did not say where it listens.
-    #[error("the started agent did not report its address")]
-    Mute,
+    /// There is no program to start.
+    #[error("no program for agents")]
+    NoProgram,
     /// It cannot be reached.
     #[error("cannot reach the agent at {0}")]
     Reach(String, #[source] std::io::Error),
@@ -37,6 +43,9 @@ pub enum AgentsError {
     /// It said that it cannot.
     #[error("client {0}: {1}")]
     Failed(u32, String),
+    /// No message came in time after the connection was made.
+    #[error("the agent at {0} did not reply within {1:?}; it may serve another controller")]
+    Mute(String, Duration),
     /// It does not answer.
     #[error("client {0} did not reply within {1:?}")]
     Silent(u32, Duration),
@@ -59,7 +68,7 @@ pub struct Event {
 pub struct Agent {
     /// Its number, which is its client's.
     pub number: u32,
-    /// Where it was reached.
+    /// Where it was reached, or that it was started here.
     pub address: String,
     /// The address its client connects from.
     pub bind: Option<IpAddr>,
@@ -77,7 +86,7 @@ pub struct Agent {
     pub lost: Option<String>,
     /// When that was noticed, conductor's monotonic clock, ns.
     pub lost_ns: u64,
-    stream: TcpStream,
+    stream: Connection,
     child: Option<Child>,
 }
 
@@ -95,7 +104,7 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         let _ = proto::send(&mut self.stream, &ToAgent::Bye);
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        self.stream.shutdown();
         if let Some(child) = &mut self.child {
             // It ends by itself when its conductor leaves; a stopped one does not.
             let deadline = Deadline::after(Duration::from_millis(500));
@@ -115,15 +124,15 @@ pub enum Source {
     Local {
         /// How many.
         clients: u32,
-        /// Program and first arguments, to which `--listen … --once --announce json` are added.
+        /// Program and first arguments, to which `--inherited` is added.
         command: Vec<String>,
     },
     /// Running already.
     Remote {
         /// `HOST:PORT` of each.
         addresses: Vec<String>,
-        /// What they want to be told.
-        token: Option<String>,
+        /// The token that they require.
+        token: Option<Token>,
     },
 }
 
@@ -147,16 +156,20 @@ impl Agents {
         match source {
             Source::Local { clients, command } => {
                 let started: Result<Vec<_>, _> = (0..*clients).map(|_| start(command)).collect();
-                for (number, mut child) in started?.into_iter().enumerate() {
-                    let address = announced(&mut child)?;
-                    let from = bind.then(|| local_address(number as u32));
-                    all.push(greet(number as u32, address, from, None, Some(child), &sender)?);
+                for (number, (child, stream)) in started?.into_iter().enumerate() {
+                    let number = number as u32;
+                    let mut agent = greet(number, HERE.to_owned(), stream, None, &sender)?;
+                    agent.bind = bind.then(|| local_address(number));
+                    agent.child = Some(child);
+                    all.push(agent);
                 }
             }
             Source::Remote { addresses, token } => {
                 for (number, address) in addresses.iter().enumerate() {
-                    let (number, address) = (number as u32, address.clone());
-                    all.push(greet(number, address, None, token.clone(), None, &sender)?);
+                    let reach = |e| AgentsError::Reach(address.clone(), e);
+                    let stream = TcpStream::connect(address).and_then(Connection::tcp);
+                    let (stream, token) = (stream.map_err(reach)?, token.as_ref());
+                    all.push(greet(number as u32, address.clone(), stream, token, &sender)?);
                 }
             }
         }
@@ -211,7 +224,7 @@ impl Agents {
                 agent.lost = Some(format!("paused or disconnected: silent for {for_}"));
                 agent.lost_ns = now;
                 // When it wakes up it must not go on with load that nobody counts.
-                let _ = agent.stream.shutdown(std::net::Shutdown::Both);
+                agent.stream.shutdown();
                 found.push(agent.number);
             }
         }
@@ -292,42 +305,41 @@ pub fn own_command() -> Vec<String> {
     vec![program.display().to_string(), "lab".into(), "agent".into()]
 }
 
-fn start(command: &[String]) -> Result<Child, AgentsError> {
-    let (program, arguments) = command.split_first().ok_or(AgentsError::Mute)?;
-    Command::new(program)
+/// Starts an agent with one end of a pair of sockets as its standard input: no other process can
+/// take it over, and it ends with this one.
+fn start(command: &[String]) -> Result<(Child, Connection), AgentsError> {
+    let (program, arguments) = command.split_first().ok_or(AgentsError::NoProgram)?;
+    let failed = |e| AgentsError::Start(command.to_vec(), e);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let child = Command::new(program)
         .args(arguments)
-        .args(["--listen", "127.0.0.1:0", "--once", "--announce", "json"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .arg("--inherited")
+        .env_remove(TOKEN_ENV)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
         .spawn()
-        .map_err(|e| AgentsError::Start(command.to_vec(), e))
+        .map_err(failed)?;
+    Ok((child, Connection::Inherited(ours)))
 }
 
-fn announced(child: &mut Child) -> Result<String, AgentsError> {
-    let output = child.stdout.take().ok_or(AgentsError::Mute)?;
-    if !clock::readable_within(&output, ANSWER_WITHIN) {
-        return Err(AgentsError::Mute);
-    }
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line).map_err(|_| AgentsError::Mute)?;
-    let said: serde_json::Value = serde_json::from_str(&line).map_err(|_| AgentsError::Mute)?;
-    said["listen"].as_str().map(str::to_owned).ok_or(AgentsError::Mute)
-}
-
+/// Exchanges the first messages, and listens to the agent from then on.
 fn greet(
     number: u32,
     address: String,
-    bind: Option<IpAddr>,
-    token: Option<String>,
-    child: Option<Child>,
+    mut stream: Connection,
+    token: Option<&Token>,
     sender: &SyncSender<Event>,
 ) -> Result<Agent, AgentsError> {
     let reach = |e| AgentsError::Reach(address.clone(), e);
-    let mut stream = TcpStream::connect(&address).map_err(reach)?;
-    stream.set_nodelay(true).map_err(reach)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(reach)?;
-    let broke = |e| AgentsError::Proto(address.clone(), e);
+    let broke = |e| match e {
+        ProtoError::Io(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            AgentsError::Mute(address.clone(), ANSWER_WITHIN)
+        }
+        e => AgentsError::Proto(address.clone(), e),
+    };
     let versions = proto::VERSIONS;
+    let token = token.map(|token| token.text().to_owned());
     proto::send(&mut stream, &ToAgent::Hello { versions, token }).map_err(broke)?;
     let (pid, machine) = match proto::receive(&mut stream).map_err(broke)? {
         FromAgent::Hello { pid, machine, .. } => (pid, machine),
@@ -340,7 +352,7 @@ fn greet(
     Ok(Agent {
         number,
         address,
-        bind,
+        bind: None,
         pid,
         machine,
         offset: Offset::default(),
@@ -349,12 +361,12 @@ fn greet(
         lost: None,
         lost_ns: 0,
         stream,
-        child,
+        child: None,
     })
 }
 
 /// Reads what an agent says until it ends or the conductor lets go of the events.
-fn listen(number: u32, mut from: TcpStream, sender: SyncSender<Event>) {
+fn listen(number: u32, mut from: Connection, sender: SyncSender<Event>) {
     std::thread::spawn(move || {
         loop {
             let message = proto::receive::<FromAgent>(&mut from).ok();
