@@ -9,6 +9,10 @@ use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Version of the format; a reader takes this and lower.
@@ -374,8 +378,33 @@ pub fn write_result(result: &impl Serialize, what: &str, dir: &Path) -> Result<(
 pub fn write_file(dir: &Path, name: &str, text: &str) -> Result<(), RecordError> {
     let place = dir.join(name);
     let io = |e| RecordError::Io(format!("cannot write {}", place.display()), e);
-    std::fs::create_dir_all(dir).map_err(io)?;
-    let draft = dir.join(format!(".{name}.new"));
-    std::fs::write(&draft, text).map_err(io)?;
-    std::fs::rename(&draft, &place).map_err(io)
+    let opened = opened(dir).map_err(io)?;
+    // By descriptor, whatever has the directory's name meanwhile.
+    let within = |name: &str| format!("/proc/self/fd/{}/{name}", opened.as_raw_fd());
+    let draft = within(&format!(".{name}.new"));
+    // Others may be able to write in the directory: what has the draft's name is not written to.
+    match std::fs::remove_file(&draft) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(io(e)),
+        _ => {}
+    }
+    let mut file = File::create_new(&draft).map_err(io)?;
+    file.write_all(text.as_bytes()).map_err(io)?;
+    std::fs::rename(&draft, within(name)).map_err(io)
+}
+
+/// A directory for results, which is created. A symbolic link of another user is not followed, as
+/// by the kernel in folders for temporary files (`protected_symlinks` of proc(5)).
+fn opened(dir: &Path) -> std::io::Result<File> {
+    std::fs::create_dir_all(dir)?;
+    let open = |more| File::options().read(true).custom_flags(libc::O_DIRECTORY | more).open(dir);
+    match open(libc::O_NOFOLLOW) {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => {}
+        other => return other,
+    }
+    let owner = std::fs::symlink_metadata(dir)?.uid();
+    // SAFETY: takes nothing, and always succeeds.
+    if [0, unsafe { libc::geteuid() }].contains(&owner) {
+        return open(0);
+    }
+    Err(std::io::Error::other("the directory is a symbolic link of another user"))
 }

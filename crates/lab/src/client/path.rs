@@ -1,12 +1,19 @@
 //! A directory of this machine as a target: plain system calls, one system thread per slot.
 //!
 //! It shows what the file system does without a server between, and is the comparison for it.
+//!
+//! Other users may be able to write in the directory: below it no symbolic link is followed, and no
+//! file with a second name is written.
+
+mod sys;
 
 use super::threads::{Threads, Worker};
 use super::{Checker, Client, ClientError, Completion, Fault, FileSet, Op, operations_through};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -15,7 +22,7 @@ const FILL_BYTES: usize = 1 << 20;
 
 /// The directory and open files that all slots share.
 struct Shared {
-    dir: RwLock<PathBuf>,
+    dir: RwLock<File>,
     files: RwLock<Vec<File>>,
     set: RwLock<FileSet>,
     checker: Checker,
@@ -23,7 +30,7 @@ struct Shared {
 
 /// Client of a local directory.
 pub struct PathClient {
-    root: PathBuf,
+    root: File,
     shared: Arc<Shared>,
     threads: Threads,
 }
@@ -39,9 +46,11 @@ impl PathClient {
         if !meta.is_dir() {
             return Err(ClientError::Target(root.display().to_string(), "is not a directory"));
         }
+        let root = File::open(root).map_err(ClientError::io(what()))?;
+        let dir = root.try_clone().map_err(ClientError::io(what()))?;
         let set = FileSet { client: 0, files: 0, size: 0 };
         let shared = Arc::new(Shared {
-            dir: RwLock::new(root.to_owned()),
+            dir: RwLock::new(dir),
             files: RwLock::default(),
             set: RwLock::new(set),
             checker,
@@ -50,15 +59,15 @@ impl PathClient {
         let threads = Threads::new(Box::new(move || {
             Ok(Box::new(Slot { shared: Arc::clone(&all), buffer: Vec::new() }))
         }));
-        Ok(Self { root: root.to_owned(), shared, threads })
+        Ok(Self { root, shared, threads })
     }
 }
 
 impl Client for PathClient {
     fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
-        let dir = self.root.join(set.dir_name());
-        std::fs::create_dir_all(&dir)
-            .map_err(ClientError::io(format!("create the directory {}", dir.display())))?;
+        let name = set.dir_name();
+        let dir = sys::directory(&self.root, &name)
+            .map_err(ClientError::io(format!("create the directory {name}")))?;
         let mut files = Vec::new();
         for number in 0..set.files {
             files.push(prepare_file(&dir, set, number, &self.shared.checker)?);
@@ -70,11 +79,13 @@ impl Client for PathClient {
     }
 
     fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
-        let dir = self.root.join(set.dir_name());
+        let name = set.dir_name();
         write(&self.shared.files).clear();
-        match std::fs::remove_dir_all(&dir) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(ClientError::io(format!("remove {}", dir.display()))(e))
+        // Removes a symbolic link in its place, and follows none below.
+        let dir = format!("/proc/self/fd/{}/{name}", self.root.as_raw_fd());
+        match std::fs::remove_dir_all(dir) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(ClientError::io(format!("remove the directory {name}"))(e))
             }
             _ => Ok(()),
         }
@@ -104,16 +115,18 @@ fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn prepare_file(dir: &Path, set: &FileSet, n: u32, checker: &Checker) -> Result<File, ClientError> {
-    let path = dir.join(set.file_name(n));
-    let fail = |what: &str| ClientError::io(format!("{what} {}", path.display()));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let file = options.open(&path).map_err(fail("create"))?;
+fn prepare_file(dir: &File, set: &FileSet, n: u32, checker: &Checker) -> Result<File, ClientError> {
+    let name = set.file_name(n);
+    let fail = |what: &str| ClientError::io(format!("{what} {name}"));
+    let file = sys::open(dir, &name, false).map_err(fail("create"))?;
+    let meta = file.metadata().map_err(fail("look at"))?;
+    if !meta.is_file() || meta.nlink() != 1 {
+        return Err(ClientError::Target(name, "is not a file of its own: it has other names"));
+    }
     let key = set.content_key(n);
     let ends = [0, set.size.saturating_sub(4096)];
     let mut block = vec![0; set.size.min(4096) as usize];
-    let right = file.metadata().map_err(fail("look at"))?.len() == set.size
+    let right = meta.len() == set.size
         && ends.iter().all(|at| {
             file.read_exact_at(&mut block, *at).is_ok()
                 && checker.content.mismatch(key, *at, &block).is_none()
@@ -136,15 +149,13 @@ fn prepare_file(dir: &Path, set: &FileSet, n: u32, checker: &Checker) -> Result<
 fn perform(shared: &Shared, op: Op, buffer: &mut Vec<u8>) -> Result<u32, Fault> {
     let files = read(&shared.files);
     let file = |n: u32| files.get(n as usize).ok_or(Fault::Status(libc::ENOENT as u32));
-    let made = |name| read(&shared.dir).join(FileSet::made_name(name));
     let key = |n| read(&shared.set).content_key(n);
     match op {
         Op::Null => Ok(0),
         Op::Getattr { file: n } => file(n)?.metadata().map(|_| 0).map_err(fault),
         Op::Lookup { file: n } => {
             let name = read(&shared.set).file_name(n);
-            let path = read(&shared.dir).join(name);
-            std::fs::symlink_metadata(path).map(|_| 0).map_err(fault)
+            sys::look(&read(&shared.dir), &name).map(|()| 0).map_err(fault)
         }
         Op::Read { file: n, offset, len } => {
             buffer.resize(len as usize, 0);
@@ -165,8 +176,14 @@ fn perform(shared: &Shared, op: Op, buffer: &mut Vec<u8>) -> Result<u32, Fault> 
             Ok(len)
         }
         Op::Commit { file: n } => file(n)?.sync_data().map(|()| 0).map_err(fault),
-        Op::Create { name } => File::create_new(made(name)).map(|_| 0).map_err(fault),
-        Op::Remove { name } => std::fs::remove_file(made(name)).map(|()| 0).map_err(fault),
+        Op::Create { name } => {
+            let name = FileSet::made_name(name);
+            sys::open(&read(&shared.dir), &name, true).map(|_| 0).map_err(fault)
+        }
+        Op::Remove { name } => {
+            let name = FileSet::made_name(name);
+            sys::remove(&read(&shared.dir), &name).map(|()| 0).map_err(fault)
+        }
     }
 }
 

@@ -182,7 +182,9 @@ impl Folder for LocalDirectory {
 
     fn find(&mut self, dir: &[u8], name: &str) -> Result<Option<Vec<u8>>, ClientError> {
         let path = path(dir).join(name);
-        Ok(path.is_dir().then(|| path.display().to_string().into_bytes()))
+        // A symbolic link in its place is no folder of a run.
+        let is_dir = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
+        Ok(is_dir.then(|| path.display().to_string().into_bytes()))
     }
 
     fn names(&mut self, dir: &[u8]) -> Result<Vec<String>, ClientError> {
