@@ -163,7 +163,7 @@ pub enum JobError {
     Read(String, #[source] std::io::Error),
     /// The text is not a job.
     #[error("the job {0} is not well formed: {1}")]
-    Form(String, Box<toml::de::Error>),
+    Form(String, String),
     /// A `--set` that does not fit.
     #[error("--set {0}: {1}")]
     Set(String, String),
@@ -173,13 +173,20 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// As one line; `text` is the job's.
-    pub fn one_line(&self, text: &str) -> String {
-        let Self::Form(_, error) = self else { return self.to_string() };
-        let what = error.message().replace('\n', ", ");
-        let before = error.span().and_then(|at| text.get(..at.start));
+    /// A text, if it is known, that is no job: what is wrong with it in one line, and where.
+    pub(crate) fn form(name: &str, text: Option<&str>, error: &toml::de::Error) -> Self {
+        let what = error.message().trim_end().replace('\n', ", ");
+        let before = error.span().and_then(|at| text?.get(..at.start));
         let line = before.map(|before| format!(" (line {})", before.matches('\n').count() + 1));
-        format!("it is not well formed: {what}{}", line.unwrap_or_default())
+        Self::Form(name.to_owned(), what + &line.unwrap_or_default())
+    }
+
+    /// The same without the name of the job.
+    pub fn without_name(&self) -> String {
+        match self {
+            Self::Form(_, what) => format!("it is not well formed: {what}"),
+            other => other.to_string(),
+        }
     }
 }
 
@@ -204,7 +211,7 @@ impl Job {
     /// # Errors
     /// [`JobError`] says what is wrong and with what.
     pub fn named(name: &str, text: &str) -> Result<Self, JobError> {
-        let form = |e| JobError::Form(name.to_owned(), Box::new(e));
+        let form = |e| JobError::form(name, Some(text), &e);
         let mut table: toml::Table = text.parse().map_err(form)?;
         table.insert("name".to_owned(), toml::Value::String(name.to_owned()));
         Self::of(name, table)
@@ -215,11 +222,40 @@ impl Job {
     /// # Errors
     /// [`JobError`] says what is wrong and with what.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, JobError> {
-        Self::of(name, settled(name, text, settings)?)
+        let plain = settled(name, text, &[])?;
+        let mut job = Self::of(name, settled(name, text, settings)?)?;
+        let block = plain.get("block").map_or(Some(default_block().into()), |b| b.as_integer());
+        if let Some(block) = block.and_then(|block| u32::try_from(block).ok()) {
+            job.name_block(block);
+        }
+        Ok(job)
+    }
+
+    /// Transfers blocks of another size.
+    pub fn set_block(&mut self, block: u32) {
+        let before = std::mem::replace(&mut self.block, block);
+        self.name_block(before);
+    }
+
+    /// Puts the size of a block in the place of another one in the texts that name it.
+    fn name_block(&mut self, before: u32) {
+        let (before, now) = (size_text(before), size_text(self.block));
+        if before == now {
+            return;
+        }
+        for text in [&mut self.title, &mut self.answers, &mut self.expect] {
+            let words = text.match_indices(&before).map(|(at, _)| at);
+            // "4 KB" is no part of "64 KB".
+            let whole = |at: &usize| !text[..*at].ends_with(|c: char| c.is_ascii_digit());
+            let whole: Vec<usize> = words.filter(whole).collect();
+            for at in whole.into_iter().rev() {
+                text.replace_range(at..at + before.len(), &now);
+            }
+        }
     }
 
     fn of(name: &str, table: toml::Table) -> Result<Self, JobError> {
-        let form = |e| JobError::Form(name.to_owned(), Box::new(e));
+        let form = |e| JobError::form(name, None, &e);
         let job: Self = table.try_into().map_err(form)?;
         job.check()?;
         Ok(job)
@@ -277,12 +313,21 @@ impl Job {
     }
 }
 
+/// The size of a block as titles of jobs name it.
+fn size_text(bytes: u32) -> String {
+    match bytes {
+        _ if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MB", bytes >> 20),
+        _ if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KB", bytes >> 10),
+        _ => format!("{bytes}-byte"),
+    }
+}
+
 /// The table of a job's text, with settings applied.
 ///
 /// # Errors
 /// [`JobError`] says what is wrong and with what.
 pub fn settled(name: &str, text: &str, settings: &[String]) -> Result<toml::Table, JobError> {
-    let form = |e| JobError::Form(name.to_owned(), Box::new(e));
+    let form = |e| JobError::form(name, Some(text), &e);
     let mut table: toml::Table = text.parse().map_err(form)?;
     for setting in settings {
         apply(&mut table, setting)?;

@@ -63,7 +63,7 @@ fn jobs(document: &Document) -> BTreeMap<String, String> {
 
 /// A job that may be run here.
 fn checked(name: &str, text: &str) -> Result<Job, String> {
-    let job = Job::named(name, text).map_err(|e| e.one_line(text))?;
+    let job = Job::named(name, text).map_err(|e| e.without_name())?;
     if job.schedule.len() > LAB_STEPS_MAX {
         return Err(format!("it has {} steps; the maximum is {LAB_STEPS_MAX}", job.schedule.len()));
     }
@@ -241,7 +241,9 @@ fn integer(given: &Parameters, name: &str) -> Option<i64> {
 fn with_parameters(job: &mut Job, given: &Parameters) -> Result<(), String> {
     let number = |name: &str| integer(given, name).and_then(|n| u64::try_from(n).ok());
     let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
-    job.block = small("block").unwrap_or(job.block);
+    if let Some(block) = small("block") {
+        job.set_block(block);
+    }
     job.files = small("files").unwrap_or(job.files);
     job.file_size = number("file_size").unwrap_or(job.file_size);
     job.step_max_ms = number("step").map_or(job.step_max_ms, |s| s * 1_000);

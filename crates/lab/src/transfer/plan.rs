@@ -78,7 +78,7 @@ impl Plan {
     /// # Errors
     /// [`JobError`] says what is wrong and with what.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, JobError> {
-        let form = |e| JobError::Form(name.to_owned(), Box::new(e));
+        let form = |e| JobError::form(name, None, &e);
         let plan: Self = settled(name, text, settings)?.try_into().map_err(form)?;
         let wrong = |why| Err(JobError::Sense(name.to_owned(), why));
         if plan.files == 0 || plan.streams == 0 || plan.streams > LAB_SLOTS_MAX {
