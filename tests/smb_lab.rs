@@ -103,7 +103,7 @@ fn what_the_server_refuses_is_said_in_a_sentence() {
                 right.replace("/box", "/nothing"),
                 "connect to the share nothing: the server returned STATUS_BAD_NETWORK_NAME",
             ),
-            (smb.url("?signing=off"), "STATUS_ACCESS_DENIED"),
+            (smb.url("?signing=off"), "the server requires signing; omit signing=off"),
         ],
     );
     // A share that SMB may only read, and one that it may not use.

@@ -284,6 +284,14 @@ pub enum ClientError {
         /// Name of the status.
         status: String,
     },
+    /// The server requires what the target leaves out.
+    #[error("{what}: the server requires {needs}")]
+    Required {
+        /// What was tried.
+        what: String,
+        /// What it requires, and how the target has it.
+        needs: &'static str,
+    },
     /// A connection over RDMA was not made, or has ended.
     #[error("{what}")]
     Rdma {

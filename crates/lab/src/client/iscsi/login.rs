@@ -70,6 +70,10 @@ pub fn run(
         sn.exp_stat_sn = target.stat_sn.next();
         if status != LoginStatus::SUCCESS {
             let what = format!("sign in to {}", at.target);
+            if status == LoginStatus::AUTHENTICATION_FAILURE && at.user.is_none() {
+                let needs = "CHAP; name the initiator in the target: iscsi://USER%SECRET@HOST/…";
+                return Err(ClientError::Required { what, needs });
+            }
             return Err(ClientError::Refused { what, status: format!("{status:?}") });
         }
         match next.map_err(|error| ClientError::Protocol(error.to_string()))? {

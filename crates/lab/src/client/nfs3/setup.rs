@@ -44,7 +44,12 @@ pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
         MntRes::Ok(ok) => Ok(ok.fhandle.0.to_vec()),
         MntRes::Fail(status) => Err(ClientError::Refused {
             what: format!("mount {}", at.path),
-            status: status.known_name().unwrap_or("an unknown status").to_owned(),
+            status: match status.known_name().unwrap_or("an unknown status") {
+                name @ "MNT3ERR_ACCES" => format!(
+                    "{name}; its export rules may require another address, a privileged port or TLS"
+                ),
+                name => name.to_owned(),
+            },
         }),
     }
 }

@@ -75,5 +75,11 @@ impl Reply {
 
 /// A refusal with the name of its status.
 pub fn refused(what: impl Into<String>, status: Nfsstat4) -> ClientError {
-    ClientError::Refused { what: what.into(), status: status.name().to_owned() }
+    let status = match status.name() {
+        name @ "NFS4ERR_WRONGSEC" => {
+            format!("{name}; its export rules require TLS or Kerberos, which this client lacks")
+        }
+        name => name.to_owned(),
+    };
+    ClientError::Refused { what: what.into(), status }
 }

@@ -61,6 +61,14 @@ pub fn open(at: &SmbAt, checker: Checker, options: &Options) -> Result<Opened, C
     let algorithms = algorithms(at, &agreed)?;
     sign_in(&mut session, at, (&agreed, algorithms), preauth)?;
     tree(&mut session, at)?;
+    let requires = agreed.security_mode & security_mode::REQUIRED != 0;
+    // What is encrypted needs no signature (MS-SMB2 §3.3.5.2.4).
+    if requires && at.sign == Sign::Off && !session.protection.seals {
+        return Err(ClientError::Required {
+            what: format!("use the share {} with signing=off", at.share),
+            needs: "signing; omit signing=off, or encrypt with cipher=",
+        });
+    }
     let most = SMB_IO_MAX as u32;
     Ok(Opened { session, io_max: (agreed.max_read.min(most), agreed.max_write.min(most)) })
 }
@@ -235,7 +243,14 @@ fn tree(session: &mut Session, at: &SmbAt) -> Result<(), ClientError> {
     let reply = session.exchange(Command::TREE_CONNECT, |out, _| request.put(out));
     session.protection.signs = signs;
     let reply = reply?;
-    let tree = Tree::decode(reply.done(&format!("connect to the share {}", at.share))?);
+    let what = format!("connect to the share {}", at.share);
+    let encrypts = session.protection.keys.as_ref().is_some_and(|keys| keys.sealers.is_some());
+    if reply.status() == NtStatus::ACCESS_DENIED && !encrypts {
+        let status = "STATUS_ACCESS_DENIED; the user may lack rights, or the server requires \
+                      encryption, which this dialect or cipher= does not provide";
+        return Err(ClientError::Refused { what, status: status.to_owned() });
+    }
+    let tree = Tree::decode(reply.done(&what)?);
     let tree = tree.map_err(broken)?;
     session.tree = reply.header.tree_id();
     if tree.flags & share_flags::ENCRYPT != 0 {
