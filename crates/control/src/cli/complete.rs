@@ -135,7 +135,7 @@ fn arguments(
             }
             None => Vec::new(),
         },
-        Verb::Cd => places(shell, place, typed),
+        Verb::Cd | Verb::Show | Verb::List => places(shell, place, typed),
         Verb::Select | Verb::Destroy | Verb::Rename => {
             let noun = context.items.as_ref().map_or("", |items| items.noun.as_str());
             let names = shell.items(place).unwrap_or_default();

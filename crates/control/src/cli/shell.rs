@@ -350,9 +350,9 @@ impl Shell {
         let first = arguments.first().copied();
         match verb {
             Verb::Help => self.help(place, first),
-            Verb::Show => self.show(place),
+            Verb::Show => self.show(&self.follow(place, first.unwrap_or_default())?),
             Verb::Get => self.get_properties(place, &arguments),
-            Verb::List => self.list(place),
+            Verb::List => self.list(&self.follow(place, first.unwrap_or_default())?),
             Verb::Set => self.set(place, &arguments, passing),
             Verb::Unset => self.unset(place, &arguments, passing),
             Verb::Create => self.create(place, &arguments, passing),

@@ -68,7 +68,7 @@ const fn also(line: Line, also: &'static [&'static str]) -> Line {
 /// All commands, in the order in which `help` tells them.
 pub const VERBS: [Line; 25] = [
     line(Verb::Help, "help", "[WORD]", (0, 1), "list commands, or describe WORD"),
-    line(Verb::Show, "show", "", (0, 0), "show this context and its contents"),
+    line(Verb::Show, "show", "[PATH]", (0, 1), "show this context, or PATH, and its contents"),
     line(Verb::Get, "get", "[PROPERTY]…", (0, MANY), "show values of properties"),
     line(
         Verb::Set,
@@ -87,7 +87,10 @@ pub const VERBS: [Line; 25] = [
     ),
     line(Verb::Abort, "abort", "", (0, 0), "discard pending changes"),
     line(Verb::Pending, "pending", "", (0, 0), "show pending changes"),
-    also(line(Verb::List, "list", "", (0, 0), "list contexts and items below"), &["ls"]),
+    also(
+        line(Verb::List, "list", "[PATH]", (0, 1), "list contexts and items below, or below PATH"),
+        &["ls"],
+    ),
     line(Verb::Select, "select", "NAME", (1, 1), "go to an item"),
     line(
         Verb::Create,

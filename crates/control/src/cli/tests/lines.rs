@@ -104,6 +104,16 @@ tank   /srv/tank  -
 "
     );
     assert_eq!(say(&mut shell, "configuration users list"), "Users: none\n");
+    // The path may stand behind the command, too.
+    let below = say(&mut shell, "ls");
+    assert_eq!(say(&mut shell, "ls /"), below);
+    assert_eq!(say(&mut shell, "list configuration/users"), "Users: none\n");
+    let tank = say(&mut shell, "/shares/default/tank show");
+    assert_eq!(say(&mut shell, "show /shares/default/tank"), tank);
+    say(&mut shell, "cd configuration");
+    assert_eq!(say(&mut shell, "ls .."), below);
+    assert_eq!(say(&mut shell, "ls users"), "Users: none\n");
+    say(&mut shell, "cd /");
 }
 
 #[test]
