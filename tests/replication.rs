@@ -405,3 +405,56 @@ fn the_state_directory_stays_where_it_is() {
     let _again = Server::start(&Options::new(&scene.dir, &state));
     assert_eq!(actions.results("in").len(), 1);
 }
+
+/// The file of a logical unit lies in a share: no run takes it away, replaces it or copies it, and
+/// neither does `plimsoll dsync` on the directory of the share.
+#[test]
+fn the_file_of_a_logical_unit_is_no_file_of_its_share() {
+    let scene = Scene::new("replication-lun");
+    let _server = scene.start(&[]);
+    let actions = Actions(Api::new(&scene.state));
+    let [from, with, copy] = ["from", "with", "copy"].map(|name| {
+        let folder = scene.scratch.folder(name, None);
+        actions.change(json!({"create": "/shares/default", "name": name,
+            "properties": {"directory": folder}}));
+        folder
+    });
+    let (disk, content) = (with.join("disk.img"), vec![0xa5; 3 << 20]);
+    fs::write(&disk, &content).expect("a file");
+    fs::write(from.join("a"), "a").expect("a file");
+    for name in ["old", "other"] {
+        fs::write(with.join(name), name).expect("a file");
+    }
+    actions.change(json!({"create": "/shares/default/luns", "name": "disk",
+        "properties": {"backing": "file", "path": disk}}));
+    let online = || {
+        let (_, node) = actions.0.get("/api/v1/nodes/shares/default/luns/disk");
+        let all = node["properties"].as_array().expect("properties").clone();
+        all.into_iter().any(|one| one["name"] == "state" && one["value"] == "online")
+    };
+    assert!(online());
+    actions.create("out", json!({"source": "with", "destination": "copy"}));
+    assert_eq!(actions.go("out")["outcome"], "done");
+    assert!(copy.join("old").exists() && !copy.join("disk.img").exists());
+
+    // Neither as something that the source does not have, nor as something that it has, too.
+    actions.create("in", json!({"source": "from", "destination": "with", "delete": true}));
+    let done = actions.go("in");
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert!(with.join("a").exists() && !with.join("old").exists());
+    assert_eq!(fs::read(&disk).expect("the unit"), content);
+    fs::write(from.join("disk.img"), "something else").expect("a file");
+    assert_eq!(actions.go("in")["outcome"], "partial");
+    assert_eq!(fs::read(&disk).expect("the unit"), content);
+
+    let dsync = |from: &PathBuf, to: &PathBuf| {
+        let mut command = Command::new(binary());
+        command.args(["dsync", "--delete"]).arg(from).arg(to);
+        command.output().expect("dsync").status.code()
+    };
+    assert_eq!(dsync(&from, &with), Some(3));
+    assert_eq!(fs::read(&disk).expect("the unit"), content);
+    assert_eq!(dsync(&with, &copy), Some(3));
+    assert!(!copy.join("disk.img").exists());
+    assert!(online());
+}

@@ -8,7 +8,8 @@
 //! - [`schedule`]: when an action is due, a pure function. [`place`]: what a source or a
 //!   destination can be, and the way into a share. [`plan`]: an action as it is configured.
 //! - [`progress`]: what a run tells. `run`: the child. [`record`], [`history`]: what came of it.
-//! - [`node`]: its place in the tree; [`room`]: [`Replication`], which answers there.
+//! - [`served`]: what runs use of the server. [`node`]: its place in the tree; [`room`]:
+//!   [`Replication`], which answers there.
 
 pub mod history;
 pub mod node;
@@ -19,10 +20,12 @@ pub mod record;
 pub mod room;
 mod run;
 pub mod schedule;
+pub mod served;
 mod tell;
 
 pub use record::Record;
 pub use room::Replication;
+pub use served::Served;
 
 #[cfg(test)]
 mod tests;

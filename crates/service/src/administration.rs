@@ -17,6 +17,7 @@ use control::alerts::{Alerts, Facts};
 use control::analytics_room::{AnalyticsRoom, Datasets};
 use control::appliance::Appliance;
 use control::listen::node::ADMINISTRATION;
+use control::replication::Served;
 use control::state::StateDir;
 use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
 
@@ -51,7 +52,10 @@ pub fn join(
     running.services.iscsi.give(tree)?;
     let served = Arc::downgrade(running);
     let shares = move || served.upgrade().map(|on| on.share_statuses()).unwrap_or_default();
-    let started = running.replication.start(tree, Box::new(shares));
+    let locks = Arc::clone(&running.parts.locks);
+    let guard = move || crate::guard::connect(&locks);
+    let served = Served { shares: Box::new(shares), guard: Box::new(guard) };
+    let started = running.replication.start(tree, served);
     started.or_failure("look at the schedule of replication")
 }
 

@@ -9,6 +9,7 @@
 //! - [`shares`]: directories that are served, changed while clients work.
 //! - [`running`]: everything that runs, put together and measured; [`administration`]: its
 //!   branches of the tree, and its alerts.
+//! - [`guard`]: the table of opens, for runs of replication.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
 //! - [`tls`], [`certificates`], [`reach`], [`names`], [`users`]: ports,
 //!   certificates, URLs, names; `values`: settings of a node.
@@ -19,6 +20,7 @@ pub mod comparison;
 #[cfg(feature = "test-services")]
 pub mod echo;
 pub mod files;
+pub mod guard;
 pub mod instance;
 pub mod iscsi;
 pub mod lab;

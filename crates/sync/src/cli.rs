@@ -24,9 +24,10 @@ use self::options::RuleArg;
 use self::report::Reporter;
 use self::retry::Retry;
 use crate::events::{Event, Report};
+use crate::guard::Guard;
 use crate::index::{Index, IndexedTrees};
-use crate::run;
 use crate::run::ssh::{Place, Shell, place};
+use crate::run::{self, With};
 use crate::streams::connect::Calling;
 use crate::{Counts, Options, Role, SyncError, Why, rules};
 
@@ -62,8 +63,10 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
         apart(from, to)?;
     }
     let mut retry = Retry::new(args.retry);
+    let guard = args.guard.map(Guard::inherited).transpose();
+    let guard = guard.or_failure("reach the server that has started this run")?;
     let done = loop {
-        let done = once(args, (&source, &destination), &options, &report)?;
+        let done = once(args, (&source, &destination), &options, (&report, guard.as_ref()))?;
         let Err(why) = &done else { break done };
         let next = retry.after(why.error(), carried.swap(false, Ordering::Relaxed));
         let Some((wait, left)) = next else { break done };
@@ -81,12 +84,13 @@ fn once(
     args: &DsyncArgs,
     (source, destination): (&Place, &Place),
     options: &Options,
-    report: &Report,
+    (report, guard): (&Report, Option<&Arc<Guard>>),
 ) -> Result<Result<Counts, Why>, Failure> {
     let index = index(args, source, destination)?;
+    let with = With { index: index.as_ref(), guard };
     let (role, here, there) = match (source, destination) {
         (Place::Here(from), Place::Here(to)) => {
-            return Ok(run::local_with(from, to, options, report, index.as_ref()));
+            return Ok(run::local_with(from, to, options, report, with));
         }
         (Place::Here(here), Place::There(there)) => (Role::SOURCE, here, there),
         (Place::There(there), Place::Here(here)) => (Role::DESTINATION, here, there),
@@ -106,8 +110,7 @@ fn once(
     };
     let ends = (here.as_path(), there.path.as_slice());
     Ok(shell.reach(there).map_err(Why::from).and_then(|(reached, link)| {
-        let index = index.as_ref();
-        reached.end(run::start_with(link, role, ends, options, &calling, report, index))
+        reached.end(run::start_with(link, role, ends, options, (&calling, report), with))
     }))
 }
 

@@ -11,6 +11,7 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`index`]: what is kept from one run to the next.
+//! - [`guard`]: what a run asks the server that shares its directory.
 //! - [`events`]: what a run reports while it goes on.
 //! - [`stop`]: how its threads learn that it has to end.
 //! - [`link`]: frames over a pair of byte streams.
@@ -27,6 +28,7 @@ pub mod destination;
 mod digest;
 pub mod error;
 pub mod events;
+pub mod guard;
 pub mod index;
 pub mod lends;
 pub mod link;

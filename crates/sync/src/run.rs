@@ -15,6 +15,7 @@ use wire::dsync::{Bytes, Counts, Message, Options, Ready, Refused, Role, Start, 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
 use crate::events::{Carried, Event, Report};
+use crate::guard::Guard;
 use crate::index::Index;
 use crate::lends::LocalFdTable;
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
@@ -66,32 +67,57 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     })
 }
 
+/// What a run on this machine has besides its options.
+#[derive(Clone, Copy, Default)]
+pub struct With<'a> {
+    /// What was kept of the run before, and is of this one for the next.
+    pub index: Option<&'a Arc<Index>>,
+    /// The server that shares the directories of this machine.
+    pub guard: Option<&'a Arc<Guard>>,
+}
+
 /// Makes a directory of this machine the same as another of it.
 ///
 /// # Errors
 /// Why that was not done to its end.
 pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Result<Counts, Why> {
-    local_with(from, to, options, report, None)
+    local_with(from, to, options, report, With::default())
 }
 
-/// As [`local`], with what was kept of the run before, and is of this one for the next.
+/// As [`local`], with more.
 ///
 /// # Errors
-/// As [`local`]. That nothing could be kept is told, and is none.
+/// As [`local`]. That nothing could be kept for the next run is reported, and is none.
 pub fn local_with(
     from: &Path,
     to: &Path,
     options: &Options,
     report: &Report,
-    index: Option<&Arc<Index>>,
+    with: With<'_>,
 ) -> Result<Counts, Why> {
     Rules::new(&options.rules.0)?;
-    let side = |role| index.map(|index| index.side(role));
+    let side = |role| with.index.map(|index| index.side(role));
     let source = HostTree::open(from)?.with_index(side(Role::SOURCE));
     let destination = target(to, options)?.with_index(side(Role::DESTINATION));
-    if let Some(index) = index {
+    if let Some(index) = with.index {
         index.begin(report);
     }
+    let source = source.with_guard(with.guard.cloned());
+    let destination = destination.with_guard(with.guard.cloned());
+    let done = between(source, destination, options, report);
+    keep(with.index, done, report)
+}
+
+/// Makes a tree of this machine the same as another of it.
+///
+/// # Errors
+/// Why that was not done to its end.
+pub fn between(
+    source: HostTree,
+    destination: HostTree,
+    options: &Options,
+    report: &Report,
+) -> Result<Counts, Why> {
     let (mut near, mut far) = pair()?;
     let lends = Some(Arc::<LocalFdTable>::default());
     (near.lends, far.lends) = (lends.clone(), lends);
@@ -101,11 +127,10 @@ pub fn local_with(
     // Comparing blocks would cost more than copying them.
     let done = destination::run(destination, options, far, Tell::Here(Arc::clone(report)), false);
     let read = reads.join();
-    let done = match (done, read) {
+    match (done, read) {
         (Err(why), Ok(Err(first))) if matches!(why.error(), SyncError::Gone) => Err(first),
         (done, _) => done,
-    };
-    keep(index, done, report)
+    }
 }
 
 /// Has the index written for the next run, if this one has come to its end.
@@ -132,28 +157,26 @@ pub fn start(
     calling: &Calling,
     report: &Report,
 ) -> Result<Counts, Why> {
-    start_with(link, role, ends, options, calling, report, None)
+    start_with(link, role, ends, options, (calling, report), With::default())
 }
 
-/// As [`start`], with what was kept of the run before at this side, and is of this one for the
-/// next.
+/// As [`start`], with more at this side.
 ///
 /// # Errors
-/// As [`start`]. That nothing could be kept is told, and is none.
+/// As [`start`]. That nothing could be kept for the next run is reported, and is none.
 pub fn start_with(
     mut link: Link,
     role: Role,
     (here, there): (&Path, &[u8]),
     options: &Options,
-    calling: &Calling,
-    report: &Report,
-    index: Option<&Arc<Index>>,
+    (calling, report): (&Calling, &Report),
+    With { index, guard }: With<'_>,
 ) -> Result<Counts, Why> {
     Rules::new(&options.rules.0)?;
     // What this side cannot do is known before the other one begins.
     let theirs = if role == Role::SOURCE { Role::DESTINATION } else { Role::SOURCE };
     let tree = if role == Role::SOURCE { HostTree::open(here)? } else { target(here, options)? };
-    let tree = tree.with_index(index.map(|index| index.side(role)));
+    let tree = tree.with_index(index.map(|index| index.side(role))).with_guard(guard.cloned());
     if let Some(index) = index {
         index.begin(report);
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::common::{Gardener, Scratch, assert_same, lines, notes, plain, set_time};
 use base::clock::{ManualClock, wall_ns};
 use sync::index::{Index, IndexedTrees};
-use sync::run::{self, answer, local, local_with, pair};
+use sync::run::{self, With, answer, local, local_with, pair};
 use sync::streams::connect::Calling;
 use sync::{Counts, Options, Role};
 
@@ -63,7 +63,7 @@ impl Pair {
         let index = index.expect("an index");
         let (report, kept) = notes();
         let done = match way {
-            Way::Local => local_with(&self.from, &self.to, options, &report, Some(&index)),
+            Way::Local => local_with(&self.from, &self.to, options, &report, with(&index)),
             Way::Push | Way::Pull => {
                 let (near, far) = pair().expect("sockets");
                 let other =
@@ -74,7 +74,8 @@ impl Pair {
                 };
                 let ends = (here.as_path(), there.as_os_str().as_bytes());
                 let none = Calling::none();
-                let done = run::start_with(near, role, ends, options, &none, &report, Some(&index));
+                let done =
+                    run::start_with(near, role, ends, options, (&none, &report), with(&index));
                 other.join().expect("the other side").expect("its part");
                 done
             }
@@ -82,6 +83,11 @@ impl Pair {
         let counts = done.unwrap_or_else(|why| panic!("{way:?}: {why:?}: {:?}", lines(&kept)));
         (counts, lines(&kept))
     }
+}
+
+/// A run that keeps this index.
+fn with(index: &Arc<Index>) -> With<'_> {
+    With { index: Some(index), guard: None }
 }
 
 fn sums() -> Options {
@@ -281,7 +287,7 @@ fn what_is_no_index_of_these_is_told_and_not_used() {
     let places = IndexedTrees { source: b"/elsewhere".to_vec(), ..pair.places() };
     let clock = Arc::new(ManualClock::at(0));
     let index = Index::open(&other, places, false, clock).expect("an index");
-    local_with(&pair.from, &pair.to, &plain(), &notes().0, Some(&index)).expect("a run");
+    local_with(&pair.from, &pair.to, &plain(), &notes().0, with(&index)).expect("a run");
     let cases: [(&str, Vec<u8>, &str); 7] = [
         ("torn", whole[..whole.len() / 2].to_vec(), "damaged: it ends too early"),
         ("without its end", whole[..whole.len() - 1].to_vec(), "damaged: it ends too early"),
@@ -320,7 +326,7 @@ fn a_dry_run_and_a_run_that_fails_leave_the_index_as_it_is() {
     drop(far);
     let ends = (pair.from.as_path(), pair.to.as_os_str().as_bytes());
     let (none, report) = (Calling::none(), notes().0);
-    run::start_with(near, Role::SOURCE, ends, &sums(), &none, &report, Some(&index))
+    run::start_with(near, Role::SOURCE, ends, &sums(), (&none, &report), with(&index))
         .expect_err("nobody is there");
     assert!(fs::read(&pair.index).expect("the index") == whole);
     drop(index);

@@ -48,6 +48,7 @@ const ROOMS: &[Room] = &[
             "analytics",
             "control",
             "lab",
+            "sync",
             "verbs",
         ],
     },

@@ -18,8 +18,8 @@ use super::history::History;
 use super::plan::{Plan, Secrets};
 use super::record::{Outcome, Record};
 use super::run::{Kit, Run};
+use super::served::Served;
 use super::tell;
-use crate::appliance::ShareStatus;
 use crate::tree::store::Folder;
 use crate::tree::{Apply, Branch, Document, Live, Problem, Transition, Tree, Who};
 use crate::zone;
@@ -33,15 +33,12 @@ fn prefix() -> Path {
     Path::of(&PREFIX)
 }
 
-/// What is served now.
-pub type Shares = Box<dyn Fn() -> Vec<ShareStatus> + Send + Sync>;
-
 /// All actions.
 pub struct Replication {
     kit: Kit,
     clock: Arc<dyn Clock>,
     pub(super) history: History,
-    shares: OnceLock<Shares>,
+    served: OnceLock<Served>,
     inner: Mutex<Inner>,
     /// Something has changed that the schedule depends on.
     pub(super) changed: Condvar,
@@ -89,17 +86,17 @@ impl Replication {
         if let Err(e) = kit.prepare() {
             base::warning!("replication", "files left by runs cannot be removed: {e}");
         }
-        let (shares, inner, changed) = (OnceLock::new(), Mutex::default(), Condvar::new());
-        Ok(Arc::new(Self { kit, clock, history, shares, inner, changed }))
+        let (served, inner, changed) = (OnceLock::new(), Mutex::default(), Condvar::new());
+        Ok(Arc::new(Self { kit, clock, history, served, inner, changed }))
     }
 
     /// Takes what `tree` has now, and begins to look at the schedule.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(self: &Arc<Self>, tree: &Tree, shares: Shares) -> io::Result<()> {
+    pub fn start(self: &Arc<Self>, tree: &Tree, served: Served) -> io::Result<()> {
         // Set once, here.
-        let _ = self.shares.set(shares);
+        let _ = self.served.set(served);
         let (document, secrets) = (tree.document(), tree.secrets());
         self.take(&document, &[], &|at, property| secrets.get(&document, at, property));
         let all = self.clone();
@@ -203,8 +200,10 @@ impl Replication {
 
     /// A run, on its thread.
     fn run(&self, run: &Arc<Run>, plan: &Plan, secrets: &Secrets) {
-        let shares = self.shares.get().map(|shares| shares()).unwrap_or_default();
-        let (outcome, reason) = run.go(&self.kit, plan, secrets, &shares);
+        let (outcome, reason) = match self.served.get() {
+            Some(served) => run.go(&self.kit, plan, secrets, served),
+            None => (Outcome::Failed, "the server does not serve yet".to_owned()),
+        };
         let mut inner = self.inner();
         inner.running -= 1;
         // By the name that it has now; one that was destroyed has no history.

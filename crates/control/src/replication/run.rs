@@ -5,6 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -17,7 +18,7 @@ use super::place::{Opened, Place};
 use super::plan::{Plan, Secrets};
 use super::progress::{self, Progress};
 use super::record::Outcome;
-use crate::appliance::ShareStatus;
+use super::served::Served;
 
 /// Below the state directory: what runs need, and which machines have shown which keys.
 const FOLDER: &str = "replication";
@@ -27,6 +28,8 @@ const OWN: u32 = 0o700;
 const RUN: &str = "run-";
 /// Exit code of `dsync`: done but for what was told as failed.
 const PARTIAL: i32 = 3;
+/// Names of files that clients are uploading (`serve/files/upload.rs`), as a pattern.
+const UPLOADS: &str = ".plimsoll-upload-*";
 /// How often a run begins again whose connection breaks, within half a minute: an appliance that is
 /// started anew is there then. What takes longer is for the next run.
 const RETRY: [&str; 2] = ["--retry", "5"];
@@ -160,8 +163,8 @@ impl Run {
     }
 
     /// Runs it, on a thread that stays until it has ended.
-    pub fn go(&self, kit: &Kit, plan: &Plan, secrets: &Secrets, shares: &[ShareStatus]) -> End {
-        match self.child(kit, plan, secrets, shares) {
+    pub fn go(&self, kit: &Kit, plan: &Plan, secrets: &Secrets, served: &Served) -> End {
+        match self.child(kit, plan, secrets, served) {
             Ok(end) => end,
             Err(why) => match self.inner().stopped.take() {
                 Some(stopped) => (Outcome::Stopped, stopped),
@@ -175,16 +178,20 @@ impl Run {
         kit: &Kit,
         plan: &Plan,
         secrets: &Secrets,
-        shares: &[ShareStatus],
+        served: &Served,
     ) -> Result<End, String> {
         let here = |e: io::Error| format!("this machine cannot start a run: {e}");
         // What may not be read has nothing made for it.
-        let source = Side::open(&plan.source, shares, &kit.state, false)?;
-        let destination = Side::open(&plan.destination, shares, &kit.state, true)?;
+        let source = Side::open(&plan.source, served, &kit.state, false)?;
+        let destination = Side::open(&plan.destination, served, &kit.state, true)?;
         let folder = kit.folder().map_err(here)?;
         let sides = [&source, &destination];
-        let command = command(kit, plan, secrets, &folder, sides)?;
+        // The run asks the table of opens about each file, as a client does.
+        let guard = (served.guard)().map_err(here)?;
+        let command = command(kit, plan, secrets, &folder, sides, guard.as_raw_fd())?;
         let (mut child, said) = self.start(command).map_err(here)?;
+        // The child alone has it now: its end is the end of the run's opens.
+        drop(guard);
         let said = said.map_err(here)?;
         let told = child
             .stdout
@@ -285,16 +292,12 @@ enum Side {
 }
 
 impl Side {
-    fn open(
-        place: &Place,
-        shares: &[ShareStatus],
-        state: &Path,
-        change: bool,
-    ) -> Result<Self, String> {
+    fn open(place: &Place, served: &Served, state: &Path, change: bool) -> Result<Self, String> {
         let (name, path) = match place {
             Place::Far { url, .. } => return Ok(Self::Far(url.clone())),
             Place::Share { name, path } => (name, path),
         };
+        let shares = (served.shares)();
         let Some(share) = shares.iter().find(|share| share.name == *name) else {
             return Err(format!("the share {name:?} is not served"));
         };
@@ -358,12 +361,16 @@ fn command(
     secrets: &Secrets,
     folder: &Folder,
     sides: [&Side; 2],
+    guard: i32,
 ) -> Result<Command, String> {
     let mut command = Command::new(&kit.program);
     command.args(["dsync", "--json"]);
+    command.arg(format!("--guard={guard}"));
     for side in sides {
         command.args(side.hidden());
     }
+    // What a client uploads at the moment is no file of the share yet.
+    command.arg(format!("--exclude={UPLOADS}"));
     if plan.host().is_some() {
         command.args(RETRY);
         let rsh = credentials(plan, secrets, folder);
@@ -384,12 +391,13 @@ fn command(
     }
     command.current_dir(&folder.0).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    with_server(&mut command, sides.map(Side::fd));
+    let [one, other] = sides.map(Side::fd);
+    with_server(&mut command, [one, other, Some(guard)]);
     Ok(command)
 }
 
 /// Has it end with the thread that starts it, and gives it the directories of shares.
-fn with_server(command: &mut Command, kept: [Option<i32>; 2]) {
+fn with_server(command: &mut Command, kept: [Option<i32>; 3]) {
     // SAFETY: system calls with numbers alone, which may be made between fork and exec.
     unsafe {
         command.pre_exec(move || {

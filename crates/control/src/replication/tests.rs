@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -314,7 +315,10 @@ impl Scene {
             exports: Vec::new(),
             access: Vec::new(),
         };
-        all.start(&tree, Box::new(move || vec![share.clone()])).unwrap();
+        // No program of these tests asks about a file.
+        let guard = || Ok(UnixStream::pair()?.0.into());
+        let shares = Box::new(move || vec![share.clone()]);
+        all.start(&tree, Served { shares, guard: Box::new(guard) }).unwrap();
         Self { tree, all, clock, scratch }
     }
 

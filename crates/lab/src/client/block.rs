@@ -47,6 +47,10 @@ impl BlockClient {
         let mut device = options.read(true).write(true).custom_flags(exclusive).open(path);
         let size = device.as_mut().map_or(Ok(0), |device| device.seek(SeekFrom::End(0)));
         let (device, size) = (device.map_err(fail())?, size.map_err(fail())?);
+        if base::claim::is_marked(&device) {
+            let why = "is the file of a logical unit that a server has online";
+            return Err(ClientError::Target(path.display().to_string(), why));
+        }
         let shared = Arc::new(Shared { device, layout: RwLock::default(), checker });
         let all = Arc::clone(&shared);
         let threads = Threads::new(Box::new(move || {

@@ -1,14 +1,18 @@
 //! Units on disk: their files are made, opened, copied and removed here. Everything is on disk when
 //! it returns. What may wait for a unit's own storage is bounded by [`super::bounded`].
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use base::claim::Mark;
 use base::limits::{LUN_ANSWER_TIME_MAX, LUN_SIZE_MIN};
 use base::random::{Random, SystemRandom};
+use control::state::effective_uid;
 use control::state::files::write_atomic;
 use control::tree::Problem;
 use serve::iscsi::unit::{Identity, Unit, UnitSettings};
@@ -330,10 +334,17 @@ fn answered<T: Send + 'static>(ask: impl FnOnce() -> Result<T> + Send + 'static)
     within(LUN_ANSWER_TIME_MAX, ask).ok_or_else(|| STUCK.to_owned())?
 }
 
-/// Has no share show a folder of units.
+/// Has no share show a folder of units, and no program on plain paths enter it.
 fn hide(locks: &LockTable, folder: &Path) {
-    if let Ok(meta) = std::fs::metadata(folder) {
-        locks.exclusive().insert((meta.dev(), meta.ino()));
+    static MARKS: Mutex<BTreeMap<(u64, u64), Mark>> = Mutex::new(BTreeMap::new());
+    let Ok(meta) = std::fs::metadata(folder) else { return };
+    let id = (meta.dev(), meta.ino());
+    locks.exclusive().insert(id);
+    let mut marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Entry::Vacant(place) = marks.entry(id)
+        && let Ok(mark) = Mark::set(folder)
+    {
+        place.insert(mark);
     }
 }
 
@@ -383,13 +394,20 @@ fn create(path: &Path, size: u64, space: Space) -> Result<()> {
     })
 }
 
-/// A folder that only the server may look into.
+/// A folder that only the server may look into. In a directory that is shared a client can have
+/// been first to take its name: neither a link nor a folder of a client is used.
 fn make_folder(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        Err(e) => Err(e),
-        Ok(()) => sync_name(path),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        Err(_) => {}
+        Ok(()) => return sync_name(path),
     }
+    let meta = std::fs::symlink_metadata(path)?;
+    if meta.is_dir() && meta.uid() == effective_uid() && meta.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let why = "it is not a folder of the server alone; remove it";
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
 }
 
 /// Removes what a start that was cut off has left: a file without a record and without any data.

@@ -103,6 +103,9 @@ pub struct DsyncArgs {
     /// Command that starts plimsoll on HOST
     #[arg(long, value_name = "COMMAND", default_value = "plimsoll")]
     pub remote_program: String,
+    /// Descriptor of a connection to the server that shares the local directories
+    #[arg(long, value_name = "FD", hide = true)]
+    pub guard: Option<i32>,
     /// Be the side that answers, over standard input and output
     #[arg(long, hide = true)]
     pub answer: bool,

@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use base::limits::{DSYNC_NAMES_BYTES, DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
@@ -16,6 +17,7 @@ use wire::xdr::Seq;
 
 use super::{Keep, Names, ScannedEntry, Stamp, Tree};
 use crate::error::SyncError;
+use crate::guard::{Access, Guard, GuardedOpen, in_use};
 use crate::index;
 use crate::lends::How;
 use crate::load::waits;
@@ -47,6 +49,29 @@ pub struct HostTree {
     names_bytes: u64,
     /// See [`Tree::time_step_ns`], by device; there are as many as file systems are mounted in it.
     time_steps: Mutex<HashMap<u64, u64>>,
+    /// The server that shares it, if that has started the run.
+    guard: Option<Arc<Guard>>,
+}
+
+/// An open file.
+pub struct HostFile {
+    fd: OwnedFd,
+    /// Its place in the table of opens of the server that shares it.
+    _held: Option<GuardedOpen>,
+}
+
+impl Deref for HostFile {
+    type Target = OwnedFd;
+
+    fn deref(&self) -> &OwnedFd {
+        &self.fd
+    }
+}
+
+impl From<OwnedFd> for HostFile {
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd, _held: None }
+    }
 }
 
 impl HostTree {
@@ -78,8 +103,61 @@ impl HostTree {
         let root = sys::effective_user() == 0;
         let (waited_ns, worked) = Default::default();
         let no_sharing = AtomicBool::new(false);
-        let (index, names_bytes, time_steps) = (None, DSYNC_NAMES_BYTES, Mutex::default());
-        Self { top, is_new, root, waited_ns, worked, no_sharing, index, names_bytes, time_steps }
+        let (index, guard) = (None, None);
+        let (names_bytes, time_steps) = (DSYNC_NAMES_BYTES, Mutex::default());
+        Self {
+            top,
+            is_new,
+            root,
+            waited_ns,
+            worked,
+            no_sharing,
+            index,
+            names_bytes,
+            time_steps,
+            guard,
+        }
+    }
+
+    /// The same tree, which a server shares.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Option<Arc<Guard>>) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// Opens a file that is there already, unless others have it to themselves.
+    fn claim(&self, entry: BorrowedFd<'_>, flags: i32, access: Access) -> io::Result<HostFile> {
+        let held = self.guard.as_ref().map(|guard| guard.open(entry, access)).transpose()?;
+        let fd = sys::reopen(entry, flags)?;
+        // Without a server's table there is the mark of one.
+        if held.is_none() && base::claim::is_marked(&fd) {
+            return Err(in_use());
+        }
+        Ok(HostFile { fd, _held: held })
+    }
+
+    /// Has an entry lose its name for as long as the result lives, unless others rely on that.
+    fn unname(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Option<HostFile>> {
+        let entry = match self.entry(dir, name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entry => entry?,
+        };
+        let stat = sys::stat(entry.as_fd())?;
+        let (kind, id) = (kind_of(stat.st_mode), (stat.st_dev, stat.st_ino));
+        match (kind, &self.guard) {
+            (Kind::FILE, Some(guard)) => {
+                let held = guard.open(entry.as_fd(), Access::Remove)?;
+                Ok(Some(HostFile { fd: entry, _held: Some(held) }))
+            }
+            (_, Some(guard)) if guard.hid(id) || guard.keeps_name(id)? => Err(in_use()),
+            (Kind::FILE, None) => match sys::reopen(entry.as_fd(), libc::O_RDONLY) {
+                Ok(fd) if base::claim::is_marked(&fd) => Err(in_use()),
+                // What may not be read may all the same be removed.
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
     }
 
     /// The same tree, of which so many bytes of names are held at most ([`Tree::names_bytes`]).
@@ -238,6 +316,21 @@ impl HostTree {
         Ok(())
     }
 
+    fn shares(&self, from: (BorrowedFd<'_>, u64), to: (BorrowedFd<'_>, u64), length: u64) -> bool {
+        if self.no_sharing.load(Ordering::Relaxed) {
+            return false;
+        }
+        match self.waits(|| sys::share_range(from, to, length)) {
+            Ok(()) => true,
+            // Not at these places; elsewhere it may be possible.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => false,
+            Err(_) => {
+                self.no_sharing.store(true, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
     /// An entry, or the directory itself, without opening it for anything.
     fn entry(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
         let name = if name.is_empty() { b"." } else { name };
@@ -295,7 +388,7 @@ impl Drop for HostTree {
 
 impl Tree for HostTree {
     type Dir = OwnedFd;
-    type File = OwnedFd;
+    type File = HostFile;
 
     fn end(&self) {
         // What is not locked is free, too.
@@ -328,38 +421,54 @@ impl Tree for HostTree {
     fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
         let mut names = Names::new(self.names_bytes);
+        let hidden = self.guard.as_ref().map(|guard| guard.hidden()).transpose()?;
+        let hidden = hidden.unwrap_or_default();
         self.waits(|| {
             let dir = sys::open_at(dir.as_fd(), c".", flags, 0)?;
-            sys::names(dir, &mut |name| names.push(name))
+            let device = sys::stat(dir.as_fd())?.st_dev;
+            if self.guard.is_none() && base::claim::is_marked(&dir) {
+                return Err(in_use());
+            }
+            sys::names(dir, &mut |name, inode| match hidden.contains(&(device, inode)) {
+                true => Ok(()),
+                false => names.push(name),
+            })
         })?;
         Ok(names.sorted())
     }
 
     fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<ScannedEntry> {
-        self.seen(self.entry(dir, name)?.as_fd())
+        let entry = self.entry(dir, name)?;
+        if let Some(guard) = &self.guard {
+            let stat = sys::stat(entry.as_fd())?;
+            if guard.hid((stat.st_dev, stat.st_ino)) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+        }
+        self.seen(entry.as_fd())
     }
 
-    fn open(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    fn open(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<HostFile> {
         // Opening a FIFO or a device would do something: what it is comes first.
         let entry = self.entry(dir, name)?;
         if kind_of(sys::stat(entry.as_fd())?.st_mode) != Kind::FILE {
             return Err(io::Error::other("it is not a regular file any more"));
         }
-        sys::reopen(entry.as_fd(), libc::O_RDONLY)
+        self.claim(entry.as_fd(), libc::O_RDONLY, Access::Read)
     }
 
-    fn look_open(&self, file: &OwnedFd) -> io::Result<ScannedEntry> {
+    fn look_open(&self, file: &HostFile) -> io::Result<ScannedEntry> {
         self.seen(file.as_fd())
     }
 
-    fn stamp(&self, file: &OwnedFd) -> io::Result<Stamp> {
+    fn stamp(&self, file: &HostFile) -> io::Result<Stamp> {
         // Without the list of its attributes.
         let stat = sys::stat(file.as_fd())?;
         let (size, mtime) = (stat.st_size as u64, mtime(&stat));
         Ok(Stamp { ctime_ns: ctime_ns(&stat), size, mtime })
     }
 
-    fn next_data(&self, file: &OwnedFd, offset: u64) -> io::Result<Option<(u64, u64)>> {
+    fn next_data(&self, file: &HostFile, offset: u64) -> io::Result<Option<(u64, u64)>> {
         let data = |start| Ok((start, sys::seek(file.as_fd(), start, true)?));
         match sys::seek(file.as_fd(), offset, false).and_then(data) {
             Ok(data) => Ok(Some(data)),
@@ -374,48 +483,48 @@ impl Tree for HostTree {
         }
     }
 
-    fn read(&self, file: &OwnedFd, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    fn read(&self, file: &HostFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         self.waits(|| sys::read(file.as_fd(), bytes, offset))
     }
 
-    fn create(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    fn create(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<HostFile> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
         let name = sys::c(name)?;
-        self.waits(|| sys::open_at(dir.as_fd(), &name, flags, PRIVATE))
+        self.waits(|| sys::open_at(dir.as_fd(), &name, flags, PRIVATE)).map(HostFile::from)
     }
 
-    fn take_up(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    fn take_up(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<HostFile> {
         let entry = self.entry(dir, name)?;
         let stat = sys::stat(entry.as_fd())?;
         let private = stat.st_mode & 0o7777 == PRIVATE && stat.st_uid == sys::effective_user();
         if kind_of(stat.st_mode) != Kind::FILE || !private || stat.st_nlink != 1 {
             return Err(io::Error::other("it is not a leftover of a run"));
         }
-        sys::reopen(entry.as_fd(), libc::O_RDWR)
+        self.claim(entry.as_fd(), libc::O_RDWR, Access::Write)
     }
 
-    fn open_in_place(&self, dir: &OwnedFd, name: &[u8], file: &FileId) -> io::Result<OwnedFd> {
+    fn open_in_place(&self, dir: &OwnedFd, name: &[u8], file: &FileId) -> io::Result<HostFile> {
         let entry = self.entry(dir, name)?;
         let stat = sys::stat(entry.as_fd())?;
         let same = (stat.st_dev, stat.st_ino) == (file.device, file.inode);
         if kind_of(stat.st_mode) != Kind::FILE || !same || stat.st_nlink != 1 {
             return Err(io::Error::other("the file was replaced"));
         }
-        sys::reopen(entry.as_fd(), libc::O_RDWR)
+        self.claim(entry.as_fd(), libc::O_RDWR, Access::Write)
     }
 
-    fn restrict(&self, file: &OwnedFd, mode: u32) -> io::Result<()> {
+    fn restrict(&self, file: &HostFile, mode: u32) -> io::Result<()> {
         let now = sys::stat(file.as_fd())?.st_mode & 0o7777;
         let less = now & mode & 0o777;
         if now == less { Ok(()) } else { sys::chmod(file.as_fd(), less) }
     }
 
-    fn cut(&self, file: &OwnedFd, kept: u64, size: u64) -> io::Result<()> {
+    fn cut(&self, file: &HostFile, kept: u64, size: u64) -> io::Result<()> {
         sys::truncate(file.as_fd(), kept.min(size))?;
         sys::truncate(file.as_fd(), size)
     }
 
-    fn write(&self, file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    fn write(&self, file: &HostFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let done = self.waits(|| sys::write(file.as_fd(), bytes, offset))?;
             bytes = bytes.get(done..).filter(|_| done > 0).ok_or(io::ErrorKind::WriteZero)?;
@@ -428,22 +537,22 @@ impl Tree for HostTree {
         self.waits(|| sys::room(dir.as_fd()))
     }
 
-    fn punch(&self, file: &OwnedFd, offset: u64, length: u64) -> io::Result<()> {
+    fn punch(&self, file: &HostFile, offset: u64, length: u64) -> io::Result<()> {
         self.waits(|| sys::punch(file.as_fd(), offset, length))
     }
 
-    fn lend(&self, file: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    fn lend(&self, file: &HostFile) -> io::Result<Option<OwnedFd>> {
         file.try_clone().map(Some)
     }
 
     fn borrow(
         &self,
         from: &OwnedFd,
-        to: &OwnedFd,
+        to: &HostFile,
         offset: u64,
         length: u64,
     ) -> io::Result<Option<How>> {
-        if self.share((from, offset), (to, offset), length) {
+        if self.shares((from.as_fd(), offset), (to.as_fd(), offset), length) {
             return Ok(Some(How::Cloned));
         }
         let mut done = 0;
@@ -461,23 +570,11 @@ impl Tree for HostTree {
         Ok(Some(How::Copied))
     }
 
-    fn share(&self, from: (&OwnedFd, u64), to: (&OwnedFd, u64), length: u64) -> bool {
-        if self.no_sharing.load(Ordering::Relaxed) {
-            return false;
-        }
-        let (from, to) = ((from.0.as_fd(), from.1), (to.0.as_fd(), to.1));
-        match self.waits(|| sys::share_range(from, to, length)) {
-            Ok(()) => true,
-            // Not at these places; elsewhere it may be possible.
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => false,
-            Err(_) => {
-                self.no_sharing.store(true, Ordering::Relaxed);
-                false
-            }
-        }
+    fn share(&self, from: (&HostFile, u64), to: (&HostFile, u64), length: u64) -> bool {
+        self.shares((from.0.as_fd(), from.1), (to.0.as_fd(), to.1), length)
     }
 
-    fn set_open(&self, file: &OwnedFd, wanted: &Meta, keep: Keep) -> io::Result<()> {
+    fn set_open(&self, file: &HostFile, wanted: &Meta, keep: Keep) -> io::Result<()> {
         self.waits(|| self.give(file.as_fd(), wanted, keep))
     }
 
@@ -516,11 +613,13 @@ impl Tree for HostTree {
     }
 
     fn rename(&self, dir: &OwnedFd, from: &[u8], to: &[u8]) -> io::Result<()> {
+        let _held = self.unname(dir, to)?;
         let (from, to) = (sys::c(from)?, sys::c(to)?);
         self.waits(|| sys::rename(dir.as_fd(), &from, &to))
     }
 
     fn remove(&self, dir: &OwnedFd, name: &[u8], kind: Kind) -> io::Result<()> {
+        let _held = self.unname(dir, name)?;
         sys::unlink(dir.as_fd(), &sys::c(name)?, kind == Kind::DIRECTORY)
     }
 

@@ -56,6 +56,11 @@ impl ExclusiveFiles {
         files.contains(&(device, ino))
     }
 
+    /// All of them.
+    pub fn list(&self) -> Vec<Inode> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
     /// Has these directories and symbolic links keep their names, until they are let go as often.
     pub fn keep_names(&self, above: &[Inode]) {
         let mut kept = self.above.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,12 +1,13 @@
 //! A unit's claim on its file: while it lives no share shows the file, in the table of opens and
 //! locks it is open with everything denied to others, and no share gives what lies above it
-//! another name.
+//! another name. It is marked ([`base::claim`]) for programs that do not go through a share.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use base::claim::Mark;
 use base::protocol::Protocol;
 use thiserror::Error;
 
@@ -47,6 +48,8 @@ pub struct Claim {
     /// Directories and symbolic links by which it is found.
     above: Vec<Inode>,
     opened: Option<(FileKey, Owner)>,
+    /// `None` where the file system has no locks.
+    mark: Option<Mark>,
 }
 
 impl Claim {
@@ -62,9 +65,11 @@ impl Claim {
             return Err(ClaimError::Taken);
         }
         locks.exclusive().keep_names(&above);
-        let mut claim = Self { locks: Arc::clone(locks), file, above, opened: None };
+        let (locks, opened, mark) = (Arc::clone(locks), None, None);
+        let mut claim = Self { locks, file, above, opened, mark };
         if !meta.file_type().is_block_device() {
             claim.open(path, name)?;
+            claim.mark = Mark::set(path).ok();
         }
         Ok(claim)
     }
@@ -90,6 +95,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        drop(self.mark.take());
         if let Some((key, owner)) = &self.opened {
             self.locks.close(*key, owner);
         }

@@ -29,3 +29,15 @@ fn what_was_prepared_is_read_and_a_flipped_bit_is_found() {
     std::fs::remove_file(&path).expect("removed");
     assert!(BlockClient::open(&std::env::temp_dir(), Checker::new(Content::new(1), 1)).is_err());
 }
+
+#[test]
+fn the_file_of_a_logical_unit_that_is_online_is_refused() {
+    let path = std::env::temp_dir().join(format!("plimsoll-block-lun-{}", std::process::id()));
+    File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
+    let open = || BlockClient::open(&path, Checker::new(Content::new(1), 1));
+    let mark = base::claim::Mark::set(&path).expect("a mark");
+    assert!(open().is_err_and(|e| e.to_string().contains("logical unit")));
+    drop(mark);
+    assert!(open().is_ok());
+    std::fs::remove_file(&path).expect("removed");
+}

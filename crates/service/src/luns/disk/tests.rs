@@ -108,3 +108,27 @@ fn what_is_named_must_be_a_file_outside_of_the_state_directory() {
     }
     assert!(device(&scratch.0.join("disk")).is_err_and(|why| why.contains("not a block device")));
 }
+
+/// In a directory that is shared clients can make links and folders.
+#[test]
+fn a_link_or_a_folder_of_a_client_does_not_become_the_folder_of_units() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let scratch = Scratch::new();
+    let (folder, elsewhere) = (scratch.0.join(HIDDEN), scratch.0.join("elsewhere"));
+    std::fs::create_dir(&elsewhere).expect("a folder");
+    symlink(&elsewhere, &folder).expect("a link");
+    assert!(make_folder(&folder).is_err());
+    std::fs::remove_file(&folder).expect("gone");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    assert!(make_folder(&folder).is_err());
+    if effective_uid() == 0 {
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&folder, mode).expect("a mode");
+        std::os::unix::fs::chown(&folder, Some(1_000), None).expect("an owner");
+        assert!(make_folder(&folder).is_err());
+    }
+    std::fs::remove_dir(&folder).expect("gone");
+    make_folder(&folder).expect("made");
+    make_folder(&folder).expect("found");
+}

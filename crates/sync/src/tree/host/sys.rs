@@ -112,7 +112,7 @@ impl Drop for Stream {
 
 /// All names of a directory, in the order of the file system, without `.` and `..`. The descriptor
 /// is used up.
-pub fn names(dir: OwnedFd, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+pub fn names(dir: OwnedFd, each: &mut dyn FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
     use std::os::fd::IntoRawFd;
     let fd = dir.into_raw_fd();
     // SAFETY: the descriptor is ours, and the stream's from here on.
@@ -134,9 +134,10 @@ pub fn names(dir: OwnedFd, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io:
             return if error.raw_os_error() == Some(0) { Ok(()) } else { Err(error) };
         }
         // SAFETY: an entry's name ends with NUL and lives until the next call.
-        let name = unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) }.to_bytes();
+        let (name, inode) =
+            unsafe { (CStr::from_ptr((*entry).d_name.as_ptr()).to_bytes(), (*entry).d_ino) };
         if name != b"." && name != b".." {
-            each(name)?;
+            each(name, inode)?;
         }
     }
 }
