@@ -205,16 +205,42 @@ fn fnv1a(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// Below this every user can make folders, and so be the first to take a name.
+const PUBLIC: &str = "/var/tmp";
+
+/// Refuses a folder below [`PUBLIC`] that another user has made, or to which another user's link
+/// leads.
+pub(crate) fn not_led_elsewhere(path: &Path) -> Result<(), StateError> {
+    let us = effective_uid();
+    for above in path.ancestors().take_while(|above| *above != Path::new(PUBLIC)) {
+        if !above.starts_with(PUBLIC) {
+            return Ok(());
+        }
+        match fs::symlink_metadata(above) {
+            Ok(meta) if ![0, us].contains(&meta.uid()) => {
+                return Err(StateError::Owner { path: above.to_owned(), owner: meta.uid(), us });
+            }
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StateError::io("look at", above, e));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Makes `path` a folder that only this user can enter.
 ///
 /// # Errors
 /// [`StateError::Owner`] and [`StateError::NotOurs`] if it exists and must not be touched.
 pub fn make_private(path: &Path) -> Result<(), StateError> {
+    not_led_elsewhere(path)?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
         .map_err(|e| StateError::io("make the folder", path, e))?;
+    not_led_elsewhere(path)?;
     let meta = fs::metadata(path).map_err(|e| StateError::io("look at", path, e))?;
     let us = effective_uid();
     if meta.uid() != us {

@@ -4,11 +4,13 @@
 //! that each one's CPU time is its own. With a terminal it then keeps serving and says where to
 //! look; without one it ends.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
+use base::random::{Random, SystemRandom};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -62,8 +64,9 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn make(below: Option<&Path>) -> io::Result<Self> {
         let below = below.map_or_else(std::env::temp_dir, Path::to_owned);
-        let dir = below.join(format!("plimsoll-demo.{}", std::process::id()));
-        fs::create_dir(&dir)?;
+        // Other users can neither know the name beforehand nor look into it.
+        let dir = below.join(format!("plimsoll-demo.{:016x}", SystemRandom.next_u64()));
+        DirBuilder::new().mode(0o700).create(&dir)?;
         let made = Self(dir);
         fs::create_dir(made.share())?;
         Ok(made)

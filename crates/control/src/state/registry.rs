@@ -83,6 +83,9 @@ pub fn register(registry: &Path, entry: &Entry) -> Result<Registration, StateErr
 pub fn running(registry: &Path) -> Vec<Entry> {
     // Below /var/tmp another user may have been first to take the name; below /run only root gives
     // folders away.
+    if super::not_led_elsewhere(registry).is_err() {
+        return Vec::new();
+    }
     let owner = fs::metadata(registry).ok().map(|meta| meta.uid());
     let given = effective_uid() == 0 && registry == Path::new(SERVICE);
     if owner.is_none() || owner != Some(effective_uid()) && !given {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys::Keys;
 use super::registry::{self, Entry};
-use super::{StateDir, StateError, bases, files, folder_name, make_private};
+use super::{StateDir, StateError, bases, effective_uid, files, folder_name, make_private};
 
 /// A folder that goes with the test.
 pub struct Scratch(PathBuf);
@@ -162,4 +162,28 @@ fn files_are_replaced_whole() {
     assert_eq!(fs::read(&path).unwrap(), b"two");
     assert_eq!(mode(&path), 0o640);
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing is left aside");
+}
+
+#[test]
+fn a_folder_of_another_user_where_everybody_makes_folders_is_refused() {
+    if effective_uid() != 0 {
+        return;
+    }
+    let top = PathBuf::from(format!("/var/tmp/plimsoll-test-{}", std::process::id()));
+    fs::create_dir(&top).unwrap();
+    let ours = top.join("ours");
+    make_private(&ours.join("run")).unwrap();
+    // Its own folder, and a link to it from another user's folder.
+    let theirs = top.join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::symlink(&ours, theirs.join("run")).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65_534), None).unwrap();
+    assert!(matches!(make_private(&theirs.join("run")), Err(StateError::Owner { .. })));
+    assert!(matches!(make_private(&theirs.join("new")), Err(StateError::Owner { .. })));
+    let link = top.join("link");
+    std::os::unix::fs::symlink(&ours, &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+    assert!(matches!(make_private(&link), Err(StateError::Owner { .. })));
+    assert!(!theirs.join("new").exists());
+    fs::remove_dir_all(&top).unwrap();
 }

@@ -97,7 +97,8 @@ impl Control {
     pub fn listen(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-            let owner = fs::metadata(dir)?.uid();
+            // A link is its owner's, wherever it leads.
+            let owner = fs::symlink_metadata(dir)?.uid();
             if owner != super::sys::user() {
                 let why = format!("{} belongs to user {owner}", dir.display());
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -121,6 +122,11 @@ impl Control {
     /// Answers who has connected, if somebody has; one that says nothing is not waited for long.
     pub fn serve(&self, answer: impl FnOnce(Request) -> Answer) {
         let Ok((mut stream, _)) = self.listener.accept() else { return };
+        // Between its creation and its mode the socket may have had the umask's.
+        if !super::sys::peer_user(&stream).is_ok_and(|user| [0, super::sys::user()].contains(&user))
+        {
+            return;
+        }
         let ready = stream
             .set_nonblocking(false)
             .and_then(|()| stream.set_read_timeout(Some(BRIDGE_ASK_MAX)))

@@ -256,5 +256,23 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The user of the process at the other end of a local socket (SO_PEERCRED, unix(7)).
+pub fn peer_user(stream: &impl AsRawFd) -> io::Result<u32> {
+    // SAFETY: plain old data for which all zeros are valid.
+    let mut peer: libc::ucred = unsafe { zeroed() };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `peer` has `length` bytes.
+    done(unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    })?;
+    Ok(peer.uid)
+}
+
 // What the address of a request is made of.
 const _: () = assert!(size_of::<libc::sockaddr_in>() == size_of::<libc::sockaddr>());
