@@ -12,6 +12,8 @@ mod command_line;
 mod echo;
 #[path = "../linked.rs"]
 mod linked;
+#[path = "../local_users.rs"]
+mod local_users;
 #[path = "../luns.rs"]
 mod luns;
 #[path = "../memory_limit.rs"]
