@@ -469,14 +469,29 @@ pub const LOCK_SHARDS: usize = 64;
 /// Counters of changes under way: many more than changes, so that a lease is seldom refused because
 /// of another file's (64 bytes each).
 pub const LOCK_CHANGING_SLOTS: usize = 512;
+/// Of what is left of a limit by others, the part that stays for others still: one address takes
+/// three quarters of what the other addresses have left, and one client of an address three quarters
+/// of what the others of that address have left. So a newcomer always finds some.
+pub const LOCK_PART_LEFT: u64 = 4;
+/// Parts of the account of what each address and client holds, each with its own lock.
+pub const LOCK_PART_SHARDS: usize = 16;
 /// Opens of all clients: some 100 bytes each.
 pub const OPENS_MAX: u64 = 1_000_000;
 /// Opens of one file: they are searched one by one.
 pub const OPENS_PER_FILE_MAX: usize = 10_000;
 /// Byte-range locks of all clients: some 100 bytes each.
 pub const LOCKS_MAX: u64 = 1_000_000;
-/// Locks on one file: they are searched one by one, at most some 50 µs.
+/// Locks on one file: more than any program is known to take.
 pub const LOCKS_PER_FILE_MAX: usize = 8_192;
+/// Locks of a file that are searched one by one. A search looks at one group of these and at the
+/// summary of each of the others: about the square root of [`LOCKS_PER_FILE_MAX`] is best.
+pub const LOCK_GROUP_MAX: usize = 96;
+/// How long a request that must not be granted during the grace period waits for its end: as long
+/// as clients of SMB wait for an answer.
+pub const GRACE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Steps in which the clock of a file system moves at most (CONFIG_HZ=100): a file that was made
+/// right after the grace period began may seem that much older.
+pub const FILE_CLOCK_STEP: Duration = Duration::from_millis(10);
 /// Requests that wait for a lock, of all clients; each holds a continuation.
 pub const LOCK_WAITERS_MAX: u64 = 65_536;
 /// Requests that wait for locks on one file.
@@ -607,6 +622,8 @@ pub const NFS4_CALLBACK_TIME_MAX: Duration = Duration::from_secs(10);
 pub const NFS4_DELEGATIONS_MAX: u64 = 100_000;
 /// Delegations of one client: so many inodes Linux keeps without being short of memory.
 pub const NFS4_DELEGATIONS_PER_CLIENT_MAX: u64 = 20_000;
+/// Delegations of the clients of one address.
+pub const NFS4_DELEGATIONS_PER_ADDRESS_MAX: u64 = NFS4_DELEGATIONS_MAX / 2;
 /// A file whose delegation was recalled gets none for so long: knfsd waits as long.
 pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
 /// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
@@ -629,6 +646,8 @@ pub const NLM_FILES_PER_HOST_MAX: usize = 65_536;
 pub const NLM_BLOCKED_MAX: usize = 16_384;
 /// Of these, those of one host.
 pub const NLM_BLOCKED_PER_HOST_MAX: usize = 1_024;
+/// Of these, those of all hosts of one address.
+pub const NLM_BLOCKED_PER_ADDRESS_MAX: usize = NLM_BLOCKED_MAX / 4;
 /// Calls to clients under way at once, to all hosts: each may have a socket.
 pub const NLM_CALLS_MAX: usize = 64;
 /// Calls to one address under way at once, so that one that does not answer holds up itself only,

@@ -17,12 +17,13 @@
 //!
 //! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
 //! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`admin`]: looking at
-//! it and clearing up; [`grace`]: whether there is one that all protocols must keep to;
-//! [`exclusive`]: files that no share shows.
+//! it and clearing up; [`grace`]: what waits for the end of the grace period, in all protocols;
+//! [`links`]: names by which files are open, and which of them are to be removed; [`parts`]: what
+//! one client and one address take of the limits; [`exclusive`]: files that no share shows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::limits::{
@@ -37,20 +38,25 @@ mod file;
 pub mod grace;
 pub mod kinds;
 pub mod leases;
+pub mod links;
 pub mod names;
+pub mod parts;
 pub mod ranges;
 pub mod waits;
 
 pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
+pub use grace::Wanted;
 pub use kinds::{
     ClientKey, FileKey, HeldRange, Kind, LeaseKind, Owner, Protocol, Range, Recall, Refused,
     SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
 };
 pub use leases::{ByClient, Changing};
+pub use links::{LinkId, LinkRefused, Location};
 pub use names::ByOwners;
 
 use file::FileLocks;
+use parts::{Counted, Limit, PartOf};
 
 type Files = HashMap<FileKey, FileLocks>;
 
@@ -62,8 +68,11 @@ pub struct LockTable {
     names_changing: AtomicU64,
     counts: Counts,
     waits: waits::Waits,
-    /// Protocols whose clients may reclaim now, a bit each; see [`grace`].
-    grace: AtomicU32,
+    /// How much the clients of each address hold.
+    parts: parts::Parts,
+    /// Names by which files are open.
+    links: OrderedMutex<links::Links>,
+    grace: grace::Grace,
     /// Within what time a delegation that is called back is given back or taken away.
     recall_limit_ns: AtomicU64,
     /// Files that no share shows.
@@ -76,6 +85,8 @@ struct Counts {
     opens: AtomicU64,
     /// Opens that keep the names of their files.
     name_keepers: AtomicU64,
+    /// Names by which files are open.
+    links: AtomicU64,
     locks: AtomicU64,
     waiting: AtomicU64,
     leases: AtomicU64,
@@ -95,7 +106,9 @@ impl Default for LockTable {
             names_changing: AtomicU64::new(0),
             counts: Counts::default(),
             waits: waits::Waits::default(),
-            grace: AtomicU32::new(0),
+            parts: parts::Parts::default(),
+            links: OrderedMutex::new(ranks::LOCK_LINKS, links::Links::default()),
+            grace: grace::Grace::default(),
             recall_limit_ns: AtomicU64::new(0),
             exclusive: Arc::default(),
         }
@@ -136,12 +149,35 @@ impl LockTable {
     /// Opens a file for an owner; what it has open already is added to. Gives what it has now.
     ///
     /// # Errors
-    /// [`Refused::Shared`] if another owner's open is in the way; [`Refused::Recalling`] while
-    /// another client's delegation is; [`Refused::Full`].
+    /// [`Refused::Grace`] during the grace period, by [`grace::waits`]; [`Refused::Shared`] if
+    /// another owner's open is in the way; [`Refused::Recalling`] while another client's delegation
+    /// is; [`Refused::Full`].
     pub fn open(&self, key: FileKey, owner: &Owner, want: Share) -> Result<Share, Refused> {
+        if self.waits_for_grace(owner.client.protocol, Wanted::Open(want)) {
+            return Err(Refused::Grace);
+        }
+        self.enter(key, owner, want, false)
+    }
+
+    /// As [`Self::open`], also during the grace period: what is reclaimed or was on disk, or is of a
+    /// file that was made since. Opens for reading that were granted meanwhile are not in its way.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], but for the first.
+    pub fn reopen(&self, key: FileKey, owner: &Owner, want: Share) -> Result<Share, Refused> {
+        self.enter(key, owner, want, self.in_grace())
+    }
+
+    fn enter(
+        &self,
+        key: FileKey,
+        owner: &Owner,
+        want: Share,
+        reclaims: bool,
+    ) -> Result<Share, Refused> {
         let mut files = self.shard(key);
         let file = files.entry(key).or_default();
-        let outcome = self.open_in(file, owner, want);
+        let outcome = self.open_in((key, file), owner, want, reclaims);
         let only_write = want.access & SHARE_WRITE == 0 && want.deny & SHARE_READ == 0;
         let (outcome, notices) = match outcome {
             Err(refused) => (Err(refused), Vec::new()),
@@ -153,7 +189,7 @@ impl LockTable {
                         Some((_, had)) => *had = share,
                         None => {
                             file.opens.push((owner.clone(), share));
-                            self.counts.opens.fetch_add(1, Ordering::Relaxed);
+                            self.count_open(owner, true);
                         }
                     }
                     (Ok(share), Vec::new())
@@ -169,15 +205,82 @@ impl LockTable {
         outcome
     }
 
-    fn open_in(&self, file: &FileLocks, owner: &Owner, want: Share) -> Result<Share, Refused> {
-        if let Some(other) = file.share_conflict(Some(owner), want) {
+    fn open_in(
+        &self,
+        (key, file): (FileKey, &FileLocks),
+        owner: &Owner,
+        want: Share,
+        reclaims: bool,
+    ) -> Result<Share, Refused> {
+        let conflict = match reclaims {
+            true => file.reclaim_conflict(owner, want),
+            false => file.share_conflict(Some(owner), want),
+        };
+        if let Some(other) = conflict {
             return Err(Refused::Shared(other.clone()));
         }
-        match file.share_of(owner) {
-            Some(had) => Ok(had.union(want)),
-            None if file.opens.len() >= OPENS_PER_FILE_MAX => Err(Refused::Full),
-            None if self.counts.opens.load(Ordering::Relaxed) >= OPENS_MAX => Err(Refused::Full),
-            None => Ok(want),
+        // What is to be removed keeps no name. Opens of SMB itself have met the share modes.
+        let protocol = owner.client.protocol;
+        if protocol != Protocol::Smb
+            && want.keeps_names(protocol)
+            && let Some(other) = self.remover(key)
+        {
+            return Err(Refused::Shared(other));
+        }
+        if let Some(had) = file.share_of(owner) {
+            return Ok(had.union(want));
+        }
+        let in_file = file.opens.iter().map(|(owner, _)| (owner, 1));
+        let limits = (OPENS_PER_FILE_MAX as u64, OPENS_MAX);
+        self.has_room(owner, Counted::Open, 1, limits, (file.opens.len(), in_file))?;
+        Ok(want)
+    }
+
+    /// Whether an owner may have so much more of something: in one file, and in all.
+    fn has_room<'a>(
+        &self,
+        owner: &Owner,
+        what: Counted,
+        more: u64,
+        (in_file, in_all): (u64, u64),
+        (there, held): (usize, impl Iterator<Item = (&'a Owner, usize)>),
+    ) -> Result<(), Refused> {
+        let of_all = match what {
+            Counted::Open => &self.counts.opens,
+            Counted::Lock => &self.counts.locks,
+            Counted::Waiting => &self.counts.waiting,
+            Counted::Lease => &self.counts.leases,
+        };
+        let all = Limit { most: in_all, used: of_all.load(Ordering::Relaxed) };
+        let file = Limit { most: in_file, used: there as u64 };
+        let full = |limit: Limit| limit.used.saturating_add(more) > limit.most;
+        if full(all) || full(file) {
+            return Err(Refused::Full);
+        }
+        let Some(address) = owner.address() else { return Ok(()) };
+        if !all.is_ample(more) && !all.permits(self.parts.of(owner, what), more) {
+            return Err(Refused::Full);
+        }
+        if file.is_ample(more) {
+            return Ok(());
+        }
+        let mut own = PartOf::default();
+        for (other, count) in held.filter(|(other, _)| other.address() == Some(address)) {
+            own.address += count as u64;
+            if other.client == owner.client {
+                own.client += count as u64;
+            }
+        }
+        if file.permits(own, more) { Ok(()) } else { Err(Refused::Full) }
+    }
+
+    fn count_open(&self, owner: &Owner, more: bool) {
+        if more {
+            self.counts.opens.fetch_add(1, Ordering::Relaxed);
+            self.parts.add(owner, Counted::Open, 1);
+        } else {
+            self.counts.opens.fetch_sub(1, Ordering::Relaxed);
+            self.parts.remove(owner, Counted::Open, 1);
         }
     }
 
@@ -204,9 +307,9 @@ impl LockTable {
         let mut files = self.shard(key);
         let file = files.get_mut(&key)?;
         let at = file.opens.iter().position(|(who, _)| who == owner)?;
-        let (_, share) = file.opens.swap_remove(at);
-        self.counts.opens.fetch_sub(1, Ordering::Relaxed);
-        self.count_keeper(owner, Some(share), None);
+        let (owner, share) = file.opens.swap_remove(at);
+        self.count_open(&owner, false);
+        self.count_keeper(&owner, Some(share), None);
         tidy(&mut files, key);
         Some(share)
     }
@@ -238,8 +341,25 @@ impl LockTable {
     /// Locks bytes, or says who is in the way. An owner's own locks are replaced, split and merged.
     ///
     /// # Errors
-    /// [`Refused::Locked`], [`Refused::Full`].
+    /// [`Refused::Grace`] during the grace period, [`Refused::Locked`], [`Refused::Full`].
     pub fn lock(
+        &self,
+        key: FileKey,
+        owner: &Owner,
+        range: Range,
+        kind: Kind,
+    ) -> Result<(), Refused> {
+        if self.waits_for_grace(owner.client.protocol, Wanted::Range) {
+            return Err(Refused::Grace);
+        }
+        self.relock(key, owner, range, kind)
+    }
+
+    /// As [`Self::lock`], also during the grace period: what is reclaimed.
+    ///
+    /// # Errors
+    /// As of [`Self::lock`], but for the first.
+    pub fn relock(
         &self,
         key: FileKey,
         owner: &Owner,
@@ -290,7 +410,7 @@ impl LockTable {
         let Some(file) = files.get_mut(&key) else { return false };
         let before = file.ranges.len();
         let was_held = file.ranges.take_exact(owner, range);
-        self.count_locks(before, file.ranges.len());
+        self.count_locks(owner, before, file.ranges.len());
         let woken = if was_held { self.wake(file) } else { Vec::new() };
         tidy(&mut files, key);
         drop(files);
@@ -326,28 +446,28 @@ impl LockTable {
         kind: Option<Kind>,
     ) -> Result<(), Refused> {
         let before = file.ranges.len();
-        // One call adds two at most: the lock, and the second half of one that it splits.
-        let full = before + 2 > LOCKS_PER_FILE_MAX
-            || self.counts.locks.load(Ordering::Relaxed) + 2 > LOCKS_MAX;
-        let splits = || {
-            let inside =
-                |held: &HeldRange| held.range.start < range.start && held.range.end > range.end;
-            file.ranges.iter().any(|held| held.owner == *owner && inside(held))
-        };
-        if full && (kind.is_some() || splits()) {
-            return Err(Refused::Full);
+        if kind.is_some() || file.ranges.splits(owner, range) {
+            // One call adds two at most: the lock, and the second half of one that it splits.
+            let limits = (LOCKS_PER_FILE_MAX as u64, LOCKS_MAX);
+            let held = file.ranges.owners();
+            self.has_room(owner, Counted::Lock, 2, limits, (before, held))?;
         }
         file.ranges.set(owner, range, kind);
-        self.count_locks(before, file.ranges.len());
+        self.count_locks(owner, before, file.ranges.len());
         Ok(())
     }
 
-    fn count_locks(&self, before: usize, after: usize) {
+    /// Counts the locks of an owner, of which a file has `after` where it had `before`.
+    fn count_locks(&self, owner: &Owner, before: usize, after: usize) {
         let locks = &self.counts.locks;
         if after >= before {
-            locks.fetch_add((after - before) as u64, Ordering::Relaxed);
+            let more = (after - before) as u64;
+            locks.fetch_add(more, Ordering::Relaxed);
+            self.parts.add(owner, Counted::Lock, more);
         } else {
-            locks.fetch_sub((before - after) as u64, Ordering::Relaxed);
+            let less = (before - after) as u64;
+            locks.fetch_sub(less, Ordering::Relaxed);
+            self.parts.remove(owner, Counted::Lock, less);
         }
     }
 }

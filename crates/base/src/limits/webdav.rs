@@ -31,6 +31,8 @@ pub const DAV_LOCK_ABOVE_MAX: usize = 128;
 pub const DAV_LOCKS_MAX: usize = 10_000;
 /// Of these one user may have so many, so that nobody takes all.
 pub const DAV_LOCKS_PER_USER_MAX: usize = 2_000;
+/// Those of the users of one address, so that none takes all under several names.
+pub const DAV_LOCKS_PER_ADDRESS_MAX: usize = DAV_LOCKS_MAX / 2;
 /// Shared locks on one resource.
 pub const DAV_LOCKS_SHARED_MAX: usize = 64;
 /// How long a lock lives that asks for no time: what macOS and davfs2 refresh within.

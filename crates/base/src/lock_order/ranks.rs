@@ -29,6 +29,10 @@ pub const NLM_BLOCKS: Rank = Rank::new(28, "NLM blocked locks");
 pub const LOCK_TABLE: Rank = Rank::new(40, "lock table");
 /// Who waits for whose lock.
 pub const LOCK_WAITS: Rank = Rank::new(42, "lock waits");
+/// What the clients of an address hold in the lock table.
+pub const LOCK_PARTS: Rank = Rank::new(44, "lock parts");
+/// Names by which files are open.
+pub const LOCK_LINKS: Rank = Rank::new(46, "open names");
 /// A part of the duplicate-request cache.
 pub const REPLAY_CACHE: Rank = Rank::new(60, "replay cache");
 /// Calls to a peer that wait for their replies.
@@ -43,7 +47,7 @@ pub const FLUSH_GROUP: Rank = Rank::new(72, "flush group");
 pub const COMPLETIONS: Rank = Rank::new(74, "completion queue");
 
 /// All of them.
-pub const ALL: [Rank; 19] = [
+pub const ALL: [Rank; 21] = [
     NFS4_OPEN_OWNER,
     NFS4_LOCK_OWNER,
     NFS4_CLIENTS,
@@ -57,6 +61,8 @@ pub const ALL: [Rank; 19] = [
     NLM_BLOCKS,
     LOCK_TABLE,
     LOCK_WAITS,
+    LOCK_PARTS,
+    LOCK_LINKS,
     REPLAY_CACHE,
     BACK_CALLS,
     CONNECTION_PERMITS,

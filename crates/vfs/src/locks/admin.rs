@@ -187,20 +187,18 @@ impl LockTable {
         let mut files = self.shard(key);
         let Some(file) = files.get_mut(&key) else { return };
         let cancelled = take(file, |waiter| whose(&waiter.owner));
-        let before = file.ranges.len();
-        file.ranges.release(whose);
-        self.count_locks(before, file.ranges.len());
+        for (owner, count) in file.ranges.release(whose) {
+            self.count_locks(&owner, count, 0);
+        }
         if all {
-            let opens = file.opens.len();
             file.opens.retain(|(owner, share)| {
                 let goes = whose(owner);
                 if goes {
                     self.count_keeper(owner, Some(*share), None);
+                    self.count_open(owner, false);
                 }
                 !goes
             });
-            let closed = opens - file.opens.len();
-            self.counts.opens.fetch_sub(closed as u64, Ordering::Relaxed);
             let (gone, kept) =
                 std::mem::take(&mut file.leases).into_iter().partition(|lease| whose(&lease.owner));
             file.leases = kept;
@@ -218,7 +216,7 @@ impl LockTable {
 /// Whether a file has anything of these owners.
 fn concerns(file: &FileLocks, whose: &dyn Fn(&Owner) -> bool) -> bool {
     file.opens.iter().any(|(owner, _)| whose(owner))
-        || file.ranges.iter().any(|held| whose(&held.owner))
+        || file.ranges.owners().any(|(owner, _)| whose(owner))
         || file.waiting.iter().any(|waiter| whose(&waiter.owner))
         || file.leases.iter().any(|lease| whose(&lease.owner))
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::kinds::{ClientKey, HeldRange, Kind, Owner, Range, SHARE_WRITE, Share};
+use super::kinds::{ClientKey, HeldRange, Kind, Owner, Range, SHARE_READ, SHARE_WRITE, Share};
 use super::ranges::Ranges;
 use super::{LeaseKind, Recall, WaitId, Woken};
 
@@ -63,6 +63,13 @@ impl FileLocks {
         self.opens.iter().find(|(who, _)| who == owner).map(|(_, share)| *share)
     }
 
+    /// Another owner whose open is in the way of one that is reclaimed. What was opened for reading
+    /// meanwhile is not: it was permitted during the grace period because it changes nothing.
+    pub fn reclaim_conflict(&self, owner: &Owner, want: Share) -> Option<&Owner> {
+        let want = Share { deny: want.deny & !SHARE_READ, ..want };
+        self.share_conflict(Some(owner), want)
+    }
+
     /// Another owner whose open is in the way.
     pub fn share_conflict(&self, owner: Option<&Owner>, want: Share) -> Option<&Owner> {
         let clash = |(who, share): &&(Owner, Share)| share.conflicts(want) && Some(who) != owner;
@@ -92,23 +99,40 @@ impl FileLocks {
         earlier(self.waiting.iter(), owner, range, kind)
     }
 
-    /// Gives locks to those who waited and can have them, in turn; their continuations are the
-    /// caller's to run once it holds no lock. Tells how much the count of locks has changed.
-    pub fn wake(&mut self) -> Vec<Waiter> {
+    /// Gives locks to those who waited and can have them, in turn, and calls `granted` with each and
+    /// how many locks it has more and less than before; its continuation is the caller's to run once
+    /// it holds no lock. `still` is called with each that goes on waiting for a lock that is held,
+    /// and the owner of that.
+    ///
+    /// Each costs two searches ([`Ranges`]): in the locks, and in what those before it wait for.
+    pub fn wake(
+        &mut self,
+        mut granted: impl FnMut(&Owner, usize, usize),
+        mut still: impl FnMut(&Owner, &Owner),
+    ) -> Vec<Waiter> {
         let mut woken = Vec::new();
-        let mut still: VecDeque<Waiter> = VecDeque::with_capacity(self.waiting.len());
+        let mut left: VecDeque<Waiter> = VecDeque::with_capacity(self.waiting.len());
+        let mut ahead = Ranges::default();
         for waiter in std::mem::take(&mut self.waiting) {
             let (owner, range, kind) = (&waiter.owner, waiter.range, waiter.kind);
-            let queued = !self.ranges.holds(owner, range)
-                && earlier(still.iter(), owner, range, kind).is_some();
-            if queued || self.ranges.conflict(owner, range, kind).is_some() {
-                still.push_back(waiter);
-            } else {
-                self.ranges.set(&waiter.owner, range, Some(kind));
+            let blocker = self.ranges.conflict(owner, range, kind);
+            let must_queue = || {
+                ahead.conflict_of_others(owner, range, kind).is_some()
+                    && !self.ranges.holds(owner, range)
+            };
+            if let Some(blocker) = blocker {
+                still(owner, &blocker.owner);
+            } else if !must_queue() {
+                let before = self.ranges.len();
+                self.ranges.set(owner, range, Some(kind));
+                granted(owner, before, self.ranges.len());
                 woken.push(waiter);
+                continue;
             }
+            ahead.put(HeldRange { owner: owner.clone(), range, kind });
+            left.push_back(waiter);
         }
-        self.waiting = still;
+        self.waiting = left;
         woken
     }
 

@@ -1,9 +1,12 @@
 //! The words of the lock table: files, clients, owners, shares, ranges, kinds, leases, refusals,
 //! and how who waits or holds is told.
 
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::limits::LOCK_OWNER_MAX;
+use base::peer::network;
 pub use base::protocol::Protocol;
 
 use crate::attr::Attr;
@@ -50,17 +53,45 @@ pub struct ClientKey {
 }
 
 /// Who holds an open, a lock or a lease: a process at a client, as its protocol tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct Owner {
     /// The client.
     pub client: ClientKey,
     id: Arc<[u8]>,
+    /// Where the client is, for its part of the limits.
+    address: Option<IpAddr>,
+}
+
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        self.client == other.client && self.id == other.id
+    }
+}
+
+impl Eq for Owner {}
+
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.client, &self.id).hash(state);
+    }
 }
 
 impl Owner {
     /// An owner of these bytes; `None` if they are longer than [`LOCK_OWNER_MAX`].
     pub fn new(client: ClientKey, id: &[u8]) -> Option<Self> {
-        (id.len() <= LOCK_OWNER_MAX).then(|| Self { client, id: id.into() })
+        (id.len() <= LOCK_OWNER_MAX).then(|| Self { client, id: id.into(), address: None })
+    }
+
+    /// Of a client at this address, whose part of all limits counts ([`super::parts`]). The same for
+    /// all owners of a client. Without an address it is the server itself.
+    #[must_use]
+    pub fn at(self, address: IpAddr) -> Self {
+        Self { address: Some(network(address)), ..self }
+    }
+
+    /// Where its client is.
+    pub const fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 
     /// Its bytes: `state_owner4.owner`, or what NLM makes of `oh` and `svid`.
@@ -217,6 +248,8 @@ pub enum Refused {
     Shared(Owner),
     /// A delegation is being recalled; the caller should come again (NFS4ERR_DELAY).
     Recalling,
+    /// Clients may reclaim what is in the way (NFS4ERR_GRACE); see [`super::grace`].
+    Grace,
     /// The owner would wait for itself (NLM4_DEADLCK, NFS4ERR_DEADLOCK).
     Deadlock,
     /// A limit of ours is reached (NLM4_DENIED_NOLOCKS, NFS4ERR_RESOURCE or NFS4ERR_DELAY).

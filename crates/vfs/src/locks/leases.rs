@@ -10,6 +10,7 @@
 //! it knows of the file).
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,7 @@ use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
 use probe::op::FileId;
 
 use super::file::{Lease, Notices};
+use super::parts::Counted;
 use super::{ClientKey, FileKey, LeaseKind, LockTable, Owner, Recall, Refused, tidy};
 use crate::attr::Attr;
 
@@ -136,10 +138,10 @@ impl LockTable {
             return Err(Refused::NoLease);
         }
         // Counted first, looked second: see above.
-        self.count_lease(kind, true);
+        self.count_lease(owner, kind, true);
         let outcome = self.grant_counted(file, key, owner, kind, notice);
         if outcome.is_err() {
-            self.count_lease(kind, false);
+            self.count_lease(owner, kind, false);
         }
         outcome
     }
@@ -165,8 +167,12 @@ impl LockTable {
         });
         // A change that is announced after this look waits for the lock of this part, and then
         // finds the lease.
-        let full = locks.leases.len() >= LEASES_PER_FILE_MAX
-            || self.counts.leases.load(Ordering::Relaxed) > LEASES_MAX;
+        let in_file = locks.leases.iter().map(|lease| (&lease.owner, 1));
+        let limits = (LEASES_PER_FILE_MAX as u64, LEASES_MAX);
+        // It is counted already.
+        let has_room =
+            self.has_room(owner, Counted::Lease, 0, limits, (locks.leases.len() + 1, in_file));
+        let full = has_room.is_err();
         let busy = self.slot(file).load(Ordering::SeqCst) > 0
             || self.names_changing.load(Ordering::SeqCst) > 0;
         let outcome = match (clash || met || busy, full) {
@@ -181,7 +187,16 @@ impl LockTable {
         outcome
     }
 
-    fn count_lease(&self, kind: LeaseKind, more: bool) {
+    /// Leases of the clients of an address ([`base::peer::network`]).
+    pub fn leases_at(&self, address: IpAddr) -> u64 {
+        self.parts.at(address, Counted::Lease)
+    }
+
+    fn count_lease(&self, owner: &Owner, kind: LeaseKind, more: bool) {
+        match more {
+            true => self.parts.add(owner, Counted::Lease, 1),
+            false => self.parts.remove(owner, Counted::Lease, 1),
+        }
         let add = |count: &AtomicU64| {
             if more {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -205,7 +220,7 @@ impl LockTable {
         let lease = file.leases.swap_remove(at);
         tidy(&mut files, key);
         drop(files);
-        self.count_lease(lease.kind, false);
+        self.count_lease(&lease.owner, lease.kind, false);
         true
     }
 
@@ -235,6 +250,6 @@ impl LockTable {
     }
 
     pub(super) fn uncount_leases(&self, gone: &[Lease]) {
-        gone.iter().for_each(|lease| self.count_lease(lease.kind, false));
+        gone.iter().for_each(|lease| self.count_lease(&lease.owner, lease.kind, false));
     }
 }

@@ -11,7 +11,9 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
-use super::{ByClient, FileKey, LockTable, Owner, Share};
+use super::grace::Wanted;
+use super::{ByClient, FileKey, LockTable, Owner, Protocol, Share};
+use crate::attr::Attr;
 
 thread_local! {
     static BY: RefCell<Vec<Owner>> = const { RefCell::new(Vec::new()) };
@@ -55,6 +57,12 @@ impl LockTable {
     #[inline]
     pub fn has_name_keepers(&self) -> bool {
         self.counts.name_keepers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether the names of a file must stay as they are until the grace period is over, because
+    /// clients may reclaim it. `attr` is that of GETATTR.
+    pub fn keeps_names_in_grace(&self, taker: Protocol, attr: &Attr) -> bool {
+        self.waits_for_grace(taker, Wanted::Name) && self.may_be_reclaimed(attr)
     }
 
     /// Whether a name of a file may be removed, or given to another file, by the client and the

@@ -265,3 +265,27 @@ fn the_list_says_who_has_what() {
     table.release_client(client(1));
     assert_eq!(table.tally().len(), 1, "who holds nothing is not counted");
 }
+
+/// 1,000 requests for the whole file wait behind a lock at the end of 6,000 that they do not
+/// conflict with: each change of that lock costs a search for each, not one look at each lock.
+#[test]
+fn what_waits_costs_a_search_each() {
+    let table = LockTable::default();
+    for at in 0..6_000 {
+        table.lock(KEY, &owner(1), range(at * 2, 1), Kind::Read).expect("free");
+    }
+    let last = range(1_000_000, 1);
+    table.lock(KEY, &owner(2), last, Kind::Write).expect("free");
+    for n in 0..1_000_u64 {
+        let who = Owner::new(ClientKey { protocol: Protocol::Smb, id: n }, b"w").expect("short");
+        let asked = table.lock_or_wait(KEY, &who, Range::to_end(0), Kind::Read, Box::new(|_| {}));
+        assert!(matches!(asked, Ok(Asked::Waiting(..))), "{asked:?}");
+    }
+    ranges::STEPS.set(0);
+    // What it holds already it may have again.
+    table.lock(KEY, &owner(2), last, Kind::Write).expect("its own");
+    // A look at each lock for each of those that wait would be six millions.
+    let most = 1_000 * 4 * base::limits::LOCK_GROUP_MAX as u64;
+    assert!(ranges::STEPS.get() < most, "{} steps", ranges::STEPS.get());
+    assert_eq!(table.counts().waiting, 1_000);
+}

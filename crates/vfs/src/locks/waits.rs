@@ -11,6 +11,8 @@ use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_
 use base::lock_order::{OrderedMutex, ranks};
 
 use super::file::{FileLocks, Waiter};
+use super::grace::Wanted;
+use super::parts::Counted;
 use super::{
     FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, WaitId, Waited, Woken,
     tidy,
@@ -62,7 +64,7 @@ impl LockTable {
     /// waits by itself, until it is cancelled.
     ///
     /// # Errors
-    /// [`Refused::Deadlock`], [`Refused::Full`].
+    /// [`Refused::Grace`], [`Refused::Deadlock`], [`Refused::Full`].
     pub fn lock_or_wait(
         &self,
         key: FileKey,
@@ -71,6 +73,9 @@ impl LockTable {
         kind: Kind,
         woken: Woken,
     ) -> Result<Asked, Refused> {
+        if self.waits_for_grace(owner.client.protocol, Wanted::Range) {
+            return Err(Refused::Grace);
+        }
         let mut files = self.shard(key);
         let file = files.entry(key).or_default();
         let asks_again = owner.client.protocol != Protocol::Smb;
@@ -106,15 +111,15 @@ impl LockTable {
         if finds_circles && self.waits.would_deadlock(owner, &held.owner) {
             return Err(Refused::Deadlock);
         }
-        if file.waiting.len() >= LOCK_WAITERS_PER_FILE_MAX
-            || self.counts.waiting.load(Ordering::Relaxed) >= LOCK_WAITERS_MAX
-        {
-            return Err(Refused::Full);
-        }
+        let limits = (LOCK_WAITERS_PER_FILE_MAX as u64, LOCK_WAITERS_MAX);
+        let in_file = file.waiting.iter().map(|waiter| (&waiter.owner, 1));
+        let there = file.waiting.len();
+        self.has_room(owner, Counted::Waiting, 1, limits, (there, in_file))?;
         let id = self.waits.next.fetch_add(1, Ordering::Relaxed) + 1;
         self.waits.edges.lock().insert(owner.clone(), held.owner.clone());
         file.waiting.push_back(Waiter { id, owner: owner.clone(), range, kind, woken });
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        self.parts.add(owner, Counted::Waiting, 1);
         self.counts.waited.fetch_add(1, Ordering::Relaxed);
         Ok(Asked::Waiting(id, held))
     }
@@ -150,23 +155,29 @@ impl LockTable {
         if file.waiting.is_empty() {
             return Vec::new();
         }
-        let before = file.ranges.len();
-        let woken = file.wake();
-        self.count_locks(before, file.ranges.len());
-        self.stop_waiting(&woken);
-        // The others may be waiting for somebody else now.
-        let mut edges = self.waits.edges.lock();
-        for waiter in &file.waiting {
-            if let Some(held) = file.ranges.conflict(&waiter.owner, waiter.range, waiter.kind) {
-                edges.insert(waiter.owner.clone(), held.owner.clone());
+        let granted = |owner: &Owner, before, after| self.count_locks(owner, before, after);
+        let mut waits = Vec::new();
+        // The others may be waiting for another owner now. SMB has no detection of deadlocks.
+        let still = |owner: &Owner, blocker: &Owner| {
+            if owner.client.protocol != Protocol::Smb {
+                waits.push((owner.clone(), blocker.clone()));
             }
+        };
+        let woken = file.wake(granted, still);
+        self.stop_waiting(&woken);
+        if !waits.is_empty() {
+            self.waits.edges.lock().extend(waits);
         }
         woken
     }
 
     /// Counts those that wait no more, and forgets for whom they waited.
     pub(super) fn stop_waiting(&self, gone: &[Waiter]) {
+        if gone.is_empty() {
+            return;
+        }
         self.counts.waiting.fetch_sub(gone.len() as u64, Ordering::Relaxed);
+        gone.iter().for_each(|waiter| self.parts.remove(&waiter.owner, Counted::Waiting, 1));
         let mut edges = self.waits.edges.lock();
         gone.iter().for_each(|waiter| drop(edges.remove(&waiter.owner)));
     }

@@ -21,6 +21,9 @@ use crate::locks::{
 const ALL: Share =
     Share { access: SHARE_READ | SHARE_WRITE, deny: SHARE_READ | SHARE_WRITE | SHARE_DELETE };
 
+/// How it is opened in the table.
+type Opening = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, Refused>;
+
 /// Why a file cannot be a unit's.
 #[derive(Debug, Error)]
 pub enum ClaimError {
@@ -30,6 +33,9 @@ pub enum ClaimError {
     /// Somebody has it open.
     #[error("a client has it open over {0}")]
     Open(&'static str),
+    /// Clients may reclaim what they had open before the server started.
+    #[error("clients may still reclaim it after the restart; try again in a minute")]
+    Grace,
     /// A client has it delegated, and was asked to give it back.
     #[error("a client has it delegated, and was asked to give it back")]
     Delegated,
@@ -58,6 +64,24 @@ impl Claim {
     /// # Errors
     /// [`ClaimError`]; shares show the file as before.
     pub fn take(locks: &Arc<LockTable>, path: &Path, name: &str) -> Result<Self, ClaimError> {
+        Self::of(locks, path, name, LockTable::open)
+    }
+
+    /// As [`Claim::take`], of a file that was the unit's before the server started, or that was made
+    /// for it: no client can reclaim anything of it.
+    ///
+    /// # Errors
+    /// [`ClaimError`]; shares show the file as before.
+    pub fn retake(locks: &Arc<LockTable>, path: &Path, name: &str) -> Result<Self, ClaimError> {
+        Self::of(locks, path, name, LockTable::reopen)
+    }
+
+    fn of(
+        locks: &Arc<LockTable>,
+        path: &Path,
+        name: &str,
+        open: Opening,
+    ) -> Result<Self, ClaimError> {
         let meta = std::fs::metadata(path)?;
         let (file, above) = ((meta.dev(), meta.ino()), above(path)?);
         // Hidden first: nobody can open it between the question and the claim.
@@ -68,17 +92,18 @@ impl Claim {
         let (locks, opened, mark) = (Arc::clone(locks), None, None);
         let mut claim = Self { locks, file, above, opened, mark };
         if !meta.file_type().is_block_device() {
-            claim.open(path, name)?;
+            claim.open(path, name, open)?;
             claim.mark = Mark::set(path).ok();
         }
         Ok(claim)
     }
 
-    fn open(&mut self, path: &Path, name: &str) -> Result<(), ClaimError> {
+    fn open(&mut self, path: &Path, name: &str, open: Opening) -> Result<(), ClaimError> {
         let key = key_of(path)?;
         let client = ClientKey { protocol: Protocol::Iscsi, id: self.file.1 };
         let owner = Owner::new(client, name.as_bytes()).ok_or(ClaimError::Full)?;
-        self.locks.open(key, &owner, ALL).map_err(|refused| match refused {
+        open(&self.locks, key, &owner, ALL).map_err(|refused| match refused {
+            Refused::Grace => ClaimError::Grace,
             Refused::Shared(by) => ClaimError::Open(by.client.protocol.service().title()),
             Refused::Recalling => ClaimError::Delegated,
             _ => ClaimError::Full,

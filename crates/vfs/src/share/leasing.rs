@@ -6,6 +6,10 @@
 //! cost is one atomic addition, and nothing is asked of the file system. For whom a thread acts it
 //! says with [`ByClient`](crate::locks::ByClient); a client's own delegations are not in its way.
 //!
+//! While clients may reclaim, the names of files that were there before are not changed
+//! ([`crate::locks::grace`]): [`Status::Busy`], too. What a rename of any protocol does to names by
+//! which files are open is entered in the table ([`crate::locks::links`]).
+//!
 //! A name that somebody else's open keeps ([`crate::locks::names`]) is neither removed nor given to
 //! another file: [`Status::InUse`]. While there is no such open that costs one atomic load.
 
@@ -22,7 +26,7 @@ use crate::fs::{
     Watch,
 };
 use crate::handle::Handle;
-use crate::locks::{ByClient, Changing, FileKey, LockTable};
+use crate::locks::{ByClient, Changing, FileKey, LockTable, Protocol};
 use crate::status::Status;
 
 /// A tree whose changes recall delegations.
@@ -65,9 +69,9 @@ impl Leasing {
     }
 
     /// What a name leads to now. If that cannot be told, the operation itself says what is wrong.
-    fn named(&self, cx: Context<'_>, (dir, name): (&Handle, &[u8])) -> Result<Option<Attr>> {
+    fn named(&self, cx: Context<'_>, (dir, name): (&Handle, &[u8])) -> Result<Option<Entry>> {
         match self.inner.lookup(cx, dir, name) {
-            Ok((entry, _)) => Ok(Some(entry.attr)),
+            Ok((entry, _)) => Ok(Some(entry)),
             Err(Failed { status: Status::WouldBlock, .. }) => Err(Status::WouldBlock),
             Err(_) => Ok(None),
         }
@@ -77,9 +81,9 @@ impl Leasing {
     fn changing_named(&self, cx: Context<'_>, name: (&Handle, &[u8])) -> Result<Changing<'_>> {
         let changing = self.locks.names_changing();
         if self.locks.has_leases()
-            && let Some(attr) = self.named(cx, name)?
+            && let Some(entry) = self.named(cx, name)?
         {
-            self.may_change(&attr)?;
+            self.may_change(&entry.attr)?;
         }
         Ok(changing)
     }
@@ -87,16 +91,62 @@ impl Leasing {
     /// Before names go, or lead to something else: of what they lead to now.
     fn renaming(&self, cx: Context<'_>, names: &[(&Handle, &[u8])]) -> Result<Changing<'_>> {
         let changing = self.locks.names_changing();
-        if self.locks.has_leases() || self.locks.has_name_keepers() {
+        let in_grace = self.locks.in_grace();
+        if in_grace || self.locks.has_leases() || self.locks.has_name_keepers() {
             for name in names {
-                let Some(attr) = self.named(cx, *name)? else { continue };
+                let Some(Entry { handle, attr }) = self.named(cx, *name)? else { continue };
                 if !self.locks.may_rename(FileKey::from(&attr)) {
                     return Err(Status::InUse);
+                }
+                if in_grace {
+                    self.check_grace(cx, &handle)?;
                 }
                 self.may_change(&attr)?;
             }
         }
         Ok(changing)
+    }
+
+    /// Refuses to change the names of a file that clients may reclaim. Clients of NFS come again;
+    /// for the others [`LockTable::when_grace_ends`] says when to.
+    #[cold]
+    fn check_grace(&self, cx: Context<'_>, file: &Handle) -> Result<()> {
+        // Only GETATTR gives the time of birth.
+        let kept = match self.inner.getattr(cx, file) {
+            // NFSv4 has asked itself: it has a status of its own for it (NFS4ERR_GRACE).
+            Ok(attr) => self.locks.keeps_names_in_grace(Protocol::Nfs3, &attr),
+            Err(Status::WouldBlock) => return Err(Status::WouldBlock),
+            Err(_) => false,
+        };
+        if kept { Err(Status::Busy) } else { Ok(()) }
+    }
+
+    /// The directories of a rename that concerns open files; `None` if it changes
+    /// nothing, or nothing is open by a name.
+    fn followed(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, &[u8]),
+        to: (&Handle, &[u8]),
+    ) -> Result<Option<(FileKey, FileKey)>> {
+        if !self.locks.has_links() || self.is_one_file(cx, from, to) {
+            return Ok(None);
+        }
+        match (self.inner.file_key(cx, from.0), self.inner.file_key(cx, to.0)) {
+            (Ok(old), Ok(new)) => Ok(Some((old, new))),
+            (Err(Status::WouldBlock), _) | (_, Err(Status::WouldBlock)) => Err(Status::WouldBlock),
+            // What is wrong is for the operation to say.
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether two names are of one file: then a rename changes nothing (rename(2)).
+    fn is_one_file(&self, cx: Context<'_>, one: (&Handle, &[u8]), two: (&Handle, &[u8])) -> bool {
+        let key = |name| self.named(cx, name).ok().flatten().map(|e: Entry| FileKey::from(&e.attr));
+        match (key(one), key(two)) {
+            (Some(one), Some(two)) => one.is_same_inode(&two),
+            _ => false,
+        }
     }
 }
 
@@ -195,8 +245,8 @@ impl FileSystem for Leasing {
     fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
         // Nobody has a delegation on a directory.
         if self.locks.has_name_keepers()
-            && let Some(attr) = self.named(cx, (dir, name))?
-            && !self.locks.may_rename(FileKey::from(&attr))
+            && let Some(entry) = self.named(cx, (dir, name))?
+            && !self.locks.may_rename(FileKey::from(&entry.attr))
         {
             return Err(Status::InUse.into());
         }
@@ -204,7 +254,12 @@ impl FileSystem for Leasing {
     }
     fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc> {
         let _changing = self.renaming(cx, &[from, to])?;
-        self.inner.rename(cx, from, to)
+        let followed = self.followed(cx, from, to)?;
+        let renamed = self.inner.rename(cx, from, to)?;
+        if let Some((old, new)) = followed {
+            self.locks.renamed((old, from.1), (to.0, new, to.1));
+        }
+        Ok(renamed)
     }
     fn link(
         &self,

@@ -125,6 +125,23 @@ fn hidden(base: &Path, name: &str) {
 }
 
 #[test]
+fn what_clients_may_reclaim_becomes_no_unit() {
+    let scratch = Scratch::new(&memory(), "exclusive-grace");
+    let locks: Arc<LockTable> = Arc::default();
+    let at = scratch.share().join("disk");
+    std::fs::write(&at, "data").expect("a file");
+    for holder in [Protocol::Nfs4, Protocol::Nlm] {
+        locks.begin_grace(holder);
+        let refused = Claim::take(&locks, &at, "x");
+        assert!(matches!(refused, Err(ClaimError::Grace)), "{holder:?}");
+        // A unit from before the restart has its file at once.
+        drop(Claim::retake(&locks, &at, "x").expect("its own"));
+        locks.end_grace(holder);
+        drop(Claim::take(&locks, &at, "x").expect("it is over"));
+    }
+}
+
+#[test]
 fn no_way_leads_to_the_file_of_a_logical_unit() {
     hidden(&disk(), "exclusive-disk");
     hidden(&memory(), "exclusive-memory");

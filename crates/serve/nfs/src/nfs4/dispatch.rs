@@ -13,7 +13,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 use super::compound::CompoundState;
 use super::peer::Peer;
 use super::run::{CompoundContext, Fail, Handled};
-use super::status::nfsstat4;
+use super::status::{exhausted, nfsstat4};
 use super::{Nfs4, is_stateful};
 use super::{attr, change, dir, fh, io, names, v42, xattr};
 use engine::transport::buffers::ReplyBuf;
@@ -216,6 +216,9 @@ impl CompoundContext<'_> {
             Ok(()) => Nfsstat4::OK,
             Err(Fail::WouldBlock) if !self.may_block => return true,
             Err(Fail::WouldBlock) => self.fail(result, shown, Nfsstat4::DELAY),
+            Err(Fail::Status(Nfsstat4::RESOURCE)) if self.progress.minor > 0 => {
+                self.fail(result, shown, exhausted(shown))
+            }
             Err(Fail::Status(status)) => self.fail(result, shown, status),
             Err(Fail::Written(status)) => status,
             Err(Fail::Replay(results)) => {
@@ -229,6 +232,8 @@ impl CompoundContext<'_> {
     }
 
     fn end(&mut self, status: Nfsstat4) {
+        #[cfg(test)]
+        super::status::tests::check(self.progress.minor, self.facts.op, status);
         self.facts.status = status.0 as u16;
         self.progress.facts.push(self.facts);
         self.progress.status = status;

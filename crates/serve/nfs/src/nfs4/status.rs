@@ -1,7 +1,17 @@
 //! The one table from the file contract's errors to those of NFSv4.
 
 use vfs::status::Status;
-use wire::nfs4::Nfsstat4;
+use wire::nfs4::{Nfsstat4, Opnum4};
+
+/// The error of 4.1 and later versions where 4.0 has NFS4ERR_RESOURCE, which they lack: one that
+/// RFC 8881 §15.2 allows for the operation. For OPEN the request fails for good; for locks there is
+/// only the request to retry.
+pub const fn exhausted(op: Opnum4) -> Nfsstat4 {
+    match op {
+        Opnum4::OPEN => Nfsstat4::NOSPC,
+        _ => Nfsstat4::DELAY,
+    }
+}
 
 /// The NFSv4 error (RFC 8881 §15.1) for a failed operation.
 pub fn nfsstat4(status: Status) -> Nfsstat4 {
@@ -36,3 +46,6 @@ pub fn nfsstat4(status: Status) -> Nfsstat4 {
         Status::Fault => Nfsstat4::SERVERFAULT,
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -2,9 +2,12 @@
 //! that it knows. Pure.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use base::limits::{NLM_BLOCKED_MAX, NLM_BLOCKED_PER_HOST_MAX};
+use base::limits::{NLM_BLOCKED_MAX, NLM_BLOCKED_PER_ADDRESS_MAX, NLM_BLOCKED_PER_HOST_MAX};
+use base::peer::network;
 use vfs::handle::Handle;
 use vfs::locks::{ClientKey, FileKey, Kind, Owner, Range};
 
@@ -37,7 +40,18 @@ pub(super) struct Blocks {
     by_id: HashMap<u64, BlockedRequest>,
     /// How many each host has.
     by_host: HashMap<ClientKey, usize>,
+    /// How many the hosts of each address have.
+    by_address: HashMap<IpAddr, usize>,
     last: u64,
+}
+
+fn count_down<K: Eq + Hash>(counts: &mut HashMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
 }
 
 impl Blocks {
@@ -59,7 +73,12 @@ impl Blocks {
         }
         self.remove(wanted);
         let of_host = self.by_host.get(&host.key).copied().unwrap_or(0);
-        if self.len() >= NLM_BLOCKED_MAX || of_host >= NLM_BLOCKED_PER_HOST_MAX {
+        let address = network(host.address);
+        let there = self.by_address.get(&address).copied().unwrap_or(0);
+        let is_full = self.len() >= NLM_BLOCKED_MAX
+            || of_host >= NLM_BLOCKED_PER_HOST_MAX
+            || there >= NLM_BLOCKED_PER_ADDRESS_MAX;
+        if is_full {
             return None;
         }
         self.last += 1;
@@ -68,6 +87,7 @@ impl Blocks {
         self.by_wanted.insert(wanted.clone(), block);
         self.by_id.insert(id, wanted.clone());
         self.by_host.insert(host.key, of_host + 1);
+        self.by_address.insert(address, there + 1);
         Some(id)
     }
 
@@ -95,13 +115,8 @@ impl Blocks {
     pub(super) fn remove(&mut self, wanted: &BlockedRequest) -> bool {
         let Some(block) = self.by_wanted.remove(wanted) else { return false };
         self.by_id.remove(&block.id);
-        let host = block.host.key;
-        if let Some(count) = self.by_host.get_mut(&host) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_host.remove(&host);
-            }
-        }
+        count_down(&mut self.by_host, &block.host.key);
+        count_down(&mut self.by_address, &network(block.host.address));
         true
     }
 

@@ -75,7 +75,7 @@ impl Host {
 
     /// One of its owners; `None` if what it calls it is too long.
     pub(super) fn owner(&self, svid: u32, oh: &[u8]) -> Option<Owner> {
-        owner(self.key, svid, oh)
+        owner(self.key, svid, oh).map(|owner| owner.at(self.address))
     }
 }
 

@@ -74,7 +74,8 @@ impl Request<'_> {
             let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
             gate.remember(file.handle, file.key);
             let want = BlockedRequest { key: file.key, owner, range, kind };
-            let done = match args.block {
+            // A reclaim does not wait: the lock is free, or was granted to another owner.
+            let done = match args.block && !args.reclaim {
                 true => nlm.lock_or_wait(host, want, file.handle),
                 false => nlm.lock_now(&want),
             };
@@ -219,7 +220,8 @@ impl Request<'_> {
 
 impl Nlm {
     fn lock_now(&self, want: &BlockedRequest) -> Nlm4Stat {
-        match self.locks.lock(want.key, &want.owner, want.range, want.kind) {
+        // The grace period was checked before.
+        match self.locks.relock(want.key, &want.owner, want.range, want.kind) {
             Ok(()) => {
                 // Whoever asks again knows that it has it.
                 let mut blocks = self.blocks.lock();
@@ -308,7 +310,7 @@ pub(super) fn stat(refused: &Refused) -> Nlm4Stat {
         Refused::Locked(_) | Refused::Shared(_) => Nlm4Stat::DENIED,
         Refused::Deadlock => Nlm4Stat::DEADLCK,
         // The one answer upon which a client comes again by itself.
-        Refused::Recalling => Nlm4Stat::DENIED_GRACE_PERIOD,
+        Refused::Recalling | Refused::Grace => Nlm4Stat::DENIED_GRACE_PERIOD,
         Refused::Full | Refused::NotHeld | Refused::NoLease => Nlm4Stat::DENIED_NOLOCKS,
     }
 }

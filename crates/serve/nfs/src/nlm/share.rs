@@ -40,7 +40,7 @@ impl Request<'_> {
     /// A second SHARE of an owner replaces its first.
     fn open(&self, owner: &Owner, key: vfs::locks::FileKey, want: Share) -> Result<(), Refused> {
         let locks = &self.nlm.locks;
-        let has = locks.open(key, owner, want)?;
+        let has = locks.reopen(key, owner, want)?;
         if has == want { Ok(()) } else { locks.downgrade(key, owner, want) }
     }
 

@@ -1,6 +1,8 @@
 //! Tests of the tables: what waits, whose it is, and how much of it there may be.
 
-use base::limits::{NLM_BLOCKED_PER_HOST_MAX, NLM_HOSTS_PER_ADDRESS_MAX};
+use base::limits::{
+    NLM_BLOCKED_PER_ADDRESS_MAX, NLM_BLOCKED_PER_HOST_MAX, NLM_HOSTS_PER_ADDRESS_MAX,
+};
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, Kind, Range};
 
@@ -35,6 +37,29 @@ fn one_host_does_not_take_all_places() {
     assert!(blocks.enter(&more, &one, handle).is_some());
     blocks.remove_host(one.key);
     assert_eq!(blocks.len(), 1);
+}
+
+#[test]
+fn the_hosts_of_one_address_do_not_take_all_places() {
+    let (mut hosts, mut blocks) = (Hosts::default(), Blocks::default());
+    let [here, there] = [1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
+    let handle = Handle::new(b"file").unwrap();
+    let mut taken = 0;
+    for name in 0..NLM_HOSTS_PER_ADDRESS_MAX {
+        let host = hosts.find_or_add(here, name.to_string().as_bytes()).unwrap();
+        let more = (0..NLM_BLOCKED_PER_HOST_MAX as u64)
+            .take_while(|n| blocks.enter(&wanted(&host, *n), &host, handle).is_some());
+        match more.count() {
+            0 => break,
+            more => taken += more,
+        }
+    }
+    assert_eq!(taken, NLM_BLOCKED_PER_ADDRESS_MAX);
+    let other = hosts.find_or_add(there, b"other").unwrap();
+    assert!(blocks.enter(&wanted(&other, 0), &other, handle).is_some());
+    let first = hosts.find_or_add(here, b"0").unwrap();
+    blocks.remove_host(first.key);
+    assert!(blocks.enter(&wanted(&first, 0), &first, handle).is_some(), "it has room again");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn edges() {
     assert_eq!(Range::new(u64::MAX, 1).map(|range| range.end), Some(u64::MAX));
     assert_eq!(Range::nlm(7, 0), Some(Range::to_end(7)));
     assert_eq!(Range::nfs4(7, u64::MAX), Some(Range::to_end(7)));
-    assert_eq!(ranges.release(|owner| *owner == a), 1);
+    assert_eq!(ranges.release(|owner| *owner == a), [(a.clone(), 1)]);
     assert!(ranges.is_empty());
 }
 

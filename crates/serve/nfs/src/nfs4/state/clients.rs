@@ -33,6 +33,8 @@ pub struct Client {
     pub verifier: [u8; 8],
     /// The user that it authenticates as.
     pub principal: u32,
+    /// Where it was made from, for its part of the limits: [`base::peer::network`].
+    pub origin: IpAddr,
     /// What it holds.
     pub held: OrderedMutex<Held>,
     /// Its sessions.
@@ -91,7 +93,7 @@ impl Client {
     /// # Errors
     /// NFS4ERR_INVAL.
     pub fn owner(&self, id: &[u8]) -> Result<Owner, Nfsstat4> {
-        Owner::new(self.key(), id).ok_or(Nfsstat4::INVAL)
+        Owner::new(self.key(), id).map(|owner| owner.at(self.origin)).ok_or(Nfsstat4::INVAL)
     }
 
     /// The sequence of an owner (4.0): of those that open, or those that lock.
@@ -262,6 +264,7 @@ impl Clients {
             name: name.clone(),
             verifier,
             principal: asked.principal,
+            origin: asked.origin,
             held: OrderedMutex::new(ranks::NFS4_HELD, held),
             sessions: OrderedMutex::new(ranks::NFS4_SESSIONS, Vec::new()),
             recorded: OrderedMutex::new(ranks::NFS4_RECORDED, false),

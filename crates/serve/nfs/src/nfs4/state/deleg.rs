@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use base::limits::{
     NFS4_DELEGATION_PAUSE, NFS4_DELEGATION_SLOTS, NFS4_DELEGATIONS_MAX,
-    NFS4_DELEGATIONS_PER_CLIENT_MAX,
+    NFS4_DELEGATIONS_PER_ADDRESS_MAX, NFS4_DELEGATIONS_PER_CLIENT_MAX,
 };
 use probe::op::FileId;
 use vfs::attr::Attr;
@@ -188,7 +188,8 @@ impl State {
             return Err(why_no_delegation4::CONTENTION);
         }
         let full = recalls.held.load(Ordering::Relaxed) >= NFS4_DELEGATIONS_MAX
-            || client.way_back.delegations() >= NFS4_DELEGATIONS_PER_CLIENT_MAX;
+            || client.way_back.delegations() >= NFS4_DELEGATIONS_PER_CLIENT_MAX
+            || self.locks.leases_at(client.origin) >= NFS4_DELEGATIONS_PER_ADDRESS_MAX;
         if recalls.caller.get().is_none() || full || !self.can_call(client) {
             return Err(why_no_delegation4::RESOURCE);
         }

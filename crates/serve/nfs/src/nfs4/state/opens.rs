@@ -80,10 +80,12 @@ impl State {
                 if held.share_by(key, owner).is_some_and(|had| had.conflicts(share)) {
                     return Err(Nfsstat4::SHARE_DENIED);
                 }
-                match self.locks.open(key, owner, share) {
+                // The grace period was checked before.
+                match self.locks.reopen(key, owner, share) {
                     Ok(_) => return held.opened(key, owner, share),
                     Err(Refused::Shared(other)) => other,
                     Err(Refused::Recalling) => return Err(Nfsstat4::DELAY),
+                    Err(Refused::Grace) => return Err(Nfsstat4::GRACE),
                     Err(_) => return Err(Nfsstat4::RESOURCE),
                 }
             };
@@ -278,10 +280,12 @@ impl State {
     }
 
     fn table_lock(&self, key: FileKey, want: &Locking) -> Result<(), LockRefused> {
-        match self.locks.lock(key, &want.owner, want.range, want.kind) {
+        // The grace period was checked before.
+        match self.locks.relock(key, &want.owner, want.range, want.kind) {
             Ok(()) => Ok(()),
             Err(Refused::Locked(held)) => Err(LockRefused::Denied(held)),
             Err(Refused::Recalling) => Err(Nfsstat4::DELAY.into()),
+            Err(Refused::Grace) => Err(Nfsstat4::GRACE.into()),
             Err(_) => Err(Nfsstat4::RESOURCE.into()),
         }
     }

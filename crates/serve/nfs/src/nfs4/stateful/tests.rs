@@ -23,6 +23,7 @@ use engine::transport::Budgets;
 use engine::transport::buffers::ReplyBuf;
 
 mod answers;
+mod exhausted;
 mod extents;
 mod grace;
 mod records;
