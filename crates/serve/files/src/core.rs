@@ -17,6 +17,7 @@ use vfs::status::Status;
 
 use super::Files;
 use super::caller::Caller;
+use super::grace;
 use engine::exec::{self, Failure, Operation, ServiceCore, accept};
 use engine::pool::Slot;
 use engine::transport::listener::Accepted;
@@ -127,10 +128,12 @@ impl Core {
     }
 
     /// Runs an operation that changes something, and waits until that is on disk. If the holder of
-    /// a delegation must give it back first, it is repeated until he has.
+    /// a delegation must give it back first, it is repeated until he has; what clients of NFS may
+    /// reclaim is waited for.
     ///
     /// # Errors
-    /// Its own, or that of a flush; [`Status::Busy`] after waiting too long.
+    /// Its own, or that of a flush; after waiting too long [`Status::Busy`], or [`Status::InUse`]
+    /// for the end of the grace period.
     pub async fn change<T: Send + 'static>(
         &self,
         who: &Caller,
@@ -139,6 +142,7 @@ impl Core {
     ) -> Result<T> {
         let op = Arc::new(op);
         let until = Deadline::after(self.files.locks.recall_patience());
+        let patience = grace::patience(&self.files.locks);
         loop {
             let again = Arc::clone(&op);
             let step = move |cx: Context<'_>| match again(cx) {
@@ -146,6 +150,11 @@ impl Core {
                 Err(failed) => (Err(failed.status), Flush::NONE),
             };
             match self.executed(who, cred, step).await? {
+                Err(Status::Busy) if self.files.locks.in_grace() => {
+                    if !grace::ended(&self.files.locks, patience).await {
+                        return Err(Status::InUse);
+                    }
+                }
                 Err(Status::Busy) if !until.passed() => tokio::time::sleep(RECALL_LOOK).await,
                 done => return done,
             }

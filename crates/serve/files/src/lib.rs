@@ -15,7 +15,8 @@
 //!   everything else about them.
 //! - [`set_aside`]: names of what is replaced, for a while.
 //! - [`settings`]: what can be set of all of them.
-//! - [`opened`]: the entry of a transfer in the one table of opens and locks.
+//! - [`opened`]: the entry of a transfer in the one table of opens and locks; [`grace`]: waiting
+//!   until clients of NFS have reclaimed theirs.
 //! - [`transfer`]: what the log of transfers is told of one.
 //! - [`measure`]: what the record of an operation says of a caller and a file.
 
@@ -27,6 +28,7 @@ pub mod caller;
 pub mod change;
 pub mod copy;
 pub mod core;
+pub mod grace;
 pub mod list;
 pub mod measure;
 pub mod node;

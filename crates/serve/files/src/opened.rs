@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Deadline;
 use base::limits::RECALL_LOOK;
+use vfs::attr::Attr;
 use vfs::fs::{Context, FileSystem, Result, Retained, retain_if_possible};
 use vfs::handle::Handle;
 use vfs::locks::{ClientKey, FileKey, LockTable, Owner, Refused, SHARE_READ, SHARE_WRITE, Share};
@@ -13,6 +14,7 @@ use vfs::status::Status;
 
 use super::caller::Caller;
 use super::core::Core;
+use super::grace;
 use super::node::Node;
 
 /// Numbers of opens, each given once in this process.
@@ -33,12 +35,14 @@ struct OpenRequest {
     key: FileKey,
     owner: Owner,
     share: Share,
+    /// The caller has just made it: nothing of it can be reclaimed.
+    is_new: bool,
 }
 
 /// Why a file is not opened, as the caller is told.
 fn status(refused: &Refused) -> Status {
     match refused {
-        Refused::Shared(_) => Status::InUse,
+        Refused::Shared(_) | Refused::Grace => Status::InUse,
         _ => Status::Busy,
     }
 }
@@ -47,8 +51,8 @@ impl OpenRequest {
     fn new(who: &Caller, key: FileKey, write: bool) -> Result<Self> {
         let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
         let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-        let owner = Owner::new(who.client_key(), &id).ok_or(Status::Fault)?;
-        Ok(Self { key, owner, share: Share { access, deny: 0 } })
+        let owner = who.owner(&id).ok_or(Status::Fault)?;
+        Ok(Self { key, owner, share: Share { access, deny: 0 }, is_new: false })
     }
 
     fn attempt(
@@ -60,7 +64,10 @@ impl OpenRequest {
         let covers = |lent: &Owner| locks.share_of(key, lent).is_some_and(|had| had.covers(share));
         let lent = who.lent.iter().any(covers);
         if !lent {
-            locks.open(key, &self.owner, share)?;
+            match self.is_new {
+                true => locks.reopen(key, &self.owner, share)?,
+                false => locks.open(key, &self.owner, share)?,
+            };
         }
         let owner = (!lent).then(|| self.owner.clone());
         Ok(Opened { locks: Arc::clone(locks), key, owner, retained: None })
@@ -68,16 +75,19 @@ impl OpenRequest {
 }
 
 impl Opened {
-    /// As [`Core::open`], on a thread that may wait.
+    /// As [`Core::open`], on a thread that may wait. `attr` is that of GETATTR.
     ///
     /// # Errors
     /// The same.
-    pub fn wait(locks: &Arc<LockTable>, who: &Caller, key: FileKey, write: bool) -> Result<Self> {
+    pub fn wait(locks: &Arc<LockTable>, who: &Caller, attr: &Attr, write: bool) -> Result<Self> {
         let until = Deadline::after(locks.recall_patience());
-        let wanted = OpenRequest::new(who, key, write)?;
+        let grace = grace::patience(locks);
+        let is_new = !locks.may_be_reclaimed(attr);
+        let wanted = OpenRequest { is_new, ..OpenRequest::new(who, FileKey::from(attr), write)? };
         loop {
             match wanted.attempt(locks, who) {
                 Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
+                Err(Refused::Grace) if grace::ended_blocking(locks, grace) => {}
                 done => return done.map_err(|refused| status(&refused)),
             }
         }
@@ -110,6 +120,11 @@ impl Caller {
     pub fn client_key(&self) -> ClientKey {
         ClientKey { protocol: self.service.protocol(), id: self.number }
     }
+
+    /// One of his owners there; `None` if that is too long.
+    pub fn owner(&self, id: &[u8]) -> Option<Owner> {
+        Owner::new(self.client_key(), id).map(|owner| owner.at(self.peer.ip()))
+    }
 }
 
 impl Core {
@@ -117,16 +132,30 @@ impl Core {
     /// others have denied holds; who has a delegation on it is asked to give it back.
     ///
     /// # Errors
-    /// [`Status::InUse`] if somebody else's open or lock is in the way, [`Status::Busy`] if a
-    /// delegation is for too long, or there is no room for more.
+    /// [`Status::InUse`] if another client's open or lock is in the way, or clients may reclaim one
+    /// for too long; [`Status::Busy`] if a delegation is, or there is no room for more.
     pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
-        let until = Deadline::after(self.files.locks.recall_patience());
-        let wanted = OpenRequest::new(who, key, write)?;
+        self.enter(who, OpenRequest::new(who, key, write)?).await
+    }
+
+    /// As [`Core::open`] for writing, of a file that the caller has just made.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) async fn open_made(&self, who: &Caller, key: FileKey) -> Result<Opened> {
+        self.enter(who, OpenRequest { is_new: true, ..OpenRequest::new(who, key, true)? }).await
+    }
+
+    async fn enter(&self, who: &Caller, wanted: OpenRequest) -> Result<Opened> {
+        let locks = &self.files.locks;
+        let until = Deadline::after(locks.recall_patience());
+        let grace = grace::patience(locks);
         loop {
-            match wanted.attempt(&self.files.locks, who) {
+            match wanted.attempt(locks, who) {
                 Err(Refused::Recalling) if !until.passed() => {
                     tokio::time::sleep(RECALL_LOOK).await;
                 }
+                Err(Refused::Grace) if grace::ended(locks, grace).await => {}
                 done => return done.map_err(|refused| status(&refused)),
             }
         }
@@ -145,6 +174,17 @@ impl Core {
     ) -> Result<Opened> {
         let retained = self.retain(who, node).await?;
         let mut opened = self.open(who, node.key(), write).await?;
+        opened.retained = retained;
+        Ok(opened)
+    }
+
+    /// As [`Core::open_made`], and retains the file.
+    ///
+    /// # Errors
+    /// As of [`Core::open_retained`].
+    pub(super) async fn open_made_retained(&self, who: &Caller, node: &Node) -> Result<Opened> {
+        let retained = self.retain(who, node).await?;
+        let mut opened = self.open_made(who, node.key()).await?;
         opened.retained = retained;
         Ok(opened)
     }

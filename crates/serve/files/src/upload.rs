@@ -348,7 +348,8 @@ impl Core {
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
         opened.push(match removal.aside {
             // Nobody else knows its name.
-            Some(_) => self.open(who, node.key(), true).await?,
+            Some(_) => self.open_made(who, node.key()).await?,
+            None if spot.entry.is_none() => self.open_made_retained(who, &node).await?,
             None => self.open_retained(who, &node, true).await?,
         });
         let core = Rc::clone(self);

@@ -3,7 +3,10 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
+use base::clock::Deadline;
+use base::limits::FILE_CLOCK_STEP;
 use vfs::locks::{
     ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Recall, SHARE_READ,
     SHARE_WRITE, Share,
@@ -224,6 +227,100 @@ fn locks_bind_other_protocols_as_documented() {
         }
     }
     assert!(world.locks.list(None, 1).is_empty(), "all was released");
+}
+
+/// Waits until files that are made from now on are younger than those that are there.
+fn age(world: &World) {
+    let born = |name: &str| {
+        let meta = fs::metadata(world.top.join("part").join(name)).expect("a file");
+        meta.created().expect("a time of birth")
+    };
+    let until = Deadline::after(Duration::from_secs(60));
+    let step = FILE_CLOCK_STEP * 2;
+    loop {
+        let probe = world.top.join("part/age");
+        fs::write(&probe, "").expect("a file");
+        let aged = born("age") > born("f") + step && born("age") > born("g") + step;
+        fs::remove_file(&probe).expect("removed");
+        if aged {
+            return;
+        }
+        assert!(!until.passed(), "the clock of the file system stands still");
+        std::thread::yield_now();
+    }
+}
+
+/// What clients of NFS may reclaim is neither replaced nor removed, by any protocol; what was made
+/// since is, and everything can be read.
+#[test]
+fn in_grace_names_stay_as_documented() {
+    for holder in [Protocol::Nfs4, Protocol::Nlm] {
+        let mut world = World::new();
+        for share in ["all", "part"] {
+            for what in [Try::Put, Try::Remove, Try::Rename, Try::Replace] {
+                for (by, _) in BY.into_iter().filter(|(by, _)| what != Try::Put || *by != By::Nfs4)
+                {
+                    let said = format!("{holder:?}: {what:?} by {by:?} through {share}");
+                    plant(&world);
+                    age(&world);
+                    world.locks.set_grace_patience(Duration::ZERO);
+                    world.locks.begin_grace(holder);
+                    // NFSv3 writes: it meets no opens.
+                    let may = what == Try::Put && by == By::Nfs3;
+                    assert_eq!(world.perform(&op(by, what, share)), may, "{said}");
+                    let left = fs::read_to_string(world.top.join("part/f")).ok();
+                    assert_eq!(left.as_deref(), Some(if may { "new" } else { "held" }), "{said}");
+                    let status = world.web.ask("GET /part/f", &[SIGNED_IN], b"").status;
+                    assert_eq!(status, 200, "{said}: reading");
+                    world.locks.end_grace(holder);
+                    assert!(world.perform(&op(by, what, share)), "{said}: it is over");
+                }
+            }
+        }
+        let place = |name: &str| Place { share: "all", path: vec![name.to_owned()] };
+        world.locks.begin_grace(holder);
+        for (by, _) in BY.into_iter().filter(|(by, _)| *by != By::Nfs4) {
+            if by == By::Nfs3 {
+                fs::write(world.top.join("new"), "").expect("a file");
+            }
+            let mut done = |what| {
+                let op = Op { by, what };
+                assert!(world.perform(&op), "{holder:?}: {op:?}");
+            };
+            done(What::Put(place("new"), "new".to_owned()));
+            let (from, to) = (place("new"), place("newer"));
+            done(What::Rename { from, to, replaces: false });
+            done(What::Remove(place("newer")));
+        }
+    }
+}
+
+/// What waits for the end of the grace period is done then.
+#[test]
+fn what_waits_for_the_end_of_grace_is_done_then() {
+    let mut world = World::new();
+    for what in [Try::Put, Try::Remove, Try::Rename, Try::Replace] {
+        for by in [By::Dav, By::Ftp, By::Sftp] {
+            plant(&world);
+            age(&world);
+            world.locks.set_grace_patience(Duration::from_secs(60));
+            world.locks.begin_grace(Protocol::Nfs4);
+            let locks = Arc::clone(&world.locks);
+            let ends = std::thread::spawn(move || {
+                let until = Deadline::after(Duration::from_secs(60));
+                while locks.waiting_for_grace() == 0 && !until.passed() {
+                    std::thread::yield_now();
+                }
+                let waits = locks.waiting_for_grace();
+                locks.end_grace(Protocol::Nfs4);
+                waits
+            });
+            assert!(world.perform(&op(by, what, "all")), "{what:?} by {by:?}");
+            assert_eq!(ends.join().expect("ended"), 1, "{what:?} by {by:?}");
+            let left = fs::read_to_string(world.top.join("part/f")).ok();
+            assert_eq!(left.as_deref(), after(what), "{what:?} by {by:?}");
+        }
+    }
 }
 
 /// A directory that is locked over WebDAV is neither renamed nor removed.

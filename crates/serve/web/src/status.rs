@@ -72,7 +72,12 @@ pub fn plain(status: u16, words: &str) -> Response {
     let text = if words.is_empty() { reason(status) } else { words };
     let answer =
         Response::new(status).bytes("text/plain; charset=utf-8", format!("{text}\n").into_bytes());
-    if status == 503 { answer.with("retry-after", "1") } else { answer }
+    match status {
+        503 => answer.with("retry-after", "1"),
+        // The open or the grace period that is in the way ends some time.
+        423 => answer.with("retry-after", "10"),
+        _ => answer,
+    }
 }
 
 impl From<Status> for Response {

@@ -180,7 +180,7 @@ impl Disk {
                 let state = self.folder.parent().unwrap_or(&self.folder).to_path_buf();
                 let asked = path.clone();
                 match (answered(move || named(&asked, &state))?, lun.size) {
-                    (true, _) => Ok((path.clone(), false)),
+                    (true, _) => self.found(path).map(|()| (path.clone(), false)),
                     (false, None) => Err(format!("there is no file {}", path.display())),
                     (false, Some(size)) => create(path, size, space).map(|()| (path.clone(), true)),
                 }
@@ -195,6 +195,15 @@ impl Disk {
                 Ok((path, true))
             }
         }
+    }
+
+    /// That a file which was there before may become a unit's: no client can reclaim it any more.
+    fn found(&self, path: &Path) -> Result<()> {
+        let (locks, path) = (Arc::clone(&self.locks), path.to_path_buf());
+        answered(move || {
+            let claim = Claim::take(&locks, &path, "");
+            claim.map(drop).map_err(|e| format!("{}: {}", path.display(), words(&e)))
+        })
     }
 
     /// The folder of units in a directory, which no share shows from now on.
@@ -235,7 +244,8 @@ impl Disk {
             if let Some(folder) = path.parent().filter(|folder| folder.ends_with(HIDDEN)) {
                 hide(&locks, folder);
             }
-            let claim = Claim::take(&locks, &path, &name)
+            // What is on record was the unit's before the server started, or was made for it now.
+            let claim = Claim::retake(&locks, &path, &name)
                 .map_err(|e| format!("{}: {}", path.display(), words(&e)))?;
             let medium = FileMedium::open(&path, false).or_else(|e| match e.kind() {
                 // What cannot be written can be read.

@@ -27,7 +27,7 @@ use crate::Owners;
 use files::caller::Reached;
 use files::opened::Opened;
 use files::walk::{self, Within};
-use files::{Caller, Files, Links, VPath, upload};
+use files::{Caller, Files, Links, VPath, grace, upload};
 
 /// Mode of what is not whole yet: nobody else may look into it.
 const PRIVATE: u32 = 0o600;
@@ -192,6 +192,7 @@ impl ShareTree {
         self.reached.for_change()?;
         self.files.still_reach(&self.who, &self.reached, true)?;
         let until = Deadline::after(self.files.locks.recall_patience());
+        let patience = grace::patience(&self.files.locks);
         let step = || match change(self.fs(), self.cx()) {
             Ok(changed) if self.each => (Ok(changed.value), changed.flush),
             Ok(changed) => (Ok(changed.value), Flush::NONE),
@@ -199,6 +200,11 @@ impl ShareTree {
         };
         loop {
             match self.files.engine.run_here(step)? {
+                Err(Status::Busy) if self.files.locks.in_grace() => {
+                    if !grace::ended_blocking(&self.files.locks, patience) {
+                        return Err(Status::InUse);
+                    }
+                }
                 Err(Status::Busy) if !until.passed() => thread::sleep(RECALL_LOOK),
                 done => return done,
             }
@@ -224,7 +230,11 @@ impl ShareTree {
     }
 
     fn opened(&self, (file, attr): (&Handle, &Attr), write: bool) -> Result<Opened> {
-        let opened = Opened::wait(&self.files.locks, &self.who, FileKey::from(attr), write)?;
+        let locks = &self.files.locks;
+        // Only GETATTR gives the time of birth, by which new files are known.
+        let known =
+            if write && locks.in_grace() { self.fs().getattr(self.cx(), file)? } else { *attr };
+        let opened = Opened::wait(locks, &self.who, &known, write)?;
         opened.and_retain((self.fs(), self.cx()), file)
     }
 

@@ -13,7 +13,7 @@ use base::limits::{DAV_LOCK_TIME, DAV_LOCK_TIME_MAX};
 use base::random::{Random, SystemRandom};
 use thiserror::Error;
 use vfs::journal::{Journal, JournalError};
-use vfs::locks::{self as opens, ClientKey, FileKey, LockTable, Owner, Protocol, Share};
+use vfs::locks::{self as opens, ClientKey, FileKey, LockTable, Owner, Protocol, Share, Wanted};
 use vfs::locks::{SHARE_DELETE, SHARE_READ, SHARE_WRITE};
 
 use super::record;
@@ -41,6 +41,9 @@ pub struct LockRequest {
     /// For how many seconds, if that was said.
     pub seconds: Option<u64>,
 }
+
+/// How a lock is entered among the opens.
+type Opening = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, opens::Refused>;
 
 /// Why a lock is not given or changed.
 #[derive(Debug, Error)]
@@ -104,7 +107,11 @@ impl Lock {
         let token: Vec<u8> = self.token.bytes().rev().take(36).collect();
         let id: Vec<u8> = token.into_iter().rev().chain(*b" ").chain(self.user.bytes()).collect();
         let most = id.len().min(base::limits::LOCK_OWNER_MAX);
-        Owner::new(client(&self.user), id.get(..most).unwrap_or_default())
+        let owner = Owner::new(client(&self.user), id.get(..most).unwrap_or_default());
+        match self.client.parse() {
+            Ok(address) => owner.map(|owner| owner.at(address)),
+            Err(_) => owner,
+        }
     }
 
     /// What it is among the opens: its holder writes; others do not if it is exclusive, and leave
@@ -160,7 +167,7 @@ impl Locks {
                 // the lock is lost, which its holder is told when he uses it.
                 Some(lock) => {
                     if let Ok(lock) = shelf.table.add(lock) {
-                        let _ = locks.enter(&lock);
+                        let _ = locks.enter(&lock, LockTable::reopen);
                     }
                 }
                 None => shelf.stale.extend(String::from_utf8(token)),
@@ -185,12 +192,13 @@ impl Locks {
         shelf
     }
 
-    /// Enters a lock among the opens.
-    fn enter(&self, lock: &Lock) -> Result<(), LockError> {
+    /// Enters a lock among the opens, by [`LockTable::open`]; one that is on disk by
+    /// [`LockTable::reopen`].
+    fn enter(&self, lock: &Lock, open: Opening) -> Result<(), LockError> {
         let owner = lock.holder().ok_or(LockError::Full)?;
-        match self.opens.open(lock.file, &owner, lock.share()) {
+        match open(&self.opens, lock.file, &owner, lock.share()) {
             Ok(_) => Ok(()),
-            Err(opens::Refused::Recalling) => Err(LockError::Later),
+            Err(opens::Refused::Recalling | opens::Refused::Grace) => Err(LockError::Later),
             Err(opens::Refused::Full) => Err(LockError::Full),
             Err(_) => Err(LockError::Open),
         }
@@ -225,7 +233,7 @@ impl Locks {
     /// # Errors
     /// [`LockError`]; then nothing is held.
     pub fn take(&self, wanted: LockRequest) -> Result<Arc<Lock>, LockError> {
-        if self.opens.in_grace() {
+        if self.opens.waits_for_grace(Protocol::Http, Wanted::Name) {
             return Err(LockError::Later);
         }
         let (timeout_s, now_s) = (granted(wanted.seconds), self.now_s());
@@ -249,7 +257,7 @@ impl Locks {
             Err(Refused::Held(other)) => return Err(LockError::Held(other)),
             Err(Refused::Full) => return Err(LockError::Full),
         };
-        let kept = match self.enter(&lock) {
+        let kept = match self.enter(&lock, LockTable::open) {
             Ok(()) => self.keep(&lock).map_err(|error| {
                 self.leave(&lock);
                 error.into()
@@ -352,7 +360,7 @@ impl Locks {
             let lock = Lock { file, ..(*before).clone() };
             // Who has opened the new file already was not in the way of the lock's holder, who made
             // it: the lock binds those who come.
-            let _ = self.enter(&lock);
+            let _ = self.enter(&lock, LockTable::reopen);
             self.leave(&before);
             if self.shelf().table.replace(lock.clone()).is_none() {
                 self.leave(&lock);

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::limits::{
-    DAV_LOCK_ABOVE_MAX, DAV_LOCKS_MAX, DAV_LOCKS_PER_USER_MAX, DAV_LOCKS_SHARED_MAX,
+    DAV_LOCK_ABOVE_MAX, DAV_LOCKS_MAX, DAV_LOCKS_PER_ADDRESS_MAX, DAV_LOCKS_PER_USER_MAX,
+    DAV_LOCKS_SHARED_MAX,
 };
 use vfs::locks::FileKey;
 
@@ -62,6 +63,7 @@ pub struct Table {
     /// File system and inode number of the file → tokens.
     by_file: HashMap<(u64, u64), Vec<String>>,
     by_user: HashMap<String, usize>,
+    by_client: HashMap<String, usize>,
     /// No lock ends before this; to be looked at then.
     next_s: u64,
 }
@@ -119,6 +121,15 @@ fn upward(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn distinct<'a>(locks: impl Iterator<Item = &'a Arc<Lock>>) -> Vec<&'a Arc<Lock>> {
     let mut seen = HashSet::new();
     locks.filter(|lock| seen.insert(lock.token.as_str())).collect()
+}
+
+fn count_down(counts: &mut HashMap<String, usize>, of: &str) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
 }
 
 impl Lock {
@@ -211,9 +222,13 @@ impl Table {
             return Err(Refused::Held(other));
         }
         let of_user = self.by_user.get(&lock.user).copied().unwrap_or(0);
+        // Of a lock that was written by an older version it is not known.
+        let known = Some(&lock.client).filter(|client| !client.is_empty());
+        let of_client = known.and_then(|client| self.by_client.get(client)).copied().unwrap_or(0);
         let here = self.by_root.get(&lock.root).map_or(0, Vec::len).max(self.on(lock.file).count());
         let full = self.by_token.len() >= DAV_LOCKS_MAX
             || of_user >= DAV_LOCKS_PER_USER_MAX
+            || of_client >= DAV_LOCKS_PER_ADDRESS_MAX
             || here >= DAV_LOCKS_SHARED_MAX
             || self.by_token.contains_key(&lock.token);
         if full { Err(Refused::Full) } else { Ok(self.put(lock)) }
@@ -227,6 +242,7 @@ impl Table {
         self.by_root.entry(lock.root.clone()).or_default().push(lock.token.clone());
         self.by_file.entry(lock.number()).or_default().push(lock.token.clone());
         *self.by_user.entry(lock.user.clone()).or_default() += 1;
+        *self.by_client.entry(lock.client.clone()).or_default() += 1;
         self.by_token.insert(lock.token.clone(), Arc::clone(&lock));
         lock
     }
@@ -246,12 +262,8 @@ impl Table {
                 self.by_file.remove(&lock.number());
             }
         }
-        if let Some(count) = self.by_user.get_mut(&lock.user) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_user.remove(&lock.user);
-            }
-        }
+        count_down(&mut self.by_user, &lock.user);
+        count_down(&mut self.by_client, &lock.client);
         Some(lock)
     }
 

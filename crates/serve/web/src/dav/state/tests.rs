@@ -130,6 +130,19 @@ fn nobody_takes_all_locks() {
     let other = Lock { user: "otto".into(), ..lock("x", "/s/x", true, false) };
     assert!(table.add(other).is_ok());
     let mut table = Table::default();
+    for n in 0..DAV_LOCKS_PER_ADDRESS_MAX {
+        let user = format!("user {}", n / 1_000);
+        let one = Lock { user, ..lock(&n.to_string(), &format!("/s/{n}"), true, false) };
+        table.add(one).expect("free");
+    }
+    let more = Lock { user: "otto".into(), ..lock("x", "/s/x", true, false) };
+    assert_eq!(table.add(more.clone()), Err(Refused::Full), "of one address");
+    table.add(Lock { client: "192.0.2.8".into(), ..more.clone() }).expect("of another one");
+    table.remove("0");
+    table
+        .add(Lock { token: "y".into(), root: b"/s/y".into(), file: file("/s/y"), ..more })
+        .expect("it has room again");
+    let mut table = Table::default();
     for n in 0..DAV_LOCKS_SHARED_MAX {
         table.add(lock(&n.to_string(), "/s/a", false, false)).expect("shared");
     }
