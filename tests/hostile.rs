@@ -9,6 +9,8 @@ mod floods;
 mod guesses;
 #[path = "hostile/idle.rs"]
 mod idle;
+#[path = "hostile/locks.rs"]
+mod locks;
 #[path = "hostile/memory.rs"]
 mod memory;
 #[path = "hostile/paths.rs"]

@@ -12,6 +12,8 @@ mod ftp_clients;
 mod interleaved;
 #[path = "../iscsi_tools.rs"]
 mod iscsi_tools;
+#[path = "../lock_protocols.rs"]
+mod lock_protocols;
 #[path = "../secure_protocols.rs"]
 mod secure_protocols;
 #[path = "../sftp_subsystem.rs"]

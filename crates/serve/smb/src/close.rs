@@ -7,14 +7,13 @@ use tokio::task::JoinHandle;
 use vfs::attr::FileType;
 use vfs::fold::FoldIndex;
 use vfs::fs::{Context, FileSystem};
-use vfs::locks::FileKey;
+use vfs::locks::{FileKey, Location};
 use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info::Removal;
 use super::state::connection::Connection;
-use super::state::location::Location;
 use super::state::opens::{Open, OpenOf};
 use super::{facts, status};
 use files::{Caller, Core};
@@ -82,11 +81,15 @@ fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<(Removal,
     open.closed.notify_waiters();
     let OpenOf::File(file) = &open.of else { return None };
     let (files, key) = (&conn.server.open_files, file.entry.key);
-    if file.delete_on_close.get() {
+    if file.delete_on_close.get()
+        && let Some(link) = file.entry.link.get()
+    {
         let removal = Removal { who: who.clone(), node: file.node.clone() };
-        files.set_removal(key, file.name, Some(removal));
+        files.set_removal(key, link, Some(removal));
     }
-    let (mut removal, place) = files.close(key, file.name)?;
+    let removed = file.entry.close();
+    let removal = files.close(key, removed.as_ref().map(|(link, _)| *link));
+    let (mut removal, (_, place)) = removal.zip(removed)?;
     removal.who.lent.push(file.entry.owner.clone());
     Some((removal, place))
 }
@@ -98,9 +101,13 @@ async fn remove(
     folds: Arc<FoldIndex>,
 ) -> Result<(), NtStatus> {
     let Removal { who, node } = removal;
-    let attr = place.attr(&node);
+    let attr = place.attr(&node.attr);
     let (key, is_dir) = (FileKey::from(attr), attr.kind == FileType::Directory);
-    let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {
+    // It may have been renamed through another share, with handles of its own.
+    let shares = core.files.shares.load();
+    let share = shares.by_handle(&place.dir).ok_or(NtStatus::NETWORK_NAME_DELETED)?;
+    let fs = Arc::clone(&share.fs);
+    let remove = move |_: &dyn FileSystem, cx: Context<'_>| {
         let (there, _) = fs.lookup(cx, &place.dir, &place.name)?;
         if !FileKey::from(&there.attr).is_same_file(&key) {
             return Err(vfs::status::Status::NotFound.into());

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use vfs::attr::SetAttr;
 use vfs::dos::{self, Dos};
 use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
-use vfs::locks::{FileKey, Owner, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share};
+use vfs::locks::{LinkRefused, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, Wanted};
 use vfs::status::Status;
 use wire::smb::class::attributes;
 use wire::smb::contexts;
@@ -19,11 +19,11 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info;
-use super::state::location::Location;
+use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
-use super::{facts, names, pipe, security, status};
+use super::{facts, grace, names, pipe, security, status};
 use files::{Links, Node, Spot, VPath};
 
 mod check;
@@ -128,7 +128,7 @@ impl Asked<'_> {
             Disposition::Supersede => action::SUPERSEDED,
             Disposition::Overwrite | Disposition::OverwriteIf => action::OVERWRITTEN,
         };
-        let place = Some(spot.into());
+        let place = Some(location::of(spot));
         Ok(Got { node, place, action })
     }
 
@@ -183,7 +183,7 @@ impl Asked<'_> {
             Status::Exists if self.disposition != Disposition::Create => Tried::Again,
             why => Tried::Refused(status::of(why)),
         })?;
-        let place = Some(spot.into());
+        let place = Some(location::of(spot));
         Ok(Got { node, place, action: action::CREATED })
     }
 
@@ -221,7 +221,8 @@ impl Asked<'_> {
 
     async fn may_delete(&self, node: &Node, place: &Location) -> Result<bool, NtStatus> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
-        let (fs, dir, attr) = (Arc::clone(&node.reached.share.fs), place.dir, *place.attr(node));
+        let (fs, dir, attr) =
+            (Arc::clone(&node.reached.share.fs), place.dir, *place.attr(&node.attr));
         let look = move |cx: Context<'_>| {
             let want = vfs::fs::access::DELETE;
             let (granted, _) = fs.access(cx, &dir, want)?;
@@ -230,22 +231,33 @@ impl Asked<'_> {
         core.look(who, &node.reached.cred, look).await.map_err(status::of)
     }
 
-    /// Its entry in the table of opens.
-    async fn enter(&self, key: FileKey, rights: u32) -> Result<Entry, NtStatus> {
+    /// Its entry in the table of opens; `is_new` if no client can reclaim anything of the file.
+    async fn enter(&self, got: &Got, rights: u32, is_new: bool) -> Result<Entry, NtStatus> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-        let owner = Owner::new(who.client_key(), &id).ok_or(NtStatus::INTERNAL_ERROR)?;
-        let locks = Arc::clone(&core.files.locks);
+        let owner = who.owner(&id).ok_or(NtStatus::INTERNAL_ERROR)?;
+        let (locks, key) = (Arc::clone(&core.files.locks), got.node.key());
+        if self.deletes_on_close() && !is_new {
+            grace::wait(self.request, Wanted::Name, NtStatus::SHARING_VIOLATION).await?;
+        }
         let share = share_of(rights, self.create.share);
         if share.access == 0 {
-            return Ok(Entry { locks, key, owner });
+            return Ok(Entry::new(locks, key, owner));
         }
         let until = Deadline::after(locks.recall_patience());
         loop {
-            match locks.open(key, &owner, share) {
-                Ok(_) => return Ok(Entry { locks, key, owner }),
+            let opened = match is_new {
+                true => locks.reopen(key, &owner, share),
+                false => locks.open(key, &owner, share),
+            };
+            match opened {
+                Ok(_) => return Ok(Entry::new(locks, key, owner)),
                 Err(Refused::Recalling) if !until.passed() => {
                     tokio::time::sleep(RECALL_LOOK).await;
+                }
+                Err(Refused::Grace) => {
+                    let wanted = Wanted::Open(share);
+                    grace::wait(self.request, wanted, NtStatus::SHARING_VIOLATION).await?;
                 }
                 Err(Refused::Shared(_) | Refused::Recalling) => {
                     return Err(NtStatus::SHARING_VIOLATION);
@@ -259,16 +271,21 @@ impl Asked<'_> {
     async fn look(&self, got: &mut Got) -> Result<(Option<Retained>, Option<Dos>), Tried> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let (fs, handle) = (Arc::clone(&got.node.reached.share.fs), got.node.handle);
+        let dir = got.place.as_ref().map(|place| place.dir);
         let look = move |cx: Context<'_>| {
             let retained = retain_if_possible(&*fs, cx, &handle)?;
+            let dir = dir.map(|dir| fs.file_key(cx, &dir)).transpose()?;
             // The time of birth is known to those who ask for it only.
-            Ok((retained, fs.getattr(cx, &handle)?, dos::get(&*fs, cx, &handle)?))
+            Ok((retained, fs.getattr(cx, &handle)?, dos::get(&*fs, cx, &handle)?, dir))
         };
         match core.look(who, &got.node.reached.cred, look).await {
             Err(Status::Stale) => Err(Tried::Again),
             Err(why) => Err(Tried::Refused(status::of(why))),
-            Ok((retained, attr, dos)) => {
+            Ok((retained, attr, dos, dir)) => {
                 got.node.attr = attr;
+                if let (Some(place), Some(dir)) = (&mut got.place, dir) {
+                    place.dir_key = dir;
+                }
                 Ok((retained, dos))
             }
         }
@@ -291,16 +308,17 @@ impl Asked<'_> {
         if self.deletes_on_close() && got.action != action::CREATED {
             set_info::may_remove(request, &got.node, got.place.as_ref(), bits).await?;
         }
-        let key = got.node.key();
-        let files = &request.conn.server.open_files;
-        if files.is_to_be_removed_at(key, got.place.as_ref()) {
+        let locks = &request.conn.core.files.locks;
+        if got.place.as_ref().is_some_and(|place| locks.is_marked_at(got.node.key(), place)) {
             return Err(NtStatus::DELETE_PENDING.into());
         }
-        let entry = self.enter(key, needs).await?;
+        let is_made = got.action == action::CREATED || !locks.may_be_reclaimed(&got.node.attr);
+        let is_new = locks.in_grace() && is_made;
+        let entry = self.enter(&got, needs, is_new).await?;
+        self.name(&mut got, &entry)?;
         if got.action != action::OPENED {
             self.begin_anew(&mut got, &mut dos).await?;
         }
-        let name = files.open(key, got.place)?;
         let reserved = match self.contexts.reserve {
             Some(size) if got.action != action::OPENED && got.node.is_file() => size,
             _ => 0,
@@ -308,11 +326,12 @@ impl Asked<'_> {
         let mut facts = facts::of(&got.node.attr, dos.as_ref());
         facts::show_times(request.conn, &got.node.attr, &mut facts);
         facts.allocation = facts.allocation.max(reserved);
+        request.conn.server.open_files.open(entry.key);
         let file = OpenFile {
             node: got.node.clone(),
             path: RefCell::new(self.path.clone()),
-            name,
             entry,
+            is_new,
             _retained: retained,
             delete_on_close: Cell::new(self.deletes_on_close()),
             write_through: self.create.options & options::WRITE_THROUGH != 0,
@@ -332,6 +351,18 @@ impl Asked<'_> {
             seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
         Ok(self.answer(open, (&got.node, facts), (got.action, maximal)))
+    }
+
+    /// Notes by which name it is open from now on.
+    fn name(&self, got: &mut Got, entry: &Entry) -> Result<(), NtStatus> {
+        let removes = self.deletes_on_close();
+        let place = got.place.take();
+        let link = place.map(|at| entry.locks.open_link(entry.key, at, &entry.owner, removes));
+        entry.link.set(link.transpose().map_err(|refused| match refused {
+            LinkRefused::DeletePending => NtStatus::DELETE_PENDING,
+            LinkRefused::Kept(_) => NtStatus::SHARING_VIOLATION,
+        })?);
+        Ok(())
     }
 
     /// Whether a file with these attributes may be emptied: what is hidden or of the system is not

@@ -81,8 +81,7 @@ async fn of_file(
 ) -> Result<(Vec<u8>, usize), NtStatus> {
     may_ask(open, class)?;
     let (attr, facts) = facts::now(request.conn, &request.session.who, file).await?;
-    let files = &request.conn.server.open_files;
-    let delete_pending = files.is_to_be_removed(file.entry.key, file.name);
+    let delete_pending = file.entry.is_marked();
     let known = Known {
         facts,
         links: attr.nlink.saturating_sub(u32::from(delete_pending)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::limits::{SEND_FILE_MIN, SMB_IO_MAX};
 use vfs::fs::{Context, Extent, FileSystem, Stable};
 use vfs::handle::Handle;
+use vfs::locks::Wanted;
 use vfs::status::Status;
 use wire::smb::codec::patch;
 use wire::smb::create::access;
@@ -19,7 +20,7 @@ use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::connection::Connection;
 use super::state::opens::{Open, OpenFile, OpenOf};
 use super::state::session::Session;
-use super::{facts, lock, pipe, status};
+use super::{facts, grace, lock, pipe, status};
 use engine::transport::buffers::ReplyBuf;
 use files::upload::write_all;
 use files::{Caller, Core};
@@ -261,6 +262,8 @@ pub(super) async fn write(request: &Request<'_>) -> Outcome {
         OpenOf::File(file) => file,
         OpenOf::Pipe(pipe) => return pipe::write(request, pipe, asked.data),
     };
+    let refused = NtStatus::FILE_LOCK_CONFLICT;
+    grace::wait_with(request, (&open, file), Wanted::Write, refused).await?;
     check_write(file, &open, &asked)?;
     if !asked.data.is_empty() {
         write_from(request, file, (asked.offset, asked.data)).await.map_err(status::of)?;

@@ -25,6 +25,7 @@ mod create;
 mod dir;
 mod dispatch;
 mod facts;
+mod grace;
 mod info;
 mod io;
 mod ioctl;

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use base::limits::SMB_RANGES_MAX;
 use tokio::sync::oneshot;
-use vfs::locks::{Kind, Range, Refused, Waited, waits::Asked};
+use vfs::locks::{Kind, Protocol, Range, Refused, Waited, Wanted, waits::Asked};
 use wire::smb::create::access;
 use wire::smb::lock::{Element, Request as Asks, lock_flags};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{Open, OpenFile};
-use super::status;
+use super::{grace, status};
 
 /// LOCK. What the first element is decides what all are.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
@@ -24,6 +24,9 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         unlock(file, &asked.locks)?;
     } else {
         let kinds = kinds(&asked.locks)?;
+        // Also if it fails at once: whether it does is not known before.
+        let refused = NtStatus::LOCK_NOT_GRANTED;
+        grace::wait_with(request, (&open, file), Wanted::Range, refused).await?;
         lock(request, &open, file, &kinds).await?;
     }
     let about = About::file(&file.node);
@@ -42,6 +45,11 @@ pub(super) fn may_io(
 ) -> Result<(), NtStatus> {
     let Some(range) = Range::new(offset, count) else { return Ok(()) };
     let entry = &file.entry;
+    // WRITE has waited; what copies or punches holes by an open from before the grace period does
+    // not.
+    if writes && !file.is_new && entry.locks.waits_for_grace(Protocol::Smb, Wanted::Write) {
+        return Err(NtStatus::FILE_LOCK_CONFLICT);
+    }
     match entry.locks.io_locked(entry.key, &entry.owner, range, writes) {
         true => Err(NtStatus::FILE_LOCK_CONFLICT),
         false => Ok(()),
@@ -79,7 +87,9 @@ fn range(one: &Element) -> Result<Option<Range>, NtStatus> {
 
 fn refused(refused: &Refused) -> NtStatus {
     match refused {
-        Refused::Locked(_) | Refused::Recalling | Refused::Deadlock => NtStatus::LOCK_NOT_GRANTED,
+        Refused::Locked(_) | Refused::Recalling | Refused::Grace | Refused::Deadlock => {
+            NtStatus::LOCK_NOT_GRANTED
+        }
         _ => NtStatus::INSUFFICIENT_RESOURCES,
     }
 }
@@ -120,11 +130,18 @@ async fn lock_one(
         file.locks_of_nothing.set(file.locks_of_nothing.get().saturating_add(1));
         return Ok(());
     };
-    if *waits {
+    if *waits && !file.is_new {
         return wait(request, open, file, (range, *kind)).await;
     }
     let entry = &file.entry;
-    entry.locks.lock(entry.key, &entry.owner, range, *kind).map_err(|why| refused(&why))
+    let locked = match file.is_new {
+        true => entry.locks.relock(entry.key, &entry.owner, range, *kind),
+        false => entry.locks.lock(entry.key, &entry.owner, range, *kind),
+    };
+    match locked {
+        Err(Refused::Locked(_)) if *waits => wait(request, open, file, (range, *kind)).await,
+        done => done.map_err(|why| refused(&why)),
+    }
 }
 
 /// Waits for a range until it is free, the request is cancelled, or the file is closed.

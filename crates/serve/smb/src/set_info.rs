@@ -6,7 +6,7 @@ use base::clock::wall_ns;
 use vfs::attr::{FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
-use vfs::locks::{FileKey, SHARE_DELETE, SHARE_WRITE, Share};
+use vfs::locks::{FileKey, SHARE_DELETE, SHARE_WRITE, Share, Wanted};
 use vfs::status::Status;
 use wire::smb::class::{Basic, NewName, attributes, file_class};
 use wire::smb::codec::Reader;
@@ -16,9 +16,9 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::location::Location;
-use super::state::opens::{Open, OpenFile};
+use super::state::opens::{Entry, Open, OpenFile};
 use super::state::times::Times;
-use super::{facts, names, security, status};
+use super::{facts, grace, names, security, status};
 use files::{Caller, Links, Node, Spot};
 
 /// What it takes to remove a file at its last close.
@@ -67,10 +67,12 @@ async fn of_file(
         }
         file_class::END_OF_FILE => {
             open.may(access::WRITE_DATA)?;
+            may_write(request, open, file).await?;
             resize(request, file, r.get().map_err(status::of_wire)?).await?;
         }
         file_class::ALLOCATION => {
             open.may(access::WRITE_DATA)?;
+            may_write(request, open, file).await?;
             allocate(request, file, r.get().map_err(status::of_wire)?).await?;
         }
         file_class::POSITION => file.position.set(r.get().map_err(status::of_wire)?),
@@ -161,6 +163,12 @@ async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<()
     Ok(())
 }
 
+/// Waits until nothing of what is written can be reclaimed.
+async fn may_write(request: &Request<'_>, open: &Open, file: &OpenFile) -> Result<(), NtStatus> {
+    let refused = NtStatus::FILE_LOCK_CONFLICT;
+    grace::wait_with(request, (open, file), Wanted::Write, refused).await
+}
+
 async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
     if size > i64::MAX as u64 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -188,20 +196,30 @@ async fn dispose(
 ) -> Result<(), NtStatus> {
     open.may(access::DELETE)?;
     let files = &request.conn.server.open_files;
+    let Entry { locks, key, owner, .. } = &file.entry;
+    let link = file.entry.link.get();
     if flags & DISPOSITION_DELETE == 0 {
-        files.set_removal(file.entry.key, file.name, None);
+        if let Some(link) = link {
+            locks.unmark_link(*key, link, owner);
+            files.set_removal(*key, link, None);
+        }
         file.delete_on_close.set(false);
         return Ok(());
     }
+    let refused = NtStatus::SHARING_VIOLATION;
+    grace::wait_with(request, (open, file), Wanted::Name, refused).await?;
     let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
     let ignored = match flags & DISPOSITION_IGNORE_READ_ONLY {
         0 => 0,
         _ => attributes::READ_ONLY,
     };
-    let place = files.location(file.entry.key, file.name).ok_or(NtStatus::ACCESS_DENIED)?;
+    let place = file.entry.location();
+    let (link, place) = link.zip(place).ok_or(NtStatus::ACCESS_DENIED)?;
     may_remove(request, &file.node, Some(&place), facts.attributes & !ignored).await?;
+    // Another client's open may keep the name: the last close could not remove it.
+    locks.mark_link(*key, link, owner).map_err(|_| refused)?;
     let removal = Removal { who: request.session.who.clone(), node: file.node.clone() };
-    files.set_removal(file.entry.key, file.name, Some(removal));
+    files.set_removal(*key, link, Some(removal));
     Ok(())
 }
 
@@ -261,8 +279,8 @@ fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
 }
 
 /// What is to be removed gets no other name (MS-FSA §2.1.5.15.6 and §2.1.5.15.11).
-fn stays(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
-    match request.conn.server.open_files.is_to_be_removed(file.entry.key, file.name) {
+fn stays(file: &OpenFile) -> Result<(), NtStatus> {
+    match file.entry.is_marked() {
         true => Err(NtStatus::ACCESS_DENIED),
         false => Ok(()),
     }
@@ -275,9 +293,10 @@ async fn rename(
     new: &NewName<'_>,
 ) -> Result<(), NtStatus> {
     open.may(access::DELETE)?;
-    stays(request, file)?;
-    let files = &request.conn.server.open_files;
-    let from = files.location(file.entry.key, file.name).ok_or(NtStatus::ACCESS_DENIED)?;
+    stays(file)?;
+    let refused = NtStatus::SHARING_VIOLATION;
+    grace::wait_with(request, (open, file), Wanted::Name, refused).await?;
+    let from = file.entry.location().ok_or(NtStatus::ACCESS_DENIED)?;
     let (mut to, path) = spot(request, file, new).await?;
     let replaced = replaced(request, file, &from, &to).await?;
     match replaced {
@@ -287,7 +306,7 @@ async fn rename(
         Replaced::Directory => return Err(NtStatus::ACCESS_DENIED),
         Replaced::File | Replaced::OtherName => {}
     }
-    may_enter(request, file, &to).await?;
+    let dir_key = may_enter(request, file, &to).await?;
     if file.node.is_dir() && !from.is_link() {
         holds_nothing_open(request, file).await?;
     }
@@ -313,8 +332,10 @@ async fn rename(
         open.seat.change(before);
         return Err(status::of(why));
     }
-    let place = Location { dir: to.dir, name: to.name, link: from.link };
-    files.moved(file.entry.key, file.name, place);
+    if let Some(link) = file.entry.link.get() {
+        let place = Location { dir: to.dir, dir_key, name: to.name, link: from.link };
+        file.entry.locks.move_link(file.entry.key, link, place);
+    }
     *file.path.borrow_mut() = path;
     Ok(())
 }
@@ -339,7 +360,7 @@ async fn replaced(
 ) -> Result<Replaced, NtStatus> {
     let Some(there) = to.entry else { return Ok(Replaced::Nothing) };
     let is_dir = there.attr.kind == FileType::Directory;
-    let own = FileKey::from(from.attr(&file.node));
+    let own = FileKey::from(from.attr(&file.node.attr));
     if !FileKey::from(&there.attr).is_same_inode(&own) {
         return Ok(if is_dir { Replaced::Directory } else { Replaced::File });
     }
@@ -360,15 +381,17 @@ async fn replaced(
 
 /// Whether the directory of a new name is open so that nothing may be put in, or is about to be
 /// removed or renamed: a rename opens it for writing, and denies DELETE (MS-FSA §2.1.5.15.11).
-async fn may_enter(request: &Request<'_>, file: &OpenFile, to: &Spot) -> Result<(), NtStatus> {
+/// Gives the directory's key.
+async fn may_enter(request: &Request<'_>, file: &OpenFile, to: &Spot) -> Result<FileKey, NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let (fs, dir) = (Arc::clone(&to.reached.share.fs), to.dir);
     let key = core.look(who, &to.reached.cred, move |cx| fs.file_key(cx, &dir)).await;
+    let key = key.map_err(status::of)?;
     let want = Share { access: SHARE_WRITE, deny: SHARE_DELETE };
     let locks = &file.entry.locks;
-    match locks.open_denied(key.map_err(status::of)?, &file.entry.owner, want) {
+    match locks.open_denied(key, &file.entry.owner, want) {
         Some(_) => Err(NtStatus::SHARING_VIOLATION),
-        None => Ok(()),
+        None => Ok(key),
     }
 }
 
@@ -376,7 +399,7 @@ async fn may_enter(request: &Request<'_>, file: &OpenFile, to: &Spot) -> Result<
 async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let (key, reached) = (file.entry.key, &file.node.reached);
-    let dirs = request.conn.server.open_files.dirs(key.fsid);
+    let dirs = file.entry.locks.open_dirs(key.fsid);
     let fs = Arc::clone(&reached.share.fs);
     let look = move |cx: Context<'_>| {
         dirs.iter().any(|dir| {
@@ -392,7 +415,7 @@ async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<()
 }
 
 async fn link(request: &Request<'_>, file: &OpenFile, new: &NewName<'_>) -> Result<(), NtStatus> {
-    stays(request, file)?;
+    stays(file)?;
     let (to, _) = spot(request, file, new).await?;
     if to.entry.is_some() {
         return Err(NtStatus::OBJECT_NAME_COLLISION);

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 use vfs::fs::Retained;
-use vfs::locks::{FileKey, LockTable, Owner};
+use vfs::locks::{FileKey, LinkId, Location, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
-use super::open_files::NameId;
 use super::seats::OpenReservation;
 
 use crate::dir::Listed;
@@ -24,10 +23,39 @@ pub(crate) struct Entry {
     pub key: FileKey,
     /// The open: one that looks at attributes only is not listed there.
     pub owner: Owner,
+    /// The name by which it was found; `None` for the root of a share.
+    pub link: Cell<Option<LinkId>>,
+}
+
+impl Entry {
+    /// The entry of an open whose name is not known yet.
+    pub const fn new(locks: Arc<LockTable>, key: FileKey, owner: Owner) -> Self {
+        Self { locks, key, owner, link: Cell::new(None) }
+    }
+
+    /// Where the file is that is open.
+    pub fn location(&self) -> Option<Location> {
+        self.locks.location(self.key, self.link.get()?)
+    }
+
+    /// Whether its name is to be removed.
+    pub fn is_marked(&self) -> bool {
+        self.link.get().is_some_and(|link| self.locks.is_marked(self.key, link))
+    }
+
+    /// Its name has one open less: after the last one, where what is to be removed is.
+    pub fn close(&self) -> Option<(LinkId, Location)> {
+        let link = self.link.take()?;
+        self.locks.close_link(self.key, link, &self.owner).map(|at| (link, at))
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        // Of a CREATE that has failed.
+        if let Some(link) = self.link.take() {
+            self.locks.abandon_link(self.key, link, &self.owner);
+        }
         self.locks.release(self.key, &self.owner);
     }
 }
@@ -38,10 +66,11 @@ pub(crate) struct OpenFile {
     pub node: Node,
     /// Its path, from the list of shares on.
     pub path: RefCell<VPath>,
-    /// The name by which it was found; `None` for the root of a share.
-    pub name: Option<NameId>,
     /// Its entry in the table of locks.
     pub entry: Entry,
+    /// It was made since the grace period began that was on when it was opened: no client can
+    /// reclaim it.
+    pub is_new: bool,
     /// It is usable although its name is removed.
     pub _retained: Option<Retained>,
     /// Its close removes the file.
