@@ -53,6 +53,9 @@ pub enum Status {
     /// The name is longer than the file system takes (ENAMETOOLONG).
     #[error("name too long")]
     NameTooLong,
+    /// More symbolic links than a path may lead through, or links in a circle (ELOOP).
+    #[error("too many levels of symbolic links")]
+    Loop,
     /// The directory has entries (ENOTEMPTY).
     #[error("directory not empty")]
     NotEmpty,
@@ -109,6 +112,7 @@ impl Status {
             libc::EROFS => Self::ReadOnly,
             libc::EMLINK => Self::TooManyLinks,
             libc::ENAMETOOLONG => Self::NameTooLong,
+            libc::ELOOP => Self::Loop,
             libc::ENOTEMPTY => Self::NotEmpty,
             libc::EDQUOT => Self::Quota,
             libc::ESTALE => Self::Stale,
@@ -138,6 +142,7 @@ impl Status {
             Self::ReadOnly => libc::EROFS,
             Self::TooManyLinks => libc::EMLINK,
             Self::NameTooLong => libc::ENAMETOOLONG,
+            Self::Loop => libc::ELOOP,
             Self::NotEmpty => libc::ENOTEMPTY,
             Self::Quota => libc::EDQUOT,
             Self::Stale | Self::BadHandle | Self::NotSync | Self::BadCookie => libc::ESTALE,

@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
     fn follow(&mut self, link: &Handle) -> Result<()> {
         self.links += 1;
         if self.links > TRANSFER_LINKS_MAX {
-            return Err(Status::Invalid);
+            return Err(Status::Loop);
         }
         let (target, _) = self.fs.readlink(self.cx, link)?;
         let mut parts =

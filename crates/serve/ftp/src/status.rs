@@ -20,6 +20,7 @@ const fn reply(status: Status) -> (u16, &'static str) {
         Status::CrossDevice => (550, "Cannot move between shares; copy instead."),
         Status::NotSupported | Status::BadType => (550, "Not supported here."),
         Status::TooManyLinks => (550, "Too many links."),
+        Status::Loop => (550, "Too many levels of symbolic links."),
         Status::Stale | Status::BadHandle | Status::BadCookie => (550, "It is gone."),
         Status::Invalid => (550, "Not a regular file, or not a name."),
         Status::NameTooLong => (553, "The name is too long."),

@@ -50,6 +50,7 @@ fn code(status: Status) -> StatusCode {
         | Status::TooLarge
         | Status::NoSpace
         | Status::TooManyLinks
+        | Status::Loop
         | Status::NotEmpty
         | Status::Quota
         | Status::BadHandle

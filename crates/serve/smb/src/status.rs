@@ -18,6 +18,7 @@ pub(super) fn of(status: Status) -> NtStatus {
         Status::NoSpace => NtStatus::DISK_FULL,
         Status::ReadOnly => NtStatus::MEDIA_WRITE_PROTECTED,
         Status::TooManyLinks => NtStatus::TOO_MANY_LINKS,
+        Status::Loop => NtStatus::REPARSE_POINT_NOT_RESOLVED,
         Status::NameTooLong => NtStatus::OBJECT_NAME_INVALID,
         Status::NotEmpty => NtStatus::DIRECTORY_NOT_EMPTY,
         Status::Quota => NtStatus::QUOTA_EXCEEDED,

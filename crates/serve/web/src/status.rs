@@ -9,7 +9,12 @@ use super::response::Response;
 pub fn of(status: Status) -> u16 {
     match status {
         Status::Access | Status::NotOwner | Status::ReadOnly | Status::CrossDevice => 403,
-        Status::NotFound | Status::NotDirectory | Status::Stale | Status::BadHandle => 404,
+        // A link in a circle leads to nothing, as one without a target does.
+        Status::NotFound
+        | Status::NotDirectory
+        | Status::Stale
+        | Status::BadHandle
+        | Status::Loop => 404,
         Status::Exists | Status::IsDirectory | Status::NotEmpty | Status::BadCookie => 409,
         Status::NotSync => 412,
         Status::TooLarge => 413,

@@ -16,7 +16,8 @@ pub(super) fn nfsstat3(status: Status) -> Nfsstat3 {
         Status::CrossDevice => Nfsstat3::XDEV,
         Status::NotDirectory => Nfsstat3::NOTDIR,
         Status::IsDirectory => Nfsstat3::ISDIR,
-        Status::Invalid => Nfsstat3::INVAL,
+        // Clients follow links themselves (RFC 1813 §3.3.5); a host's own error of it is this one.
+        Status::Invalid | Status::Loop => Nfsstat3::INVAL,
         Status::TooLarge => Nfsstat3::FBIG,
         Status::NoSpace => Nfsstat3::NOSPC,
         Status::ReadOnly => Nfsstat3::ROFS,

@@ -24,7 +24,8 @@ pub fn nfsstat4(status: Status) -> Nfsstat4 {
         Status::CrossDevice => Nfsstat4::XDEV,
         Status::NotDirectory => Nfsstat4::NOTDIR,
         Status::IsDirectory => Nfsstat4::ISDIR,
-        Status::Invalid => Nfsstat4::INVAL,
+        // Clients follow links themselves (RFC 8881 §18.24); a host's own error of it is this one.
+        Status::Invalid | Status::Loop => Nfsstat4::INVAL,
         Status::TooLarge => Nfsstat4::FBIG,
         Status::NoSpace => Nfsstat4::NOSPC,
         Status::ReadOnly => Nfsstat4::ROFS,
