@@ -10,8 +10,20 @@ use files::VPath;
 /// The stream that every file has; to name it is to name the file.
 const DATA: &[u8] = b"::$DATA";
 
-/// Characters that no name has; those of the file system come as others (`wire::smb::utf16`).
-const FORBIDDEN: &[u8] = b"\"*<>?|/:";
+/// Separates the parts of a path.
+const SEPARATOR: u16 = b'\\' as u16;
+/// Characters that no name has, as those below 0x20 (MS-FSCC §2.1.5.2); those of the file system
+/// come as others (`wire::smb::utf16`).
+const FORBIDDEN: [u16; 8] = [
+    b'"' as u16,
+    b'*' as u16,
+    b'<' as u16,
+    b'>' as u16,
+    b'?' as u16,
+    b'|' as u16,
+    b'/' as u16,
+    b':' as u16,
+];
 
 /// Bytes that a part of a path takes besides its name: where it is, and what its allocation does.
 const PART: usize = size_of::<Vec<u8>>() + 32;
@@ -19,43 +31,53 @@ const PART: usize = size_of::<Vec<u8>>() + 32;
 /// A path in a share, from UTF-16LE.
 ///
 /// # Errors
-/// STATUS_OBJECT_NAME_INVALID and others of a path that is none.
+/// STATUS_OBJECT_NAME_INVALID and others of a path that is none (MS-FSCC §2.1.5).
 pub(super) fn path(share: &Share, name: &[u8]) -> Result<VPath, NtStatus> {
-    // `/`, `:` and others are told from what stands for them only before they are decoded.
-    let plain = utf16::units(name).map_err(status::of_wire)?;
-    let plain: Vec<u16> = plain.collect();
-    let is = |unit: &u16, byte: u8| *unit == u16::from(byte);
-    let data: Vec<u16> = DATA.iter().map(|byte| u16::from(*byte)).collect();
-    let plain = plain.strip_suffix(data.as_slice()).unwrap_or(&plain);
-    if plain.first().is_some_and(|unit| is(unit, b'\\')) {
+    let plain: Vec<u16> = utf16::units(name).map_err(status::of_wire)?.collect();
+    let plain = without_data(&plain);
+    if plain.first() == Some(&SEPARATOR) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    if plain.iter().any(|unit| *unit == 0 || FORBIDDEN.iter().any(|byte| is(unit, *byte))) {
+    if plain.iter().any(|unit| *unit != SEPARATOR && is_forbidden(*unit)) {
         return Err(NtStatus::OBJECT_NAME_INVALID);
     }
     let root = VPath::ROOT.with(share.name.as_bytes());
-    let mut bytes: Vec<u8> = Vec::with_capacity(2 * plain.len());
-    plain.iter().for_each(|unit| bytes.extend_from_slice(&unit.to_le_bytes()));
-    let decoded = utf16::decode_name(&bytes).map_err(status::of_wire)?;
-    let decoded = decoded.strip_suffix(b"\\").unwrap_or(&decoded);
-    if decoded.is_empty() {
+    let plain = plain.strip_suffix(&[SEPARATOR]).unwrap_or(plain);
+    if plain.is_empty() {
         return Ok(root);
     }
     let mut parts = Vec::new();
-    for part in decoded.split(|byte| *byte == b'\\') {
-        match part {
+    for part in plain.split(|unit| *unit == SEPARATOR) {
+        let bytes: Vec<u8> = part.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let part = utf16::decode_name(&bytes).map_err(|_| NtStatus::OBJECT_NAME_INVALID)?;
+        match part.as_slice() {
             b"" | b"." | b".." => return Err(NtStatus::OBJECT_NAME_INVALID),
-            part if part.contains(&b'/') => return Err(NtStatus::OBJECT_NAME_INVALID),
             part if part.len() > base::limits::NAME_MAX => {
                 return Err(NtStatus::OBJECT_NAME_INVALID);
             }
-            part => parts.push(part.to_vec()),
+            _ => parts.push(part),
         }
         if parts.len() >= base::limits::TRANSFER_PARTS_MAX {
             return Err(NtStatus::OBJECT_NAME_INVALID);
         }
     }
     Ok(root.below(&parts))
+}
+
+/// A path without `::$DATA`, in any case.
+fn without_data(path: &[u16]) -> &[u16] {
+    let is_data = |end: &[u16]| {
+        let byte = |unit: u16| u8::try_from(unit).unwrap_or(0);
+        end.iter().zip(DATA).all(|(unit, data)| byte(*unit).eq_ignore_ascii_case(data))
+    };
+    match path.split_at_checked(path.len().wrapping_sub(DATA.len())) {
+        Some((path, end)) if is_data(end) => path,
+        _ => path,
+    }
+}
+
+fn is_forbidden(unit: u16) -> bool {
+    unit < 0x20 || FORBIDDEN.contains(&unit)
 }
 
 /// Bytes that a path takes for as long as it is kept.

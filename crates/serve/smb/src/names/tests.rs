@@ -20,10 +20,33 @@ fn paths_are_those_of_the_share() {
     assert_eq!(parse("a\\b c\\d.txt"), Ok("/box/a/b c/d.txt".to_owned()));
     assert_eq!(parse("folder\\"), Ok("/box/folder".to_owned()));
     assert_eq!(parse("file::$DATA"), Ok("/box/file".to_owned()));
+    assert_eq!(parse("file::$Data"), Ok("/box/file".to_owned()));
+    assert_eq!(parse("a\u{f026}b\\c"), Ok("/box/a\\b/c".to_owned()));
+    assert_eq!(parse("a\u{f028}b"), Ok("/box/a\u{f028}b".to_owned()));
+    assert_eq!(parse("a\u{f029}\\b\u{f028}"), Ok("/box/a./b ".to_owned()));
     assert_eq!(parse("a\u{f022}b"), Ok("/box/a:b".to_owned()));
-    for wrong in ["..", "a\\..\\b", ".", "a\\\\b", "a/b", "a:stream", "a*", "a?", "a\0b", "a|b"] {
+    for wrong in [
+        "..",
+        "a\\..\\b",
+        ".",
+        "a\\\\b",
+        "a/b",
+        "a:stream",
+        "a*",
+        "a?",
+        "a\0b",
+        "a|b",
+        "\u{f029}",
+        ".\u{f029}",
+    ] {
         assert_eq!(parse(wrong), Err(NtStatus::OBJECT_NAME_INVALID), "{wrong}");
     }
+    for control in 1..0x20 {
+        let name = format!("a{}b", char::from(control));
+        assert_eq!(parse(&name), Err(NtStatus::OBJECT_NAME_INVALID), "{control}");
+    }
+    // It would be listed as U+00E9.
+    assert_eq!(parse("\u{f0c3}\u{f0a9}"), Err(NtStatus::OBJECT_NAME_INVALID));
     assert_eq!(parse("\\a"), Err(NtStatus::INVALID_PARAMETER));
     let long = "x".repeat(256);
     assert_eq!(parse(&long), Err(NtStatus::OBJECT_NAME_INVALID));
