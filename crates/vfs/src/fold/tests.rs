@@ -59,3 +59,24 @@ fn an_index_finds_the_same() {
     assert_eq!(index.may_have(key, change, b"none"), Some(false));
     assert_eq!(found(b"THIRD").as_deref(), Some(&b"Third"[..]));
 }
+
+#[test]
+fn a_name_that_is_composed_otherwise_is_found_after_one_in_another_case() {
+    let fs = MemFs::new(7, 1 << 20);
+    let (cred, index) = (root(), FoldIndex::default());
+    let (cx, dir) = (cx(&cred), fs.root());
+    let create = |name: &str| {
+        let how = CreateHow::Guarded(SetAttr::default());
+        fs.create(cx, &dir, name.as_bytes(), how).expect("new");
+    };
+    let found = |name: &str| {
+        let found = find_indexed(&*fs, cx, &dir, name.as_bytes(), &index).expect("listed");
+        found.map(|(real, _)| String::from_utf8(real).expect("text"))
+    };
+    create("cafe\u{301}");
+    assert_eq!(found("caf\u{e9}").as_deref(), Some("cafe\u{301}"));
+    assert_eq!(found("CAF\u{c9}").as_deref(), Some("cafe\u{301}"));
+    create("CAF\u{c9}");
+    assert_eq!(found("caf\u{e9}").as_deref(), Some("CAF\u{c9}"));
+    assert_eq!(found("cafe"), None);
+}
