@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::clock::Deadline;
 use base::limits::{RECALL_LOOK, TRANSFER_OPEN_TRIES};
 use tokio::sync::Notify;
-use vfs::attr::SetAttr;
+use vfs::attr::{FileType, SetAttr};
 use vfs::dos::{self, Dos};
 use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
 use vfs::locks::{LinkRefused, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, Wanted};
 use vfs::status::Status;
-use wire::smb::class::attributes;
+use wire::smb::class::{self, attributes};
 use wire::smb::contexts;
 use wire::smb::create::{Disposition, Facts, Response, access, action, options, share_access};
 use wire::smb::status::NtStatus;
@@ -24,6 +24,7 @@ use super::state::opens::{Entry, Open, OpenFile, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, grace, names, pipe, security, status};
+use files::walk::Link;
 use files::{Links, Node, Spot, VPath};
 
 mod check;
@@ -66,7 +67,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         TreeOf::Share { reached } => reached.clone(),
     };
     let disposition = Disposition::of(create.disposition).map_err(status::of_wire)?;
-    check::check(&create)?;
+    check::check(&create, disposition)?;
     let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
     let seat = Cell::new(Some(request.seat(names::held(&path))?));
@@ -108,8 +109,7 @@ impl Asked<'_> {
             let node = found.and_then(files::Found::node).map_err(status::of)?;
             Got { node, place: None, action: action::OPENED }
         } else {
-            let spot = core.spot(who, &self.path, Links::Follow).await;
-            let spot = spot.map_err(status::of_path)?;
+            let spot = self.spot().await?;
             match spot.entry {
                 Some(_) => self.there(&spot)?,
                 None => self.make(&spot).await?,
@@ -117,6 +117,64 @@ impl Asked<'_> {
         };
         self.check_kind(&got)?;
         self.open(got).await
+    }
+
+    /// Whether it is opened for its data, which only files and directories have.
+    const fn wants_data(&self) -> bool {
+        access::specific(self.create.access) & (READS | WRITES) != 0
+    }
+
+    /// Where the name is, or may be. A link that leads to nothing here is opened itself by those
+    /// who do not ask for data, so that whatever is listed can be renamed and removed: a dangling
+    /// one, one in a circle, one out of the share.
+    async fn spot(&self) -> Result<Spot, NtStatus> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let followed = core.spot(who, &self.path, Links::Follow).await;
+        // It leads to a directory, and to no name of it: `.`, `..`, or the root.
+        if matches!(followed, Err(Status::NotOwner)) {
+            return self.nameless().await.map_err(status::of_path);
+        }
+        let why = match &followed {
+            Ok(spot) if spot.entry.is_some() || spot.link.is_none() => None,
+            // What is written through a dangling link is made where it leads.
+            Ok(_) => match self.disposition {
+                Disposition::OpenIf | Disposition::OverwriteIf | Disposition::Supersede
+                    if self.wants_data() =>
+                {
+                    None
+                }
+                _ => Some(Status::NotFound),
+            },
+            Err(Status::NotDirectory) => Some(Status::NotFound),
+            Err(why @ (Status::NotFound | Status::Access | Status::Loop | Status::NameTooLong)) => {
+                Some(*why)
+            }
+            Err(_) => None,
+        };
+        let Some(why) = why else { return followed.map_err(status::of_path) };
+        let itself = core.spot(who, &self.path, Links::Keep).await;
+        let is_link = |entry: &vfs::fs::Entry| entry.attr.kind == FileType::Symlink;
+        match itself {
+            Ok(itself) if !itself.entry.as_ref().is_some_and(is_link) => {
+                followed.map_err(status::of_path)
+            }
+            Ok(_) if self.disposition == Disposition::Create => {
+                Err(NtStatus::OBJECT_NAME_COLLISION)
+            }
+            Ok(_) if self.wants_data() => Err(status::of(why)),
+            Ok(itself) => Ok(itself),
+            Err(_) => followed.map_err(status::of_path),
+        }
+    }
+
+    /// The directory that a link leads to by no name of it, at the place of the link.
+    async fn nameless(&self) -> vfs::fs::Result<Spot> {
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let Node { handle, attr, .. } = core.find(who, &self.path, Links::Follow).await?.node()?;
+        let mut spot = core.spot(who, &self.path, Links::Keep).await?;
+        let link = spot.entry.replace(vfs::fs::Entry { handle, attr }).ok_or(Status::NotFound)?;
+        spot.link = Some(Link { dir: spot.dir, name: spot.name.clone(), attr: link.attr });
+        Ok(spot)
     }
 
     /// It is there: whether it may be.
@@ -143,7 +201,13 @@ impl Asked<'_> {
         if is_dir && matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN) {
             return Err(NtStatus::FILE_IS_A_DIRECTORY);
         }
-        if !is_dir && !got.node.is_file() {
+        if !is_dir && names::is_of_dir(self.create.name) {
+            return Err(NtStatus::OBJECT_NAME_INVALID);
+        }
+        // Sockets, pipes, devices and links that lead nowhere have a name, times and an owner, and
+        // nothing to read or write: they are never opened in the file system.
+        let is_special = !is_dir && !got.node.is_file();
+        if is_special && (self.wants_data() || got.action != action::OPENED) {
             return Err(NtStatus::ACCESS_DENIED);
         }
         Ok(())
@@ -154,6 +218,10 @@ impl Asked<'_> {
         if matches!(self.disposition, Disposition::Open | Disposition::Overwrite) {
             return Err(NtStatus::OBJECT_NAME_NOT_FOUND.into());
         }
+        if names::is_of_dir(self.create.name) && !self.wants_dir() {
+            return Err(NtStatus::OBJECT_NAME_INVALID.into());
+        }
+        self.has_space(spot).await?;
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let umask = self.request.conn.settings.umask;
         let is_read_only = self.create.attributes & attributes::READ_ONLY != 0;
@@ -187,6 +255,14 @@ impl Asked<'_> {
         Ok(Got { node, place, action: action::CREATED })
     }
 
+    /// Whether there is as much space as the client reserves.
+    async fn has_space(&self, spot: &Spot) -> Result<(), NtStatus> {
+        let Some(size) = self.contexts.reserve.filter(|size| *size > 0) else { return Ok(()) };
+        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let space = core.space(who, &spot.reached).await.map_err(status::of)?;
+        if size > space.avail_bytes { Err(NtStatus::DISK_FULL) } else { Ok(()) }
+    }
+
     const fn deletes_on_close(&self) -> bool {
         self.create.options & options::DELETE_ON_CLOSE != 0
     }
@@ -205,6 +281,9 @@ impl Asked<'_> {
         let mut maximal = facts::rights(granted, &node.attr, (owns, may_delete));
         if bits & attributes::READ_ONLY != 0 && !node.is_dir() {
             maximal &= !(access::WRITE_DATA | access::APPEND_DATA);
+        }
+        if !node.is_dir() && !node.is_file() {
+            maximal &= !(READS | WRITES);
         }
         let mask = access::specific(self.create.access);
         let asked = mask & !(access::MAXIMUM_ALLOWED | access::SYSTEM_SECURITY);
@@ -334,7 +413,8 @@ impl Asked<'_> {
             is_new,
             _retained: retained,
             delete_on_close: Cell::new(self.deletes_on_close()),
-            write_through: self.create.options & options::WRITE_THROUGH != 0,
+            mode: Cell::new(self.create.options & class::mode::OF_OPEN),
+            user_times: Cell::default(),
             position: Cell::new(0),
             locks_of_nothing: Cell::new(0),
             ranges: Cell::new(0),

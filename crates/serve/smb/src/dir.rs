@@ -16,18 +16,20 @@ use wire::smb::utf16;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::OpenFile;
-use super::{facts, status};
+use super::{facts, names, status};
 use files::Links;
 use files::list::{Listed as One, Listing};
 use files::walk::{self, Within};
 
 /// A listing under way.
 pub(super) struct Listed {
+    /// The pattern as the client has sent it.
+    asked: Vec<u8>,
     pattern: Pattern,
     listing: Listing,
     /// Entries that have not been told.
     ready: VecDeque<Entry>,
-    /// Whether any entry was told.
+    /// Whether a request was answered, with entries or without.
     told: bool,
     done: bool,
     /// It counts among those of its connection, until all is told.
@@ -68,9 +70,18 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     }
     // Two at once on one open are told different entries.
     let mut listing = file.listing.lock().await;
-    let restarts = asked.flags & (query_flags::RESTART | query_flags::REOPEN) != 0;
-    if listing.is_none() || restarts {
-        *listing = Some(begin(request, file, asked.pattern).await?);
+    let (restarts, reopens) = (query_flags::RESTART | query_flags::REOPEN, query_flags::REOPEN);
+    // A scan that is restarted has the pattern of the one before unless it brings another, and is
+    // no first one (MS-FSA §2.1.5.6.3).
+    let before = listing.as_ref().map(|one| (one.asked.clone(), one.told));
+    let before = before.filter(|_| asked.flags & reopens == 0);
+    if listing.is_none() || asked.flags & restarts != 0 {
+        let (pattern, told) = before.unwrap_or_default();
+        let pattern = if asked.pattern.is_empty() { &pattern } else { asked.pattern };
+        *listing = Some(begin(request, file, pattern).await?);
+        if let Some(listing) = &mut *listing {
+            listing.told = told;
+        }
     }
     let listed = listing.as_mut().ok_or(NtStatus::INTERNAL_ERROR)?;
     let mut entries = Entries::new(level, asked.output_max as usize);
@@ -80,7 +91,8 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         if !listed.ready.is_empty() {
             return Err(NtStatus::INFO_LENGTH_MISMATCH);
         }
-        return Err(if listed.told { NtStatus::NO_MORE_FILES } else { NtStatus::NO_SUCH_FILE });
+        let is_first = !std::mem::replace(&mut listed.told, true);
+        return Err(if is_first { NtStatus::NO_SUCH_FILE } else { NtStatus::NO_MORE_FILES });
     }
     listed.told = true;
     if listed.done && listed.ready.is_empty() {
@@ -147,6 +159,10 @@ async fn shown(
 
 /// The directory itself and the one above come first.
 async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result<Listed, NtStatus> {
+    if !names::is_pattern(pattern) {
+        return Err(NtStatus::OBJECT_NAME_INVALID);
+    }
+    let asked = pattern.to_vec();
     let pattern = match pattern {
         [] => Pattern::decode(&utf16::encode("*")),
         pattern => Pattern::decode(pattern),
@@ -160,7 +176,7 @@ async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result
     }
     let listing = Listing::new(file.node.clone());
     let counted = Counted::new(&request.conn.listings)?;
-    Ok(Listed { pattern, listing, ready, told: false, done: false, counted: Some(counted) })
+    Ok(Listed { asked, pattern, listing, ready, told: false, done: false, counted: Some(counted) })
 }
 
 async fn fill(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::clock::monotonic_ns;
-use vfs::attr::{Attr, FileType, SetTime, Time};
+use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::dos::{self, Dos};
 use vfs::fs::{Context, FileSystem, access as unix};
 use vfs::status::Status;
@@ -15,6 +15,7 @@ use wire::smb::time;
 
 use super::state::connection::Connection;
 use super::state::opens::OpenFile;
+use super::state::times::AskedTime;
 use super::status;
 use files::{Caller, Node};
 
@@ -135,19 +136,43 @@ pub(super) fn settle(conn: &Connection, file: &OpenFile) -> bool {
     conn.server.open_files.times(file.entry.key, |times| times.settle(now_ns)).unwrap_or(false)
 }
 
-/// A time that a client sets: 0, -1 and -2 leave it.
+/// What a client asks of a time.
 ///
 /// # Errors
-/// STATUS_INVALID_PARAMETER for other negative numbers (MS-FSCC §2.4.7).
-pub(super) fn set_time(time: u64) -> Result<SetTime, NtStatus> {
-    match time {
-        0 | 0xffff_ffff_ffff_fffe | u64::MAX => Ok(SetTime::Keep),
-        time if time > i64::MAX as u64 => Err(NtStatus::INVALID_PARAMETER),
-        time => {
-            let (sec, nsec) = time::to_unix(time);
-            Ok(SetTime::At(Time { sec, nsec }))
-        }
+/// STATUS_INVALID_PARAMETER for negative numbers but -1 and -2 (MS-FSCC §2.4.7).
+pub(super) fn asked_time(field: u64) -> Result<AskedTime, NtStatus> {
+    AskedTime::of(field).ok_or(NtStatus::INVALID_PARAMETER)
+}
+
+/// A FILETIME as the file system has it.
+pub(super) fn unix_time(filetime: u64) -> Time {
+    let (sec, nsec) = time::to_unix(filetime);
+    Time { sec, nsec }
+}
+
+/// Something was changed with an open: the times that it leaves alone are as they were.
+///
+/// # Errors
+/// As of GETATTR and SETATTR.
+pub(super) async fn leave_times(
+    conn: &Connection,
+    who: &Caller,
+    file: &OpenFile,
+) -> Result<(), NtStatus> {
+    let held = file.user_times.get();
+    if held.is_empty() {
+        return Ok(());
     }
+    if let Some(written) = held.written {
+        settle(conn, file);
+        let set = SetAttr { mtime: SetTime::At(written), ..SetAttr::default() };
+        conn.core.set_attr(who, &file.node, set).await.map_err(status::of)?;
+    }
+    if let Some(changed) = held.changed {
+        let attr = conn.core.attr(who, &file.node).await.map_err(status::of)?;
+        conn.server.open_files.times(file.entry.key, |times| times.set_change(changed, attr.ctime));
+    }
+    Ok(())
 }
 
 /// Rights of a user, from what the file system grants him.

@@ -89,7 +89,7 @@ async fn of_file(
         fileid: attr.fileid,
         fsid: attr.fsid,
         access: open.access,
-        mode: if file.write_through { 2 } else { 0 },
+        mode: file.mode.get(),
         position: file.position.get(),
         path: names::shown(&file.path.borrow()),
     };

@@ -7,6 +7,7 @@ use vfs::fs::{Context, Extent, FileSystem, Stable};
 use vfs::handle::Handle;
 use vfs::locks::Wanted;
 use vfs::status::Status;
+use wire::smb::class::mode;
 use wire::smb::codec::patch;
 use wire::smb::create::access;
 use wire::smb::header::{Command, HEADER, Header, put_error};
@@ -57,7 +58,7 @@ pub(super) fn at_once(
             let open = session.open(asked.file, tree).ok()?;
             let file = open.file().ok()?;
             check_write(file, &open, &asked).ok()?;
-            if through(file, &asked) || asked.data.is_empty() {
+            if through(file, &asked) || asked.data.is_empty() || !file.user_times.get().is_empty() {
                 return None;
             }
             if let Err(why) = write_attempt(core, who, file, (asked.offset, asked.data)) {
@@ -235,8 +236,8 @@ fn check_write(file: &OpenFile, open: &Open, asked: &WriteRequest<'_>) -> Result
 }
 
 /// Whether a WRITE is on disk before it is answered.
-const fn through(file: &OpenFile, asked: &WriteRequest<'_>) -> bool {
-    file.write_through || asked.flags & WRITE_THROUGH != 0
+fn through(file: &OpenFile, asked: &WriteRequest<'_>) -> bool {
+    file.mode.get() & mode::WRITE_THROUGH != 0 || asked.flags & WRITE_THROUGH != 0
 }
 
 /// Notes that data was written.
@@ -268,6 +269,7 @@ pub(super) async fn write(request: &Request<'_>) -> Outcome {
     if !asked.data.is_empty() {
         write_from(request, file, (asked.offset, asked.data)).await.map_err(status::of)?;
         has_written(request.conn, file, &asked);
+        facts::leave_times(request.conn, &request.session.who, file).await?;
     }
     if through(file, &asked) {
         commit(request, file).await?;

@@ -24,6 +24,8 @@ const FORBIDDEN: [u16; 8] = [
     b'/' as u16,
     b':' as u16,
 ];
+/// Those of them that a pattern may have.
+const WILDCARDS: [u16; 5] = [b'*' as u16, b'?' as u16, b'<' as u16, b'>' as u16, b'"' as u16];
 
 /// Bytes that a part of a path takes besides its name: where it is, and what its allocation does.
 const PART: usize = size_of::<Vec<u8>>() + 32;
@@ -62,6 +64,18 @@ pub(super) fn path(share: &Share, name: &[u8]) -> Result<VPath, NtStatus> {
         }
     }
     Ok(root.below(&parts))
+}
+
+/// Whether a path ends with a separator, as only that of a directory may (MS-FSA §2.1.5.1).
+pub(super) fn is_of_dir(name: &[u8]) -> bool {
+    name.len() > 2 && name.ends_with(&SEPARATOR.to_le_bytes())
+}
+
+/// Whether a pattern of QUERY_DIRECTORY may be one: a name, or one with wildcards, `.` or `..`
+/// (MS-FSA §2.1.5.6.3).
+pub(super) fn is_pattern(pattern: &[u8]) -> bool {
+    let may_be = |unit| WILDCARDS.contains(&unit) || unit != SEPARATOR && !is_forbidden(unit);
+    utf16::units(pattern).is_ok_and(|mut units| units.all(may_be))
 }
 
 /// A path without `::$DATA`, in any case.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use base::clock::wall_ns;
-use vfs::attr::{FileType, SetAttr, SetTime, Time};
+use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
 use vfs::locks::{FileKey, SHARE_DELETE, SHARE_WRITE, Share, Wanted};
 use vfs::status::Status;
-use wire::smb::class::{Basic, NewName, attributes, file_class};
-use wire::smb::codec::Reader;
+use wire::smb::class::{Basic, NewName, attributes, file_class, mode};
+use wire::smb::codec::{Reader, SmbError};
 use wire::smb::create::access;
 use wire::smb::info::{SetRequest, info_type, put_set};
 use wire::smb::status::NtStatus;
@@ -17,8 +17,9 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::location::Location;
 use super::state::opens::{Entry, Open, OpenFile};
-use super::state::times::Times;
+use super::state::times::{AskedTime, Times, UserTimes};
 use super::{facts, grace, names, security, status};
+use files::set_aside::SetAside;
 use files::{Caller, Links, Node, Spot};
 
 /// What it takes to remove a file at its last close.
@@ -34,8 +35,9 @@ const DISPOSITION_DELETE: u32 = 1;
 const DISPOSITION_IGNORE_READ_ONLY: u32 = 0x10;
 /// Sizes that clients reserve are rounded up to this.
 const ALLOCATION_UNIT: u64 = 4096;
-/// FileRenameInformationEx: what is there is replaced.
+/// FileRenameInformationEx: what is there is replaced, also if it is read-only.
 const RENAME_REPLACE: u32 = 1;
+const RENAME_IGNORE_READ_ONLY: u32 = 0x40;
 
 /// SET_INFO.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
@@ -63,87 +65,129 @@ async fn of_file(
     match asked.class {
         file_class::BASIC => {
             open.may(access::WRITE_ATTRIBUTES)?;
-            basic(request, file, &r.get().map_err(status::of_wire)?).await?;
+            basic(request, file, &r.get().map_err(too_short)?).await?;
         }
         file_class::END_OF_FILE => {
             open.may(access::WRITE_DATA)?;
             may_write(request, open, file).await?;
-            resize(request, file, r.get().map_err(status::of_wire)?).await?;
+            resize(request, file, r.get().map_err(too_short)?).await?;
         }
         file_class::ALLOCATION => {
             open.may(access::WRITE_DATA)?;
             may_write(request, open, file).await?;
-            allocate(request, file, r.get().map_err(status::of_wire)?).await?;
+            allocate(request, file, r.get().map_err(too_short)?).await?;
         }
-        file_class::POSITION => file.position.set(r.get().map_err(status::of_wire)?),
-        file_class::MODE => {}
+        file_class::POSITION => {
+            let position: u64 = r.get().map_err(too_short)?;
+            file.position.set(size_of(position)?);
+        }
+        file_class::MODE => set_mode(file, r.get().map_err(too_short)?)?,
         file_class::DISPOSITION => {
-            let delete: u8 = r.get().map_err(status::of_wire)?;
+            let delete: u8 = r.get().map_err(too_short)?;
             dispose(request, open, file, u32::from(delete != 0)).await?;
         }
         file_class::DISPOSITION_EX => {
-            let flags: u32 = r.get().map_err(status::of_wire)?;
+            let flags: u32 = r.get().map_err(too_short)?;
             dispose(request, open, file, flags).await?;
         }
         file_class::RENAME => {
-            let new = NewName::decode(asked.data).map_err(status::of_wire)?;
-            rename(request, open, file, &new).await?;
+            let new = new_name(asked.data)?;
+            rename(request, open, file, (&new, false)).await?;
         }
         file_class::RENAME_EX => {
-            let flags: u32 = r.get().map_err(status::of_wire)?;
-            let new = NewName::decode(asked.data).map_err(status::of_wire)?;
-            let new = NewName { replace: flags & RENAME_REPLACE != 0, ..new };
-            rename(request, open, file, &new).await?;
+            let flags: u32 = r.get().map_err(too_short)?;
+            let new = NewName { replace: flags & RENAME_REPLACE != 0, ..new_name(asked.data)? };
+            rename(request, open, file, (&new, flags & RENAME_IGNORE_READ_ONLY != 0)).await?;
         }
-        file_class::LINK => {
-            let new = NewName::decode(asked.data).map_err(status::of_wire)?;
-            link(request, file, &new).await?;
-        }
+        file_class::LINK => link(request, file, &new_name(asked.data)?).await?,
         file_class::FULL_EA => return Err(NtStatus::EAS_NOT_SUPPORTED),
         _ => return Err(NtStatus::INVALID_INFO_CLASS),
     }
     Ok(())
 }
 
+/// A buffer that is shorter than its class (MS-FSA §2.1.5.15).
+fn too_short(why: SmbError) -> NtStatus {
+    match why {
+        SmbError::Short(_) => NtStatus::INFO_LENGTH_MISMATCH,
+        why => status::of_wire(why),
+    }
+}
+
+/// A size or a place in a file, which are signed: there is none below 0.
+const fn size_of(field: u64) -> Result<u64, NtStatus> {
+    if field > i64::MAX as u64 { Err(NtStatus::INVALID_PARAMETER) } else { Ok(field) }
+}
+
+/// FileRenameInformation and FileLinkInformation (MS-FSA §2.1.5.15.7, §2.1.5.15.12).
+fn new_name(data: &[u8]) -> Result<NewName<'_>, NtStatus> {
+    if data.len() < NewName::NAME_AT {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let new = NewName::decode(data).map_err(status::of_wire)?;
+    if new.name.is_empty() { Err(NtStatus::INVALID_PARAMETER) } else { Ok(new) }
+}
+
+/// FileModeInformation: what remains with the open (MS-FSA §2.1.5.15.9).
+fn set_mode(file: &OpenFile, new: u32) -> Result<(), NtStatus> {
+    if new & !mode::ALL != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    file.mode.set(new & mode::OF_OPEN);
+    Ok(())
+}
+
+/// Attributes that a client sets: those that are kept besides, and the mode if it changes.
+fn new_attributes(attr: &Attr, bits: u32, new: u32) -> (u32, Option<u32>) {
+    let named = new & attributes::SETTABLE & !attributes::READ_ONLY;
+    let (mut bits, is_dir) = (named | bits & attributes::SPARSE, attr.kind == FileType::Directory);
+    let (is_read_only, wanted) = (attr.mode & 0o222 == 0, new & attributes::READ_ONLY != 0);
+    if !is_dir && wanted != is_read_only {
+        return (bits, Some(if wanted { attr.mode & !0o222 } else { attr.mode | 0o200 }));
+    }
+    if is_dir && wanted {
+        // Of a directory it forbids nothing: Windows marks with it what has a look of its own.
+        bits |= attributes::READ_ONLY;
+    }
+    (bits, None)
+}
+
 async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<(), NtStatus> {
     let (conn, who) = (request.conn, &request.session.who);
-    let is_dir = file.node.is_dir();
-    let wrong = match is_dir {
+    let wrong = match file.node.is_dir() {
         true => attributes::TEMPORARY,
         false => attributes::DIRECTORY,
     };
     if new.attributes & wrong != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let mut set = SetAttr {
-        atime: facts::set_time(new.accessed)?,
-        mtime: facts::set_time(new.written)?,
-        ..SetAttr::default()
-    };
-    let (created, changed) = (facts::set_time(new.created)?, facts::set_time(new.changed)?);
+    let [created, accessed, written, changed] =
+        [new.created, new.accessed, new.written, new.changed].map(facts::asked_time);
+    let (created, accessed, written, changed) = (created?, accessed?, written?, changed?);
     let (attr, dos) = facts::look(conn, who, &file.node).await?;
     // A change time that was set before stays, whatever is set now.
     let held = conn.server.open_files.times(file.entry.key, |times| times.change_at(attr.ctime));
     let held = held.flatten();
-    let mut kept = dos.unwrap_or_default();
-    let mut bits = facts::kept(&attr, dos.as_ref());
+    let set_time = |asked| match asked {
+        AskedTime::Set(time) => SetTime::At(facts::unix_time(time)),
+        _ => SetTime::Keep,
+    };
+    let (atime, mtime) = (set_time(accessed), set_time(written));
+    let mut set = SetAttr { atime, mtime, ..SetAttr::default() };
+    let (mut kept, shown) = (dos.unwrap_or_default(), facts::kept(&attr, dos.as_ref()));
+    let mut bits = shown;
     if new.attributes != 0 {
-        let named = new.attributes & attributes::SETTABLE & !attributes::READ_ONLY;
-        bits = named | bits & attributes::SPARSE;
-        let is_read_only = attr.mode & 0o222 == 0;
-        let wanted = new.attributes & attributes::READ_ONLY != 0;
-        if !is_dir && wanted != is_read_only {
-            set.mode = Some(if wanted { attr.mode & !0o222 } else { attr.mode | 0o200 });
-        } else if is_dir && wanted {
-            // Of a directory it forbids nothing: Windows marks with it what has a look of its own.
-            bits |= attributes::READ_ONLY;
-        }
+        (bits, set.mode) = new_attributes(&attr, shown, new.attributes);
     }
     kept.attributes = Some(bits);
-    if created != SetTime::Keep {
-        kept.created = Some(new.created);
+    if let AskedTime::Set(time) = created {
+        kept.created = Some(time);
     }
-    if (created != SetTime::Keep || new.attributes != 0) && dos != Some(kept) {
+    // What nothing is kept of, and shows what is set all the same, has nothing to keep: sockets,
+    // pipes and links take no extended attributes.
+    let is_shown = dos.is_none() && kept.created.is_none() && bits == shown;
+    let is_asked = matches!(created, AskedTime::Set(_)) || new.attributes != 0;
+    if is_asked && dos != Some(kept) && !is_shown {
         facts::keep(conn, who, &file.node, kept).await?;
     }
     if facts::settle(conn, file) && set.mtime == SetTime::Keep {
@@ -154,10 +198,21 @@ async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<()
     if set != SetAttr::default() {
         conn.core.set_attr(who, &file.node, set).await.map_err(status::of)?;
     }
-    let changed = if changed == SetTime::Keep { held } else { Some(new.changed) };
-    if let Some(changed) = changed {
-        let (attr, _) = facts::look(conn, who, &file.node).await?;
-        let set = |times: &mut Times| times.set_change(changed, attr.ctime);
+    let (after, _) = facts::look(conn, who, &file.node).await?;
+    let user = file.user_times.get();
+    let shown = held.unwrap_or_else(|| facts::of(&attr, None).changed);
+    file.user_times.set(UserTimes {
+        written: written.holds(user.written, after.mtime, facts::unix_time),
+        changed: changed.holds(user.changed, shown, |time| time),
+    });
+    let change = match changed {
+        AskedTime::Set(time) => Some(time),
+        AskedTime::Leave => Some(shown),
+        AskedTime::Nothing => file.user_times.get().changed.or(held),
+        AskedTime::Follow => held,
+    };
+    if let Some(change) = change {
+        let set = |times: &mut Times| times.set_change(change, after.ctime);
         conn.server.open_files.times(file.entry.key, set);
     }
     Ok(())
@@ -170,22 +225,33 @@ async fn may_write(request: &Request<'_>, open: &Open, file: &OpenFile) -> Resul
 }
 
 async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
-    if size > i64::MAX as u64 {
+    let size = size_of(size)?;
+    if file.node.is_dir() {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let set = SetAttr { size: Some(size), ..SetAttr::default() };
     let (core, who) = (&request.conn.core, &request.session.who);
     core.set_attr(who, &file.node, set).await.map_err(status::of)?;
     facts::settle(request.conn, file);
-    Ok(())
+    facts::leave_times(request.conn, who, file).await
 }
 
 /// A smaller allocation cuts the file; a larger one is taken when it is written to.
 async fn allocate(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
+    let size = size_of(size)?;
+    if file.node.is_dir() {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
     let (core, who) = (&request.conn.core, &request.session.who);
-    let now = core.attr(who, &file.node).await.map_err(status::of)?.size;
-    file.reserved.set(size.min(i64::MAX as u64).next_multiple_of(ALLOCATION_UNIT));
-    if size < now { resize(request, file, size).await } else { Ok(()) }
+    let now = core.attr(who, &file.node).await.map_err(status::of)?;
+    if size > now.used.max(now.size) {
+        let space = core.space(who, &file.node.reached).await.map_err(status::of)?;
+        if size - now.used.max(now.size) > space.avail_bytes {
+            return Err(NtStatus::DISK_FULL);
+        }
+    }
+    file.reserved.set(size.next_multiple_of(ALLOCATION_UNIT));
+    if size < now.size { resize(request, file, size).await } else { Ok(()) }
 }
 
 async fn dispose(
@@ -290,7 +356,7 @@ async fn rename(
     request: &Request<'_>,
     open: &Open,
     file: &OpenFile,
-    new: &NewName<'_>,
+    (new, ignores_read_only): (&NewName<'_>, bool),
 ) -> Result<(), NtStatus> {
     open.may(access::DELETE)?;
     stays(file)?;
@@ -304,6 +370,7 @@ async fn rename(
         Replaced::Itself => to.name = path.name().unwrap_or_default().to_vec(),
         _ if !new.replace => return Err(NtStatus::OBJECT_NAME_COLLISION),
         Replaced::Directory => return Err(NtStatus::ACCESS_DENIED),
+        Replaced::File if !ignores_read_only => may_replace(&to)?,
         Replaced::File | Replaced::OtherName => {}
     }
     let dir_key = may_enter(request, file, &to).await?;
@@ -338,6 +405,18 @@ async fn rename(
     }
     *file.path.borrow_mut() = path;
     Ok(())
+}
+
+/// Whether what is there may be replaced: no file that is read-only (MS-FSA §2.1.5.15.7 and
+/// §2.1.5.15.12).
+fn may_replace(to: &Spot) -> Result<(), NtStatus> {
+    let is_read_only = |entry: &vfs::fs::Entry| {
+        entry.attr.kind == FileType::Regular && entry.attr.mode & 0o222 == 0
+    };
+    match to.entry.as_ref().is_some_and(is_read_only) {
+        true => Err(NtStatus::ACCESS_DENIED),
+        false => Ok(()),
+    }
 }
 
 /// What has a new name already.
@@ -416,10 +495,35 @@ async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<()
 
 async fn link(request: &Request<'_>, file: &OpenFile, new: &NewName<'_>) -> Result<(), NtStatus> {
     stays(file)?;
+    if file.node.is_dir() {
+        return Err(NtStatus::FILE_IS_A_DIRECTORY);
+    }
     let (to, _) = spot(request, file, new).await?;
-    if to.entry.is_some() {
+    let (who, core) = (acting(request, file), &request.conn.core);
+    let Some(there) = to.entry else {
+        return core.link(&who, &file.node, &to).await.map_err(status::of);
+    };
+    if !new.replace {
         return Err(NtStatus::OBJECT_NAME_COLLISION);
     }
-    let who = acting(request, file);
-    request.conn.core.link(&who, &file.node, &to).await.map_err(status::of)
+    if there.attr.kind == FileType::Directory {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    if FileKey::from(&there.attr).is_same_inode(&file.entry.key) {
+        return Ok(());
+    }
+    may_replace(&to)?;
+    // The new name takes the place of the other file in one step: nothing is lost if it fails.
+    let aside = SetAside::new();
+    let (dir, name, other) = (to.dir, to.name.clone(), aside.name.clone());
+    let made = Spot { name: other.clone(), entry: None, ..to.clone() };
+    core.link(&who, &file.node, &made).await.map_err(status::of)?;
+    let folds = Arc::clone(&request.conn.server.folds);
+    let replace = move |fs: &dyn FileSystem, cx: Context<'_>| {
+        let replaced = fs.rename(cx, (&dir, &other), (&dir, &name));
+        let done = replaced.inspect_err(|_| drop(fs.remove(cx, &dir, &other)))?;
+        folds.changed(&done.wcc, Some(&other), Some(&name));
+        Ok(vfs::fs::Changed { value: (), wcc: done.wcc, flush: done.flush })
+    };
+    core.alter(&who, &to.reached, replace).await.map_err(status::of)
 }

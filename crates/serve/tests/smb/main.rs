@@ -1,6 +1,8 @@
 //! SMB against the real server in this process, over shares in memory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+// The contract's own failures, passed on.
+#![allow(clippy::result_large_err)]
 
 #[path = "../files/planted.rs"]
 mod planted;
@@ -8,5 +10,8 @@ mod planted;
 mod scene;
 
 mod ends;
+mod links;
 mod panics;
 mod running;
+mod scans;
+mod stays;

@@ -90,6 +90,16 @@ pub mod file_class {
     pub const RENAME_EX: u8 = 65;
 }
 
+/// FileModeInformation (MS-FSCC §2.4.31).
+pub mod mode {
+    /// Each write is on disk before it is answered.
+    pub const WRITE_THROUGH: u32 = 2;
+    /// Options that remain with an open: as those of CREATE.
+    pub const OF_OPEN: u32 = WRITE_THROUGH | 4 | 8;
+    /// All that there are; how a local program waits is its own matter.
+    pub const ALL: u32 = OF_OPEN | 0x10 | 0x20 | 0x1000;
+}
+
 /// Classes of file systems.
 pub mod fs_class {
     /// FileFsVolumeInformation.
@@ -326,6 +336,9 @@ pub struct NewName<'a> {
 }
 
 impl<'a> NewName<'a> {
+    /// Where the name begins.
+    pub const NAME_AT: usize = 20;
+
     /// Reads it.
     ///
     /// # Errors

@@ -109,6 +109,10 @@ pub mod options {
     pub const DIRECTORY: u32 = 1;
     /// Each write is on disk before it is answered.
     pub const WRITE_THROUGH: u32 = 2;
+    /// It is read and written from the begin to the end.
+    pub const SEQUENTIAL_ONLY: u32 = 4;
+    /// Nothing of it is cached.
+    pub const NO_INTERMEDIATE_BUFFERING: u32 = 8;
     /// It must be no directory.
     pub const NON_DIRECTORY: u32 = 0x40;
     /// The client knows no extended attributes.

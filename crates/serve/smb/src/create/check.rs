@@ -2,11 +2,13 @@
 
 use wire::smb::class::attributes;
 use wire::smb::contexts;
-use wire::smb::create::{Request, access, options, share_access};
+use wire::smb::create::{Disposition, Request, access, options, share_access};
 use wire::smb::status::NtStatus;
 
-use crate::status;
+use crate::{names, status};
 
+/// The largest file: sizes are signed.
+const SIZE_MAX: u64 = i64::MAX as u64;
 /// Delegate, the highest ImpersonationLevel.
 const IMPERSONATION_MAX: u32 = 3;
 
@@ -27,13 +29,24 @@ pub(super) struct Contexts<'a> {
 ///
 /// # Errors
 /// As the client is told.
-pub(super) fn check(create: &Request<'_>) -> Result<(), NtStatus> {
+pub(super) fn check(create: &Request<'_>, disposition: Disposition) -> Result<(), NtStatus> {
     let has = |option: u32| create.options & option != 0;
     if create.impersonation > IMPERSONATION_MAX {
         return Err(NtStatus::BAD_IMPERSONATION_LEVEL);
     }
     if has(options::UNKNOWN) || (has(options::DIRECTORY) && has(options::NON_DIRECTORY)) {
         return Err(NtStatus::INVALID_PARAMETER);
+    }
+    // Nothing can replace a directory (MS-FSA §2.1.5.1).
+    let replaces = matches!(
+        disposition,
+        Disposition::Supersede | Disposition::Overwrite | Disposition::OverwriteIf
+    );
+    if has(options::DIRECTORY) && replaces {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if names::is_of_dir(create.name) && has(options::NON_DIRECTORY) {
+        return Err(NtStatus::OBJECT_NAME_INVALID);
     }
     if has(options::NOT_SERVED) {
         return Err(NtStatus::NOT_SUPPORTED);
@@ -85,7 +98,11 @@ pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatu
             contexts::SECURITY => asked.security = Some(context.data),
             contexts::ALLOCATION => {
                 let bytes = context.data.try_into().map_err(|_| NtStatus::INVALID_PARAMETER)?;
-                asked.reserve = Some(u64::from_le_bytes(bytes));
+                let size = u64::from_le_bytes(bytes);
+                if size > SIZE_MAX {
+                    return Err(NtStatus::INVALID_PARAMETER);
+                }
+                asked.reserve = Some(size);
             }
             _ => {}
         }

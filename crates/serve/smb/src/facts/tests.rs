@@ -32,11 +32,27 @@ fn rights_follow_the_file_system() {
 }
 
 #[test]
-fn times_that_are_not_set() {
-    for time in [0, u64::MAX, u64::MAX - 1] {
-        assert_eq!(set_time(time), Ok(SetTime::Keep));
+fn times_that_are_set_and_those_that_are_not() {
+    let leave = [(0, AskedTime::Nothing), (u64::MAX, AskedTime::Leave)];
+    for (field, asked) in [leave[0], leave[1], (u64::MAX - 1, AskedTime::Follow)] {
+        assert_eq!(asked_time(field), Ok(asked));
     }
-    let at = Time { sec: 1_600_000_000, nsec: 100 };
-    assert_eq!(set_time(filetime(at)), Ok(SetTime::At(at)));
-    assert_eq!(set_time(u64::MAX - 2), Err(NtStatus::INVALID_PARAMETER));
+    for field in [1, filetime(Time { sec: 1_600_000_000, nsec: 100 }), i64::MAX as u64] {
+        assert_eq!(asked_time(field), Ok(AskedTime::Set(field)));
+        assert_eq!(filetime(unix_time(field)), field);
+    }
+    for field in [1 << 63, u64::MAX - 2] {
+        assert_eq!(asked_time(field), Err(NtStatus::INVALID_PARAMETER));
+    }
+}
+
+#[test]
+fn times_that_an_open_leaves_alone() {
+    let holds = |asked: AskedTime, held| asked.holds(held, 7, |set| set);
+    assert_eq!(holds(AskedTime::Nothing, None), None);
+    assert_eq!(holds(AskedTime::Nothing, Some(5)), Some(5));
+    assert_eq!(holds(AskedTime::Leave, None), Some(7));
+    assert_eq!(holds(AskedTime::Leave, Some(5)), Some(5));
+    assert_eq!(holds(AskedTime::Set(9), Some(5)), Some(9));
+    assert_eq!(holds(AskedTime::Follow, Some(5)), None);
 }

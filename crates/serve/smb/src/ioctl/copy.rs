@@ -73,6 +73,7 @@ pub(super) async fn chunks(
         }
     }
     facts::written(request.conn, to);
+    facts::leave_times(request.conn, &request.session.who, to).await?;
     Ok((put_copied(&copied), NtStatus::SUCCESS))
 }
 
@@ -135,7 +136,8 @@ pub(super) async fn extents(
     let share = move |fs: &dyn FileSystem, cx: Context<'_>| {
         fs.clone_range(cx, (&source, asked.from), (&target, asked.to), asked.length)
     };
-    core.alter(who, &to.node.reached, share).await.map_err(status::of)
+    core.alter(who, &to.node.reached, share).await.map_err(status::of)?;
+    facts::leave_times(request.conn, who, to).await
 }
 
 /// One chunk, by the file system if it can, otherwise through our memory.

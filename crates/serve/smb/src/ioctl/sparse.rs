@@ -72,9 +72,10 @@ pub(super) async fn zero(
     let zero = move |fs: &dyn FileSystem, cx: Context<'_>| fs.deallocate(cx, &handle, begin, len);
     let (core, who) = (&request.conn.core, &request.session.who);
     match core.alter(who, &file.node.reached, zero).await {
-        Err(Status::NotSupported) => write_zeros(request, file, (begin, end), asked.file).await,
-        done => done.map_err(status::of),
+        Err(Status::NotSupported) => write_zeros(request, file, (begin, end), asked.file).await?,
+        done => done.map_err(status::of)?,
     }
+    facts::leave_times(request.conn, who, file).await
 }
 
 /// Writes zeros up to the end of the file at most, each piece in a turn of its own on the pool; a

@@ -68,3 +68,21 @@ fn many_short_parts_are_not_for_nothing() {
     let deep = path(&share, &utf16::encode(&vec!["d"; 200].join("\\"))).expect("a path");
     assert!(held(&deep) > 200 * size_of::<Vec<u8>>());
 }
+
+#[test]
+fn patterns_are_names_with_wildcards() {
+    for pattern in ["*", "?", "a<b>c\"d", ".", "..", "name", "\u{f022}"] {
+        assert!(is_pattern(&utf16::encode(pattern)), "{pattern}");
+    }
+    for pattern in ["a\\b", "a/b", "a:b", "a|b", "a\u{1}", "\0"] {
+        assert!(!is_pattern(&utf16::encode(pattern)), "{pattern}");
+    }
+    assert!(!is_pattern(b"a"));
+}
+
+#[test]
+fn only_a_path_that_has_something_before_it_ends_with_a_separator() {
+    let is_of_dir = |path: &str| is_of_dir(&utf16::encode(path));
+    assert!(is_of_dir("a\\"));
+    assert!(!is_of_dir("a") && !is_of_dir("") && !is_of_dir("\u{5c00}a"));
+}

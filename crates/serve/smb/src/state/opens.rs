@@ -9,6 +9,7 @@ use vfs::locks::{FileKey, LinkId, Location, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
 use super::seats::OpenReservation;
+use super::times::UserTimes;
 
 use crate::dir::Listed;
 use crate::pipe::Pipe;
@@ -75,8 +76,10 @@ pub(crate) struct OpenFile {
     pub _retained: Option<Retained>,
     /// Its close removes the file.
     pub delete_on_close: Cell<bool>,
-    /// Each write is on disk before it is answered.
-    pub write_through: bool,
+    /// Options that remain with it: FileModeInformation.
+    pub mode: Cell<u32>,
+    /// Times that what is done with this open does not change.
+    pub user_times: Cell<UserTimes>,
     /// Where the client says that it is.
     pub position: Cell<u64>,
     /// Locks of no bytes before the first one, which nothing is in the way of.
