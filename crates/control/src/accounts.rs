@@ -323,6 +323,14 @@ impl Accounts {
         Some(Caller { user, rights, version: *inner.versions.get(name)? })
     }
 
+    /// The one user whose name is this in some case.
+    fn in_any_case(&self, name: &str) -> Option<String> {
+        let (inner, key) = (self.read(), name.to_lowercase());
+        let mut alike = inner.table.users.keys().filter(|one| one.to_lowercase() == key);
+        let one = alike.next()?;
+        alike.next().is_none().then(|| one.clone())
+    }
+
     /// Another number whenever something about users has changed.
     pub fn generation(&self) -> u64 {
         self.read().newest

@@ -67,6 +67,12 @@ pub trait Identity: Send + Sync {
     /// was found right, and from time to time as long as he is signed in.
     fn person(&self, name: &str) -> Option<Arc<Person>>;
 
+    /// A user's name as it is configured, from one that may differ in case: for protocols whose
+    /// clients do not distinguish it. `None` if there is no such user, or more than one.
+    fn in_any_case(&self, name: &str) -> Option<String> {
+        self.behind()?.in_any_case(name)
+    }
+
     /// Whether somebody who was let in still is: his password, his keys, his rights are those that
     /// they were then. To be asked when [`Identity::generation`] has changed.
     fn stands(&self, person: &Arc<Person>) -> bool {

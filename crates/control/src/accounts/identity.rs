@@ -117,6 +117,10 @@ impl Identity for Users {
         self.authorities.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn in_any_case(&self, name: &str) -> Option<String> {
+        self.accounts.in_any_case(name)
+    }
+
     fn nt_hash(&self, name: &str) -> Option<[u8; 16]> {
         let caller = self.accounts.caller(name).filter(|_| self.accounts.keeps_nt())?;
         caller.user.nt_hash.map(|hash| hash.0)

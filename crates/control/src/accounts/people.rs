@@ -172,6 +172,7 @@ impl People {
 impl Apply for People {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let mut problems = check(transition.new);
+        problems.extend(same_but_for_case(transition));
         // Wrong roles have been told already.
         if problems.is_empty() {
             problems.extend(grants::check(transition, &self.accounts.command_line()));
@@ -381,6 +382,21 @@ fn check(document: &Document) -> Vec<Problem> {
         .extend(document.items(&users()).iter().filter_map(|name| without_role(document, name)));
     problems.extend(known.iter().filter_map(|role| wrong_role(document, role)));
     problems
+}
+
+/// New users whose names differ from another one's in case alone: clients of SMB do not distinguish
+/// it, and throttles and logs would take both for one. Those that are there may stay.
+fn same_but_for_case(transition: &Transition<'_>) -> Vec<Problem> {
+    let (old, new) = (transition.old.items(&users()), transition.new.items(&users()));
+    let is_new = |name: &&String| !old.contains(*name);
+    let refused = |name: &String| {
+        let key = name.to_lowercase();
+        let other = new.iter().find(|other| *other != name && other.to_lowercase() == key)?;
+        let sentence = format!("the name {name} differs from the user {other} in case alone");
+        let hint = "choose another name: SMB clients do not distinguish case";
+        Some(Problem::conflict(&users().join(name), &sentence, hint))
+    };
+    new.iter().filter(is_new).filter_map(refused).collect()
 }
 
 fn without_role(document: &Document, user: &str) -> Option<Problem> {

@@ -189,9 +189,10 @@ impl Connection {
     /// The user's name as it is configured: Windows does not distinguish case. That of nobody in
     /// lower case.
     fn known_as(&self, name: &str) -> String {
-        match self.core.files.identity.person(name) {
+        let identity = &self.core.files.identity;
+        match identity.person(name) {
             Some(_) => name.to_owned(),
-            None => name.to_lowercase(),
+            None => identity.in_any_case(name).unwrap_or_else(|| name.to_lowercase()),
         }
     }
 

@@ -493,3 +493,24 @@ fn what_somebody_has_can_be_granted() {
     assert_eq!(issue("all").unwrap_err().fault, Fault::Denied);
     assert!(issue("some").is_ok());
 }
+
+#[test]
+fn names_of_users_that_differ_in_case_alone_are_refused() {
+    let server = Server::fresh();
+    server.anna();
+    let data = || json!({ "kind": "data", "password": "correct horse" });
+    let refused = sentence(server.create("users", "Anna", data()));
+    assert!(refused.contains("differs from the user anna in case alone"), "{refused}");
+    assert!(refused.contains("choose another name"), "{refused}");
+    server.create("users", "Berta", data()).unwrap();
+    assert_eq!(server.accounts.in_any_case("bERTA").as_deref(), Some("Berta"));
+    assert_eq!(server.accounts.in_any_case("carl"), None);
+    // Both at once: each is new to the other.
+    let parent = "/configuration/users";
+    let create = |name| json!({ "create": parent, "name": name, "properties": data() });
+    let both = server.change(json!([create("carl"), create("CARL")]));
+    assert_eq!(both.unwrap_err().len(), 2);
+    // A user may get the same name in another case.
+    let renamed = json!([{ "rename": "/configuration/users/Berta", "to": "berta" }]);
+    server.change(renamed).unwrap();
+}
