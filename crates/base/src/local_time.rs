@@ -47,7 +47,7 @@ impl LocalClock {
         let second = day * DAY + if time.is_empty() { 0 } else { parse_time_of_day(time)? };
         match zone {
             Some(zone) => Some(second - parse_offset(zone)?),
-            None => Some(self.utc_of(second)),
+            None => self.utc_of(second),
         }
     }
 
@@ -80,12 +80,24 @@ impl LocalClock {
         }
     }
 
-    /// Seconds since the epoch when local clocks show `second`. A time that a change of the clocks
-    /// skips is taken as if they had not changed.
-    fn utc_of(&self, second: i64) -> i64 {
-        let estimate = second - (self.offset)(second);
-        second - (self.offset)(estimate)
+    /// Seconds since the epoch when local clocks show `second`, by the rule of [`utc_of`].
+    fn utc_of(&self, second: i64) -> Option<i64> {
+        utc_of(second, &self.offset)
     }
+}
+
+/// Seconds since the epoch when local clocks show `second`, counted from 1970-01-01 00:00 on them.
+/// One rule for all zones, that of RFC 5545 §3.3.5 for local times: a time that clocks show twice
+/// is the first of both, and one that they skip is as much later as they are set forward, as if
+/// they had not been. `offset` is how far clocks are ahead of UTC at a second since the epoch.
+/// `None` beyond the numbers that there are.
+pub fn utc_of(second: i64, offset: &dyn Fn(i64) -> i64) -> Option<i64> {
+    // No zone is a day or more away from UTC, so that these are before and after the moment.
+    let (before, after) = (second.checked_sub(DAY)?, second.checked_add(DAY)?);
+    let offsets = [before, second, after].map(offset);
+    let moments = offsets.iter().filter_map(|ahead| second.checked_sub(*ahead));
+    let is_shown = |moment: &i64| moment.checked_add(offset(*moment)) == Some(second);
+    moments.filter(is_shown).min().or_else(|| second.checked_sub(offsets[0]))
 }
 
 /// Seconds that clocks of this machine are ahead of UTC at a second since the epoch.

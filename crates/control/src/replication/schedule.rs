@@ -1,4 +1,7 @@
-//! When an action is due. Pure: the time and the zone are handed in.
+//! When an action is due. Pure: the time and the zone are handed in. Times of day at which clocks
+//! change are resolved by [`base::local_time::utc_of`]: once a day, whatever clocks do.
+
+use base::local_time::utc_of;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -20,7 +23,8 @@ pub type Offset<'a> = &'a dyn Fn(u64) -> i64;
 
 impl Schedule {
     /// The first time after `after` that a run is due, in seconds since the epoch; never when it is
-    /// off. Where clocks leap over the time of day, it is as much later as they leap.
+    /// off. Where clocks skip the time of day, it is as much later as they are set forward; where
+    /// they show it twice, it is the first of both.
     pub fn next(self, after: u64, offset: Offset<'_>) -> Option<u64> {
         match self {
             Self::Off => None,
@@ -42,10 +46,7 @@ fn daily(minute: i64, after: u64, offset: Offset<'_>) -> Option<u64> {
     let midnight = i64::try_from(after).ok()?.checked_add(here)?.div_euclid(DAY) * DAY;
     // Yesterday's may still come where clocks are set back; the day after tomorrow's is enough.
     let days = (-1..=2).map(|day| midnight + day * DAY + minute * 60);
-    let times = days.filter_map(|shown| {
-        let guess = u64::try_from(shown - here).ok()?;
-        // The zone of that time, not of now.
-        u64::try_from(shown - offset(guess)).ok()
-    });
+    let ahead = |second: i64| offset(u64::try_from(second).unwrap_or(0));
+    let times = days.filter_map(|shown| u64::try_from(utc_of(shown, &ahead)?).ok());
     times.filter(|time| *time > after).min()
 }
