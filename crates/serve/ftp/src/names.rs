@@ -46,22 +46,23 @@ pub(super) async fn mkd(s: &mut Session, path: &[u8]) -> Outcome {
 
 /// RMD.
 pub(super) async fn rmd(s: &mut Session, path: &[u8]) -> Outcome {
-    let spot = s.spot(path, Links::Keep).await?;
+    let (spot, _) = s.there(path).await?;
     s.core.remove_dir(s.who()?, &spot).await?;
     Ok(Answer::of(250, "Directory removed."))
 }
 
 /// DELE.
 pub(super) async fn dele(s: &mut Session, path: &[u8]) -> Outcome {
-    let spot = s.spot(path, Links::Keep).await?;
+    let (spot, _) = s.there(path).await?;
     s.core.remove(s.who()?, &spot).await?;
     Ok(Answer::of(250, "Removed."))
 }
 
 /// RNFR.
 pub(super) async fn rnfr(s: &mut Session, path: &[u8]) -> Outcome {
-    s.spot(path, Links::Keep).await?.node()?;
-    s.state.renaming = Some(s.state.resolve(path)?);
+    let (spot, path) = s.there(path).await?;
+    spot.node()?;
+    s.state.renaming = Some(path);
     Ok(Answer::of(350, "RNTO, please."))
 }
 

@@ -17,8 +17,9 @@ use super::settings::Settings;
 use super::state::State;
 use engine::transport::link::Ear;
 use engine::transport::tasks::Ending;
+use files::list::Listing;
 use files::transfer::{Direction, Scheme};
-use files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer};
+use files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer, VPath};
 
 /// Who was disabled, or has another password or other rights now, has to sign in again.
 pub(super) const NO_USER: Answer = Answer::of(421, "The account is no longer valid.");
@@ -64,9 +65,47 @@ impl Session {
         self.who.as_ref().ok_or(Answer::of(530, "Log in with USER and PASS first."))
     }
 
+    /// Where a path is among the shares, its last name as it is listed too if that is asked for.
+    async fn resolve(&self, text: &[u8], last: bool) -> std::result::Result<VPath, Answer> {
+        let path = self.state.resolve(text)?;
+        if !text.contains(&b'?') {
+            return Ok(path);
+        }
+        let (mut at, count) = (VPath::ROOT, path.parts().len());
+        for (number, part) in path.parts().iter().enumerate() {
+            let is_asked = part.contains(&b'?') && (last || number + 1 < count);
+            let next = at.with(part);
+            at = if is_asked { self.as_listed(&at, next).await? } else { next };
+        }
+        Ok(at.as_written(text))
+    }
+
+    /// What a listing cannot have in a line, it has as `?`. If nothing has the name as it is
+    /// written, what is listed by it is meant, if that is one.
+    async fn as_listed(&self, dir: &VPath, path: VPath) -> std::result::Result<VPath, Answer> {
+        let (core, who) = (&self.core, self.who()?);
+        if !matches!(core.find(who, &path, Links::Keep).await, Err(Status::NotFound)) {
+            return Ok(path);
+        }
+        let Ok(Found::Node(node)) = core.find(who, dir, Links::Follow).await else {
+            return Ok(path);
+        };
+        let (mut listing, mut found) = (Listing::new(node), None);
+        while let Ok(Some(batch)) = listing.next(core, who).await {
+            for one in batch {
+                let mut listed = Vec::new();
+                wire::ftp::list::name(&one.name, &mut listed);
+                if path.name() == Some(&listed) && found.replace(one.name).is_some() {
+                    return Ok(path);
+                }
+            }
+        }
+        Ok(found.map_or(path, |name| dir.with(&name)))
+    }
+
     /// What a path leads to.
     pub(super) async fn found(&mut self, path: &[u8]) -> std::result::Result<Found, Answer> {
-        let path = self.state.resolve(path)?;
+        let path = self.resolve(path, true).await?;
         let found = self.core.find(self.who()?, &path, Links::Follow).await?;
         if let Found::Node(node) = &found {
             self.span.of(node);
@@ -89,13 +128,24 @@ impl Session {
         }
     }
 
+    /// The place of something that is there, and its path.
+    pub(super) async fn there(
+        &mut self,
+        path: &[u8],
+    ) -> std::result::Result<(Spot, VPath), Answer> {
+        let path = self.resolve(path, true).await?;
+        let spot = self.core.spot(self.who()?, &path, Links::Keep).await?;
+        self.measures(&spot);
+        Ok((spot, path))
+    }
+
     /// The place of the last name of a path.
     pub(super) async fn spot(
         &mut self,
         path: &[u8],
         links: Links,
     ) -> std::result::Result<Spot, Answer> {
-        let path = self.state.resolve(path)?;
+        let path = self.resolve(path, false).await?;
         let spot = self.core.spot(self.who()?, &path, links).await?;
         self.measures(&spot);
         Ok(spot)
@@ -103,7 +153,7 @@ impl Session {
 
     /// The same for the last name of a path to a directory.
     pub(super) async fn spot_for_dir(&mut self, path: &[u8]) -> std::result::Result<Spot, Answer> {
-        let path = self.state.resolve(path)?;
+        let path = self.resolve(path, false).await?;
         let spot = self.core.spot_for_dir(self.who()?, &path, Links::Keep).await?;
         self.measures(&spot);
         Ok(spot)
