@@ -35,7 +35,7 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
     let find = Find::parse(&job.body().await?);
     let find = find.or_else(|error| refuse(400, &error.to_string()))?;
     job.permit(&[]).await?;
-    let found = job.found().await?;
+    let found = shown(job).await?;
     let collection = match &found {
         Found::Root => true,
         Found::Node(node) => node.is_dir(),
@@ -68,6 +68,18 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
         }
     }
     Ok(Response::new(207).stream(multi::XML, answer))
+}
+
+/// What a path leads to, or the link that leads nowhere.
+async fn shown(job: &Job<'_, '_>) -> Result<Found, Response> {
+    let refused = match job.found().await {
+        Err(refused) => refused,
+        found => return found,
+    };
+    match job.spot(Links::Keep).await.and_then(|spot| spot.node()) {
+        Ok(link) if link.attr.kind == FileType::Symlink => Ok(Found::Node(link)),
+        _ => Err(refused),
+    }
 }
 
 /// What comes next.
@@ -203,7 +215,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Members of a directory. What goes away meanwhile, leads nowhere or is no file is left out.
+    /// Members of a directory. What goes away meanwhile is left out; a link that leads nowhere is
+    /// shown itself: a client that empties a directory sees all that is in it.
     async fn look(&self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<Vec<Member>> {
         let mut members = Vec::with_capacity(batch.len());
         for listed in batch {
@@ -220,16 +233,13 @@ impl Answer {
                 FileType::Symlink => {
                     let path = self.path.with(&name);
                     let found = self.core.find(&self.who, &path, Links::Follow).await;
-                    if let Ok(Found::Node(node)) = found {
-                        members.push((
-                            name,
-                            node.attr,
-                            Dead::default(),
-                            PropertyLookup::Handle(node.handle),
-                        ));
-                    }
+                    let (attr, lookup) = match found {
+                        Ok(Found::Node(node)) => (node.attr, PropertyLookup::Handle(node.handle)),
+                        _ => (attr, PropertyLookup::None),
+                    };
+                    members.push((name, attr, Dead::default(), lookup));
                 }
-                _ => {}
+                _ => members.push((name, attr, Dead::default(), PropertyLookup::None)),
             }
         }
         if needs_dead(&self.find) && dir.reached.share.fs.features().xattrs {
