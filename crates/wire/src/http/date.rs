@@ -2,17 +2,22 @@
 
 use base::units::{Civil, MONTHS, civil, utc, weekday};
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// The first and the last second that have a year of four digits.
+const FIRST: i64 = -62_167_219_200;
+const LAST: i64 = 253_402_300_799;
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`. What has no year of four digits is shown as the nearest.
 pub fn write(sec: i64) -> String {
+    let sec = sec.clamp(FIRST, LAST);
     let at = civil(sec);
     let Civil { year, day, hour: h, minute: m, second: s, .. } = at;
     let (weekday, month) = (weekday(sec), at.month_name());
     format!("{weekday}, {day:02} {month} {year:04} {h:02}:{m:02}:{s:02} GMT")
 }
 
-/// `1994-11-06T08:49:37Z` (RFC 3339).
+/// `1994-11-06T08:49:37Z` (RFC 3339); the same of years.
 pub fn write_iso(sec: i64) -> String {
-    utc(sec).replace(' ', "T") + "Z"
+    utc(sec.clamp(FIRST, LAST)).replace(' ', "T") + "Z"
 }
 
 /// Seconds since the epoch, of a date in any of the three forms.
@@ -43,7 +48,10 @@ fn moment(year: i64, month: &str, day: &str, clock: &str) -> Option<i64> {
     let day = digits(day)?;
     let good = (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
     let then = Civil { year, month, day, hour, minute, second };
-    (good && parts.next().is_none()).then(|| then.seconds())
+    let seconds = then.seconds();
+    // Not the 31st of a month that has none.
+    let is_day = civil(seconds - second).day == day;
+    (good && is_day && parts.next().is_none()).then_some(seconds)
 }
 
 fn digits(text: &str) -> Option<i64> {

@@ -17,8 +17,8 @@ pub(super) fn setattr(call: &mut Call<'_>) -> Handled {
     let args: SetattrArgs<'_> = call.decode()?;
     let set = set_attr(&args.new_attributes);
     let guard = args.guard.map(time);
-    let result = match call.target(args.object) {
-        Ok(t) => match t.fs.setattr(call.cx(), &t.handle, &set, guard) {
+    let result = match call.target(args.object).and_then(|t| Ok((t, set?))) {
+        Ok((t, set)) => match t.fs.setattr(call.cx(), &t.handle, &set, guard) {
             Ok(changed) => Ok((wcc(&changed.wcc), changed.flush)),
             Err(failed) => Err((failed.status, wcc(&failed.wcc))),
         },

@@ -1,7 +1,11 @@
 //! Between the file contract's attributes and those on the wire (RFC 1813 §2.5, §2.6).
 
 use vfs::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
+use vfs::status::Status;
 use wire::nfs3::{Fattr3, Ftype3, Nfstime3, Sattr3, Specdata3, WccAttr, WccData};
+
+/// Nanoseconds of a time.
+const NSECONDS_MAX: u32 = 999_999_999;
 
 /// Times on the wire are unsigned seconds: what lies outside is moved to the nearest end.
 pub(super) fn nfstime(time: Time) -> Nfstime3 {
@@ -9,9 +13,9 @@ pub(super) fn nfstime(time: Time) -> Nfstime3 {
     Nfstime3 { seconds, nseconds: time.nsec }
 }
 
-/// A time from the wire; too many nanoseconds are cut.
+/// The time of a guard, which is compared; too many nanoseconds are cut.
 pub(super) fn time(time: Nfstime3) -> Time {
-    Time { sec: i64::from(time.seconds), nsec: time.nseconds.min(999_999_999) }
+    Time { sec: i64::from(time.seconds), nsec: time.nseconds.min(NSECONDS_MAX) }
 }
 
 fn ftype(kind: FileType) -> Ftype3 {
@@ -52,23 +56,30 @@ pub(super) fn wcc(wcc: &Wcc) -> WccData {
     WccData { before: wcc.before.as_ref().map(before), after: wcc.after.as_ref().map(fattr) }
 }
 
-fn set_time(how: wire::nfs3::SetTime) -> SetTime {
+fn set_time(how: wire::nfs3::SetTime) -> Result<SetTime, Status> {
     match how {
-        wire::nfs3::SetTime::DontChange => SetTime::Keep,
-        wire::nfs3::SetTime::ServerTime => SetTime::Now,
-        wire::nfs3::SetTime::ClientTime(at) => SetTime::At(time(at)),
+        wire::nfs3::SetTime::DontChange => Ok(SetTime::Keep),
+        wire::nfs3::SetTime::ServerTime => Ok(SetTime::Now),
+        wire::nfs3::SetTime::ClientTime(at) if at.nseconds > NSECONDS_MAX => Err(Status::Invalid),
+        wire::nfs3::SetTime::ClientTime(at) => Ok(SetTime::At(time(at))),
     }
 }
 
 /// What a client wants to set.
-pub(super) fn set_attr(set: &Sattr3) -> SetAttr {
-    SetAttr {
+///
+/// # Errors
+/// [`Status::Invalid`] for a time of a second or more of nanoseconds (RFC 1813 §2.5).
+pub(super) fn set_attr(set: &Sattr3) -> Result<SetAttr, Status> {
+    Ok(SetAttr {
         mode: set.mode.map(|mode| mode & 0o7777),
         uid: set.uid,
         gid: set.gid,
         size: set.size,
-        atime: set_time(set.atime),
-        mtime: set_time(set.mtime),
+        atime: set_time(set.atime)?,
+        mtime: set_time(set.mtime)?,
         umask: None,
-    }
+    })
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,24 +60,24 @@ fn make(
 pub(super) fn create(call: &mut Call<'_>) -> Handled {
     let args: CreateArgs<'_> = call.decode()?;
     let how = match &args.how {
-        wire::nfs3::CreateHow::Unchecked(set) => CreateHow::Unchecked(set_attr(set)),
-        wire::nfs3::CreateHow::Guarded(set) => CreateHow::Guarded(set_attr(set)),
-        wire::nfs3::CreateHow::Exclusive(verifier) => CreateHow::Exclusive(*verifier),
+        wire::nfs3::CreateHow::Unchecked(set) => set_attr(set).map(CreateHow::Unchecked),
+        wire::nfs3::CreateHow::Guarded(set) => set_attr(set).map(CreateHow::Guarded),
+        wire::nfs3::CreateHow::Exclusive(verifier) => Ok(CreateHow::Exclusive(*verifier)),
     };
-    make(call, args.where_, |call, t, name| t.fs.create(call.cx(), &t.handle, name, how))
+    make(call, args.where_, |call, t, name| t.fs.create(call.cx(), &t.handle, name, how?))
 }
 
 pub(super) fn mkdir(call: &mut Call<'_>) -> Handled {
     let args: MkdirArgs<'_> = call.decode()?;
     let set = set_attr(&args.attributes);
-    make(call, args.where_, |call, t, name| t.fs.mkdir(call.cx(), &t.handle, name, &set))
+    make(call, args.where_, |call, t, name| t.fs.mkdir(call.cx(), &t.handle, name, &set?))
 }
 
 pub(super) fn symlink(call: &mut Call<'_>) -> Handled {
     let args: SymlinkArgs<'_> = call.decode()?;
     let set = set_attr(&args.symlink_attributes);
     let path = args.symlink_data.0;
-    make(call, args.where_, |call, t, name| t.fs.symlink(call.cx(), &t.handle, name, path, &set))
+    make(call, args.where_, |call, t, name| t.fs.symlink(call.cx(), &t.handle, name, path, &set?))
 }
 
 pub(super) fn mknod(call: &mut Call<'_>) -> Handled {
@@ -94,7 +94,7 @@ pub(super) fn mknod(call: &mut Call<'_>) -> Handled {
     };
     make(call, args.where_, |call, t, name| {
         let (special, set) = what?;
-        t.fs.mknod(call.cx(), &t.handle, name, special, &set_attr(&set))
+        t.fs.mknod(call.cx(), &t.handle, name, special, &set_attr(&set)?)
     })
 }
 
