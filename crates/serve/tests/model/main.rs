@@ -14,6 +14,7 @@ mod ends;
 #[path = "../ftp/client.rs"]
 #[allow(dead_code, reason = "the tests of FTP use the rest")]
 mod ftp;
+mod kinds;
 mod locks;
 #[path = "../nfs3/client.rs"]
 #[allow(dead_code, reason = "the tests of NFSv3 use the rest")]

@@ -14,7 +14,7 @@ use crate::op::{Place, What};
 use crate::tree::SHARES;
 
 /// COMPOUND (RFC 7530 §15.2).
-const COMPOUND: u32 = 1;
+pub const COMPOUND: u32 = 1;
 
 /// A connection of each kind, and the handles of the shares.
 pub struct Nfs {
@@ -25,7 +25,7 @@ pub struct Nfs {
 }
 
 /// COMPOUND4args of 4.0.
-struct Compound<'a>(&'a [ArgOp<'a>]);
+pub struct Compound<'a>(pub &'a [ArgOp<'a>]);
 
 impl Encode for Compound<'_> {
     fn encode(&self, w: &mut Writer<'_>) {

@@ -63,13 +63,18 @@ impl Sftp {
         }
     }
 
-    /// Asks; a handle, or nothing, if it is done.
-    fn ask(&mut self, request: &Request<'_>) -> Option<Vec<u8>> {
+    /// Sends a request; the packet of its reply.
+    pub fn exchange(&mut self, request: &Request<'_>) -> (PacketType, Vec<u8>) {
         let mut bytes = Vec::new();
         request.put(&mut Writer::new(&mut bytes), self.next);
         self.next += 1;
         self.to.send(bytes).expect("the server listens");
-        let (kind, body) = self.packet();
+        self.packet()
+    }
+
+    /// Asks; a handle, or nothing, if it is done.
+    pub fn ask(&mut self, request: &Request<'_>) -> Option<Vec<u8>> {
+        let (kind, body) = self.exchange(request);
         let mut r = Reader::new(&body);
         r.u32("id").expect("an id");
         match Reply::decode(kind, &mut r).expect("a reply").expect("a known one") {
