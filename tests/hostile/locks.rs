@@ -1,4 +1,4 @@
-//! One address takes all opens and ranges of a file that it can get; another one opens and locks it.
+//! One address takes all ranges of a file that it can get; another one opens and locks it.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -470,8 +470,8 @@ pub const LOCK_SHARDS: usize = 64;
 /// of another file's (64 bytes each).
 pub const LOCK_CHANGING_SLOTS: usize = 512;
 /// Of what is left of a limit by others, the part that stays for others still: one address takes
-/// three quarters of what the other addresses have left, and one client of an address three quarters
-/// of what the others of that address have left. So a newcomer always finds some.
+/// three quarters of what the other addresses have left, and one client three quarters of what the
+/// others of its address have left. So a newcomer always finds some.
 pub const LOCK_PART_LEFT: u64 = 4;
 /// Parts of the account of what each address and client holds, each with its own lock.
 pub const LOCK_PART_SHARDS: usize = 16;

@@ -46,7 +46,7 @@ pub mod waits;
 
 pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
-pub use grace::Wanted;
+pub use grace::GraceRequest;
 pub use kinds::{
     ClientKey, FileKey, HeldRange, Kind, LeaseKind, Owner, Protocol, Range, Recall, Refused,
     SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
@@ -69,7 +69,7 @@ pub struct LockTable {
     counts: Counts,
     waits: waits::Waits,
     /// How much the clients of each address hold.
-    parts: parts::Parts,
+    parts: parts::LimitAccount,
     /// Names by which files are open.
     links: OrderedMutex<links::Links>,
     grace: grace::Grace,
@@ -106,7 +106,7 @@ impl Default for LockTable {
             names_changing: AtomicU64::new(0),
             counts: Counts::default(),
             waits: waits::Waits::default(),
-            parts: parts::Parts::default(),
+            parts: parts::LimitAccount::default(),
             links: OrderedMutex::new(ranks::LOCK_LINKS, links::Links::default()),
             grace: grace::Grace::default(),
             recall_limit_ns: AtomicU64::new(0),
@@ -153,14 +153,15 @@ impl LockTable {
     /// another owner's open is in the way; [`Refused::Recalling`] while another client's delegation
     /// is; [`Refused::Full`].
     pub fn open(&self, key: FileKey, owner: &Owner, want: Share) -> Result<Share, Refused> {
-        if self.waits_for_grace(owner.client.protocol, Wanted::Open(want)) {
+        if self.waits_for_grace(owner.client.protocol, GraceRequest::Open(want)) {
             return Err(Refused::Grace);
         }
         self.enter(key, owner, want, false)
     }
 
-    /// As [`Self::open`], also during the grace period: what is reclaimed or was on disk, or is of a
-    /// file that was made since. Opens for reading that were granted meanwhile are not in its way.
+    /// As [`Self::open`], also during the grace period: for what is reclaimed, was on disk, or is
+    /// of a file that was made since. Opens for reading that were granted meanwhile do not conflict
+    /// with it.
     ///
     /// # Errors
     /// As of [`Self::open`], but for the first.
@@ -219,11 +220,11 @@ impl LockTable {
         if let Some(other) = conflict {
             return Err(Refused::Shared(other.clone()));
         }
-        // What is to be removed keeps no name. Opens of SMB itself have met the share modes.
+        // What is to be removed keeps no name. Opens of the same protocol have met its share modes.
         let protocol = owner.client.protocol;
-        if protocol != Protocol::Smb
-            && want.keeps_names(protocol)
+        if want.keeps_names(protocol)
             && let Some(other) = self.remover(key)
+            && other.client.protocol != protocol
         {
             return Err(Refused::Shared(other));
         }
@@ -349,7 +350,7 @@ impl LockTable {
         range: Range,
         kind: Kind,
     ) -> Result<(), Refused> {
-        if self.waits_for_grace(owner.client.protocol, Wanted::Range) {
+        if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
         }
         self.relock(key, owner, range, kind)

@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use vfs::attr::{FileType, SetAttr};
 use vfs::dos::{self, Dos};
 use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
-use vfs::locks::{LinkRefused, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, Wanted};
+use vfs::locks::{
+    GraceRequest, LinkRefused, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share,
+};
 use vfs::status::Status;
 use wire::smb::class::{self, attributes};
 use wire::smb::contexts;
@@ -317,7 +319,7 @@ impl Asked<'_> {
         let owner = who.owner(&id).ok_or(NtStatus::INTERNAL_ERROR)?;
         let (locks, key) = (Arc::clone(&core.files.locks), got.node.key());
         if self.deletes_on_close() && !is_new {
-            grace::wait(self.request, Wanted::Name, NtStatus::SHARING_VIOLATION).await?;
+            grace::wait(self.request, GraceRequest::Name, NtStatus::SHARING_VIOLATION).await?;
         }
         let share = share_of(rights, self.create.share);
         if share.access == 0 {
@@ -335,7 +337,7 @@ impl Asked<'_> {
                     tokio::time::sleep(RECALL_LOOK).await;
                 }
                 Err(Refused::Grace) => {
-                    let wanted = Wanted::Open(share);
+                    let wanted = GraceRequest::Open(share);
                     grace::wait(self.request, wanted, NtStatus::SHARING_VIOLATION).await?;
                 }
                 Err(Refused::Shared(_) | Refused::Recalling) => {
@@ -440,7 +442,7 @@ impl Asked<'_> {
         let link = place.map(|at| entry.locks.open_link(entry.key, at, &entry.owner, removes));
         entry.link.set(link.transpose().map_err(|refused| match refused {
             LinkRefused::DeletePending => NtStatus::DELETE_PENDING,
-            LinkRefused::Kept(_) => NtStatus::SHARING_VIOLATION,
+            LinkRefused::NameInUse(_) => NtStatus::SHARING_VIOLATION,
         })?);
         Ok(())
     }

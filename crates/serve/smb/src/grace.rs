@@ -2,7 +2,7 @@
 //! writing, denied, locked, written, removed nor renamed before ([`vfs::locks::grace`]). A request
 //! waits as for a lock: it can be cancelled, and ends with its file and its connection.
 
-use vfs::locks::{Protocol, Wanted};
+use vfs::locks::{GraceRequest, Protocol};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::Request;
@@ -15,7 +15,7 @@ use files::grace;
 /// `otherwise` if it lasts too long; STATUS_CANCELLED.
 pub(super) async fn wait(
     request: &Request<'_>,
-    wanted: Wanted,
+    wanted: GraceRequest,
     otherwise: NtStatus,
 ) -> Result<(), NtStatus> {
     let locks = &request.conn.core.files.locks;
@@ -38,7 +38,7 @@ pub(super) async fn wait(
 pub(super) async fn wait_with(
     request: &Request<'_>,
     (open, file): (&Open, &OpenFile),
-    wanted: Wanted,
+    wanted: GraceRequest,
     otherwise: NtStatus,
 ) -> Result<(), NtStatus> {
     if file.is_new || !file.entry.locks.in_grace() {

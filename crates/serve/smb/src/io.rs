@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::limits::{SEND_FILE_MIN, SMB_IO_MAX};
 use vfs::fs::{Context, Extent, FileSystem, Stable};
 use vfs::handle::Handle;
-use vfs::locks::Wanted;
+use vfs::locks::GraceRequest;
 use vfs::status::Status;
 use wire::smb::class::mode;
 use wire::smb::codec::patch;
@@ -264,7 +264,7 @@ pub(super) async fn write(request: &Request<'_>) -> Outcome {
         OpenOf::Pipe(pipe) => return pipe::write(request, pipe, asked.data),
     };
     let refused = NtStatus::FILE_LOCK_CONFLICT;
-    grace::wait_with(request, (&open, file), Wanted::Write, refused).await?;
+    grace::wait_with(request, (&open, file), GraceRequest::Write, refused).await?;
     check_write(file, &open, &asked)?;
     if !asked.data.is_empty() {
         write_from(request, file, (asked.offset, asked.data)).await.map_err(status::of)?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::limits::SMB_RANGES_MAX;
 use tokio::sync::oneshot;
-use vfs::locks::{Kind, Protocol, Range, Refused, Waited, Wanted, waits::Asked};
+use vfs::locks::{GraceRequest, Kind, Protocol, Range, Refused, Waited, waits::Asked};
 use wire::smb::create::access;
 use wire::smb::lock::{Element, Request as Asks, lock_flags};
 use wire::smb::status::NtStatus;
@@ -26,7 +26,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         let kinds = kinds(&asked.locks)?;
         // Also if it fails at once: whether it does is not known before.
         let refused = NtStatus::LOCK_NOT_GRANTED;
-        grace::wait_with(request, (&open, file), Wanted::Range, refused).await?;
+        grace::wait_with(request, (&open, file), GraceRequest::Range, refused).await?;
         lock(request, &open, file, &kinds).await?;
     }
     let about = About::file(&file.node);
@@ -47,7 +47,7 @@ pub(super) fn may_io(
     let entry = &file.entry;
     // WRITE has waited; what copies or punches holes by an open from before the grace period does
     // not.
-    if writes && !file.is_new && entry.locks.waits_for_grace(Protocol::Smb, Wanted::Write) {
+    if writes && !file.is_new && entry.locks.waits_for_grace(Protocol::Smb, GraceRequest::Write) {
         return Err(NtStatus::FILE_LOCK_CONFLICT);
     }
     match entry.locks.io_locked(entry.key, &entry.owner, range, writes) {

@@ -6,7 +6,7 @@ use base::clock::wall_ns;
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
-use vfs::locks::{FileKey, SHARE_DELETE, SHARE_WRITE, Share, Wanted};
+use vfs::locks::{FileKey, GraceRequest, SHARE_DELETE, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::smb::class::{Basic, NewName, attributes, file_class, mode};
 use wire::smb::codec::{Reader, SmbError};
@@ -221,7 +221,7 @@ async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<()
 /// Waits until nothing of what is written can be reclaimed.
 async fn may_write(request: &Request<'_>, open: &Open, file: &OpenFile) -> Result<(), NtStatus> {
     let refused = NtStatus::FILE_LOCK_CONFLICT;
-    grace::wait_with(request, (open, file), Wanted::Write, refused).await
+    grace::wait_with(request, (open, file), GraceRequest::Write, refused).await
 }
 
 async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
@@ -273,7 +273,7 @@ async fn dispose(
         return Ok(());
     }
     let refused = NtStatus::SHARING_VIOLATION;
-    grace::wait_with(request, (open, file), Wanted::Name, refused).await?;
+    grace::wait_with(request, (open, file), GraceRequest::Name, refused).await?;
     let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
     let ignored = match flags & DISPOSITION_IGNORE_READ_ONLY {
         0 => 0,
@@ -361,7 +361,7 @@ async fn rename(
     open.may(access::DELETE)?;
     stays(file)?;
     let refused = NtStatus::SHARING_VIOLATION;
-    grace::wait_with(request, (open, file), Wanted::Name, refused).await?;
+    grace::wait_with(request, (open, file), GraceRequest::Name, refused).await?;
     let from = file.entry.location().ok_or(NtStatus::ACCESS_DENIED)?;
     let (mut to, path) = spot(request, file, new).await?;
     let replaced = replaced(request, file, &from, &to).await?;

@@ -99,8 +99,8 @@ impl FileLocks {
         earlier(self.waiting.iter(), owner, range, kind)
     }
 
-    /// Gives locks to those who waited and can have them, in turn, and calls `granted` with each and
-    /// how many locks it has more and less than before; its continuation is the caller's to run once
+    /// Gives locks to requests that wait and can have them, in turn, and calls `granted` for each,
+    /// with how many locks the file had before and has then; the caller runs its continuation once
     /// it holds no lock. `still` is called with each that goes on waiting for a lock that is held,
     /// and the owner of that.
     ///

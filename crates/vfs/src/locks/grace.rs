@@ -24,28 +24,28 @@ const fn bit(protocol: Protocol) -> u32 {
 
 /// What a client asks for during the grace period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum GraceRequest {
     /// An open of a file that is there.
     Open(Share),
     /// A byte-range lock.
     Range,
     /// A write to a file, of a protocol whose writes meet byte ranges.
     Write,
-    /// That a name of a file goes, or leads to another one: REMOVE, RENAME, an upload that replaces,
-    /// delete on close.
+    /// To remove a name of a file, or give it to another file: REMOVE, RENAME, an upload that
+    /// replaces, delete on close.
     Name,
 }
 
 /// The one rule: whether a client of `taker` must wait with what it wants while clients of
 /// `holder` may reclaim.
-pub const fn waits(holder: Protocol, taker: Protocol, wanted: Wanted) -> bool {
+pub const fn waits(holder: Protocol, taker: Protocol, wanted: GraceRequest) -> bool {
     // Opens and locks of other protocols end with their connections, those of WebDAV are on disk.
     let reclaims = matches!(holder, Protocol::Nfs4 | Protocol::Nlm);
     let takes = match (taker, wanted) {
         // No OPEN of NFSv4, and no SHARE, is granted but reclaims (RFC 8881 §8.4.2.1).
-        (Protocol::Nfs4 | Protocol::Nlm, Wanted::Open(_)) => true,
-        (_, Wanted::Open(share)) => share.access & SHARE_WRITE != 0 || share.deny != 0,
-        (_, Wanted::Range | Wanted::Write | Wanted::Name) => true,
+        (Protocol::Nfs4 | Protocol::Nlm, GraceRequest::Open(_)) => true,
+        (_, GraceRequest::Open(share)) => share.access & SHARE_WRITE != 0 || share.deny != 0,
+        (_, GraceRequest::Range | GraceRequest::Write | GraceRequest::Name) => true,
     };
     reclaims && takes
 }
@@ -126,15 +126,16 @@ impl LockTable {
 
     /// Whether a client of this protocol must wait with what it wants, by [`waits`].
     #[inline]
-    pub fn waits_for_grace(&self, taker: Protocol, wanted: Wanted) -> bool {
+    pub fn waits_for_grace(&self, taker: Protocol, wanted: GraceRequest) -> bool {
         let reclaiming = self.grace.reclaiming.load(Ordering::SeqCst);
         let may_hold = |holder: &Protocol| reclaiming & bit(*holder) != 0;
         reclaiming != 0 && HOLDERS.iter().filter(|h| may_hold(h)).any(|h| waits(*h, taker, wanted))
     }
 
     /// Whether a file may have been there before the grace period, so that something of it can be
-    /// reclaimed: of regular files alone clients hold anything. Where the file system does not know when a file was made, the last change of its
-    /// attributes counts. `attr` is that of GETATTR.
+    /// reclaimed: of regular files alone clients hold anything. Where the file system does not
+    /// know when a file was made, the last change of its attributes counts. `attr` is that of
+    /// GETATTR.
     pub fn may_be_reclaimed(&self, attr: &Attr) -> bool {
         let made = attr.birth.unwrap_or(attr.ctime);
         let is_file = attr.kind == FileType::Regular;

@@ -1,8 +1,8 @@
 //! The words of the lock table: files, clients, owners, shares, ranges, kinds, leases, refusals,
 //! and how who waits or holds is told.
 
+use core::net::IpAddr;
 use std::hash::{Hash, Hasher};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::limits::LOCK_OWNER_MAX;
@@ -82,7 +82,7 @@ impl Owner {
         (id.len() <= LOCK_OWNER_MAX).then(|| Self { client, id: id.into(), address: None })
     }
 
-    /// Of a client at this address, whose part of all limits counts ([`super::parts`]). The same for
+    /// Of a client at this address, which has a part of all limits ([`super::parts`]): the same for
     /// all owners of a client. Without an address it is the server itself.
     #[must_use]
     pub fn at(self, address: IpAddr) -> Self {

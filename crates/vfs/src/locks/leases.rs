@@ -9,8 +9,8 @@
 //! with several names may have several handles; no lease is granted on one (the caller passes what
 //! it knows of the file).
 
+use core::net::IpAddr;
 use std::cell::Cell;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -43,7 +43,7 @@ impl Location {
         self.link.as_deref().unwrap_or(file)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> NameKey {
         ((self.dir_key.fsid, self.dir_key.fileid), self.name.clone())
     }
 }
@@ -58,10 +58,10 @@ pub enum LinkRefused {
     /// The name is to be removed.
     DeletePending,
     /// Another client's open keeps the name, which this one would remove.
-    Kept(Owner),
+    NameInUse(Owner),
 }
 
-type Place = ((u64, u64), Vec<u8>);
+type NameKey = ((u64, u64), Vec<u8>);
 
 #[derive(Debug)]
 struct Link {
@@ -85,7 +85,7 @@ impl Link {
 #[derive(Default)]
 pub(super) struct Links {
     files: HashMap<FileKey, Vec<Link>>,
-    places: HashMap<Place, Vec<(FileKey, LinkId)>>,
+    places: HashMap<NameKey, Vec<(FileKey, LinkId)>>,
     next: u64,
 }
 
@@ -137,7 +137,7 @@ impl LockTable {
             && !at.is_link()
             && let Some(keeper) = files.get(&key).and_then(|file| keeper(file, owner))
         {
-            return Err(LinkRefused::Kept(keeper.clone()));
+            return Err(LinkRefused::NameInUse(keeper.clone()));
         }
         let mut links = self.links.lock();
         let same = |link: &&mut Link| link.at.is_same(&at);

@@ -11,8 +11,7 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
-use super::grace::Wanted;
-use super::{ByClient, FileKey, LockTable, Owner, Protocol, Share};
+use super::{ByClient, FileKey, LockTable, Owner, Share};
 use crate::attr::Attr;
 
 thread_local! {
@@ -60,9 +59,18 @@ impl LockTable {
     }
 
     /// Whether the names of a file must stay as they are until the grace period is over, because
-    /// clients may reclaim it. `attr` is that of GETATTR.
-    pub fn keeps_names_in_grace(&self, taker: Protocol, attr: &Attr) -> bool {
-        self.waits_for_grace(taker, Wanted::Name) && self.may_be_reclaimed(attr)
+    /// clients may reclaim it. An owner that this thread acts for and that keeps the names itself
+    /// had them before the restart. `attr` is that of GETATTR.
+    pub fn keeps_names_in_grace(&self, attr: &Attr) -> bool {
+        if !self.may_be_reclaimed(attr) {
+            return false;
+        }
+        let key = FileKey::from(attr);
+        let keeps = |owner: &Owner| {
+            let share = self.share_of(key, owner);
+            share.is_some_and(|share| share.keeps_names(owner.client.protocol))
+        };
+        !BY.with_borrow(|owners| owners.iter().any(keeps))
     }
 
     /// Whether a name of a file may be removed, or given to another file, by the client and the

@@ -2,12 +2,12 @@
 //! to the others, and one client something to the others of its address.
 //!
 //! Of what the other addresses leave of a limit an address takes three quarters at most
-//! ([`LOCK_PART_LEFT`]), and of what the other clients of an address leave of that, one client three
-//! quarters: however many come, the next one from another address finds room. A change costs one
-//! lock of a part of the account, whatever there is.
+//! ([`LOCK_PART_LEFT`]), and of what the other clients of an address leave of that, one client
+//! three quarters: however many come, the next one from another address finds room. A change costs
+//! one lock of a part of the account, whatever there is.
 
+use core::net::IpAddr;
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use base::limits::{LOCK_PART_LEFT, LOCK_PART_SHARDS};
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
@@ -80,18 +80,18 @@ struct AddressPart {
 type Shard = HashMap<IpAddr, AddressPart>;
 
 /// The account.
-pub(super) struct Parts {
+pub(super) struct LimitAccount {
     shards: Box<[OrderedMutex<Shard>]>,
 }
 
-impl Default for Parts {
+impl Default for LimitAccount {
     fn default() -> Self {
         let shard = |_| OrderedMutex::new(ranks::LOCK_PARTS, Shard::default());
         Self { shards: (0..LOCK_PART_SHARDS).map(shard).collect() }
     }
 }
 
-impl Parts {
+impl LimitAccount {
     fn shard(&self, address: IpAddr) -> OrderedGuard<'_, Shard> {
         let bits = match address {
             IpAddr::V4(v4) => u128::from(v4.to_bits()),

@@ -7,8 +7,8 @@
 //!
 //! Locks are ordered by their first byte, in groups of at most [`LOCK_GROUP_MAX`]. Each group knows
 //! the greatest last byte of its locks, for each kind and of two owners, so that a search passes
-//! over the groups in which nothing conflicts: a search takes steps by the square root of the number
-//! of locks, not by their number. The locks of each owner are listed by owner as well.
+//! over the groups in which nothing conflicts: a search takes steps by the square root of the
+//! number of locks, not by their number. The locks of each owner are listed by owner as well.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -11,7 +11,7 @@ use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_
 use base::lock_order::{OrderedMutex, ranks};
 
 use super::file::{FileLocks, Waiter};
-use super::grace::Wanted;
+use super::grace::GraceRequest;
 use super::parts::Counted;
 use super::{
     FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, WaitId, Waited, Woken,
@@ -73,7 +73,7 @@ impl LockTable {
         kind: Kind,
         woken: Woken,
     ) -> Result<Asked, Refused> {
-        if self.waits_for_grace(owner.client.protocol, Wanted::Range) {
+        if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
         }
         let mut files = self.shard(key);

@@ -22,7 +22,7 @@ const ALL: Share =
     Share { access: SHARE_READ | SHARE_WRITE, deny: SHARE_READ | SHARE_WRITE | SHARE_DELETE };
 
 /// How it is opened in the table.
-type Opening = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, Refused>;
+type OpenMethod = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, Refused>;
 
 /// Why a file cannot be a unit's.
 #[derive(Debug, Error)]
@@ -67,8 +67,8 @@ impl Claim {
         Self::of(locks, path, name, LockTable::open)
     }
 
-    /// As [`Claim::take`], of a file that was the unit's before the server started, or that was made
-    /// for it: no client can reclaim anything of it.
+    /// As [`Claim::take`], of a file that was the unit's before the server started, or was made for
+    /// it: no client can reclaim anything of it.
     ///
     /// # Errors
     /// [`ClaimError`]; shares show the file as before.
@@ -80,7 +80,7 @@ impl Claim {
         locks: &Arc<LockTable>,
         path: &Path,
         name: &str,
-        open: Opening,
+        open: OpenMethod,
     ) -> Result<Self, ClaimError> {
         let meta = std::fs::metadata(path)?;
         let (file, above) = ((meta.dev(), meta.ino()), above(path)?);
@@ -98,7 +98,7 @@ impl Claim {
         Ok(claim)
     }
 
-    fn open(&mut self, path: &Path, name: &str, open: Opening) -> Result<(), ClaimError> {
+    fn open(&mut self, path: &Path, name: &str, open: OpenMethod) -> Result<(), ClaimError> {
         let key = key_of(path)?;
         let client = ClientKey { protocol: Protocol::Iscsi, id: self.file.1 };
         let owner = Owner::new(client, name.as_bytes()).ok_or(ClaimError::Full)?;

@@ -26,7 +26,7 @@ use crate::fs::{
     Watch,
 };
 use crate::handle::Handle;
-use crate::locks::{ByClient, Changing, FileKey, LockTable, Protocol};
+use crate::locks::{ByClient, Changing, FileKey, LockTable};
 use crate::status::Status;
 
 /// A tree whose changes recall delegations.
@@ -114,7 +114,7 @@ impl Leasing {
         // Only GETATTR gives the time of birth.
         let kept = match self.inner.getattr(cx, file) {
             // NFSv4 has asked itself: it has a status of its own for it (NFS4ERR_GRACE).
-            Ok(attr) => self.locks.keeps_names_in_grace(Protocol::Nfs3, &attr),
+            Ok(attr) => self.locks.keeps_names_in_grace(&attr),
             Err(Status::WouldBlock) => return Err(Status::WouldBlock),
             Err(_) => false,
         };

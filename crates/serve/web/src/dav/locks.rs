@@ -13,7 +13,9 @@ use base::limits::{DAV_LOCK_TIME, DAV_LOCK_TIME_MAX};
 use base::random::{Random, SystemRandom};
 use thiserror::Error;
 use vfs::journal::{Journal, JournalError};
-use vfs::locks::{self as opens, ClientKey, FileKey, LockTable, Owner, Protocol, Share, Wanted};
+use vfs::locks::{
+    self as opens, ClientKey, FileKey, GraceRequest, LockTable, Owner, Protocol, Share,
+};
 use vfs::locks::{SHARE_DELETE, SHARE_READ, SHARE_WRITE};
 
 use super::record;
@@ -43,7 +45,7 @@ pub struct LockRequest {
 }
 
 /// How a lock is entered among the opens.
-type Opening = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, opens::Refused>;
+type OpenMethod = fn(&LockTable, FileKey, &Owner, Share) -> Result<Share, opens::Refused>;
 
 /// Why a lock is not given or changed.
 #[derive(Debug, Error)]
@@ -194,7 +196,7 @@ impl Locks {
 
     /// Enters a lock among the opens, by [`LockTable::open`]; one that is on disk by
     /// [`LockTable::reopen`].
-    fn enter(&self, lock: &Lock, open: Opening) -> Result<(), LockError> {
+    fn enter(&self, lock: &Lock, open: OpenMethod) -> Result<(), LockError> {
         let owner = lock.holder().ok_or(LockError::Full)?;
         match open(&self.opens, lock.file, &owner, lock.share()) {
             Ok(_) => Ok(()),
@@ -233,7 +235,7 @@ impl Locks {
     /// # Errors
     /// [`LockError`]; then nothing is held.
     pub fn take(&self, wanted: LockRequest) -> Result<Arc<Lock>, LockError> {
-        if self.opens.waits_for_grace(Protocol::Http, Wanted::Name) {
+        if self.opens.waits_for_grace(Protocol::Http, GraceRequest::Name) {
             return Err(LockError::Later);
         }
         let (timeout_s, now_s) = (granted(wanted.seconds), self.now_s());

@@ -23,10 +23,15 @@ fn the_rule_holds_for_each_pair() {
             let reclaims = matches!(holder, Protocol::Nfs4 | Protocol::Nlm);
             let strict = matches!(taker, Protocol::Nfs4 | Protocol::Nlm);
             let waits = |wanted| waits(holder, taker, wanted);
-            assert_eq!(waits(Wanted::Open(READ)), reclaims && strict, "{holder:?}, {taker:?}");
+            assert_eq!(
+                waits(GraceRequest::Open(READ)),
+                reclaims && strict,
+                "{holder:?}, {taker:?}"
+            );
             let changes = [WRITE, denies(SHARE_READ), denies(SHARE_WRITE), denies(SHARE_DELETE)];
-            let all = changes.map(Wanted::Open).into_iter();
-            for wanted in all.chain([Wanted::Range, Wanted::Write, Wanted::Name]) {
+            let all = changes.map(GraceRequest::Open).into_iter();
+            for wanted in all.chain([GraceRequest::Range, GraceRequest::Write, GraceRequest::Name])
+            {
                 assert_eq!(waits(wanted), reclaims, "{holder:?}, {taker:?}, {wanted:?}");
             }
         }

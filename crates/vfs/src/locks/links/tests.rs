@@ -108,7 +108,7 @@ fn opens_that_keep_names_and_removals_exclude_one_another() {
     let (table, one) = (LockTable::default(), owner(1));
     table.open(KEY, &nfs(), DENY_WRITE).expect("free");
     let kept = table.open_link(KEY, at("a"), &one, true);
-    assert_eq!(kept, Err(LinkRefused::Kept(nfs())), "delete on close");
+    assert_eq!(kept, Err(LinkRefused::NameInUse(nfs())), "delete on close");
     let link = table.open_link(KEY, at("a"), &one, false).expect("an open");
     assert_eq!(table.mark_link(KEY, link, &one), Err(Refused::Shared(nfs())), "disposition");
     assert!(!table.is_marked(KEY, link));
