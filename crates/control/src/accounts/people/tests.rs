@@ -501,7 +501,6 @@ fn names_of_users_that_differ_in_case_alone_are_refused() {
     let data = || json!({ "kind": "data", "password": "correct horse" });
     let refused = sentence(server.create("users", "Anna", data()));
     assert!(refused.contains("differs from the user anna in case alone"), "{refused}");
-    assert!(refused.contains("choose another name"), "{refused}");
     server.create("users", "Berta", data()).unwrap();
     assert_eq!(server.accounts.in_any_case("bERTA").as_deref(), Some("Berta"));
     assert_eq!(server.accounts.in_any_case("carl"), None);
