@@ -132,6 +132,12 @@ impl Asked<'_> {
     async fn spot(&self) -> Result<Spot, NtStatus> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let followed = core.spot(who, &self.path, Links::Follow).await;
+        if self.disposition == Disposition::Create
+            && let Ok(spot) = &followed
+            && let Some(free) = self.composed_otherwise(spot)
+        {
+            return Ok(free);
+        }
         // It leads to a directory, and to no name of it: `.`, `..`, or the root.
         if matches!(followed, Err(Status::NotOwner)) {
             return self.nameless().await.map_err(status::of_path);
@@ -167,6 +173,18 @@ impl Asked<'_> {
             Ok(itself) => Ok(itself),
             Err(_) => followed.map_err(status::of_path),
         }
+    }
+
+    /// The place of a name that must be new, where only one that is composed otherwise is there: as
+    /// on Windows, both may be. What opens a file finds either.
+    fn composed_otherwise(&self, found: &Spot) -> Option<Spot> {
+        let (dir, there) = match &found.link {
+            Some(link) => (link.dir, &link.name),
+            None => (found.dir, &found.name),
+        };
+        let asked = self.path.name().filter(|asked| !names::is_same_but_for_case(asked, there))?;
+        let (reached, name) = (found.reached.clone(), asked.to_vec());
+        Some(Spot { reached, dir, name, entry: None, link: None })
     }
 
     /// The directory that a link leads to by no name of it, at the place of the link.

@@ -78,6 +78,16 @@ pub(super) fn is_pattern(pattern: &[u8]) -> bool {
     utf16::units(pattern).is_ok_and(|mut units| units.all(may_be))
 }
 
+/// Whether two names differ in case alone, if at all, and are composed alike.
+pub(super) fn is_same_but_for_case(one: &[u8], other: &[u8]) -> bool {
+    let upper = |name| {
+        let mut encoded = Vec::new();
+        utf16::encode_name(name, &mut encoded);
+        utf16::units(&encoded).map(|units| units.map(utf16::upper).collect::<Vec<_>>())
+    };
+    upper(one) == upper(other)
+}
+
 /// A path without `::$DATA`, in any case.
 fn without_data(path: &[u16]) -> &[u16] {
     let is_data = |end: &[u16]| {

@@ -98,3 +98,22 @@ fn control_characters_are_in_no_name() {
         assert_eq!(refused, NtStatus::OBJECT_NAME_INVALID, "U+{control:04X}");
     }
 }
+
+#[test]
+fn a_name_composed_otherwise_is_opened_and_may_be_made() {
+    let mut running = Running::new();
+    let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}");
+    assert_eq!(running.made(&Ask::make(decomposed)), NtStatus::SUCCESS);
+    assert_eq!(running.made(&Ask::open(composed)), NtStatus::SUCCESS);
+    assert_eq!(running.made(&Ask::open("CAF\u{c9}")), NtStatus::SUCCESS);
+    let or_made = Ask { disposition: Disposition::OpenIf, ..Ask::open(composed) };
+    assert_eq!(running.made(&or_made), NtStatus::SUCCESS);
+    let root = Ask { access: access::READ, ..Ask::open("") }.dir();
+    let file = running.create(&root).expect("the share");
+    assert_eq!(running.scan(file, "caf*", 0), Ok(vec![decomposed.to_owned()]));
+    // As on Windows, both may be there; what differs in case alone may not.
+    assert_eq!(running.made(&Ask::make("CAFE\u{301}")), NtStatus::OBJECT_NAME_COLLISION);
+    assert_eq!(running.made(&Ask::make(composed)), NtStatus::SUCCESS);
+    let both = running.scan(file, "caf*", query_flags::REOPEN).expect("both");
+    assert_eq!(both.len(), 2);
+}
