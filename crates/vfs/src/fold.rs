@@ -12,7 +12,7 @@ pub mod index;
 mod key;
 
 pub use index::FoldIndex;
-use key::Wanted;
+use key::Sought;
 pub use key::fold;
 
 /// Looks for a name that differs from `name` only in case, or else is canonically equivalent to
@@ -63,7 +63,7 @@ fn find_in(
     name: &[u8],
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<Option<(Vec<u8>, Entry)>> {
-    let wanted = Wanted::new(name);
+    let wanted = Sought::new(name);
     let (mut best, mut seen): (Option<(u8, Vec<u8>)>, usize) = (None, 0);
     let (mut cookie, mut verifier) = (0, [0; 8]);
     loop {

@@ -30,7 +30,7 @@ pub(super) struct Listed {
     /// Entries that have not been told.
     ready: VecDeque<Entry>,
     /// Whether a request was answered, with entries or without.
-    told: bool,
+    answered: bool,
     done: bool,
     /// It counts among those of its connection, until all is told.
     counted: Option<Counted>,
@@ -73,14 +73,14 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let (restarts, reopens) = (query_flags::RESTART | query_flags::REOPEN, query_flags::REOPEN);
     // A scan that is restarted has the pattern of the one before unless it brings another, and is
     // no first one (MS-FSA §2.1.5.6.3).
-    let before = listing.as_ref().map(|one| (one.asked.clone(), one.told));
+    let before = listing.as_ref().map(|one| (one.asked.clone(), one.answered));
     let before = before.filter(|_| asked.flags & reopens == 0);
     if listing.is_none() || asked.flags & restarts != 0 {
-        let (pattern, told) = before.unwrap_or_default();
+        let (pattern, answered) = before.unwrap_or_default();
         let pattern = if asked.pattern.is_empty() { &pattern } else { asked.pattern };
         *listing = Some(begin(request, file, pattern).await?);
         if let Some(listing) = &mut *listing {
-            listing.told = told;
+            listing.answered = answered;
         }
     }
     let listed = listing.as_mut().ok_or(NtStatus::INTERNAL_ERROR)?;
@@ -91,10 +91,10 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         if !listed.ready.is_empty() {
             return Err(NtStatus::INFO_LENGTH_MISMATCH);
         }
-        let is_first = !std::mem::replace(&mut listed.told, true);
+        let is_first = !std::mem::replace(&mut listed.answered, true);
         return Err(if is_first { NtStatus::NO_SUCH_FILE } else { NtStatus::NO_MORE_FILES });
     }
-    listed.told = true;
+    listed.answered = true;
     if listed.done && listed.ready.is_empty() {
         listed.counted = None;
     }
@@ -176,7 +176,15 @@ async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result
     }
     let listing = Listing::new(file.node.clone());
     let counted = Counted::new(&request.conn.listings)?;
-    Ok(Listed { asked, pattern, listing, ready, told: false, done: false, counted: Some(counted) })
+    Ok(Listed {
+        asked,
+        pattern,
+        listing,
+        ready,
+        answered: false,
+        done: false,
+        counted: Some(counted),
+    })
 }
 
 async fn fill(

@@ -41,7 +41,7 @@ type Path = Vec<Vec<u8>>;
 
 /// What a client finds where it opens something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
+enum Opened {
     /// A file with this data.
     Data(Vec<u8>),
     Directory,
@@ -62,7 +62,7 @@ trait Client {
     }
 
     fn list(&mut self, dir: &Path) -> Vec<Vec<u8>>;
-    fn open(&mut self, path: &Path) -> Found;
+    fn open(&mut self, path: &Path) -> Opened;
     fn rename(&mut self, from: &Path, to: &Path) -> bool;
     fn remove(&mut self, path: &Path, is_dir: bool) -> bool;
 }
@@ -153,16 +153,16 @@ impl<C: Client> Walk<'_, C> {
         [dir.as_slice(), &[self.client.shown(name)]].concat()
     }
 
-    fn wanted(&self, entry: &Entry, around: &[Entry]) -> Found {
+    fn wanted(&self, entry: &Entry, around: &[Entry]) -> Opened {
         match &entry.kind {
-            Kind::File(data) => Found::Data(data.clone()),
-            Kind::Directory(_) => Found::Directory,
-            Kind::Special(_) => Found::Nothing,
-            Kind::Link(target) if !C::FOLLOWS => Found::Link(target.clone()),
+            Kind::File(data) => Opened::Data(data.clone()),
+            Kind::Directory(_) => Opened::Directory,
+            Kind::Special(_) => Opened::Nothing,
+            Kind::Link(target) if !C::FOLLOWS => Opened::Link(target.clone()),
             Kind::Link(_) => match self.tree.follow(entry, around) {
-                Some(Kind::File(data)) => Found::Data(data.clone()),
-                Some(Kind::Directory(_)) => Found::Directory,
-                _ => Found::Nothing,
+                Some(Kind::File(data)) => Opened::Data(data.clone()),
+                Some(Kind::Directory(_)) => Opened::Directory,
+                _ => Opened::Nothing,
             },
         }
     }

@@ -1,5 +1,4 @@
-//! SET_INFO as MS-FSA §2.1.5.15 has it: what a client sets stays as it set it, and what cannot be is
-//! refused.
+//! SET_INFO as MS-FSA §2.1.5.15 has it: what a client sets stays as it set it, or is refused.
 
 use e2e::smb::{Ask, new_name};
 use wire::smb::class::{Basic, attributes, file_class, mode};

@@ -9,7 +9,7 @@ use wire::sftp::request::{OfHandle, OfPath, Open, Read, TwoPaths};
 use wire::sftp::{Attrs, HandleBytes, OpenFlags, PathBytes, Reply, Request};
 use wire::xdr::Reader;
 
-use super::{Found, Path};
+use super::{Opened, Path};
 use crate::scene::Scene;
 use crate::world::SIGNED_IN;
 use crate::{ftp, sftp, stand};
@@ -67,16 +67,16 @@ impl super::Client for Ftp {
         lines.filter_map(name).collect()
     }
 
-    fn open(&mut self, path: &Path) -> Found {
+    fn open(&mut self, path: &Path) -> Opened {
         let to = ftp::connect(self.client.passive());
         if self.say(Verb::Retr, path) == 150 {
             let data = ftp::Stream::Plain(to).all();
             assert_eq!(self.client.reply().code, 226);
-            return Found::Data(data);
+            return Opened::Data(data);
         }
         match self.say(Verb::Cwd, path) {
-            250 => Found::Directory,
-            550 => Found::Nothing,
+            250 => Opened::Directory,
+            550 => Opened::Nothing,
             other => panic!("{other}"),
         }
     }
@@ -147,7 +147,7 @@ impl super::Client for Sftp {
         all
     }
 
-    fn open(&mut self, path: &Path) -> Found {
+    fn open(&mut self, path: &Path) -> Opened {
         let path = joined(self.share, path);
         let of = OfPath { path: PathBytes(&path) };
         let mode = self.ask(&Request::Lstat(of), |reply| match reply {
@@ -156,15 +156,15 @@ impl super::Client for Sftp {
         });
         let data = self.data(&path);
         match mode >> 12 {
-            0o10 => Found::Data(data.expect("data")),
-            0o04 => Found::Directory,
+            0o10 => Opened::Data(data.expect("data")),
+            0o04 => Opened::Directory,
             0o12 => {
                 let link = self.names(&Request::Readlink(of)).expect("a target");
-                Found::Link(link[0].clone())
+                Opened::Link(link[0].clone())
             }
             _ => {
                 assert_eq!(data, None);
-                Found::Nothing
+                Opened::Nothing
             }
         }
     }
@@ -219,12 +219,12 @@ impl super::Client for Dav {
         responses.filter_map(name).collect()
     }
 
-    fn open(&mut self, path: &Path) -> Found {
+    fn open(&mut self, path: &Path) -> Opened {
         let reply = self.ask("GET", path, &[]);
         match reply.status {
-            200 => Found::Data(reply.body),
-            308 => Found::Directory,
-            403 | 404 => Found::Nothing,
+            200 => Opened::Data(reply.body),
+            308 => Opened::Directory,
+            403 | 404 => Opened::Nothing,
             other => panic!("{other}: {path:?}"),
         }
     }

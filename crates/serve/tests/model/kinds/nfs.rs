@@ -6,7 +6,7 @@ use wire::nfs3::*;
 use wire::nfs4::{self, ArgOp, Component4, CompoundRes, Nfsstat4, Res4, ResOp};
 use wire::xdr::{Decode, Encode, Reader};
 
-use super::{Found, Path};
+use super::{Opened, Path};
 use crate::nfs::stream::Stream;
 use crate::nfs::{Client, PATIENCE, Reply};
 use crate::nfs_calls::{COMPOUND, Compound};
@@ -77,7 +77,7 @@ impl super::Client for Nfs3 {
         }
     }
 
-    fn open(&mut self, path: &Path) -> Found {
+    fn open(&mut self, path: &Path) -> Opened {
         let (file, kind) = self.look(path);
         let link = self.client.call(Proc::READLINK, &ReadlinkArgs { symlink: Fh3(&file) });
         let read = ReadArgs { file: Fh3(&file), offset: 0, count: COUNT };
@@ -87,10 +87,10 @@ impl super::Client for Nfs3 {
         assert_eq!(link.is_ok(), kind == Ftype3::LNK);
         assert_eq!(data.is_ok(), kind == Ftype3::REG);
         match (link, data) {
-            (Ok(link), _) => Found::Link(link.data.0.to_vec()),
-            (_, Ok(data)) => Found::Data(data.data.to_vec()),
-            _ if kind == Ftype3::DIR => Found::Directory,
-            _ => Found::Nothing,
+            (Ok(link), _) => Opened::Link(link.data.0.to_vec()),
+            (_, Ok(data)) => Opened::Data(data.data.to_vec()),
+            _ if kind == Ftype3::DIR => Opened::Directory,
+            _ => Opened::Nothing,
         }
     }
 
@@ -173,7 +173,7 @@ impl super::Client for Nfs4 {
         }
     }
 
-    fn open(&mut self, path: &Path) -> Found {
+    fn open(&mut self, path: &Path) -> Opened {
         let (stateid, offset, count) = (nfs4::Stateid4::ANONYMOUS, 0, COUNT);
         let read = nfs4::ReadArgs4 { stateid, offset, count };
         let (link, data) =
@@ -181,15 +181,15 @@ impl super::Client for Nfs4 {
         let data_status = results(&data).map(drop);
         match (results(&link), results(&data)) {
             (Ok(mut link), Err(Nfsstat4::INVAL | Nfsstat4::SYMLINK)) => match link.pop() {
-                Some(ResOp::Readlink(Res4::Ok(ok))) => Found::Link(ok.link.0.to_vec()),
+                Some(ResOp::Readlink(Res4::Ok(ok))) => Opened::Link(ok.link.0.to_vec()),
                 other => panic!("{other:?}"),
             },
             (Err(_), Ok(mut data)) => match data.pop() {
-                Some(ResOp::Read(Res4::Ok(ok))) => Found::Data(ok.data.to_vec()),
+                Some(ResOp::Read(Res4::Ok(ok))) => Opened::Data(ok.data.to_vec()),
                 other => panic!("{other:?}"),
             },
-            (Err(_), Err(Nfsstat4::ISDIR)) => Found::Directory,
-            (Err(_), Err(_)) => Found::Nothing,
+            (Err(_), Err(Nfsstat4::ISDIR)) => Opened::Directory,
+            (Err(_), Err(_)) => Opened::Nothing,
             (Ok(_), _) => panic!("a link that is read: {data_status:?}"),
         }
     }

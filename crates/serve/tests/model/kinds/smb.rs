@@ -14,7 +14,7 @@ use wire::smb::header::Command;
 use wire::smb::status::NtStatus;
 use wire::smb::utf16;
 
-use super::{Found, Path};
+use super::{Opened, Path};
 use crate::scene::{Scene, Serving};
 
 /// Bytes of a response.
@@ -108,13 +108,13 @@ impl super::Client for Client {
         names
     }
 
-    fn open(&mut self, path: &Path) -> Found {
+    fn open(&mut self, path: &Path) -> Opened {
         // Whatever it is, its attributes are there.
         let file = self.create(path, access::READ_ATTRIBUTES, 0);
         self.close(file.expect("its attributes"));
         if let Ok(dir) = self.create(path, access::READ, options::DIRECTORY) {
             self.close(dir);
-            return Found::Directory;
+            return Opened::Directory;
         }
         let file = match self.create(path, EVERYTHING, options::NON_DIRECTORY) {
             Ok(file) => file,
@@ -122,12 +122,12 @@ impl super::Client for Client {
                 NtStatus::ACCESS_DENIED
                 | NtStatus::OBJECT_NAME_NOT_FOUND
                 | NtStatus::REPARSE_POINT_NOT_RESOLVED,
-            ) => return Found::Nothing,
+            ) => return Opened::Nothing,
             Err(other) => panic!("{other:?}: {path:x?}"),
         };
         let data = self.0.read(file, 0, COUNT).expect("an answer").expect("data");
         self.close(file);
-        Found::Data(data)
+        Opened::Data(data)
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> bool {
