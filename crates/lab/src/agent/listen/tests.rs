@@ -95,6 +95,27 @@ fn silent_peers_hold_up_no_controller() {
 }
 
 #[test]
+fn the_oldest_connection_gives_way_to_a_newer_one() {
+    let (token, state, left) = (Token::made(), Mutex::default(), Condvar::new());
+    let admission = Admission { token, state, left };
+    let mut pairs: Vec<_> = (0..=LAB_AGENT_STRANGERS_MAX)
+        .map(|_| {
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            let ours = Connection::Inherited(ours);
+            admission.enter(&ours).unwrap();
+            (ours, theirs)
+        })
+        .collect();
+    assert_eq!(admission.state().strangers.len(), LAB_AGENT_STRANGERS_MAX);
+    let ends = |theirs: &mut std::os::unix::net::UnixStream| {
+        theirs.set_nonblocking(true).unwrap();
+        matches!(theirs.read(&mut [0]), Ok(0))
+    };
+    let ended: Vec<bool> = pairs.iter_mut().map(|(_, theirs)| ends(theirs)).collect();
+    assert!(ended[0] && !ended[1..].contains(&true), "{ended:?}");
+}
+
+#[test]
 fn a_first_message_in_pieces_does_not_last_longer() {
     let agent = Listening::new(Allowed::default());
     let mut slow = agent.connect();
