@@ -79,6 +79,12 @@ pub fn challenge(peer: &Peer, request: &Request<'_>) -> Response {
         let form = format!("/.plimsoll/sign-in?to={to}{slash}");
         return Response::new(303).with("location", form).with("cache-control", "no-store");
     }
+    unauthorized(peer, "Sign in, please.")
+}
+
+/// 401 with the challenge, which is the same whatever was wrong: the realm names the protection
+/// space, and that is all of this origin (RFC 9110 §11.5).
+fn unauthorized(peer: &Peer, words: &str) -> Response {
     let realm: String = peer
         .settings
         .name
@@ -86,7 +92,7 @@ pub fn challenge(peer: &Peer, request: &Request<'_>) -> Response {
         .filter(|c| !matches!(c, '"' | '\\') && !c.is_control())
         .collect();
     let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-    status::plain(401, "Sign in, please.").with("www-authenticate", challenge)
+    status::plain(401, words).with("www-authenticate", challenge)
 }
 
 /// That a request which changes something comes from our own pages, or from no page at all.
@@ -146,10 +152,7 @@ async fn judge(peer: &Peer, name: &str, password: &str) -> Result<Arc<Person>, R
     let from = peer.address.ip().to_canonical();
     let judged = files.sign_ins.password(&files.identity, from, name, password).await;
     judged.map_err(|refused| match refused {
-        Refused::Wrong => {
-            let challenge = "Basic realm=\"Plimsoll\", charset=\"UTF-8\"";
-            status::plain(401, "Wrong name or password.").with("www-authenticate", challenge)
-        }
+        Refused::Wrong => unauthorized(peer, "Wrong name or password."),
         Refused::Wait(wait) => {
             let seconds = (wait.as_secs() + 1).to_string();
             status::plain(429, &refused.to_string()).with("retry-after", seconds)

@@ -18,6 +18,10 @@ pub const OWN: &[u8] = b"/.plimsoll/";
 /// Methods that are answered.
 const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE, MKCOL, MOVE";
 
+/// What is answered to a request with a host name that is not one of this server.
+const UNKNOWN_HOST: &str = "Unknown host name: use the address of the server, or add the name to \
+                            names in /configuration/certificates.";
+
 /// An answer, and by whom it was asked for if he was let in.
 pub struct Answer {
     /// The answer.
@@ -88,14 +92,13 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
     Answer { response: safe(response), span: exchange.span(), exchange: Some(exchange) }
 }
 
-/// 421 for a change by nobody in particular that takes this host for another one (RFC 9110
+/// 421 for a request without a credential that takes this host for another one (RFC 9110
 /// §15.5.20). A page of another site may have its name lead to our address; to the browser it is
-/// of one origin with us then, and only the name gives it away. Who signs in has a credential that
-/// such a page does not.
+/// of one origin with us then, so that it reads what it is answered, and only the name gives it
+/// away. A user who signs in has a credential that such a page does not.
 fn rebound(peer: &Peer, caller: &Caller, request: &Request<'_>) -> Option<Response> {
-    let is_change = caller.person.anonymous && !request.method.is_safe();
-    (is_change && !peer.http.is_own_host(&request.host))
-        .then(|| status::plain(421, "Unknown host name."))
+    (caller.person.anonymous && !peer.http.is_own_host(&request.host))
+        .then(|| status::plain(421, UNKNOWN_HOST))
 }
 
 /// Whether only clients of WebDAV ask for this; the other methods are for the page, too.
