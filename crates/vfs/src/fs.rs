@@ -628,6 +628,26 @@ pub trait FileSystem: Send + Sync + 'static {
         self.get_xattr(cx, &entry.handle, name)
     }
 
+    /// As [`FileSystem::get_xattr_at`], of several entries of a directory in their order, until
+    /// `each` does not want more: what is the same for all of them is done once.
+    ///
+    /// # Errors
+    /// Of the directory; those of an entry are given to `each`.
+    fn get_xattrs_at(
+        &self,
+        cx: Context<'_>,
+        (dir, entries): (&Handle, &[&[u8]]),
+        name: &[u8],
+        each: &mut dyn FnMut(Result<Vec<u8>>) -> bool,
+    ) -> Result<()> {
+        for &entry in entries {
+            if !each(self.get_xattr_at(cx, (dir, entry), name)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Sets an extended attribute.
     ///
     /// # Errors

@@ -261,6 +261,13 @@ fn xattrs(bench: &Bench) {
         assert_eq!(at(name, which), Err(Status::NotFound), "{name:?}");
     }
     assert!(at(b"..", b"a").is_err() && at(b"file/x", b"a").is_err());
+    let (mut values, entries) = (Vec::new(), [b"file".as_slice(), b"none", b"link", b"file"]);
+    let mut few = |value| {
+        values.push(value);
+        values.len() < 3
+    };
+    me.fs.get_xattrs_at(me.cx(), (&dir, &entries), b"a", &mut few).expect("the directory is there");
+    assert_eq!(values, [Ok(b"3".to_vec()), Err(Status::NotFound), Err(Status::NotFound)]);
     let on_link = me.fs.set_xattr(me.cx(), &link, b"a", b"1", SetXattr::Either);
     assert_eq!(refused(on_link), Status::NotOwner);
 }

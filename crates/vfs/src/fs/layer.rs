@@ -94,6 +94,15 @@ macro_rules! looks_at_inner {
         ) -> Result<Vec<u8>> {
             self.inner.get_xattr_at(cx, entry, name)
         }
+        fn get_xattrs_at(
+            &self,
+            cx: Context<'_>,
+            entries: (&Handle, &[&[u8]]),
+            name: &[u8],
+            each: &mut dyn FnMut(Result<Vec<u8>>) -> bool,
+        ) -> Result<()> {
+            self.inner.get_xattrs_at(cx, entries, name, each)
+        }
         fn list_xattrs(
             &self,
             cx: Context<'_>,

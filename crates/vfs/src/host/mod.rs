@@ -674,6 +674,15 @@ impl FileSystem for HostFs {
     ) -> Result<Vec<u8>> {
         self.read_xattr_at(cx, entry, name)
     }
+    fn get_xattrs_at(
+        &self,
+        cx: Context<'_>,
+        entries: (&Handle, &[&[u8]]),
+        name: &[u8],
+        each: &mut dyn FnMut(Result<Vec<u8>>) -> bool,
+    ) -> Result<()> {
+        self.read_xattrs_at(cx, entries, name, each)
+    }
     fn set_xattr(
         &self,
         cx: Context<'_>,

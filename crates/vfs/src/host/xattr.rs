@@ -52,15 +52,42 @@ impl HostFs {
         (dir, entry): (&Handle, &[u8]),
         name: &[u8],
     ) -> Result<Vec<u8>> {
+        let mut read = Err(Status::Fault);
+        self.read_xattrs_at(cx, (dir, &[entry]), name, &mut |value| {
+            read = value;
+            false
+        })?;
+        read
+    }
+
+    /// Of several entries, with one look at the directory and one change of identity for all.
+    pub(super) fn read_xattrs_at(
+        &self,
+        cx: Context<'_>,
+        (dir, entries): (&Handle, &[&[u8]]),
+        name: &[u8],
+        each: &mut dyn FnMut(Result<Vec<u8>>) -> bool,
+    ) -> Result<()> {
         let dir = self.may_ask(cx, dir)?;
         if dir.kind != FileType::Directory {
             return Err(Status::NotDirectory);
         }
-        // `.` and `..` are no entries that could be asked so.
-        let entry = Name::made(entry).map_err(|_| Status::Invalid)?;
         let name = user_name(name)?;
         let _caller = self.as_caller(cx)?;
-        xattr::get_at((dir.fd(), entry.as_cstr()), &name, XATTR_VALUE_MAX).map_err(status)
+        for &entry in entries {
+            // `.` and `..` are no entries that could be asked so.
+            let value = match Name::made(entry) {
+                Ok(entry) => {
+                    let at = (dir.fd(), entry.as_cstr());
+                    xattr::get_at(at, &name, XATTR_VALUE_MAX).map_err(status)
+                }
+                Err(_) => Err(Status::Invalid),
+            };
+            if !each(value) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn write_xattr(
