@@ -27,6 +27,18 @@ pub const TRANSFER_SEND_PIECE: usize = 1 << 20;
 pub const READ_AHEAD: usize = 128 << 10;
 /// Entries of a directory that are looked at in one go: about a millisecond.
 pub const TRANSFER_LIST_BATCH: usize = 512;
+/// Entries that are read for such a batch, those that are hidden or that a filter leaves out among
+/// them: a directory of nothing but those must not make the batch as long as the directory.
+pub const TRANSFER_LIST_LOOKED_MAX: usize = 4 * TRANSFER_LIST_BATCH;
+/// Names that are read for a batch where only names are needed or compared with a pattern: some
+/// 5 ms at 300 ns each.
+pub const TRANSFER_LIST_SCANNED_MAX: usize = 32 * TRANSFER_LIST_BATCH;
+/// Parts that are gone beyond the directory for a symbolic link of a listing that shows where its
+/// links lead. Links that are longer are shown as links: with [`TRANSFER_STEPS_MAX`] a directory
+/// of 50,000 links would take a quarter of a minute.
+pub const TRANSFER_LISTED_STEPS_MAX: usize = 64;
+/// Links that are resolved in one go: at most 2,048 parts, some 10 ms.
+pub const TRANSFER_LISTED_LINKS: usize = 32;
 /// Bytes that must be free for such a batch before it is read: some 200 for each entry with a short
 /// name. What it really takes is counted as soon as it is known.
 pub const TRANSFER_LIST_BATCH_BYTES: usize = 128 << 10;

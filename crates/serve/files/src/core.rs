@@ -86,6 +86,11 @@ where
         }
     }
 
+    /// What a connection that has ended wanted, or a request that was given up, is not begun.
+    fn begins(&self) -> bool {
+        !self.to.is_closed()
+    }
+
     fn failed(&mut self, _: Failure) {
         self.outcome = Some(Err(Status::Fault));
     }

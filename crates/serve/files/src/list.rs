@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::{Deadline, NS_PER_S, wall_ns};
-use base::limits::{POOL_LOOK, POOL_PATIENCE, TRANSFER_LIST_BATCH, TRANSFER_LIST_BATCH_BYTES};
+use base::limits::{
+    POOL_LOOK, POOL_PATIENCE, TRANSFER_LIST_BATCH, TRANSFER_LIST_BATCH_BYTES,
+    TRANSFER_LIST_LOOKED_MAX, TRANSFER_LIST_SCANNED_MAX,
+};
 use vfs::attr::{Attr, FileType, Time};
 use vfs::fs::{Context, DirEntry, FileSystem, Result};
 use vfs::handle::Handle;
@@ -40,15 +43,33 @@ impl Listed {
         self.entry.map(|(_, attr)| attr).or(self.mounted)
     }
 
+    /// Where a listing goes on behind it: [`Listing::behind`].
+    pub fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
     /// Bytes that it takes.
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.name.capacity()
     }
 }
 
+/// Which names of a directory are listed.
+pub type Filter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// What of a directory is listed.
+#[derive(Clone, Default)]
+pub struct ListOptions {
+    /// Only these names; attributes of others are not looked at.
+    pub filter: Option<Filter>,
+    /// Whether names are enough: entries come without attributes, what is gone or mounted too.
+    pub names_only: bool,
+}
+
 /// A listing under way.
 pub struct Listing {
     dir: Node,
+    wanted: ListOptions,
     cookie: u64,
     verifier: [u8; 8],
     done: bool,
@@ -59,43 +80,82 @@ pub struct Listing {
 /// One batch, as a pool thread brings it.
 struct Batch {
     listed: Vec<Listed>,
-    left: Vec<Vec<u8>>,
+    /// Temporary files of uploads, with their attributes as far as they are known.
+    uploads: Vec<(Vec<u8>, Option<Attr>)>,
+    /// How many entries were read.
+    looked: usize,
     cookie: u64,
     verifier: [u8; 8],
     eof: bool,
 }
 
-fn batch(
-    fs: &dyn FileSystem,
-    cx: Context<'_>,
-    dir: &Handle,
-    (from, verifier): (u64, [u8; 8]),
+/// Reads on, with attributes or without, until a batch is full or so many entries were read.
+fn read(
+    (fs, cx): (&dyn FileSystem, Context<'_>),
+    (dir, from, verifier): (&Handle, u64, [u8; 8]),
+    filter: Option<&Filter>,
+    (plus, looked_max): (bool, usize),
 ) -> Result<Batch> {
-    let (mut listed, mut uploads, mut cookie) = (Vec::new(), Vec::new(), from);
+    let (listed, uploads, looked) = (Vec::new(), Vec::new(), 0);
+    let mut batch = Batch { listed, uploads, looked, cookie: from, verifier, eof: false };
     let mut each = |entry: DirEntry<'_>| {
-        if listed.len() >= TRANSFER_LIST_BATCH {
+        if batch.listed.len() >= TRANSFER_LIST_BATCH || batch.looked >= looked_max {
             return false;
         }
-        cookie = entry.cookie;
-        let (name, mounted) = (entry.name.to_vec(), entry.mounted);
+        (batch.cookie, batch.looked) = (entry.cookie, batch.looked + 1);
         match entry.name {
             b"." | b".." => {}
             name if upload::is_one(name) => {
-                uploads.push((name.to_vec(), entry.entry.map(|e| e.attr)));
+                batch.uploads.push((name.to_vec(), entry.entry.map(|e| e.attr)));
             }
             name if set_aside::is_hidden(name) => {}
-            _ => {
+            name if filter.is_some_and(|takes| !takes(name)) => {}
+            name => {
+                let (name, mounted, cookie) = (name.to_vec(), entry.mounted, entry.cookie);
                 let entry = entry.entry.map(|e| (e.handle, e.attr));
-                listed.push(Listed { name, entry, mounted, cookie });
+                batch.listed.push(Listed { name, entry, mounted, cookie });
             }
         }
         true
     };
-    let done = fs.list(cx, dir, from, verifier, true, &mut each)?;
+    let done = fs.list(cx, dir, from, verifier, plus, &mut each)?;
+    (batch.verifier, batch.eof) = (done.verifier, done.eof);
+    Ok(batch)
+}
+
+/// One batch. With a filter names are read alone first: to look at the attributes of what is left
+/// out costs ten times as much as to read its name.
+fn batch(
+    (fs, cx): (&dyn FileSystem, Context<'_>),
+    at: (&Handle, u64, [u8; 8]),
+    wanted: &ListOptions,
+) -> Result<Batch> {
+    let filter = wanted.filter.as_ref();
+    let mut batch = match (filter, wanted.names_only) {
+        (None, false) => read((fs, cx), at, None, (true, TRANSFER_LIST_LOOKED_MAX))?,
+        _ => read((fs, cx), at, filter, (false, TRANSFER_LIST_SCANNED_MAX))?,
+    };
+    if wanted.names_only {
+        return Ok(batch);
+    }
+    if filter.is_some() && 4 * batch.listed.len() > batch.looked {
+        batch = read((fs, cx), at, filter, (true, batch.looked))?;
+    }
     // Some back ends give attributes only to those who ask for a name.
-    for one in listed.iter_mut().filter(|one| one.attr().is_none()) {
+    let dir = at.0;
+    for one in batch.listed.iter_mut().filter(|one| one.attr().is_none()) {
         one.entry = fs.lookup(cx, dir, &one.name).ok().map(|(e, _)| (e.handle, e.attr));
     }
+    Ok(batch)
+}
+
+/// Those of the temporary files that were left behind.
+fn left(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    dir: &Handle,
+    uploads: Vec<(Vec<u8>, Option<Attr>)>,
+) -> Vec<Vec<u8>> {
     let (now, ns) = (wall_ns(), NS_PER_S);
     let now = Time { sec: (now / ns) as i64, nsec: (now % ns) as u32 };
     let left = uploads.into_iter().filter(|(name, attr)| {
@@ -103,19 +163,34 @@ fn batch(
         // Not when it was modified: clients set that.
         upload::is_left(name, attr.map(|attr| attr.ctime), now)
     });
-    let left = left.map(|(name, _)| name).collect();
-    Ok(Batch { listed, left, cookie, verifier: done.verifier, eof: done.eof })
+    left.map(|(name, _)| name).collect()
 }
 
 impl Listing {
     /// Begins to list a directory.
     pub fn new(dir: Node) -> Self {
-        Self { dir, cookie: 0, verifier: [0; 8], done: false, held: None }
+        Self::of(dir, ListOptions::default())
+    }
+
+    /// Begins to list a part of what is in a directory.
+    pub fn of(dir: Node, wanted: ListOptions) -> Self {
+        Self { dir, wanted, cookie: 0, verifier: [0; 8], done: false, held: None }
+    }
+
+    /// Goes on behind the entry that had this cookie in another listing.
+    #[must_use]
+    pub fn behind(self, cookie: u64) -> Self {
+        Self { cookie, ..self }
     }
 
     /// The directory.
     pub fn dir(&self) -> &Node {
         &self.dir
+    }
+
+    /// Whether there are no more entries.
+    pub fn is_over(&self) -> bool {
+        self.done
     }
 
     /// Goes back: the next entries are those behind this one.
@@ -124,7 +199,8 @@ impl Listing {
     }
 
     /// The next entries, at most [`TRANSFER_LIST_BATCH`]; `None` when there are no more. They come
-    /// in no order.
+    /// in no order. There may be none for a while: of what is hidden, or left out, so much is read
+    /// at once and no more.
     ///
     /// # Errors
     /// As of READDIR; [`Status::Busy`] if there is no room for a batch for too long.
@@ -137,16 +213,22 @@ impl Listing {
         let reached = &self.dir.reached;
         core.files.still_reach(who, reached, false)?;
         let (fs, dir) = (Arc::clone(&reached.share.fs), self.dir.handle);
-        let from = (self.cookie, self.verifier);
+        let (from, verifier, wanted) = (self.cookie, self.verifier, self.wanted.clone());
+        let clears = wanted.filter.is_none() && !wanted.names_only;
         // A directory can be large, and its attributes on disk: never on the connection's thread.
-        let run = move |cx: Context<'_>| batch(&*fs, cx, &dir, from);
-        let batch = core.pooled(who, &reached.cred, run).await??;
+        let run = move |cx: Context<'_>| -> Result<(Batch, Vec<Vec<u8>>)> {
+            let mut batch = batch((&*fs, cx), (&dir, from, verifier), &wanted)?;
+            let uploads = std::mem::take(&mut batch.uploads);
+            let left = if clears { left(&*fs, cx, &dir, uploads) } else { Vec::new() };
+            Ok((batch, left))
+        };
+        let (batch, left) = core.pooled(who, &reached.cred, run).await??;
         if let Some(held) = &mut self.held {
             held.set(batch.listed.iter().map(Listed::bytes).sum());
         }
         (self.cookie, self.verifier, self.done) = (batch.cookie, batch.verifier, batch.eof);
-        if !batch.left.is_empty() && reached.writable {
-            upload::clear(core, who, &self.dir, batch.left).await;
+        if !left.is_empty() && reached.writable {
+            upload::clear(core, who, &self.dir, left).await;
         }
         Ok(Some(batch.listed))
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits::TRANSFER_LISTED_LINKS;
 use probe::op::FileId;
 use vfs::attr::{Attr, FileType};
 use vfs::fs::{Entry, Result};
@@ -184,6 +185,33 @@ impl Core {
             return Err(Status::NotDirectory);
         }
         Ok(Found::Node(Node { reached, handle, attr }))
+    }
+
+    /// Finds what symbolic links in the directory at `path` lead to, for a listing that shows that,
+    /// in their order: `None` for one that leads nowhere, or on a long way.
+    ///
+    /// # Errors
+    /// As for [`Core::find`] of the directory.
+    pub async fn find_links(
+        &self,
+        who: &Caller,
+        path: &VPath,
+        names: &[Vec<u8>],
+    ) -> Result<Vec<Option<Node>>> {
+        let (share, within) = Within::of(who, path)?.ok_or(Status::NotOwner)?;
+        let reached = self.reach(who, share)?;
+        let within = Arc::new(within);
+        let mut found = Vec::with_capacity(names.len());
+        for names in names.chunks(TRANSFER_LISTED_LINKS) {
+            let (share, within, names) =
+                (Arc::clone(&reached.share), Arc::clone(&within), names.to_vec());
+            let look =
+                move |cx: vfs::fs::Context<'_>| walk::find_links(&share, cx, (&within, &names));
+            let ends = self.pooled(who, &reached.cred, look).await??;
+            let node = |(handle, attr)| Node { reached: reached.clone(), handle, attr };
+            found.extend(ends.into_iter().map(|end| end.map(node)));
+        }
+        Ok(found)
     }
 
     /// Finds the place that the last name of a path has in its directory. With [`Links::Follow`] a

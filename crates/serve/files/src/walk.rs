@@ -10,7 +10,9 @@
 
 use std::sync::Arc;
 
-use base::limits::{TRANSFER_LINKS_MAX, TRANSFER_PARTS_MAX, TRANSFER_STEPS_MAX};
+use base::limits::{
+    TRANSFER_LINKS_MAX, TRANSFER_LISTED_STEPS_MAX, TRANSFER_PARTS_MAX, TRANSFER_STEPS_MAX,
+};
 use vfs::attr::{Attr, FileType};
 use vfs::fold::FoldIndex;
 use vfs::fs::{Context, Entry, FileSystem, Result};
@@ -259,4 +261,43 @@ pub fn find(
 pub fn place(share: &Share, cx: Context<'_>, within: &Within, links: Links) -> Result<At> {
     let mut walk = Walk::new(share, cx, within)?;
     walk.last(links)?.ok_or(Status::NotOwner)
+}
+
+/// Finds what symbolic links in the directory at a path lead to, in their order: `None` for those
+/// that lead nowhere, or on a way longer than [`TRANSFER_LISTED_STEPS_MAX`].
+///
+/// # Errors
+/// Of the directory.
+pub fn find_links(
+    share: &Share,
+    cx: Context<'_>,
+    (within, names): (&Within, &[Vec<u8>]),
+) -> Result<Vec<Option<(Handle, Attr)>>> {
+    let mut walk = Walk::new(share, cx, within)?;
+    if let Some(At { entry, .. }) = walk.last(Links::Follow)? {
+        let entry = entry.ok_or(Status::NotFound)?;
+        if entry.attr.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
+        walk.dirs.push(entry.handle);
+    }
+    let dirs = walk.dirs.clone();
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        walk.dirs.clone_from(&dirs);
+        walk.rest = vec![name.clone()];
+        walk.steps = TRANSFER_STEPS_MAX.saturating_sub(TRANSFER_LISTED_STEPS_MAX);
+        (walk.links, walk.link) = (0, None);
+        let end = match walk.last(Links::Follow) {
+            Ok(Some(at)) => at.entry.map(|e| (e.handle, e.attr)),
+            Ok(None) => {
+                let here = walk.here();
+                share.fs.getattr(cx, &here).ok().map(|attr| (here, attr))
+            }
+            Err(Status::WouldBlock) => return Err(Status::WouldBlock),
+            Err(_) => None,
+        };
+        found.push(end);
+    }
+    Ok(found)
 }

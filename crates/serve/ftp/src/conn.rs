@@ -228,7 +228,7 @@ impl Conn {
         let s = &mut self.session;
         s.span = s.core.begin_at(s.client, dispatch::op(parsed.verb), arrived_ns);
         // What hears of the client's end is a descriptor as a connection is.
-        let long = matches!(parsed.verb, Some(Verb::Hash | Verb::Size));
+        let long = matches!(parsed.verb, Some(Verb::Hash | Verb::Size | Verb::Stat));
         let place = if long { data::place(&s.core, s.peer.ip()).ok() } else { None };
         s.ear = place.as_ref().and_then(|_| self.control.link.ear().ok());
         let next = dispatch::answer(s, parsed).await;

@@ -18,6 +18,7 @@ mod auth;
 mod conn;
 mod dispatch;
 mod flow;
+mod glob;
 mod list;
 mod names;
 mod next;

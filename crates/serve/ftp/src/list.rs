@@ -1,5 +1,7 @@
 //! What is in a directory: for people (LIST), by name (NLST), as facts (MLSD, MLST).
 
+use std::sync::Arc;
+
 use base::clock::{NS_PER_S, wall_ns};
 use base::limits::{FTP_LISTING_PIECE, FTP_STAT_NAMES_MAX};
 use vfs::attr::{Attr, FileType};
@@ -11,10 +13,11 @@ use wire::ftp::list::{self, Line};
 
 use super::answer::{Answer, Outcome};
 use super::flow::Flow;
+use super::glob::Glob;
 use super::session::Session;
 use super::status::{DONE, lost};
 use engine::transport::link::Link;
-use files::list::{Listed, Listing, mode_text};
+use files::list::{Filter, ListOptions, Listed, Listing, mode_text};
 use files::{Caller, Core, Found, Links, Node, VPath};
 
 /// What a line looks like.
@@ -93,7 +96,7 @@ impl Job {
         let Self { source, at, form } = self;
         let writer = Writer { core, who, at: &at, form };
         let mut out = Vec::new();
-        let mut batches = Batches::of(source);
+        let mut batches = Batches::of(source, form);
         while let Some(batch) = batches.next(&writer).await? {
             for (name, about) in &batch {
                 writer.line((name, about), batches.dir(), &mut out).await;
@@ -125,8 +128,9 @@ async fn flush(
 pub(super) async fn stat(s: &mut Session, path: &[u8]) -> Outcome {
     let Job { source, at, form } = job(s, Form::People, Some(path)).await?;
     let writer = Writer { core: &s.core, who: s.who()?, at: &at, form };
-    let (mut lines, mut batches) = (Vec::new(), Batches::of(source));
+    let (mut lines, mut batches) = (Vec::new(), Batches::of(source, form));
     'all: while let Some(batch) = batches.next(&writer).await? {
+        s.may_go_on()?;
         for (name, about) in &batch {
             if lines.len() >= FTP_STAT_NAMES_MAX {
                 lines.push(b"and more: use LIST.".to_vec());
@@ -187,16 +191,26 @@ impl About {
 /// What is listed, some at a time.
 enum Batches {
     Shares,
-    Dir(Box<Listing>, Option<(Vec<u8>, Vec<u8>)>, bool),
+    /// A directory, what comes before each name, and whether nothing of it was listed.
+    Dir(Box<Listing>, Vec<u8>, bool),
     One(Option<Box<Named>>),
     Over,
 }
 
 impl Batches {
-    fn of(source: Source) -> Self {
+    fn of(source: Source, form: Form) -> Self {
         match source {
             Source::Shares => Self::Shares,
-            Source::Dir(node, fits) => Self::Dir(Box::new(Listing::new(node)), fits, true),
+            Source::Dir(node, fits) => {
+                let (pattern, before) = fits.unzip();
+                let filter = pattern.map(|pattern| {
+                    let glob = Glob::new(&pattern);
+                    Arc::new(move |name: &[u8]| glob.fits(name)) as Filter
+                });
+                let wanted = ListOptions { filter, names_only: form == Form::Names };
+                let listing = Box::new(Listing::of(node, wanted));
+                Self::Dir(listing, before.unwrap_or_default(), true)
+            }
             Source::One(node, name) => Self::One(Some(Box::new((name, About::Node(node))))),
         }
     }
@@ -225,7 +239,7 @@ impl Batches {
                 *self = Self::Over;
                 Ok(Some(all))
             }
-            Self::Dir(listing, fits, first) => {
+            Self::Dir(listing, before, first) => {
                 let Some(mut batch) = listing.next(core, who).await? else { return Ok(None) };
                 if std::mem::take(first) {
                     // All of a small directory.
@@ -233,22 +247,21 @@ impl Batches {
                 }
                 let reached = &listing.dir().reached;
                 let named = |Listed { name, entry, mounted, .. }: Listed| {
-                    let (pattern, before) = match fits {
-                        Some((pattern, before)) => (Some(pattern), before.as_slice()),
-                        None => (None, &[][..]),
-                    };
-                    if pattern.is_some_and(|pattern| !glob(pattern, &name)) {
-                        return None;
-                    }
                     let about = match entry {
                         Some((handle, attr)) => {
                             About::Node(Node { reached: reached.clone(), handle, attr })
                         }
+                        None if writer.form == Form::Names => About::Nothing,
                         None => About::Mounted(mounted?),
                     };
-                    Some(([before, &name].concat(), about))
+                    let name = if before.is_empty() { name } else { [&before[..], &name].concat() };
+                    Some((name, about))
                 };
-                Ok(Some(batch.into_iter().filter_map(named).collect()))
+                let mut batch: Vec<_> = batch.into_iter().filter_map(named).collect();
+                if matches!(writer.form, Form::Facts(_)) {
+                    writer.follow(&mut batch).await;
+                }
+                Ok(Some(batch))
             }
         }
     }
@@ -271,9 +284,7 @@ impl Writer<'_> {
             }
             Form::People => self.for_people(name, about, out).await,
             Form::Facts(told) => {
-                let target = self.file_behind(name, about.node()).await;
-                let target = target.map(About::Node);
-                facts((name, target.as_ref().unwrap_or(about), dir), told, out);
+                facts((name, about, dir), told, out);
                 out.extend_from_slice(b"\r\n");
             }
         }
@@ -306,12 +317,24 @@ impl Writer<'_> {
         line.encode(now, out);
     }
 
-    /// The regular file that a link leads to: it can be had under the link's name. A directory
-    /// behind a link is shown as a link, or who copies a tree would go in circles.
-    async fn file_behind(&self, name: &[u8], node: Option<&Node>) -> Option<Node> {
-        node.filter(|node| node.attr.kind == FileType::Symlink)?;
-        let found = self.core.find(self.who, &self.at.with(name), Links::Follow).await.ok()?;
-        found.node().ok().filter(Node::is_file)
+    /// Puts the regular files that links lead to in their places: each can be had under the link's
+    /// name. A directory behind a link is shown as a link, or a copy of the tree would have no end.
+    async fn follow(&self, batch: &mut [Named]) {
+        let is_link =
+            |about: &About| about.attr().is_some_and(|attr| attr.kind == FileType::Symlink);
+        let links = batch.iter_mut().filter(|(_, about)| is_link(about));
+        let (names, abouts): (Vec<_>, Vec<_>) =
+            links.map(|(name, about)| (name.clone(), about)).unzip();
+        if names.is_empty() {
+            return;
+        }
+        // A directory that has gone meanwhile has no links that lead anywhere.
+        let Ok(ends) = self.core.find_links(self.who, self.at, &names).await else { return };
+        for (about, end) in abouts.into_iter().zip(ends) {
+            if let Some(file) = end.filter(Node::is_file) {
+                *about = About::Node(file);
+            }
+        }
     }
 }
 
@@ -376,34 +399,6 @@ fn perm(node: &Node, dir: Option<&Node>) -> String {
 fn is_pattern(path: &[u8]) -> bool {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
     name.iter().any(|b| matches!(b, b'*' | b'?'))
-}
-
-/// Whether a name fits a pattern with `*` and `?`; names with a dot in front only if that has one.
-fn glob(pattern: &[u8], name: &[u8]) -> bool {
-    if name.starts_with(b".") && !pattern.starts_with(b".") {
-        return false;
-    }
-    let (mut p, mut n, mut star) = (0, 0, None);
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(letter) if *letter == b'?' || name.get(n) == Some(letter) => {
-                (p, n) = (p + 1, n + 1);
-            }
-            // The last star takes one more.
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, n) = (at + 1, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.get(p..).unwrap_or_default().iter().all(|b| *b == b'*')
 }
 
 #[cfg(test)]
