@@ -14,6 +14,12 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Escapes bytes as URLs have them (RFC 3986 §2.1): letters and digits stay, and what `plain` has.
 pub fn percent(bytes: &[u8], plain: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
+    put_percent(bytes, plain, &mut text);
+    text
+}
+
+/// The same, added to a text.
+pub fn put_percent(bytes: &[u8], plain: &[u8], text: &mut String) {
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
             text.push(char::from(byte));
@@ -22,7 +28,6 @@ pub fn percent(bytes: &[u8], plain: &[u8]) -> String {
             text.extend(digits(byte, b"0123456789ABCDEF"));
         }
     }
-    text
 }
 
 /// One line of text for a terminal: names of files, clients and users come from others and may hold

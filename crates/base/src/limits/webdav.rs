@@ -57,9 +57,9 @@ pub const DAV_TREE_DEPTH_MAX: usize = 2_048;
 /// Entries that a walk over a tree keeps, listed and not yet visited, over all directories that it
 /// has open; some 300 bytes each. Beyond it what a directory holds is listed again later.
 pub const DAV_TREE_ENTRIES_MAX: usize = 4 * super::TRANSFER_LIST_BATCH;
-/// Members of a collection whose dead properties PROPFIND reads in one go, and keeps until they are
-/// sent: at [`DAV_PROPS_BYTES_MAX`] each, 2 MiB.
-pub const DAV_FIND_MEMBERS: usize = 32;
+/// Bytes of dead properties that PROPFIND reads of the members of a collection in one go, and keeps
+/// until they are sent; one member more may be beyond.
+pub const DAV_FIND_DEAD_BYTES: usize = 4 * DAV_PROPS_BYTES_MAX;
 /// How often locks that have ended are looked for: files that they kept are free for other
 /// protocols so much later at most.
 pub const DAV_SWEEP_EVERY: Duration = Duration::from_secs(5);

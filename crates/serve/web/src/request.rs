@@ -6,6 +6,7 @@ use std::pin::Pin;
 pub use wire::http::fields::{Headers, Method};
 pub use wire::http::target::{
     Target, TargetError, authority, decode_path, form_value, percent_decode, percent_encode,
+    put_percent_encoded,
 };
 
 /// A future that stays on its core's thread.

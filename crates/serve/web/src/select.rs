@@ -1,5 +1,7 @@
 //! What of a file is to be answered, pure: validators, conditions (RFC 9110 §13) and ranges (§14).
 
+use std::fmt::Write as _;
+
 use vfs::attr::Attr;
 pub use wire::http::select::Wanted;
 use wire::http::select::{self, Tag};
@@ -19,11 +21,16 @@ pub struct Validators {
 impl Validators {
     /// Those of a file.
     pub fn of(attr: &Attr) -> Self {
-        Self {
-            etag: format!("\"{:x}-{:x}-{:x}\"", attr.fileid, attr.size, attr.change),
-            modified: attr.mtime.sec,
-        }
+        let mut etag = String::new();
+        put_etag(attr, "\"", &mut etag);
+        Self { etag, modified: attr.mtime.sec }
     }
+}
+
+/// Adds the entity tag of a file, within quotes that are written so.
+pub fn put_etag(attr: &Attr, quote: &str, out: &mut String) {
+    let Attr { fileid, size, change, .. } = attr;
+    let _ = write!(out, "{quote}{fileid:x}-{size:x}-{change:x}{quote}");
 }
 
 /// What conditions come to.

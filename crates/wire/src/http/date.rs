@@ -1,6 +1,6 @@
 //! Dates of HTTP (RFC 9110 §5.6.7): always written in one form, read in three.
 
-use base::units::{Civil, MONTHS, civil, utc, weekday};
+use base::units::{Civil, MONTHS, civil, weekday};
 
 /// The first and the last second that have a year of four digits.
 const FIRST: i64 = -62_167_219_200;
@@ -8,16 +8,66 @@ const LAST: i64 = 253_402_300_799;
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`. What has no year of four digits is shown as the nearest.
 pub fn write(sec: i64) -> String {
+    let mut out = String::with_capacity(29);
+    put(sec, &mut out);
+    out
+}
+
+/// The same, added to a text: a listing has two for each of its entries.
+pub fn put(sec: i64, out: &mut String) {
     let sec = sec.clamp(FIRST, LAST);
     let at = civil(sec);
-    let Civil { year, day, hour: h, minute: m, second: s, .. } = at;
-    let (weekday, month) = (weekday(sec), at.month_name());
-    format!("{weekday}, {day:02} {month} {year:04} {h:02}:{m:02}:{s:02} GMT")
+    out.push_str(weekday(sec));
+    out.push_str(", ");
+    put_two(at.day, out);
+    out.push(' ');
+    out.push_str(at.month_name());
+    out.push(' ');
+    put_year(at.year, out);
+    out.push(' ');
+    put_clock(&at, out);
+    out.push_str(" GMT");
 }
 
 /// `1994-11-06T08:49:37Z` (RFC 3339); the same of years.
 pub fn write_iso(sec: i64) -> String {
-    utc(sec.clamp(FIRST, LAST)).replace(' ', "T") + "Z"
+    let mut out = String::with_capacity(20);
+    put_iso(sec, &mut out);
+    out
+}
+
+/// The same, added to a text.
+pub fn put_iso(sec: i64, out: &mut String) {
+    let at = civil(sec.clamp(FIRST, LAST));
+    put_year(at.year, out);
+    for part in [at.month, at.day] {
+        out.push('-');
+        put_two(part, out);
+    }
+    out.push('T');
+    put_clock(&at, out);
+    out.push('Z');
+}
+
+/// Four digits: dates are clamped to the years 0 to 9999.
+fn put_year(year: i64, out: &mut String) {
+    put_two(year / 100, out);
+    put_two(year % 100, out);
+}
+
+fn put_clock(at: &Civil, out: &mut String) {
+    put_two(at.hour, out);
+    for part in [at.minute, at.second] {
+        out.push(':');
+        put_two(part, out);
+    }
+}
+
+/// Two digits of a number below 100.
+fn put_two(number: i64, out: &mut String) {
+    for digit in [number / 10 % 10, number % 10] {
+        out.push(char::from(b'0' + digit as u8));
+    }
 }
 
 /// Seconds since the epoch, of a date in any of the three forms.

@@ -1,7 +1,7 @@
 //! Targets of requests: what they name, decoded once.
 
 use base::limits::HTTP_TARGET_MAX;
-use base::text::percent;
+use base::text::{percent, put_percent};
 
 /// What a request is about: the path of the target, decoded and without dot segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -141,8 +141,16 @@ pub fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
 /// Encodes a path for a target or a `href`: everything but unreserved characters and slashes
 /// (RFC 3986 §2.3).
 pub fn percent_encode(path: &[u8]) -> String {
-    percent(path, b"-._~/")
+    percent(path, UNESCAPED)
 }
+
+/// The same, added to a text.
+pub fn put_percent_encoded(path: &[u8], out: &mut String) {
+    put_percent(path, UNESCAPED, out);
+}
+
+/// What stands for itself in a path, beside letters and digits.
+const UNESCAPED: &[u8] = b"-._~/";
 
 #[cfg(test)]
 mod tests;

@@ -74,15 +74,11 @@ impl Dead {
         Self::of(fs.get_xattr(cx, file, XATTR))
     }
 
-    /// Those of what a directory has at a name.
+    /// Those of an attribute that was read.
     ///
     /// # Errors
     /// The same.
-    pub fn read_at(fs: &dyn FileSystem, cx: Context<'_>, entry: (&Handle, &[u8])) -> Result<Self> {
-        Self::of(fs.get_xattr_at(cx, entry, XATTR))
-    }
-
-    fn of(value: Result<Vec<u8>>) -> Result<Self> {
+    pub fn of(value: Result<Vec<u8>>) -> Result<Self> {
         match value {
             Ok(value) => Ok(Self::decode(&value).unwrap_or_default()),
             Err(Status::NotFound | Status::NotSupported | Status::Access | Status::NotOwner) => {

@@ -5,20 +5,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use base::limits::{DAV_FIND_MEMBERS, HTTP_PIECE};
+use base::limits::{DAV_FIND_DEAD_BYTES, HTTP_PIECE};
 use vfs::attr::{Attr, FileType};
-use vfs::fs::Space;
+use vfs::fs::{Context, FileSystem, Space};
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
 use wire::dav::body::Find;
 use wire::dav::header::Depth;
 
-use super::dead::Dead;
+use super::dead::{Dead, XATTR};
 use super::precondition::{dead_of, lineage_of};
-use super::props::{Resource, needs_dead, needs_space};
+use super::props::{PropertyRequest, Resource, needs_dead, needs_space};
 use super::state::Lineage;
 use super::{Dav, Job, Outcome, multi, refuse};
-use crate::request::Local;
+use crate::request::{Local, put_percent_encoded};
 use crate::response::{Broken, Produce, Response};
 use files::list::{Listed, Listing};
 use files::{Caller, Core, Found, Links, Node, VPath};
@@ -48,13 +48,19 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
         true => Lineage::default(),
         false => lineage_of(job.core, &job.who, &job.path).await?,
     };
+    let mut around = job.path.to_bytes();
+    if !around.ends_with(b"/") {
+        around.push(b'/');
+    }
     let mut answer = Answer {
         of,
+        href: multi::href(&around, true),
+        around,
         dav: Arc::clone(job.dav),
         core: Rc::clone(job.core),
         who: job.who.clone(),
         path: job.path.clone(),
-        find,
+        find: PropertyRequest::of(find),
         space: None,
         members: collection && depth == Depth::One,
         stage: Stage::Begin(found),
@@ -88,11 +94,11 @@ enum Stage {
     Begin(Found),
     /// Shares, those that come last first.
     Shares(Vec<VPath>),
-    /// Members of a directory: those that were listed and not yet looked at, and those that are
+    /// Members of a directory: those with dead properties still to be read, and those that are
     /// ready to be told.
     Members {
         listing: Listing,
-        listed: IntoIter<Listed>,
+        looked: Vec<Member>,
         ready: IntoIter<Member>,
     },
     End,
@@ -103,9 +109,11 @@ struct Member {
     name: Vec<u8>,
     attr: Attr,
     dead: Dead,
+    lookup: PropertyLookup,
 }
 
 /// How the dead properties of a member are found.
+#[derive(PartialEq)]
 enum PropertyLookup {
     /// By its name in the directory.
     Name,
@@ -115,18 +123,18 @@ enum PropertyLookup {
     None,
 }
 
-/// A member while it is looked at.
-type Looked = (Vec<u8>, Attr, Dead, PropertyLookup);
-
 /// An answer that is being made.
 struct Answer {
     dav: Arc<Dav>,
     core: Rc<Core>,
     who: Caller,
     path: VPath,
+    /// The path with a slash at its end, and as a URL: what the members of a directory begin with.
+    around: Vec<u8>,
+    href: String,
     /// The resource by identity, for its locks.
     of: Lineage,
-    find: Find,
+    find: PropertyRequest,
     space: Option<Space>,
     members: bool,
     stage: Stage,
@@ -138,7 +146,7 @@ impl Answer {
     async fn step(&mut self) -> vfs::fs::Result<bool> {
         match std::mem::replace(&mut self.stage, Stage::End) {
             Stage::Begin(Found::Root) => {
-                self.add((b"/", Lineage::UNKNOWN), None, &Dead::default(), None);
+                self.add((b"/", "/"), Lineage::UNKNOWN, None, &Dead::default());
                 let shares = self.core.shares(&self.who);
                 let paths =
                     shares.iter().rev().map(|share| VPath::ROOT.with(share.name.as_bytes()));
@@ -149,9 +157,9 @@ impl Answer {
                 let (path, of) = (self.path.to_bytes(), self.of.clone());
                 self.one((&path, &of), &node).await?;
                 if self.members {
-                    let (listing, listed) = (Listing::new(node), Vec::new().into_iter());
+                    let (listing, looked) = (Listing::new(node), Vec::new());
                     let ready = Vec::new().into_iter();
-                    self.stage = Stage::Members { listing, listed, ready };
+                    self.stage = Stage::Members { listing, looked, ready };
                     return Ok(true);
                 }
                 return Ok(self.end());
@@ -166,21 +174,20 @@ impl Answer {
                     self.one((&path.to_bytes(), &of), &node).await?;
                 }
             }
-            Stage::Members { mut listing, mut listed, mut ready } => {
+            Stage::Members { mut listing, mut looked, mut ready } => {
                 if let Some(member) = ready.next() {
                     self.member(&member);
                 } else {
-                    let mut some: Vec<_> = listed.by_ref().take(DAV_FIND_MEMBERS).collect();
-                    if some.is_empty() {
+                    if looked.is_empty() {
                         let Some(batch) = listing.next(&self.core, &self.who).await? else {
                             return Ok(self.end());
                         };
-                        listed = batch.into_iter();
-                        some = listed.by_ref().take(DAV_FIND_MEMBERS).collect();
+                        looked = self.look(batch).await?;
                     }
-                    ready = self.look(listing.dir(), some).await?.into_iter();
+                    let (some, rest) = self.with_dead(listing.dir(), looked).await?;
+                    (ready, looked) = (some.into_iter(), rest);
                 }
-                self.stage = Stage::Members { listing, listed, ready };
+                self.stage = Stage::Members { listing, looked, ready };
             }
             Stage::End => return Ok(false),
         }
@@ -192,91 +199,142 @@ impl Answer {
         false
     }
 
-    fn add(
-        &mut self,
-        (path, of): (&[u8], &Lineage),
-        attr: Option<&Attr>,
-        dead: &Dead,
-        space: Option<Space>,
-    ) {
-        let locks = &self.dav.locks;
-        Resource { path, of, attr, dead, space, locks }.respond(&mut self.made, &self.find);
+    fn add(&mut self, at: (&[u8], &str), of: &Lineage, attr: Option<&Attr>, dead: &Dead) {
+        let space = self.space.filter(|_| attr.is_some_and(|a| a.kind == FileType::Directory));
+        let ((path, href), locks) = (at, &self.dav.locks);
+        Resource { path, href, of, attr, dead, space, locks }.respond(&mut self.made, &self.find);
     }
 
     async fn one(&mut self, at: (&[u8], &Lineage), node: &Node) -> vfs::fs::Result<()> {
         let mut dead = Dead::default();
-        if needs_dead(&self.find) {
+        if needs_dead(self.find.find()) {
             dead = dead_of(&self.core, &self.who, node).await?;
         }
-        if needs_space(&self.find) && node.is_dir() {
+        if needs_space(self.find.find()) && node.is_dir() {
             self.space = Some(self.core.space(&self.who, &node.reached).await?);
         }
-        self.add(at, Some(&node.attr), &dead, self.space.filter(|_| node.is_dir()));
+        let href = multi::href(at.0, node.is_dir());
+        self.add((at.0, &href), at.1, Some(&node.attr), &dead);
         Ok(())
     }
 
     /// Members of a directory. What goes away meanwhile is left out; a link that leads nowhere is
     /// shown itself: a client that empties a directory sees all that is in it.
-    async fn look(&self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<Vec<Member>> {
-        let mut members = Vec::with_capacity(batch.len());
+    async fn look(&self, batch: Vec<Listed>) -> vfs::fs::Result<Vec<Member>> {
+        let (mut members, mut links) = (Vec::with_capacity(batch.len()), Vec::new());
+        let mut own = Vec::new();
         for listed in batch {
             let Some(attr) = listed.attr() else { continue };
-            let (name, mounted) = (listed.name, listed.mounted.is_some());
-            match attr.kind {
+            let lookup = match attr.kind {
                 // Of what is mounted no more is known here.
-                FileType::Regular | FileType::Directory if mounted => {
-                    members.push((name, attr, Dead::default(), PropertyLookup::None));
+                FileType::Regular | FileType::Directory if listed.mounted.is_some() => {
+                    PropertyLookup::None
                 }
-                FileType::Regular | FileType::Directory => {
-                    members.push((name, attr, Dead::default(), PropertyLookup::Name));
-                }
+                FileType::Regular | FileType::Directory => PropertyLookup::Name,
                 FileType::Symlink => {
-                    let path = self.path.with(&name);
-                    let found = self.core.find(&self.who, &path, Links::Follow).await;
-                    let (attr, lookup) = match found {
-                        Ok(Found::Node(node)) => (node.attr, PropertyLookup::Handle(node.handle)),
-                        _ => (attr, PropertyLookup::None),
-                    };
-                    members.push((name, attr, Dead::default(), lookup));
+                    links.push(listed.name);
+                    own.push(attr);
+                    continue;
                 }
-                _ => members.push((name, attr, Dead::default(), PropertyLookup::None)),
-            }
+                _ => PropertyLookup::None,
+            };
+            members.push(Member { name: listed.name, attr, dead: Dead::default(), lookup });
         }
-        if needs_dead(&self.find) && dir.reached.share.fs.features().xattrs {
-            members = self.with_dead(dir, members).await?;
+        if !links.is_empty() {
+            let ends = self.core.find_links(&self.who, &self.path, &links).await?;
+            let own = own.into_iter().zip(ends);
+            members.extend(links.into_iter().zip(own).map(|(name, (own, end))| {
+                let (attr, lookup) = match end {
+                    Some(Node { attr, handle, .. }) => (attr, PropertyLookup::Handle(handle)),
+                    None => (own, PropertyLookup::None),
+                };
+                Member { name, attr, dead: Dead::default(), lookup }
+            }));
         }
-        let member = |(name, attr, dead, _)| Member { name, attr, dead };
-        Ok(members.into_iter().map(member).collect())
+        Ok(members)
     }
 
-    /// Adds the dead properties of members of a directory.
-    async fn with_dead(&self, dir: &Node, members: Vec<Looked>) -> vfs::fs::Result<Vec<Looked>> {
+    /// Adds the dead properties of members of a directory: of as many as are kept at once. Gives
+    /// the others too.
+    async fn with_dead(
+        &self,
+        dir: &Node,
+        members: Vec<Member>,
+    ) -> vfs::fs::Result<(Vec<Member>, Vec<Member>)> {
+        let keeps_some = dir.reached.share.fs.features().xattrs;
+        if members.is_empty() || !keeps_some || !needs_dead(self.find.find()) {
+            return Ok((members, Vec::new()));
+        }
         let (fs, at) = (Arc::clone(&dir.reached.share.fs), dir.handle);
-        let read = move |cx: vfs::fs::Context<'_>| {
-            let mut members = members;
-            for (name, _, dead, way) in &mut members {
-                let read = match way {
-                    PropertyLookup::Name => Dead::read_at(&*fs, cx, (&at, name)),
-                    PropertyLookup::Handle(file) => Dead::read(&*fs, cx, file),
-                    PropertyLookup::None => continue,
-                };
-                // Gone, perhaps: it has none then.
-                *dead = read.unwrap_or_default();
-            }
-            members
-        };
+        let read = move |cx: Context<'_>| read_dead((&*fs, cx), &at, members);
         self.core.pooled(&self.who, &dir.reached.cred, read).await
     }
 
-    fn member(&mut self, Member { name, attr, dead }: &Member) {
-        let path = self.path.with(name).to_bytes();
-        let space = self.space.filter(|_| attr.kind == FileType::Directory);
+    fn member(&mut self, Member { name, attr, dead, .. }: &Member) {
+        let (mut path, mut href) = (std::mem::take(&mut self.around), String::new());
+        std::mem::swap(&mut href, &mut self.href);
+        let (path_len, href_len) = (path.len(), href.len());
+        path.extend_from_slice(name);
+        put_percent_encoded(name, &mut href);
+        if attr.kind == FileType::Directory {
+            href.push('/');
+        }
         let of = match self.dav.locks.is_empty() {
             true => Lineage::default(),
             false => self.of.member(Some(FileKey::from(attr))),
         };
-        self.add((&path, &of), Some(attr), dead, space);
+        self.add((&path, &href), &of, Some(attr), dead);
+        path.truncate(path_len);
+        href.truncate(href_len);
+        (self.around, self.href) = (path, href);
     }
+}
+
+/// Reads the dead properties of members in their order, those of names in a row together, until
+/// [`DAV_FIND_DEAD_BYTES`] are read. Gives those that were read, and the others.
+fn read_dead(
+    (fs, cx): (&dyn FileSystem, Context<'_>),
+    dir: &Handle,
+    mut members: Vec<Member>,
+) -> (Vec<Member>, Vec<Member>) {
+    let (mut done, mut bytes) = (0, 0);
+    // Gone, perhaps: it has none then.
+    let dead = |value: vfs::fs::Result<Vec<u8>>, bytes: &mut usize| {
+        *bytes += value.as_ref().map_or(0, Vec::len);
+        Dead::of(value).unwrap_or_default()
+    };
+    while let Some((first, _)) = members.get_mut(done..).and_then(<[_]>::split_first_mut)
+        && bytes < DAV_FIND_DEAD_BYTES
+    {
+        match &first.lookup {
+            PropertyLookup::None => done += 1,
+            PropertyLookup::Handle(file) => {
+                first.dead = dead(fs.get_xattr(cx, file, XATTR), &mut bytes);
+                done += 1;
+            }
+            PropertyLookup::Name => {
+                let rest = members.get(done..).unwrap_or_default();
+                let run = rest.iter().take_while(|one| one.lookup == PropertyLookup::Name);
+                let names: Vec<&[u8]> = run.map(|one| one.name.as_slice()).collect();
+                let (count, mut read) = (names.len(), Vec::with_capacity(names.len()));
+                let mut each = |value| {
+                    read.push(dead(value, &mut bytes));
+                    bytes < DAV_FIND_DEAD_BYTES
+                };
+                if fs.get_xattrs_at(cx, (dir, &names), XATTR, &mut each).is_err() {
+                    read.resize(count, Dead::default());
+                }
+                // One at least: whatever is wrong with it, the next is looked at.
+                let next = done + read.len().max(1);
+                for (member, dead) in members.iter_mut().skip(done).zip(read) {
+                    member.dead = dead;
+                }
+                done = next;
+            }
+        }
+    }
+    let rest = members.split_off(done);
+    (members, rest)
 }
 
 impl Produce for Answer {
@@ -285,6 +343,10 @@ impl Produce for Answer {
             let mut more = true;
             while more && self.made.len() < HTTP_PIECE {
                 more = self.step().await.map_err(|status| Broken(status.to_string()))?;
+                // Nothing to send for a while: the connection looks whether its client is there.
+                if self.made.is_empty() {
+                    break;
+                }
             }
             into.extend_from_slice(self.made.as_bytes());
             self.made.clear();

@@ -28,7 +28,11 @@ pub fn href(path: &[u8], collection: bool) -> String {
 
 /// Adds `status` (§14.28).
 pub fn write_status(w: &mut Writer<'_>, code: u16) {
-    w.dav("status", &format!("HTTP/1.1 {code} {}", status::reason(code)));
+    match code {
+        // That of almost all of a long answer.
+        200 => w.raw("<D:status>HTTP/1.1 200 OK</D:status>"),
+        code => w.dav("status", &format!("HTTP/1.1 {code} {}", status::reason(code))),
+    };
 }
 
 /// Adds `response` for a resource that has a status as a whole; `condition` is the name of a

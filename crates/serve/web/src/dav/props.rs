@@ -52,6 +52,11 @@ impl Live {
         Self::ALL.iter().find(|(_, ns, local, _)| name.is(ns, local)).map(|live| live.0)
     }
 
+    /// Whether it is part of `allprop`.
+    fn is_in_all(self) -> bool {
+        Self::ALL.get(self as usize).is_some_and(|row| row.3)
+    }
+
     /// Whether PROPPATCH may set it: the times of the file, and what it is called for people.
     pub const fn may_be_set(self) -> bool {
         let time = matches!(self, Self::LastModified | Self::Win32LastModified);
@@ -63,6 +68,8 @@ impl Live {
 pub struct Resource<'a> {
     /// Its path from the list of shares on.
     pub path: &'a [u8],
+    /// The same as a URL, with a slash at its end if it is a collection.
+    pub href: &'a str,
     /// The same by identity.
     pub of: &'a Lineage,
     /// Its attributes; `None` for the list of shares.
@@ -73,6 +80,29 @@ pub struct Resource<'a> {
     pub space: Option<Space>,
     /// All locks.
     pub locks: &'a Locks,
+}
+
+/// What a request asks for, with the names looked up once and not for each resource.
+pub struct PropertyRequest {
+    find: Find,
+    live: Vec<Option<Live>>,
+}
+
+impl PropertyRequest {
+    /// What a body asks for.
+    pub fn of(find: Find) -> Self {
+        let names = match &find {
+            Find::All(names) | Find::These(names) => names.as_slice(),
+            Find::Names => &[],
+        };
+        let live = names.iter().map(Live::of).collect();
+        Self { find, live }
+    }
+
+    /// As the body has it.
+    pub fn find(&self) -> &Find {
+        &self.find
+    }
 }
 
 /// Whether these need more than attributes: dead properties (of which a name for people is one).
@@ -101,46 +131,47 @@ impl Resource<'_> {
         self.attr.is_none_or(|attr| attr.kind == FileType::Directory)
     }
 
-    fn name(&self) -> String {
-        let name = self.path.rsplit(|b| *b == b'/').next().unwrap_or_default();
-        String::from_utf8_lossy(name).into_owned()
+    fn name(&self) -> &[u8] {
+        self.path.rsplit(|b| *b == b'/').next().unwrap_or_default()
     }
 
-    /// The value of a property as text; `None` if it has none, or one that is no text.
-    fn text(&self, which: Live) -> Option<String> {
+    /// Adds the value of a property as text; false if it has none, or one that is no text.
+    fn put_text(&self, which: Live, out: &mut String) -> bool {
         let file = self.attr.filter(|_| !self.is_collection());
-        match which {
-            Live::CreationDate => {
-                let attr = self.attr?;
+        let done = match which {
+            Live::CreationDate => self.attr.map(|attr| {
                 let first = attr.birth.unwrap_or(attr.mtime.min(attr.ctime));
-                Some(date::write_iso(first.sec))
+                date::put_iso(first.sec, out);
+            }),
+            Live::DisplayName => {
+                Writer::new(out).text(&String::from_utf8_lossy(self.name()));
+                Some(())
             }
-            Live::DisplayName => Some(self.name()),
-            Live::ContentLength => file.map(|attr| attr.size.to_string()),
-            Live::ContentType => file.map(|_| kind::of(self.name().as_bytes()).to_owned()),
-            Live::ETag => file.map(|attr| select::Validators::of(attr).etag),
+            Live::ContentLength => file.map(|attr| put_number(attr.size, out)),
+            // No type has a character that would have to be escaped.
+            Live::ContentType => file.map(|_| out.push_str(kind::of(self.name()))),
+            Live::ETag => file.map(|attr| select::put_etag(attr, "&quot;", out)),
             Live::LastModified | Live::Win32LastModified => {
-                self.attr.map(|attr| date::write(attr.mtime.sec))
+                self.attr.map(|attr| date::put(attr.mtime.sec, out))
             }
-            Live::Win32LastAccess => self.attr.map(|attr| date::write(attr.atime.sec)),
-            Live::QuotaAvailable => self.space.map(|space| space.avail_bytes.to_string()),
+            Live::Win32LastAccess => self.attr.map(|attr| date::put(attr.atime.sec, out)),
+            Live::QuotaAvailable => self.space.map(|space| put_number(space.avail_bytes, out)),
             Live::QuotaUsed => {
                 let used = |space: Space| space.total_bytes.saturating_sub(space.free_bytes);
-                self.space.map(|space| used(space).to_string())
+                self.space.map(|space| put_number(used(space), out))
             }
             Live::LockDiscovery | Live::ResourceType | Live::SupportedLock => None,
-        }
+        };
+        done.is_some()
     }
 
     /// Adds a property with its value; false if the resource does not have it.
-    fn write(&self, w: &mut Writer<'_>, which: Live) -> bool {
-        let Some((_, ns, local, _)) = Live::ALL.iter().find(|live| live.0 == which) else {
-            return false;
-        };
+    fn write(&self, out: &mut String, which: Live) -> bool {
+        let Some((_, ns, local, _)) = Live::ALL.get(which as usize) else { return false };
+        let mut w = Writer::new(out);
         match which {
-            Live::DisplayName if self.dead.0.contains_key(&Name::new(DAV, local)) => {
-                let xml = self.dead.0.get(&Name::new(DAV, local));
-                w.raw(xml.map_or("", String::as_str));
+            Live::DisplayName if self.own_name().is_some() => {
+                w.raw(self.own_name().unwrap_or_default());
             }
             Live::ResourceType if self.is_collection() => {
                 w.raw("<D:resourcetype><D:collection/></D:resourcetype>");
@@ -155,38 +186,60 @@ impl Resource<'_> {
                 w.raw("<D:supportedlock/>");
             }
             Live::LockDiscovery => {
-                write_discovery(w, self.locks, &self.locks.covering(self.path, self.of));
+                write_discovery(&mut w, self.locks, &self.locks.covering(self.path, self.of));
             }
-            which => {
-                let Some(text) = self.text(which) else { return false };
-                if *ns == DAV {
-                    w.dav(local, &text);
-                } else {
-                    w.raw("<").raw(local).raw(" xmlns=\"").text(ns).raw("\">").text(&text);
-                    w.raw("</").raw(local).raw(">");
-                }
-            }
+            which => return self.write_text(out, which, (ns, local)),
         }
         true
     }
 
-    /// Adds `response` (§14.24) with what was asked.
-    pub fn respond(&self, out: &mut String, find: &Find) {
-        let href = multi::href(self.path, self.is_collection());
+    /// The same of a property that has text as its value.
+    fn write_text(&self, out: &mut String, which: Live, (ns, local): (&str, &str)) -> bool {
+        let start = out.len();
+        let is_dav = *ns == *DAV;
         let mut w = Writer::new(out);
-        w.raw("<D:response>").dav("href", &href);
-        match find {
-            Find::Names => self.names(&mut w),
-            Find::All(more) => {
-                let told = |live: &Live| Live::ALL.iter().any(|(l, _, _, all)| l == live && *all);
-                let more = more.iter().filter(|name| {
-                    Live::of(name).map_or(!self.dead.0.contains_key(*name), |live| !told(&live))
-                });
-                self.values(&mut w, more, true);
-            }
-            Find::These(names) => self.values(&mut w, names.iter(), false),
+        if is_dav {
+            w.raw("<D:").raw(local).raw(">");
+        } else {
+            w.raw("<").raw(local).raw(" xmlns=\"").text(ns).raw("\">");
         }
-        w.raw("</D:response>\n");
+        if !self.put_text(which, out) {
+            out.truncate(start);
+            return false;
+        }
+        let prefix = if is_dav { "</D:" } else { "</" };
+        Writer::new(out).raw(prefix).raw(local).raw(">");
+        true
+    }
+
+    /// Its dead properties with names of their own.
+    fn others(&self) -> impl Iterator<Item = (&Name, &String)> {
+        self.dead.0.iter().filter(|(name, _)| Live::of(name).is_none())
+    }
+
+    /// The name for people that a client has given it, as XML.
+    fn own_name(&self) -> Option<&str> {
+        if self.dead.0.is_empty() {
+            return None;
+        }
+        self.dead.0.get(&Name::new(DAV, "displayname")).map(String::as_str)
+    }
+
+    /// Adds `response` (§14.24) with what was asked.
+    pub fn respond(&self, out: &mut String, wanted: &PropertyRequest) {
+        // Nothing in a URL has to be escaped in XML once it is percent-encoded.
+        Writer::new(out).raw("<D:response><D:href>").raw(self.href).raw("</D:href>");
+        match &wanted.find {
+            Find::Names => self.names(&mut Writer::new(out)),
+            Find::All(more) => {
+                let more = more.iter().zip(&wanted.live).filter(|(name, live)| {
+                    live.map_or_else(|| !self.dead.0.contains_key(*name), |live| !live.is_in_all())
+                });
+                self.values(out, more, true);
+            }
+            Find::These(names) => self.values(out, names.iter().zip(&wanted.live), false),
+        }
+        out.push_str("</D:response>\n");
     }
 
     fn names(&self, w: &mut Writer<'_>) {
@@ -196,7 +249,7 @@ impl Resource<'_> {
                 w.empty(&Name::new(ns, local));
             }
         }
-        for name in self.dead.0.keys().filter(|name| Live::of(name).is_none()) {
+        for (name, _) in self.others() {
             w.empty(name);
         }
         w.raw("</D:prop>");
@@ -204,42 +257,53 @@ impl Resource<'_> {
         w.raw("</D:propstat>");
     }
 
-    fn values<'n>(&self, w: &mut Writer<'_>, named: impl Iterator<Item = &'n Name>, all: bool) {
-        let (mut there, mut missing) = (String::new(), Vec::new());
-        let mut found = Writer::new(&mut there);
+    fn values<'n>(
+        &self,
+        out: &mut String,
+        named: impl Iterator<Item = (&'n Name, &'n Option<Live>)>,
+        all: bool,
+    ) {
+        let (start, mut missing) = (out.len(), Vec::new());
+        out.push_str("<D:propstat><D:prop>");
+        let begun = out.len();
         if all {
             for (live, ..) in Live::ALL.iter().filter(|live| live.3) {
-                self.write(&mut found, *live);
+                self.write(out, *live);
             }
-            for (_, xml) in self.dead.0.iter().filter(|(name, _)| Live::of(name).is_none()) {
-                found.raw(xml);
-            }
+            self.others().for_each(|(_, xml)| out.push_str(xml));
         }
-        for name in named {
-            match (Live::of(name), self.dead.0.get(name)) {
-                (Some(live), _) if self.write(&mut found, live) => {}
-                (None, Some(xml)) => {
-                    found.raw(xml);
-                }
+        for (name, live) in named {
+            match (live, self.dead.0.get(name)) {
+                (Some(live), _) if self.write(out, *live) => {}
+                (None, Some(xml)) => out.push_str(xml),
                 _ => missing.push(name),
             }
         }
         // Nothing asked for is all there, too.
-        if !there.is_empty() || missing.is_empty() {
-            w.raw("<D:propstat><D:prop>").raw(&there).raw("</D:prop>");
-            multi::write_status(w, 200);
-            w.raw("</D:propstat>");
+        if out.len() > begun || missing.is_empty() {
+            out.push_str("</D:prop>");
+            multi::write_status(&mut Writer::new(out), 200);
+            out.push_str("</D:propstat>");
+        } else {
+            out.truncate(start);
         }
-        if !missing.is_empty() {
-            w.raw("<D:propstat><D:prop>");
-            for name in missing {
-                w.empty(name);
-            }
-            w.raw("</D:prop>");
-            multi::write_status(w, 404);
-            w.raw("</D:propstat>");
+        if missing.is_empty() {
+            return;
         }
+        let mut w = Writer::new(out);
+        w.raw("<D:propstat><D:prop>");
+        for name in missing {
+            w.empty(name);
+        }
+        w.raw("</D:prop>");
+        multi::write_status(&mut w, 404);
+        w.raw("</D:propstat>");
     }
+}
+
+fn put_number(number: u64, out: &mut String) {
+    use std::fmt::Write as _;
+    let _ = write!(out, "{number}");
 }
 
 /// Both kinds of write lock (§15.10).

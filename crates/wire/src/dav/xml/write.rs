@@ -6,7 +6,13 @@ use crate::dav::DAV;
 
 /// Adds text with what would be markup as references; also right within an attribute.
 pub fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
+    let mut rest = text;
+    loop {
+        // Most text is nothing but such bytes.
+        let plain = rest.bytes().position(|b| !is_plain(b)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at_checked(plain).unwrap_or((rest, ""));
+        out.push_str(run);
+        let Some(c) = after.chars().next() else { return };
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -19,7 +25,13 @@ pub fn escape(out: &mut String, text: &str) {
             // What no document may have: nobody can say it in XML.
             _ => out.push('\u{fffd}'),
         }
+        rest = after.get(c.len_utf8()..).unwrap_or_default();
     }
+}
+
+/// Whether a byte is a character of ASCII that stands for itself.
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\n') && !matches!(byte, b'<' | b'>' | b'&' | b'"')
 }
 
 /// Writes XML into a string. The prefix `D` must stand for `DAV:` where it is used.
