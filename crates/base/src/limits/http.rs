@@ -42,10 +42,16 @@ pub const HTTP_UPLOADS_PER_USER: usize = 64;
 /// How long an upload in parts may rest before it is given up.
 pub const HTTP_UPLOAD_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of a directory that are sorted for a listing; a longer one comes in the order of the
-/// file system, and says so. Each takes some 100 bytes while the page is made.
-pub const HTTP_LISTING_SORTED_MAX: usize = 200_000;
+/// file system, and says so. All of them are read for each page: some 80 ms.
+pub const HTTP_LISTING_SORTED_MAX: usize = 10_000;
+/// Rows of a page of a listing; the next ones have a page of their own. A browser shows so many
+/// in half a second.
+pub const HTTP_LISTING_PAGE: usize = 4 * super::TRANSFER_LIST_BATCH;
 /// Rows of a listing that are sorted on a connection's own thread: some 200 µs.
 pub const HTTP_LISTING_INLINE_MAX: usize = 512;
+/// How long a request waits for its response before the connection is asked whether its client is
+/// still there, and then between two such questions.
+pub const HTTP_END_LOOK: Duration = Duration::from_millis(50);
 /// Bytes of a page or an archive that are made before they are sent.
 pub const HTTP_PIECE: usize = 64 << 10;
 /// Directories within directories that an archive goes into.

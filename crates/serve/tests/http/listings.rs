@@ -1,11 +1,12 @@
 //! Directories as pages and as JSON.
 
+use base::limits::{HTTP_LISTING_PAGE, HTTP_LISTING_SORTED_MAX};
 use serve::http::Settings;
 use vfs::share::Service;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, Scratch};
 use crate::scripted::Scripted;
-use crate::stand::{Stand, open};
+use crate::stand::{Client, Stand, open};
 
 #[test]
 fn a_directory_is_listed_in_the_order_that_was_asked_for() {
@@ -53,9 +54,76 @@ fn many_entries_come_in_a_stream() {
             assert_eq!(client.reply(false).status, 201);
         }
     }
-    let page = client.get("/share/", &[]);
+    let page = client.get("/share/", &["Accept: application/json"]);
     assert_eq!(page.header("transfer-encoding"), "chunked");
-    assert_eq!(page.text().matches("<tr class=\"directory\">").count(), 3000);
+    assert_eq!(page.text().matches("\"kind\":\"directory\"").count(), 3000);
+}
+
+/// The names in a page, and the address behind a link of its pages, as a browser would go there.
+fn names_and_link(client: &mut Client, target: &str, rel: &str) -> (Vec<String>, Option<String>) {
+    let page = client.get(target, &[]);
+    assert_eq!(page.status, 200);
+    let rows = page.text().split("<tr class=\"file\"><td class=\"name\"><a href=\"./").skip(1);
+    let names = rows.map(|row| row.split('"').next().unwrap().to_owned()).collect();
+    let link = page.text().split_once(&format!("rel=\"{rel}\" href=\""));
+    let link = link.map(|(_, rest)| rest.split('"').next().unwrap().replace("&amp;", "&"));
+    (names, link.map(|query| format!("/share/{query}")))
+}
+
+fn with_files(count: usize) -> Scratch {
+    let folder = Scratch::in_memory();
+    for n in 0..count {
+        std::fs::File::create(folder.0.join(format!("share/{n:05}"))).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_long_listing_comes_in_sorted_pages() {
+    let folder = with_files(5_000);
+    let stand = Stand::of(&folder);
+    let mut client = stand.client();
+    let all: Vec<_> = (0..5_000).map(|n| format!("{n:05}")).collect();
+    let (mut seen, mut at) = (Vec::new(), Some("/share/".to_owned()));
+    while let Some(target) = at {
+        let (names, next) = names_and_link(&mut client, &target, "next");
+        assert!(names.len() <= HTTP_LISTING_PAGE && !names.is_empty());
+        seen.extend(names);
+        at = next;
+    }
+    assert_eq!(seen, all);
+    let (down, last) = names_and_link(&mut client, "/share/?sort=name&order=down", "last");
+    assert_eq!(down[0], "04999");
+    let (names, back) = names_and_link(&mut client, &last.unwrap(), "prev");
+    assert_eq!(names.last().unwrap(), "00000");
+    assert_eq!(names_and_link(&mut client, &back.unwrap(), "first").0[0], "02951");
+    assert_eq!(names_and_link(&mut client, "/share/?page=99", "next").0.last().unwrap(), "04999");
+    // Where all is on one page there is nothing to go to.
+    assert_eq!(names_and_link(&mut client, "/?page=2", "next").1, None);
+}
+
+#[test]
+fn a_listing_that_is_too_long_to_be_sorted_comes_in_pages_too() {
+    let count = HTTP_LISTING_SORTED_MAX + 700;
+    let folder = with_files(count);
+    let stand = Stand::of(&folder);
+    let mut client = stand.client();
+    let (mut seen, mut at) = (Vec::new(), Some("/share/".to_owned()));
+    while let Some(target) = at {
+        let (names, next) = names_and_link(&mut client, &target, "next");
+        assert!(names.len() <= HTTP_LISTING_PAGE);
+        seen.extend(names);
+        at = next;
+    }
+    assert_eq!(seen.len(), count);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), count, "each once");
+    let page = client.get("/share/", &[]);
+    assert!(page.text().contains("in the order of the file system"));
+    assert!(!page.text().contains("?sort="), "it cannot be sorted");
+    let json = client.get("/share/", &["Accept: application/json"]);
+    assert_eq!(json.text().matches("\"href\"").count(), count);
 }
 
 #[test]

@@ -1,14 +1,24 @@
 //! Directories as pages and as JSON: sorted, streamed, readable without a script.
+//!
+//! What a page costs is bounded: a directory of more than [`HTTP_LISTING_PAGE`] entries is shown in
+//! pages with links to each other ([`pages`]), one of more than [`HTTP_LISTING_SORTED_MAX`] in the
+//! order of the file system, each page from the cookie of the last one on. JSON has all entries.
+
+mod pages;
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::{HTTP_LISTING_INLINE_MAX, HTTP_LISTING_SORTED_MAX, HTTP_PIECE};
+use base::limits::{
+    HTTP_LISTING_INLINE_MAX, HTTP_LISTING_PAGE, HTTP_LISTING_SORTED_MAX, HTTP_PIECE,
+    TRANSFER_LIST_BATCH,
+};
 use vfs::attr::{Attr, FileType};
-use vfs::fs::{Context, access};
+use vfs::fs::{Context, DirEntry, access};
 
+use self::pages::{PageRequest, Pages};
 use super::exchange::Exchange;
 use super::page::{self, escape};
 use super::request::{Local, Request, percent_encode};
@@ -155,8 +165,18 @@ pub fn shares(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     let order = Order::of(request);
     let mut rows: Vec<Row> = shares.iter().map(|share| row(&share.name)).collect();
     sort(&mut rows, order);
-    let what = What { path: VPath::ROOT, order, writable: false };
-    Made::new(cx, (what, rows, None), None).answer(wants_json(request))
+    let json = wants_json(request);
+    let pages = if json { Pages::One } else { cut(&mut rows, &PageRequest::of(request)) };
+    let what = What { path: VPath::ROOT, order, pages, writable: false };
+    Made::new(cx, (what, rows, None), None).answer(json)
+}
+
+/// Leaves the rows of the page that is asked for.
+fn cut(rows: &mut Vec<Row>, asked: &PageRequest) -> Pages {
+    let (pages, first) = Pages::sorted(asked, rows.len());
+    rows.drain(..first);
+    rows.truncate(HTTP_LISTING_PAGE);
+    pages
 }
 
 fn wants_json(request: &Request<'_>) -> bool {
@@ -179,35 +199,109 @@ pub async fn directory(
         Ok(_) => return cx.refuse(vfs::status::Status::Access),
         Err(error) => return cx.refuse(error),
     };
-    let cred = Arc::clone(&node.reached.cred);
-    let (mut rows, mut listing) = (Vec::new(), Some(Listing::new(node)));
-    while let Some(more) = listing.as_mut().filter(|_| rows.len() < HTTP_LISTING_SORTED_MAX) {
-        match more.next(&cx.core, &cx.caller).await {
-            Ok(Some(batch)) => rows.extend(batch.into_iter().map(row)),
-            Ok(None) => listing = None,
-            Err(error) => return cx.refuse(error),
-        }
-    }
+    let (json, asked, order) = (wants_json(request), PageRequest::of(request), Order::of(request));
+    let dir = node.clone();
+    let Read { rows, mut pages, more } = match read(cx, node, (json, &asked)).await {
+        Ok(read) => read,
+        Err(error) => return cx.refuse(error),
+    };
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
     let held = match cx.hold(rows.iter().map(Row::weight).sum()) {
         Ok(held) => held,
         Err(error) => return cx.refuse(error),
     };
-    let order = Order::of(request);
-    // That takes as long as a hundred small requests: not on a thread that others wait for.
-    if listing.is_none() && rows.len() > HTTP_LISTING_INLINE_MAX {
-        let sorted = move |_: Context<'_>| {
-            sort(&mut rows, order);
-            rows
-        };
-        rows = match cx.core.pooled(&cx.caller, &cred, sorted).await {
+    if pages.are_sorted() {
+        rows = match sorted(cx, rows, (order, &dir)).await {
             Ok(rows) => rows,
             Err(error) => return cx.refuse(error),
         };
-    } else if listing.is_none() {
-        sort(&mut rows, order);
+        if !json {
+            pages = cut(&mut rows, &asked);
+        }
     }
-    let what = What { path: path.clone(), order, writable: granted & access::EXTEND != 0 };
-    Made::new(cx, (what, rows, listing), Some(held)).answer(wants_json(request))
+    let what = What { path: path.clone(), order, pages, writable: granted & access::EXTEND != 0 };
+    Made::new(cx, (what, rows, more), Some(held)).answer(json)
+}
+
+/// What was read of a directory: all of it, to be sorted, or a part of one that is too large.
+struct Read {
+    /// Rows, each with the cookie behind it.
+    rows: Vec<(u64, Row)>,
+    pages: Pages,
+    /// What is still to be read, if all is shown.
+    more: Option<Listing>,
+}
+
+async fn read(
+    cx: &Rc<Exchange>,
+    node: Node,
+    (json, asked): (bool, &PageRequest),
+) -> vfs::fs::Result<Read> {
+    let (behind, mut rows) = (asked.behind.filter(|_| !json), Vec::new());
+    let mut listing = Listing::new(node.clone()).behind(behind.unwrap_or(0));
+    // Most directories are small, and of a large one no more is read than is shown.
+    fill(cx, (&mut listing, &mut rows), TRANSFER_LIST_BATCH).await?;
+    let large = behind.is_some() || !listing.is_over() && is_large(cx, &node).await?;
+    if !large {
+        fill(cx, (&mut listing, &mut rows), HTTP_LISTING_SORTED_MAX + 1).await?;
+        if listing.is_over() {
+            return Ok(Read { rows, pages: Pages::One, more: None });
+        }
+    }
+    if json {
+        let pages = Pages::Unsorted { first: true, next: None };
+        return Ok(Read { rows, pages, more: Some(listing) });
+    }
+    fill(cx, (&mut listing, &mut rows), HTTP_LISTING_PAGE).await?;
+    let is_all = listing.is_over() && rows.len() <= HTTP_LISTING_PAGE;
+    rows.truncate(HTTP_LISTING_PAGE);
+    let next = rows.last().map(|(cookie, _)| *cookie).filter(|_| !is_all);
+    Ok(Read { rows, pages: Pages::Unsorted { first: behind.is_none(), next }, more: None })
+}
+
+/// Reads on until there are so many rows, or all.
+async fn fill(
+    cx: &Rc<Exchange>,
+    (listing, rows): (&mut Listing, &mut Vec<(u64, Row)>),
+    count: usize,
+) -> vfs::fs::Result<()> {
+    while rows.len() < count && !listing.is_over() {
+        let batch = listing.next(&cx.core, &cx.caller).await?.unwrap_or_default();
+        rows.extend(batch.into_iter().map(|listed| (listed.cookie(), row(listed))));
+    }
+    Ok(())
+}
+
+/// Whether a directory has more entries than are sorted: their names alone are read quickly.
+async fn is_large(cx: &Rc<Exchange>, dir: &Node) -> vfs::fs::Result<bool> {
+    let (fs, handle) = (Arc::clone(&dir.reached.share.fs), dir.handle);
+    let count = move |cx: Context<'_>| {
+        let mut count = 0;
+        let mut each = |_: DirEntry<'_>| {
+            count += 1;
+            count <= HTTP_LISTING_SORTED_MAX
+        };
+        fs.list(cx, &handle, 0, [0; 8], false, &mut each)?;
+        Ok(count > HTTP_LISTING_SORTED_MAX)
+    };
+    cx.core.pooled(&cx.caller, &dir.reached.cred, count).await?
+}
+
+/// Puts rows in order; many of them on the pool: that takes as long as a hundred small requests.
+async fn sorted(
+    cx: &Rc<Exchange>,
+    mut rows: Vec<Row>,
+    (order, dir): (Order, &Node),
+) -> vfs::fs::Result<Vec<Row>> {
+    if rows.len() <= HTTP_LISTING_INLINE_MAX {
+        sort(&mut rows, order);
+        return Ok(rows);
+    }
+    let sorted = move |_: Context<'_>| {
+        sort(&mut rows, order);
+        rows
+    };
+    cx.core.pooled(&cx.caller, &dir.reached.cred, sorted).await
 }
 
 fn row(listed: Listed) -> Row {
@@ -219,6 +313,7 @@ fn row(listed: Listed) -> Row {
 struct What {
     path: VPath,
     order: Order,
+    pages: Pages,
     writable: bool,
 }
 
@@ -280,6 +375,7 @@ impl Made {
                 uploads: self.cx.settings.uploads,
             },
         );
+        self.what.pages.links(self.what.order, out);
         self.columns(out);
     }
 
@@ -289,7 +385,11 @@ impl Made {
         for (column, key, title) in
             [(By::Name, "name", "Name"), (By::Size, "size", "Size"), (By::Time, "time", "Changed")]
         {
-            let here = by == column && self.more.is_none();
+            if !self.what.pages.are_sorted() {
+                let _ = write!(out, "<th class=\"{key}\">{title}</th>");
+                continue;
+            }
+            let here = by == column;
             let sorted = match (here, down) {
                 (true, true) => " aria-sort=\"descending\"",
                 (true, false) => " aria-sort=\"ascending\"",
@@ -302,7 +402,7 @@ impl Made {
             );
         }
         out.push_str("<th class=\"act\"></th></tr></thead><tbody>\n");
-        if !self.what.path.is_root() {
+        if !self.what.path.is_root() && self.what.pages.is_first() {
             out.push_str("<tr class=\"up\"><td class=\"name\"><a href=\"../\">..</a></td>");
             out.push_str("<td></td><td></td><td></td></tr>\n");
         }
@@ -365,15 +465,15 @@ impl Made {
                     .await
                     .map_err(|e| Broken(e.to_string()))?,
             };
-            match batch {
-                Some(batch) => {
-                    self.rows = batch.into_iter().map(row).collect::<Vec<_>>().into_iter()
-                }
-                None => {
-                    self.end(&mut out);
-                    into.extend_from_slice(out.as_bytes());
-                    return Ok(false);
-                }
+            let Some(batch) = batch else {
+                self.end(&mut out);
+                into.extend_from_slice(out.as_bytes());
+                return Ok(false);
+            };
+            self.rows = batch.into_iter().map(row).collect::<Vec<_>>().into_iter();
+            // Nothing to send for a while: the connection looks whether its client is there.
+            if out.is_empty() && self.rows.len() == 0 {
+                break;
             }
         }
         into.extend_from_slice(out.as_bytes());
@@ -384,7 +484,13 @@ impl Made {
         if self.json {
             out.push_str("\n]}\n");
         } else {
-            page::foot(out, self.first);
+            let empty = match self.what.pages.is_first() {
+                true => "This folder is empty.",
+                false => "There are no more entries.",
+            };
+            let mut links = String::new();
+            self.what.pages.links(self.what.order, &mut links);
+            page::foot(out, &links, self.first.then_some(empty));
         }
     }
 }

@@ -126,12 +126,13 @@ pub fn head(out: &mut String, frame: &Frame<'_>) {
     out.push_str("<ul id=\"transfers\" aria-live=\"polite\"></ul>\n");
 }
 
-/// Everything after its rows.
-pub fn foot(out: &mut String, empty: bool) {
+/// Everything after its rows: links to other pages, and what is shown if there are no rows.
+pub fn foot(out: &mut String, links: &str, empty: Option<&str>) {
     out.push_str("</tbody></table>");
-    if empty {
-        out.push_str("<p class=\"empty\">This folder is empty.</p>");
+    if let Some(empty) = empty {
+        let _ = write!(out, "<p class=\"empty\">{empty}</p>");
     }
+    out.push_str(links);
     out.push_str("</main><div id=\"drop\" hidden>Drop to upload here</div></body></html>\n");
 }
 
