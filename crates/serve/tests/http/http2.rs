@@ -65,6 +65,52 @@ pub async fn ask(
 }
 
 #[test]
+fn a_request_ends_when_its_stream_is_reset() {
+    const FILES: usize = 30_000;
+    let folder = Scratch::in_memory();
+    let dir = folder.0.join("share/d");
+    std::fs::create_dir(&dir).unwrap();
+    let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&dir, anybody).unwrap();
+    (0..FILES).for_each(|n| drop(std::fs::File::create(dir.join(format!("{n}"))).unwrap()));
+    let stand = Stand::of(&folder);
+    let pool = Arc::clone(&stand.scene.files.engine.pool);
+    with(&stand, |send| async move {
+        let look = std::time::Duration::from_millis(1);
+        let mut send = send.ready().await.unwrap();
+        let delete = request("DELETE", "/share/d/");
+        let (answer, mut stream) = send.send_request(delete, true).unwrap();
+        while pool.busy() == 0 {
+            tokio::time::sleep(look).await;
+        }
+        stream.send_reset(h2::Reason::CANCEL);
+        drop(answer);
+        let mut quiet = 0;
+        while quiet < 100 {
+            let at_work = pool.busy() > 0 || pool.queued() > 0;
+            quiet = if at_work { 0 } else { quiet + 1 };
+            tokio::time::sleep(look).await;
+        }
+    });
+    let left = std::fs::read_dir(&dir).expect("it is there").count();
+    assert!(left > FILES / 2, "{left} files are left");
+}
+
+#[test]
+fn a_name_of_another_site_that_leads_here_reads_nothing() {
+    let stand = Stand::new(open());
+    stand.http.judge_hosts(|host| !host.starts_with("evil.example"));
+    with(&stand, |send| async move {
+        for method in ["GET", "HEAD", "PROPFIND", "PUT"] {
+            let uri = "https://evil.example/share/";
+            let asked = http::Request::builder().method(method).uri(uri).body(()).unwrap();
+            assert_eq!(ask(&send, asked, b"").await.0, 421, "{method}");
+        }
+        assert_eq!(ask(&send, request("GET", "/share/"), b"").await.0, 200);
+    });
+}
+
+#[test]
 fn files_go_up_and_down() {
     let stand = Stand::new(open());
     with(&stand, |send| async move {

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
-    HTTP_DRAIN_MAX, HTTP_HEAD_TIME_MAX, HTTP_LINGER_MAX, HTTP_PIECE, SEND_FILE_MIN,
+    HTTP_DRAIN_MAX, HTTP_END_LOOK, HTTP_HEAD_TIME_MAX, HTTP_LINGER_MAX, HTTP_PIECE, SEND_FILE_MIN,
     TLS_HANDSHAKE_MAX, TRANSFER_PIECE, TRANSFER_SEND_PIECE,
 };
 use tokio::net::TcpStream;
@@ -28,7 +28,7 @@ use super::request::{Body, Method, Request};
 use super::response::{Parts, Payload, Response};
 use super::{Http, Port, date, h2, status};
 use engine::exec::accept;
-use engine::transport::link::Link;
+use engine::transport::link::{EndWatch, Link};
 use engine::transport::listener::Accepted;
 use engine::transport::send::SendError;
 use engine::transport::tasks::Ending;
@@ -170,6 +170,7 @@ impl Conn {
     async fn exchange(&mut self, head: Head) -> Result<bool, Ended> {
         let arrived_ns = self.wire.arrived_ns;
         let Head { method, target, host, headers, framing, modern, keep_alive, expects } = head;
+        let watch = self.wire.link.watch();
         let length = match framing {
             Framing::Length(length) => Some(length),
             Framing::Chunked => None,
@@ -178,7 +179,16 @@ impl Conn {
         let body = Body::new(&mut incoming, length);
         let secure = self.peer.secure;
         let request = Request { method, target, host, secure, headers, body };
-        let answer = dispatch::answer(&self.peer, request, arrived_ns).await;
+        let answer = dispatch::answer(&self.peer, request, arrived_ns);
+        let answer = if ends_with_client(method) {
+            tokio::select! {
+                biased;
+                answer = answer => answer,
+                () = has_gone(watch) => return Err(Ended::Closed),
+            }
+        } else {
+            answer.await
+        };
         let left = incoming.left();
         let drains = left.is_some_and(|left| left <= HTTP_DRAIN_MAX);
         let keep = keep_alive && drains && !*self.ending.borrow();
@@ -283,6 +293,10 @@ impl Conn {
                         let mut part = Vec::new();
                         more = source.next(&mut part).await.map_err(|e| Ended::Broken(e.0))?;
                         let count = part.len();
+                        // Work ends here if no client is left to take its result.
+                        if count == 0 && more && self.wire.link.watch().sees_end() {
+                            return Err(Ended::Closed);
+                        }
                         self.part(part, chunked).await?;
                         if let Some(cx) = exchange {
                             cx.moved((0, count));
@@ -379,6 +393,25 @@ impl Conn {
             Some(part) if part.count == 0 => Err(SendError::Shrunk.into()),
             Some(part) => Ok(Some(self.wire.link.send_file(&part)?)),
             None => Ok(None),
+        }
+    }
+}
+
+/// Whether a request ends when its client closes the connection: requests that may work through a
+/// whole tree, with nothing left for the client to learn. An upload is completed all the same: its
+/// client may have sent everything and closed its sending side.
+fn ends_with_client(method: Method) -> bool {
+    use Method::{Copy, Delete, Get, Head, Move, Propfind};
+    matches!(method, Copy | Delete | Get | Head | Move | Propfind)
+}
+
+/// Waits until the client has closed the connection, or its sending side: the difference shows only
+/// when something is sent. So a response that is ready soon is sent in both cases.
+async fn has_gone(watch: EndWatch) {
+    loop {
+        tokio::time::sleep(HTTP_END_LOOK).await;
+        if watch.sees_end() {
+            return;
         }
     }
 }

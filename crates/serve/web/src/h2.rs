@@ -1,6 +1,7 @@
 //! A connection of HTTP/2 (RFC 9113), over TLS only: each stream is a task of its own on the
 //! connection's core, and is answered by the same functions as a request of HTTP/1.1.
 
+use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -181,7 +182,7 @@ struct Http2Body<'r> {
     /// What has come and is not taken.
     here: Bytes,
     /// Where to say that the client shall send its body, if it waits for that.
-    respond: Option<&'r mut SendResponse<Bytes>>,
+    respond: Option<&'r RefCell<SendResponse<Bytes>>>,
     pace: SlowPeerBudget,
 }
 
@@ -190,7 +191,7 @@ impl Take for Http2Body<'_> {
         if let Some(respond) = self.respond.take() {
             let word = http::Response::builder().status(100).body(());
             // Whether it heard or not, it sends in the end.
-            let _ = word.map(|word| respond.send_informational(word));
+            let _ = word.map(|word| respond.borrow_mut().send_informational(word));
         }
         while self.here.is_empty() {
             let left = self.pace.left().ok_or(BodyError::TooSlow)?;
@@ -214,7 +215,7 @@ impl Take for Http2Body<'_> {
 async fn stream(
     peer: Peer,
     request: http::Request<RecvStream>,
-    mut respond: SendResponse<Bytes>,
+    respond: SendResponse<Bytes>,
     (mut held, outgoing): (ReservedBytes, Rc<Outgoing>),
 ) {
     let arrived_ns = stamp();
@@ -225,7 +226,8 @@ async fn stream(
     let length = parts.headers.get("content-length").and_then(|v| number(v.as_bytes()));
     let length = if recv.is_end_stream() { Some(0) } else { length };
     let expects = parts.headers.contains_key("expect");
-    let waiting = if expects { Some(&mut respond) } else { None };
+    let respond = RefCell::new(respond);
+    let waiting = expects.then_some(&respond);
     let mut incoming = Http2Body { stream: recv, here: Bytes::new(), respond: waiting, pace };
     let answer = match head(&parts) {
         Ok((target, host, headers)) => {
@@ -235,7 +237,13 @@ async fn stream(
             // send.
             let answer = Box::pin(dispatch::answer(&peer, request, arrived_ns));
             held.set(record + std::mem::size_of_val(&*answer));
-            answer.await
+            let reset = std::future::poll_fn(|cx| respond.borrow_mut().poll_reset(cx));
+            tokio::select! {
+                biased;
+                answer = answer => answer,
+                // The client wants no answer any more; what has not begun does not begin.
+                _ = reset => return,
+            }
         }
         Err(status) => {
             let span = peer.core.begin_at(peer.client, method as u8, arrived_ns);
@@ -244,6 +252,7 @@ async fn stream(
     };
     held.set(record);
     let Http2Body { stream: mut rest, .. } = incoming;
+    let mut respond = respond.into_inner();
     let (status, exchange) = (answer.response.status, answer.exchange.clone());
     let bare = method == Method::Head;
     let done =
@@ -324,6 +333,9 @@ async fn send(
                 let room = out.hold(HTTP_PIECE).await?;
                 more = source.next(&mut part).await.map_err(|e| Ended::Broken(e.0))?;
                 let count = part.len();
+                if count == 0 && more && out.is_reset().await {
+                    return Err(Ended::Closed);
+                }
                 out.send(room.fill(part)).await?;
                 if let Some(cx) = exchange {
                     cx.moved((0, count));
@@ -356,6 +368,12 @@ impl Out {
     async fn own(&mut self, data: Vec<u8>) -> Result<(), Ended> {
         let room = self.hold(data.len()).await?;
         self.send(room.fill(data)).await
+    }
+
+    /// Whether the peer has given the stream up.
+    async fn is_reset(&mut self) -> bool {
+        let reset = |cx: &mut Context<'_>| Poll::Ready(self.stream.poll_reset(cx).is_ready());
+        std::future::poll_fn(reset).await
     }
 
     /// Waits until so many bytes may be held.

@@ -5,7 +5,7 @@
 //! given back as soon as they are empty.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -324,6 +324,12 @@ impl Link {
         self.stream.as_fd().try_clone_to_owned().map(Ear)
     }
 
+    /// What looks for the peer's end while this link is in use elsewhere, at most as long as the
+    /// link is open: without a descriptor of its own.
+    pub fn watch(&self) -> EndWatch {
+        EndWatch(self.stream.as_raw_fd())
+    }
+
     /// Says that nothing more comes, as far as that needs no waiting, while the peer may go on.
     pub fn finish(&mut self) {
         let mut out = ReplyBuf::default();
@@ -355,12 +361,28 @@ pub struct Ear(OwnedFd);
 impl Ear {
     /// Whether nothing more can come. What came before the end may not have been received yet.
     pub fn hears_end(&self) -> bool {
-        let events = libc::POLLRDHUP;
-        let mut asked = libc::pollfd { fd: self.0.as_raw_fd(), events, revents: 0 };
-        // SAFETY: one entry, which lives as long as the call, of a descriptor that is open.
-        let found = unsafe { libc::poll(&raw mut asked, 1, 0) };
-        found > 0 && asked.revents != 0
+        has_ended(self.0.as_raw_fd())
     }
+}
+
+/// Looks whether the peer of a link has ended it: [`Link::watch`].
+#[derive(Debug, Clone, Copy)]
+pub struct EndWatch(RawFd);
+
+impl EndWatch {
+    /// As [`Ear::hears_end`].
+    pub fn sees_end(self) -> bool {
+        has_ended(self.0)
+    }
+}
+
+fn has_ended(fd: RawFd) -> bool {
+    let events = libc::POLLRDHUP;
+    let mut asked = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY: one entry, which lives as long as the call; a descriptor that is closed is no more
+    // than reported.
+    let found = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    found > 0 && asked.revents != 0
 }
 
 fn give_back(buffer: Vec<u8>, overdraft: &mut bool, core: (&CoreBuffers, &CoreBudget)) {
