@@ -1,7 +1,7 @@
 //! What must hold before anything is changed: `If` (RFC 4918 §10.4), and that whoever changes what
 //! is locked has submitted the lock's token and is the one who took it (§6.4, §7.5).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use base::limits::DAV_FAILURES_MAX;
@@ -213,7 +213,7 @@ pub async fn permit(
     asked: ConditionalRequest<'_>,
     touched: &[Touched<'_>],
 ) -> Result<(), Response> {
-    let mut tokens = Vec::new();
+    let mut tokens = HashSet::new();
     if asked.headers.get("if").is_some() {
         let header = asked.headers.text("if").and_then(|value| If::parse(value).ok());
         let Some(header) = header else { return refuse(400, "invalid If header") };
@@ -222,9 +222,7 @@ pub async fn permit(
         }
         tokens = header.tokens().collect();
     }
-    let held = |lock: &Lock| {
-        lock.user == who.person.name && tokens.iter().any(|token| *token == lock.token)
-    };
+    let held = |lock: &Lock| lock.user == who.person.name && tokens.contains(lock.token.as_str());
     for one in touched {
         let missing = dav.locks.missing(*one, held);
         if !missing.is_empty() {

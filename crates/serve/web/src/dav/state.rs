@@ -304,12 +304,11 @@ impl Table {
             group(distinct(by_path.chain(by_file).filter(|lock| !lock.deep)));
         }
         if touched.tree {
-            let mut below = self.below(touched.path, touched.of);
-            // Those of one root are together.
-            while let Some(root) = below.last().map(|lock| lock.root.clone()) {
-                let at = below.iter().position(|lock| lock.root == root).unwrap_or(0);
-                group(below.split_off(at));
+            let mut by_root: BTreeMap<&[u8], Vec<&Arc<Lock>>> = BTreeMap::new();
+            for lock in self.below(touched.path, touched.of) {
+                by_root.entry(&lock.root).or_default().push(lock);
             }
+            by_root.into_values().for_each(group);
         }
         missing
     }
