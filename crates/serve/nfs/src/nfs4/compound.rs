@@ -66,6 +66,8 @@ pub struct CompoundState {
     pub(super) ended: bool,
     /// The slot is the next request's.
     pub(super) slot_given_back: bool,
+    /// Bytes that its COPYs have copied.
+    pub(super) copied: u64,
 }
 
 impl CompoundState {
@@ -97,6 +99,7 @@ impl CompoundState {
             changing: false,
             ended: false,
             slot_given_back: false,
+            copied: 0,
         }
     }
 

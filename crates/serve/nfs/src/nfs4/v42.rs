@@ -1,6 +1,7 @@
 //! ALLOCATE, DEALLOCATE, SEEK, COPY and CLONE (RFC 7862 §15.1, §15.4, §15.11, §15.2, §15.13).
 //! Copies are within this server, done before the reply, and stable when it leaves.
 
+use base::limits::COPY_TURN_MAX;
 use vfs::fs::Seek;
 use vfs::status::Status;
 use wire::nfs4::{
@@ -103,8 +104,16 @@ pub(super) fn copy(run: &mut CompoundContext<'_>, args: &CopyArgs4<'_>) -> Handl
     run.range(args.dst_offset, u32::try_from(args.count).unwrap_or(u32::MAX), true);
     let (source, target) = two_files(run, &args.src_stateid, &args.dst_stateid)?;
     within(run, &source, args.src_offset, args.count)?;
+    // What one COPY may copy is for all of a compound: with 128 of them it was 16 GiB.
+    let room = COPY_TURN_MAX.saturating_sub(run.progress.copied);
+    if room == 0 {
+        return Err(Nfsstat4::DELAY.into());
+    }
+    // A count of 0 is all that follows (RFC 7862 §15.2.3).
+    let count = if args.count == 0 { 0 } else { args.count.min(room) };
     let (from, to) = ((&source.handle, args.src_offset), (&target.handle, args.dst_offset));
-    let done = target.share.fs.copy_range(run.cx(), from, to, args.count)?;
+    let done = target.share.fs.copy_range(run.cx(), from, to, count)?;
+    run.progress.copied += done.value;
     run.durable(done.flush);
     run.facts.bytes = u32::try_from(done.value).unwrap_or(u32::MAX);
     let response = WriteResponse4 {

@@ -162,6 +162,36 @@ fn a_file_is_copied_within_the_server() {
     assert_eq!(on_file(&world, &[copy(0, 1)]).status, Nfsstat4::NOFILEHANDLE);
 }
 
+/// Otherwise a compound of 1 KiB could have 128 times as much copied as one COPY.
+#[test]
+fn the_copies_of_a_compound_share_the_limit_of_one() {
+    use base::limits::COPY_TURN_MAX;
+    let world = World::new(&["a"]);
+    let size = COPY_TURN_MAX / 4 * 3;
+    world.file(b"f", &vec![7; size as usize]);
+    world.file(b"g", b"");
+    let copy = ArgOp::Copy(CopyArgs4 {
+        src_stateid: GOOD,
+        dst_stateid: GOOD,
+        src_offset: 0,
+        dst_offset: 0,
+        count: size,
+        consecutive: true,
+        synchronous: true,
+        source_server: Seq(vec![]),
+    });
+    let way =
+        [ArgOp::Savefh(()), ArgOp::Putrootfh(()), lookup(b"export"), lookup(b"a"), lookup(b"g")];
+    let copies = vec![copy; 3];
+    let answer = on_file(&world, &[&way[..], &copies].concat());
+    let counts = answer.results.iter().filter_map(|result| match result {
+        ResOp::Copy(CopyRes4::Ok(ok)) => Some(ok.response.count),
+        _ => None,
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), [size, COPY_TURN_MAX - size]);
+    assert_eq!(answer.status, Nfsstat4::DELAY, "the third may come with the next compound");
+}
+
 /// A client's kernel reads a program to run it (RFC 1813 §4.4), by READ_PLUS too; COPY and CLONE
 /// are no way to run one, and would give the caller a file that it may read.
 #[test]
