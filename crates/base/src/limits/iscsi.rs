@@ -43,6 +43,9 @@ pub const SCSI_UNMAP_DESCRIPTORS_MAX: usize = 256;
 pub const SCSI_COPY_TARGETS_MAX: usize = 16;
 /// Most segment descriptors of one EXTENDED COPY; `ddpt` and ESXi send one to a few.
 pub const SCSI_COPY_SEGMENTS_MAX: usize = 64;
+/// Most bytes of one EXTENDED COPY, all segments together: what one segment may copy, some 100 ms.
+/// With 64 of those a command of 2 KiB copied 16 GiB.
+pub const SCSI_COPY_BYTES_MAX: u64 = 0xffff * 4096;
 /// Most TransportIDs in one PERSISTENT RESERVE OUT with SPEC_I_PT.
 pub const SCSI_TRANSPORT_IDS_MAX: usize = 64;
 /// Most logical units, registrations, ports or descriptors in a list that an initiator takes from

@@ -90,7 +90,7 @@ fn copies(medium: &dyn Medium) {
     let pattern: Vec<u8> = (0..3 << 20).map(|n: u32| (n / 4093) as u8).collect();
     for (from, to) in [(0, 4 << 20), (0, 1 << 19), (1 << 19, 0), (100, 101), (7, 7)] {
         medium.write(from, &pattern, true).expect("write");
-        copy((medium, from), (medium, to), pattern.len() as u64).expect("copy");
+        copy((medium, from), (medium, to), pattern.len() as u64, &|| Ok(())).expect("copy");
         assert!(read(medium, to, pattern.len()) == pattern, "from {from} to {to}");
     }
 }

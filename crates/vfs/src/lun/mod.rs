@@ -132,20 +132,22 @@ pub trait Medium: Send + Sync {
 }
 
 /// Copies bytes from one medium to another, which may be the same; the ranges may overlap. It may
-/// block, and holds [`LUN_BUFFER`] bytes meanwhile.
+/// block, and holds [`LUN_BUFFER`] bytes meanwhile. Before each so many bytes `go_on` is asked.
 ///
 /// # Errors
-/// Those of reads and writes; a part may have been copied.
+/// Those of reads and writes, and of `go_on`; a part may have been copied.
 pub fn copy(
     (from, at): (&dyn Medium, u64),
     (to, start): (&dyn Medium, u64),
     length: u64,
+    go_on: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
     let mut buffer = vec![0; usize::try_from(length).unwrap_or(LUN_BUFFER).min(LUN_BUFFER)];
     // From the end where the front would overwrite what is still to be read.
     let backwards = std::ptr::addr_eq(from, to) && start > at && start < at + length;
     let mut done = 0;
     while done < length {
+        go_on()?;
         let count = (length - done).min(LUN_BUFFER as u64);
         let offset = if backwards { length - done - count } else { done };
         let piece = buffer.get_mut(..count as usize).unwrap_or_default();

@@ -4,10 +4,13 @@
 
 use std::sync::Arc;
 
-use base::limits::{LUN_THREADS, SCSI_COPY_SEGMENTS_MAX, SCSI_COPY_TARGETS_MAX};
+use base::limits::{
+    LUN_THREADS, SCSI_COPY_BYTES_MAX, SCSI_COPY_SEGMENTS_MAX, SCSI_COPY_TARGETS_MAX,
+};
 use vfs::flush::FlushSite;
 use vfs::lun::reservations::Access;
 use vfs::lun::{self, Written};
+use vfs::status::Status as Failure;
 use wire::scsi::cdb::ReceiveCopy;
 use wire::scsi::copy::{
     BLOCK_TO_BLOCK, BY_IDENTIFICATION, Copy, CopyStatus, CopyTarget, FailureDetails,
@@ -18,7 +21,7 @@ use wire::scsi::vpd::ThirdPartyCopy;
 use wire::scsi::{Asc, ScsiError, Sense, SenseKey, Status};
 
 use super::copies::CopyRecord;
-use super::{Done, Fail, Outcome, Request, answer, bad_field, writable};
+use super::{Done, Fail, Outcome, Request, answer, bad_field, illegal, writable};
 use crate::unit::Unit;
 use engine::transport::buffers::ReplyBuf;
 
@@ -36,7 +39,7 @@ fn parameters() -> OperatingParameters {
         segments_max: SCSI_COPY_SEGMENTS_MAX as u16,
         descriptors_max: (SCSI_COPY_TARGETS_MAX * 32 + SCSI_COPY_SEGMENTS_MAX * 28) as u32,
         // The count of a segment has 16 bits, its blocks at most 4096 bytes.
-        segment_max: 0xffff * 4096,
+        segment_max: SCSI_COPY_BYTES_MAX as u32,
         concurrent_max: LUN_THREADS as u8,
         granularity: 9,
         types: vec![BLOCK_TO_BLOCK, BY_IDENTIFICATION],
@@ -138,6 +141,11 @@ pub(super) fn extended_copy(request: &Request, data: &[u8], may_block: bool) -> 
 
 fn carry_out(request: &Request, copy: &Copy, progress: &mut Progress) -> Result<(), Fail> {
     let units: Vec<_> = copy.targets.iter().map(|target| find(request, target)).collect();
+    let blocks: u64 = copy.segments.iter().map(|segment| u64::from(segment.count)).sum();
+    let block = units.iter().flatten().map(|unit| unit.identity.block).max().unwrap_or(0);
+    if blocks * u64::from(block) > SCSI_COPY_BYTES_MAX {
+        return Err(illegal(Asc::TOO_MANY_SEGMENT_DESCRIPTORS));
+    }
     for segment in &copy.segments {
         let unit = |at: u16| units.get(usize::from(at)).cloned().flatten();
         let (from, to) = (unit(segment.source), unit(segment.destination));
@@ -193,8 +201,12 @@ fn one_segment(
     }
     let _guard = request.hold(to, (destination, length), true)?;
     let (source, target) = ((from.medium.as_ref(), source), (to.medium.as_ref(), destination));
-    let (done, written) = to.medium.ledger().noted(|| lun::copy(source, target, length));
+    // A segment may be of 256 MiB: the copy ends when the session of its initiator does.
+    let go_on = || request.check_aborted().map_err(|_| Failure::Busy);
+    let copy = || lun::copy(source, target, length, &go_on);
+    let (done, written) = to.medium.ledger().noted(copy);
     progress.written.push((Arc::clone(to), written));
+    request.check_aborted()?;
     done.map_err(|_| aborted(Asc::THIRD_PARTY_DEVICE_FAILURE))?;
     progress.bytes += length;
     Ok(())

@@ -55,6 +55,7 @@ pub(super) fn write_same(
     let piece = data.repeat(copies.min(count as usize));
     let mut done = 0;
     while done < length {
+        request.check_aborted()?;
         let now = (length - done).min(piece.len() as u64) as usize;
         let part = piece.get(..now).unwrap_or_default();
         put_held(request, offset + done, part, !unit.write_cache(), may_block)?;

@@ -69,7 +69,11 @@ pub(super) fn lba_status(
     }
     let most = ((allocation as usize).saturating_sub(8) / 16).clamp(1, ISCSI_LBA_STATUS_MAX);
     let (mut list, mut at): (Vec<LbaStatus>, u64) = (Vec::new(), lba);
-    while at < blocks && list.len() < most {
+    // Where blocks of the file are smaller than ours, what lies between holes is one: the looks are
+    // counted, not what they come to.
+    let mut looks = 0;
+    while at < blocks && list.len() < most && looks < 4 * ISCSI_LBA_STATUS_MAX {
+        looks += 1;
         let extent = unit.medium.extent(at * block).map_err(read_failed)?;
         // A block that has space in part has space; so a hole ends with its last whole block.
         let end = match extent.is_mapped {
