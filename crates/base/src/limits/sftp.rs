@@ -22,6 +22,10 @@ pub const SFTP_EXTENDED_ATTRS_MAX: usize = 64;
 pub const SFTP_NAMES_MAX: usize = 8_192;
 /// Most ids in one users-groups-by-id request: a packet's worth of a listing has fewer.
 pub const SFTP_IDS_MAX: usize = 4_096;
+/// Different user ids, and group ids, that one such request looks up; the others have no name in
+/// the reply, and clients show their numbers. Each look goes through the files of accounts,
+/// on the core of the connection.
+pub const SFTP_IDS_LOOKED_MAX: usize = 256;
 
 // --- serve: what a channel holds --------------------------------------------------------------
 

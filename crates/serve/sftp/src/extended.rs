@@ -1,6 +1,8 @@
 //! statvfs, fstatvfs, limits, users-groups-by-id: extensions that ask about the server.
 
-use base::limits::{SFTP_HANDLES_MAX, SFTP_IO_MAX, SFTP_PACKET_MAX};
+use std::collections::HashMap;
+
+use base::limits::{SFTP_HANDLES_MAX, SFTP_IDS_LOOKED_MAX, SFTP_IO_MAX, SFTP_PACKET_MAX};
 use vfs::status::Status;
 use wire::sftp::Str;
 use wire::sftp::extended::{
@@ -77,9 +79,21 @@ async fn of_node(s: &Session, node: &Node) -> Result<Vec<u8>> {
 /// users-groups-by-id@openssh.com.
 pub(super) fn names(s: &Session, asked: &UsersGroups) -> Vec<u8> {
     let owners = &s.settings.owners;
-    let users: Vec<_> = asked.uids.0.iter().map(|id| owners.user(*id)).collect();
-    let groups: Vec<_> = asked.gids.0.iter().map(|id| owners.group(*id)).collect();
+    let users = looked_up(&asked.uids.0, |id| owners.user(id));
+    let groups = looked_up(&asked.gids.0, |id| owners.group(id));
     encoded(&UserGroupNames { users: borrowed(&users), groups: borrowed(&groups) })
+}
+
+/// The names of ids, each looked up once, and those of [`SFTP_IDS_LOOKED_MAX`] at most.
+fn looked_up(ids: &[u32], look: impl Fn(u32) -> Option<String>) -> Vec<Option<String>> {
+    let mut known: HashMap<u32, Option<String>> = HashMap::new();
+    let mut name = |id: &u32| {
+        if !known.contains_key(id) && known.len() < SFTP_IDS_LOOKED_MAX {
+            known.insert(*id, look(*id));
+        }
+        known.get(id).cloned().flatten()
+    };
+    ids.iter().map(&mut name).collect()
 }
 
 fn borrowed(names: &[Option<String>]) -> Vec<Str<'_>> {

@@ -1,10 +1,12 @@
 //! Every request once and more: what it does, and what it answers when it cannot.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use base::limits::SFTP_IO_MAX;
+use base::limits::{SFTP_IDS_LOOKED_MAX, SFTP_IO_MAX};
 use serve::files::VPath;
 use serve::sftp::{Settings, SymlinkOrder};
+use vfs::identity::Owners;
 use vfs::share::Service;
 use wire::sftp::extended::{
     CopyData, HomeDirectory, Ids, Limits, Statvfs, UserGroupNames, UsersGroups,
@@ -337,6 +339,41 @@ fn what_the_server_tells_of_itself() {
         let Got::Extended(bytes) = c.call(asked).await else { panic!("no names") };
         let names = UserGroupNames::decode(&mut Reader::new(&bytes)).expect("names");
         assert_eq!((names.users.len(), names.groups.len()), (2, 1));
+    });
+}
+
+/// All ids have names, which are counted as they are looked up.
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+impl Owners for Counted {
+    fn user(&self, uid: u32) -> Option<String> {
+        self.0.fetch_add(1, Relaxed);
+        Some(format!("u{uid}"))
+    }
+
+    fn group(&self, gid: u32) -> Option<String> {
+        self.0.fetch_add(1, Relaxed);
+        Some(format!("g{gid}"))
+    }
+}
+
+#[test]
+fn names_of_many_ids_are_looked_up_once_each_and_not_all() {
+    let scene = scene();
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let owners = Arc::new(Counted::default());
+        let settings = Settings { owners: owners.clone(), ..whole() };
+        let mut c = Client::hello(&core, who, settings).await;
+        let uids: Vec<u32> = (0..4_000).map(|n| n / 2).collect();
+        let asked = UsersGroups { uids: Ids(uids), gids: Ids(vec![7; 4_000]) };
+        let asked = Request::Extended(Extended::UsersGroupsById(asked));
+        let Got::Extended(bytes) = c.call(asked).await else { panic!("no names") };
+        let names = UserGroupNames::decode(&mut Reader::new(&bytes)).expect("names");
+        assert_eq!(owners.0.load(Relaxed), SFTP_IDS_LOOKED_MAX + 1);
+        assert_eq!((names.users.len(), names.users[3].0), (4_000, &b"u1"[..]));
+        assert_eq!((names.users[3_999].0, names.groups[3_999].0), (&b""[..], &b"g7"[..]));
     });
 }
 
