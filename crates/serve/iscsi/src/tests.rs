@@ -1,10 +1,17 @@
 //! Tests of sessions over real sockets, with an initiator of our codec.
 
 mod client;
+#[path = "../../tests/costs/clock.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod clock;
+mod costs;
 mod disks;
 mod login;
 mod memory;
 mod panics;
+#[path = "../../tests/costs/search.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod search;
 mod tasks;
 mod transfers;
 

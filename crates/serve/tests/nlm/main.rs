@@ -4,6 +4,10 @@
 #[path = "../nfs3/client.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod client;
+#[path = "../costs/clock.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod clock;
+mod costs;
 mod host;
 mod server;
 
@@ -14,3 +18,6 @@ mod panics;
 mod planted;
 mod recovery;
 mod rules;
+#[path = "../costs/search.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod search;

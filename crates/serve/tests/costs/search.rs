@@ -1,0 +1,99 @@
+//! A seeded search for the request that costs the server most.
+
+use std::time::Duration;
+
+use base::random::SeededRandom;
+
+use super::clock;
+
+/// Processor time that a request may cost.
+pub const MOST: Duration = Duration::from_millis(250);
+
+/// How often the worst one is tried again: what a measure has beside the request, such as the first
+/// use of something, it has not each time.
+const TRIES: usize = 3;
+
+/// A number of the environment.
+pub fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The search in one protocol: `PLIMSOLL_COSTS_CANDIDATES` says how many candidates,
+/// `PLIMSOLL_COSTS_SEED` from which seed on.
+pub struct Search {
+    protocol: &'static str,
+    seeds: std::ops::Range<u64>,
+    all: Duration,
+    /// The worst so far: cost, seed, the request in words.
+    worst: Vec<(Duration, u64, String)>,
+}
+
+impl Search {
+    pub fn new(protocol: &'static str) -> Self {
+        let count = number("PLIMSOLL_COSTS_CANDIDATES").unwrap_or(5_000) as u64;
+        let first = number("PLIMSOLL_COSTS_SEED").unwrap_or(1) as u64;
+        let seeds = first..first + count;
+        Self { protocol, seeds, all: Duration::ZERO, worst: Vec::new() }
+    }
+
+    /// The seeds of the candidates.
+    pub fn seeds(&self) -> std::ops::Range<u64> {
+        self.seeds.clone()
+    }
+
+    /// What a candidate has cost.
+    pub fn note(&mut self, seed: u64, cost: Duration, text: String) {
+        self.all += cost;
+        self.worst.push((cost, seed, text));
+        if self.worst.len() > 64 {
+            self.keep();
+        }
+    }
+
+    fn keep(&mut self) {
+        self.worst.sort_by_key(|one| std::cmp::Reverse(one.0));
+        self.worst.truncate(5);
+    }
+
+    /// Those that cost too much, each as often as it is to be tried again.
+    pub fn again(&mut self) -> Vec<u64> {
+        self.keep();
+        let over = self.worst.iter().filter(|one| one.0 > MOST);
+        over.flat_map(|one| [one.1; TRIES]).collect()
+    }
+
+    /// What one of them has cost now: the least counts.
+    pub fn note_again(&mut self, seed: u64, cost: Duration) {
+        if let Some(one) = self.worst.iter_mut().find(|one| one.1 == seed) {
+            one.0 = one.0.min(cost);
+        }
+    }
+
+    /// The worst must not cost more than [`MOST`].
+    pub fn end(self) {
+        let Self { protocol, seeds, all, worst } = self;
+        println!("{protocol}: {} candidates, {all:?} in all", seeds.end - seeds.start);
+        for (cost, seed, text) in &worst {
+            let end = text.char_indices().nth(200).map_or(text.len(), |(at, _)| at);
+            println!("{protocol}: seed {seed} {cost:?} {}", &text[..end]);
+        }
+        for (cost, seed, text) in worst {
+            assert!(cost <= MOST, "{protocol}, seed {seed}: {cost:?} for {text}");
+        }
+    }
+}
+
+/// Asks all candidates of a protocol: `ask` sends the request that a seed makes, waits until it is
+/// answered, and gives it in words.
+pub fn worst(protocol: &'static str, mut ask: impl FnMut(&mut SeededRandom) -> String) {
+    let mut search = Search::new(protocol);
+    let mut ask = |seed| clock::of(|| ask(&mut SeededRandom::new(seed)));
+    for seed in search.seeds() {
+        let (cost, text) = ask(seed);
+        search.note(seed, cost, text);
+    }
+    for seed in search.again() {
+        search.note_again(seed, ask(seed).0);
+    }
+    search.end();
+}
