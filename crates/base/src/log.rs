@@ -13,6 +13,10 @@ use crate::clock::wall_ns;
 use crate::limits::{LOG_LINE_MAX, LOG_LINES_MAX};
 use crate::text::visible;
 
+pub mod limited;
+
+pub use limited::ClientLines;
+
 /// How much a line matters; the names are those of syslog (RFC 5424 §6.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -133,12 +137,17 @@ pub fn wants(service: &str, level: Level) -> bool {
 /// Tells something: on standard error after `plimsoll: `, and to who reads the log.
 pub fn tell(service: &'static str, level: Level, text: &str) {
     if wants(service, level) {
-        // Names in it come from others: one line it is, and stays.
-        let text = visible(text);
+        let text = line(text);
         // Without a standard error there is still the log.
         let _ = writeln!(std::io::stderr().lock(), "plimsoll: {text}");
         keep(service, level, &text);
     }
+}
+
+/// One line of at most [`LOG_LINE_MAX`] characters: names in it come from others.
+fn line(text: &str) -> String {
+    let cut: String = text.chars().take(LOG_LINE_MAX).collect();
+    visible(&cut).chars().take(LOG_LINE_MAX).collect()
 }
 
 /// Keeps a line that standard error has already.

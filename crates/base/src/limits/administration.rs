@@ -137,6 +137,12 @@ pub const TRANSFER_LOG_ROWS_MAX: usize = 10_000;
 pub const LOG_LINES_MAX: usize = 4_096;
 /// Characters of one such line: an error with all its sources.
 pub const LOG_LINE_MAX: usize = 2_000;
+/// Characters of a name of a client's choice in such a line.
+pub const LOG_NAME_MAX: usize = 64;
+/// Time between two lines that one client causes by what it sends; those between are counted.
+pub const LOG_CLIENT_INTERVAL: Duration = Duration::from_secs(10);
+/// Clients for which that is remembered apart; further ones are counted together.
+pub const LOG_CLIENTS_MAX: usize = 1_024;
 /// Characters of the comment of a change.
 pub const COMMENT_MAX: usize = 500;
 

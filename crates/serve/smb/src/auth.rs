@@ -8,6 +8,7 @@ use base::clock::stamp;
 use base::limits::{
     SMB_SESSIONS_PER_CONNECTION, SMB_SETUP_KEPT_MAX, SMB_SETUP_ROUNDS_MAX, SMB_SETUPS_MAX,
 };
+use base::log::{ClientLines, Level};
 use base::random::{Random, SystemRandom};
 use vfs::identity::Person;
 use vfs::share::Service;
@@ -178,10 +179,13 @@ impl Connection {
         let shown = self.prove((&name, &known), &auth, exchange, (setup, token));
         identity.judged(from, &known, shown.is_some());
         if identity.person(&known).is_some() && identity.nt_hash(&known).is_none() {
-            base::warning!(
-                super::node::NODE.name,
-                "{known} cannot sign in: the password was set while SMB was disabled; set it again"
-            );
+            static NO_HASH: ClientLines = ClientLines::new();
+            NO_HASH.log((super::node::NODE.name, Level::Warning), from, || {
+                format!(
+                    "{known} cannot sign in: the password was set while SMB was disabled; set it \
+                     again"
+                )
+            });
         }
         shown.ok_or(NtStatus::LOGON_FAILURE)
     }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use base::log::{ClientLines, Level, limited};
 use vfs::share::rules::{Access, Transport};
 use vfs::share::{Service, Share};
 use wire::smb::create::access;
@@ -38,7 +39,7 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         let mut shares = table.iter();
         let share = shares.find(|share| share.name.eq_ignore_ascii_case(name));
         let Some(share) = share.cloned() else {
-            refused(request, &name.escape_debug().to_string(), "there is no such share");
+            refused(request, name, "there is no such share");
             return Err(NtStatus::BAD_NETWORK_NAME);
         };
         // Who cannot encrypt is refused by what the share requires.
@@ -64,10 +65,13 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
     Ok(Reply { tree: Some(id), ..Reply::new(out) })
 }
 
-/// Notes that somebody is not connected to a share.
+/// Logs that a user is not connected to a share.
 fn refused(request: &Request<'_>, share: &str, why: &str) {
+    static REFUSED: ClientLines = ClientLines::new();
     let (user, from) = (&request.session.who.person.name, request.conn.peer.0.ip());
-    base::warning!(NODE.name, "share {share} refused: {user} from {from}: {why}");
+    REFUSED.log((NODE.name, Level::Warning), from, || {
+        format!("share {} refused: {user} from {from}: {why}", limited::name(share))
+    });
 }
 
 /// Why a share grants nothing.
