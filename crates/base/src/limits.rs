@@ -283,6 +283,9 @@ pub const POOL_THREADS_PER_CORE: usize = 8;
 pub const POOL_THREADS_MAX: usize = 64;
 /// Operations that may wait for a pool thread.
 pub const POOL_QUEUE_MAX: usize = 8192;
+/// Part of the pool's threads that one client leaves to others, at least one: however long the
+/// operations of one client take, the first of another finds a thread.
+pub const POOL_CLIENT_LEAVES: usize = 4;
 /// One client's share of the pool's queue is this part of it, so that eight can fill it, not one.
 pub const POOL_CLIENT_PART: usize = 8;
 

@@ -1,16 +1,30 @@
 //! A bounded pool of threads for operations that block, fair to clients.
 //!
 //! Each client has a queue of its own; threads take from them in turn, so that one client with
-//! thousands of waiting operations does not delay another's first. A place is reserved before
+//! thousands of waiting operations does not delay another's first. Nor do operations that take
+//! long: a client never has all threads ([`POOL_CLIENT_LEAVES`]). A place is reserved before
 //! anything is done for the operation, so a full pool has no side effects.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
 
-use base::limits::{POOL_CLIENT_PART, POOL_QUEUE_MAX, POOL_THREADS_MAX, POOL_THREADS_PER_CORE};
+use base::limits::{
+    POOL_CLIENT_LEAVES, POOL_CLIENT_PART, POOL_QUEUE_MAX, POOL_THREADS_MAX, POOL_THREADS_PER_CORE,
+};
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
+use base::peer;
+
+/// The number of a client in the pool: the same over all services, or one that uses two of them
+/// would have two parts. It is the address, or the network of one of version 6.
+pub fn client(address: IpAddr) -> u64 {
+    match peer::network(address) {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()),
+        IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 | 1 << 63,
+    }
+}
 
 /// What a pool thread runs. It is given the time it waited, in nanoseconds.
 pub type Job = Box<dyn FnOnce(u64) + Send>;
@@ -37,6 +51,17 @@ impl Default for PoolLimits {
     }
 }
 
+impl PoolLimits {
+    /// Threads that operations of one client may have at once: all of them in a pool whose queue
+    /// one client may fill, such as that of a logical unit.
+    fn threads_per_client(self) -> usize {
+        if self.per_client >= self.queue {
+            return self.threads.max(1);
+        }
+        self.threads.saturating_sub(self.threads.div_ceil(POOL_CLIENT_LEAVES)).max(1)
+    }
+}
+
 /// The pool. Dropping the last reference runs what is queued and ends the threads.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -54,7 +79,8 @@ struct Shared {
 #[derive(Default)]
 struct Queues {
     clients: HashMap<u64, Client>,
-    /// Clients with something to do, in the order of their turns; each once.
+    /// Clients with something to do, in the order of their turns; each once. Those that have their
+    /// part of the threads come back when one of these has ended.
     turns: VecDeque<u64>,
     /// Waiting or reserved, over all clients.
     used: usize,
@@ -67,6 +93,23 @@ struct Client {
     jobs: VecDeque<(u64, Job)>,
     /// Waiting or reserved.
     used: usize,
+    /// Threads at work for it.
+    running: usize,
+    /// It is among those that take turns.
+    has_turn: bool,
+}
+
+impl Client {
+    /// Whether it takes its turn, being in the list from now on.
+    fn takes_turn(&mut self, threads: usize) -> bool {
+        let takes = !self.has_turn && !self.jobs.is_empty() && self.running < threads;
+        self.has_turn |= takes;
+        takes
+    }
+
+    fn is_gone(&self) -> bool {
+        self.used == 0 && self.jobs.is_empty() && self.running == 0
+    }
 }
 
 /// A reserved place in the queue; given back when dropped without a job.
@@ -164,7 +207,7 @@ impl Slot {
         let mut queues = self.shared.lock();
         let Some(client) = queues.clients.get_mut(&self.client) else { return };
         client.jobs.push_back((now_ns, job));
-        if client.jobs.len() == 1 {
+        if client.takes_turn(self.shared.limits.threads_per_client()) {
             queues.turns.push_back(self.client);
         }
         let wake = queues.idle > 0;
@@ -189,22 +232,35 @@ impl Queues {
         self.used = self.used.saturating_sub(1);
         if let Some(entry) = self.clients.get_mut(&client) {
             entry.used = entry.used.saturating_sub(1);
-            if entry.used == 0 && entry.jobs.is_empty() {
+            if entry.is_gone() {
                 self.clients.remove(&client);
             }
         }
     }
 
-    /// The next job in turn.
-    fn next(&mut self) -> Option<(u64, Job)> {
+    /// The next job in turn, and the client that it is of; that has at most `threads` of them.
+    fn next(&mut self, threads: usize) -> Option<(u64, (u64, Job))> {
         let client = self.turns.pop_front()?;
         let entry = self.clients.get_mut(&client)?;
-        let job = entry.jobs.pop_front();
-        if !entry.jobs.is_empty() {
+        entry.has_turn = false;
+        let job = entry.jobs.pop_front()?;
+        entry.running += 1;
+        if entry.takes_turn(threads) {
             self.turns.push_back(client);
         }
         self.give_back(client);
-        job
+        Some((client, job))
+    }
+
+    /// A job of a client has ended.
+    fn ended(&mut self, client: u64, threads: usize) {
+        let Some(entry) = self.clients.get_mut(&client) else { return };
+        entry.running = entry.running.saturating_sub(1);
+        if entry.takes_turn(threads) {
+            self.turns.push_back(client);
+        } else if entry.is_gone() {
+            self.clients.remove(&client);
+        }
     }
 }
 
@@ -214,16 +270,19 @@ impl Shared {
     }
 
     fn work_off(&self) {
+        let threads = self.limits.threads_per_client();
         let mut queues = self.lock();
         loop {
-            if let Some((since_ns, job)) = queues.next() {
+            if let Some((client, (since_ns, job))) = queues.next(threads) {
                 drop(queues);
                 let waited = base::clock::stamp().saturating_sub(since_ns);
                 // What a job answers for it has caught itself; a panic past that must not cost
                 // the pool a thread.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(waited)));
                 queues = self.lock();
+                queues.ended(client, threads);
             } else if queues.ending {
+                // What a client at its limit has left is done by the threads that it has.
                 return;
             } else {
                 queues.idle += 1;

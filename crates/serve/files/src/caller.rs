@@ -89,6 +89,11 @@ impl Caller {
         }
     }
 
+    /// The queue of the pool that its operations wait in.
+    pub fn queue(&self) -> u64 {
+        engine::pool::client(self.peer.ip())
+    }
+
     /// With this directory as what he sees as `/`.
     pub fn rooted(self, root: VPath) -> Self {
         Self { root, ..self }

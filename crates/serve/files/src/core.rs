@@ -66,6 +66,8 @@ struct FileOperation<F, T> {
     cred: Arc<Cred>,
     outcome: Option<Result<T>>,
     to: oneshot::Sender<Result<T>>,
+    /// It changes nothing: it need not begin when the client that waits for it has gone.
+    only_looks: bool,
 }
 
 impl<F, T> Operation for FileOperation<F, T>
@@ -86,9 +88,9 @@ where
         }
     }
 
-    /// What a connection that has ended wanted, or a request that was given up, is not begun.
+    /// What only looks is not begun once nothing waits for it; what changes something is.
     fn begins(&self) -> bool {
-        !self.to.is_closed()
+        !(self.only_looks && self.to.is_closed())
     }
 
     fn failed(&mut self, _: Failure) {
@@ -127,9 +129,23 @@ impl Core {
     ) -> Result<T> {
         let inline = self.engine.attempt(|| op(Context { cred, may_block: false }));
         match inline.and_then(|done| done) {
-            Err(Status::WouldBlock) => self.pooled(who, cred, op).await?,
+            Err(Status::WouldBlock) => self.pooled_look(who, cred, op).await?,
             done => done,
         }
+    }
+
+    /// Runs something that changes nothing on the pool, with the caller's rights; not at all if
+    /// what waits for it is gone before it begins.
+    ///
+    /// # Errors
+    /// As of [`Core::pooled`].
+    pub async fn pooled_look<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        cred: &Arc<Cred>,
+        op: impl FnOnce(Context<'_>) -> T + Send + 'static,
+    ) -> Result<T> {
+        self.executed(who, cred, move |cx: Context<'_>| (op(cx), Flush::NONE), true).await
     }
 
     /// Runs an operation that changes something, and waits until that is on disk. If the holder of
@@ -154,7 +170,7 @@ impl Core {
                 Ok(changed) => (Ok(changed.value), changed.flush),
                 Err(failed) => (Err(failed.status), Flush::NONE),
             };
-            match self.executed(who, cred, step).await? {
+            match self.executed(who, cred, step, false).await? {
                 Err(Status::Busy) if self.files.locks.in_grace() => {
                     if !grace::ended(&self.files.locks, patience).await {
                         return Err(Status::InUse);
@@ -176,7 +192,7 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl FnOnce(Context<'_>) -> T + Send + 'static,
     ) -> Result<T> {
-        self.executed(who, cred, move |cx: Context<'_>| (op(cx), Flush::NONE)).await
+        self.executed(who, cred, move |cx: Context<'_>| (op(cx), Flush::NONE), false).await
     }
 
     /// Runs something on the pool, and waits until what it says is on disk.
@@ -185,9 +201,10 @@ impl Core {
         who: &Caller,
         cred: &Arc<Cred>,
         step: impl FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
+        only_looks: bool,
     ) -> Result<T> {
         let slot = self.slot(who).await?;
-        let (operation, outcome) = operation(cred, step);
+        let (operation, outcome) = operation(cred, step, only_looks);
         self.engine.submit(slot, operation);
         outcome.await.map_err(|_| Status::Fault)?
     }
@@ -201,13 +218,13 @@ impl Core {
     ) {
         let cred = Arc::clone(cred);
         let job = move || op(Context { cred: &cred, may_block: true });
-        self.engine.run_behind(u64::from(who.client), job);
+        self.engine.run_behind(who.queue(), job);
     }
 
     async fn slot(&self, who: &Caller) -> Result<Slot> {
         let until = Deadline::after(POOL_PATIENCE);
         loop {
-            if let Some(slot) = self.engine.pool.reserve(u64::from(who.client)) {
+            if let Some(slot) = self.engine.pool.reserve(who.queue()) {
                 return Ok(slot);
             }
             if until.passed() {
@@ -223,8 +240,9 @@ impl Core {
 fn operation<F, T>(
     cred: &Arc<Cred>,
     step: F,
+    only_looks: bool,
 ) -> (FileOperation<F, T>, oneshot::Receiver<Result<T>>) {
     let (to, outcome) = oneshot::channel();
     let cred = Arc::clone(cred);
-    (FileOperation { step: Some(step), cred, outcome: None, to }, outcome)
+    (FileOperation { step: Some(step), cred, outcome: None, to, only_looks }, outcome)
 }

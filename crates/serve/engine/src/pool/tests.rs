@@ -56,6 +56,63 @@ fn one_client_cannot_fill_the_queue() {
 }
 
 #[test]
+fn one_client_never_has_all_threads() {
+    let pool = pool(4, 100, 99);
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let (started, is_started) = mpsc::channel();
+    for n in 0..20 {
+        let (held, started) = (Arc::clone(&held), started.clone());
+        let job = Box::new(move |_| {
+            started.send(n).unwrap();
+            // Its end is that of the sender.
+            let _ = held.lock().unwrap().recv();
+        });
+        pool.reserve(1).unwrap().run(0, job);
+    }
+    let first: Vec<_> = (0..3).map(|_| is_started.recv_timeout(WAIT).unwrap()).collect();
+    assert_eq!(first.len(), 3);
+    // Another client is served although the first has 17 more that wait.
+    for _ in 0..50 {
+        let (done, is_done) = mpsc::channel();
+        pool.reserve(2).unwrap().run(0, Box::new(move |_| done.send(()).unwrap()));
+        is_done.recv_timeout(WAIT).unwrap();
+    }
+    assert!(is_started.try_recv().is_err(), "a fourth thread of one client");
+    assert_eq!(pool.queued(), 17);
+    drop(release);
+    let rest: Vec<_> = (0..17).map(|_| is_started.recv_timeout(WAIT).unwrap()).collect();
+    assert_eq!(rest, (3..20).collect::<Vec<_>>());
+    pool.wait_idle();
+    assert!(pool.shared.lock().clients.is_empty(), "what is over is not kept");
+}
+
+#[test]
+fn dropping_runs_what_waits_for_its_clients_part() {
+    let pool = pool(4, 100, 99);
+    let (done, is_done) = mpsc::channel();
+    for n in 0..40 {
+        let done = done.clone();
+        let job = Box::new(move |_| {
+            std::thread::yield_now();
+            done.send(n).unwrap();
+        });
+        pool.reserve(1).unwrap().run(0, job);
+    }
+    drop((pool, done));
+    assert_eq!(is_done.iter().count(), 40);
+}
+
+#[test]
+fn a_client_is_its_address_or_its_network() {
+    let of = |text: &str| client(text.parse().unwrap());
+    assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+    assert_ne!(of("10.0.0.2"), of("10.0.0.1"));
+    assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+    assert_ne!(of("2001:db8:0:1::1"), of("2001:db8::1"));
+}
+
+#[test]
 fn a_panicking_job_costs_no_thread() {
     let pool = pool(1, 10, 10);
     pool.reserve(1).unwrap().run(0, Box::new(|_| panic!("planted")));

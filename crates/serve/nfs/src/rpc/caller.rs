@@ -203,11 +203,7 @@ impl Caller {
 
     /// The queue of the pool that its operations wait in.
     pub(crate) fn queue(&self) -> u64 {
-        match self.address {
-            IpAddr::V4(v4) => u64::from(v4.to_bits()),
-            // The network part of a v6 address is whom we are fair to.
-            IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 | 1 << 63,
-        }
+        engine::pool::client(self.address)
     }
 
     /// Takes on the identity that a call claims.
