@@ -1,11 +1,14 @@
 //! QUERY_DIRECTORY (MS-SMB2 §2.2.33, §2.2.34), its entries (MS-FSCC §2.4) and patterns.
 
-use base::limits::{SMB_PATH_MAX, SMB_PATTERN_MAX, SMB_TRANSACT_MAX};
+use base::limits::{SMB_PATH_MAX, SMB_TRANSACT_MAX};
 
 use super::codec::{Field, Reader, Result, SmbError, buffer, pad, patch};
 use super::create::{Facts, FileId};
 use super::header::HEADER;
-use super::utf16;
+
+mod pattern;
+
+pub use pattern::Pattern;
 
 /// Flags of a request.
 pub mod query_flags {
@@ -257,119 +260,4 @@ fn entry(level: Level, r: &mut Reader<'_>) -> Result<Entry> {
         _ => 0,
     };
     Ok(Entry { facts, fileid, name: r.take(len as usize)?.to_vec() })
-}
-
-/// A pattern for names, of units in upper case.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    units: Vec<u16>,
-    has_wildcards: bool,
-}
-
-/// `<`: as `*`, up to the last dot.
-const DOS_STAR: u16 = b'<' as u16;
-/// `>`: as `?`, or nothing before a dot or at the end.
-const DOS_QM: u16 = b'>' as u16;
-/// `"`: a dot, or nothing at the end.
-const DOS_DOT: u16 = b'"' as u16;
-const STAR: u16 = b'*' as u16;
-const QM: u16 = b'?' as u16;
-const DOT: u16 = b'.' as u16;
-
-impl Pattern {
-    /// A pattern in UTF-16LE.
-    ///
-    /// # Errors
-    /// [`SmbError::Value`]; [`SmbError::Limit`] if it is longer than any name can be.
-    pub fn decode(bytes: &[u8]) -> Result<Self> {
-        if bytes.len() > SMB_PATTERN_MAX {
-            return Err(SmbError::Limit("pattern"));
-        }
-        let mut units: Vec<u16> = utf16::units(bytes)?.map(utf16::upper).collect();
-        // Two stars are one.
-        units.dedup_by(|one, before| *one == STAR && *before == STAR);
-        let wildcard = |unit: &u16| [DOS_STAR, DOS_QM, DOS_DOT, STAR, QM].contains(unit);
-        let has_wildcards = units.iter().any(wildcard);
-        Ok(Self { units, has_wildcards })
-    }
-
-    /// Whether more than one name can match.
-    pub const fn has_wildcards(&self) -> bool {
-        self.has_wildcards
-    }
-
-    /// Whether every name matches.
-    pub fn is_all(&self) -> bool {
-        self.units == [STAR]
-    }
-
-    /// Whether a name in UTF-16LE matches. Time is the product of both lengths.
-    pub fn matches(&self, name: &[u8]) -> bool {
-        if self.is_all() {
-            return true;
-        }
-        let Ok(name) = utf16::units(name).map(|units| units.map(utf16::upper).collect::<Vec<_>>())
-        else {
-            return false;
-        };
-        let last_dot = name.iter().rposition(|unit| *unit == DOT);
-        // Which parts of the name the pattern matches so far, by their length.
-        let mut states = vec![false; name.len() + 1];
-        if let Some(first) = states.first_mut() {
-            *first = true;
-        }
-        for unit in &self.units {
-            if !states.contains(&true) {
-                return false;
-            }
-            states = step(&states, *unit, &name, last_dot);
-        }
-        states.last().copied().unwrap_or(false)
-    }
-}
-
-/// One unit more of a pattern.
-fn step(states: &[bool], unit: u16, name: &[u16], last_dot: Option<usize>) -> Vec<bool> {
-    let mut next = vec![false; states.len()];
-    let mut set = |at: usize| {
-        if let Some(state) = next.get_mut(at) {
-            *state = true;
-        }
-    };
-    let mut reached = false;
-    for (at, &is) in states.iter().enumerate() {
-        let here = name.get(at).copied();
-        match unit {
-            STAR => {
-                reached |= is;
-                if reached {
-                    set(at);
-                }
-            }
-            DOS_STAR => {
-                // It goes as far as the last dot.
-                reached |= is;
-                if reached {
-                    set(at);
-                }
-                if last_dot == Some(at) && reached {
-                    set(at + 1);
-                    reached = false;
-                }
-            }
-            QM if is && here.is_some() => set(at + 1),
-            DOS_QM if is => match here {
-                Some(DOT) | None => set(at),
-                Some(_) => set(at + 1),
-            },
-            DOS_DOT if is => match here {
-                Some(DOT) => set(at + 1),
-                None => set(at),
-                Some(_) => {}
-            },
-            _ if is && here == Some(unit) => set(at + 1),
-            _ => {}
-        }
-    }
-    next
 }
