@@ -17,6 +17,7 @@
 //! - [`journal`]: records by key that outlive the server.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
 //! - [`turn`]: what the READs that a connection answers in one go share.
+//! - [`work`]: what one request may still cost.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
 //! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.
 //! - [`conformance`]: what every back end must do, as functions for its tests.
@@ -51,3 +52,4 @@ mod spread;
 pub mod status;
 pub mod transfers;
 pub mod turn;
+pub mod work;

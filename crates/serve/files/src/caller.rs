@@ -13,6 +13,7 @@ use vfs::share::rules::{Access, Transport};
 use vfs::share::{Service, Share};
 use vfs::status::Status;
 use vfs::transfers::Security;
+use vfs::work::Work;
 
 use super::path::VPath;
 
@@ -45,7 +46,16 @@ pub struct Caller {
     /// these have open for writing is not in his way.
     pub lent: Vec<Owner>,
     /// With what a name that is not there is looked for in another case; `None`: not at all.
-    pub folds: Option<Arc<FoldIndex>>,
+    pub folds: Option<Folding>,
+}
+
+/// How names are found in another case.
+#[derive(Debug, Clone)]
+pub struct Folding {
+    /// Names of directories.
+    pub index: Arc<FoldIndex>,
+    /// What the request at hand may still look at, on its ways and for such names.
+    pub work: Arc<Work>,
 }
 
 /// What a share grants to a caller.
@@ -101,7 +111,17 @@ impl Caller {
 
     /// Whose names lead to what differs from them only in case, too.
     pub fn folding(self, index: Arc<FoldIndex>) -> Self {
-        Self { folds: Some(index), ..self }
+        let work = Arc::new(Work::new(0));
+        Self { folds: Some(Folding { index, work }), ..self }
+    }
+
+    /// The same for one request, which may look at as much as `work` has.
+    pub fn counted(&self, work: &Arc<Work>) -> Self {
+        let mut who = self.clone();
+        if let Some(folds) = &mut who.folds {
+            folds.work = Arc::clone(work);
+        }
+        who
     }
 
     /// With what protects what he sends and receives.

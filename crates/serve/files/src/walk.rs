@@ -11,16 +11,16 @@
 use std::sync::Arc;
 
 use base::limits::{
-    TRANSFER_LINKS_MAX, TRANSFER_LISTED_STEPS_MAX, TRANSFER_PARTS_MAX, TRANSFER_STEPS_MAX,
+    SMB_WORK_STEP, TRANSFER_LINKS_MAX, TRANSFER_LISTED_STEPS_MAX, TRANSFER_PARTS_MAX,
+    TRANSFER_STEPS_MAX,
 };
 use vfs::attr::{Attr, FileType};
-use vfs::fold::FoldIndex;
 use vfs::fs::{Context, Entry, FileSystem, Result};
 use vfs::handle::Handle;
 use vfs::share::Share;
 use vfs::status::Status;
 
-use super::caller::Caller;
+use super::caller::{Caller, Folding};
 use super::path::VPath;
 
 /// What to do with a symbolic link at the end of a path.
@@ -71,7 +71,7 @@ struct Walk<'a> {
     /// The link at the end of the path, once it was followed.
     link: Option<Link>,
     /// With what a name is looked for in another case, if that will do.
-    folds: Option<&'a FoldIndex>,
+    folds: Option<&'a Folding>,
     /// Parts gone so far, those of links among them.
     steps: usize,
 }
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
         // Clients of a share that is all of the machine see no name of it.
         let top = if fs.is_machine_root() { vec![] } else { vec![share.name.as_bytes()] };
         let (dirs, rest) = (vec![fs.root()], reversed(above));
-        let folds = folds.as_deref();
+        let folds = folds.as_ref();
         let (links, link, steps) = (0, None, 0);
         let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links, link, folds, steps };
         if let Some(At { entry, .. }) = walk.last(Links::Follow)? {
@@ -113,15 +113,16 @@ impl<'a> Walk<'a> {
         match self.fs.lookup(self.cx, &self.here(), name) {
             Ok((entry, _)) => Ok(Some(entry)),
             Err(failed) if failed.status == Status::NotFound => match self.folds {
-                Some(index) => self.look_folded(name, index),
+                Some(folds) => self.look_folded(name, folds),
                 None => Ok(None),
             },
             Err(failed) => Err(failed.status),
         }
     }
 
-    fn look_folded(&self, name: &mut Vec<u8>, index: &FoldIndex) -> Result<Option<Entry>> {
-        let found = vfs::fold::find_indexed(self.fs, self.cx, &self.here(), name, index)?;
+    fn look_folded(&self, name: &mut Vec<u8>, folds: &Folding) -> Result<Option<Entry>> {
+        let Folding { index, work } = folds;
+        let found = vfs::fold::find(self.fs, self.cx, (&self.here(), name), (index, work))?;
         Ok(found.map(|(real, entry)| {
             *name = real;
             entry
@@ -186,6 +187,9 @@ impl<'a> Walk<'a> {
             if self.steps > TRANSFER_STEPS_MAX {
                 return Err(Status::NameTooLong);
             }
+            if let Some(folds) = self.folds {
+                folds.work.take(SMB_WORK_STEP)?;
+            }
             if !self.rest.is_empty() {
                 self.step(&mut name)?;
                 continue;
@@ -215,7 +219,7 @@ impl<'a> Walk<'a> {
 pub struct Within {
     parts: Vec<Vec<u8>>,
     root: usize,
-    folds: Option<Arc<FoldIndex>>,
+    folds: Option<Folding>,
 }
 
 impl Within {

@@ -10,9 +10,10 @@ use std::task::Poll;
 
 use base::limits::{
     SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX, SMB_CREDITS_MAX, SMB_PENDING_AFTER,
-    SMB_UNSIGNED_CREDITS_MAX,
+    SMB_UNSIGNED_CREDITS_MAX, SMB_WORK_MAX,
 };
 use vfs::fs::Extent;
+use vfs::work::Work;
 use wire::smb::charge::Payload;
 use wire::smb::codec::{pad, patch};
 use wire::smb::create::FileId;
@@ -307,15 +308,26 @@ pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
     true
 }
 
+/// What the requests of a frame may look at together. Dropped with the frame, or with the
+/// connection: what still runs for it on the pool ends.
+struct FrameWork(Arc<Work>);
+
+impl Drop for FrameWork {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// Carries out the requests of a frame, and posts the answers.
 pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
+    let work = FrameWork(Arc::new(Work::new(SMB_WORK_MAX)));
     let count = Messages::new(frame.messages()).count();
     let (mut ones, mut spans) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut before = Before::nothing(count == 1);
     for (number, message) in Messages::new(frame.messages()).enumerate() {
         let Ok((header, message)) = message else { break };
         before.is_signed = frame.signed & 1 << number != 0;
-        let one = carry_out(&conn, &frame, (header, message), &mut before).await;
+        let one = carry_out(&conn, (&frame, &work.0), (header, message), &mut before).await;
         ones.push(one.0);
         spans.push(one.1);
     }
@@ -326,7 +338,7 @@ pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
 
 async fn carry_out(
     conn: &Rc<Connection>,
-    frame: &Frame,
+    (frame, work): (&Frame, &Arc<Work>),
     (mut header, message): (Header, &[u8]),
     before: &mut Before,
 ) -> (One, (Span, u16)) {
@@ -357,6 +369,7 @@ async fn carry_out(
                         session,
                         message,
                         bytes: &frame.bytes,
+                        work,
                         header,
                         before: before.file.filter(|_| related),
                         is_bare: before.is_single && by.is_none() && !signs(session, &header),

@@ -104,7 +104,7 @@ impl Asked<'_> {
 
     async fn attempt(&self) -> Result<Reply, Tried> {
         let core = &self.request.conn.core;
-        let who = &self.request.session.who;
+        let who = &self.request.caller();
         let got = if self.path.parts().len() == 1 {
             // The root of the share is in no directory of it.
             let found = core.find(who, &self.path, Links::Follow).await;

@@ -122,7 +122,7 @@ async fn shown(
     dir: &OpenFile,
     entries: &[One],
 ) -> Result<Vec<Shown>, NtStatus> {
-    let (core, who) = (&request.conn.core, &request.session.who);
+    let (core, who) = (&request.conn.core, &request.caller());
     let reached = &dir.node.reached;
     let has_dos = reached.share.fs.features().xattrs;
     let is_link = |one: &One| one.attr().is_some_and(|attr| attr.kind == FileType::Symlink);

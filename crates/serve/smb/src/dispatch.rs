@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use vfs::fs::Extent;
+use vfs::work::Work;
 use wire::smb::create::FileId;
 use wire::smb::header::{Command, Header, flags};
 use wire::smb::session::Empty;
@@ -17,7 +18,7 @@ use super::state::session::{Session, Tree, TreeOf};
 use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
 use engine::exec::Span;
 use engine::transport::buffers::ReplyBuf;
-use files::{Core, Node, SpanFacts as _};
+use files::{Caller, Core, Node, SpanFacts as _};
 
 /// A request that is genuine.
 pub(super) struct Request<'a> {
@@ -29,6 +30,8 @@ pub(super) struct Request<'a> {
     pub message: &'a [u8],
     /// The frame that it is in.
     pub bytes: &'a Arc<Vec<u8>>,
+    /// What that may still look at.
+    pub work: &'a Arc<Work>,
     /// Its header; if it is related, with what it is related to.
     pub header: Header,
     /// The open of the request that it is related to.
@@ -110,6 +113,11 @@ impl Request<'_> {
     /// A buffer for its answer.
     pub fn reply(&self) -> ReplyBuf {
         compound::reply(&self.conn.core)
+    }
+
+    /// The user, for ways that lead to files: what they look at is counted.
+    pub fn caller(&self) -> Caller {
+        self.session.who.counted(self.work)
     }
 
     /// Whether it is signed or encrypted.

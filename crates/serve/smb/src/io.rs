@@ -153,7 +153,7 @@ impl<'a> Reading<'a> {
             let done = read_into(&*fs, cx, &handle, range, &mut out);
             done.map(|got| (out, got))
         };
-        core.pooled(who, &reached.cred, job).await?
+        core.pooled_look(who, &reached.cred, job).await?
     }
 
     fn answer(&self, core: &Core, mut out: ReplyBuf, got: usize) -> Reply {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::clock::wall_ns;
+use base::limits::SMB_WORK_ANCESTOR;
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
@@ -332,7 +333,7 @@ async fn spot(
     if path.parts().len() < 2 {
         return Err(NtStatus::OBJECT_NAME_INVALID);
     }
-    let (core, who) = (&request.conn.core, &request.session.who);
+    let (core, who) = (&request.conn.core, &request.caller());
     let spot = core.spot(who, &path, Links::Keep).await.map_err(status::of_path)?;
     Ok((spot, path))
 }
@@ -479,15 +480,20 @@ async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<()
     let (core, who) = (&request.conn.core, &request.session.who);
     let (key, reached) = (file.entry.key, &file.node.reached);
     let dirs = file.entry.locks.open_dirs(key.fsid);
-    let fs = Arc::clone(&reached.share.fs);
+    let (fs, work) = (Arc::clone(&reached.share.fs), Arc::clone(request.work));
     let look = move |cx: Context<'_>| {
-        dirs.iter().any(|dir| {
+        for dir in &dirs {
             // One that is gone, or of another share, is not below it.
             let above = fs.ancestors(cx, dir).unwrap_or_default();
-            above.iter().any(|one| one.is_same_inode(&key))
-        })
+            if above.iter().any(|one| one.is_same_inode(&key)) {
+                return Ok(true);
+            }
+            work.take(SMB_WORK_ANCESTOR * above.len().max(1))?;
+        }
+        Ok(false)
     };
-    match core.pooled(who, &reached.cred, look).await.map_err(status::of)? {
+    let holds = core.pooled_look(who, &reached.cred, look).await.and_then(|holds| holds);
+    match holds.map_err(status::of)? {
         true => Err(NtStatus::ACCESS_DENIED),
         false => Ok(()),
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base::limits::{SMB_COPY_CHUNK_MAX, SMB_COPY_CHUNKS_MAX, SMB_COPY_TOTAL_MAX};
+use base::limits::{SMB_COPY_CHUNK_MAX, SMB_COPY_CHUNKS_MAX, SMB_COPY_TOTAL_MAX, SMB_WORK_COPIED};
 use vfs::fs::{Context, FileSystem};
 use vfs::status::Status;
 use wire::smb::codec::{Field, Reader, SmbError};
@@ -62,6 +62,8 @@ pub(super) async fn chunks(
     if from.node.is_dir() || to.node.is_dir() {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
+    // What a compound copies is bounded as what one request does.
+    request.work.take((total / SMB_WORK_COPIED) as usize).map_err(status::of)?;
     let mut copied = Copied { chunks: 0, partial: 0, total: 0 };
     for chunk in &list.chunks {
         match one(request, from, to, chunk).await {
@@ -191,7 +193,7 @@ async fn through(
             data
         })
     };
-    let read = core.pooled(who, &from.node.reached.cred, read).await.map_err(status::of)?;
+    let read = core.pooled_look(who, &from.node.reached.cred, read).await.map_err(status::of)?;
     let data = read.map_err(status::of)?;
     let count = data.len() as u64;
     let spare = core.write_at(who, &to.node, to_at, data).await.map_err(status::of)?;

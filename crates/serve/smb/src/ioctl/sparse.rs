@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::limits::{SMB_TRANSACT_MAX, SMB_ZERO_PIECE};
+use base::limits::{SMB_TRANSACT_MAX, SMB_WORK_STEP, SMB_ZERO_PIECE};
 use files::upload::write_all;
 use vfs::fs::{Changed, Context, FileSystem, Seek, Stable};
 use vfs::status::Status;
@@ -111,17 +111,17 @@ async fn write_zeros(
     io::commit(request, file).await
 }
 
-/// QUERY_ALLOCATED_RANGES: where there is data; all of a file that is not marked as one with holes,
-/// or if the file system cannot tell.
+/// QUERY_ALLOCATED_RANGES: where there is data, one range more than the client has room for; all of
+/// a file that is not marked as one with holes, or if the file system cannot tell.
 ///
 /// # Errors
 /// As the client is told.
 pub(super) async fn ranges(
     request: &Request<'_>,
     file: &OpenFile,
-    input: &[u8],
+    asked: &Asks<'_>,
 ) -> Result<Vec<u8>, NtStatus> {
-    let mut r = Reader::new(input, "QUERY_ALLOCATED_RANGES");
+    let mut r = Reader::new(asked.input, "QUERY_ALLOCATED_RANGES");
     let begin: u64 = r.get().map_err(status::of_wire)?;
     let len: u64 = r.get().map_err(status::of_wire)?;
     let wanted = begin.checked_add(len).filter(|end| *end <= i64::MAX as u64);
@@ -138,9 +138,12 @@ pub(super) async fn ranges(
         return Ok(out);
     }
     let (fs, handle) = (Arc::clone(&file.node.reached.share.fs), file.node.handle);
+    let (room, work) = (asked.output_max as usize, Arc::clone(request.work));
+    let most = room.saturating_add(RANGE).min(SMB_TRANSACT_MAX);
     let look = move |cx: Context<'_>| {
         let (mut at, mut out) = (begin, Vec::new());
-        while at < end && out.len() + RANGE <= SMB_TRANSACT_MAX {
+        while at < end && out.len() + RANGE <= most {
+            work.take(SMB_WORK_STEP)?;
             let from = match fs.seek(cx, &handle, at, Seek::Data) {
                 Err(Status::NotSupported) => Some(at),
                 Err(Status::TooLarge) => None,
@@ -158,5 +161,7 @@ pub(super) async fn ranges(
         }
         Ok(out)
     };
-    core.look(who, &file.node.reached.cred, look).await.map_err(status::of)
+    // There may be very many: not on the connection's thread.
+    let looked = core.pooled_look(who, &file.node.reached.cred, look).await;
+    looked.and_then(|ranges| ranges).map_err(status::of)
 }

@@ -9,37 +9,65 @@ fn wcc(before: u64, after: u64) -> Wcc {
     Wcc { before: Some(Before::from(&attr)), after: Some(after) }
 }
 
+fn fill(index: &FoldIndex, dir: FileKey, names: &[&[u8]]) {
+    let mut filling = index.filling();
+    names.iter().for_each(|name| filling.add(name));
+    index.fill(dir, 1, Some(filling));
+}
+
+fn names(names: &[&str]) -> FoldedNames {
+    FoldedNames::Names(names.iter().map(|name| name.as_bytes().to_vec()).collect())
+}
+
 #[test]
 fn changes_keep_a_directory_known() {
     let index = FoldIndex::default();
     let dir = FileKey::from(&Attr { fileid: 5, ..Attr::of_shares() });
-    assert_eq!(index.may_have(dir, 1, b"a"), None);
-    index.fill(dir, 1, vec![index.hash(b"One"), index.hash(b"ONE"), index.hash(b"two")]);
-    assert_eq!(index.may_have(dir, 1, b"one"), Some(true));
-    assert_eq!(index.may_have(dir, 1, b"three"), Some(false));
-    assert_eq!(index.may_have(dir, 2, b"three"), None);
+    assert_eq!(index.known(dir, 1, b"a"), FoldedNames::Nothing);
+    fill(&index, dir, &[b"One", b"ONE", b"two"]);
+    assert_eq!(index.known(dir, 1, b"one"), names(&["One", "ONE"]));
+    assert_eq!(index.known(dir, 1, b"three"), names(&[]));
+    assert_eq!(index.known(dir, 2, b"three"), FoldedNames::Nothing);
     index.changed(&wcc(1, 2), Some(b"One"), Some(b"Three"));
-    assert_eq!(index.may_have(dir, 2, b"three"), Some(true));
+    assert_eq!(index.known(dir, 2, b"three"), names(&["Three"]));
     // The other one is still there.
-    assert_eq!(index.may_have(dir, 2, b"one"), Some(true));
+    assert_eq!(index.known(dir, 2, b"one"), names(&["ONE"]));
     index.changed(&wcc(2, 3), Some(b"ONE"), None);
-    assert_eq!(index.may_have(dir, 3, b"one"), Some(false));
-    // Somebody else has changed it.
+    assert_eq!(index.known(dir, 3, b"one"), names(&[]));
+    // It was changed otherwise.
     index.changed(&wcc(4, 5), None, Some(b"new"));
-    assert_eq!(index.may_have(dir, 5, b"new"), None);
-    assert_eq!(index.dirs().total, 0);
+    assert_eq!(index.known(dir, 5, b"new"), FoldedNames::Nothing);
+    assert_eq!((index.dirs().total, index.dirs().uses.len()), (0, 0));
 }
 
 #[test]
-fn what_is_not_used_is_forgotten() {
+fn too_many_names_are_known_until_one_goes() {
+    let index = FoldIndex::default();
+    let dir = FileKey::from(&Attr { fileid: 5, ..Attr::of_shares() });
+    index.fill(dir, 1, None);
+    assert_eq!(index.known(dir, 1, b"a"), FoldedNames::TooMany);
+    index.changed(&wcc(1, 2), None, Some(b"a"));
+    assert_eq!(index.known(dir, 2, b"a"), FoldedNames::TooMany);
+    index.changed(&wcc(2, 3), Some(b"a"), None);
+    assert_eq!(index.known(dir, 3, b"a"), FoldedNames::Nothing);
+}
+
+#[test]
+fn what_is_not_used_is_forgotten_and_bytes_are_counted() {
     let index = FoldIndex::default();
     let dir = |fileid| FileKey::from(&Attr { fileid, ..Attr::of_shares() });
-    let half = SMB_FOLD_INDEX_NAMES as u64 / 2;
-    index.fill(dir(1), 1, (0..half).collect());
-    index.fill(dir(2), 1, (0..half).collect());
-    assert!(index.may_have(dir(1), 1, b"x").is_some());
-    index.fill(dir(3), 1, vec![0, 1]);
-    assert_eq!(index.may_have(dir(2), 1, b"x"), None);
-    assert!(index.may_have(dir(1), 1, b"x").is_some());
-    assert_eq!(index.dirs().total, half as usize + 2);
+    // Directories without names take room too.
+    let most = (SMB_FOLD_INDEX_BYTES / SMB_FOLD_DIR_BYTES) as u64;
+    for fileid in 0..most {
+        fill(&index, dir(fileid), &[]);
+    }
+    assert_eq!(index.dirs().known.len() as u64, most);
+    assert_eq!(index.known(dir(0), 1, b"x"), names(&[]));
+    fill(&index, dir(most), &[b"name"]);
+    assert_eq!(index.known(dir(0), 1, b"x"), names(&[]), "it was used");
+    assert_eq!(index.known(dir(1), 1, b"x"), FoldedNames::Nothing);
+    assert_eq!(index.known(dir(most), 1, b"NAME"), names(&["name"]));
+    let dirs = index.dirs();
+    assert!(dirs.total <= SMB_FOLD_INDEX_BYTES);
+    assert_eq!(dirs.total, dirs.known.values().map(|names| names.bytes).sum::<usize>());
 }
