@@ -42,6 +42,14 @@ pub const TRANSFER_LISTED_LINKS: usize = 32;
 /// Bytes that must be free for such a batch before it is read: some 200 for each entry with a short
 /// name. What it really takes is counted as soon as it is known.
 pub const TRANSFER_LIST_BATCH_BYTES: usize = 128 << 10;
+/// What a core may hold of its bytes for entries of listings and answers of pipes, which are held
+/// between requests, is this part: READ and WRITE of others always have the rest.
+pub const HELD_PART: usize = 2;
+/// One client may hold this part of a core's bytes so; beyond it the entries of the client's own
+/// listings that are idle are dropped, and read again when the client continues them.
+pub const HELD_CLIENT_PART: usize = 16;
+/// What one client may hold so at least, however small the machine is: eight batches.
+pub const HELD_CLIENT_MIN: usize = 8 * TRANSFER_LIST_BATCH_BYTES;
 /// How long an operation waits for a place in the pool before the client is told to come again.
 pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
 /// How long it waits between two looks for such a place.

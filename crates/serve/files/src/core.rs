@@ -18,6 +18,7 @@ use vfs::status::Status;
 use super::Files;
 use super::caller::Caller;
 use super::grace;
+use super::held::HeldBetween;
 use engine::exec::{self, Failure, Operation, ServiceCore, accept};
 use engine::pool::Slot;
 use engine::transport::listener::Accepted;
@@ -28,6 +29,8 @@ use engine::transport::{Runtimes, Tasks};
 pub struct Core {
     /// The service.
     pub files: Arc<Files>,
+    /// What its clients hold between their requests.
+    pub held: Rc<HeldBetween>,
     core: exec::Core,
 }
 
@@ -114,7 +117,8 @@ impl Core {
 
     /// A core of the service.
     pub fn over(core: exec::Core, files: Arc<Files>) -> Self {
-        Self { files, core }
+        let held = HeldBetween::new(&core.budget);
+        Self { files, held, core }
     }
 
     /// Runs an operation that changes nothing.

@@ -10,7 +10,8 @@
 //!   ([`engine::exec`]) runs them.
 //! - [`caller`]: who is at the other end; [`sign_in`]: how he becomes somebody.
 //! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
-//! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory.
+//! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory;
+//!   [`held`]: what clients hold between requests, each its part.
 //! - [`reader`] and [`upload`]: the data of files, [`copy`]: from one into another; [`change`]:
 //!   everything else about them.
 //! - [`set_aside`]: names of what is replaced, for a while.
@@ -29,6 +30,7 @@ pub mod change;
 pub mod copy;
 pub mod core;
 pub mod grace;
+pub mod held;
 pub mod list;
 pub mod measure;
 pub mod node;

@@ -15,9 +15,9 @@ use vfs::status::Status;
 
 use super::caller::Caller;
 use super::core::Core;
+use super::held::HeldBytes;
 use super::node::Node;
 use super::{set_aside, upload};
-use engine::transport::budget::ReservedBytes;
 
 /// One entry of a directory; never `.` or `..`, nor what is being uploaded.
 #[derive(Debug, Clone)]
@@ -38,6 +38,11 @@ impl Listed {
         Self { name, entry, mounted: None, cookie: 0 }
     }
 
+    /// Where the listing goes on behind it.
+    pub fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
     /// What is shown of it; `None` if it was gone.
     pub fn attr(&self) -> Option<Attr> {
         self.entry.map(|(_, attr)| attr).or(self.mounted)
@@ -54,7 +59,7 @@ impl Listed {
     }
 }
 
-/// Which names of a directory are listed.
+/// Which names of a directory are listed; asked on a thread of the pool.
 pub type Filter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// What of a directory is listed.
@@ -73,8 +78,10 @@ pub struct Listing {
     cookie: u64,
     verifier: [u8; 8],
     done: bool,
-    /// What the last batch takes of the account: whoever asks for the next one is done with it.
-    held: Option<ReservedBytes>,
+    /// Names that were looked at so far.
+    looked: usize,
+    /// What the last batch takes of the client's part: the next one takes its place.
+    held: Option<HeldBytes>,
 }
 
 /// One batch, as a pool thread brings it.
@@ -89,10 +96,13 @@ struct Batch {
     eof: bool,
 }
 
+/// A directory, and where in it.
+type Position<'a> = (&'a Handle, u64, [u8; 8]);
+
 /// Reads on, with attributes or without, until a batch is full or so many entries were read.
 fn read(
     (fs, cx): (&dyn FileSystem, Context<'_>),
-    (dir, from, verifier): (&Handle, u64, [u8; 8]),
+    (dir, from, verifier): Position<'_>,
     filter: Option<&Filter>,
     (plus, looked_max): (bool, usize),
 ) -> Result<Batch> {
@@ -123,24 +133,33 @@ fn read(
     Ok(batch)
 }
 
-/// One batch. With a filter names are read alone first: to look at the attributes of what is left
-/// out costs ten times as much as to read its name.
+/// One batch. With a filter names are read alone first, some at a time: to look at the attributes
+/// of what is left out costs ten times as much as to read its name.
 fn batch(
     (fs, cx): (&dyn FileSystem, Context<'_>),
-    at: (&Handle, u64, [u8; 8]),
+    mut at: Position<'_>,
     wanted: &ListOptions,
 ) -> Result<Batch> {
     let filter = wanted.filter.as_ref();
-    let mut batch = match (filter, wanted.names_only) {
-        (None, false) => read((fs, cx), at, None, (true, TRANSFER_LIST_LOOKED_MAX))?,
-        _ => read((fs, cx), at, filter, (false, TRANSFER_LIST_SCANNED_MAX))?,
-    };
     if wanted.names_only {
-        return Ok(batch);
+        return read((fs, cx), at, filter, (false, TRANSFER_LIST_SCANNED_MAX));
     }
-    if filter.is_some() && 4 * batch.listed.len() > batch.looked {
-        batch = read((fs, cx), at, filter, (true, batch.looked))?;
-    }
+    let mut looked = 0;
+    let mut batch = loop {
+        if filter.is_none() {
+            break read((fs, cx), at, None, (true, TRANSFER_LIST_LOOKED_MAX))?;
+        }
+        let names = read((fs, cx), at, filter, (false, TRANSFER_LIST_BATCH))?;
+        if !names.listed.is_empty() {
+            break read((fs, cx), at, filter, (true, names.looked))?;
+        }
+        looked += names.looked;
+        if names.eof || looked >= TRANSFER_LIST_SCANNED_MAX {
+            return Ok(Batch { looked, ..names });
+        }
+        (at.1, at.2) = (names.cookie, names.verifier);
+    };
+    batch.looked += looked;
     // Some back ends give attributes only to those who ask for a name.
     let dir = at.0;
     for one in batch.listed.iter_mut().filter(|one| one.attr().is_none()) {
@@ -174,10 +193,11 @@ impl Listing {
 
     /// Begins to list a part of what is in a directory.
     pub fn of(dir: Node, wanted: ListOptions) -> Self {
-        Self { dir, wanted, cookie: 0, verifier: [0; 8], done: false, held: None }
+        let (cookie, verifier, done, looked, held) = (0, [0; 8], false, 0, None);
+        Self { dir, wanted, cookie, verifier, done, looked, held }
     }
 
-    /// Goes on behind the entry that had this cookie in another listing.
+    /// Continues behind the entry that had this cookie in another listing.
     #[must_use]
     pub fn behind(self, cookie: u64) -> Self {
         Self { cookie, ..self }
@@ -195,7 +215,27 @@ impl Listing {
 
     /// Goes back: the next entries are those behind this one.
     pub fn rewind(&mut self, behind: &Listed) {
-        (self.cookie, self.done) = (behind.cookie, false);
+        self.resume(behind.cookie);
+    }
+
+    /// Goes to where it was behind an entry.
+    pub fn resume(&mut self, cookie: u64) {
+        (self.cookie, self.done, self.held) = (cookie, false, None);
+    }
+
+    /// Where it is.
+    pub fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
+    /// Names that were looked at so far, be they listed or not.
+    pub fn looked(&self) -> usize {
+        self.looked
+    }
+
+    /// What the last batch takes of the client's part, for what keeps its entries.
+    pub fn take_held(&mut self) -> Option<HeldBytes> {
+        self.held.take()
     }
 
     /// The next entries, at most [`TRANSFER_LIST_BATCH`]; `None` when there are no more. They come
@@ -209,7 +249,7 @@ impl Listing {
             return Ok(None);
         }
         self.held = None;
-        self.held = Some(room(core).await?);
+        self.held = Some(room(core, who).await?);
         let reached = &self.dir.reached;
         core.files.still_reach(who, reached, false)?;
         let (fs, dir) = (Arc::clone(&reached.share.fs), self.dir.handle);
@@ -222,7 +262,8 @@ impl Listing {
             let left = if clears { left(&*fs, cx, &dir, uploads) } else { Vec::new() };
             Ok((batch, left))
         };
-        let (batch, left) = core.pooled(who, &reached.cred, run).await??;
+        let (batch, left) = core.pooled_look(who, &reached.cred, run).await??;
+        self.looked += batch.looked;
         if let Some(held) = &mut self.held {
             held.set(batch.listed.iter().map(Listed::bytes).sum());
         }
@@ -234,11 +275,11 @@ impl Listing {
     }
 }
 
-/// Waits for room for a batch of the usual size.
-async fn room(core: &Core) -> Result<ReservedBytes> {
+/// Waits for room for a batch of the usual size, in the part of the client.
+async fn room(core: &Core, who: &Caller) -> Result<HeldBytes> {
     let until = Deadline::after(POOL_PATIENCE);
     loop {
-        if let Some(held) = core.budget.try_hold(TRANSFER_LIST_BATCH_BYTES) {
+        if let Some(held) = core.held.take(who.queue(), TRANSFER_LIST_BATCH_BYTES) {
             return Ok(held);
         }
         if until.passed() {

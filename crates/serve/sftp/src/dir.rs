@@ -17,6 +17,7 @@ use super::longname::{self, OwnerNames};
 use super::state::{Open, OpenDir, Session};
 use super::status::{Refusal, Result};
 use engine::transport::buffers::ReplyBuf;
+use files::held::ReadAhead;
 use files::list::{Listed, Listing};
 use files::{Found, Links, Node, VPath};
 
@@ -55,8 +56,9 @@ pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Re
         }
     }
     let (key, done) = (s.dir_key(), Cell::new(listing.is_none()));
-    let (listing, ready) = (RefCell::new(listing), RefCell::new(ready));
-    s.add(Open::Dir(Rc::new(OpenDir { path, key, listing, ready, done })))
+    let (listing, first) = (RefCell::new(listing), RefCell::new(ready));
+    let ahead = ReadAhead::default();
+    s.add(Open::Dir(Rc::new(OpenDir { path, key, listing, first, ahead, done })))
 }
 
 /// Files of the same channel that are on their way to a directory are seen in it.
@@ -79,18 +81,41 @@ pub(super) async fn read(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf
     if let Some(listing) = dir.listing.borrow().as_ref() {
         s.core.files.still_reach(&s.who, &listing.dir().reached, false)?;
     }
+    if let Some(cookie) = dir.ahead.begin()
+        && let Some(listing) = &mut *dir.listing.borrow_mut()
+    {
+        listing.resume(cookie);
+        dir.done.set(false);
+    }
+    let filled = fill(s, dir).await;
+    let answer = filled.and_then(|()| answer(s, dir, id));
+    dir.ahead.rest();
+    answer
+}
+
+/// Reads names, unless there are some.
+async fn fill(s: &Session, dir: &OpenDir) -> Result<()> {
     // A batch may consist of names that are not shown.
-    while dir.ready.borrow().is_empty() && !dir.done.get() {
+    while dir.first.borrow().is_empty() && dir.ahead.is_empty() && !dir.done.get() {
         let Some(mut listing) = dir.listing.borrow_mut().take() else { break };
         let batch = listing.next(&s.core, &s.who).await;
+        let held = listing.take_held();
         *dir.listing.borrow_mut() = Some(listing);
         match batch? {
-            Some(listed) => dir.ready.borrow_mut().extend(listed),
+            Some(listed) => {
+                let listed = listed.into_iter().map(|listed| (listed.cookie(), listed));
+                dir.ahead.put(listed, held);
+            }
             None => dir.done.set(true),
         }
     }
-    let mut ready = dir.ready.borrow_mut();
-    if ready.is_empty() {
+    Ok(())
+}
+
+/// The names that there are, as many as an answer has room for.
+fn answer(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf> {
+    let mut first = dir.first.borrow_mut();
+    if first.is_empty() && dir.ahead.is_empty() {
         return Err(Refusal::EOF);
     }
     let now_s = (wall_ns() / base::clock::NS_PER_S) as i64;
@@ -98,11 +123,14 @@ pub(super) async fn read(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf
     let mut w = Writer::new(reply.vec());
     let mut names = NamesEncoder::begin(&mut w, id, SFTP_READDIR_BYTES);
     let mut known = OwnerNames::new(&*s.settings.owners);
-    while let Some(listed) = ready.front() {
-        if !add(&mut names, listed, &mut known, now_s) {
-            break;
-        }
-        ready.pop_front();
+    while let Some(listed) = first.front()
+        && add(&mut names, listed, &mut known, now_s)
+    {
+        first.pop_front();
+    }
+    if first.is_empty() {
+        let mut adds = |listed: &Listed| add(&mut names, listed, &mut known, now_s);
+        while dir.ahead.take_if(&mut adds) == Some(true) {}
     }
     names.finish();
     Ok(reply)

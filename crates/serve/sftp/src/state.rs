@@ -14,6 +14,7 @@ use super::Settings;
 use super::order::FileUse;
 use super::status::{Refusal, Result};
 use engine::transport::buffers::ReplyBuf;
+use files::held::ReadAhead;
 use files::list::{Listed, Listing};
 use files::reader::Reader;
 use files::transfer::Outcome;
@@ -114,8 +115,11 @@ pub(super) struct OpenDir {
     pub key: FileKey,
     /// Where names come from; `None` for the list of shares.
     pub listing: RefCell<Option<Listing>>,
-    /// Names that did not fit into the last answer.
-    pub ready: RefCell<VecDeque<Listed>>,
+    /// Names that come before those of the directory.
+    pub first: RefCell<VecDeque<Listed>>,
+    /// Names behind them that did not fit into the last answer; they may be dropped between two
+    /// requests, and are read again then.
+    pub ahead: ReadAhead<Listed>,
     /// Whether there are no more.
     pub done: Cell<bool>,
 }

@@ -5,10 +5,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::{SMB_LISTINGS_MAX, SMB_TRANSACT_MAX};
+use base::limits::{
+    SMB_LISTINGS_MAX, SMB_SCAN_ENOUGH, SMB_TRANSACT_MAX, SMB_WORK_ENTRY, SMB_WORK_UNITS,
+    TRANSFER_LIST_BATCH,
+};
 use vfs::attr::{Attr, FileType};
 use vfs::dos::{self, Dos};
 use vfs::fs::Context;
+use vfs::status::Status;
 use wire::smb::create::access;
 use wire::smb::dir::{Entries, Entry, Level, Pattern, Request as Asks, put_output, query_flags};
 use wire::smb::status::NtStatus;
@@ -18,17 +22,25 @@ use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::OpenFile;
 use super::{facts, names, status};
 use files::Links;
-use files::list::{Listed as One, Listing};
+use files::held::ReadAhead;
+use files::list::{Filter, Listed as One, Listing, ListOptions};
 use files::walk::{self, Within};
+
+/// What must be left of a frame's work for another batch to be read.
+const WORK_BATCH: usize = SMB_WORK_ENTRY * TRANSFER_LIST_BATCH;
 
 /// A listing under way.
 pub(super) struct Listed {
     /// The pattern as the client has sent it.
     asked: Vec<u8>,
-    pattern: Pattern,
     listing: Listing,
-    /// Entries that have not been told.
-    ready: VecDeque<Entry>,
+    /// Units of the pattern with which names are compared; none if all are listed.
+    units: Option<usize>,
+    /// The directory itself and the one above, which come first.
+    first: VecDeque<Entry>,
+    /// Entries behind them that were read and not returned yet; they may be dropped between two
+    /// requests, and are read again then.
+    ready: ReadAhead<Entry>,
     /// Whether a request was answered, with entries or without.
     answered: bool,
     done: bool,
@@ -86,9 +98,11 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let listed = listing.as_mut().ok_or(NtStatus::INTERNAL_ERROR)?;
     let mut entries = Entries::new(level, asked.output_max as usize);
     let single = asked.flags & query_flags::SINGLE != 0;
-    fill(request, file, listed, &mut entries, single).await?;
+    let filled = fill(request, file, listed, &mut entries, single).await;
+    listed.ready.rest();
+    filled?;
     if entries.is_empty() {
-        if !listed.ready.is_empty() {
+        if !listed.first.is_empty() || !listed.ready.is_empty() {
             return Err(NtStatus::INFO_LENGTH_MISMATCH);
         }
         let is_first = !std::mem::replace(&mut listed.answered, true);
@@ -116,11 +130,13 @@ fn entry(request: &Request<'_>, name: &[u8], (attr, dos): (&Attr, Option<&Dos>))
 type Shown = (Option<Attr>, Option<Dos>);
 
 /// What is shown of entries: of a link what it leads to, which is what CREATE opens; of one that
-/// leads nowhere itself. With what is kept besides what the file system knows.
+/// leads nowhere itself. With what is kept besides what the file system knows. Of links there may
+/// be so many that the request may not look at all of them: what it returns is of those before,
+/// with `at_least_one` of that one itself.
 async fn shown(
     request: &Request<'_>,
     dir: &OpenFile,
-    entries: &[One],
+    (entries, at_least_one): (&[One], bool),
 ) -> Result<Vec<Shown>, NtStatus> {
     let (core, who) = (&request.conn.core, &request.caller());
     let reached = &dir.node.reached;
@@ -141,50 +157,98 @@ async fn shown(
     let looked_at: Vec<_> = entries.iter().map(looked_at).collect();
     let (share, dir) = (Arc::clone(&reached.share), dir.node.handle);
     let look = move |cx: Context<'_>| {
-        let of = |(name, attr, target): &(Vec<u8>, Option<Attr>, Option<Within>)| -> Shown {
+        let mut all = Vec::with_capacity(looked_at.len());
+        for (name, attr, target) in &looked_at {
             let target = target.as_ref().map(|at| walk::find(&share, cx, at, Links::Follow));
-            match target {
+            all.push(match target {
                 Some(Ok((handle, attr))) => {
                     (Some(attr), dos::get(&*share.fs, cx, &handle).unwrap_or_default())
                 }
+                Some(Err(Status::Busy)) if !all.is_empty() || !at_least_one => break,
                 Some(Err(_)) => (*attr, None),
                 None if !has_dos => (*attr, None),
                 None => (*attr, dos::get_at(&*share.fs, cx, (&dir, name)).unwrap_or_default()),
-            }
-        };
-        looked_at.iter().map(of).collect()
+            });
+        }
+        all
     };
-    core.pooled(who, &reached.cred, look).await.map_err(status::of)
+    core.pooled_look(who, &reached.cred, look).await.map_err(status::of)
 }
 
 /// The directory itself and the one above come first.
-async fn begin(request: &Request<'_>, file: &OpenFile, pattern: &[u8]) -> Result<Listed, NtStatus> {
-    if !names::is_pattern(pattern) {
+async fn begin(request: &Request<'_>, file: &OpenFile, name: &[u8]) -> Result<Listed, NtStatus> {
+    if !names::is_pattern(name) {
         return Err(NtStatus::OBJECT_NAME_INVALID);
     }
-    let asked = pattern.to_vec();
-    let pattern = match pattern {
+    let asked = name.to_vec();
+    let pattern = match name {
         [] => Pattern::decode(&utf16::encode("*")),
         pattern => Pattern::decode(pattern),
     };
     let pattern = pattern.map_err(|_| NtStatus::OBJECT_NAME_INVALID)?;
-    let mut ready = VecDeque::new();
+    let mut first = VecDeque::new();
     if pattern.has_wildcards() {
         let (own, dos) = facts::look(request.conn, &request.session.who, &file.node).await?;
         let both = [&b"."[..], b".."].map(|name| entry(request, name, (&own, dos.as_ref())));
-        ready.extend(both.into_iter().filter(|one| pattern.matches(&one.name)));
+        first.extend(both.into_iter().filter(|one| pattern.matches(&one.name)));
     }
-    let listing = Listing::new(file.node.clone());
-    let counted = Counted::new(&request.conn.listings)?;
-    Ok(Listed {
-        asked,
-        pattern,
-        listing,
-        ready,
-        answered: false,
-        done: false,
-        counted: Some(counted),
-    })
+    let mut done = false;
+    if !pattern.has_wildcards()
+        && let Some(entry) = exact(request, file, name).await?
+    {
+        first.extend(entry);
+        done = true;
+    }
+    let (node, is_all) = (file.node.clone(), pattern.is_all());
+    let units = (!is_all).then_some(name.len() / 2);
+    let matches = move |name: &[u8]| {
+        let mut encoded = Vec::new();
+        utf16::encode_name(name, &mut encoded);
+        pattern.matches(&encoded)
+    };
+    let filter = (!is_all).then(|| Arc::new(matches) as Filter);
+    let listing = Listing::of(node, ListOptions { filter, names_only: false });
+    let counted = Some(Counted::new(&request.conn.listings)?);
+    let ready = ReadAhead::default();
+    Ok(Listed { asked, listing, units, first, ready, answered: false, done, counted })
+}
+
+/// The entry of a name without wildcards, which needs no search of the directory: the outer `None`
+/// if it does all the same, the inner one if there is none.
+async fn exact(
+    request: &Request<'_>,
+    file: &OpenFile,
+    name: &[u8],
+) -> Result<Option<Option<Entry>>, NtStatus> {
+    let Ok(name) = utf16::decode_name(name) else { return Ok(None) };
+    if matches!(&name[..], b"" | b"." | b"..") || name.contains(&b'/') || name.contains(&0) {
+        return Ok(None);
+    }
+    let (core, who, reached) = (&request.conn.core, &request.session.who, &file.node.reached);
+    let (share, dir) = (Arc::clone(&reached.share), file.node.handle);
+    let (index, work) = (Arc::clone(&request.conn.server.folds), Arc::clone(request.work));
+    let look = move |cx: Context<'_>| match share.fs.lookup(cx, &dir, &name) {
+        Ok((entry, _)) => Ok(Some((name.clone(), entry))),
+        Err(failed) if failed.status == Status::NotFound => {
+            vfs::fold::find(&*share.fs, cx, (&dir, &name), (&index, &work))
+        }
+        Err(failed) => Err(failed.status),
+    };
+    core.files.still_reach(who, reached, false).map_err(status::of)?;
+    let (name, found) = match core.look(who, &reached.cred, look).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(Some(None)),
+        // What another file system has there is found by a search only.
+        Err(Status::Access) => return Ok(None),
+        Err(why) => return Err(status::of(why)),
+    };
+    let one = [One::new(name, Some((found.handle, found.attr)))];
+    let facts = shown(request, file, (&one, true)).await?;
+    let entry = one
+        .iter()
+        .zip(&facts)
+        .find_map(|(one, (attr, dos))| Some(entry(request, &one.name, (&(*attr)?, dos.as_ref()))));
+    Ok(Some(entry))
 }
 
 async fn fill(
@@ -194,36 +258,77 @@ async fn fill(
     entries: &mut Entries,
     single: bool,
 ) -> Result<(), NtStatus> {
-    let (core, who) = (&request.conn.core, &request.session.who);
+    if let Some(cookie) = listed.ready.begin() {
+        listed.listing.resume(cookie);
+        listed.done = false;
+    }
+    let before = listed.listing.looked();
     loop {
-        while let Some(next) = listed.ready.front() {
+        while let Some(next) = listed.first.front() {
             if !entries.add(next) {
                 return Ok(());
             }
-            listed.ready.pop_front();
+            listed.first.pop_front();
             if single {
                 return Ok(());
             }
         }
-        if listed.done {
+        while let Some(fits) = listed.ready.take_if(|next| entries.add(next)) {
+            if !fits || single {
+                return Ok(());
+            }
+        }
+        let looked = listed.listing.looked() - before;
+        if listed.done || looked >= SMB_SCAN_ENOUGH && !entries.is_empty() {
             return Ok(());
         }
-        let batch = listed.listing.next(core, who).await.map_err(status::of)?;
-        let Some(batch) = batch else {
-            listed.done = true;
+        // A compound can ask for many listings: what they look at is bounded together.
+        if request.work.left() < WORK_BATCH {
+            return match entries.is_empty() {
+                true => Err(NtStatus::INSUFFICIENT_RESOURCES),
+                false => Ok(()),
+            };
+        }
+        if !read_ahead(request, dir, listed, entries.is_empty()).await? {
             return Ok(());
-        };
-        let Listed { pattern, ready, .. } = &mut *listed;
-        let matches = |one: &One| {
-            let mut name = Vec::new();
-            utf16::encode_name(&one.name, &mut name);
-            pattern.matches(&name)
-        };
-        let batch: Vec<One> = batch.into_iter().filter(matches).collect();
-        let facts = shown(request, dir, &batch).await?;
-        let entry = |(one, (attr, dos)): (&One, &Shown)| {
-            Some(entry(request, &one.name, (&(*attr)?, dos.as_ref())))
-        };
-        ready.extend(batch.iter().zip(&facts).filter_map(entry));
+        }
     }
+}
+
+/// Reads the next entries; false if the request is to return what it has.
+async fn read_ahead(
+    request: &Request<'_>,
+    dir: &OpenFile,
+    listed: &mut Listed,
+    at_least_one: bool,
+) -> Result<bool, NtStatus> {
+    let Listed { listing, units, ready, done, .. } = listed;
+    let before = listing.looked();
+    let (core, who, from) = (&request.conn.core, &request.session.who, listing.cookie());
+    let Some(batch) = listing.next(core, who).await.map_err(status::of)? else {
+        *done = true;
+        return Ok(false);
+    };
+    let mut held = listing.take_held();
+    let compared = listing.looked() - before;
+    let compared = units.map_or(0, |units| 2 * compared + compared * units / SMB_WORK_UNITS);
+    let spent = compared + SMB_WORK_ENTRY * batch.len();
+    // What one batch takes too much is not refused.
+    request.work.take(spent.min(request.work.left())).map_err(status::of)?;
+    let facts = shown(request, dir, (&batch, at_least_one)).await;
+    let facts = facts.inspect_err(|_| listing.resume(from))?;
+    if facts.len() < batch.len() {
+        let last = facts.len().checked_sub(1).and_then(|last| batch.get(last));
+        listing.resume(last.map_or(from, One::cookie));
+    }
+    let entry = |(one, (attr, dos)): (&One, &Shown)| {
+        Some((one.cookie(), entry(request, &one.name, (&(*attr)?, dos.as_ref()))))
+    };
+    let more: Vec<_> = batch.iter().zip(&facts).filter_map(entry).collect();
+    let bytes = more.iter().map(|(_, entry)| size_of::<(u64, Entry)>() + entry.name.capacity());
+    if let Some(held) = &mut held {
+        held.set(bytes.sum());
+    }
+    ready.put(more.into_iter(), held);
+    Ok(batch.is_empty() || !facts.is_empty())
 }

@@ -1,8 +1,8 @@
 //! Named pipes: `srvsvc`, which tells what shares there are.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
-use base::limits::SMB_PIPE_BYTES_MAX;
+use base::limits::{SMB_PIPE_BYTES_MAX, SMB_WORK_STEP};
 use tokio::sync::Notify;
 use wire::smb::class::attributes;
 use wire::smb::create::{Facts, Request as Create, Response, action};
@@ -15,17 +15,19 @@ use super::dispatch::{Outcome, Reply, Request};
 use super::state::opens::{Open, OpenOf};
 use super::state::session::TreeOf;
 use super::status;
+use files::held::HeldBytes;
 
 /// STYPE_IPC and STYPE_SPECIAL.
 const IPC: u32 = 0x8000_0003;
 
 /// A pipe that is open.
-#[derive(Default)]
 pub(super) struct Pipe {
     association: Association,
     /// What is to be read.
     answer: Vec<u8>,
-    at: Cell<usize>,
+    at: usize,
+    /// What that takes of the client's part.
+    held: HeldBytes,
 }
 
 /// Opens a pipe.
@@ -34,12 +36,15 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
     if !name.trim_start_matches('\\').eq_ignore_ascii_case("srvsvc") {
         return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
     }
+    let (core, client) = (&request.conn.core, request.session.who.queue());
+    let held = core.held.take(client, 0).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
+    let association = Association::default();
     let open = Open {
         tree: request.header.tree_id(),
         access: create.access,
-        of: OpenOf::Pipe(RefCell::default()),
+        of: OpenOf::Pipe(RefCell::new(Pipe { association, answer: Vec::new(), at: 0, held })),
         closed: Notify::new(),
-        seat: request.seat(SMB_PIPE_BYTES_MAX / 16)?,
+        seat: request.seat(0)?,
     };
     let file = request.session.add_open(open);
     let facts = Facts { allocation: 4096, attributes: attributes::NORMAL, ..Facts::default() };
@@ -50,7 +55,9 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
 }
 
 /// What the user may see of the server.
-fn server(request: &Request<'_>) -> Server {
+fn server(request: &Request<'_>) -> Result<Server, NtStatus> {
+    let count = request.conn.core.files.shares.load().iter().count();
+    request.work.take(SMB_WORK_STEP * (1 + count)).map_err(status::of)?;
     let shares = request.conn.core.shares(&request.session.who);
     let share = |name: &str, kind, remark: &str| ShareInfo {
         name: name.to_owned(),
@@ -59,28 +66,30 @@ fn server(request: &Request<'_>) -> Server {
     };
     let mut shares: Vec<_> = shares.iter().map(|one| share(&one.name, 0, "")).collect();
     shares.push(share("IPC$", IPC, "Remote IPC"));
-    Server { name: request.conn.settings.name.clone(), shares }
+    Ok(Server { name: request.conn.settings.name.clone(), shares })
 }
 
 /// Takes a PDU; what is answered waits to be read.
 fn take(request: &Request<'_>, pipe: &RefCell<Pipe>, pdu: &[u8]) -> Result<(), NtStatus> {
-    let server = server(request);
+    let server = server(request)?;
     let mut pipe = pipe.borrow_mut();
     let pipe = &mut *pipe;
     let answer = pipe.association.answer(pdu, &server).map_err(|_| NtStatus::PIPE_BROKEN)?;
-    let at = pipe.at.replace(0);
-    let read = at.min(pipe.answer.len());
+    let read = std::mem::take(&mut pipe.at).min(pipe.answer.len());
     pipe.answer.drain(..read);
-    if pipe.answer.len() + answer.len() > SMB_PIPE_BYTES_MAX {
+    let length = pipe.answer.len() + answer.len();
+    if length > SMB_PIPE_BYTES_MAX || !pipe.held.grow(length) {
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
+    // No more than that is allocated.
+    pipe.answer.reserve_exact(answer.len());
     pipe.answer.extend_from_slice(&answer);
     Ok(())
 }
 
 /// The next bytes to be read, and whether there are more of the same PDU.
-fn next(pipe: &Pipe, count: usize) -> (Vec<u8>, bool) {
-    let rest = pipe.answer.get(pipe.at.get()..).unwrap_or_default();
+fn next(pipe: &mut Pipe, count: usize) -> (Vec<u8>, bool) {
+    let rest = pipe.answer.get(pipe.at..).unwrap_or_default();
     // One PDU at a time: a pipe is one of messages.
     let length = rest
         .get(8..10)
@@ -88,8 +97,12 @@ fn next(pipe: &Pipe, count: usize) -> (Vec<u8>, bool) {
     let starts = rest.starts_with(&[5, 0]);
     let whole = if starts { length.min(rest.len()) } else { rest.len() };
     let some = rest.get(..count.min(whole)).unwrap_or_default().to_vec();
-    pipe.at.set(pipe.at.get() + some.len());
+    pipe.at += some.len();
     let has_more = some.len() < whole;
+    if pipe.at >= pipe.answer.len() {
+        (pipe.answer, pipe.at) = (Vec::new(), 0);
+        pipe.held.set(0);
+    }
     (some, has_more)
 }
 
@@ -104,7 +117,7 @@ pub(super) fn write(request: &Request<'_>, pipe: &RefCell<Pipe>, data: &[u8]) ->
 
 /// READ from a pipe.
 pub(super) fn read(request: &Request<'_>, pipe: &RefCell<Pipe>, count: usize) -> Outcome {
-    let (some, has_more) = next(&pipe.borrow(), count);
+    let (some, has_more) = next(&mut pipe.borrow_mut(), count);
     if some.is_empty() && count > 0 {
         return Err(NtStatus::PIPE_BROKEN);
     }
@@ -125,6 +138,6 @@ pub(super) fn transceive(
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     };
     take(request, pipe, input)?;
-    let (some, has_more) = next(&pipe.borrow(), max);
+    let (some, has_more) = next(&mut pipe.borrow_mut(), max);
     Ok((some, if has_more { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS }))
 }

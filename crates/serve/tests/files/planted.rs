@@ -5,7 +5,7 @@
 #![allow(clippy::result_large_err)]
 #![allow(dead_code, reason = "each test that includes it uses a part")]
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use probe::op::FileId;
@@ -86,6 +86,8 @@ pub struct Planted {
     pub blocks: AtomicBool,
     /// Changes are to be flushed.
     pub flushes: AtomicBool,
+    /// Calls of `list` that may wait so far.
+    pub lists: AtomicUsize,
 }
 
 struct Target(Arc<Plan>);
@@ -107,8 +109,8 @@ impl Durable for Target {
 impl Planted {
     /// Over this one; nothing panics yet.
     pub fn over(inner: Arc<dyn FileSystem>) -> Arc<Self> {
-        let (plan, gate, blocks, flushes) = Default::default();
-        Arc::new(Self { inner, plan, gate, blocks, flushes })
+        let (plan, gate, blocks, flushes, lists) = Default::default();
+        Arc::new(Self { inner, plan, gate, blocks, flushes, lists })
     }
 
     /// Calls of this name that may wait stand still from now on.
@@ -133,6 +135,7 @@ impl Planted {
             return Err(Status::WouldBlock);
         }
         if cx.may_block {
+            self.lists.fetch_add(usize::from(call == "list"), SeqCst);
             self.gate.pass(call);
         }
         self.plan.strike(call);

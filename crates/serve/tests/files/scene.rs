@@ -237,7 +237,12 @@ impl Scene {
         Self::within(service, shares, Limits::default())
     }
 
-    fn within(service: Service, shares: &[(&str, Arc<dyn FileSystem>)], limits: Limits) -> Self {
+    /// These shares, within these limits.
+    pub fn within(
+        service: Service,
+        shares: &[(&str, Arc<dyn FileSystem>)],
+        limits: Limits,
+    ) -> Self {
         let locks: Arc<LockTable> = Arc::default();
         let mut table = ShareTable::with_locks(Arc::clone(&locks));
         for (name, fs) in shares {

@@ -9,9 +9,12 @@ mod planted;
 #[path = "../files/scene.rs"]
 mod scene;
 
+mod bounds;
 mod ends;
+mod held;
 mod links;
 mod panics;
 mod running;
 mod scans;
+mod searches;
 mod stays;

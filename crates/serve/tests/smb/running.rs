@@ -6,6 +6,7 @@ use std::sync::Arc;
 use e2e::smb::{Offer, Smb};
 use e2e::tcp::HERE;
 use serve::smb::{Server, Settings};
+use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
 use vfs::mem::MemFs;
 use vfs::share::{Service, tag};
@@ -33,14 +34,26 @@ pub struct Running {
 impl Running {
     /// Starts it.
     pub fn new() -> Self {
+        Self::with_bytes(Limits::default().bytes)
+    }
+
+    /// Starts it with so many bytes for all requests.
+    pub fn with_bytes(bytes: usize) -> Self {
         let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
-        let scene = Scene::over(Service::Smb, &[("share", Arc::clone(&fs) as _)]);
+        let limits = Limits { bytes, ..Limits::default() };
+        let scene = Scene::within(Service::Smb, &[("share", Arc::clone(&fs) as _)], limits);
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
         let server = Server::new(Settings::default());
         let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
         let alice = connect(at);
         Self { _tasks: tasks, fs, scene, server, at, alice, planted: 0 }
+    }
+
+    /// Alice at another address of this machine.
+    pub fn from(&self, number: u8) -> Smb {
+        let from = e2e::tcp::address(number);
+        Smb::open((from, self.at), &Offer::default(), ("alice", "secret"), "share").expect("alice")
     }
 
     /// Alice once more, over another connection.

@@ -63,7 +63,12 @@ impl<T> Descent<T> {
 
     /// Takes the next entry of the current directory, as far as they are ready.
     pub fn take(&mut self) -> Option<Listed> {
-        let taken = self.levels.last_mut()?.entries.pop_front()?;
+        let level = self.levels.last_mut()?;
+        let taken = level.entries.pop_front()?;
+        if level.entries.is_empty() {
+            // A deep tree would hold a batch for each of its levels.
+            level.listing.take_held();
+        }
         self.kept = self.kept.saturating_sub(1);
         Some(taken)
     }
@@ -77,6 +82,9 @@ impl<T> Descent<T> {
         let entries = std::mem::take(&mut level.entries);
         let (dirs, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_dir);
         level.entries = dirs.into();
+        if level.entries.is_empty() {
+            level.listing.take_held();
+        }
         self.kept = self.kept.saturating_sub(files.len());
         files.into_iter().map(|listed| listed.name).collect()
     }

@@ -265,6 +265,11 @@ impl CoreBudget {
         self.requests.get() < self.requests_max
     }
 
+    /// How many bytes may be held.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Whether `n` more bytes may be held.
     pub fn has_bytes(&self, n: usize) -> bool {
         self.settle();
