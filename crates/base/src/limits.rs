@@ -328,6 +328,9 @@ pub const OPEN_FILES_MAX: usize = 65_536;
 pub const OPEN_FILES_PER_NODE: usize = 8;
 /// Listings of one directory that go on where they stopped; further ones seek.
 pub const DIR_STREAMS_PER_NODE: usize = 4;
+/// The same of all directories of all shares: each holds a descriptor and [`DIR_BUFFER`], 32 MiB
+/// together.
+pub const DIR_STREAMS_MAX: usize = 1_024;
 /// Bytes of directory entries read at once: about 1 000 names, and what a parked listing holds.
 pub const DIR_BUFFER: usize = 32 << 10;
 /// Files with unstable writes not yet on disk; beyond it a write is flushed before its reply,

@@ -9,15 +9,13 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use base::limits::DIR_STREAMS_PER_NODE;
-
 use crate::attr::{Attr, FileType};
 use crate::fs::{Context, DirEntry, Entry, ListDone, Result};
 use crate::handle::Handle;
 use crate::host::lock::lock;
 use crate::host::node::Node;
 use crate::host::stream::Stream;
-use crate::host::{HostFs, attrs, sys};
+use crate::host::{HostFs, attrs, parked, sys};
 use crate::name::Name;
 use crate::rights;
 use crate::status::Status;
@@ -58,12 +56,7 @@ impl HostFs {
         let plus = plus && granted & rights::X != 0;
         let eof = self.run(cx, &dir, &mut stream, plus, each)?;
         if !eof {
-            let mut parked = lock(&dir.streams);
-            if parked.len() >= DIR_STREAMS_PER_NODE {
-                parked.remove(0);
-            }
-            stream.idle = false;
-            parked.push(stream);
+            parked::park(&dir, stream);
         }
         Ok(ListDone { dir: self.attr(&dir)?, verifier: [0; 8], eof })
     }

@@ -32,6 +32,7 @@ pub(crate) mod node;
 mod nodes;
 pub(crate) mod open;
 mod open_files;
+mod parked;
 mod read;
 mod recent;
 mod retain;

@@ -33,6 +33,8 @@ pub struct Stream {
     filled: Time,
     /// Whether a sweep has met it since it was parked.
     pub idle: bool,
+    /// Its number among those that are parked.
+    pub parked: u64,
     _counted: Counted,
 }
 
@@ -41,7 +43,8 @@ impl Stream {
     pub fn new(fd: OwnedFd) -> Self {
         let (buf, filled) = (vec![0; DIR_BUFFER], Time::default());
         let (cookie, at, end) = (0, 0, 0);
-        Self { fd, cookie, buf, at, end, filled, idle: false, _counted: Counted::new() }
+        let (idle, parked) = (false, 0);
+        Self { fd, cookie, buf, at, end, filled, idle, parked, _counted: Counted::new() }
     }
 
     /// The descriptor, for calls on the names in it.

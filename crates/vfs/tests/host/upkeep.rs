@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::limits::DIR_STREAMS_MAX;
 use vfs::attr::{FileType, SetAttr};
 use vfs::conformance::{cx, root};
 use vfs::cred::Cred;
@@ -90,6 +91,57 @@ fn few_descriptors_serve_many_files() {
     let counts = fs.counts();
     assert!(counts.nodes + counts.open_files <= 200, "{counts:?}");
     assert!(counts.nodes_forgotten > 1_000 && counts.cold_found > 1_000, "{counts:?}");
+}
+
+/// Descriptors of this process by which directories are read: those of files that are only known
+/// have O_PATH.
+fn directories_being_read() -> usize {
+    let list = std::fs::read_dir("/proc/self/fdinfo").expect("descriptors").flatten();
+    let flags = list.filter_map(|one| {
+        let info = std::fs::read_to_string(one.path()).ok()?;
+        let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        i32::from_str_radix(line.trim(), 8).ok()
+    });
+    let is_read = |flags: &i32| flags & libc::O_DIRECTORY != 0 && flags & libc::O_PATH == 0;
+    flags.filter(is_read).count()
+}
+
+#[test]
+fn listings_that_stop_hold_few_descriptors() {
+    let scratch = Scratch::new(&memory(), "parked");
+    let fs = scratch.open(true);
+    let dirs: Vec<_> = (0..DIR_STREAMS_MAX + 300)
+        .map(|n| {
+            let dir = mkdir(&*fs, &fs.root(), &format!("d{n}"));
+            for name in ["a", "b"] {
+                create(&*fs, &dir, name);
+            }
+            dir
+        })
+        .collect();
+    let one = |dir: &Handle, from: u64| {
+        let mut names = Vec::new();
+        let mut each = |entry: vfs::fs::DirEntry<'_>| {
+            let takes = names.is_empty();
+            names.extend(takes.then(|| (entry.name.to_vec(), entry.cookie)));
+            takes
+        };
+        fs.list(cx(&root()), dir, from, [0; 8], false, &mut each).expect("listed");
+        names.pop()
+    };
+    let begun: Vec<_> = dirs.iter().map(|dir| one(dir, 0).expect("a name")).collect();
+    let most = directories_being_read();
+    assert!(most <= DIR_STREAMS_MAX + 8, "{most} directories are being read");
+    // All go on where they were, those that seek among them.
+    for (dir, (first, cookie)) in dirs.iter().zip(begun) {
+        let (mut names, mut from) = (vec![first], cookie);
+        while let Some((name, cookie)) = one(dir, from) {
+            names.push(name);
+            from = cookie;
+        }
+        names.sort();
+        assert_eq!(names, [&b"."[..], b"..", b"a", b"b"]);
+    }
 }
 
 #[test]
