@@ -1,0 +1,24 @@
+//! Processor time of the server: that of all threads of this process but the one that asks, which
+//! is the client's.
+
+use std::time::Duration;
+
+fn read(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives as long as the call.
+    let done = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(done, 0, "the clock {clock}");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn server() -> Duration {
+    let all = read(libc::CLOCK_PROCESS_CPUTIME_ID);
+    all.saturating_sub(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
+/// What the other threads have computed while `act` ran, and what it returned.
+pub fn of<T>(act: impl FnOnce() -> T) -> (Duration, T) {
+    let before = server();
+    let value = act();
+    (server().saturating_sub(before), value)
+}
