@@ -12,6 +12,7 @@ mod imports;
 mod locks;
 mod paths;
 mod protocols;
+mod readme;
 mod scan;
 mod sizes;
 mod vocabulary;
@@ -88,6 +89,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     for source in &sources {
         findings.extend(sizes::check(source));
         findings.extend(words::check(source));
+        findings.extend(readme::check(source));
     }
     findings.extend(protocols::check(&sources));
     findings.extend(vocabulary::check(&sources));

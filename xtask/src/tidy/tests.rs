@@ -343,4 +343,13 @@ fn paths_in_documents_and_comments_lead_to_files() {
     assert_eq!(found("docs/a/one.md", bad), expected);
     assert_eq!(found("crates/a/src/f.rs", "//! See `web/get.rs`.\n").len(), 1);
     assert_eq!(found("crates/a/src/f.rs", "const A: &str = \"`web/get.rs`\";\n").len(), 0);
+fn readme_shows_the_commands_that_are_used_first() {
+    let missing = |text: &str| {
+        let found = readme::check(&Source::new("README.md", text.to_owned()));
+        found.into_iter().map(|f| f.what).collect::<Vec<_>>()
+    };
+    assert!(missing("```\nmake demo   # minutes\nmake test\n```\n").is_empty());
+    let longer = "Use make test.\n```\nmake demo\nmake test-long\n```\nmake test\n";
+    assert_eq!(missing(longer), ["`make test` is not in a code block"]);
+    assert_eq!(missing("").len(), 2);
 }
