@@ -17,6 +17,7 @@ const FILES = ['projects/render/shot-042/beauty.exr', 'projects/render/shot-042/
 
 /** Elements of each discrete breakdown with their share of the whole. */
 const DISCRETE = {
+  protocol: { nfs3: 60, nfs4: 30, smb: 10 },
   op: { getattr: 30, lookup: 12, access: 10, read: 26, write: 13, commit: 1.2, readdirplus: 2, create: 1, remove: 0.8, setattr: 1 },
   client: Object.fromEntries(CLIENTS.map((name, at) => [name, 40 / (at + 1.4)])),
   user: { 'ines': 42, 'tomas': 25, 'render': 20, 'build': 11, 'root': 2 },
@@ -30,7 +31,7 @@ const DISCRETE = {
   disk: { 'nvme0n1': 80, 'sda': 20 },
 };
 const UNITS = { latency: 'ns', size: 'bytes', offset: 'bytes' };
-const SENTENCES = { op: 'type of operation', client: 'client', user: 'user', share: 'share', file: 'file', status: 'result',
+const SENTENCES = { protocol: 'protocol', op: 'type of operation', client: 'client', user: 'user', share: 'share', file: 'file', status: 'result',
   mode: 'CPU mode', cpu: 'CPU', device: 'device', direction: 'direction', disk: 'disk', latency: 'latency', size: 'size', offset: 'offset' };
 
 const b = (id) => ({ id, sentence: `broken down by ${SENTENCES[id]}`, kind: UNITS[id] ? 'range' : 'discrete', unit: UNITS[id] ?? null });
@@ -41,8 +42,8 @@ const stat = (id, group, sentence, unit, kind, level, breakdowns) => ({
 });
 const NFS = ['op', 'client', 'user', 'share', 'file', 'latency', 'size', 'offset', 'status'];
 const STATS = [
-  stat('all.ops', 'all', 'All protocols operations per second', 'ops/s', 'counter', 14000, NFS),
-  stat('all.bytes', 'all', 'All protocols bytes per second', 'bytes/s', 'counter', 310e6, NFS),
+  stat('all.ops', 'all', 'All protocols operations per second', 'ops/s', 'counter', 14000, ['protocol', ...NFS]),
+  stat('all.bytes', 'all', 'All protocols bytes per second', 'bytes/s', 'counter', 310e6, ['protocol', ...NFS]),
   stat('nfs.ops', 'nfs', 'NFS operations per second', 'ops/s', 'counter', 14000, NFS),
   stat('nfs.bytes', 'nfs', 'NFS bytes per second', 'bytes/s', 'counter', 310e6, NFS),
   stat('nfs3.ops', 'nfs3', 'NFSv3 operations per second', 'ops/s', 'counter', 14000, NFS),

@@ -77,7 +77,7 @@ const PAGES = {
     await open(page, where, '?w=cpu.utilization[mode]&w=nic.kilobytes[device]&w=io.bytes[op]&w=mem.bytes[use]');
   },
   long: (page, where) => open(page, where, '?w=nfs3.ops[client]&w=nfs3.ops[latency]&w=nfs3.ops[op]&span=3600'),
-  empty: (page, where) => page.goto(`${where.url}/analytics`),
+  empty: (page, where) => page.goto(`${where.url}/analytics?w=`),
   add: async (page, where) => {
     await page.goto(`${where.url}/analytics`);
     await page.getByRole('button', { name: 'Add statistic' }).click();

@@ -85,7 +85,9 @@ export function formatWorksheet({ panels, view }: Worksheet): string {
   const parts = panels.map((state) => `w=${readable(formatPanel(state))}`);
   if (!view.live) parts.push(`from=${view.from}`, `to=${view.to}`);
   else if (view.span !== MINUTE) parts.push(`span=${view.span}`);
-  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+  // An address without a query opens the default worksheet: one that was emptied says so.
+  if (panels.length === 0) parts.unshift('w=');
+  return `?${parts.join('&')}`;
 }
 
 /** The address of a live worksheet with these panels, for links from other pages. */

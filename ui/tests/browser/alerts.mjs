@@ -64,7 +64,7 @@ async function worksheets(t, { page, where }) {
     await dialog.getByRole('button', { name: 'Save the worksheet' }).click();
     await tools.getByRole('status').filter({ hasText: 'Saved as mine' }).waitFor();
     assert.deepEqual(await valueOf(page, `${WORKSHEETS}/mine`, 'panels'), ['cpu.utilization[mode]!line', 'nfs.ops[client]']);
-    await page.goto(`${where.url}/analytics`);
+    await page.goto(`${where.url}/analytics?w=`);
     await tools.getByRole('button', { name: 'Open', exact: true }).click();
     await page.getByRole('dialog', { name: 'Saved worksheets' }).getByRole('button', { name: 'Who and what it costs' }).click();
     await page.waitForURL((url) => decodeURIComponent(url.search) === '?w=cpu.utilization[mode]!line&w=nfs.ops[client]&span=3600');

@@ -129,7 +129,16 @@ async function statusPage(t, { page }) {
 }
 
 async function worksheet(t, { page, where }) {
-  await page.goto(`${where.url}/analytics`);
+  await t.test('it opens with operations by protocol, by client, and latency, alive', async () => {
+    await page.goto(`${where.url}/analytics`);
+    await waitForSearch(page, /^\?w=all\.ops\[protocol\]&w=all\.ops\[client\]&w=all\.ops\[latency\]$/);
+    await page.locator('.when[data-live=true]').waitFor();
+    assert.equal(await page.getByRole('article').count(), 3);
+  });
+  await t.test('one that was emptied stays empty', async () => {
+    await page.goto(`${where.url}/analytics?w=`);
+    await page.getByText('This worksheet is empty').waitFor();
+  });
   const panel = page.getByRole('article', { name: /utilization/i });
   await t.test('a statistic is added from the menu', async () => {
     await page.getByRole('button', { name: 'Add statistic' }).click();
