@@ -17,6 +17,8 @@ const COOKIE = 'plimsoll_session=mock';
 const started = Date.now() / 1000 - 93_784;
 const streams = new Set();
 let tree = new Tree();
+/** Shares beyond the first three. */
+let more = [];
 /** Who is signed in, and what that user may do; tests change it. */
 const WHO = { user: 'admin', may: true, hidden: [] };
 let who = { ...WHO };
@@ -31,6 +33,7 @@ const status = () => ({
   acting_as: { privileged: true, user: 'root', note: "callers' uids decide" },
   shares: [
     ['projects', 4e12, 1.31e12, false], ['home', 2e12, 9.2e11, false], ['archive', 8e12, 3.4e11, true],
+    ...more.map((name) => [name, 1e12, 5e11, false]),
   ].map(([name, total_bytes, available_bytes, read_only]) => ({
     name, dir: `/tank/${name}`, read_only, total_bytes, available_bytes,
     exports: name === 'home' ? ['192.0.2.0/24(rw,root_squash)', '*(ro,all_squash)'] : [],
@@ -220,7 +223,13 @@ export function start(port = 0) {
       },
       /** What the user who is signed in may do from now on: `may` change, and what is `hidden`. */
       role: (more) => { who = { ...WHO, ...more }; },
-      reset: () => { tree = new Tree(); },
+      /** Adds this many shares and users. */
+      many(shares, users) {
+        more = Array.from({ length: shares }, (_, at) => `share-${at}`);
+        for (const name of more) tree.document[`/shares/default/${name}`] = { directory: `/tank/${name}` };
+        for (let at = 0; at < users; at += 1) tree.document[`/configuration/users/user-${at}`] = {};
+      },
+      reset: () => { tree = new Tree(); more = []; },
       close() {
         for (const response of streams) response.destroy();
         server.close();

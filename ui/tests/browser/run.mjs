@@ -7,6 +7,7 @@ import { alerts } from './alerts.mjs';
 import { connection } from './connection.mjs';
 import { keyboard } from './keyboard.mjs';
 import { lab } from './lab.mjs';
+import { many } from './many.mjs';
 import { tree } from './tree.mjs';
 
 /** Everything has happened within this time, also on a machine that is shared, or has failed (ms). */
@@ -85,6 +86,7 @@ async function suite() {
   await test('a connection that is lost or slow', (t) => connection(t, all));
   await test('interruptions', (t) => interruptions(t, all));
   await test('a phone', (t) => phone(t, all));
+  await test('200 shares and 1,000 users', (t) => many(t, all));
   await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));
   await test('nothing complained', () => assert.deepEqual(complaints, []));
   await browser.close();
@@ -113,13 +115,14 @@ async function statusPage(t, { page }) {
   await t.test('says first whether it is well', async () => {
     await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
   });
-  await t.test('has the mount command ready to copy', async () => {
-    const copy = page.getByRole('button', { name: /Copy the NFSv3 mount command/ }).first();
-    await copy.click();
+  await t.test('leads to the page of a share, which has the commands of each protocol as one block', async () => {
+    await page.getByRole('link', { name: /^Mount / }).first().click();
+    await page.getByRole('radio', { name: 'NFSv3' }).check();
+    await page.getByRole('button', { name: /Copy the NFSv3 commands/ }).click();
     const text = await page.evaluate(() => navigator.clipboard.readText());
     assert.match(text, /^mount -t nfs -o vers=3,proto=tcp,.*\/export\//);
-    const shown = await page.getByRole('article').first().locator('code').first().textContent();
-    assert.equal(shown, text);
+    assert.equal(await page.locator('.block pre').textContent(), text);
+    await page.goBack();
   });
   await t.test('numbers lead to their graphs', async () => {
     await page.getByRole('region', { name: 'Activity' }).getByRole('link').first().click();
