@@ -343,6 +343,9 @@ fn paths_in_documents_and_comments_lead_to_files() {
     assert_eq!(found("docs/a/one.md", bad), expected);
     assert_eq!(found("crates/a/src/f.rs", "//! See `web/get.rs`.\n").len(), 1);
     assert_eq!(found("crates/a/src/f.rs", "const A: &str = \"`web/get.rs`\";\n").len(), 0);
+}
+
+#[test]
 fn readme_shows_the_commands_that_are_used_first() {
     let missing = |text: &str| {
         let found = readme::check(&Source::new("README.md", text.to_owned()));

@@ -38,17 +38,12 @@ impl Listed {
         Self { name, entry, mounted: None, cookie: 0 }
     }
 
-    /// Where the listing goes on behind it.
-    pub fn cookie(&self) -> u64 {
-        self.cookie
-    }
-
     /// What is shown of it; `None` if it was gone.
     pub fn attr(&self) -> Option<Attr> {
         self.entry.map(|(_, attr)| attr).or(self.mounted)
     }
 
-    /// Where a listing goes on behind it: [`Listing::behind`].
+    /// Where a listing continues behind it: [`Listing::behind`], [`Listing::resume`].
     pub fn cookie(&self) -> u64 {
         self.cookie
     }

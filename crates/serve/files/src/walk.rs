@@ -8,8 +8,6 @@
 //! Every step is an operation of the caller on a directory that was reached before, so whatever
 //! somebody exchanges meanwhile, what is found was within the share.
 
-use std::sync::Arc;
-
 use base::limits::{
     SMB_WORK_STEP, TRANSFER_LINKS_MAX, TRANSFER_LISTED_STEPS_MAX, TRANSFER_PARTS_MAX,
     TRANSFER_STEPS_MAX,

@@ -23,7 +23,7 @@ use super::state::opens::OpenFile;
 use super::{facts, names, status};
 use files::Links;
 use files::held::ReadAhead;
-use files::list::{Filter, Listed as One, Listing, ListOptions};
+use files::list::{Filter, ListOptions, Listed as One, Listing};
 use files::walk::{self, Within};
 
 /// What must be left of a frame's work for another batch to be read.
