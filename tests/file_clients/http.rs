@@ -76,7 +76,7 @@ fn chromium() {
     if let Some(what) = browser::missing() {
         skip!("clients chromium", "{what}");
     }
-    let place = Place::new("Chromium");
+    let place = Place::new("Chromium").with_pages();
     let base = format!("https://127.0.0.1:{}/data/", place.scene.port(443));
     let chromium = RefCell::new(Browser::with("tests/browser/files.mjs"));
     let ask = |request: &Value| {

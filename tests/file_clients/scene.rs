@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use base::limits::HTTP_LISTING_PAGE;
 use base::random::{Random, SeededRandom};
 use base::text::percent;
 use e2e::api::Api;
@@ -115,6 +116,8 @@ pub struct Place {
     pub there: PathBuf,
     /// Whether names are those of Windows: Unicode, and without quotes.
     pub is_of_windows: bool,
+    /// Entries that a listing of the large directory shows.
+    pub listed: usize,
 }
 
 impl Place {
@@ -133,12 +136,17 @@ impl Place {
         let there = scene.dir.join(&folder);
         fs::create_dir(&there).expect("a folder");
         let local = scene.scratch.folder(&format!("local-{folder}"), None);
-        Self { scene, name, local, there, is_of_windows: false }
+        Self { scene, name, local, there, is_of_windows: false, listed: ENTRIES }
     }
 
     /// With names as Windows has them.
     pub fn of_windows(self) -> Self {
         Self { is_of_windows: true, ..self }
+    }
+
+    /// With pages of a listing in place of all of it.
+    pub fn with_pages(self) -> Self {
+        Self { listed: HTTP_LISTING_PAGE, ..self }
     }
 
     /// A program that works in the local folder, which is its home, in a locale of bytes.

@@ -68,6 +68,10 @@ fn curl(place: &Place, scheme: &'static str, how: &[&str]) {
         }
         Task::Delete(path) if scheme == "sftp" => quote(&[format!("rm {}", shared(path))]),
         Task::Delete(path) => quote(&[format!("DELE {}", shared(path))]),
+        // The page shows a part of a large directory; JSON has all of it.
+        Task::List(path) if scheme == "https" => {
+            curl(&mut |c| c.args(["-H", "Accept: application/json", &(url(path) + "/")]))
+        }
         Task::List(path) => curl(&mut |c| c.arg(url(path) + "/")),
     });
 }
@@ -113,7 +117,10 @@ fn wget(place: &Place, scheme: &'static str) {
         Task::ResumeDownload(from, to, _) => {
             wget(&["-c".as_ref(), "-O".as_ref(), to.as_ref()], &url(from))
         }
-        Task::List(path) => wget(&["-O".as_ref(), "-".as_ref()], &(url(path) + "/")),
+        Task::List(path) => {
+            let json = "--header=Accept: application/json";
+            wget(&[json.as_ref(), "-O".as_ref(), "-".as_ref()], &(url(path) + "/"))
+        }
         _ => None,
     });
 }

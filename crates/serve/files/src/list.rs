@@ -94,7 +94,7 @@ struct Batch {
 /// A directory, and where in it.
 type Position<'a> = (&'a Handle, u64, [u8; 8]);
 
-/// Reads on, with attributes or without, until a batch is full or so many entries were read.
+/// Reads on, with attributes or without, until a batch is full or `looked_max` entries were read.
 fn read(
     (fs, cx): (&dyn FileSystem, Context<'_>),
     (dir, from, verifier): Position<'_>,
@@ -249,11 +249,12 @@ impl Listing {
         core.files.still_reach(who, reached, false)?;
         let (fs, dir) = (Arc::clone(&reached.share.fs), self.dir.handle);
         let (from, verifier, wanted) = (self.cookie, self.verifier, self.wanted.clone());
-        let clears = wanted.filter.is_none() && !wanted.names_only;
+        let clears = wanted.filter.is_none();
         // A directory can be large, and its attributes on disk: never on the connection's thread.
         let run = move |cx: Context<'_>| -> Result<(Batch, Vec<Vec<u8>>)> {
             let mut batch = batch((&*fs, cx), (&dir, from, verifier), &wanted)?;
-            let uploads = std::mem::take(&mut batch.uploads);
+            let mut uploads = std::mem::take(&mut batch.uploads);
+            uploads.truncate(TRANSFER_LIST_BATCH);
             let left = if clears { left(&*fs, cx, &dir, uploads) } else { Vec::new() };
             Ok((batch, left))
         };

@@ -126,11 +126,11 @@ impl Asked<'_> {
         access::specific(self.create.access) & (READS | WRITES) != 0
     }
 
-    /// Where the name is, or may be. A link that leads to nothing here is opened itself by those
-    /// who do not ask for data, so that whatever is listed can be renamed and removed: a dangling
+    /// Where the name is, or may be. A link that leads to nothing here is opened itself by requests
+    /// that do not ask for data, so that whatever is listed can be renamed and removed: a dangling
     /// one, one in a circle, one out of the share.
     async fn spot(&self) -> Result<Spot, NtStatus> {
-        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let (core, who) = (&self.request.conn.core, &self.request.caller());
         let followed = core.spot(who, &self.path, Links::Follow).await;
         if self.disposition == Disposition::Create
             && let Ok(spot) = &followed
@@ -189,7 +189,7 @@ impl Asked<'_> {
 
     /// The directory that a link leads to by no name of it, at the place of the link.
     async fn nameless(&self) -> vfs::fs::Result<Spot> {
-        let (core, who) = (&self.request.conn.core, &self.request.session.who);
+        let (core, who) = (&self.request.conn.core, &self.request.caller());
         let Node { handle, attr, .. } = core.find(who, &self.path, Links::Follow).await?.node()?;
         let mut spot = core.spot(who, &self.path, Links::Keep).await?;
         let link = spot.entry.replace(vfs::fs::Entry { handle, attr }).ok_or(Status::NotFound)?;
@@ -307,7 +307,7 @@ impl Asked<'_> {
         }
         let mask = access::specific(self.create.access);
         let asked = mask & !(access::MAXIMUM_ALLOWED | access::SYSTEM_SECURITY);
-        // Who has made it has what he has asked for, whatever its mode.
+        // Its creator gets the requested access, whatever its mode.
         if got.action != action::CREATED && asked & !maximal != 0 {
             return Err(NtStatus::ACCESS_DENIED);
         }
@@ -374,7 +374,7 @@ impl Asked<'_> {
         let look = move |cx: Context<'_>| {
             let retained = retain_if_possible(&*fs, cx, &handle)?;
             let dir = dir.map(|dir| fs.file_key(cx, &dir)).transpose()?;
-            // The time of birth is known to those who ask for it only.
+            // The time of birth is only in attributes that were requested with it.
             Ok((retained, fs.getattr(cx, &handle)?, dos::get(&*fs, cx, &handle)?, dir))
         };
         match core.look(who, &got.node.reached.cred, look).await {
@@ -400,7 +400,7 @@ impl Asked<'_> {
         if overwrites {
             self.may_overwrite(bits, maximal)?;
         }
-        // Who asks for as much as there is may have got less.
+        // A request of MAXIMUM_ALLOWED may have got less.
         if self.deletes_on_close() && rights & access::DELETE == 0 {
             return Err(NtStatus::ACCESS_DENIED.into());
         }
@@ -416,7 +416,7 @@ impl Asked<'_> {
         let entry = self.enter(&got, needs, is_new).await?;
         self.name(&mut got, &entry)?;
         if got.action != action::OPENED {
-            self.begin_anew(&mut got, &mut dos).await?;
+            self.set_initial(&mut got, &mut dos).await?;
         }
         let reserved = match self.contexts.reserve {
             Some(size) if got.action != action::OPENED && got.node.is_file() => size,
@@ -475,8 +475,8 @@ impl Asked<'_> {
         }
     }
 
-    /// A new file, or one that is emptied, gets the attributes that the client names.
-    async fn begin_anew(&self, got: &mut Got, dos: &mut Option<Dos>) -> Result<(), NtStatus> {
+    /// A new file, or a truncated one, gets the attributes that the client names.
+    async fn set_initial(&self, got: &mut Got, dos: &mut Option<Dos>) -> Result<(), NtStatus> {
         let (conn, who) = (self.request.conn, &self.request.session.who);
         let is_new = got.action == action::CREATED;
         let named = self.create.attributes & attributes::SETTABLE;
