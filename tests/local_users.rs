@@ -51,7 +51,7 @@ struct Stranger {
     gains: Vec<String>,
 }
 
-fn become_nobody() {
+fn become_unprivileged() {
     let none: [u32; 0] = [];
     // SAFETY: the system calls change the credentials of this thread alone; those of libc would
     // change those of all.
@@ -369,7 +369,7 @@ fn another_user_of_the_machine_gains_nothing() {
     let (gains, over) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
     let (found, ended) = (Arc::clone(&gains), Arc::clone(&over));
     let attack = std::thread::spawn(move || {
-        become_nobody();
+        become_unprivileged();
         let random = SeededRandom::new(SEED);
         let (silent, gains) = (Vec::new(), Vec::new());
         let mut stranger = Stranger { aim, random, silent, gains };

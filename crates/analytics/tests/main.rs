@@ -1,4 +1,5 @@
-//! The tests of recording, querying and the formats of recorded statistics, in one program: each is linked with everything.
+//! The tests of recording, querying and the formats of recorded statistics, in one program: each is
+//! linked with everything.
 
 mod exact;
 mod kept;

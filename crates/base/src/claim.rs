@@ -2,8 +2,9 @@
 //! can see: a lock of one byte far behind any data (fcntl(2), open file description locks). The
 //! kernel removes it with the process, however that ends.
 //!
-//! Programs of ours that work on plain paths (`plimsoll dsync`, the laboratory) look for it before
-//! they read, replace or remove a file. Inside a server the table of opens and locks decides.
+//! Plimsoll's programs that work on plain paths (`plimsoll dsync`, the laboratory) look for it
+//! before they read, replace or remove a file. Inside a server the table of opens and locks
+//! decides.
 
 use std::fs::File;
 use std::io;

@@ -323,7 +323,7 @@ impl Accounts {
         Some(Caller { user, rights, version: *inner.versions.get(name)? })
     }
 
-    /// The one user whose name is this in some case.
+    /// The one user with this name in some case.
     fn in_any_case(&self, name: &str) -> Option<String> {
         let (inner, key) = (self.read(), name.to_lowercase());
         let mut alike = inner.table.users.keys().filter(|one| one.to_lowercase() == key);

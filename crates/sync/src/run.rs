@@ -67,7 +67,7 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     })
 }
 
-/// What a run on this machine has besides its options.
+/// What a run on this machine has in addition to its options.
 #[derive(Clone, Copy, Default)]
 pub struct With<'a> {
     /// What was kept of the run before, and is of this one for the next.

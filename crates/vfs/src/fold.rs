@@ -1,5 +1,5 @@
-//! Names that differ only in case, or in how Unicode composes their characters, for protocols whose
-//! clients do not distinguish that.
+//! Names that differ only in case, or in how Unicode composes their characters, for protocols with
+//! clients that do not distinguish that.
 
 use base::limits::SMB_FOLD_ENTRIES_MAX;
 

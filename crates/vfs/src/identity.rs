@@ -67,7 +67,7 @@ pub trait Identity: Send + Sync {
     /// was found right, and from time to time as long as he is signed in.
     fn person(&self, name: &str) -> Option<Arc<Person>>;
 
-    /// A user's name as it is configured, from one that may differ in case: for protocols whose
+    /// A user's name as it is configured, from one that may differ in case: for protocols with
     /// clients do not distinguish it. `None` if there is no such user, or more than one.
     fn in_any_case(&self, name: &str) -> Option<String> {
         self.behind()?.in_any_case(name)

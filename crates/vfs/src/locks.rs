@@ -1,12 +1,12 @@
 //! The one table of opens, byte-range locks and leases, for all protocols.
 //!
 //! It is pure: no clock, no files, no protocol. A file is a [`FileKey`], a holder an [`Owner`].
-//! Nothing in it waits: who must wait leaves a continuation ([`LockTable::lock_or_wait`]), who
-//! meets a delegation is told to come again ([`Refused::Recalling`]) after its holder has been
-//! notified. Continuations and notices run on the thread that caused them, after the table's locks
-//! were let go; they must be short.
+//! Nothing in it waits: a request that must wait leaves a continuation
+//! ([`LockTable::lock_or_wait`]), one that meets a delegation is refused ([`Refused::Recalling`])
+//! after its holder has been notified. Continuations and notices run on the thread that caused
+//! them, after the table's locks were let go; they must be short.
 //!
-//! Opens with a deny mode bind those who open (NFSv4, SMB, NLM's SHARE) and, through
+//! Opens with a deny mode bind other opens (NFSv4, SMB, NLM's SHARE) and, through
 //! [`LockTable::io_denied`], NFSv4's special stateids. NFSv3 has no OPEN: what it reads and writes
 //! is not bound by deny modes, as on every server. What is done to names is bound in all protocols
 //! ([`names`]), and every change recalls delegations ([`leases`]), because [`crate::share`] wraps
@@ -63,7 +63,7 @@ type Files = HashMap<FileKey, FileLocks>;
 /// Opens, locks and leases of all files.
 pub struct LockTable {
     shards: Box<[OrderedMutex<Files>]>,
-    /// Changes under way, by a hash of the handle; see [`leases`].
+    /// Changes in progress, by a hash of the handle; see [`leases`].
     changing: Box<[leases::Slot]>,
     names_changing: AtomicU64,
     counts: Counts,
@@ -73,7 +73,7 @@ pub struct LockTable {
     /// Names by which files are open.
     links: OrderedMutex<links::Links>,
     grace: grace::Grace,
-    /// Within what time a delegation that is called back is given back or taken away.
+    /// The time to return a recalled delegation, after which it is revoked.
     recall_limit_ns: AtomicU64,
     /// Files that no share shows.
     exclusive: Arc<ExclusiveFiles>,
@@ -133,13 +133,13 @@ impl LockTable {
         &self.exclusive
     }
 
-    /// Holders of delegations have so long to give one back before it is taken away.
+    /// The time for holders to return a recalled delegation before it is revoked.
     pub fn set_recall_limit(&self, limit: Duration) {
         self.recall_limit_ns.store(limit.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// How long somebody should wait who meets a delegation and cannot ask again later: until after
-    /// it is taken away from a holder who is gone.
+    /// How long an operation that meets a delegation and cannot be retried should wait: until after
+    /// it is revoked from a holder that is gone.
     pub fn recall_patience(&self) -> Duration {
         Duration::from_nanos(self.recall_limit_ns.load(Ordering::Relaxed)) + RECALL_PATIENCE
     }
@@ -302,8 +302,8 @@ impl LockTable {
         Ok(())
     }
 
-    /// Ends an owner's open; tells what it was. Locks stay: which owners' go with an open is the
-    /// protocol's to say.
+    /// Ends an owner's open and returns its share. Locks stay: the protocol decides which owners'
+    /// end with an open.
     pub fn close(&self, key: FileKey, owner: &Owner) -> Option<Share> {
         let mut files = self.shard(key);
         let file = files.get_mut(&key)?;
@@ -320,18 +320,18 @@ impl LockTable {
         self.shard(key).get(&key)?.share_of(owner)
     }
 
-    /// Whether anybody has the file open for writing.
+    /// Whether the file is open for writing.
     pub fn is_written(&self, key: FileKey) -> bool {
         self.shard(key).get(&key).is_some_and(FileLocks::is_written)
     }
 
-    /// Another owner whose open would be in the way of one like this.
+    /// Another owner with an open that conflicts with one like this.
     pub fn open_denied(&self, key: FileKey, owner: &Owner, want: Share) -> Option<Owner> {
         self.shard(key).get(&key)?.share_conflict(Some(owner), want).cloned()
     }
 
-    /// An owner (other than `owner`) whose deny mode forbids `access`: NFS4ERR_LOCKED for I/O with
-    /// a special stateid (RFC 8881 §8.2.3).
+    /// An owner (other than `owner`) with a deny mode that forbids `access`: NFS4ERR_LOCKED for I/O
+    /// with a special stateid (RFC 8881 §8.2.3).
     pub fn io_denied(&self, key: FileKey, owner: Option<&Owner>, access: u8) -> Option<Owner> {
         let want = Share { access, deny: 0 };
         self.shard(key).get(&key)?.share_conflict(owner, want).cloned()
@@ -339,7 +339,8 @@ impl LockTable {
 
     // --- byte ranges --------------------------------------------------------------------------
 
-    /// Locks bytes, or says who is in the way. An owner's own locks are replaced, split and merged.
+    /// Locks bytes, or returns the conflicting lock. An owner's own locks are replaced, split and
+    /// merged.
     ///
     /// # Errors
     /// [`Refused::Grace`] during the grace period, [`Refused::Locked`], [`Refused::Full`].
@@ -384,7 +385,7 @@ impl LockTable {
         outcome
     }
 
-    /// Who would be in the way of a lock.
+    /// The lock that conflicts with another one.
     pub fn test(&self, key: FileKey, owner: &Owner, range: Range, kind: Kind) -> Option<HeldRange> {
         self.shard(key).get(&key)?.ranges.conflict(owner, range, kind).cloned()
     }
@@ -420,7 +421,7 @@ impl LockTable {
     }
 
     /// Whether a lock is in the way of reading or writing, where locks are mandatory (SMB): costs
-    /// one atomic load while nobody holds any lock.
+    /// one atomic load while no lock is held.
     pub fn io_locked(&self, key: FileKey, owner: &Owner, range: Range, writes: bool) -> bool {
         if self.counts.locks.load(Ordering::Relaxed) == 0 {
             return false;

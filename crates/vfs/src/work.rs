@@ -18,7 +18,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// A request that may look at so many entries.
+    /// A request that may look at `entries` entries.
     pub const fn new(most: usize) -> Self {
         Self { left: AtomicUsize::new(most), ended: AtomicBool::new(false) }
     }

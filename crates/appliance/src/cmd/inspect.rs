@@ -58,12 +58,12 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
 }
 
 /// What a file says, for programs and for people.
-struct Found {
+struct Inspected {
     value: Value,
     text: String,
 }
 
-impl From<Value> for Found {
+impl From<Value> for Inspected {
     /// One line for each field.
     fn from(value: Value) -> Self {
         Self { text: as_text(&value), value }
@@ -99,10 +99,10 @@ fn in_pieces<E: Error + From<io::Error>>(
 }
 
 /// What a file of the state directory says. Secrets are described, never shown.
-fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
+fn recognise(path: &Path, bytes: &[u8]) -> Option<Inspected> {
     let name = path.file_name()?.to_str()?;
     let text = std::str::from_utf8(bytes).ok();
-    let state = state_file(name, text, bytes).map(Found::from);
+    let state = state_file(name, text, bytes).map(Inspected::from);
     state
         .or_else(|| configuration::recognise(name, text?))
         .or_else(|| logs::recognise(name, bytes))

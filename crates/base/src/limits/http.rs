@@ -44,7 +44,7 @@ pub const HTTP_UPLOAD_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of a directory that are sorted for a listing; a longer one comes in the order of the
 /// file system, and says so. All of them are read for each page: some 80 ms.
 pub const HTTP_LISTING_SORTED_MAX: usize = 10_000;
-/// Rows of a page of a listing; the next ones have a page of their own. A browser shows so many
+/// Rows of a page of a listing; the next ones have a page of their own. A browser shows that many
 /// in half a second.
 pub const HTTP_LISTING_PAGE: usize = 4 * super::TRANSFER_LIST_BATCH;
 /// Rows of a listing that are sorted on a connection's own thread: some 200 µs.

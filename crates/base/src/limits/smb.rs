@@ -104,7 +104,7 @@ pub const SMB_FOLD_ENTRIES_MAX: usize = 100_000;
 /// Bytes of the names of directories that are kept, so that a name in another case needs no such
 /// search: some 600,000 names of usual length.
 pub const SMB_FOLD_INDEX_BYTES: usize = 64 << 20;
-/// Bytes that one such name takes besides itself: its hash, and what its allocation does.
+/// Bytes that one such name takes in addition to itself: its hash, and what its allocation does.
 pub const SMB_FOLD_NAME_BYTES: usize = 72;
 /// The same of one such directory; one without names counts too.
 pub const SMB_FOLD_DIR_BYTES: usize = 256;
@@ -112,7 +112,7 @@ pub const SMB_FOLD_DIR_BYTES: usize = 256;
 /// (0.5 µs each): searches for names in another case, steps along paths and links, chunks that are
 /// copied. Twice the largest search, some 100 ms of a processor.
 pub const SMB_WORK_MAX: usize = 2 * SMB_FOLD_ENTRIES_MAX;
-/// What one step along a path counts: a look-up takes as long as so many entries.
+/// What one step along a path counts: a look-up takes as long as this number of entries.
 pub const SMB_WORK_STEP: usize = 4;
 /// What one directory above another counts, where it is looked whether something open lies below.
 pub const SMB_WORK_ANCESTOR: usize = 6;
@@ -121,11 +121,11 @@ pub const SMB_WORK_ANCESTOR: usize = 6;
 pub const SMB_WORK_COPIED: u64 = 1 << 10;
 /// Names that one QUERY_DIRECTORY compares with its pattern before it returns what it has found.
 pub const SMB_SCAN_ENOUGH: usize = 16_384;
-/// What one entry that QUERY_DIRECTORY returns counts: its attributes, and what is kept besides,
-/// are looked at.
+/// What one entry that QUERY_DIRECTORY returns counts: its attributes, and what is stored
+/// separately, are looked at.
 pub const SMB_WORK_ENTRY: usize = 10;
-/// Units of a pattern for which one name that is compared counts once more, beside twice for
-/// itself: without a match some 100,000 names are compared.
+/// Units of a pattern for which one name that is compared counts once more, in addition to twice
+/// for itself: without a match some 100,000 names are compared.
 pub const SMB_WORK_UNITS: usize = 64;
 /// Files whose change time, as a client has set it, is remembered after they are closed: those of a
 /// copy that is under way; 64 KiB.

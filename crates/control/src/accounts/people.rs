@@ -384,8 +384,8 @@ fn check(document: &Document) -> Vec<Problem> {
     problems
 }
 
-/// New users whose names differ from another one's in case alone: clients of SMB do not distinguish
-/// it, and throttles and logs would take both for one. Those that are there may stay.
+/// New users with names that differ from another one's in case alone: clients of SMB do not
+/// distinguish it, and throttles and logs would take both for one. Those that are there may stay.
 fn same_but_for_case(transition: &Transition<'_>) -> Vec<Problem> {
     let (old, new) = (transition.old.items(&users()), transition.new.items(&users()));
     let is_new = |name: &&String| !old.contains(*name);

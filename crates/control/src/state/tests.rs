@@ -165,7 +165,7 @@ fn files_are_replaced_whole() {
 }
 
 #[test]
-fn a_folder_of_another_user_where_everybody_makes_folders_is_refused() {
+fn a_folder_of_another_user_in_a_shared_folder_is_refused() {
     if effective_uid() != 0 {
         return;
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// For tests only: names a file with the number of milliseconds by which an agent's clocks are to
-/// be wrong. The file is read again and again, so that a clock can be made to jump.
+/// be wrong. The file is read repeatedly, so that a clock can be made to jump.
 pub const TEST_SKEW_FILE: &str = "PLIMSOLL_TEST_CLOCK_SKEW_FILE";
 
 /// How far this process's clocks are wrong on purpose, ns; 0 but in an agent under test.
@@ -125,7 +125,7 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// A time of ours on their clock.
+    /// A time of this machine on their clock.
     pub fn to_theirs(&self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.offset_ns)
     }

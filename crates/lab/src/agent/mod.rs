@@ -151,7 +151,7 @@ impl Reply {
     }
 }
 
-/// What the driver thread is told.
+/// Commands to the driver thread.
 enum Command {
     Prepare(Box<Prepare>),
     Start(proto::Start),

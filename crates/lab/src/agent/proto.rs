@@ -22,7 +22,7 @@ pub const VERSIONS: (u32, u32) = (2, 2);
 pub enum ToAgent {
     /// The greeting.
     Hello {
-        /// Lowest and highest version spoken.
+        /// Lowest and highest supported version.
         versions: (u32, u32),
         /// The token of an agent that listens; one that was started by its controller has none.
         token: Option<String>,
@@ -89,7 +89,7 @@ pub struct Start {
 pub enum FromAgent {
     /// The answer to the greeting.
     Hello {
-        /// Version to be spoken.
+        /// The version to use.
         version: u32,
         /// Process.
         pid: u32,
@@ -199,7 +199,7 @@ pub struct StepEnd {
     pub resent: u64,
 }
 
-/// Why the conversation cannot go on.
+/// Why the connection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtoError {
     /// The other side left.

@@ -52,8 +52,8 @@ impl Default for PoolLimits {
 }
 
 impl PoolLimits {
-    /// Threads that operations of one client may have at once: all of them in a pool whose queue
-    /// one client may fill, such as that of a logical unit.
+    /// Threads that operations of one client may have at once: all of them in a pool with a queue
+    /// that one client may fill, such as that of a logical unit.
     fn threads_per_client(self) -> usize {
         if self.per_client >= self.queue {
             return self.threads.max(1);
@@ -170,8 +170,8 @@ impl Pool {
         self.threads.len().saturating_sub(self.shared.lock().idle)
     }
 
-    /// Waits until everything that was queued is done. For the end of a process: what nobody waits
-    /// for, such as removing the temporary file of an upload that was given up, is done too.
+    /// Waits until everything that was queued is done. For the end of a process: jobs without a
+    /// completion, such as removing the temporary file of an aborted upload, are done too.
     pub fn wait_idle(&self) {
         let mut queues = self.shared.lock();
         while queues.used > 0 || queues.idle < self.threads.len() {
@@ -191,7 +191,7 @@ impl Drop for Pool {
         self.shared.work.notify_all();
         let this = std::thread::current().id();
         for thread in self.threads.drain(..) {
-            // The last reference may be held by a job of ours.
+            // The last reference may be held by a job of this pool.
             if thread.thread().id() != this {
                 // A panic was the job's own and has been dealt with there.
                 let _ = thread.join();

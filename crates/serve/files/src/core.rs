@@ -153,7 +153,7 @@ impl Core {
     }
 
     /// Runs an operation that changes something, and waits until that is on disk. If the holder of
-    /// a delegation must give it back first, it is repeated until he has; what clients of NFS may
+    /// a delegation must give it back first, it is repeated until then; what clients of NFS may
     /// reclaim is waited for.
     ///
     /// # Errors

@@ -141,13 +141,13 @@ impl HeldBytes {
         self.bytes.bytes()
     }
 
-    /// Makes them so many, whether there is room or not.
+    /// Sets their number, whether there is room or not.
     pub fn set(&mut self, bytes: usize) {
         self.all.state.borrow_mut().change(self.client, (self.bytes.bytes(), bytes));
         self.bytes.set(bytes);
     }
 
-    /// Makes them so many if there is room; whether there was.
+    /// Sets their number if there is room; whether there was.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes.bytes());
         let has_room = self.all.has_room(self.client, more);
@@ -171,7 +171,7 @@ pub struct ReadAhead<T> {
     /// Its number, and its client, while it is idle.
     idle: Cell<Option<(u64, u64)>>,
     core: RefCell<Option<Rc<HeldBetween>>>,
-    /// Where the listing goes on behind the last one that was taken.
+    /// Where the listing continues behind the last one that was taken.
     cookie: Cell<u64>,
 }
 
@@ -224,7 +224,7 @@ impl<T: 'static> ReadAhead<T> {
         *self.core.borrow_mut() = Some(Rc::clone(&held.all));
     }
 
-    /// More entries, each with where the listing goes on behind it, and what they take.
+    /// More entries, each with where the listing continues behind it, and what they take.
     pub fn put(&self, entries: impl Iterator<Item = (u64, T)>, held: Option<HeldBytes>) {
         self.kept.entries.borrow_mut().extend(entries);
         *self.kept.held.borrow_mut() = held;

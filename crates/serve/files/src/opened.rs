@@ -121,7 +121,7 @@ impl Caller {
         ClientKey { protocol: self.service.protocol(), id: self.number }
     }
 
-    /// One of his owners there; `None` if that is too long.
+    /// One of the caller's owners there; `None` if that is too long.
     pub fn owner(&self, id: &[u8]) -> Option<Owner> {
         Owner::new(self.client_key(), id).map(|owner| owner.at(self.peer.ip()))
     }

@@ -16,7 +16,7 @@ type StateSet = [u64; WORDS];
 pub(super) struct Glob {
     /// Whether it begins with a dot: names that do are meant by such patterns only.
     dotted: bool,
-    /// Bytes that it takes beside those of its stars; `None` if that is more than a name has.
+    /// Bytes that it takes without those of its stars; `None` if that is more than a name has.
     symbols: Option<usize>,
     /// For each byte, the places from which it leads to the next.
     takes: Vec<StateSet>,

@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// The place of something that is there, and its path.
+    /// The place of an existing file, and its path.
     pub(super) async fn there(
         &mut self,
         path: &[u8],

@@ -32,7 +32,7 @@ use files::Caller;
 /// Bytes of a response of NTLM version 1 and of Lan Manager.
 const LAN_MANAGER: usize = 24;
 
-/// A sign-in under way.
+/// An authentication in progress.
 pub(super) struct Setup {
     /// The integrity of its messages, and of the negotiation.
     pub preauth: Preauth,
@@ -58,7 +58,7 @@ pub(super) struct Setting {
     pub id: u64,
 }
 
-/// Somebody has shown who he is.
+/// An authenticated user.
 struct Shown {
     person: Arc<Person>,
     key: [u8; 16],
@@ -89,8 +89,8 @@ impl Connection {
         Ok((self.server.sessions.new_id(), new))
     }
 
-    /// Keeps a sign-in until its next word; the oldest of too many is forgotten.
-    fn goes_on(&self, id: u64, setup: Setup) {
+    /// Retains an authentication until its next message; the oldest of too many is dropped.
+    fn keep_setup(&self, id: u64, setup: Setup) {
         let mut setups = self.setups.borrow_mut();
         if setups.len() >= SMB_SETUPS_MAX
             && let Some(oldest) = setups.iter().min_by_key(|(_, one)| one.began_ns)
@@ -104,7 +104,7 @@ impl Connection {
     /// Answers SESSION_SETUP. More words are to come if there is no session in the answer.
     ///
     /// # Errors
-    /// As the client is told; what had begun is forgotten.
+    /// The status of the response; what had begun is dropped.
     pub fn session_setup(&self, header: &Header, message: &[u8]) -> Result<Setting, NtStatus> {
         let agreed = self.agreed()?;
         let request = Request::decode(message).map_err(status::of_wire)?;
@@ -121,13 +121,13 @@ impl Connection {
         let token = setup.unwrap(request.blob)?;
         let Some(token) = token else {
             let blob = spnego::answer(NegState::RequestMic, true, None, None);
-            self.goes_on(id, setup);
+            self.keep_setup(id, setup);
             return Ok(Setting { blob, flags: 0, session: None, id });
         };
         match ntlm::kind(&token.ntlm).map_err(status::of_wire)? {
             Kind::Negotiate => {
                 let blob = self.challenge(&mut setup, token.ntlm)?;
-                self.goes_on(id, setup);
+                self.keep_setup(id, setup);
                 Ok(Setting { blob, flags: 0, session: None, id })
             }
             Kind::Authenticate => {
@@ -160,7 +160,7 @@ impl Connection {
     fn judge(&self, setup: &Setup, token: &Token) -> Result<Shown, NtStatus> {
         let exchange = setup.exchange.as_ref().ok_or(NtStatus::INVALID_PARAMETER)?;
         let auth = Authenticate::decode(&token.ntlm).map_err(status::of_wire)?;
-        // Nobody in particular, and version 1 or Lan Manager, whose responses have 24 bytes.
+        // Anonymous, and version 1 or Lan Manager: their responses have 24 bytes.
         let (from, identity) = (self.peer.0.ip(), &self.core.files.identity);
         let name = auth.text(auth.user).unwrap_or_default();
         // By one name, however its letters are written: guesses at each count together.
@@ -190,7 +190,7 @@ impl Connection {
         shown.ok_or(NtStatus::LOGON_FAILURE)
     }
 
-    /// The user's name as it is configured: Windows does not distinguish case. That of nobody in
+    /// The user's name as it is configured: Windows does not distinguish case. An unknown one in
     /// lower case.
     fn known_as(&self, name: &str) -> String {
         let identity = &self.core.files.identity;
@@ -268,8 +268,8 @@ impl Connection {
             dialect: agreed.dialect.name(),
             encrypted: encrypts,
         };
-        // What he can do: whether he must is for each share to say, and looked at with each
-        // request.
+        // What the client supports: whether it is required is a property of the share, checked with
+        // each request.
         let transport = if agreed.cipher.is_some() { Transport::Tls } else { Transport::Plain };
         let who = Caller::new(shown.person, self.peer, transport, Service::Smb);
         let who = who.folding(Arc::clone(&self.server.folds));

@@ -1,4 +1,4 @@
-//! CLOSE: ends an open, and removes the file if that is wanted and nobody else has it open.
+//! CLOSE: ends an open, and removes the file if that is pending and no other open has it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(super) async fn end(conn: &Connection, who: &Caller, opens: Vec<Rc<Open>>) {
     }
 }
 
-/// Ends opens that their session does not have any more, at once: whoever calls may be dropped
+/// Ends opens that their session does not have any more, at once: the caller may be dropped
 /// afterwards. What goes with them is removed by a task that ends even if the connection does.
 pub(super) fn release(
     conn: &Connection,
@@ -70,7 +70,7 @@ pub(super) fn release(
     let (core, folds) = (Rc::clone(&conn.core), Arc::clone(&conn.server.folds));
     Some(tokio::task::spawn_local(async move {
         for removal in removals {
-            // Nobody is told if it cannot be removed: its name is there still.
+            // A failure is not reported: its name is there still.
             let _ = remove(&core, removal, Arc::clone(&folds)).await;
         }
     }))

@@ -46,7 +46,7 @@ pub(super) struct Frame {
     pub bytes: Arc<Vec<u8>>,
     /// Where its messages begin.
     pub from: usize,
-    /// The session whose keys have decrypted it.
+    /// The session with the keys that have decrypted it.
     pub encrypted: Option<Rc<Session>>,
     /// Which of its messages are signed as they say, a bit for each.
     pub signed: u64,
@@ -60,7 +60,7 @@ impl Frame {
         self.bytes.get(self.from..).unwrap_or_default()
     }
 
-    /// Gives its buffer back, if nobody else has it.
+    /// Returns its buffer, if there is no other reference.
     pub fn put_back(self, core: &Core) {
         if let Some(bytes) = Arc::into_inner(self.bytes) {
             core.engine.large.give(bytes);
@@ -75,7 +75,7 @@ impl Frame {
     }
 }
 
-/// Bytes that a request takes beside itself: its answer, and a chunk that it copies.
+/// Bytes that a request takes in addition to itself: its answer, and a chunk that it copies.
 fn held(command: Command, message: &[u8]) -> u64 {
     let payload = Payload::of(command, message);
     let copied = if command == Command::IOCTL { u64::from(SMB_COPY_CHUNK_MAX) } else { 0 };
@@ -85,7 +85,7 @@ fn held(command: Command, message: &[u8]) -> u64 {
 /// One answer.
 pub(super) struct One {
     header: Header,
-    /// Whose key signs it.
+    /// The session with the key that signs it.
     pub signer: Option<Rc<Session>>,
     out: ReplyBuf,
     /// Data behind it, of the only answer of a frame that is neither signed nor encrypted.
@@ -173,7 +173,7 @@ impl Connection {
         if let Some(frame) = whole.vec().get_mut(PREFIX..)
             && sealer.seal(frame, session.id, nonce).is_err()
         {
-            // Nothing may leave in the clear.
+            // Nothing may leave unencrypted.
             whole.truncate(PREFIX);
         }
         0
@@ -197,7 +197,7 @@ impl Connection {
         self.post_sealed(sealed, spans, held);
     }
 
-    /// Tells that an answer will take longer.
+    /// Sends STATUS_PENDING.
     fn pend(&self, request: &Header, session: &Rc<Session>, by: Option<&Rc<Session>>) {
         let mut out = reply(&self.core);
         put_error(out.vec());
@@ -259,7 +259,7 @@ impl Before {
         }
     }
 
-    /// A request that is related takes session and tree of the one before; another begins anew.
+    /// A related request takes session and tree of the one before; another has its own.
     fn relate(&mut self, header: &mut Header) -> bool {
         let related = header.has(flags::RELATED);
         if related {
@@ -300,7 +300,7 @@ pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
     let Some(done) = done else { return false };
     let mut span = conn.core.begin_at(conn.peer.1, header.command.0 as u8, frame.arrived_ns);
     span.by(&session.who);
-    done.about.tell(&mut span);
+    done.about.record(&mut span);
     let mut one = One::new(conn, &header, done.status, done.out);
     one.extent = done.extent;
     one.signer = Some(session).filter(|session| signs(session, &header));
@@ -378,7 +378,7 @@ async fn carry_out(
                         opened: RefCell::default(),
                     };
                     let done = execute(&request, (by, before.is_single), &mut is_pending).await;
-                    request.tell(&mut span);
+                    request.record(&mut span);
                     done
                 }
             }
@@ -395,7 +395,7 @@ async fn carry_out(
         header.id = u64::from(tree) << 32 | header.id & 0xffff_ffff;
     }
     let mut one = answer(conn, &header, status, out, is_pending);
-    // Who has logged off is still told so under his key.
+    // The response to LOGOFF is still signed with the session's key.
     one.signer = known.filter(|session| signs(session, &header));
     one.extent = extent;
     (one, (span, status::recorded(status)))
@@ -406,7 +406,7 @@ fn signs(session: &Session, request: &Header) -> bool {
     session.signs || request.has(flags::SIGNED)
 }
 
-/// Carries out a request; a single one that takes longer is told so.
+/// Executes a request; a single one that takes longer gets STATUS_PENDING.
 async fn execute(
     request: &Request<'_>,
     (by, is_single): (Option<&Rc<Session>>, bool),
@@ -419,7 +419,7 @@ async fn execute(
     let done = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
         Poll::Ready(done) => done,
         Poll::Pending => {
-            // From now on: a client need not wait until it is told that it takes longer.
+            // From now on: a client need not wait for STATUS_PENDING to cancel it.
             conn.cancels.borrow_mut().insert(header.message_id, Rc::clone(&request.cancel));
             let done = tokio::select! {
                 biased;
@@ -446,7 +446,7 @@ fn outcome(
 ) -> (NtStatus, ReplyBuf, Option<Extent>, Option<u32>) {
     match done {
         Ok(done) => {
-            done.about.tell(span);
+            done.about.record(span);
             before.file = done.file.or(before.file);
             (done.status, done.out, done.extent, done.tree)
         }
@@ -468,7 +468,7 @@ fn answer(
     if !is_pending {
         return One::new(conn, header, status, out);
     }
-    // Credits were granted when it was told that it takes longer.
+    // Credits were granted with STATUS_PENDING.
     let header = Header {
         status: status.0,
         credits: 0,

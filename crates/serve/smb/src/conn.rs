@@ -58,7 +58,7 @@ pub enum Ended {
     /// It broke a rule of the protocol.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// Nobody has signed in in time.
+    /// No user has signed in in time.
     #[error("nobody has signed in")]
     Unsigned,
     /// Nothing has come for long, and nothing is open.
@@ -115,7 +115,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         look,
     };
     tokio::select! {
-        // Why it has ended is nobody's concern but the peer's, who knows.
+        // The peer knows why it has ended; nothing else needs the reason.
         _ = exchange.run() => {}
         _ = ending.wait_for(|end| *end) => {}
     }
@@ -124,7 +124,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
     conn.close_all().await;
 }
 
-/// A request under way.
+/// A request in progress.
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A socket, and what has come and was not taken.
@@ -138,11 +138,11 @@ struct Exchange {
     conn: Rc<Connection>,
     socket: Socket,
     tasks: JoinSet<()>,
-    /// A frame for whose answer there is no room yet, with the bytes that it holds.
+    /// A frame that waits for room for its answer, with the bytes that it holds.
     waiting: Option<(Frame, usize)>,
     /// Answers that are being sent.
     sending: Vec<Answer>,
-    /// What is written down once they have left.
+    /// Spans to record once they have left.
     spans: Vec<Span>,
     /// When users and shares are looked at again.
     look: Interval,
@@ -191,7 +191,7 @@ impl Exchange {
                     let received = ready.and_then(|()| input.receive(stream, core));
                     match received.map_err(|_| Ended::Gone)? {
                         Received::Some => {}
-                        // Who waits for a lock has gone too.
+                        // Requests that wait for a lock end too.
                         Received::End => return Err(Ended::Gone),
                         Received::NoRoom if input.is_too_slow(core) => return self.give_up(),
                         Received::NoRoom => {
@@ -225,7 +225,7 @@ impl Exchange {
         Err(Ended::TooSlow)
     }
 
-    /// Ends sessions that somebody has ended, and those of who is no user any more.
+    /// Ends sessions that an administrator has ended, and those of removed users.
     fn end_sessions(&mut self) {
         for session in self.conn.take_ended() {
             self.tasks.spawn_local(tree::end(Rc::clone(&self.conn), session));
@@ -247,7 +247,7 @@ impl Exchange {
         }
     }
 
-    /// Whether a frame may be carried out that holds so many bytes with its answer. One large one
+    /// Whether a frame may be executed that holds `bytes` bytes with its answer. One large one
     /// of a core always may while the others are small.
     fn admits(&self, bytes: usize) -> bool {
         let budget = &self.conn.core.budget;
@@ -267,8 +267,8 @@ impl Exchange {
                 && self.conn.core.budget.has_bytes(SMB_MESSAGE_MAX))
     }
 
-    /// Takes frames that have come, and carries out at once what need not wait; tells whether there
-    /// are more.
+    /// Takes received frames, and executes at once what need not wait; returns whether there are
+    /// more.
     fn take(&mut self) -> Result<bool, Ended> {
         if self.socket.input.is_empty() && self.waiting.is_none() {
             return Ok(false);

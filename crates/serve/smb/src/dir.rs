@@ -29,7 +29,7 @@ use files::walk::{self, Within};
 /// What must be left of a frame's work for another batch to be read.
 const WORK_BATCH: usize = SMB_WORK_ENTRY * TRANSFER_LIST_BATCH;
 
-/// A listing under way.
+/// A listing in progress.
 pub(super) struct Listed {
     /// The pattern as the client has sent it.
     asked: Vec<u8>,
@@ -44,7 +44,7 @@ pub(super) struct Listed {
     /// Whether a request was answered, with entries or without.
     answered: bool,
     done: bool,
-    /// It counts among those of its connection, until all is told.
+    /// It counts among those of its connection, until all is sent.
     counted: Option<Counted>,
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     if asked.output_max as usize > SMB_TRANSACT_MAX {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    // Two at once on one open are told different entries.
+    // Two requests at once on one open get different entries.
     let mut listing = file.listing.lock().await;
     let (restarts, reopens) = (query_flags::RESTART | query_flags::REOPEN, query_flags::REOPEN);
     // A scan that is restarted has the pattern of the one before unless it brings another, and is
@@ -130,8 +130,8 @@ fn entry(request: &Request<'_>, name: &[u8], (attr, dos): (&Attr, Option<&Dos>))
 type Shown = (Option<Attr>, Option<Dos>);
 
 /// What is shown of entries: of a link what it leads to, which is what CREATE opens; of one that
-/// leads nowhere itself. With what is kept besides what the file system knows. Of links there may
-/// be so many that the request may not look at all of them: what it returns is of those before,
+/// leads nowhere itself. With what is stored in addition to that. Of links there may
+/// be more than the request may look at: what it returns is of those before,
 /// with `at_least_one` of that one itself.
 async fn shown(
     request: &Request<'_>,

@@ -46,7 +46,7 @@ pub(super) struct Request<'a> {
     pub opened: RefCell<Option<Rc<Open>>>,
 }
 
-/// What the statistics are told of a request.
+/// The facts of a request for the statistics.
 #[derive(Default)]
 pub(super) struct About {
     node: Option<Node>,
@@ -60,13 +60,13 @@ impl About {
         Self { node: Some(node.clone()), range: None, moved: 0 }
     }
 
-    /// It is about this part of it, and moved so many bytes, inwards or not.
+    /// It is about this part of a file, and moved `moved` bytes, inwards or not.
     pub fn data(node: &Node, range: (u64, u64, bool), moved: usize) -> Self {
         Self { node: Some(node.clone()), range: Some(range), moved }
     }
 
-    /// Tells it.
-    pub fn tell(&self, span: &mut Span) {
+    /// Adds them to the span.
+    pub fn record(&self, span: &mut Span) {
         if let Some(node) = &self.node {
             span.of(node);
         }
@@ -83,7 +83,7 @@ pub(super) struct Reply {
     pub status: NtStatus,
     /// Its body, behind room for all headers.
     pub out: ReplyBuf,
-    /// Data behind it, of a request whose answer [`Request::is_bare`].
+    /// Data behind it, of a request that [`Request::is_bare`].
     pub extent: Option<Extent>,
     /// The open that it has made, or was about.
     pub file: Option<FileId>,
@@ -141,7 +141,7 @@ impl Request<'_> {
         Ok(tree)
     }
 
-    /// What another open takes, with so many bytes of its own.
+    /// What another open takes, with `bytes` bytes of its own.
     ///
     /// # Errors
     /// STATUS_TOO_MANY_OPENED_FILES.
@@ -169,7 +169,7 @@ impl Request<'_> {
         Ok(open)
     }
 
-    /// That a share which requires encryption is not used in the clear.
+    /// Refuses unencrypted requests to a share that requires encryption.
     fn may_use(&self, tree: &Tree) -> Result<(), NtStatus> {
         if self.encrypted || !tree.encrypts() { Ok(()) } else { Err(NtStatus::ACCESS_DENIED) }
     }
@@ -185,8 +185,8 @@ impl Request<'_> {
         Ok(Some(open))
     }
 
-    /// Tells the statistics which share and which file it is about, however it ends.
-    pub fn tell(&self, span: &mut Span) {
+    /// Records the share and the file of a request, however it ends.
+    pub fn record(&self, span: &mut Span) {
         if let Some(open) = &*self.opened.borrow() {
             if let OpenOf::File(file) = &open.of {
                 span.of(&file.node);
@@ -214,7 +214,7 @@ pub(super) fn echo(core: &Core) -> Reply {
 /// Carries out a request.
 ///
 /// # Errors
-/// As the client is told.
+/// The status of the response.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
     match request.header.command {
         Command::LOGOFF => tree::logoff(request).await,

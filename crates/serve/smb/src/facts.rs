@@ -1,4 +1,4 @@
-//! Attributes as Windows has them: those of the file system, what is kept besides
+//! Attributes as Windows has them: those of the file system, what is stored in addition
 //! ([`vfs::dos`]), and which times are shown of a file that is open.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn attributes(attr: &Attr, dos: Option<&Dos>) -> u32 {
     if bits == 0 { attributes::NORMAL } else { bits }
 }
 
-/// What Windows is told of a file.
+/// The attributes of a file as Windows has them.
 pub(super) fn of(attr: &Attr, dos: Option<&Dos>) -> Facts {
     let birth = attr.birth.unwrap_or_else(|| attr.mtime.min(attr.ctime));
     let is_dir = attr.kind == FileType::Directory;
@@ -72,7 +72,7 @@ pub(super) async fn look(
     conn.core.look(who, &node.reached.cred, look).await.map_err(status::of)
 }
 
-/// What Windows is told of an open file now.
+/// The present attributes of an open file as Windows has them.
 ///
 /// # Errors
 /// As of GETATTR.
@@ -129,7 +129,7 @@ pub(super) fn written(conn: &Connection, file: &OpenFile) {
     file.write_time_until_ns.set(until_ns.unwrap_or(0));
 }
 
-/// What was written to an open file is shown in its write time; tells whether it was not yet.
+/// Shows writes to an open file in its write time; returns whether they were not shown yet.
 pub(super) fn settle(conn: &Connection, file: &OpenFile) -> bool {
     file.write_time_until_ns.set(0);
     let now_ns = monotonic_ns();
@@ -175,7 +175,7 @@ pub(super) async fn leave_times(
     Ok(())
 }
 
-/// Rights of a user, from what the file system grants him.
+/// Rights of a user, from what the file system grants.
 pub(super) fn rights(granted: u32, attr: &Attr, (owns, may_delete): (bool, bool)) -> u32 {
     let mut mask = access::READ_ATTRIBUTES | access::READ_CONTROL | access::SYNCHRONIZE;
     mask |= access::READ_EA;
@@ -187,7 +187,7 @@ pub(super) fn rights(granted: u32, attr: &Attr, (owns, may_delete): (bool, bool)
         mask |= access::WRITE_DATA | access::APPEND_DATA | access::WRITE_ATTRIBUTES;
         mask |= access::WRITE_EA;
         if !is_dir {
-            // It means nothing for a file; who asks for all rights asks for it.
+            // It has no meaning for a file, but is among all rights that a client requests.
             mask |= access::DELETE_CHILD;
         }
     }

@@ -17,7 +17,7 @@ use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{Open, OpenFile};
 use super::{facts, names, security, status};
 
-/// Sizes are told in these.
+/// Bytes of a sector, the unit of reported sizes.
 const SECTOR: u32 = 512;
 const UNIT_SECTORS: u32 = 8;
 

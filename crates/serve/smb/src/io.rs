@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
         Ok(Self { file, offset: asked.offset, count, minimum: asked.minimum })
     }
 
-    /// What to send from the file itself: much that is there, and that nobody signs or encrypts.
+    /// What to send from the file itself: large cached reads, neither signed nor encrypted.
     fn extent(&self, core: &Core, who: &Caller) -> vfs::fs::Result<Option<Extent>> {
         if self.count < SEND_FILE_MIN {
             return Ok(None);

@@ -51,7 +51,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     Ok(Reply { status, ..Reply::new(out) })
 }
 
-/// Repeats what was said in NEGOTIATE, under a signature: somebody between may have changed it.
+/// Repeats what NEGOTIATE had, under a signature: an attacker may have changed it (§3.3.5.15.12).
 fn validate(request: &Request<'_>, input: &[u8]) -> Result<Vec<u8>, NtStatus> {
     let agreed = request.conn.agreed()?;
     let said = ValidateNegotiate::decode(input).map_err(status::of_wire)?;
@@ -126,7 +126,7 @@ async fn of_file(request: &Request<'_>, asked: &Asks<'_>) -> Result<(Vec<u8>, Nt
         code::GET_COMPRESSION => vec![0; 2],
         code::SET_COMPRESSION => {
             open.may(access::READ_DATA | access::WRITE_DATA)?;
-            // None is what there is.
+            // No compression is the only format.
             if !asked.input.starts_with(&[0, 0]) {
                 return Err(NtStatus::NOT_SUPPORTED);
             }

@@ -33,7 +33,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     Ok(Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) })
 }
 
-/// Refuses to read or write where somebody has locked.
+/// Refuses to read or write where a range is locked by another owner.
 ///
 /// # Errors
 /// STATUS_FILE_LOCK_CONFLICT.
@@ -66,7 +66,7 @@ fn kinds(elements: &[Element]) -> Result<Vec<LockRequest>, NtStatus> {
             lock_flags::EXCLUSIVE => Kind::Write,
             _ => return Err(NtStatus::INVALID_PARAMETER),
         };
-        // Who would wait for one of several keeps the others from everybody meanwhile.
+        // A request that waited for one of several would block the others meanwhile.
         let waits = one.flags & lock_flags::FAIL_IMMEDIATELY == 0;
         if waits && elements.len() > 1 {
             return Err(NtStatus::INVALID_PARAMETER);
@@ -77,7 +77,7 @@ fn kinds(elements: &[Element]) -> Result<Vec<LockRequest>, NtStatus> {
     elements.iter().map(kind).collect()
 }
 
-/// The bytes of an element; `None` for none at the front, which nobody is in the way of.
+/// The bytes of an element; `None` for an empty range at 0, with which nothing conflicts.
 fn range(one: &Element) -> Result<Option<Range>, NtStatus> {
     if one.length == 0 {
         return Ok(Range::empty(one.offset));
@@ -154,7 +154,7 @@ async fn wait(
     let entry = &file.entry;
     let (done, granted) = oneshot::channel();
     let woken = Box::new(move |how: Waited| {
-        // Whoever waits may have gone.
+        // The request may be gone.
         let _ = done.send(how);
     });
     let closed = open.closed.notified();

@@ -27,7 +27,7 @@ const FORBIDDEN: [u16; 8] = [
 /// Those of them that a pattern may have.
 const WILDCARDS: [u16; 5] = [b'*' as u16, b'?' as u16, b'<' as u16, b'>' as u16, b'"' as u16];
 
-/// Bytes that a part of a path takes besides its name: where it is, and what its allocation does.
+/// Bytes that a part of a path takes in addition to its name: pointer and allocation.
 const PART: usize = size_of::<Vec<u8>>() + 32;
 
 /// A path in a share, from UTF-16LE.

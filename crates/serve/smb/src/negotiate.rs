@@ -26,7 +26,7 @@ pub(super) fn now() -> u64 {
 }
 
 impl Connection {
-    /// The mode of signing, as it is told.
+    /// SecurityMode of the NEGOTIATE response.
     pub fn security_mode(&self) -> u16 {
         match self.settings.signing_required {
             true => security_mode::ENABLED | security_mode::REQUIRED,
@@ -34,7 +34,7 @@ impl Connection {
         }
     }
 
-    /// What is told in any version.
+    /// The response in any dialect.
     fn response(&self, dialect: Dialect, capabilities: u32, contexts: Contexts) -> Response {
         Response {
             security_mode: self.security_mode(),
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// What is told to a request of SMB 1: negotiate again.
+    /// The response to a request of SMB 1: negotiate again.
     pub fn again(&self, dialect: Dialect) -> Response {
         self.response(dialect, capabilities::LARGE_MTU, Contexts::default())
     }
@@ -58,7 +58,7 @@ impl Connection {
     /// Answers NEGOTIATE.
     ///
     /// # Errors
-    /// As the client is told.
+    /// The status of the response.
     pub fn negotiate(&self, message: &[u8]) -> Result<Response, NtStatus> {
         let request = Request::decode(message).map_err(status::of_wire)?;
         let mut served = Dialect::SERVED.into_iter().rev();

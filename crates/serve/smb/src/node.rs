@@ -8,7 +8,7 @@ use files::settings::UMASK;
 static LINES: Kind = LINE;
 const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
 
-/// As of every service, but off unless somebody wants it: a hash of passwords that are set is kept
+/// As of every service, but off by default: with it a hash of passwords that are set is stored
 /// then, which is as good as the password (`docs/security.md`).
 const ENABLED: Property = Property::setting(
     "enabled",

@@ -1,4 +1,4 @@
-//! Named pipes: `srvsvc`, which tells what shares there are.
+//! Named pipes: `srvsvc`, which lists shares.
 
 use std::cell::RefCell;
 

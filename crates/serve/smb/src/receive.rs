@@ -39,7 +39,7 @@ pub enum Broken {
     /// A signature is wrong: what came was changed on the way.
     #[error("a signature that does not fit")]
     Signature,
-    /// The negotiation was not what the client has said.
+    /// The negotiation was not what the client has sent.
     #[error("a negotiation that was changed on the way")]
     Negotiation,
 }
@@ -63,7 +63,7 @@ impl Connection {
         if frame.messages().starts_with(&MAGIC_1) {
             return self.take_smb1(frame.messages());
         }
-        // Nobody else has it yet.
+        // There is no other reference yet.
         let bytes = Arc::get_mut(&mut frame.bytes).map(Vec::as_mut_slice).unwrap_or_default();
         let mut bytes = bytes.get_mut(begin..).unwrap_or_default();
         if bytes.starts_with(&MAGIC_TRANSFORM) {
@@ -149,7 +149,7 @@ impl Connection {
             if is_signed {
                 return Ok(());
             }
-            // Whoever has changed it would try again (§3.3.5.2.4 leaves the end to us).
+            // An attacker would try again (§3.3.5.2.4 leaves the end to the server).
             self.end(Broken::Signature);
             return Err(NtStatus::ACCESS_DENIED);
         }
@@ -223,7 +223,7 @@ impl Connection {
         let mut span =
             self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
         self.agreed().map_err(|_| Broken::Order)?;
-        // Who signs in again does so under the keys that he has.
+        // Reauthentication is signed with the present keys.
         let done = match self.session(header.session_id) {
             Ok(session) if header.has(flags::SIGNED) || frame.encrypted.is_some() => self
                 .is_genuine(&session, header, frame.signed & 1 != 0, frame.encrypted.as_ref())

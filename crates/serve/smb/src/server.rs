@@ -23,7 +23,7 @@ pub enum Encryption {
     /// What a client encrypts.
     #[default]
     Offered,
-    /// Everything: who cannot is not let in.
+    /// Everything: clients without encryption are refused.
     Required,
     /// Nothing.
     Off,
@@ -32,7 +32,7 @@ pub enum Encryption {
 /// How the service is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The name of the server, as it tells it to clients.
+    /// The name of the server, as it is sent to clients.
     pub name: String,
     /// What is encrypted.
     pub encryption: Encryption,
@@ -61,7 +61,7 @@ pub struct Server {
     settings: RwLock<Arc<Settings>>,
     /// By what clients know the server again.
     pub guid: [u8; 16],
-    /// Who is there.
+    /// Sessions of clients.
     pub sessions: Arc<Sessions>,
     /// Names of directories, in any case.
     pub(super) folds: Arc<FoldIndex>,

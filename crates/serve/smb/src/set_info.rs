@@ -25,7 +25,7 @@ use files::{Caller, Links, Node, Spot};
 
 /// What it takes to remove a file at its last close.
 pub(super) struct Removal {
-    /// For whom.
+    /// The caller.
     pub who: Caller,
     /// The file.
     pub node: Node,
@@ -138,7 +138,7 @@ fn set_mode(file: &OpenFile, new: u32) -> Result<(), NtStatus> {
     Ok(())
 }
 
-/// Attributes that a client sets: those that are kept besides, and the mode if it changes.
+/// Attributes that a client sets: those that are stored separately, and the mode if it changes.
 fn new_attributes(attr: &Attr, bits: u32, new: u32) -> (u32, Option<u32>) {
     let named = new & attributes::SETTABLE & !attributes::READ_ONLY;
     let (mut bits, is_dir) = (named | bits & attributes::SPARSE, attr.kind == FileType::Directory);
@@ -338,7 +338,7 @@ async fn spot(
     Ok((spot, path))
 }
 
-/// Who acts, with his own open not in his way.
+/// The caller, with its own open excluded from conflicts.
 fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
     let mut who = request.session.who.clone();
     who.lent.push(file.entry.owner.clone());

@@ -25,7 +25,7 @@ const PIPES: &str = "IPC$";
 /// TREE_CONNECT.
 pub(super) fn connect(request: &Request<'_>) -> Outcome {
     if !request.is_protected() && request.conn.agreed()?.dialect == Dialect::SMB311 {
-        // Who changes the negotiation on the way would be found by this signature (§3.3.5.7).
+        // A negotiation that was changed in transit would be found by this signature (§3.3.5.7).
         request.conn.end(Broken::Order);
         return Err(NtStatus::ACCESS_DENIED);
     }
@@ -42,7 +42,7 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
             refused(request, name, "there is no such share");
             return Err(NtStatus::BAD_NETWORK_NAME);
         };
-        // Who cannot encrypt is refused by what the share requires.
+        // A client without encryption is refused by what the share requires.
         let Ok(reached) = request.session.who.reach(&share) else {
             refused(request, &share.name, why(request, &share));
             return Err(NtStatus::ACCESS_DENIED);
@@ -106,7 +106,7 @@ pub(super) async fn end(conn: Rc<Connection>, session: Rc<Session>) {
     close_all(&conn, &session).await;
 }
 
-/// Closes everything of a session, and what requests open that are under way, until none is.
+/// Closes everything of a session, and what requests in progress open, until none is.
 async fn close_all(conn: &Connection, session: &Session) {
     loop {
         close::end(conn, &session.who, session.take_opens(|_| true)).await;

@@ -250,7 +250,7 @@ fn search((file, pattern): (FileId, String), flags: u8, output_max: u32) -> Part
     (Command::QUERY_DIRECTORY, output_max as usize, Box::new(put), words)
 }
 
-/// A path whose look-up is expensive, in a random case.
+/// A path with an expensive look-up, in a random case.
 fn path(random: &mut SeededRandom) -> String {
     let number = random.below(20_000);
     let path = match random.below(9) {

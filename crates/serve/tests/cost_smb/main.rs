@@ -1,5 +1,5 @@
 //! The most expensive request of SMB that a seeded search finds, in processor time of the server,
-//! and that nothing of it goes on when its client has closed the connection.
+//! and that nothing of it continues when its client has closed the connection.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -21,7 +21,7 @@ use crate::world::World;
 const COST_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 250 });
 /// Candidates of the gate; `PLIMSOLL_COSTS_CANDIDATES` says how many others.
 const CANDIDATES: u64 = 5_000;
-/// How often one that is too expensive is tried again: what a machine does besides is not the
+/// How often one that is too expensive is tried again: what a machine does otherwise is not the
 /// request's.
 const TRIES: usize = 3;
 /// The most expensive ones, which are reported and cut off.
@@ -41,7 +41,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Asks one candidate on a connection of its own or one that is there.
+/// Asks one candidate on a connection of its own or an existing one.
 fn measure(world: &World, client: &mut Client, seed: u64) -> Measured {
     let mut random = SeededRandom::new(seed);
     let candidate = client.candidate(world, &mut random);
@@ -55,7 +55,7 @@ fn keep_worst(worst: &mut Vec<Measured>, most: usize) {
 }
 
 #[test]
-fn no_request_costs_much_and_none_goes_on_without_its_client() {
+fn no_request_costs_much_and_none_continues_without_its_client() {
     let world = World::new();
     let count = number("PLIMSOLL_COSTS_CANDIDATES").unwrap_or(CANDIDATES);
     let first = number("PLIMSOLL_COSTS_SEED").unwrap_or(1);

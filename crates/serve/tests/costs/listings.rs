@@ -1,4 +1,4 @@
-//! Large directories: what PROPFIND costs beside MLSD, and what a page of a listing costs.
+//! Large directories: what PROPFIND costs compared with MLSD, and what a page of a listing costs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::scene::{Scene, Scratch};
 use crate::stand::Stand;
 use crate::tree;
 
-/// A folder whose directory `share/large` has so many files.
+/// A folder with `files` files in its directory `share/large`.
 pub fn large(count: usize) -> Scratch {
     let folder = Scratch::in_memory();
     let large = folder.0.join("share/large");
@@ -24,7 +24,7 @@ pub fn large(count: usize) -> Scratch {
     folder
 }
 
-/// The least of three, of what is measured beside other tests.
+/// The least of three, of what is measured while other tests run.
 fn least(mut measure: impl FnMut() -> Duration) -> Duration {
     (0..3).map(|_| measure()).min().unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! What requests cost, in processor time of the server: the most expensive that a seeded search
-//! finds for each protocol, what goes on once a client has gone, and listings of large directories.
+//! finds for each protocol, what continues once a client has gone, and listings of large
+//! directories.
 
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]

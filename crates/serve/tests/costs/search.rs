@@ -9,8 +9,8 @@ use super::clock;
 /// Processor time that a request may cost.
 pub const MOST: Duration = Duration::from_millis(250);
 
-/// How often the worst one is tried again: what a measure has beside the request, such as the first
-/// use of something, it has not each time.
+/// How often the worst one is tried again: what a measure has in addition to the request, such as
+/// the first use of something, it has not each time.
 const TRIES: usize = 3;
 
 /// A number of the environment.

@@ -1,4 +1,4 @@
-//! What a request goes on to cost once its client has closed the connection.
+//! What a request still costs once its client has closed the connection.
 
 use std::time::Duration;
 

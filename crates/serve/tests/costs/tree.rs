@@ -9,7 +9,7 @@ use base::random::{Random, SeededRandom};
 use crate::scene::Scratch;
 use crate::search::number;
 
-/// Names in the large directory: 50,000 in the long test, fewer where they are made anew each time.
+/// Names in the large directory: 50,000 in the long test, fewer where they are made each time.
 pub fn names() -> usize {
     number("PLIMSOLL_COSTS_NAMES").unwrap_or(20_000)
 }

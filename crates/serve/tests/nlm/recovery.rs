@@ -91,7 +91,7 @@ fn after_a_restart_those_on_record_reclaim_and_nobody_else() {
     }
     let mut one = Host::new(server.addr, "one");
     let mut two = Host::new(server.addr, "two");
-    assert!(server.locks.in_grace_beside(Protocol::Nfs4), "others wait, too");
+    assert!(server.locks.in_grace_of_others(Protocol::Nfs4), "others wait, too");
     assert_eq!(two.lock(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
     assert_eq!(two.lock_waiting(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
     assert_eq!(one.lock(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);

@@ -55,7 +55,7 @@ fn unfinished_listings_make_nothing_wait_and_are_continued() {
     is_served(&mut running.again());
     let budgets = &running.scene.files.engine.budgets;
     assert!(budgets.bytes() < BYTES as i64 / 2, "{} bytes", budgets.bytes());
-    // Each goes on where it was, whether its entries were dropped or not.
+    // Each continues where it was, whether its entries were dropped or not.
     for (number, file, mut names) in begun.into_iter().step_by(23) {
         names.extend(Search::of(file).all(&mut clients[number]).0);
         names.sort();

@@ -37,7 +37,7 @@ impl Running {
         Self::with_bytes(Limits::default().bytes)
     }
 
-    /// Starts it with so many bytes for all requests.
+    /// Starts it with `bytes` bytes for all requests.
     pub fn with_bytes(bytes: usize) -> Self {
         let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
         let limits = Limits { bytes, ..Limits::default() };

@@ -95,7 +95,7 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
 /// 421 for a request without a credential that takes this host for another one (RFC 9110
 /// §15.5.20). A page of another site may have its name lead to our address; to the browser it is
 /// of one origin with us then, so that it reads what it is answered, and only the name gives it
-/// away. A user who signs in has a credential that such a page does not.
+/// away. A signed-in user has a credential that such a page does not.
 fn rebound(peer: &Peer, caller: &Caller, request: &Request<'_>) -> Option<Response> {
     (caller.person.anonymous && !peer.http.is_own_host(&request.host))
         .then(|| status::plain(421, UNKNOWN_HOST))

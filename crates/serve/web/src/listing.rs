@@ -259,7 +259,7 @@ async fn read(
     Ok(Read { rows, pages: Pages::Unsorted { first: behind.is_none(), next }, more: None })
 }
 
-/// Reads on until there are so many rows, or all.
+/// Reads on until there are `rows` rows, or all.
 async fn fill(
     cx: &Rc<Exchange>,
     (listing, rows): (&mut Listing, &mut Vec<(u64, Row)>),

@@ -1,4 +1,4 @@
-//! A run beside a server's table: what is hidden is not seen, what is in use stays as it is, and
+//! A run with a server's table: what is hidden is not seen, what is in use stays as it is, and
 //! what the run has open is in the table.
 
 use super::serve::{Refusal, ShareLayer};

@@ -126,7 +126,7 @@ impl HostTree {
         self
     }
 
-    /// Opens a file that is there already, unless others have it to themselves.
+    /// Opens an existing file, unless others have it to themselves.
     fn claim(&self, entry: BorrowedFd<'_>, flags: i32, access: Access) -> io::Result<HostFile> {
         let held = self.guard.as_ref().map(|guard| guard.open(entry, access)).transpose()?;
         let fd = sys::reopen(entry, flags)?;

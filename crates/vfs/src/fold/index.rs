@@ -119,7 +119,7 @@ impl Dirs {
         }
     }
 
-    /// The names of a directory whose change attribute is `change`, as used just now.
+    /// The names of a directory with the change attribute `change`, as used just now.
     fn used(&mut self, dir: FileKey, change: u64) -> Option<&Names> {
         self.now += 1;
         let names = self.known.get_mut(&dir).filter(|names| names.change == change)?;
@@ -155,7 +155,7 @@ impl FoldIndex {
         self.hasher.hash_one(fold(name))
     }
 
-    /// What is known of this name in any case, in a directory whose change attribute is `change`.
+    /// What is known of this name in any case, in a directory with the change attribute `change`.
     pub(super) fn known(&self, dir: FileKey, change: u64, name: &[u8]) -> FoldedNames {
         let hash = self.hash(name);
         let mut dirs = self.dirs();
@@ -190,7 +190,7 @@ impl FoldIndex {
     }
 
     /// A directory was changed by the caller: the name that went and the one that came. One that
-    /// was changed otherwise besides is not known any more.
+    /// was also changed otherwise is not known any more.
     pub fn changed(&self, wcc: &Wcc, gone: Option<&[u8]>, new: Option<&[u8]>) {
         let (Some(before), Some(after)) = (&wcc.before, &wcc.after) else { return };
         let hashed = |name: Option<_>| name.map(|name| (self.hash(name), name));

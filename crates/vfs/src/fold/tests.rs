@@ -88,7 +88,7 @@ fn a_name_that_is_composed_otherwise_is_found_after_one_in_another_case() {
 }
 
 #[test]
-fn a_request_looks_at_so_many_names_and_no_more() {
+fn a_request_looks_at_a_limited_number_of_names() {
     let fs = MemFs::new(7, 1 << 20);
     let (cred, index) = (root(), FoldIndex::default());
     let (cx, dir) = (cx(&cred), fs.root());

@@ -1,7 +1,7 @@
-//! Listings that stopped and can go on where they were ([`super::list`]), over all back ends of
+//! Listings that stopped and can continue where they were ([`super::list`]), over all back ends of
 //! this process. Each holds a descriptor and a buffer, so there are at most [`DIR_STREAMS_MAX`]: a
 //! client that begins to list one directory after the other has them take each other's place. A
-//! listing whose stream was dropped seeks.
+//! listing without its stream seeks.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

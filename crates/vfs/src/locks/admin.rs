@@ -33,7 +33,7 @@ pub struct LockCounts {
 pub struct Row {
     /// On which file.
     pub key: FileKey,
-    /// By whom.
+    /// Its owner.
     pub owner: Owner,
     /// What.
     pub what: What,
@@ -100,7 +100,7 @@ impl LockTable {
         }
     }
 
-    /// What a client (or everybody) holds: at most `max` rows, one part of the table at a time.
+    /// What a client, or all, hold: at most `max` rows, one part of the table at a time.
     pub fn list(&self, client: Option<ClientKey>, max: usize) -> Vec<Row> {
         self.find(&|owner, _| client.is_none_or(|c| c == owner.client), max)
     }

@@ -1,4 +1,4 @@
-//! Everything that is held on one file: opens, locks, who waits for them, leases. Pure.
+//! Everything that is held on one file: opens, locks, waiting requests, leases. Pure.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use super::kinds::{ClientKey, HeldRange, Kind, Owner, Range, SHARE_READ, SHARE_W
 use super::ranges::Ranges;
 use super::{LeaseKind, Recall, WaitId, Woken};
 
-/// Somebody who waits for a lock.
+/// A request that waits for a lock.
 pub struct Waiter {
     /// For cancelling.
     pub id: WaitId,
-    /// Who.
+    /// Its owner.
     pub owner: Owner,
     /// For which bytes.
     pub range: Range,
@@ -23,17 +23,17 @@ pub struct Waiter {
 
 /// A lease (delegation) on a file.
 pub struct Lease {
-    /// Whose.
+    /// Its holder.
     pub owner: Owner,
     /// For reading or writing.
     pub kind: LeaseKind,
-    /// Whether its owner has been told to give it back.
+    /// Whether it was recalled.
     pub recalled: bool,
-    /// How it is told.
+    /// How its holder is notified.
     pub notice: Arc<dyn Recall>,
 }
 
-/// Whom to tell that a lease must be given back, and how.
+/// Holders to notify that a lease must be returned, and how.
 pub type Notices = Vec<(Owner, Arc<dyn Recall>)>;
 
 /// All that is held on a file.
@@ -63,32 +63,33 @@ impl FileLocks {
         self.opens.iter().find(|(who, _)| who == owner).map(|(_, share)| *share)
     }
 
-    /// Another owner whose open is in the way of one that is reclaimed. What was opened for reading
-    /// meanwhile is not: it was permitted during the grace period because it changes nothing.
+    /// Another owner with an open that conflicts with one that is reclaimed. What was opened for
+    /// reading meanwhile is not: it was permitted during the grace period because it changes
+    /// nothing.
     pub fn reclaim_conflict(&self, owner: &Owner, want: Share) -> Option<&Owner> {
         let want = Share { deny: want.deny & !SHARE_READ, ..want };
         self.share_conflict(Some(owner), want)
     }
 
-    /// Another owner whose open is in the way.
+    /// Another owner with a conflicting open.
     pub fn share_conflict(&self, owner: Option<&Owner>, want: Share) -> Option<&Owner> {
         let clash = |(who, share): &&(Owner, Share)| share.conflicts(want) && Some(who) != owner;
         self.opens.iter().find(clash).map(|(who, _)| who)
     }
 
-    /// Somebody, other than those for whom `own` is true, whose open keeps the file's names.
+    /// An owner for which `own` is false, with an open that keeps the file's names.
     pub fn name_keeper(&self, own: impl Fn(&Owner) -> bool) -> Option<&Owner> {
         let keeps = |(who, share): &&(Owner, Share)| share.keeps_names(who.client.protocol);
         self.opens.iter().filter(keeps).map(|(who, _)| who).find(|who| !own(who))
     }
 
-    /// Whether anybody has it open for writing.
+    /// Whether it is open for writing.
     pub fn is_written(&self) -> bool {
         self.opens.iter().any(|(_, share)| share.access & SHARE_WRITE != 0)
     }
 
-    /// What a request for a lock has to wait for: a lock, or somebody who came earlier and waits
-    /// for one. Whoever holds part of the range already does not queue: he might be waited for.
+    /// What a request for a lock has to wait for: a lock, or an earlier request that waits for one.
+    /// An owner that holds part of the range already does not queue: others might wait for it.
     pub fn in_the_way(&self, owner: &Owner, range: Range, kind: Kind) -> Option<HeldRange> {
         if let Some(held) = self.ranges.conflict(owner, range, kind) {
             return Some(held.clone());
@@ -101,7 +102,7 @@ impl FileLocks {
 
     /// Gives locks to requests that wait and can have them, in turn, and calls `granted` for each,
     /// with how many locks the file had before and has then; the caller runs its continuation once
-    /// it holds no lock. `still` is called with each that goes on waiting for a lock that is held,
+    /// it holds no lock. `still` is called with each that still waits for a lock that is held,
     /// and the owner of that.
     ///
     /// Each costs two searches ([`Ranges`]): in the locks, and in what those before it wait for.
@@ -155,7 +156,7 @@ impl FileLocks {
     }
 }
 
-/// The first of those who wait that conflicts with a request, as if it held what it waits for.
+/// The first waiting request that conflicts with another, as if it held what it waits for.
 fn earlier<'a>(
     mut waiting: impl Iterator<Item = &'a Waiter>,
     owner: &Owner,

@@ -25,11 +25,11 @@ const fn bit(protocol: Protocol) -> u32 {
 /// What a client asks for during the grace period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraceRequest {
-    /// An open of a file that is there.
+    /// An open of an existing file.
     Open(Share),
     /// A byte-range lock.
     Range,
-    /// A write to a file, of a protocol whose writes meet byte ranges.
+    /// A write to a file, of a protocol with mandatory byte ranges.
     Write,
     /// To remove a name of a file, or give it to another file: REMOVE, RENAME, an upload that
     /// replaces, delete on close.
@@ -50,7 +50,7 @@ pub const fn waits(holder: Protocol, taker: Protocol, wanted: GraceRequest) -> b
     reclaims && takes
 }
 
-/// Protocols whose clients can reclaim.
+/// Protocols with clients that can reclaim.
 const HOLDERS: [Protocol; 2] = [Protocol::Nfs4, Protocol::Nlm];
 
 /// What to do when the grace period ends.
@@ -58,7 +58,7 @@ type Ended = Box<dyn FnOnce() + Send>;
 
 /// The grace period of the table.
 pub(super) struct Grace {
-    /// Protocols whose clients may reclaim now, a bit each.
+    /// Protocols with clients that may reclaim now, a bit each.
     reclaiming: AtomicU32,
     /// When it began (wall clock).
     since_ns: AtomicU64,
@@ -120,7 +120,7 @@ impl LockTable {
     }
 
     /// Whether clients of a protocol other than this one may reclaim.
-    pub fn in_grace_beside(&self, protocol: Protocol) -> bool {
+    pub fn in_grace_of_others(&self, protocol: Protocol) -> bool {
         self.grace.reclaiming.load(Ordering::SeqCst) & !bit(protocol) != 0
     }
 

@@ -1,5 +1,5 @@
 //! The words of the lock table: files, clients, owners, shares, ranges, kinds, leases, refusals,
-//! and how who waits or holds is told.
+//! and how waiting requests and holders are notified.
 
 use core::net::IpAddr;
 use std::hash::{Hash, Hasher};
@@ -18,7 +18,7 @@ pub struct FileKey {
     pub fsid: u64,
     /// Inode number.
     pub fileid: u64,
-    /// What tells the file from a removed one that had the same inode number; see
+    /// Distinguishes the file from a removed one that had the same inode number; see
     /// [`Attr::generation`].
     pub generation: u64,
 }
@@ -30,7 +30,7 @@ impl FileKey {
         (self.fsid, self.fileid) == (other.fsid, other.fileid)
     }
 
-    /// Whether both are one file, as far as generations are known: one of 0 tells nothing.
+    /// Whether both are one file, as far as generations are known: 0 is unknown.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let (a, b) = (self.generation, other.generation);
         self.is_same_inode(other) && (a == b || a == 0 || b == 0)
@@ -46,13 +46,13 @@ impl From<&Attr> for FileKey {
 /// A client: what ends as one, with everything it holds. The number is the protocol's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey {
-    /// The protocol; locks of all protocols exclude one another.
+    /// The protocol; locks of all protocols exclude each other.
     pub protocol: Protocol,
     /// Its number for the client: a clientid4, an interned NLM `caller_name`.
     pub id: u64,
 }
 
-/// Who holds an open, a lock or a lease: a process at a client, as its protocol tells it.
+/// The holder of an open, a lock or a lease: a process at a client, as its protocol identifies it.
 #[derive(Debug, Clone)]
 pub struct Owner {
     /// The client.
@@ -135,9 +135,9 @@ impl Share {
     /// a client of this protocol has it open so (`docs/protocols/locks.md`).
     pub const fn keeps_names(self, protocol: Protocol) -> bool {
         match protocol {
-            // Has no bit for it. Who denies writing relies on what the name leads to.
+            // Has no bit for it. A holder that denies writing relies on what the name leads to.
             Protocol::Nfs4 => self.deny & SHARE_WRITE != 0,
-            // What the holder does itself comes over NFSv3, where it is not told from others.
+            // What the holder does itself comes over NFSv3, where it cannot be identified.
             Protocol::Nlm => false,
             _ => self.deny & SHARE_DELETE != 0,
         }
@@ -172,7 +172,7 @@ impl Range {
         }
     }
 
-    /// No bytes before that at `start`, which overlap with a range that begins before and goes on
+    /// No bytes before that at `start`, which overlap with a range that begins before and continues
     /// behind it (MS-FSA §2.1.4.10). `None` before the first byte: nothing overlaps with that.
     pub const fn empty(start: u64) -> Option<Self> {
         match start.checked_sub(1) {
@@ -196,12 +196,12 @@ impl Range {
         if len == 0 { Some(Self::to_end(start)) } else { Self::new(start, len) }
     }
 
-    /// Its length as NFSv4 tells it: all ones if it goes to the end.
+    /// Its length in NFSv4: all ones if it goes to the end.
     pub const fn nfs4_len(&self) -> u64 {
         if self.end == u64::MAX { u64::MAX } else { self.end - self.start + 1 }
     }
 
-    /// Its length as NLM tells it: 0 if it goes to the end.
+    /// Its length in NLM: 0 if it goes to the end.
     pub const fn nlm_len(&self) -> u64 {
         if self.end == u64::MAX { 0 } else { self.end - self.start + 1 }
     }
@@ -231,7 +231,7 @@ impl Kind {
 /// A lock that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldRange {
-    /// By whom.
+    /// Its owner.
     pub owner: Owner,
     /// On what.
     pub range: Range,
@@ -252,11 +252,11 @@ pub enum Refused {
     Grace,
     /// The owner would wait for itself (NLM4_DEADLCK, NFS4ERR_DEADLOCK).
     Deadlock,
-    /// A limit of ours is reached (NLM4_DENIED_NOLOCKS, NFS4ERR_RESOURCE or NFS4ERR_DELAY).
+    /// A limit is reached (NLM4_DENIED_NOLOCKS, NFS4ERR_RESOURCE or NFS4ERR_DELAY).
     Full,
     /// The owner does not have what it speaks of, or less (NFS4ERR_INVAL).
     NotHeld,
-    /// A lease is not to be had now; nobody need come again.
+    /// A lease is not available now; a retry is of no use.
     NoLease,
 }
 
@@ -269,20 +269,20 @@ pub enum LeaseKind {
     Write,
 }
 
-/// How the holder of a lease is told that it must give it back. Must not wait: it runs on the
-/// thread of whoever is in need of the file, once for each lease.
+/// Notifies the holder of a lease that it must return it. Must not wait: it runs on the
+/// thread of the operation that needs the file, once for each lease.
 pub trait Recall: Send + Sync {
     /// Give it back.
     fn recall(&self, key: FileKey, owner: &Owner);
 }
 
-/// The number of somebody who waits.
+/// The number of a waiting request.
 pub type WaitId = u64;
 
 /// How waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// The lock is held now, by the owner who waited.
+    /// The lock is held now, by the owner of the request.
     Granted,
     /// Waiting was ended: cancelled, or the client is gone.
     Cancelled,

@@ -1,9 +1,9 @@
-//! Delegations, and what makes their holders give them back.
+//! Delegations, and what makes their holders return them.
 //!
-//! Whoever is about to change a file announces it ([`LockTable::changing`], one atomic addition),
-//! and only if there is any lease at all asks whether one is in the way. A lease is granted only
-//! if no change of that file is under way: it counts itself first and looks for changes then, a
-//! change the other way round, so one of the two sees the other.
+//! An operation that is about to change a file announces it ([`LockTable::changing`], one atomic
+//! addition), and only if there is any lease at all asks whether one is in the way. A lease is
+//! granted only if no change of that file is in progress: it counts itself first and looks for
+//! changes then, a change the other way round, so one of the two sees the other.
 //!
 //! Changes are announced by handle, because the inode number would cost a look at the file. A file
 //! with several names may have several handles; no lease is granted on one (the caller passes what
@@ -27,7 +27,7 @@ use crate::attr::Attr;
 #[repr(align(64))]
 pub(super) struct Slot(AtomicU64);
 
-/// A change under way; ends when it is dropped, which must be after the change was made.
+/// A change in progress; ends when it is dropped, which must be after the change was made.
 pub struct Changing<'a>(&'a AtomicU64);
 
 impl Drop for Changing<'_> {
@@ -40,8 +40,8 @@ thread_local! {
     static BY: Cell<Option<ClientKey>> = const { Cell::new(None) };
 }
 
-/// While it lives, what this thread does to files is done for this client, whose own delegations
-/// are not recalled by it. Operations are synchronous, so this holds for exactly them.
+/// While it lives, what this thread does to files is done for this client, and does not recall its
+/// own delegations. Operations are synchronous, so this holds for exactly them.
 pub struct ByClient(Option<ClientKey>);
 
 impl ByClient {
@@ -50,7 +50,7 @@ impl ByClient {
         Self(BY.replace(Some(client)))
     }
 
-    /// For whom this thread acts.
+    /// The client for which this thread acts.
     pub fn now() -> Option<ClientKey> {
         BY.get()
     }
@@ -114,17 +114,17 @@ impl LockTable {
         !any
     }
 
-    /// Tells holders; no lock of the table may be held.
+    /// Notifies holders; no lock of the table may be held.
     pub(super) fn notify(&self, key: FileKey, notices: Notices) {
         self.counts.recalls.fetch_add(notices.len() as u64, Ordering::Relaxed);
         notices.into_iter().for_each(|(owner, notice)| notice.recall(key, &owner));
     }
 
-    /// Grants a lease on the file `file` with the attributes `attr`. For reading: nobody writes.
-    /// For writing: no other client has it open at all.
+    /// Grants a lease on the file `file` with the attributes `attr`. For reading: the file is not
+    /// open for writing. For writing: no other client has it open at all.
     ///
     /// # Errors
-    /// [`Refused::NoLease`] if it is not to be had now, [`Refused::Full`].
+    /// [`Refused::NoLease`] if it is not available now, [`Refused::Full`].
     pub fn grant(
         &self,
         file: FileId,

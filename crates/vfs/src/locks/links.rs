@@ -1,6 +1,6 @@
 //! Names by which files are open (links of MS-FSA §2.1.1.5), and which of them are to be removed at
 //! their last close. A name that is marked belongs to the file, whatever protocol renames it
-//! meanwhile ([`LockTable::renamed`]); opens that keep the names of a file and marks exclude one
+//! meanwhile ([`LockTable::renamed`]); opens that keep the names of a file and marks exclude each
 //! another, so that what was marked can be removed.
 
 use std::collections::{HashMap, HashSet};

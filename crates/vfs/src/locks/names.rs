@@ -1,8 +1,9 @@
-//! Opens that keep the names of their files: while somebody else has one, a file is neither removed
-//! nor renamed, and no other file takes its name. Which do, [`Share::keeps_names`] says.
+//! Opens that keep the names of their files: while another client has one, a file is neither
+//! removed nor renamed, and no other file takes its name. Which do, [`Share::keeps_names`] says.
 //!
-//! Whether there is any such open at all is one atomic number. For whom a thread acts it says with
-//! [`ByClient`] or, where a client acts with only some of its opens, with [`ByOwners`].
+//! Whether there is any such open at all is one atomic number. A thread sets the client for which
+//! it acts with [`ByClient`] or, where a client acts with only some of its opens, with
+//! [`ByOwners`].
 //!
 //! An open that is granted while a file is being removed may come too late for its name; it is
 //! then the open of a file without one.
@@ -74,7 +75,7 @@ impl LockTable {
     }
 
     /// Whether a name of a file may be removed, or given to another file, by the client and the
-    /// owners for whom this thread acts.
+    /// owners for which this thread acts.
     pub fn may_rename(&self, key: FileKey) -> bool {
         if !self.has_name_keepers() {
             return true;

@@ -30,9 +30,9 @@ pub enum Counted {
 /// A limit, and how much of it is in use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// What there may be.
+    /// The limit.
     pub most: u64,
-    /// What there is.
+    /// The number in use.
     pub used: u64,
 }
 

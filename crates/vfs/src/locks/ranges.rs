@@ -1,8 +1,8 @@
 //! Byte-range locks of one file. Pure.
 //!
-//! By the rules of POSIX one owner's locks split, merge and replace one another, and different
-//! owners' exclude one another. Those of SMB (`stacks`, MS-FSA §2.1.5.8) stay as
-//! they were made: each ends by itself, an owner's exclusive lock excludes another of his own, and
+//! By the rules of POSIX one owner's locks split, merge and replace each other, and different
+//! owners' exclude each other. Those of SMB (`stacks`, MS-FSA §2.1.5.8) stay as
+//! they were made: each ends separately, an owner's exclusive lock excludes another of its own, and
 //! there are locks of no bytes.
 //!
 //! Locks are ordered by their first byte, in groups of at most [`LOCK_GROUP_MAX`]. Each group knows
@@ -23,7 +23,7 @@ const fn stacks(protocol: Protocol) -> bool {
 
 /// Whether what an owner holds is in the way of another lock of the same owner.
 fn excludes_own(owner: &Owner, kind: Kind) -> bool {
-    // Who has a range for himself may also lock it as one of many (MS-FSA §2.1.4.10).
+    // The owner of an exclusive range may also lock it shared (MS-FSA §2.1.4.10).
     stacks(owner.client.protocol) && kind == Kind::Write
 }
 
@@ -73,7 +73,7 @@ impl Greatest {
     }
 }
 
-/// Locks that follow one another.
+/// Locks in order.
 #[derive(Debug, Default)]
 struct Group {
     items: Vec<Item>,
@@ -102,7 +102,7 @@ impl Group {
 #[derive(Clone, Copy)]
 struct Search<'a> {
     range: Range,
-    /// Shared locks: whether they are meant, and the owner whose are not.
+    /// Shared locks: whether they are meant, and the owner with those that are not.
     reads: Option<Option<&'a Owner>>,
     /// The same of exclusive ones.
     writes: Option<Option<&'a Owner>>,
@@ -177,7 +177,7 @@ impl Ranges {
     }
 
     /// The first lock that reading (or with `writes` writing) is not permitted over: of another
-    /// owner, or of the owner himself if he has locked it as one of many and writes.
+    /// owner, or of the owner itself if it has locked it shared and writes.
     pub fn forbids_io(&self, owner: &Owner, range: Range, writes: bool) -> Option<&HeldRange> {
         self.find(Search { range, reads: writes.then_some(None), writes: Some(Some(owner)) })
     }
@@ -260,7 +260,7 @@ impl Ranges {
         }
     }
 
-    /// An owner's locks that overlap with a range, or adjoin it. They do not overlap one another.
+    /// An owner's locks that overlap with a range, or adjoin it. They do not overlap each other.
     fn touched(&self, owner: &Owner, range: Range) -> Vec<(At, (u64, Kind))> {
         let Some(own) = self.owners.get(owner) else { return Vec::new() };
         let last = range.end.saturating_add(1);

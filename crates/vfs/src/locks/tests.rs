@@ -71,7 +71,7 @@ fn shares_exclude_other_owners() {
     assert!(table.list(None, 10).is_empty());
 }
 
-/// Continuations write down who was woken and how.
+/// Continuations record the owners woken and the results.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<(u64, Waited)>>>);
 
@@ -161,7 +161,7 @@ impl Recall for Told {
     }
 }
 
-fn told(told: &Told) -> u64 {
+fn notified(told: &Told) -> u64 {
     told.0.load(Ordering::Relaxed)
 }
 
@@ -177,11 +177,11 @@ fn leases_are_recalled_once_and_by_others_only() {
     assert_eq!(grant(&c, LeaseKind::Write), Err(Refused::NoLease));
     assert!(table.may_read(KEY, Some(client(3))), "readers do not disturb readers");
     assert_eq!(table.open(KEY, &c, READ), Ok(READ));
-    assert_eq!(told(&notice), 0);
+    assert_eq!(notified(&notice), 0);
     assert_eq!(table.open(KEY, &c, BOTH), Err(Refused::Recalling));
-    assert_eq!(told(&notice), 2);
+    assert_eq!(notified(&notice), 2);
     assert!(!table.may_change(KEY, Some(client(1))), "the other's is in the way");
-    assert_eq!(told(&notice), 2, "told once");
+    assert_eq!(notified(&notice), 2, "told once");
     assert_eq!(table.share_of(KEY, &c), Some(READ), "a refused open changed nothing");
     assert_eq!(grant(&c, LeaseKind::Read), Err(Refused::NoLease), "not while one is recalled");
     assert_eq!(table.lease_of(KEY, &b), Some((LeaseKind::Read, true)));
@@ -202,14 +202,14 @@ fn a_write_lease_is_in_everybodys_way() {
     assert!(table.has_write_leases() && table.may_read(KEY, Some(client(1))));
     assert!(!table.may_read(KEY, None));
     assert_eq!(table.open(KEY, &owner(2), READ), Err(Refused::Recalling));
-    assert_eq!(told(&notice), 1);
+    assert_eq!(notified(&notice), 1);
     table.release_client(client(1));
     assert!(!table.has_leases() && !table.has_write_leases());
     assert_eq!(table.open(KEY, &owner(2), READ), Ok(READ));
 }
 
 #[test]
-fn no_lease_while_a_change_is_under_way() {
+fn no_lease_while_a_change_is_in_progress() {
     let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
     let grant = |nlink| table.grant(5, &attr(nlink), &owner(1), LeaseKind::Read, notice.clone());
     assert_eq!(grant(2), Err(Refused::NoLease), "several names, several handles");
@@ -222,7 +222,7 @@ fn no_lease_while_a_change_is_under_way() {
     assert!(!table.has_leases(), "a refused lease is not counted");
     assert_eq!(grant(1), Ok(()));
     table.recall_client(client(1));
-    assert_eq!(told(&notice), 1);
+    assert_eq!(notified(&notice), 1);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn the_list_says_who_has_what() {
+fn the_list_has_holders_of_opens_locks_and_leases() {
     let table = LockTable::default();
     table.open(KEY, &owner(1), READ).expect("free");
     table.lock(KEY, &owner(1), range(3, 4), Kind::Read).expect("free");

@@ -1,6 +1,6 @@
-//! Blocking locks: whoever must wait leaves a continuation, and nobody's thread waits.
+//! Blocking locks: a request that must wait leaves a continuation, and no thread waits.
 //!
-//! Those who wait are served in turn: a request waits behind an earlier one that it conflicts
+//! Requests are served in turn: one waits behind an earlier one that it conflicts
 //! with, so that a stream of readers does not shut out a writer. A request that would close a
 //! circle of waiting is refused.
 
@@ -27,10 +27,10 @@ pub enum Asked {
     Waiting(WaitId, HeldRange),
 }
 
-/// Who waits for whom, over all files.
+/// Which owner waits for which, over all files.
 pub(super) struct Waits {
     next: AtomicU64,
-    /// Who waits → for whom (the first that is in the way).
+    /// Waiting owner → the owner of the first conflicting lock.
     edges: OrderedMutex<HashMap<Owner, Owner>>,
 }
 
@@ -59,9 +59,9 @@ impl Waits {
 
 impl LockTable {
     /// Locks bytes, now or when it is its turn. The same request (owner, bytes and kind) that
-    /// waits already is not queued twice: a client that asks again is told the same, and its first
+    /// waits already is not queued twice: a retransmitted one gets the same result, and its first
     /// continuation stays. SMB has no rule like this, and none for circles: each of its requests
-    /// waits by itself, until it is cancelled.
+    /// waits separately, until it is cancelled.
     ///
     /// # Errors
     /// [`Refused::Grace`], [`Refused::Deadlock`], [`Refused::Full`].
@@ -139,7 +139,7 @@ impl LockTable {
         let mut files = self.shard(key);
         let Some(file) = files.get_mut(&key) else { return 0 };
         let gone = take(file, which);
-        // Somebody may have waited only behind these.
+        // A request may have waited only behind these.
         let woken = self.wake(file);
         tidy(&mut files, key);
         drop(files);
@@ -150,7 +150,7 @@ impl LockTable {
         count
     }
 
-    /// Gives locks to those whose turn has come; [`Self::run`] is for when the shard is let go.
+    /// Grants locks to the next requests; [`Self::run`] is to be called without the shard's lock.
     pub(super) fn wake(&self, file: &mut FileLocks) -> Vec<Waiter> {
         if file.waiting.is_empty() {
             return Vec::new();
@@ -171,7 +171,7 @@ impl LockTable {
         woken
     }
 
-    /// Counts those that wait no more, and forgets for whom they waited.
+    /// Counts requests that wait no more, and removes their edges.
     pub(super) fn stop_waiting(&self, gone: &[Waiter]) {
         if gone.is_empty() {
             return;
@@ -188,7 +188,7 @@ impl LockTable {
     }
 }
 
-/// Takes those out who wait and are meant.
+/// Removes the waiting requests that match.
 pub(super) fn take(file: &mut FileLocks, which: impl Fn(&Waiter) -> bool) -> Vec<Waiter> {
     let (gone, still) = std::mem::take(&mut file.waiting).into_iter().partition(which);
     file.waiting = still;

@@ -132,7 +132,7 @@ fn listings_that_stop_hold_few_descriptors() {
     let begun: Vec<_> = dirs.iter().map(|dir| one(dir, 0).expect("a name")).collect();
     let most = directories_being_read();
     assert!(most <= DIR_STREAMS_MAX + 8, "{most} directories are being read");
-    // All go on where they were, those that seek among them.
+    // All continue where they were, those that seek among them.
     for (dir, (first, cookie)) in dirs.iter().zip(begun) {
         let (mut names, mut from) = (vec![first], cookie);
         while let Some((name, cookie)) = one(dir, from) {

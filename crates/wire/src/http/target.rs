@@ -149,7 +149,7 @@ pub fn put_percent_encoded(path: &[u8], out: &mut String) {
     put_percent(path, UNESCAPED, out);
 }
 
-/// What stands for itself in a path, beside letters and digits.
+/// What stands for itself in a path, in addition to letters and digits.
 const UNESCAPED: &[u8] = b"-._~/";
 
 #[cfg(test)]

@@ -5,25 +5,25 @@ use control::tree::json::to_json;
 use control::tree::text;
 use serde_json::{Map, Value, json};
 
-use super::Found;
+use super::Inspected;
 use crate::tree::ROOT;
 
 /// How every configuration begins.
 const HEAD: &str = "# A configuration of Plimsoll";
 
 /// What such a file says.
-pub fn recognise(name: &str, content: &str) -> Option<Found> {
+pub fn recognise(name: &str, content: &str) -> Option<Inspected> {
     if content.starts_with(HEAD) {
         return Some(configuration(content));
     }
     if name == "secrets.json" {
-        return secrets(content).map(Found::from);
+        return secrets(content).map(Inspected::from);
     }
     name.starts_with("audit.log").then(|| audit(content))?
 }
 
 /// A configuration is readable as it is: the text is the file, the value is checked.
-fn configuration(content: &str) -> Found {
+fn configuration(content: &str) -> Inspected {
     let value = match text::read(&ROOT, content) {
         Ok((document, revision)) => {
             let mut nodes = Map::new();
@@ -42,7 +42,7 @@ fn configuration(content: &str) -> Found {
     for problem in value["problems"].as_array().into_iter().flatten() {
         shown += &format!("# problem: {}\n", problem.as_str().unwrap_or(""));
     }
-    Found { value, text: shown }
+    Inspected { value, text: shown }
 }
 
 /// Whose they are; never what they are.
@@ -53,7 +53,7 @@ fn secrets(content: &str) -> Option<Value> {
     Some(json!({ "format": "secrets of the configuration", "secrets": secrets }))
 }
 
-fn audit(content: &str) -> Option<Found> {
+fn audit(content: &str) -> Option<Inspected> {
     let records: Vec<Record> =
         content.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if records.is_empty() {
@@ -71,5 +71,5 @@ fn audit(content: &str) -> Option<Found> {
         text += &format!("  {when}  {who} from {from}: {action} {path} {property} {values}");
         text = text.trim_end().to_owned() + "\n";
     }
-    Some(Found { value: json!({ "format": "audit log", "records": records }), text })
+    Some(Inspected { value: json!({ "format": "audit log", "records": records }), text })
 }

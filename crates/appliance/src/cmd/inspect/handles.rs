@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 use vfs::host::handle_table::{self, Content};
 
-use super::Found;
+use super::Inspected;
 
 /// First bytes of a redb database.
 const REDB: &[u8; 4] = b"redb";
 
 /// What `handles-TAG-FORM.redb` holds; the form is in its name, a copy keeps it.
-pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Found> {
+pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Inspected> {
     if !bytes.starts_with(REDB) {
         return None;
     }
@@ -20,7 +20,7 @@ pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Found> {
     let found = match handle_table::read(bytes, kernel) {
         Ok(content) => found(kernel, &content),
         // Recognised, so it is said what is wrong with it.
-        Err(e) => Found::from(json!({
+        Err(e) => Inspected::from(json!({
             "format": "table of handles",
             "damaged": e.to_string(),
             "hint": "a server may be writing to it: try again",
@@ -29,7 +29,7 @@ pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Found> {
     Some(found)
 }
 
-fn found(kernel: bool, content: &Content) -> Found {
+fn found(kernel: bool, content: &Content) -> Inspected {
     let form = if kernel { "kernel" } else { "table" };
     let dirs = content.dirs.iter().map(|d| {
         json!({
@@ -66,5 +66,5 @@ fn found(kernel: bool, content: &Content) -> Found {
         "moved": moved.collect::<Vec<Value>>(),
         "unknown": content.unknown,
     });
-    Found { value, text }
+    Inspected { value, text }
 }

@@ -9,13 +9,13 @@ use ::lab::transfer::Comparison;
 use base::units::{self, utc};
 use serde_json::Value;
 
-use super::Found;
+use super::Inspected;
 
 /// Where a report has its data.
 const DATA: &str = "<script type=\"application/json\" id=\"data\">";
 
 /// A result or a summary, also inside of a report; what a server knows of a run, and its job.
-pub(super) fn recognise(name: &str, text: &str) -> Option<Found> {
+pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     match name {
         "run.json" => return one_run(text),
         "job.toml" => return job(name, text),
@@ -36,11 +36,11 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Found> {
         summary(&serde_json::from_value(value.clone()).ok()?)
     };
     let of = if page { "report of a " } else { "" };
-    Some(Found { text: format!("{of}{found}"), value })
+    Some(Inspected { text: format!("{of}{found}"), value })
 }
 
 /// What a server knows of a run (`docs/formats/state.md`).
-fn one_run(text: &str) -> Option<Found> {
+fn one_run(text: &str) -> Option<Inspected> {
     let run: Run = serde_json::from_str(text).ok()?;
     let mut shown = format!("run {} of the job {}, format {}\n", run.id, run.job, run.format);
     let mut line = |name: &str, value: &str| shown += &format!("  {name:<18} {value}\n");
@@ -58,14 +58,14 @@ fn one_run(text: &str) -> Option<Found> {
     run.limiter.iter().for_each(|limiter| line("limiter", limiter));
     run.why.iter().for_each(|why| line("", why));
     run.degraded.iter().for_each(|why| line("degraded", why));
-    Some(Found { text: shown, value: serde_json::from_str(text).ok()? })
+    Some(Inspected { text: shown, value: serde_json::from_str(text).ok()? })
 }
 
-fn job(name: &str, text: &str) -> Option<Found> {
+fn job(name: &str, text: &str) -> Option<Inspected> {
     let job = Job::parse(name, text, &[]).ok()?;
     let mut value = serde_json::to_value(job).ok()?;
     value["format"] = "load job".into();
-    Some(Found::from(value))
+    Some(Inspected::from(value))
 }
 
 fn result(run: &RunResult) -> String {

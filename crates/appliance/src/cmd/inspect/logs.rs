@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::Found;
+use super::Inspected;
 
 /// How files of transfers are called; older ones have a number behind it.
 const TRANSFERS: &str = "transfers.log";
@@ -25,7 +25,7 @@ fn log<T: DeserializeOwned + Serialize>(
     content: &[u8],
     (title, list): (&str, &str),
     lines: fn(&T) -> Vec<String>,
-) -> Option<Found> {
+) -> Option<Inspected> {
     let (records, torn) = records(content);
     if records.is_empty() && torn > 0 {
         return None;
@@ -35,7 +35,7 @@ fn log<T: DeserializeOwned + Serialize>(
     if torn > 0 {
         text += &format!("  lines that are not whole: {torn}\n");
     }
-    Some(Found { value: json!({ "format": title, list: records, "torn": torn }), text })
+    Some(Inspected { value: json!({ "format": title, list: records, "torn": torn }), text })
 }
 
 fn is_of_transfers(name: &str) -> bool {
@@ -45,7 +45,7 @@ fn is_of_transfers(name: &str) -> bool {
 }
 
 /// What such a file says.
-pub fn recognise(name: &str, content: &[u8]) -> Option<Found> {
+pub fn recognise(name: &str, content: &[u8]) -> Option<Inspected> {
     if name == HISTORY {
         return log(content, ("history of replication", "results"), |run: &Run| {
             let failed = run.failed.iter().map(|failed| format!("  {failed}"));

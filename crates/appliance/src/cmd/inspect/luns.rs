@@ -6,14 +6,14 @@ use service::luns::table::Record;
 use vfs::journal;
 use vfs::lun::reservations::store;
 
-use super::Found;
+use super::Inspected;
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The table of units, and their persistent reservations.
-pub(super) fn recognise(bytes: &[u8]) -> Option<Found> {
+pub(super) fn recognise(bytes: &[u8]) -> Option<Inspected> {
     let value = if bytes.starts_with(&service::luns::MAGIC) {
         let records = journal::read(bytes, service::luns::MAGIC).ok()?;
         let unit = |(guid, record): (&Vec<u8>, &Vec<u8>)| {
@@ -55,5 +55,5 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<Found> {
     } else {
         return None;
     };
-    Some(Found::from(value))
+    Some(Inspected::from(value))
 }

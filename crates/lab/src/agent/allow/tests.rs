@@ -57,7 +57,7 @@ fn without_a_list_no_file_of_the_agent_is_used() {
 }
 
 #[test]
-fn listed_directories_and_devices_are_used_and_nothing_beside_them() {
+fn only_listed_directories_and_devices_are_used() {
     let scene = Scene::new();
     let allowed = scene.allowed();
     for (scheme, path) in [("path", "listed"), ("path", "listed/sub"), ("block", "disk")] {

@@ -1,4 +1,4 @@
-//! An agent that listens, beside peers that say nothing, too much, or something wrong.
+//! An agent that listens, with peers that send nothing, too much, or something wrong.
 
 use super::*;
 use crate::agent::proto::{FromAgent, Prepare};

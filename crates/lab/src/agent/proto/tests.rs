@@ -26,7 +26,7 @@ fn broken_messages_are_named() {
 }
 
 #[test]
-fn the_highest_common_version_is_spoken() {
+fn the_highest_common_version_is_used() {
     assert_eq!(agree((1, 9)).unwrap(), VERSIONS.1);
     assert!(matches!(agree((VERSIONS.1 + 1, 99)), Err(ProtoError::Version(..))));
 }

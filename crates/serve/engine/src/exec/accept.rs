@@ -102,7 +102,7 @@ where
     for (socket, tag) in sockets {
         let (queues, budgets) = (queues.clone(), Arc::clone(&engine.budgets));
         started &= tasks.spawn(runtimes, 0, move |ending| async move {
-            // The socket was good a moment ago; if not, nobody can connect, and clients say so.
+            // The socket was valid a moment ago; if not, connections fail at the clients.
             listener::accept((socket, tag), queues, budgets, ending).await.is_ok()
         });
     }
@@ -110,7 +110,7 @@ where
 }
 
 /// Runs a core until `ending` turns true and its connections have ended, or their time is up.
-/// Returns whether they ended by themselves.
+/// Returns whether they ended within their time.
 async fn run<C, Tag, F, T>(
     core: Rc<C>,
     (mut accepted, mut joins): (mpsc::Receiver<(Accepted, Tag)>, mpsc::Receiver<Join<C>>),

@@ -134,7 +134,7 @@ fn dropping_runs_what_is_queued() {
 }
 
 #[test]
-fn who_waits_for_the_end_sees_everything_done() {
+fn waiting_for_the_end_leaves_nothing_undone() {
     let pool = pool(2, 100, 100);
     let release = hold(&pool);
     let (done, order) = mpsc::channel();

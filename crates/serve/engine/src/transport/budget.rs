@@ -136,7 +136,7 @@ impl Budgets {
     }
 
     /// Shows what is common to all services: the panics so far, of handlers and of flushes, and the
-    /// bytes of the service that holds most, since each is held to the limit by itself.
+    /// bytes of the service that holds most, since each has the limit for itself.
     pub fn show_shared(&self, flush: &FlushGroup, gauges: &Gauges) {
         gauges.panics.set(self.panics_over_all() + flush.counts().panics);
         let bytes = self.all.as_ref().map_or_else(|| self.bytes(), |(all, _)| all.most_bytes());
@@ -151,7 +151,7 @@ impl Budgets {
     }
 
     /// Over all services that share permits with this one: connections open now, and those refused
-    /// and given up so far.
+    /// and disconnected so far.
     pub fn over_all(&self) -> (u64, u64, u64) {
         match &self.all {
             Some((all, _)) => {
@@ -178,7 +178,7 @@ impl Budgets {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a task of ours that has ended by a panic.
+    /// Counts a task that has ended by a panic.
     pub fn count_panic<T>(&self, ended: &Result<T, JoinError>) {
         if ended.as_ref().is_err_and(JoinError::is_panic) {
             self.panicked();
@@ -212,7 +212,7 @@ pub struct SharedPermit(
     #[expect(dead_code, reason = "held, not looked at")] Option<connections::ConnectionPermit>,
 );
 
-/// A permit for one connection of a service, for who called; given back when dropped.
+/// A permit for one connection of a service and client; returned when dropped.
 #[derive(Debug)]
 pub struct ServicePermit {
     budgets: Arc<Budgets>,
@@ -233,7 +233,7 @@ pub struct CoreBudget {
     bytes_max: usize,
     requests: Cell<usize>,
     bytes: Cell<usize>,
-    /// Bytes given back by those who may do so on any thread, to be taken off `bytes`.
+    /// Bytes returned on other threads, to be subtracted from `bytes`.
     returned: Arc<AtomicUsize>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
@@ -277,7 +277,7 @@ impl CoreBudget {
     }
 
     /// Whether a buffer of `n` bytes for a large record may be taken: a part of the budget is left
-    /// to small ones, so that unfinished large records cannot keep everybody out.
+    /// to small ones, so that unfinished large records cannot take all of it.
     pub fn has_large(&self, n: usize) -> bool {
         self.has_bytes(n + self.bytes_max / SMALL_RECORDS_PART)
     }
@@ -293,8 +293,8 @@ impl CoreBudget {
         self.requests.get() == 0 || (self.has_request() && self.has_bytes(n))
     }
 
-    /// Takes a place above the limit, for a record that has begun: if everyone held a part of the
-    /// budget and waited for more, nobody would get on. There are [`OVERDRAFTS_MAX`].
+    /// Takes a place above the limit, for a record that has begun: if all connections held a part
+    /// of the budget and waited for more, none would make progress. There are [`OVERDRAFTS_MAX`].
     pub fn take_overdraft(&self) -> bool {
         let free = self.overdrafts.get() < OVERDRAFTS_MAX;
         self.overdrafts.set(self.overdrafts.get() + usize::from(free));
@@ -331,7 +331,7 @@ impl CoreBudget {
         self.has_bytes(n).then(|| self.hold(n))
     }
 
-    /// The same for who has looked already, or holds what is there whether there is room or not.
+    /// The same for callers that have checked, or that hold the bytes whether there is room or not.
     pub fn hold(self: &Rc<Self>, n: usize) -> ReservedBytes {
         self.take_bytes(n);
         ReservedBytes { budget: Rc::clone(self), bytes: n }
@@ -400,7 +400,7 @@ impl ReservedBytes {
         self.bytes
     }
 
-    /// Makes them so many, whether there is room or not.
+    /// Sets their number, whether there is room or not.
     pub fn set(&mut self, bytes: usize) {
         self.budget.take_bytes(bytes);
         self.budget.give_bytes(std::mem::replace(&mut self.bytes, bytes));

@@ -1,8 +1,8 @@
 //! Permits for connections: one account over all services, because they share the descriptors.
 //!
-//! Each service is sure of its part, so that a flood of one keeps nobody from the others; the rest
-//! is for those who come first. One client, whatever it calls, leaves a part of that rest to
-//! others.
+//! Each service is sure of its part, so that a flood of one leaves the others their connections.
+//! The rest is for those that come first. One client, whatever it calls, leaves a part of that rest
+//! to others.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct ConnectionLimits {
     all: usize,
     /// What each service is sure of.
     sure: usize,
-    /// What nobody is sure of.
+    /// What no service is sure of.
     common: usize,
     client_max: usize,
     taken: OrderedMutex<Taken>,
@@ -43,7 +43,7 @@ struct Taken {
 }
 
 impl ConnectionLimits {
-    /// So many permits, for so many services.
+    /// `all` permits, for this number of services.
     pub fn new(all: usize, services: usize) -> Self {
         let sure = all / CONNECTIONS_SURE_PART;
         let common = all.saturating_sub(sure * services);
@@ -82,7 +82,7 @@ impl ConnectionLimits {
         Some(ConnectionPermit { limits: Arc::clone(self), service, from })
     }
 
-    /// A service (counted from 0) holds so many bytes more, or fewer.
+    /// A service (counted from 0) holds `more` bytes more, or fewer.
     pub fn hold_bytes(&self, service: usize, more: i64) {
         if let Some(bytes) = self.bytes.get(service) {
             bytes.fetch_add(more, Relaxed);
@@ -104,7 +104,7 @@ impl ConnectionLimits {
         self.lock().clients.all()
     }
 
-    /// Whether some service can take nobody more.
+    /// Whether some service can accept no further connection.
     pub fn is_full(&self) -> bool {
         let taken = self.lock();
         let full = taken.common(self.sure) >= self.common;

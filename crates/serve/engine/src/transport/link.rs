@@ -1,7 +1,7 @@
-//! A connection's socket, in the clear or with TLS over it (RFC 9289).
+//! A connection's socket, unencrypted or with TLS over it (RFC 9289).
 //!
-//! In the clear a link is its socket. With TLS the bytes pass through a [`Session`]: received into
-//! a buffer of the core's, decrypted there; encrypted into another, and sent from it. Both are
+//! Unencrypted a link is its socket. With TLS the bytes pass through a [`Session`]: received into
+//! a buffer of the core, decrypted there; encrypted into another, and sent from it. Both are
 //! given back as soon as they are empty.
 
 use std::io;
@@ -41,7 +41,7 @@ pub struct Link {
 
 struct Secured {
     session: Session,
-    /// What the session has to say by itself: it goes with the next reply.
+    /// Records that the session itself has to send: they leave with the next reply.
     owed: Vec<u8>,
     /// How much of that [`Link::poll_send`] has sent.
     sent: usize,
@@ -61,12 +61,12 @@ pub enum ReceiveError {
 }
 
 impl Link {
-    /// A socket in the clear, with a peer that may be as slow as this.
+    /// An unencrypted socket, with the budget of time of its peer.
     pub fn new(stream: TcpStream, pace: SlowPeerBudget) -> Self {
         Self { stream, pace, tls: None }
     }
 
-    /// How what is said on it is protected.
+    /// How its messages are protected.
     pub fn transport(&self) -> Transport {
         match &self.tls {
             None => Transport::Plain,
@@ -75,7 +75,7 @@ impl Link {
         }
     }
 
-    /// With what; `None` in the clear.
+    /// With what; `None` if unencrypted.
     pub fn security(&self) -> Option<Security> {
         self.tls.as_ref().and_then(|tls| tls.session.security())
     }
@@ -103,9 +103,9 @@ impl Link {
         self.tls.as_ref().is_some_and(|tls| tls.session.holds())
     }
 
-    /// Makes room to receive into, and sees that there is as much again for what is decrypted: who
-    /// took one and waited for the other could keep everybody from both. False when the budget has
-    /// none; `begun` says that the caller holds a part of a record, which must be able to end.
+    /// Makes room to receive into, and checks that there is as much again for what is decrypted:
+    /// holding one and waiting for the other could keep both from all. False when the budget has
+    /// none; with `begun` the caller holds a part of a record, which must be able to end.
     pub fn make_room(&mut self, core: (&CoreBuffers, &CoreBudget), begun: bool) -> bool {
         let Some(tls) = &mut self.tls else { return true };
         let (buffers, budget) = core;
@@ -207,7 +207,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what it can of `bytes` to send, for those who do not wait for its end, as
+    /// Takes what it can of `bytes` to send, for callers that do not wait for its end, as
     /// [`Link::send`] does; not to be mixed with it. Ready with how many it took once what it took
     /// before has been sent.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -241,7 +241,7 @@ impl Link {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends a part of a file from the page cache, in the clear only; `more` as above.
+    /// Sends a part of a file from the page cache, unencrypted only; `more` as above.
     ///
     /// # Errors
     /// When it cannot be sent to the end.
@@ -253,8 +253,8 @@ impl Link {
         }
     }
 
-    /// Waits until the socket takes something. Who sends parts of files asks before he looks
-    /// whether they are in memory: a peer may take its time.
+    /// Waits until the socket takes something. To be called before checking whether parts of files
+    /// are in memory: a peer may take its time.
     ///
     /// # Errors
     /// The peer takes nothing more, or too little.
@@ -262,8 +262,8 @@ impl Link {
         send::has_room(&self.stream, &mut self.pace).await
     }
 
-    /// Has the kernel send what the socket takes now of a part of a file, in the clear only.
-    /// Returns how many bytes that were; none if there is no room.
+    /// Has the kernel send what the socket takes now of a part of a file, unencrypted only.
+    /// Returns the number of bytes; none if there is no room.
     ///
     /// # Errors
     /// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.
@@ -282,7 +282,7 @@ impl Link {
     /// Sets up a session for RPC as the server; nothing of what was received may be left over.
     ///
     /// # Errors
-    /// The peer does not speak TLS as we want it, or not RPC over it, or has gone. It is told why.
+    /// No TLS as required, no RPC over it, or the peer is gone. An alert was sent.
     pub async fn secure(
         &mut self,
         tls: &Tls,
@@ -292,10 +292,10 @@ impl Link {
         if self.alpn().is_none() && tls.needs_alpn() { Err(TlsError::Alpn) } else { Ok(()) }
     }
 
-    /// As [`Link::secure`], whatever is to be spoken over it.
+    /// As [`Link::secure`], for any application protocol.
     ///
     /// # Errors
-    /// The peer does not speak TLS as we want it, or has gone. It is told why.
+    /// No TLS as required, or the peer is gone. An alert was sent.
     pub async fn secure_as(
         &mut self,
         config: Arc<ServerConfig>,
@@ -316,10 +316,10 @@ impl Link {
         done
     }
 
-    /// What hears of the peer's end beside this link.
+    /// A second handle that is notified when the peer closes.
     ///
     /// # Errors
-    /// When there is no descriptor to be had.
+    /// No descriptor is available.
     pub fn ear(&self) -> io::Result<Ear> {
         self.stream.as_fd().try_clone_to_owned().map(Ear)
     }
@@ -330,14 +330,14 @@ impl Link {
         EndWatch(self.stream.as_raw_fd())
     }
 
-    /// Says that nothing more comes, as far as that needs no waiting, while the peer may go on.
+    /// Closes its sending side, as far as that needs no waiting, while the peer may still send.
     pub fn finish(&mut self) {
         let mut out = ReplyBuf::default();
         if let Some(tls) = &mut self.tls {
             tls.session.end(&mut out);
         }
         let _ = self.stream.try_write(out.as_slice());
-        // Who has gone already need not hear it.
+        // The peer may be gone already.
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
@@ -346,7 +346,7 @@ impl Link {
         if let Some(mut tls) = self.tls.take() {
             let mut out = ReplyBuf::default();
             tls.session.end(&mut out);
-            // A peer whose window is shut learns it from the end of the connection.
+            // A peer with a full window sees the end of the connection instead.
             let _ = self.stream.try_write(out.as_slice());
             if let Some(buffer) = tls.session.give_up() {
                 give_back(buffer, &mut tls.overdraft, core);

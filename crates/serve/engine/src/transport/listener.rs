@@ -14,7 +14,7 @@ use super::budget::{Budgets, ServicePermit};
 pub struct Accepted {
     /// The socket, non-blocking.
     pub stream: TcpStream,
-    /// Who called.
+    /// The address of the peer.
     pub peer: SocketAddr,
     /// Its permit.
     pub permit: ServicePermit,
@@ -34,7 +34,7 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts until `ending` turns true, dealing to `cores` in turn, with the tag of the listener. A
-/// connection for which there is no permit, or whose core does not take it, is closed and counted.
+/// connection without a permit, or that its core does not take, is closed and counted.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.
@@ -51,7 +51,7 @@ pub async fn accept<Tag: Copy>(
             accepted = listener.accept() => accepted,
             _ = ending.wait_for(|end| *end) => {
                 // Closing it would leave it to the copy that a child has which another thread has
-                // forked a moment ago: it would go on to take connections, and keep the port.
+                // forked a moment ago: it would continue to accept connections, and keep the port.
                 let _ = SockRef::from(&listener).shutdown(std::net::Shutdown::Both);
                 return Ok(());
             }

@@ -6,7 +6,7 @@
 //! - [`connections`]: permits for connections of all services, which share the descriptors.
 //!   [`pace`]: how slow a peer may be.
 //! - [`buffers`]: receive and reply buffers, used again.
-//! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
+//! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
 //! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`tally`]: how many of something each address has.
 //! - [`tasks`]: what runs for a service, and its end.

@@ -1,4 +1,4 @@
-//! Bytes on their way out in the hands of something that tells nobody when they have left, as the
+//! Bytes to be sent in the hands of a library that does not report when they have left, as the
 //! implementation of HTTP/2 does: they are in the account from before they are made until they are
 //! dropped, and a connection has a limit on them.
 
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::budget::CoreBudget;
 
-/// What one connection has on its way out.
+/// What one connection has to send.
 pub struct Outgoing {
     budget: Rc<CoreBudget>,
     max: usize,

@@ -102,7 +102,7 @@ fn command(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>, u32) {
     }
 }
 
-/// Keys that mean nothing, and some that do.
+/// Unknown keys, and some known ones.
 fn text(client: &mut Client, random: &mut SeededRandom) -> String {
     let pair = match random.below(3) {
         0 => "X-a=b\0".to_owned(),

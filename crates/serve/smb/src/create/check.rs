@@ -1,4 +1,5 @@
-//! Which CREATEs make no sense, or ask for what there is not (MS-SMB2 §3.3.5.9, MS-FSA §2.1.5.1).
+//! CREATEs that are invalid or that ask for what is not supported (MS-SMB2 §3.3.5.9, MS-FSA
+//! §2.1.5.1).
 
 use wire::smb::class::attributes;
 use wire::smb::contexts;
@@ -28,7 +29,7 @@ pub(super) struct Contexts<'a> {
 /// Looks at options and masks.
 ///
 /// # Errors
-/// As the client is told.
+/// The status of the response.
 pub(super) fn check(create: &Request<'_>, disposition: Disposition) -> Result<(), NtStatus> {
     let has = |option: u32| create.options & option != 0;
     if create.impersonation > IMPERSONATION_MAX {
@@ -86,7 +87,7 @@ fn check_attributes(create: &Request<'_>) -> Result<(), NtStatus> {
 /// Reads the contexts.
 ///
 /// # Errors
-/// As the client is told.
+/// The status of the response.
 pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatus> {
     let mut asked = Contexts::default();
     for context in contexts::decode(create.contexts).map_err(status::of_wire)? {

@@ -31,7 +31,7 @@ fn put_copied(copied: &Copied) -> Vec<u8> {
 /// COPYCHUNK: what was copied, and how it ended.
 ///
 /// # Errors
-/// As the client is told, where nothing was copied.
+/// The status of the response, where nothing was copied.
 pub(super) async fn chunks(
     request: &Request<'_>,
     open: &Open,
@@ -98,7 +98,7 @@ async fn one(
 /// DUPLICATE_EXTENTS.
 ///
 /// # Errors
-/// STATUS_NOT_SUPPORTED where the file system shares no blocks; as the client is told.
+/// STATUS_NOT_SUPPORTED where the file system shares no blocks; the status of the response.
 pub(super) async fn extents(
     request: &Request<'_>,
     open: &Open,
@@ -152,7 +152,7 @@ async fn copy_one(
     let (core, who) = (&request.conn.core, &request.session.who);
     let (source, target) = (from.node.handle, to.node.handle);
     let mut done = 0;
-    // Handles of one share mean nothing to the file system of another.
+    // Handles of one share are invalid in the file system of another.
     let is_one_share = from.node.reached.share.id == to.node.reached.share.id;
     while done < u64::from(chunk.length) {
         let (at, to_at) = (chunk.source + done, chunk.target.saturating_add(done));

@@ -22,7 +22,7 @@ pub(super) const RANGE: usize = 16;
 /// SET_SPARSE: marks a file as one that may have holes. No input says that it may.
 ///
 /// # Errors
-/// As the client is told.
+/// The status of the response.
 pub(super) async fn set(
     request: &Request<'_>,
     open: &Open,
@@ -51,7 +51,7 @@ pub(super) async fn set(
 /// SET_ZERO_DATA: a hole, or zeros where the file system makes none; on disk.
 ///
 /// # Errors
-/// As the client is told.
+/// The status of the response.
 pub(super) async fn zero(
     request: &Request<'_>,
     file: &OpenFile,
@@ -112,10 +112,10 @@ async fn write_zeros(
 }
 
 /// QUERY_ALLOCATED_RANGES: where there is data, one range more than the client has room for; all of
-/// a file that is not marked as one with holes, or if the file system cannot tell.
+/// a file that is not marked as one with holes, or if the file system cannot report them.
 ///
 /// # Errors
-/// As the client is told.
+/// The status of the response.
 pub(super) async fn ranges(
     request: &Request<'_>,
     file: &OpenFile,

@@ -1,4 +1,4 @@
-//! A connection: what was negotiated, who has signed in over it, requests that can be cancelled.
+//! A connection: what was negotiated, its sessions, and requests that can be cancelled.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(crate) struct Negotiated {
     pub signing: Signing,
     /// What encrypts.
     pub cipher: Option<Cipher>,
-    /// What the client has said, to be told again under a signature.
+    /// What the client has sent, to be repeated under a signature.
     pub client: ([u8; 16], u32, u16, Vec<u16>),
     /// Our capabilities.
     pub capabilities: u32,
@@ -93,15 +93,15 @@ pub(crate) struct Connection {
     pub server: Arc<Server>,
     /// How that was set when it began.
     pub settings: Arc<Settings>,
-    /// Who calls, and his number in the statistics.
+    /// The address of the client, and its number in the statistics.
     pub peer: (SocketAddr, u32),
-    /// By which address of ours.
+    /// The local address of the connection.
     pub local: SocketAddr,
     /// What was agreed on.
     pub negotiated: RefCell<Option<Rc<Negotiated>>>,
     /// The integrity of the negotiation.
     pub preauth: Cell<Preauth>,
-    /// Sign-ins under way, by session.
+    /// Authentications in progress, by session.
     pub setups: RefCell<HashMap<u64, Setup>>,
     /// Sessions.
     pub sessions: RefCell<HashMap<u64, Rc<Session>>>,
@@ -115,7 +115,7 @@ pub(crate) struct Connection {
     pub outbox: RefCell<Vec<Answer>>,
     /// Bytes of them.
     pub outgoing: Cell<usize>,
-    /// Requests are being taken: nobody has to be told of answers.
+    /// Requests are being taken: answers need no notification.
     pub in_turn: Cell<bool>,
     /// There is something in the outbox, or a session was ended from outside.
     pub has_mail: Arc<Notify>,
@@ -151,7 +151,7 @@ impl Connection {
         self.has_mail.notify_one();
     }
 
-    /// Takes out sessions that somebody has ended, and those of who is no user any more, to leave.
+    /// Takes out sessions that an administrator has ended, and those of removed users.
     pub fn take_ended(&self) -> Vec<Rc<Session>> {
         let files = &self.core.files;
         let ended =
@@ -189,7 +189,7 @@ impl Connection {
         }
     }
 
-    /// A request holds so many bytes.
+    /// A request holds `bytes` bytes.
     pub fn hold(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);
         self.core.budget.take_bytes(bytes);

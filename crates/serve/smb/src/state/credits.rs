@@ -45,7 +45,7 @@ impl Credits {
         true
     }
 
-    /// Grants up to `asked` more, so that the client has `max` at most; tells how many. One at
+    /// Grants up to `asked` more, so that the client has `max` at most; returns how many. One at
     /// least if it has none.
     pub fn grant(&mut self, asked: u16, max: u16) -> u16 {
         // Numbers far behind the lowest would need ever more memory.

@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The entry of an open whose name is not known yet.
+    /// The entry of an open without a known name yet.
     pub const fn new(locks: Arc<LockTable>, key: FileKey, owner: Owner) -> Self {
         Self { locks, key, owner, link: Cell::new(None) }
     }
@@ -86,14 +86,14 @@ pub(crate) struct OpenFile {
     pub locks_of_nothing: Cell<u32>,
     /// Ranges that it has locked.
     pub ranges: Cell<usize>,
-    /// Bytes that the client has reserved, as it is told: they are taken when they are written.
+    /// Bytes that the client has reserved, as reported to it: they are allocated when written.
     pub reserved: Cell<u64>,
     /// The write time that was shown last, as FILETIME.
     pub write_time: Cell<u64>,
     /// Until when what is written is not shown in the write time ([`super::times`]), as
     /// nanoseconds of a monotonic clock.
     pub write_time_until_ns: Cell<u64>,
-    /// The listing under way.
+    /// The listing in progress.
     pub listing: tokio::sync::Mutex<Option<Listed>>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Open {
     pub access: u32,
     /// What is open.
     pub of: OpenOf,
-    /// Whoever waits for something of it hears that it is closed.
+    /// Notifies requests that wait for something of it that it is closed.
     pub closed: Notify,
     /// What it takes of all that may be open.
     pub seat: OpenReservation,

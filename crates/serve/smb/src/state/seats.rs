@@ -1,5 +1,5 @@
-//! How much opens take, in all and of each client: one that opens without end keeps nobody else
-//! out. In units of [`SMB_OPEN_UNIT`]: an open is one, and more if its path is long.
+//! How much opens take, in all and of each client: one that opens without end leaves others their
+//! part. In units of [`SMB_OPEN_UNIT`]: an open is one, and more if its path is long.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub struct OpenReservation {
     units: Cell<usize>,
 }
 
-/// Units of an open with so many bytes of its own.
+/// Units of an open with `bytes` bytes of its own.
 const fn units_of(bytes: usize) -> usize {
     1 + bytes / SMB_OPEN_UNIT
 }
@@ -39,7 +39,7 @@ impl OpenBudget {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what an open with so many bytes of its own needs; `None` if the client, or all
+    /// Takes what an open with `bytes` bytes of its own needs; `None` if the client, or all
     /// together, have too many.
     pub fn take(self: &Arc<Self>, from: IpAddr, bytes: usize) -> Option<OpenReservation> {
         let none = OpenReservation {
@@ -57,14 +57,14 @@ impl OpenBudget {
 }
 
 impl OpenReservation {
-    /// Takes what an open with so many bytes of its own needs, in place of what it has, which it
+    /// Takes what an open with `bytes` bytes of its own needs, in place of what it has, which it
     /// gives; `None` if that is too much.
     pub fn resize(&self, bytes: usize) -> Option<usize> {
         let before = self.units.get();
         self.change(units_of(bytes)).then_some(before)
     }
 
-    /// Takes so many units in place of those that it has; fewer are never too many.
+    /// Takes `units` units in place of those that it has; fewer are never too many.
     pub fn change(&self, units: usize) -> bool {
         let before = self.units.get();
         let mut inner = self.seats.inner();

@@ -1,4 +1,4 @@
-//! A session of a connection: who has signed in, its keys, its trees and opens.
+//! A session of a connection: its user, keys, trees and opens.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ impl Tree {
 pub(crate) struct Session {
     /// Its number.
     pub id: u64,
-    /// Who has signed in.
+    /// The user of the session.
     pub who: Caller,
     /// Its keys.
     pub keys: Keys,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 pub struct Row {
     /// Its number.
     pub id: u64,
-    /// Who has signed in.
+    /// The user of the session.
     pub user: String,
     /// From where.
     pub from: IpAddr,
@@ -44,7 +44,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Whether somebody has ended it.
+    /// Whether an administrator has ended it.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -73,7 +73,7 @@ impl Sessions {
         }
     }
 
-    /// Lists a session; its connection is woken by `wake` when somebody ends it.
+    /// Lists a session; its connection is woken by `wake` when an administrator ends it.
     pub fn add(self: &Arc<Self>, row: Row, wake: &Arc<Notify>) -> Listed {
         let (id, ended) = (row.id, Arc::<AtomicBool>::default());
         let one = One { row, ended: Arc::clone(&ended), wake: Arc::clone(wake) };

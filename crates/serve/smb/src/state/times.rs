@@ -77,7 +77,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Something is written now: the write time that was shown before stays for a while. Tells
+    /// Something is written now: the write time that was shown before stays for a while. Returns
     /// until when.
     pub fn written(&mut self, shown: u64, now_ns: u64) -> u64 {
         match self.before_write {
@@ -90,7 +90,7 @@ impl Times {
         }
     }
 
-    /// What was written is shown from now on; tells whether it was not yet.
+    /// Writes are shown from now on; returns whether they were not shown yet.
     pub fn settle(&mut self, now_ns: u64) -> bool {
         self.before_write.take().is_some_and(|(_, until_ns)| now_ns < until_ns)
     }

@@ -14,7 +14,7 @@ const DEPTH: usize = 3;
 /// Links that are followed one after the other, more than there are in a directory.
 const LINKS: usize = 20;
 
-/// Names that mean something to somebody, or are the longest; a null byte stands for 255 of what
+/// Names that are special to some client, or are the longest; a null byte stands for 255 of what
 /// follows.
 const NAMES: [&[u8]; 30] = [
     b"plain.txt",
@@ -49,7 +49,7 @@ const NAMES: [&[u8]; 30] = [
     b"\0\xc3\xa9",
 ];
 
-/// Where links lead besides what is beside them.
+/// Where links lead in addition to their siblings.
 const TARGETS: [&[u8]; 7] =
     [b"no-such", b"../../../../etc", b"/etc/passwd", b"no/such/way", b".", b"\xff\xfe\\", b"/"];
 
@@ -167,7 +167,7 @@ fn directory(random: &mut SeededRandom, left: &mut u64, depth: usize) -> Vec<Ent
             break;
         }
         let name = name(random);
-        // What FTP lists alike it does not tell apart.
+        // What FTP lists alike it does not distinguish.
         if entries.iter().any(|one| in_a_line(&one.name) == in_a_line(&name)) {
             continue;
         }

@@ -12,10 +12,11 @@ use crate::request::Request;
 pub(super) enum Pages {
     /// All of it.
     One,
-    /// Of sorted entries the page of this number, from 1 on, of so many pages and entries.
+    /// Of sorted entries the page of this number, from 1 on, of `pages` pages and `entries`
+    /// entries.
     Sorted { page: usize, pages: usize, entries: usize },
     /// Entries in the order of the file system: whether they begin with the first, and the cookie
-    /// behind which the next page goes on.
+    /// behind which the next page continues.
     Unsorted { first: bool, next: Option<u64> },
 }
 
@@ -37,7 +38,7 @@ impl PageRequest {
 }
 
 impl Pages {
-    /// The page that is asked for of so many sorted entries, or the last; and its first entry.
+    /// The requested page of `entries` sorted entries, or the last; and its first entry.
     pub(super) fn sorted(asked: &PageRequest, entries: usize) -> (Self, usize) {
         let pages = entries.div_ceil(HTTP_LISTING_PAGE);
         if pages <= 1 {

@@ -81,7 +81,7 @@ fn get_of(get: Get, path: &CStr, (name, max): (&CStr, usize)) -> io::Result<Vec<
     })
 }
 
-/// A value of at most so many bytes, into a buffer that `ask` fills.
+/// A value of at most `max` bytes, into a buffer that `ask` fills.
 fn of_most(max: usize, ask: impl Fn(&mut [u8]) -> io::Result<usize>) -> io::Result<Vec<u8>> {
     // Most are short, and most files have none: nothing is allocated for those. A size of 0 would
     // ask for the length only.

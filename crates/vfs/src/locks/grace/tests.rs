@@ -39,7 +39,7 @@ fn the_rule_holds_for_each_pair() {
 }
 
 #[test]
-fn the_table_waits_for_those_who_reclaim() {
+fn the_table_waits_for_reclaims() {
     let table = LockTable::default();
     for holder in [Protocol::Nfs4, Protocol::Nlm] {
         table.begin_grace(holder);

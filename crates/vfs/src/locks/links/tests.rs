@@ -58,7 +58,7 @@ fn a_removal_can_be_taken_back() {
 }
 
 #[test]
-fn each_name_of_a_file_is_removed_by_itself() {
+fn each_name_of_a_file_is_removed_separately() {
     let (table, one) = (LockTable::default(), owner(1));
     let [a, b] = ["a", "b"].map(|name| table.open_link(KEY, at(name), &one, false).expect("open"));
     table.mark_link(KEY, a, &one).expect("free");
@@ -104,7 +104,7 @@ fn a_rename_of_any_protocol_is_followed() {
 }
 
 #[test]
-fn opens_that_keep_names_and_removals_exclude_one_another() {
+fn opens_that_keep_names_and_removals_exclude_each_other() {
     let (table, one) = (LockTable::default(), owner(1));
     table.open(KEY, &nfs(), DENY_WRITE).expect("free");
     let kept = table.open_link(KEY, at("a"), &one, true);

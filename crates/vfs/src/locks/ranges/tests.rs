@@ -105,7 +105,7 @@ fn locks_of_smb_stay_as_they_were_made() {
     assert!(ranges.conflict(&one, range, Kind::Write).is_some());
     assert!(ranges.conflict(&one, range, Kind::Read).is_none());
     assert!(ranges.conflict(&smb(2), range, Kind::Read).is_some());
-    // Each ends by itself, and only exactly as it was made.
+    // Each ends separately, and only exactly as it was made.
     assert!(!ranges.take_exact(&one, Range { start: 10, end: 18 }));
     assert!(!ranges.take_exact(&smb(2), range));
     assert!(ranges.take_exact(&one, range));
@@ -145,7 +145,7 @@ fn locks_forbid_reading_and_writing() {
     assert!(forbids(&ranges, &two, false) && forbids(&ranges, &two, true));
     assert!(ranges.take_exact(&one, range));
     ranges.set(&one, range, Some(Kind::Read));
-    // Who has locked it as one of many does not write either.
+    // The owner of a shared lock does not write either.
     assert!(!forbids(&ranges, &one, false) && forbids(&ranges, &one, true));
     assert!(!forbids(&ranges, &two, false) && forbids(&ranges, &two, true));
 }

@@ -33,7 +33,7 @@ enum Symbol {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     symbols: Vec<Symbol>,
-    /// Units that the pattern has besides wildcards, in order.
+    /// Units of the pattern without wildcards, in order.
     alphabet: Vec<u16>,
     /// Units that a name has at least.
     shortest: usize,

@@ -1,4 +1,4 @@
-//! Names of a file system there and back: all of them, and no two alike.
+//! Names of a file system converted and back: all of them, and no two alike.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Who gets a place, and who never is without.
+//! Permits for connections: the part that each service is sure of, and the common one.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn one_client_leaves_places_to_others_at_every_service() {
 }
 
 #[test]
-fn a_flood_of_one_service_keeps_nobody_from_the_others() {
+fn a_flood_of_one_service_leaves_connections_of_the_others() {
     let places = Arc::new(ConnectionLimits::new(1600, 4));
     let flood: Vec<_> = (0..200).flat_map(|n| take_all(&places, 1, client(n))).collect();
     assert_eq!(flood.len(), 1300, "all but what the other three are sure of");

@@ -48,7 +48,7 @@ fn datagrams_are_answered() {
 }
 
 #[test]
-fn connections_are_answered_until_they_make_no_sense() {
+fn connections_are_answered_until_a_record_is_invalid() {
     let runtimes = Runtimes::start(1).unwrap();
     let socket = listener::listen(([127, 0, 0, 1], 0).into()).unwrap();
     let at = socket.local_addr().unwrap();
@@ -75,7 +75,7 @@ fn connections_are_answered_until_they_make_no_sense() {
         client.write_all(&wrong).unwrap();
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "closed: {wrong:?}");
     }
-    // The service drains: who says nothing is not waited for.
+    // The service drains: idle connections are not waited for.
     let mut idle = connect();
     // It is served: one that was not yet accepted would be reset when the listener ends.
     idle.write_all(&framed(b"now")).unwrap();

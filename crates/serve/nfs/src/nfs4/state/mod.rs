@@ -491,7 +491,7 @@ impl State {
 
     /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE), over whatever protocol.
     pub fn in_grace(&self) -> bool {
-        self.in_own_grace() || self.locks.in_grace_beside(Protocol::Nfs4)
+        self.in_own_grace() || self.locks.in_grace_of_others(Protocol::Nfs4)
     }
 
     /// Whether clients of NFSv4 may reclaim.

@@ -23,7 +23,7 @@ fn no_more_than_the_limit_are_granted() {
     let mut credits = Credits::default();
     assert_eq!(credits.grant(u16::MAX, SMB_CREDITS_MAX), SMB_CREDITS_MAX - 1);
     assert_eq!(credits.grant(u16::MAX, SMB_CREDITS_MAX), 0);
-    // Number 0 is never used: the window is bounded, and there is always one to go on with.
+    // Number 0 is never used: the window is bounded, and there is always one to continue with.
     for id in 1..100_000 {
         if credits.use_up(id, 1) {
             credits.grant(1, SMB_CREDITS_MAX);
