@@ -122,8 +122,19 @@ fn it_ends_with_the_share() {
     is_over(&scene, &mut anna, &[NtStatus::NETWORK_NAME_DELETED]);
     let gone = anna.smb.connect_tree(SHARE).expect("an answer").expect_err("no share");
     assert_eq!(gone, NtStatus::BAD_NETWORK_NAME);
+}
+
+#[test]
+fn a_share_that_does_not_exist_is_refused_and_logged() {
+    let scene = Scene::new("smb-no-share", &[]);
+    let mut anna = scene.anna().expect("let in");
+    for _ in 0..3 {
+        let none = anna.connect_tree("nowhere").expect("an answer").expect_err("no share");
+        assert_eq!(none, NtStatus::BAD_NETWORK_NAME);
+    }
+    // One line for a client and interval.
     let log = scene.property("log").to_string();
-    assert!(log.contains("there is no such share"), "{log}");
+    assert_eq!(log.matches("there is no such share").count(), 1, "{log}");
 }
 
 #[test]

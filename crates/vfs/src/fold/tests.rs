@@ -24,7 +24,7 @@ fn a_name_in_another_case_is_found() {
     }
     let index = FoldIndex::default();
     let found = |name: &str| {
-        let work = Work::new(100);
+        let work = Work::new(1_000);
         let found = find(&*fs, cx, (&dir, name.as_bytes()), (&index, &work));
         found.expect("listed").map(|(real, _)| real)
     };

@@ -37,7 +37,8 @@ fn changes_keep_a_directory_known() {
     // It was changed otherwise.
     index.changed(&wcc(4, 5), None, Some(b"new"));
     assert_eq!(index.known(dir, 5, b"new"), FoldedNames::Nothing);
-    assert_eq!((index.dirs().total, index.dirs().uses.len()), (0, 0));
+    let dirs = index.dirs();
+    assert_eq!((dirs.total, dirs.uses.len()), (0, 0));
 }
 
 #[test]
