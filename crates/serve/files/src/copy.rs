@@ -55,7 +55,7 @@ async fn by_hand(
             buf.truncate(done.map_or(0, |done| done.count));
             done.map(|done| (buf, done.eof))
         };
-        let (data, eof) = core.pooled(who, &node.reached.cred, read).await??;
+        let (data, eof) = core.pooled_look(who, &node.reached.cred, read).await??;
         let count = data.len() as u64;
         buf = if count > 0 { to.write(at, data).await? } else { data };
         at += count;

@@ -207,7 +207,7 @@ impl Core {
                 (Arc::clone(&reached.share), Arc::clone(&within), names.to_vec());
             let look =
                 move |cx: vfs::fs::Context<'_>| walk::find_links(&share, cx, (&within, &names));
-            let ends = self.pooled(who, &reached.cred, look).await??;
+            let ends = self.pooled_look(who, &reached.cred, look).await??;
             let node = |(handle, attr)| Node { reached: reached.clone(), handle, attr };
             found.extend(ends.into_iter().map(|end| end.map(node)));
         }

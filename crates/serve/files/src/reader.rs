@@ -103,7 +103,7 @@ impl Reader {
             let done = read(cx, &mut buf);
             (buf, done)
         };
-        let (buf, done) = core.pooled(who, cred, job).await?;
+        let (buf, done) = core.pooled_look(who, cred, job).await?;
         *into = buf;
         done
     }

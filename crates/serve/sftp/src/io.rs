@@ -166,7 +166,7 @@ async fn copy_through(
             data
         })
     };
-    let data = s.core.pooled(&s.who, &from.node.reached.cred, read).await??;
+    let data = s.core.pooled_look(&s.who, &from.node.reached.cred, read).await??;
     let count = data.len() as u64;
     if count > 0 {
         let spare = s.core.write_at(&s.who, &to.node, to_at, data).await?;

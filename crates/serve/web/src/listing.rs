@@ -284,7 +284,7 @@ async fn is_large(cx: &Rc<Exchange>, dir: &Node) -> vfs::fs::Result<bool> {
         fs.list(cx, &handle, 0, [0; 8], false, &mut each)?;
         Ok(count > HTTP_LISTING_SORTED_MAX)
     };
-    cx.core.pooled(&cx.caller, &dir.reached.cred, count).await?
+    cx.core.pooled_look(&cx.caller, &dir.reached.cred, count).await?
 }
 
 /// Puts rows in order; many of them on the pool: that takes as long as a hundred small requests.
@@ -301,7 +301,7 @@ async fn sorted(
         sort(&mut rows, order);
         rows
     };
-    cx.core.pooled(&cx.caller, &dir.reached.cred, sorted).await
+    cx.core.pooled_look(&cx.caller, &dir.reached.cred, sorted).await
 }
 
 fn row(listed: Listed) -> Row {

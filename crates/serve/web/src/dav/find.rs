@@ -267,7 +267,7 @@ impl Answer {
         }
         let (fs, at) = (Arc::clone(&dir.reached.share.fs), dir.handle);
         let read = move |cx: Context<'_>| read_dead((&*fs, cx), &at, members);
-        self.core.pooled(&self.who, &dir.reached.cred, read).await
+        self.core.pooled_look(&self.who, &dir.reached.cred, read).await
     }
 
     fn member(&mut self, Member { name, attr, dead, .. }: &Member) {
