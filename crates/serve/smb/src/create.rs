@@ -27,7 +27,7 @@ use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, grace, names, pipe, security, status};
 use files::walk::Link;
-use files::{Links, Node, Spot, VPath};
+use files::{Caller, Links, Node, Spot, VPath};
 
 mod check;
 
@@ -111,7 +111,7 @@ impl Asked<'_> {
             let node = found.and_then(files::Found::node).map_err(status::of)?;
             Got { node, place: None, action: action::OPENED }
         } else {
-            let spot = self.spot().await?;
+            let spot = self.spot(who).await?;
             match spot.entry {
                 Some(_) => self.there(&spot)?,
                 None => self.make(&spot).await?,
@@ -129,8 +129,8 @@ impl Asked<'_> {
     /// Where the name is, or may be. A link that leads to nothing here is opened itself by requests
     /// that do not ask for data, so that whatever is listed can be renamed and removed: a dangling
     /// one, one in a circle, one out of the share.
-    async fn spot(&self) -> Result<Spot, NtStatus> {
-        let (core, who) = (&self.request.conn.core, &self.request.caller());
+    async fn spot(&self, who: &Caller) -> Result<Spot, NtStatus> {
+        let core = &self.request.conn.core;
         let followed = core.spot(who, &self.path, Links::Follow).await;
         if self.disposition == Disposition::Create
             && let Ok(spot) = &followed
@@ -140,7 +140,7 @@ impl Asked<'_> {
         }
         // It leads to a directory, and to no name of it: `.`, `..`, or the root.
         if matches!(followed, Err(Status::NotOwner)) {
-            return self.nameless().await.map_err(status::of_path);
+            return self.nameless(who).await.map_err(status::of_path);
         }
         let why = match &followed {
             Ok(spot) if spot.entry.is_some() || spot.link.is_none() => None,
@@ -188,8 +188,8 @@ impl Asked<'_> {
     }
 
     /// The directory that a link leads to by no name of it, at the place of the link.
-    async fn nameless(&self) -> vfs::fs::Result<Spot> {
-        let (core, who) = (&self.request.conn.core, &self.request.caller());
+    async fn nameless(&self, who: &Caller) -> vfs::fs::Result<Spot> {
+        let core = &self.request.conn.core;
         let Node { handle, attr, .. } = core.find(who, &self.path, Links::Follow).await?.node()?;
         let mut spot = core.spot(who, &self.path, Links::Keep).await?;
         let link = spot.entry.replace(vfs::fs::Entry { handle, attr }).ok_or(Status::NotFound)?;
