@@ -10,7 +10,7 @@ use crate::client::service::at::PASSWORD_ENV;
 use crate::client::target::LocalName;
 use base::limits::LAB_AGENT_ALLOWED_MAX;
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -79,22 +79,10 @@ impl Allowed {
         if directories.len() + devices.len() > LAB_AGENT_ALLOWED_MAX {
             return Err(AllowError::Many);
         }
-        let directory = |path: &PathBuf| {
-            let entry = Entry::open(path)?;
-            let meta = entry.file.metadata().map_err(|e| AllowError::Open(path.clone(), e))?;
-            if meta.is_dir() {
-                return Ok(entry);
-            }
-            Err(AllowError::Kind(path.clone(), "not a directory"))
-        };
-        let device = |path: &PathBuf| {
-            let entry = Entry::open(path)?;
-            let meta = entry.file.metadata().map_err(|e| AllowError::Open(path.clone(), e))?;
-            if meta.is_file() || meta.file_type().is_block_device() {
-                return Ok(entry);
-            }
-            Err(AllowError::Kind(path.clone(), "neither a block device nor a file"))
-        };
+        let directory = |path: &PathBuf| Entry::of_kind(path, "not a directory", Metadata::is_dir);
+        let is_device = |meta: &Metadata| meta.is_file() || meta.file_type().is_block_device();
+        let device =
+            |path: &PathBuf| Entry::of_kind(path, "neither a block device nor a file", is_device);
         Ok(Self {
             directories: directories.iter().map(directory).collect::<Result<_, _>>()?,
             devices: devices.iter().map(device).collect::<Result<_, _>>()?,
@@ -110,9 +98,14 @@ impl Allowed {
         let Granted { target, held } = &mut granted;
         for name in target.local_names() {
             let (fd, path) = match name {
-                LocalName::Directory(path) => (self.directory(path)?, path),
+                LocalName::Directory(path) => {
+                    (self.listed(path, &format!("path:{}", path.display()))?, path)
+                }
                 LocalName::Device(path) => (self.device(path)?, path),
-                LocalName::File(path) => (self.file(path)?, path),
+                LocalName::File(path) => {
+                    let what = format!("the target names the file {} of the agent", path.display());
+                    (self.listed(path, &what)?, path)
+                }
                 LocalName::Variable(PASSWORD_ENV) => continue,
                 LocalName::Variable(name) => {
                     return Err(format!(
@@ -127,23 +120,10 @@ impl Allowed {
         Ok(granted)
     }
 
-    fn directory(&self, path: &Path) -> Result<OwnedFd, String> {
-        let refused = |why: &str| {
-            let path = path.display();
-            format!("path:{path}: {why}; start the agent with --allow-path DIRECTORY")
-        };
-        let found = self.below(path).ok_or_else(|| refused("not listed by the agent's owner"))?;
-        found.map_err(|e| refused(&format!("not reached without symbolic links: {e}")))
-    }
-
-    fn file(&self, path: &Path) -> Result<OwnedFd, String> {
-        let refused = |why: &str| {
-            let path = path.display();
-            format!(
-                "the target names the file {path} of the agent: {why}; start the agent with \
-                 --allow-path DIRECTORY"
-            )
-        };
+    /// A file or directory below a listed directory; `what` names it in the refusal.
+    fn listed(&self, path: &Path, what: &str) -> Result<OwnedFd, String> {
+        let refused =
+            |why: &str| format!("{what}: {why}; start the agent with --allow-path DIRECTORY");
         let found = self.below(path).ok_or_else(|| refused("not listed by the agent's owner"))?;
         found.map_err(|e| refused(&format!("not reached without symbolic links: {e}")))
     }
@@ -171,6 +151,20 @@ impl Allowed {
 }
 
 impl Entry {
+    /// Opens a path that must be of a kind; `otherwise` says what it is if not.
+    fn of_kind(
+        path: &Path,
+        otherwise: &'static str,
+        is_kind: impl Fn(&Metadata) -> bool,
+    ) -> Result<Self, AllowError> {
+        let entry = Self::open(path)?;
+        let meta = entry.file.metadata().map_err(|e| AllowError::Open(path.to_owned(), e))?;
+        if is_kind(&meta) {
+            return Ok(entry);
+        }
+        Err(AllowError::Kind(path.to_owned(), otherwise))
+    }
+
     fn open(path: &Path) -> Result<Self, AllowError> {
         let fail = |e| AllowError::Open(path.to_owned(), e);
         let real = path.canonicalize().map_err(fail)?;
