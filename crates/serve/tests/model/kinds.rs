@@ -7,22 +7,16 @@
 use std::sync::Arc;
 
 use base::random::SeededRandom;
-use probe::hub::{Hub, HubOptions};
-use serve::nfs3;
-use serve::nfs4::{self, Nfs4, NoState};
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{RpcConfig, RpcService};
-use serve::transport::budget::Limits;
-use serve::transport::{Budgets, Runtimes};
+use serve::rpc::RpcService;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
 use vfs::mem::MemFs;
 use vfs::share::{Service, ShareTable, Shares, tag};
 
-use crate::nfs::stream::rdma::config;
 use crate::scene::{Scene, Scratch};
-use crate::setting;
+use crate::{setting, world};
 use grow::{Entry, Kind, Tree};
 
 mod files;
@@ -91,29 +85,9 @@ impl Ground {
         for (name, fs) in SHARES.iter().zip(&self.shares) {
             table.add(name, Arc::clone(fs), false).expect("a share");
         }
-        let shares = Shares::new(table);
-        let mut programs = nfs3::programs(Arc::clone(&shares));
-        programs.push(nfs4::program(Arc::new(Nfs4 {
-            shares,
-            verifier: [1; 8],
-            lease: std::time::Duration::from_secs(90),
-            idmap: Arc::default(),
-            state: Arc::new(NoState),
-        })));
-        let socket = serve::rpc::listen(([127, 0, 0, 1], 0).into()).expect("a port");
-        RpcService::start(RpcConfig {
-            rdma: config(socket.local_addr().expect("an address")),
-            socket,
-            runtimes: Arc::new(Runtimes::start(2).expect("threads")),
-            programs,
-            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
-            flush: Arc::new(FlushGroup::start().expect("threads")),
-            pool: Pool::start(PoolLimits { threads: 4, queue: 100, per_client: 100 })
-                .expect("threads"),
-            budgets: Arc::new(Budgets::new(Limits::default())),
-            tls: None,
-        })
-        .expect("a service")
+        let flush = Arc::new(FlushGroup::start().expect("threads"));
+        let limits = PoolLimits { threads: 4, queue: 100, per_client: 100 };
+        world::rpc(Shares::new(table), flush, Pool::start(limits).expect("threads"))
     }
 }
 

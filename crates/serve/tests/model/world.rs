@@ -91,28 +91,33 @@ impl Parts {
     }
 
     fn rpc(&self) -> RpcService {
-        let mut programs = nfs3::programs(Arc::clone(&self.shares));
-        programs.push(nfs4::program(Arc::new(Nfs4 {
-            shares: Arc::clone(&self.shares),
-            verifier: [1; 8],
-            lease: Duration::from_secs(90),
-            idmap: Arc::default(),
-            state: Arc::new(NoState),
-        })));
-        let socket = serve::rpc::listen(([127, 0, 0, 1], 0).into()).expect("a port");
-        RpcService::start(RpcConfig {
-            rdma: config(socket.local_addr().expect("an address")),
-            socket,
-            runtimes: Arc::new(Runtimes::start(2).expect("threads")),
-            programs,
-            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
-            flush: Arc::clone(&self.flush),
-            pool: Arc::clone(&self.pool),
-            budgets: Arc::new(Budgets::new(Limits::default())),
-            tls: None,
-        })
-        .expect("a service")
+        rpc(Arc::clone(&self.shares), Arc::clone(&self.flush), Arc::clone(&self.pool))
     }
+}
+
+/// NFSv3 and NFSv4 over these shares.
+pub fn rpc(shares: Arc<Shares>, flush: Arc<FlushGroup>, pool: Arc<Pool>) -> RpcService {
+    let mut programs = nfs3::programs(Arc::clone(&shares));
+    programs.push(nfs4::program(Arc::new(Nfs4 {
+        shares,
+        verifier: [1; 8],
+        lease: Duration::from_secs(90),
+        idmap: Arc::default(),
+        state: Arc::new(NoState),
+    })));
+    let socket = serve::rpc::listen(([127, 0, 0, 1], 0).into()).expect("a port");
+    RpcService::start(RpcConfig {
+        rdma: config(socket.local_addr().expect("an address")),
+        socket,
+        runtimes: Arc::new(Runtimes::start(2).expect("threads")),
+        programs,
+        hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
+        flush,
+        pool,
+        budgets: Arc::new(Budgets::new(Limits::default())),
+        tls: None,
+    })
+    .expect("a service")
 }
 
 impl World {

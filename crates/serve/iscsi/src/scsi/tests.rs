@@ -464,7 +464,7 @@ fn a_reservation_keeps_others_out() {
 }
 
 /// A unit of a copy, by its number.
-fn copy_target(number: u8) -> CopyTarget {
+pub(crate) fn copy_target(number: u8) -> CopyTarget {
     CopyTarget {
         is_null: false,
         device_type: 0,

@@ -2,11 +2,12 @@
 
 use base::random::{Random, SeededRandom};
 use wire::scsi::Cdb;
-use wire::scsi::copy::{Copy, CopyTarget, Segment};
+use wire::scsi::copy::{Copy, Segment};
 
 use super::client::{Client, Got, How};
 use super::search::worst;
 use super::{BLOCK, Bench, SignIn};
+use crate::scsi::tests::copy_target;
 
 /// Blocks of a unit.
 const BLOCKS: u64 = (32 << 20) / BLOCK as u64;
@@ -46,17 +47,6 @@ fn unmap(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn copy(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>) {
-    let target = |number: u8| CopyTarget {
-        is_null: false,
-        device_type: 0,
-        code_set: 1,
-        association: 0,
-        kind: 3,
-        length: 16,
-        designator: std::array::from_fn(|n| if n < 16 { 0x60 | number } else { 0 }),
-        pad: false,
-        block: BLOCK as u32,
-    };
     let most = up_to(random, 0xffff);
     let segment = |random: &mut SeededRandom| Segment {
         counts_destination: random.below(2) == 0,
@@ -69,7 +59,8 @@ fn copy(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>) {
     };
     let segments = (0..up_to(random, 70)).map(|_| segment(random)).collect();
     let mut list = Vec::new();
-    Copy { targets: vec![target(0), target(1)], segments, ..Copy::default() }.put(&mut list);
+    Copy { targets: vec![copy_target(0), copy_target(1)], segments, ..Copy::default() }
+        .put(&mut list);
     let cdb = Cdb::ExtendedCopy { list_length: list.len() as u32 }.encode().expect("a CDB");
     (cdb.bytes().to_vec(), list)
 }
