@@ -1,83 +1,86 @@
 //! A scanner that knows just enough of Rust: it blanks comments and literals, and finds functions
 //! by matching braces. Line numbers stay what they were.
 
+/// What a piece of a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Comment,
+    /// A string literal with its prefix and quotes.
+    String,
+    Character,
+    Code,
+}
+
+/// The pieces of a file in order: what each is, and its bytes.
+fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Piece, std::ops::Range<usize>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let next = bytes.get(at + 1);
+        let (piece, end) = match bytes.get(at)? {
+            b'/' if next == Some(&b'/') => (Piece::Comment, line_end(bytes, at)),
+            b'/' if next == Some(&b'*') => (Piece::Comment, comment_end(bytes, at)),
+            b'"' => (Piece::String, string_end(bytes, at)),
+            b'r' if !after_word(bytes, at) => raw(bytes, at, at),
+            b'b' if !after_word(bytes, at) && next == Some(&b'r') => raw(bytes, at, at + 1),
+            b'\'' => (Piece::Character, char_end(bytes, at)),
+            _ => (Piece::Code, at + 1),
+        };
+        let start = std::mem::replace(&mut at, end);
+        Some((piece, start..end))
+    })
+}
+
+/// A raw string with its `r` at `r`, or a byte of code.
+fn raw(bytes: &[u8], at: usize, r: usize) -> (Piece, usize) {
+    raw_end(bytes, r).map_or((Piece::Code, at + 1), |end| (Piece::String, end))
+}
+
 /// `text` with the content of comments, strings and characters replaced by spaces.
 pub fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
-    let mut at = 0;
-    while at < bytes.len() {
-        let end = match bytes[at] {
-            b'/' if bytes.get(at + 1) == Some(&b'/') => line_end(bytes, at),
-            b'/' if bytes.get(at + 1) == Some(&b'*') => comment_end(bytes, at),
-            b'"' => string_end(bytes, at),
-            b'r' if !after_word(bytes, at) => raw_end(bytes, at).unwrap_or(at + 1),
-            b'b' if !after_word(bytes, at) && bytes.get(at + 1) == Some(&b'r') => {
-                raw_end(bytes, at + 1).unwrap_or(at + 1)
-            }
-            b'\'' => char_end(bytes, at),
-            _ => at + 1,
-        };
-        if end > at + 1 {
-            for byte in &mut out[at..end] {
-                if *byte != b'\n' {
-                    *byte = b' ';
-                }
-            }
+    // The quote of a lifetime stays.
+    for (_, range) in
+        pieces(bytes).filter(|(piece, range)| *piece != Piece::Code && range.len() > 1)
+    {
+        for byte in out[range].iter_mut().filter(|byte| **byte != b'\n') {
+            *byte = b' ';
         }
-        at = end;
     }
     // Only whole literals were blanked, and those end at character boundaries.
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The string literals of `text` with their lines; escapes stay, continued lines are joined.
-pub fn literals(text: &str) -> Vec<(usize, String)> {
-    let bytes = text.as_bytes();
-    let (mut found, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        let string = match bytes[at] {
-            b'"' => Some(string_end(bytes, at)),
-            b'r' if !after_word(bytes, at) => raw_end(bytes, at),
-            _ => None,
-        };
-        let end = match bytes[at] {
-            b'/' if bytes.get(at + 1) == Some(&b'/') => line_end(bytes, at),
-            b'/' if bytes.get(at + 1) == Some(&b'*') => comment_end(bytes, at),
-            b'\'' => char_end(bytes, at),
-            _ => string.unwrap_or(at + 1),
-        };
-        if string.is_some() {
-            let line = 1 + bytes[..at].iter().filter(|b| **b == b'\n').count();
-            let literal = String::from_utf8_lossy(&bytes[at..end.min(bytes.len())]);
-            let literal = literal.trim_start_matches('r').trim_matches(['"', '#']);
-            found.push((line, literal.replace("\\\n", " ")));
+/// The pieces of a kind, each with the line that it begins in.
+fn texts(text: &str, wanted: Piece) -> Vec<(usize, &str)> {
+    let (mut found, mut line) = (Vec::new(), 1);
+    for (piece, range) in pieces(text.as_bytes()) {
+        let Some(part) = text.get(range) else { continue };
+        if piece == wanted {
+            found.push((line, part));
         }
-        at = end;
+        line += part.matches('\n').count();
     }
     found
 }
 
+/// The string literals of `text` with their lines; escapes stay, continued lines are joined.
+pub fn literals(text: &str) -> Vec<(usize, String)> {
+    let strings = texts(text, Piece::String).into_iter();
+    let inner = |literal: &str| {
+        literal.trim_start_matches(['b', 'r']).trim_matches(['"', '#']).replace("\\\n", " ")
+    };
+    strings.map(|(line, literal)| (line, inner(literal))).collect()
+}
+
 /// The comments of `text`, line by line, without their marks.
 pub fn comments(text: &str) -> Vec<(usize, String)> {
-    let bytes = text.as_bytes();
-    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
-    while at < bytes.len() {
-        let (end, is_comment) = match bytes[at] {
-            b'/' if bytes.get(at + 1) == Some(&b'/') => (line_end(bytes, at), true),
-            b'/' if bytes.get(at + 1) == Some(&b'*') => (comment_end(bytes, at), true),
-            b'"' => (string_end(bytes, at), false),
-            b'r' if !after_word(bytes, at) => (raw_end(bytes, at).unwrap_or(at + 1), false),
-            b'\'' => (char_end(bytes, at), false),
-            _ => (at + 1, false),
-        };
-        let piece = String::from_utf8_lossy(&bytes[at..end.min(bytes.len())]);
-        for (more, text) in piece.split('\n').enumerate().filter(|_| is_comment) {
+    let mut found = Vec::new();
+    for (line, comment) in texts(text, Piece::Comment) {
+        for (more, text) in comment.split('\n').enumerate() {
             let text = text.trim_start_matches(['/', '!', '*', ' ']).trim_end_matches(['*', '/']);
             found.push((line + more, text.to_owned()));
         }
-        line += piece.matches('\n').count();
-        at = end;
     }
     found
 }
