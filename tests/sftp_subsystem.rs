@@ -88,7 +88,7 @@ fn openssh_client_lists_many_names_and_moves_holes() {
     if !has("sftp") {
         skip!("sftp-subsystem-many", "sftp is not installed (openssh-client)");
     }
-    let scratch = Scratch::new("sftp-many");
+    let scratch = Scratch::below(Path::new("/dev/shm"), "sftp-many");
     let root = scratch.folder("data", None);
     let many = root.join("many");
     fs::create_dir(&many).expect("a directory");

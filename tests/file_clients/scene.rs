@@ -50,7 +50,8 @@ impl Scene {
     }
 
     fn new() -> Self {
-        let scratch = Scratch::new("file-clients");
+        // In memory: each program makes, and removes, 50 000 names.
+        let scratch = Scratch::below(Path::new("/dev/shm"), "file-clients");
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         let many = dir.join("many");
         fs::create_dir(&many).expect("a directory");

@@ -55,7 +55,7 @@ pub fn overlapping(scratch: &Scratch) -> [(&'static str, Arc<dyn FileSystem>); 2
 
 #[test]
 fn trees_deeper_than_any_path_are_copied_and_removed() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::in_memory();
     let share = scratch.0.join("share");
     std::fs::create_dir(share.join("deep")).expect("a folder");
     dig(&share.join("deep"), LEVELS);
@@ -73,7 +73,7 @@ fn trees_deeper_than_any_path_are_copied_and_removed() {
 
 #[test]
 fn what_is_too_deep_is_reported_and_the_server_goes_on() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::in_memory();
     let share = scratch.0.join("share");
     std::fs::create_dir(share.join("deep")).expect("a folder");
     let levels = base::limits::DAV_TREE_DEPTH_MAX + 20;
@@ -162,7 +162,7 @@ fn nothing_is_copied_into_itself_through_a_link() {
 
 #[test]
 fn nothing_is_copied_into_itself_through_another_share() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::in_memory();
     let shares = overlapping(&scratch);
     let share = scratch.0.join("share");
     std::fs::create_dir_all(share.join("sub/in")).expect("folders");
