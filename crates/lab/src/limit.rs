@@ -37,6 +37,21 @@ const NEAR_NULL: f64 = 0.70;
 const GAIN: f64 = 0.03;
 /// Latency that changes by less than this while concurrency changes is constant.
 const CONSTANT: f64 = 0.30;
+/// One core counts as hot from this share on, when no thread is known to use it.
+const CORE_HOT: f64 = 0.95;
+/// All cores together are idle enough below this share that something else must limit.
+const IDLE: f64 = 0.80;
+/// Share of an operation's latency within the server from which it is named.
+const WITHIN_SERVER: f64 = 0.60;
+/// Share of the operations' time lost in the generator that cannot be an edge effect.
+const LOST_MUCH: f64 = 0.25;
+/// Share of that time from which it is the limiter if nothing else is.
+const LOST: f64 = 0.10;
+/// Share of the time that an agent waits for a core from which that is the limiter if nothing else
+/// is.
+const WAITING: f64 = 0.50;
+/// Command that observes a server which is not seen.
+pub const OBSERVE: &str = "plimsoll lab run JOB --target URL --server-pid PID";
 /// A clock further off than this, ns, cannot be laid beside the server's seconds.
 pub const CLOCK_SKEW_MAX_NS: u64 = 100_000_000;
 
@@ -97,6 +112,19 @@ pub struct Point {
     pub latency_ns: f64,
 }
 
+/// The device below a share in one step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// Bytes per second that it read and wrote.
+    pub bytes_s: f64,
+    /// Reads and writes per second.
+    pub ops_s: f64,
+    /// Share of the time that it was busy.
+    pub busy: f64,
+}
+
 /// What is known about the step that is judged. Shares are of 1; `None` is "not seen".
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -143,6 +171,8 @@ pub struct Evidence {
     pub retransmitted: f64,
     /// The busiest disk: name, share of time busy, ms per write or flush.
     pub disk: Option<(String, f64, f64)>,
+    /// The device below the share, if it was observed.
+    pub device: Option<Device>,
     /// Mean latency that the server saw, ns.
     pub server_latency_ns: Option<f64>,
     /// Whether every operation must reach the disk before it is answered.
@@ -205,6 +235,13 @@ pub fn judge(e: &Evidence) -> Verdict {
     let ruled_out = ruled_out(e, limiter);
     let confidence = (confidence * doubt).clamp(0.0, 0.99);
     Verdict { limiter, confidence, why, ruled_out, marks }
+}
+
+/// Share of all cores of the server's machine that others used; `None` if that was not seen.
+pub fn others(e: &Evidence) -> Option<f64> {
+    let agents = if e.same_host { e.generator_cores } else { 0.0 };
+    let own = (e.server_cores? + agents) / e.cores.max(1.0);
+    Some((e.host_busy? - own).max(0.0))
 }
 
 fn percent(share: f64) -> String {
@@ -329,7 +366,12 @@ fn network(e: &Evidence) -> RuleFinding {
             };
             let held = base::units::bytes(bytes);
             let there = format!("{held} per connection are queued for sending at the {who}");
-            why.push(format!("{there} while the {other} little to read"));
+            let lasts = bytes * e.connections / e.point.bytes_s.max(1.0) * 1e9;
+            let lasts = match e.connections > 0.0 {
+                true => format!(", {} of the throughput", base::units::time_ns(lasts)),
+                false => String::new(),
+            };
+            why.push(format!("{there}{lasts}, while the {other} little to read"));
             confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
         }
     }
@@ -367,7 +409,7 @@ fn disk(e: &Evidence) -> RuleFinding {
 
 fn hot_core(e: &Evidence) -> RuleFinding {
     let thread = e.server_hot_thread.as_ref().filter(|t| t.1 >= BUSY);
-    let spread = e.host_busy.is_some_and(|b| b < 0.8);
+    let spread = e.host_busy.is_some_and(|b| b < IDLE);
     if let Some((name, share)) = thread {
         let why = vec![
             format!("the server's thread {name} used {} of a core", percent(*share)),
@@ -378,7 +420,7 @@ fn hot_core(e: &Evidence) -> RuleFinding {
     // On one machine the hot core may be somebody else's.
     let theirs = e.same_host && cpu_is_not_it(e);
     let seen = spread && e.server_cores.is_some() && !theirs;
-    let hottest = e.hottest_core.filter(|h| *h >= 0.95 && seen)?;
+    let hottest = e.hottest_core.filter(|h| *h >= CORE_HOT && seen)?;
     // Without a thread to blame it may be interrupts; with the agents elsewhere it is his.
     let confidence = if e.same_host { 0.5 } else { 0.8 };
     let why = format!(
@@ -390,21 +432,25 @@ fn hot_core(e: &Evidence) -> RuleFinding {
 }
 
 fn still_rising(e: &Evidence) -> RuleFinding {
-    if e.levelled || !last_step_gained(e) || latency_is_constant(e) {
+    if e.levelled || constant_latency(e).is_some() {
         return None;
     }
+    let gain = last_gain(e).filter(|gain| *gain > GAIN)?;
     let why = format!(
-        "throughput was still rising at {:.0} operations in flight, the end of the schedule",
-        e.point.in_flight
+        "throughput was still rising at {:.0} operations in flight, the end of the schedule: the \
+         last step gained {:.1} %",
+        e.point.in_flight,
+        gain * 100.0
     );
     Some((Limiter::NotReached, 0.8, vec![why]))
 }
 
-/// A schedule may be too short for the rule of levelling and still end on the level.
-fn last_step_gained(e: &Evidence) -> bool {
-    let Some((last, before)) = e.curve.split_last() else { return false };
-    let best = before.iter().map(|p| p.ops_s).reduce(f64::max);
-    best.is_some_and(|best| last.ops_s > best * (1.0 + GAIN))
+/// What the last step gained over the best before it. A schedule may be too short for the rule of
+/// levelling and still end on the level.
+fn last_gain(e: &Evidence) -> Option<f64> {
+    let (last, before) = e.curve.split_last()?;
+    let best = before.iter().map(|p| p.ops_s).reduce(f64::max)?;
+    (best > 0.0).then(|| last.ops_s / best - 1.0)
 }
 
 fn generator_near_null(e: &Evidence) -> RuleFinding {
@@ -415,40 +461,52 @@ fn generator_near_null(e: &Evidence) -> RuleFinding {
         .then(|| (Limiter::Generator, beyond(share, NEAR_NULL, 1.0, 0.6), vec![why]))
 }
 
-/// Latency stays the same while concurrency grows: operations do not queue, each is slow.
-fn latency_is_constant(e: &Evidence) -> bool {
-    let mut several = e.curve.iter().filter(|p| p.in_flight > 0.0 && p.latency_ns > 0.0);
-    let Some(first) = several.next() else { return false };
-    let more = e.point.in_flight >= 2.0 * first.in_flight;
-    more && (e.point.latency_ns / first.latency_ns - 1.0).abs() <= CONSTANT
+/// Latency stays the same while concurrency grows: operations do not queue, each is slow. Returns
+/// the largest change, at all steps with twice as many in flight as the first or more. What is
+/// behind the server may have become slower since: then the same holds from a later step on, up to
+/// four times as many.
+fn constant_latency(e: &Evidence) -> Option<f64> {
+    let usable = |p: &&Point| p.in_flight > 0.0 && p.latency_ns > 0.0;
+    let steps: Vec<&Point> = e.curve.iter().filter(usable).collect();
+    let from = |(n, first): (usize, &&Point)| {
+        let wide = if n == 0 { 2.0 } else { 4.0 };
+        let later = steps.iter().skip(n + 1).copied().chain([&e.point]);
+        let more = later.filter(|p| p.in_flight >= 2.0 * first.in_flight);
+        let change = more.map(|p| (p.latency_ns / first.latency_ns - 1.0).abs());
+        let change = change.reduce(f64::max)?;
+        (e.point.in_flight >= wide * first.in_flight && change <= CONSTANT).then_some(change)
+    };
+    steps.iter().enumerate().find_map(from)
 }
 
 fn slow_behind(e: &Evidence) -> RuleFinding {
-    let idle = e.host_busy.is_none_or(|b| b < 0.8) || cpu_is_not_it(e);
-    let idle = idle && e.generator_busiest < 0.8;
-    if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && !latency_is_constant(e)
-    {
+    // What was not seen may be saturated.
+    let busy = e.host_busy?;
+    let idle = (busy < IDLE || cpu_is_not_it(e)) && e.generator_busiest < IDLE;
+    let constant = constant_latency(e);
+    if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && constant.is_none() {
         return None;
     }
     let mut why = Vec::new();
     let mut confidence: f64 = 0.6;
-    if let Some((wanted, _)) = e.server_wanted.filter(|_| e.host_busy.is_some_and(|b| b >= 0.8)) {
+    if let Some((wanted, _)) = e.server_wanted.filter(|_| busy >= IDLE) {
         let cores =
             format!("nothing was saturated: of {:.0} cores the server needed {wanted:.2}", e.cores);
         why.push(format!("{cores}, including other load"));
-    } else if let Some(busy) = e.host_busy {
+    } else {
         why.push(format!("nothing was saturated: the CPU was {} busy", percent(busy)));
         // The emptier the machine, the surer.
-        confidence += (0.8 - busy).max(0.0) * 0.2;
+        confidence += (IDLE - busy).max(0.0) * 0.2;
     }
     let each = base::units::time_ns(e.point.latency_ns);
-    if latency_is_constant(e) {
-        why.push(format!("an operation took {each} at any concurrency"));
+    if let Some(change) = constant {
+        let change = percent(change);
+        why.push(format!("an operation took {each} at any concurrency, ± {change}"));
         confidence += 0.15;
     } else {
         why.push(format!("an operation took {each} with {:.0} in flight", e.point.in_flight));
     }
-    if let Some(server) = e.server_latency_ns.filter(|s| *s >= 0.6 * e.point.latency_ns) {
+    if let Some(server) = e.server_latency_ns.filter(|s| *s >= WITHIN_SERVER * e.point.latency_ns) {
         let share = percent((server / e.point.latency_ns).min(1.0));
         why.push(format!("{share} of that was spent within the server"));
         confidence += 0.1;
@@ -459,29 +517,39 @@ fn slow_behind(e: &Evidence) -> RuleFinding {
     Some((Limiter::Latency, confidence, why))
 }
 
-/// A quarter of the time lost cannot be an edge effect.
 fn generator_loses_much(e: &Evidence) -> RuleFinding {
-    (e.little_deviation >= 0.25).then(|| generator_loses_time(e)).flatten()
+    (e.little_deviation >= LOST_MUCH).then(|| generator_loses_time(e)).flatten()
 }
 
 fn generator_loses_time(e: &Evidence) -> RuleFinding {
-    if e.little_deviation < 0.10 && e.generator_waiting < 0.5 {
-        return None;
+    let mut why = Vec::new();
+    if e.little_deviation >= LOST {
+        why.push(format!(
+            "{} of the operations' time was lost in the generator (Little's law)",
+            percent(e.little_deviation)
+        ));
     }
-    let why = format!(
-        "{} of the operations' time was lost in the generator (Little's law)",
-        percent(e.little_deviation)
-    );
-    Some((Limiter::Generator, beyond(e.little_deviation, 0.10, 0.5, 0.5).min(0.8), vec![why]))
+    if e.generator_waiting >= WAITING {
+        why.push(format!(
+            "an agent was ready and waited for a core for {} of the time",
+            percent(e.generator_waiting)
+        ));
+    }
+    let lost = beyond(e.little_deviation, LOST, 0.5, 0.5);
+    let waited = beyond(e.generator_waiting, WAITING, 1.0, 0.5);
+    (!why.is_empty()).then(|| (Limiter::Generator, lost.max(waited).min(0.8), why))
 }
 
 fn unknown(e: &Evidence) -> (Limiter, f64, Vec<String>) {
-    let why = if e.server_cores.is_none() {
-        "no data of the server's machine, and neither network nor load generator was saturated"
+    let why = if e.host_busy.is_none() {
+        format!(
+            "no data of the server's machine, and neither network nor load generator was \
+             saturated: `{OBSERVE}` on that machine shows it"
+        )
     } else {
-        "no measured resource was saturated"
+        "no measured resource was saturated".to_owned()
     };
-    (Limiter::Unknown, 0.3, vec![why.to_owned()])
+    (Limiter::Unknown, 0.3, vec![why])
 }
 
 fn ruled_out(e: &Evidence, limiter: Limiter) -> Vec<String> {

@@ -234,3 +234,5 @@ fn a_short_schedule_that_ends_on_the_level_did_not_end_rising() {
     e.curve.truncate(3);
     assert_ne!(named(&e), Limiter::NotReached);
 }
+
+mod thresholds;
