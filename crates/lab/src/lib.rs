@@ -12,6 +12,8 @@
 //! - [`agent`]: one client process, and the protocol it is conducted by.
 //! - [`conduct`]: clock offsets, the common start, steps, steady state, lost clients.
 //! - [`limit`]: from evidence to the name of the limiter; a pure function.
+//! - [`verdict`]: what a run shows beyond that: how it scales, what each resource is used for, which
+//!   client was served differently; pure as well.
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
 //! - [`transfer`]: the comparison of protocols by whole files.
@@ -40,4 +42,5 @@ pub mod report;
 pub mod sweep;
 pub mod tcp_info;
 pub mod transfer;
+pub mod verdict;
 pub mod workload;

@@ -1,0 +1,65 @@
+//! Caps and warming caches, at their thresholds.
+
+use super::*;
+
+/// Steps: in flight, latency in ms, payload and device in MB/s.
+fn steps(of: &[(f64, f64, f64, f64)]) -> Vec<(Point, Device)> {
+    let step = |&(in_flight, ms, payload, device): &(f64, f64, f64, f64)| {
+        let bytes_s = payload * 1e6;
+        let point = Point { in_flight, ops_s: bytes_s / 4096.0, bytes_s, latency_ns: ms * 1e6 };
+        let name = "vda".to_owned();
+        (point, Device { name, bytes_s: device * 1e6, ops_s: device * 244.0, busy: 0.06 })
+    };
+    of.iter().map(step).collect()
+}
+
+fn judged<T>(
+    of: &[(f64, f64, f64, f64)],
+    rule: impl Fn(&[(Point, &Device)]) -> Option<T>,
+) -> Option<T> {
+    let steps = steps(of);
+    rule(&steps.iter().map(|(p, d)| (*p, d)).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_capped_device_is_named_with_its_rate() {
+    let found = judged(
+        &[
+            (1.0, 1.0, 5.0, 5.0),
+            (4.0, 1.0, 19.5, 19.6),
+            (8.0, 2.0, 20.0, 20.0),
+            (16.0, 4.0, 20.1, 20.1),
+        ],
+        capped,
+    );
+    let found = found.unwrap();
+    assert_eq!(found.name, "vda");
+    assert!((found.bytes_s - 19.9e6).abs() < 1e5, "{found:?}");
+    for part in ["vda moved 19 MiB/s with 4", "no more with 16", "100 % of the payload", "busy 6 %"]
+    {
+        assert!(found.sentence.contains(part), "{part} in {}", found.sentence);
+    }
+}
+
+#[test]
+fn thresholds_of_a_cap() {
+    let is = |rate, latency, share: f64, in_flight| {
+        let last = (in_flight, latency, rate / share, rate);
+        judged(&[(1.0, 1.0, 5.0 / share, 5.0), (4.0, 1.0, 20.0 / share, 20.0), last], capped)
+            .is_some()
+    };
+    assert!(is(21.9, 4.0, 1.0, 16.0) && !is(22.1, 4.0, 1.0, 16.0), "FLAT");
+    assert!(is(20.0, 1.51, 1.0, 16.0) && !is(20.0, 1.49, 1.0, 16.0), "SLOWER");
+    assert!(is(20.0, 4.0, 0.51, 16.0) && !is(20.0, 4.0, 0.49, 16.0), "FROM_DEVICE");
+    assert!(is(20.0, 4.0, 1.0, 8.0) && !is(20.0, 4.0, 1.0, 7.9), "MORE");
+    assert!(judged(&[], capped).is_none());
+}
+
+#[test]
+fn thresholds_of_a_warming_cache() {
+    let is = |first, last| judged(&[(1.0, 1.0, 100.0, first), (4.0, 1.0, 100.0, last)], warmed);
+    let sentence = is(90.0, 3.0).unwrap();
+    assert!(sentence.contains("90 %") && sentence.contains("3 % at the last"), "{sentence}");
+    assert!(is(21.0, 1.0).is_some() && is(19.0, 1.0).is_none(), "COLD");
+    assert!(is(90.0, 44.0).is_some() && is(90.0, 46.0).is_none(), "WARM");
+}
