@@ -14,6 +14,7 @@
 //! - [`limit`]: from evidence to the name of the limiter; a pure function.
 //! - [`verdict`]: what a run shows beyond that: how it scales, what each resource is used for, which
 //!   client was served differently; pure as well.
+//! - [`shape`]: arrivals by a schedule instead of threads that wait.
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
 //! - [`transfer`]: the comparison of protocols by whole files.
@@ -39,6 +40,7 @@ pub mod pattern;
 pub mod proc;
 pub mod record;
 pub mod report;
+pub mod shape;
 pub mod sweep;
 pub mod tcp_info;
 pub mod transfer;
