@@ -13,7 +13,7 @@
 //! - [`conduct`]: clock offsets, the common start, steps, steady state, lost clients.
 //! - [`limit`]: from evidence to the name of the limiter; a pure function.
 //! - [`verdict`]: what a run shows beyond that: how it scales, what each resource is used for, which
-//!   client was served differently; pure as well.
+//!   client was served differently; [`ab`]: whether two builds or targets differ; pure as well.
 //! - [`shape`]: arrivals by a schedule instead of threads that wait.
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
@@ -25,6 +25,7 @@
 //! - [`tcp_info`]: what TCP says of a connection.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
+pub mod ab;
 pub mod agent;
 pub mod bridge;
 pub mod cli;
