@@ -7,6 +7,9 @@ use crate::agent::clock::Offset;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
+use crate::verdict::demand::Demands;
+use crate::verdict::evenness::Evenness;
+use crate::verdict::usl::Scaling;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -53,6 +56,12 @@ pub struct RunResult {
     pub levelled: bool,
     /// What limited it.
     pub limit: Option<Verdict>,
+    /// What an operation takes of each resource, and the next limit.
+    #[serde(default)]
+    pub demands: Option<Demands>,
+    /// How throughput scales with operations in flight.
+    #[serde(default)]
+    pub scaling: Option<Scaling>,
     /// Why the run is degraded; empty when it is not.
     pub degraded: Vec<String>,
     /// Why the run failed, if it did.
@@ -145,6 +154,9 @@ pub struct Step {
     pub resent: u64,
     /// Operations by client in the windows that count: (client, operations).
     pub by_client: Vec<(u32, u64)>,
+    /// How evenly the clients were served; `None` with one.
+    #[serde(default)]
+    pub evenness: Option<Evenness>,
     /// What the limiter is judged by.
     pub evidence: Evidence,
     /// The server's own statistics of the time that counts: data objects of its API by id.

@@ -151,6 +151,7 @@ pub fn text(result: &RunResult) -> String {
             out += &format!("  not {sentence}\n");
         }
     }
+    out += &demands_text(result);
     for what in &result.degraded {
         out += &format!("degraded: {what}\n");
     }
@@ -161,6 +162,22 @@ pub fn text(result: &RunResult) -> String {
         }
     }
     out
+}
+
+/// What an operation takes of each resource, the next limit, how the run scales and how even it
+/// was.
+fn demands_text(result: &RunResult) -> String {
+    let demands = result.demands.iter().flat_map(|demands| demands.sentences());
+    let scaling = result.scaling.iter().map(|scaling| scaling.sentence.clone());
+    let even = result.best_step().and_then(|step| step.evenness.as_ref()).map(|even| {
+        format!(
+            "evenness of the clients: least {:.0} % of the mean, Jain's index {:.3}",
+            even.min_over_mean * 100.0,
+            even.jain
+        )
+    });
+    let lines: Vec<String> = demands.chain(scaling).chain(even).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
 #[cfg(test)]

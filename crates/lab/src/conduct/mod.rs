@@ -14,9 +14,12 @@ pub mod told;
 use crate::agent::proto::{FromAgent, Prepare, ToAgent};
 use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
-use crate::limit::{self, CLOCK_SKEW_MAX_NS};
+use crate::limit::CLOCK_SKEW_MAX_NS;
 use crate::pattern::Content;
-use crate::record::{ClientRecord, RunResult, SteadyVerdict, VERSION};
+use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
+use crate::verdict;
+use crate::verdict::conclude::StepEvidence;
+use crate::verdict::evenness::{ClientShare, Evenness};
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
 use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
@@ -90,6 +93,8 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         best: None,
         levelled: false,
         limit: None,
+        demands: None,
+        scaling: None,
         degraded: Vec::new(),
         failed: None,
     };
@@ -260,6 +265,7 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
         statistics: &step.server,
         protocol: Target::protocol_of(&result.target),
     });
+    step.evenness = evenness(&step, &result.clients);
     note_calls(result, ran.calls);
     result.steps.push(step);
 }
@@ -371,6 +377,8 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     evidence.curve = result.steps.iter().map(evidence::point).collect();
     evidence.levelled = result.levelled;
     (evidence.lost, evidence.skewed, evidence.paused) = (lost, skewed, agents.paused.clone());
+    let uneven = step.evenness.iter().flat_map(|e| &e.uneven).map(|u| u.sentence.clone());
+    let uneven: Vec<String> = uneven.collect();
     let mut doubts = Vec::new();
     if step.steady.verdict != SteadyVerdict::Steady {
         doubts.push(format!("the best step ({} × {}) was not steady", step.clients, step.threads));
@@ -379,8 +387,28 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
         let what = format!("{}: reads returned wrong content", job.name);
         result.failed.get_or_insert(what);
     }
-    result.limit = Some(limit::judge(&evidence));
+    let steps: Vec<StepEvidence<'_>> = result
+        .steps
+        .iter()
+        .map(|step| StepEvidence { clients: step.clients, evidence: &step.evidence })
+        .collect();
+    let mut found = verdict::conclude::conclude(&evidence, &steps, job.seed);
+    found.verdict.marks.extend(uneven);
+    result.limit = Some(found.verdict);
+    result.demands = Some(found.demands);
+    result.scaling = Some(found.scaling);
     result.degraded.extend(doubts);
+}
+
+/// How evenly the clients of a step were served.
+fn evenness(step: &Step, clients: &[ClientRecord]) -> Option<Evenness> {
+    let share = |(number, done): &(u32, u64)| ClientShare {
+        number: *number,
+        done: *done as f64,
+        source: clients.get(*number as usize).and_then(|c| c.bind.clone()),
+        interface: None,
+    };
+    verdict::evenness::judge(&step.by_client.iter().map(share).collect::<Vec<_>>())
 }
 
 /// Whether steps asked for more at once than the server allows, and how many it does.

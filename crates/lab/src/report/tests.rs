@@ -34,6 +34,8 @@ pub(crate) fn made_up() -> RunResult {
         best: Some(2),
         levelled: true,
         limit: Some(judge(&Evidence::default())),
+        demands: None,
+        scaling: None,
         degraded: vec!["lost client 1: <killed>".into()],
         failed: None,
     }
