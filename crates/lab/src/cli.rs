@@ -62,7 +62,7 @@ enum LabCommand {
     },
     /// Compare two results
     Compare {
-        /// First result
+        /// First result: result.json, its directory, or a directory of several runs
         a: PathBuf,
         /// Second result
         b: PathBuf,
@@ -503,8 +503,8 @@ fn make_report(path: &Path) -> Outcome {
 }
 
 fn compare(a: &Path, b: &Path, json: bool) -> Outcome {
-    let (a, b) = (RunResult::read(a)?, RunResult::read(b)?);
-    let comparison = report::compare(&a, &b);
+    let (a, b) = (report::read_runs(a)?, report::read_runs(b)?);
+    let comparison = report::compare(&a, &b).ok_or("there is no run to compare")?;
     if json {
         println!("{}", serde_json::to_string(&comparison)?);
     } else {

@@ -278,7 +278,9 @@ impl RunQueue {
             RunResult::read(&self.store.place(id).join(File::Result.name()))
                 .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
         };
-        Ok(report::compare(&read(a)?, &read(b)?))
+        let (first, second) = ([read(a)?], [read(b)?]);
+        report::compare(&first, &second)
+            .ok_or_else(|| RunQueueError::State(a.to_owned(), "has no result"))
     }
 
     /// Makes one run after the other, until the server ends.

@@ -13,7 +13,7 @@ use crate::transfer;
 use base::units::time_ns;
 use std::path::Path;
 
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, Distinction, compare, read_runs};
 
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/charts.js");
