@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 29] = [
+const COMMANDS: [&[&str]; 30] = [
     &[],
     &["serve"],
     &["cli"],
@@ -33,6 +33,7 @@ const COMMANDS: [&[&str]; 29] = [
     &["lab", "agent"],
     &["lab", "list"],
     &["lab", "report"],
+    &["lab", "ab"],
     &["lab", "compare"],
 ];
 

@@ -8,6 +8,7 @@
 //! say; it runs nothing.
 
 mod outcome;
+pub mod record;
 
 pub use outcome::{Difference, Outcome, RowOutcome, outcome};
 

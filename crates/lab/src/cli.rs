@@ -1,11 +1,13 @@
-//! `plimsoll lab …`: run, limits, sweep, agent, list, report, compare.
+//! `plimsoll lab …`: run, limits, sweep, agent, list, report, ab, compare.
 //!
 //! Results go to stdout, progress to stderr. Exit codes: 0 success, 1 failure, 2 usage error, 3
 //! completed but degraded.
 
+mod ab;
 pub(crate) mod exit;
 pub mod share;
 
+use self::ab::AbArgs;
 use crate::agent::token::Token;
 use crate::agent::{self, AgentOptions, with_sources};
 use crate::client::service::at::without_password;
@@ -60,6 +62,9 @@ enum LabCommand {
         /// result.json or its directory
         result: PathBuf,
     },
+    /// Compare two targets or builds: run after run in the order A B B A, until the interval of the
+    /// ratio is narrow enough
+    Ab(AbArgs),
     /// Compare two results
     Compare {
         /// First result: result.json, its directory, or a directory of several runs
@@ -228,6 +233,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Clean(args) => clean(&args),
         LabCommand::List { json } => list(json),
         LabCommand::Report { result } => make_report(&result),
+        LabCommand::Ab(args) => ab::ab(&args),
         LabCommand::Compare { a, b, json } => compare(&a, &b, json),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,6 +1,7 @@
 //! What the lab leaves behind (`docs/formats/result.md`): results, summaries, and the pages that
 //! are made of them, which hold the same as JSON.
 
+use ::lab::ab::record::{AbResult, KIND};
 use ::lab::desk::run::Run;
 use ::lab::job::Job;
 use ::lab::limits::Summary;
@@ -27,7 +28,10 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
         false => text,
     };
     let value: Value = serde_json::from_str(json).ok()?;
-    let found = if value.get("lines").is_some() {
+    let found = if value["kind"] == KIND {
+        let ab: AbResult = serde_json::from_value(value.clone()).ok()?;
+        format!("lab A/B comparison, format {}\n{}", ab.format, ab.text())
+    } else if value.get("lines").is_some() {
         let comparison: Comparison = serde_json::from_value(value.clone()).ok()?;
         format!("lab comparison, format {}\n{}", comparison.format, comparison.text())
     } else if value.get("steps").is_some() {

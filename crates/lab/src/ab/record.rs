@@ -1,0 +1,116 @@
+//! A comparison as it is kept: `result.json` of `plimsoll lab ab`, docs/formats/result.md.
+
+use super::{NextRun, Outcome, RowRuns, Rule, Sample, Session, Side};
+use crate::limit;
+use crate::record::{RecordError, RunResult, write_result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Version of the format.
+pub const VERSION: u32 = 1;
+/// Its kind, by which readers tell it from a run.
+pub const KIND: &str = "ab";
+
+/// A comparison of two targets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AbResult {
+    /// [`KIND`].
+    pub kind: String,
+    /// [`VERSION`].
+    pub format: u32,
+    /// Program and version that wrote this.
+    pub program: String,
+    /// Begin, seconds since the Unix epoch.
+    pub started: f64,
+    /// End, seconds since the Unix epoch.
+    pub ended: f64,
+    /// The command that repeats it.
+    pub command: Vec<String>,
+    /// The machine that it ran on.
+    pub machine: serde_json::Value,
+    /// A and B.
+    pub targets: [String; 2],
+    /// When it ended.
+    pub rule: Rule,
+    /// Every round that counts.
+    pub rows: Vec<RowRuns>,
+    /// What they say.
+    pub outcome: Outcome,
+    /// Rows that stayed disturbed, as sentences.
+    pub degraded: Vec<String>,
+    /// Why it ended early.
+    pub failed: Option<String>,
+}
+
+impl AbResult {
+    /// A comparison that has not begun.
+    pub fn new(targets: [String; 2], rule: Rule, command: Vec<String>) -> Self {
+        let now = base::clock::wall_ns() as f64 / 1e9;
+        Self {
+            kind: KIND.into(),
+            format: VERSION,
+            program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
+            started: now,
+            ended: now,
+            command,
+            machine: crate::proc::machine(),
+            targets,
+            rule,
+            rows: Vec::new(),
+            outcome: Outcome { rows: Vec::new() },
+            degraded: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Takes what a session has so far.
+    pub fn take(&mut self, session: &Session) {
+        self.rows = session.rows().to_vec();
+        self.outcome = session.outcome();
+        let disturbed = self.outcome.rows.iter().filter_map(|row| {
+            let share = row.disturbed? * 100.0;
+            Some(format!("{}: other processes used {share:.0} % of the processors", row.job))
+        });
+        self.degraded = disturbed.collect();
+        self.ended = base::clock::wall_ns() as f64 / 1e9;
+    }
+
+    /// Writes `result.json` into `dir`.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
+        write_result(self, "the comparison", dir)
+    }
+
+    /// As text.
+    pub fn text(&self) -> String {
+        let [a, b] = &self.targets;
+        let mut out = format!("A: {a}\nB: {b}\n\n");
+        for row in &self.outcome.rows {
+            let rounds = row.rounds;
+            out += &format!("{:<18} {rounds:>3} rounds  {}\n", row.job, row.sentence());
+        }
+        out
+    }
+}
+
+/// Where a run of a comparison is kept, below its directory.
+pub fn folder(job: &str, run: NextRun) -> PathBuf {
+    let side = match run.side {
+        Side::A => "a",
+        Side::B => "b",
+    };
+    let repeat =
+        if run.attempt > 0 { format!("-disturbed-{}", run.attempt) } else { String::new() };
+    Path::new(job).join(side).join(format!("{:03}{repeat}", run.round))
+}
+
+/// The sample that a run is.
+pub fn sample(result: &RunResult) -> Sample {
+    let best = result.best_step();
+    Sample {
+        figure: best.map_or(0.0, |step| result.figure(step)),
+        others: best.and_then(|step| limit::others(&step.evidence)).unwrap_or(0.0),
+    }
+}
