@@ -44,8 +44,9 @@ export interface Comparison {
   differences: [string, string, string][];
   figures_text: [string, string];
   ratio: number;
-  ratio_error: number;
+  distinction: 'undecided' | 'differ' | 'chance';
   significant: boolean;
+  sentence: string;
   p99_ns: [number, number];
   limiters: [string, string];
 }
@@ -92,9 +93,14 @@ export function difference([name, ...values]: [string, string, string]): [string
 const DESCRIBES = ['answers', 'expect', 'title'];
 
 /** What two runs are to each other, in a sentence. */
-export function verdict({ differences, ratio, significant }: Comparison): string {
+export function verdict({ differences, ratio, distinction }: Comparison): string {
   if (differences.some(([name]) => name === 'name')) return 'These are runs of different jobs and cannot be compared.';
-  return `The newer result is ${ratio.toFixed(2)} times the older one; the difference is ${significant ? 'significant' : 'not significant'}.`;
+  const means = {
+    undecided: 'one run of each does not show whether they differ',
+    differ: 'the difference is significant',
+    chance: 'the difference is not significant',
+  }[distinction];
+  return `The newer result is ${ratio.toFixed(2)} times the older one; ${means}.`;
 }
 
 /** Where two runs differ, in words. */

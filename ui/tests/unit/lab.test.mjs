@@ -28,6 +28,7 @@ test('of two jobs the names are told, not what describes them', () => {
 });
 
 test('runs of one job are measured against each other, others are not', () => {
-  assert.match(verdict({ differences: [['step_max_ms', '1', '2']], ratio: 1.5, significant: true }), /1\.50 times the older one; the difference is significant/);
-  assert.match(verdict({ differences: [['name', '"a"', '"b"']], ratio: 1.5, significant: true }), /different jobs/);
+  assert.match(verdict({ differences: [['step_max_ms', '1', '2']], ratio: 1.5, distinction: 'differ' }), /1\.50 times the older one; the difference is significant/);
+  assert.match(verdict({ differences: [], ratio: 1.5, distinction: 'undecided' }), /one run of each does not show/);
+  assert.match(verdict({ differences: [['name', '"a"', '"b"']], ratio: 1.5, distinction: 'differ' }), /different jobs/);
 });
