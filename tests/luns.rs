@@ -2,8 +2,11 @@
 //! the API, the same over a restart.
 
 use e2e::api::Api;
+use e2e::iscsi::{Access, BLOCK, Initiator, io};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
+use wire::scsi::Cdb;
+use wire::scsi::lun::{Lun, report};
 
 const DISK: &str = "/api/v1/nodes/shares/default/luns/disk";
 
@@ -68,4 +71,31 @@ fn units_are_nodes_of_the_tree() {
         (!scene.state.join("luns/disk.lun").exists()).then_some(true)
     });
     assert!(gone && scene.state.join("luns/more.lun").exists());
+}
+
+/// Numbers above 255 are addressed in the flat space format (SAM-5 §4.7.7.5).
+#[test]
+fn a_unit_with_a_number_above_255_is_listed_read_and_written() {
+    const PORT: u16 = 3260;
+    let scene = Scene::new("luns-flat");
+    let server = scene.start(&["--lun", "disk=16M"]);
+    let api = Api::new(&scene.state);
+    let create = |number: u16| {
+        let create = json!({"create": "/shares/default/luns", "name": format!("number-{number}"),
+            "properties": {"volsize": "16M", "assignednumber": number}});
+        api.post("/api/v1/changes", &json!({ "changes": [create] }))
+    };
+    assert_eq!(create(700).0, 200);
+    let (code, answer) = create(1_024);
+    assert!(code == 400 && answer.to_string().contains("1023"), "{code}: {answer}");
+    let access = Access::of(&scene.state);
+    let mut initiator = Initiator::connect(server.at(PORT), &access, 1).expect("a session");
+    let list = Cdb::ReportLuns { select: 0, allocation: 4096 };
+    let listed = initiator.good(&list, &[], 4096);
+    assert_eq!(report(&listed), Ok((vec![Lun(0), Lun(0x42bc << 48)], 24)));
+    initiator.select(700).expect("the unit");
+    initiator.good(&Cdb::Write(io(3, 1, true)), &[7; BLOCK], 0);
+    assert_eq!(initiator.good(&Cdb::Read(io(3, 1, false)), &[], 512), [7; BLOCK]);
+    initiator.select(0).expect("the other unit");
+    assert_eq!(initiator.good(&Cdb::Read(io(3, 1, false)), &[], 512), [0; BLOCK]);
 }

@@ -20,6 +20,7 @@ use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest};
 use wire::iscsi::{Digests, InitiatorSn, Request, Response, Serial};
 use wire::scsi::cdb::{Blocks, CacheRange, Io, ModeSelect, PersistentReserveOut, Width};
 use wire::scsi::cdb::{ReserveIn, ReserveOut};
+use wire::scsi::lun::Lun;
 use wire::scsi::mode::{Caching, Header};
 use wire::scsi::reserve::{More, Parameters as ReserveParameters};
 use wire::scsi::{Cdb, Sense, Status};
@@ -147,9 +148,9 @@ impl Initiator {
     /// Sends commands to this unit from now on.
     ///
     /// # Errors
-    /// The connection breaks.
+    /// The connection breaks, or the number has no address.
     pub fn select(&mut self, lun: u16) -> io::Result<()> {
-        self.lun = u64::from(lun) << 48;
+        self.lun = Lun::of(lun).ok_or_else(|| io::Error::other("no address"))?.0;
         // The first command of a nexus is told that it is new.
         for _ in 0..2 {
             self.run(&Cdb::TestUnitReady, &[], 0)?;

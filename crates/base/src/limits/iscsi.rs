@@ -58,9 +58,9 @@ pub const ISCSI_LOGIN_REQUESTS_MAX: u32 = 64;
 
 // --- vfs: logical units -------------------------------------------------------------------------
 
-/// Most logical units of a server: as many as the peripheral addressing of LUNs has, which every
-/// initiator understands.
-pub const LUNS_MAX: usize = 256;
+/// Most logical units of a server: one for each virtual machine of a large site, as many as shares.
+/// Numbers above 255 are sent in the flat space addressing format (SAM-5 §4.7.7.5).
+pub const LUNS_MAX: usize = 1_024;
 /// Longest name of a logical unit, in bytes; it is part of the name of a file.
 pub const LUN_NAME_MAX: usize = 64;
 /// Largest logical unit, in bytes: beyond what file systems take for one file.
