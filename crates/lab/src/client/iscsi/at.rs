@@ -10,6 +10,7 @@ use base::protocol::ports;
 use std::fmt;
 use std::path::PathBuf;
 use wire::iscsi::Digests;
+use wire::scsi::lun::Lun;
 
 /// Where a logical unit is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct IscsiAt {
     pub port: u16,
     /// iSCSI name of the target.
     pub target: String,
-    /// Number of the unit.
+    /// Number of the unit; it has an address.
     pub lun: u16,
     /// Who signs in; nobody does without a name.
     pub user: Option<String>,
@@ -43,7 +44,8 @@ impl IscsiAt {
         let (authority, path) =
             rest.split_once('/').ok_or("needs a target and the number of a unit")?;
         let (target, lun) = path.split_once('/').ok_or("needs the number of a unit")?;
-        let lun = lun.parse().map_err(|_| "has a unit that is not a number")?;
+        let lun: u16 = lun.parse().map_err(|_| "has a unit that is not a number")?;
+        Lun::of(lun).ok_or("has a unit above 16383, the highest number with an address")?;
         let (user, server) = match authority.rsplit_once('@') {
             Some((user, server)) => (Some(user), server),
             None => (None, authority),
@@ -98,6 +100,11 @@ impl IscsiAt {
             }
         }
         Ok(())
+    }
+
+    /// The address of the unit: above 255 in the flat space format.
+    pub fn address(&self) -> Lun {
+        Lun::of(self.lun).unwrap_or_default()
     }
 
     /// The whole URL, with the secret if that is in it: for an agent.

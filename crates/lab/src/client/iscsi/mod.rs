@@ -46,7 +46,7 @@ impl IscsiClient {
         let mut stream = Stream::new(Link::open(&at.host, at.port, options.bind)?);
         let (sn, window, parameters) = login::run(&mut stream, at)?;
         stream.set(parameters.digests, parameters.max_recv_data as usize);
-        let lun = u64::from(at.lun) << 48;
+        let lun = at.address().0;
         let mut session = Session::new(stream, lun, checker, sn, window, parameters);
         // A new session is told what has happened before: power on, for one.
         let ready = (0..ATTENTIONS_MAX).try_fold(false, |ready, _| match ready {

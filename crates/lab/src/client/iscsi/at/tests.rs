@@ -24,3 +24,12 @@ fn urls_are_read_and_written() {
     }
     assert!(IscsiAt::parse("//h/t/0?target-user=t").is_err());
 }
+
+#[test]
+fn numbers_above_255_have_a_flat_address() {
+    for (number, address) in [(0, 0), (255, 0x00ff << 48), (256, 0x4100 << 48)] {
+        let at = IscsiAt::parse(&format!("//h/{NAME}/{number}")).expect("a URL");
+        assert_eq!(at.address(), Lun(address));
+    }
+    assert!(IscsiAt::parse(&format!("//h/{NAME}/16384")).is_err());
+}
