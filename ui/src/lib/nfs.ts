@@ -9,9 +9,6 @@ export const CLIENTS = '/nfs';
 export const PAGE = { service: 'nfs', href: CLIENTS, title: 'NFS clients' };
 export const clientHref = (id: string): string => `${CLIENTS}?client=${encodeURIComponent(id)}`;
 
-/** Rows that are shown at once: more are narrowed, not scrolled through. */
-export const ROWS_SHOWN = 500;
-
 export type Column = 'label' | 'version' | 'state' | 'silent_s' | 'opens' | 'locks' | 'delegations';
 
 /** Clients that contain every word, in the order of a column; what is equal stays in place. */

@@ -81,15 +81,18 @@ export function fixedBy(node: Node, property: NodeProperty | undefined, declared
 export const actionsOf = (context: Context, node: Node): Action[] =>
   context.actions.filter(({ name, reads }) => node.actions.includes(name) && reads !== true);
 
+const isNothing = (value: Value | undefined): boolean => value === null || value === undefined || value === '';
+
 /** At most so many columns beside the name fit into a table. */
 const COLUMNS_MAX = 5;
 /** Longer texts belong on the page of the item, not in a table. */
 const isBroad = ({ kind, role, required }: Property): boolean =>
   role === 'secret' || (role === 'at-create' && required !== true) || (kind.type === 'text' && kind.shape === 'lines') || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
 
-/** Which properties of items stand in their table. */
-export function columns(context: Context): Property[] {
-  const shown = context.properties.filter((property) => !isBroad(property));
+/** Which properties of items stand in their table: of those, if there are some, that any of them has. */
+export function columns(context: Context, of: Node[] = []): Property[] {
+  const says = ({ name }: Property): boolean => of.length === 0 || of.some((node) => !isNothing(valueOf(node, name)?.value));
+  const shown = context.properties.filter((property) => !isBroad(property) && says(property));
   // What says itself in a sentence need not be told word by word.
   return (shown.some(isSentence) ? shown.filter(({ role }) => role === 'state').slice(0, COLUMNS_MAX - 2) : shown).slice(0, COLUMNS_MAX);
 }
@@ -130,11 +133,13 @@ export function treeHits(tree: Context | null, places: readonly string[]): TreeH
 const about = (node: Node): string =>
   node.properties.filter(({ value }) => typeof value === 'string' && value !== '').slice(0, 2).map(({ value }) => String(value)).join(', ');
 
-/** The items that users made, at a node and below it, as far as it was read. */
+/** The items that users made, at a node and below it, as far as it was read: of some only the name. */
 export function itemHits(tree: Context | null, node: Node): TreeHit[] {
   const place = tree === null ? null : placeAt(tree, node.path);
   if (place === null) return [];
-  const noun = place.item?.noun;
-  const own = noun === undefined ? [] : [{ kind: noun.charAt(0).toUpperCase() + noun.slice(1), name: nameOf(node.path), detail: [node.path, about(node)].filter((part) => part !== '').join(' · '), href: href(node.path) }];
-  return [...own, ...Object.values(node.below).flatMap((one) => itemHits(tree, one))];
+  const hit = (noun: string, path: string, detail: string): TreeHit =>
+    ({ kind: noun.charAt(0).toUpperCase() + noun.slice(1), name: nameOf(path), detail: [path, detail].filter((part) => part !== '').join(' · '), href: href(path) });
+  const own = place.item === null ? [] : [hit(place.item.noun, node.path, about(node))];
+  const unread = node.items.filter((name) => !(name in node.below)).map((name) => hit(place.context.items?.noun ?? 'item', join(node.path, name), ''));
+  return [...own, ...unread, ...Object.values(node.below).flatMap((one) => itemHits(tree, one))];
 }

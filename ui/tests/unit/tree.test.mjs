@@ -140,12 +140,17 @@ test('the search finds single users and shares, as far down as was read', () => 
   const shares = nodeOf({ path: '/shares', properties: [], items: [{ path: '/shares/default', properties: [], items: [{ path: '/shares/default/lab', properties: [] }] }] });
   assert.deepEqual(itemHits(TREE, shares).map(({ kind, name }) => `${kind} ${name}`), ['Project default', 'Share lab']);
   assert.deepEqual(itemHits(null, shares), []);
+  const names = nodeOf({ path: '/configuration/users', properties: [], items: ['bert'] });
+  assert.deepEqual(itemHits(TREE, names), [{ kind: 'User', name: 'bert', detail: '/configuration/users/bert', href: '/configuration/users/bert' }], 'of some only the name was read');
 });
 
 test('tables have no secrets and no keys in them', () => {
   const user = placeAt(TREE, '/configuration/users/x').context;
   assert.ok(columns(user).every(({ name }) => name !== 'password' && name !== 'ssh_keys'));
   assert.ok(columns(user).length <= 5);
+  const [first, second] = columns(user);
+  const node = { properties: [{ name: first.name, value: null }, { name: second.name, value: 'x' }] };
+  assert.deepEqual(columns(user, [node]).map(({ name }) => name), [second.name], 'what no item has is no column');
 });
 
 test('the mock is all or nothing, as the server is', () => {
