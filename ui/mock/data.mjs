@@ -35,15 +35,15 @@ const SENTENCES = { protocol: 'protocol', op: 'type of operation', client: 'clie
   mode: 'CPU mode', cpu: 'CPU', device: 'device', direction: 'direction', disk: 'disk', latency: 'latency', size: 'size', offset: 'offset' };
 
 const b = (id) => ({ id, sentence: `broken down by ${SENTENCES[id]}`, kind: UNITS[id] ? 'range' : 'discrete', unit: UNITS[id] ?? null });
-const GROUPS = { all: 'All protocols', nfs: 'NFS', nfs3: 'NFSv3', nfs4: 'NFSv4', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O',
+const GROUPS = { all: 'Total', nfs: 'NFS', nfs3: 'NFSv3', nfs4: 'NFSv4', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O',
   mem: 'Memory', process: 'Server process', server: 'Server', analytics: 'Analytics' };
 const stat = (id, group, sentence, unit, kind, level, breakdowns) => ({
   id, group, group_name: GROUPS[group] ?? group, metric: id.split('.')[1], sentence, unit, kind, breakdowns: breakdowns.map(b), level,
 });
 const NFS = ['op', 'client', 'user', 'share', 'file', 'latency', 'size', 'offset', 'status'];
 const STATS = [
-  stat('all.ops', 'all', 'All protocols operations per second', 'ops/s', 'counter', 14000, ['protocol', ...NFS]),
-  stat('all.bytes', 'all', 'All protocols bytes per second', 'bytes/s', 'counter', 310e6, ['protocol', ...NFS]),
+  stat('all.ops', 'all', 'Total operations per second', 'ops/s', 'counter', 14000, ['protocol', ...NFS]),
+  stat('all.bytes', 'all', 'Total bytes per second', 'bytes/s', 'counter', 310e6, ['protocol', ...NFS]),
   stat('nfs.ops', 'nfs', 'NFS operations per second', 'ops/s', 'counter', 14000, NFS),
   stat('nfs.bytes', 'nfs', 'NFS bytes per second', 'bytes/s', 'counter', 310e6, NFS),
   stat('nfs3.ops', 'nfs3', 'NFSv3 operations per second', 'ops/s', 'counter', 14000, NFS),

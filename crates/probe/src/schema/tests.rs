@@ -46,6 +46,7 @@ fn title(id: &str) -> String {
 #[test]
 fn titles_are_sentences() {
     assert_eq!(title("nfs3.ops"), "NFSv3 operations per second");
+    assert_eq!(title("all.bytes[client]"), "Total bytes per second broken down by client");
     assert_eq!(
         title("nfs3.ops[op=read][client=10.0.0.7][file]"),
         "NFSv3 operations per second of type read for client 10.0.0.7 broken down by file"
