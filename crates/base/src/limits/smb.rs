@@ -126,7 +126,7 @@ pub const SMB_SCAN_ENOUGH: usize = 16_384;
 pub const SMB_WORK_ENTRY: usize = 10;
 /// Units of a pattern for which one name that is compared counts once more, in addition to twice
 /// for itself: without a match some 100,000 names are compared.
-pub const SMB_WORK_UNITS: usize = 64;
+pub const SMB_WORK_UNITS: usize = 32;
 /// Files whose change time, as a client has set it, is remembered after they are closed: those of a
 /// copy that is under way; 64 KiB.
 pub const SMB_CHANGE_TIMES_MAX: usize = 1_024;
