@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::str::FromStr;
 
 /// What besides letters and digits never needs an escape in a URL (RFC 3986 §2.3, unreserved).
 pub const UNRESERVED: &[u8] = b"-._~";
@@ -66,6 +67,21 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A whole number as people and peers write it: decimal digits and nothing else. `parse` alone
+/// takes a plus sign, too.
+pub fn decimal<T: FromStr>(text: &str) -> Option<T> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain { text.parse().ok() } else { None }
+}
+
+/// The same, with a minus sign or without one.
+pub fn signed(text: &str) -> Option<i64> {
+    // Together, so that the least number can be read.
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain { text.parse().ok() } else { None }
 }
 
 fn digits(byte: u8, digits: &[u8; 16]) -> [char; 2] {

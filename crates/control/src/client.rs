@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::limits::{CLIENT_CONNECT_TIMEOUT, CLIENT_TIMEOUT};
+use base::text::decimal;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
@@ -293,7 +294,7 @@ fn host_and_port(url: &str) -> Result<(String, u16), ClientError> {
         (None, Some((host, port))) => (host, Some(port)),
         (None, None) => (rest, None),
     };
-    let port = port.map_or(Ok(ADMIN_PORT), |p| p.parse().map_err(|_| bad()))?;
+    let port = port.map_or(Ok(ADMIN_PORT), |p| decimal(p).ok_or_else(bad))?;
     Ok((host.to_owned(), port))
 }
 

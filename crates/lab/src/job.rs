@@ -1,6 +1,7 @@
 //! Jobs: an experiment as a TOML file, headed by what it answers and what to expect.
 
 use crate::workload::{Kind, Shape};
+use base::text::decimal;
 use serde::{Deserialize, Serialize};
 
 /// Jobs that come with the program: name and text.
@@ -355,7 +356,7 @@ fn apply(table: &mut toml::Table, setting: &str) -> Result<(), JobError> {
 fn parse_value(text: &str) -> toml::Value {
     let scaled = |suffix: char, by: i64| {
         let number = text.strip_suffix([suffix, suffix.to_ascii_uppercase()])?;
-        number.parse::<i64>().ok()?.checked_mul(by)
+        decimal::<i64>(number)?.checked_mul(by)
     };
     let size = scaled('k', 1 << 10).or_else(|| scaled('m', 1 << 20)).or(scaled('g', 1 << 30));
     if let Some(size) = size {

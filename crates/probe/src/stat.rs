@@ -3,6 +3,7 @@
 //! In a value `]`, `\` and `=` are escaped by `\`. A value of a range breakdown is `LOW-HIGH`, the
 //! upper end not included. The id is what the API, the command line, a URL and a title all share.
 
+use base::text::decimal;
 use std::fmt;
 use std::str::FromStr;
 
@@ -93,7 +94,7 @@ pub fn range(dimension: &str, value: &str) -> Result<(u64, u64), StatError> {
     let (low, high) = value.split_once('-').ok_or(wrong("expected LOW-HIGH"))?;
     let end = |text: &str, open: u64| match text {
         "" => Ok(open),
-        _ => text.parse().map_err(|_| wrong("expected two whole numbers, LOW-HIGH")),
+        _ => decimal(text).ok_or(wrong("expected two whole numbers, LOW-HIGH")),
     };
     let (low, high) = (end(low, 0)?, end(high, u64::MAX)?);
     if low < high { Ok((low, high)) } else { Err(wrong("LOW must be below HIGH")) }

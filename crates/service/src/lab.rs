@@ -13,6 +13,7 @@ use ::lab::node::CLIENTS;
 use base::failure::chain;
 use base::limits::{LAB_RUN_CLIENTS_MAX, LAB_STEPS_MAX};
 use base::node::{Path, Value};
+use base::text::decimal;
 use control::answer::{AskError, JsonText};
 use control::appliance::ShareStatus;
 use control::lab::{Lab, LabFile};
@@ -251,7 +252,7 @@ fn with_parameters(job: &mut Job, given: &Parameters) -> Result<(), String> {
         let step = |value: &Value| {
             let text = value.to_string();
             let (clients, threads) = text.split_once('x')?;
-            Some((clients.trim().parse().ok()?, threads.trim().parse().ok()?))
+            Some((decimal(clients.trim())?, decimal(threads.trim())?))
         };
         let read: Option<Vec<(u32, u32)>> = steps.iter().map(step).collect();
         job.schedule = read.ok_or("a step is CLIENTSxTHREADS, as 8x4")?;

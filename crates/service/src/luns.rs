@@ -10,6 +10,7 @@
 //! ([`vfs::lun::claim`]).
 
 use base::limits::{LUN_NAME_MAX, LUN_SIZE_MAX, LUN_SIZE_MIN};
+use base::text::decimal;
 
 pub mod bounded;
 pub mod config;
@@ -54,7 +55,7 @@ pub fn parse(text: &str) -> Result<LunGiven, &'static str> {
     };
     let number: u64 = size
         .get(..digits)
-        .and_then(|digits| digits.parse().ok())
+        .and_then(decimal)
         .ok_or("a size is a number, with K, M, G or T behind it")?;
     let size = number.checked_mul(1 << shift).filter(|size| *size <= LUN_SIZE_MAX);
     match size {

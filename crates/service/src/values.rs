@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::node::{Path, Value};
 use base::protocol::Service;
+use base::text::decimal;
 use base::units::octal;
 use control::tree::{Document, Override, Problem};
 use serve::files::settings::{LoginRoot, Uploads};
@@ -121,6 +122,6 @@ impl<'a> Values<'a> {
 pub fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     const FREE: u16 = 1024;
     let (first, last) = text.split_once('-')?;
-    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let (first, last): (u16, u16) = (decimal(first.trim())?, decimal(last.trim())?);
     (FREE <= first && first <= last).then_some(first..=last)
 }

@@ -1,6 +1,7 @@
 //! Port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833): which port serves which program.
 
 use base::limits::RPCB_STRING_MAX;
+use base::text::decimal;
 
 use crate::mount3::List;
 
@@ -95,7 +96,7 @@ pub fn uaddr_parts(text: &[u8]) -> Option<(&str, u16)> {
     let text = std::str::from_utf8(text).ok()?;
     let (rest, low) = text.rsplit_once('.')?;
     let (host, high) = rest.rsplit_once('.')?;
-    let (high, low): (u8, u8) = (high.parse().ok()?, low.parse().ok()?);
+    let (high, low): (u8, u8) = (decimal(high)?, decimal(low)?);
     Some((host, u16::from_be_bytes([high, low])))
 }
 

@@ -2,6 +2,7 @@
 
 use base::limits::{ALERT_CERTIFICATE_DAYS, KEPT_FOR_DEFAULT_S};
 use base::node::Value;
+use base::text::decimal;
 use base::units;
 use probe::schema::schema;
 use probe::stat::StatId;
@@ -191,7 +192,7 @@ impl Syslog {
         let (scheme, rest) = text.split_once("://")?;
         let (host, port) = match rest.rsplit_once(':') {
             // An IPv6 address has its colons in brackets.
-            Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
+            Some((host, port)) if !port.ends_with(']') => (host, decimal(port)?),
             _ => (rest, PORT),
         };
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);

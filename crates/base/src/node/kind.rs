@@ -1,6 +1,7 @@
 //! Kinds of values: what is good, how it is read from a text, how it is shown.
 
 use super::{Shape, Value, value};
+use crate::text::{decimal, signed};
 
 /// What values a property has.
 #[derive(Debug, Clone, Copy)]
@@ -134,7 +135,7 @@ impl Kind {
         let value = match self {
             Self::Bool => Value::Bool(switch(text).ok_or_else(wrong)?),
             Self::Integer { .. } | Self::Time => {
-                Value::Integer(text.trim().parse().map_err(|_| wrong())?)
+                Value::Integer(signed(text.trim()).ok_or_else(wrong)?)
             }
             Self::Bytes { .. } => Value::Integer(parse_bytes(text).ok_or_else(wrong)?),
             Self::Seconds { .. } => Value::Integer(parse_seconds(text).ok_or_else(wrong)?),
@@ -224,7 +225,7 @@ fn scaled(text: &str, letters: &[(char, u64)]) -> Option<i64> {
         Some((last, by)) => (text.strip_suffix(last)?.trim_end(), by),
         None => (text, 1),
     };
-    digits.parse::<u64>().ok()?.checked_mul(by)?.try_into().ok()
+    decimal::<u64>(digits)?.checked_mul(by)?.try_into().ok()
 }
 
 /// What is wrong may be long.

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use crate::base64;
+use crate::text::decimal;
 
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +133,7 @@ fn is_network(text: &str) -> bool {
         Ok(IpAddr::V6(_)) => 128,
         Err(_) => return false,
     };
-    length.parse::<u8>().is_ok_and(|length| length <= most)
+    decimal::<u8>(length).is_some_and(|length| length <= most)
 }
 
 /// RFC 1123 §2.1, and the underscore that is in use.

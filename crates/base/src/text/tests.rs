@@ -35,3 +35,18 @@ fn a_terminal_gets_no_sequences_of_others() {
     assert_eq!(visible_lines("a\tb\nc\u{1b}d\n"), "a\tb\nc\\u001bd\n");
     assert_eq!(visible_lines("a,\u{1b}\r\nb\rc\r\n"), "a,\\u001b\r\nb\\u000dc\r\n");
 }
+
+#[test]
+fn a_number_has_digits_and_nothing_else() {
+    assert_eq!(decimal::<u64>("18446744073709551615"), Some(u64::MAX));
+    assert_eq!((decimal::<u8>("007"), decimal::<u16>("0")), (Some(7), Some(0)));
+    for wrong in ["", "+5", "-5", " 5", "5 ", "5_0", "0x5", "5.0", "1e3", "\u{0665}", "++5", "+"] {
+        assert_eq!(decimal::<u64>(wrong), None, "{wrong:?}");
+    }
+    assert_eq!((decimal::<u8>("256"), decimal::<u64>("18446744073709551616")), (None, None));
+    assert_eq!((signed("-5"), signed("5"), signed("-0")), (Some(-5), Some(5), Some(0)));
+    assert_eq!(signed("-9223372036854775808"), Some(i64::MIN));
+    for wrong in ["", "-", "+5", "--5", "- 5", "-+5", "9223372036854775808"] {
+        assert_eq!(signed(wrong), None, "{wrong:?}");
+    }
+}

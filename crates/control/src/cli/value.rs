@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 
 use base::local_time::{self, LocalClock};
 use base::node::{parse_bytes, parse_seconds, show_bytes};
+use base::text::signed;
 use serde_json::Value as Json;
 
 use super::declared::{Kind, did_you_mean};
@@ -21,7 +22,7 @@ pub fn parse(kind: &Kind, text: &str) -> Result<Json, String> {
             _ => Err(format!("'{text}' is neither on nor off")),
         },
         "integer" => {
-            text.parse::<i64>().map(Json::from).map_err(|_| format!("'{text}' is not a number"))
+            signed(text).map(Json::from).ok_or_else(|| format!("'{text}' is not a number"))
         }
         "time" => LocalClock::of_machine()
             .parse(text)

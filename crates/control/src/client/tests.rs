@@ -35,7 +35,16 @@ fn urls() {
     assert_eq!(case("https://nas:10215/"), Some(("nas".into(), 10215)));
     assert_eq!(case("https://[::1]:1"), Some(("::1".into(), 1)));
     assert_eq!(case("https://[::1]"), Some(("::1".into(), 215)));
-    for bad in ["http://nas", "nas", "https://", "https://nas:x", "https://nas/x", "https://[::1"] {
+    let bad = [
+        "http://nas",
+        "nas",
+        "https://",
+        "https://nas:x",
+        "https://nas:+1",
+        "https://nas/x",
+        "https://[::1",
+    ];
+    for bad in bad {
         assert_eq!(case(bad), None, "{bad}");
     }
 }

@@ -1,5 +1,6 @@
 //! What a source or a destination can be, and the way into a share.
 
+use base::text::decimal;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -90,7 +91,7 @@ fn far(text: &str, scheme: &str, rest: &str) -> Result<Place, Wrong> {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (at, None),
     };
-    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+    if port.is_some_and(|port| decimal::<u16>(port).is_none()) {
         return Err("the port is not a number".to_owned());
     }
     let (user, machine) = host.rsplit_once('@').unwrap_or(("-", host));

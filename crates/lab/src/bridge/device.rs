@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use base::limits::{BRIDGE_DEVICE_QUEUE, BRIDGE_NAME_MAX};
+use base::text::decimal;
 
 use super::sys;
 
@@ -97,7 +98,7 @@ impl FromStr for End {
             None if place == "here" => NetworkNamespace::Here,
             Some(("ns", name)) => NetworkNamespace::Named(name.to_owned()),
             Some(("pid", pid)) => NetworkNamespace::Process(
-                pid.parse().map_err(|_| wrong("the process id is not a number"))?,
+                decimal(pid).ok_or(wrong("the process id is not a number"))?,
             ),
             _ => return Err(wrong("unknown PLACE")),
         };
@@ -113,7 +114,7 @@ impl FromStr for End {
         }
         let (address, prefix) = network.split_once('/').ok_or(wrong("it has no /PREFIX"))?;
         let address: IpAddr = address.parse().map_err(|_| wrong("the address is not valid"))?;
-        let prefix: u8 = prefix.parse().map_err(|_| wrong("the prefix is not a number"))?;
+        let prefix: u8 = decimal(prefix).ok_or(wrong("the prefix is not a number"))?;
         if prefix == 0 || prefix > if address.is_ipv4() { 32 } else { 128 } {
             return Err(wrong("its prefix is out of range"));
         }

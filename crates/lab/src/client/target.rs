@@ -10,6 +10,7 @@ use super::iscsi::at::IscsiAt;
 use super::service::at::{Scheme, Secret, ServiceAt, without_password};
 use super::smb::at::SmbAt;
 use base::protocol::{Protocol, ports};
+use base::text::decimal;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -210,7 +211,7 @@ fn parse_server(rest: &str, standard: u16) -> Result<(String, u16, &str), &'stat
     let (authority, path) = rest.split_once('/').ok_or("needs the path of a share")?;
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
-            (host, port.parse().map_err(|_| "has a port that is not a number")?)
+            (host, decimal(port).ok_or("has a port that is not a number")?)
         }
         _ => (authority, standard),
     };
@@ -226,8 +227,7 @@ fn parse_nfs3(rest: &str, rdma: bool) -> Result<Nfs3At, &'static str> {
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         match pair.split_once('=') {
             Some(("mountport", value)) => {
-                at.mount_port =
-                    value.parse().map_err(|_| "has a mountport that is not a number")?;
+                at.mount_port = decimal(value).ok_or("has a mountport that is not a number")?;
             }
             _ => return Err("has an option other than mountport"),
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::limits::DSYNC_STREAMS_MAX;
+use base::text::decimal;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
@@ -117,15 +118,15 @@ fn streams(text: &str) -> Result<Wish, String> {
         return Ok(Wish::Auto);
     }
     let most = DSYNC_STREAMS_MAX;
-    let number = text.parse().ok().filter(|number| *number <= most);
+    let number = decimal(text).filter(|number| *number <= most);
     number.map(Wish::Fixed).ok_or_else(|| format!("expected auto, or a number up to {most}"))
 }
 
 /// A port, or the lowest and the highest.
 fn ports(text: &str) -> Result<(u16, u16), String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
-    match (low.parse(), high.parse()) {
-        (Ok(low), Ok(high)) if 0 < low && low <= high => Ok((low, high)),
+    match (decimal(low), decimal(high)) {
+        (Some(low), Some(high)) if 0 < low && low <= high => Ok((low, high)),
         _ => Err("expected a port, or a range as 7000-7010".to_owned()),
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use base::limits::DSYNC_STREAM_PATIENCE;
+use base::text::decimal;
 
 use crate::error::{SyncError, Why};
 use crate::link::Link;
@@ -79,7 +80,7 @@ fn url(rest: &[u8]) -> Result<There, String> {
     let colon = host.rfind(':').filter(|at| !host[*at..].contains(']'));
     let (host, port) = match colon {
         Some(at) => {
-            let port = host[at + 1..].parse().map_err(|_| "the port is not a number")?;
+            let port = decimal(&host[at + 1..]).ok_or("the port is not a number")?;
             (&host[..at], Some(port))
         }
         None => (host, None),

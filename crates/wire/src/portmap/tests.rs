@@ -39,7 +39,7 @@ fn universal_addresses() {
     assert_eq!(uaddr("127.0.0.1", 2049), "127.0.0.1.8.1");
     assert_eq!(uaddr_parts(b"127.0.0.1.8.1"), Some(("127.0.0.1", 2049)));
     assert_eq!(uaddr_parts(b"::1.0.111"), Some(("::1", 111)));
-    for wrong in [&b""[..], b"1", b"1.2", b"1.2.256", b"1.2.-3", b"\xff.1.2"] {
+    for wrong in [&b""[..], b"1", b"1.2", b"1.2.256", b"1.2.-3", b"1.+2.3", b"\xff.1.2"] {
         assert_eq!(uaddr_parts(wrong), None);
     }
 }

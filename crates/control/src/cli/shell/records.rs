@@ -1,5 +1,6 @@
 //! Earlier configurations, write the configuration to a file, and the audit log.
 
+use base::text::decimal;
 use serde_json::{Value as Json, json};
 
 use super::{CliError, Output, Shell, VerbResult};
@@ -107,6 +108,6 @@ impl Shell {
 }
 
 fn number(word: &str) -> Result<u64, CliError> {
-    let wrong = |_| CliError::usage(format!("'{word}' is not a revision"), "`history` lists them");
-    word.parse::<u64>().map_err(wrong)
+    let wrong = || CliError::usage(format!("'{word}' is not a revision"), "`history` lists them");
+    decimal(word).ok_or_else(wrong)
 }

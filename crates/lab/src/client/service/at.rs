@@ -9,6 +9,7 @@
 use super::super::ClientError;
 pub use base::protocol::Scheme;
 use base::protocol::ports;
+use base::text::decimal;
 use base::text::{UNRESERVED, percent};
 use std::fmt;
 use std::path::PathBuf;
@@ -129,7 +130,7 @@ impl ServiceAt {
         }
         let (host, port) = match server.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
-                (host, port.parse().map_err(|_| "has a port that is not a number")?)
+                (host, decimal(port).ok_or("has a port that is not a number")?)
             }
             _ if at.terms.implicit => (server, ports::FTPS.number),
             _ => (server, scheme.port()),

@@ -1,6 +1,7 @@
 //! Who a client is: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.31),
 //! EXCHANGE_ID, DESTROY_CLIENTID, RECLAIM_COMPLETE (RFC 8881 §18.35, §18.50, §18.51).
 
+use base::text::decimal;
 use std::net::{IpAddr, SocketAddr};
 
 use wire::nfs4::{
@@ -55,8 +56,8 @@ fn callback_address(location: &Clientaddr4<'_>, from: IpAddr) -> Option<SocketAd
         return None;
     }
     let mut parts = std::str::from_utf8(location.addr.0).ok()?.rsplitn(3, '.');
-    let low: u8 = parts.next()?.parse().ok()?;
-    let high: u8 = parts.next()?.parse().ok()?;
+    let low: u8 = decimal(parts.next()?)?;
+    let high: u8 = decimal(parts.next()?)?;
     let host: IpAddr = parts.next()?.parse().ok()?;
     let port = u16::from_be_bytes([high, low]);
     (host.to_canonical() == from && port != 0).then_some(SocketAddr::new(from, port))

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use base::limits::SSH_KEYS_MAX;
+use base::text::decimal;
 use base::units::Civil;
 use vfs::share::rules::Net;
 use wire::ssh::authorized::{AuthorizedKey, matches_list};
@@ -121,7 +122,7 @@ fn address_matches(from: IpAddr, list: &str) -> bool {
 /// None if `entry` is no network.
 fn in_network(from: IpAddr, entry: &str) -> Option<bool> {
     let (network, bits) = entry.split_once('/')?;
-    let network = Net::new(network.parse().ok()?, bits.parse().ok()?)?;
+    let network = Net::new(network.parse().ok()?, decimal(bits)?)?;
     Some(network.holds(from))
 }
 

@@ -6,6 +6,7 @@
 use core::net::IpAddr;
 
 use base::limits::{EXPORT_GROUP_DEPTH, EXPORT_HOSTS_MAX, EXPORT_RULES_MAX};
+use base::text::decimal;
 
 use super::{Access, Flavors, Grant, Net, Rule, RuleError, Rules, Squash, Transport, Who};
 
@@ -172,7 +173,7 @@ fn grant(options: &str) -> Result<Grant, RuleError> {
     let mut grant = Grant { access: Access::ReadOnly, squash: Squash::Root, ..Grant::ALL };
     for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let number = || value.parse::<u32>().map_err(|_| RuleError::Number(option.to_owned()));
+        let number = || decimal::<u32>(value).ok_or_else(|| RuleError::Number(option.to_owned()));
         match name {
             "ro" => grant.access = Access::ReadOnly,
             "rw" => grant.access = Access::ReadWrite,
@@ -232,7 +233,7 @@ fn nets(client: &str, lookup: &dyn Lookup) -> Result<Vec<Net>, RuleError> {
     if let Some((address, bits)) = client.split_once('/') {
         let wrong = || RuleError::Net(client.to_owned());
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        return Ok(vec![Net::new(address, bits.parse().map_err(|_| wrong())?).ok_or_else(wrong)?]);
+        return Ok(vec![Net::new(address, decimal(bits).ok_or_else(wrong)?).ok_or_else(wrong)?]);
     }
     host_nets(client, lookup)
 }

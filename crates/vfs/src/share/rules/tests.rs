@@ -171,6 +171,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("*(xprtsec=ssl)", "is not a transport"),
         ("*(xprtsec=)", "is not a transport"),
         ("*(anonuid=bob)", "is not a numeric user"),
+        ("*(anonuid=+5)", "is not a numeric user"),
         ("gamma(rw)", "the host \"gamma\" has no address: not found"),
         ("@nobody(rw)", "unknown netgroup \"nobody\""),
         ("@round(rw)", "nested more than"),
