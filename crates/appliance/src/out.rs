@@ -1,7 +1,7 @@
 //! What all commands say alike: output, failures, exit codes.
 
 pub use base::failure::{DEGRADED, Failure, OrFailure, chain};
-pub use base::out::{offer, print};
+pub use base::out::{note, offer, print};
 pub use service::reach::{shell_quote, url_encode};
 
 /// Pretty JSON of anything, with a line end.

@@ -5,6 +5,7 @@ mod doctor;
 mod harness;
 mod help;
 mod manual;
+mod pipes;
 mod secrets;
 mod serve;
 mod statistics;

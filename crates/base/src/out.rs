@@ -1,4 +1,4 @@
-//! Standard output of commands: it survives a closed pipe.
+//! Standard output and standard error of commands: both survive a closed pipe.
 
 use std::io::{ErrorKind, Write};
 
@@ -28,4 +28,10 @@ pub fn offer(text: &str) -> Result<bool, Failure> {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::of("write the output", &e)),
         written => Ok(written.is_ok()),
     }
+}
+
+/// Writes a line to standard error. A reader that has gone (`2>&1 | head`) does not end the work
+/// that is reported.
+pub fn note(text: &str) {
+    let _gone = writeln!(std::io::stderr().lock(), "{text}");
 }

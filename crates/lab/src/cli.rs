@@ -5,6 +5,7 @@
 
 mod ab;
 pub(crate) mod exit;
+mod output;
 pub mod share;
 
 use self::ab::AbArgs;
@@ -21,9 +22,11 @@ use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
 use crate::transfer::{self, Comparison, Plan};
 use crate::{limits, report};
+use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::{Args, Parser, Subcommand};
-use exit::EXIT_DEGRADED;
+pub use exit::EXIT_DEGRADED;
+pub(crate) use output::{print_line, print_text};
 use share::{Find, Found, ShareArgs};
 use std::error::Error;
 use std::ffi::OsString;
@@ -237,7 +240,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Compare { a, b, json } => compare(&a, &b, json),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("plimsoll lab: {}", visible(&with_sources(&*error)));
+        note(&format!("plimsoll lab: {}", visible(&with_sources(&*error))));
         ExitCode::FAILURE
     })
 }
@@ -265,9 +268,9 @@ impl Common {
     fn progress(&self) -> impl FnMut(&Told) + use<> {
         let (quiet, json) = (self.quiet, self.progress.is_some());
         move |told: &Told| match told {
-            told if json => eprintln!("{}", serde_json::to_string(told).unwrap_or_default()),
+            told if json => note(&serde_json::to_string(told).unwrap_or_default()),
             Told::Running => {}
-            told if !quiet => eprintln!("{}", visible_lines(&told.to_string())),
+            told if !quiet => note(&visible_lines(&told.to_string())),
             _ => {}
         }
     }
@@ -315,10 +318,10 @@ fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
     result.write(&common.out)?;
     report::write(&result, &common.out)?;
     if common.json {
-        println!("{}", serde_json::to_string(&result)?);
+        print_line(&serde_json::to_string(&result)?)?;
     } else {
-        print!("{}", visible_lines(&report::text(&result)));
-        println!("report: {}", common.out.join("report.html").display());
+        print_text(&report::text(&result))?;
+        print_line(&format!("report: {}", common.out.join("report.html").display()))?;
     }
     Ok(exit(&[&result]))
 }
@@ -367,20 +370,20 @@ fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
     let result = transfer::run::run(&wanted, &mut |so_far, round| {
         kept = so_far.write(&common.out);
         if !common.quiet {
-            eprintln!("round {} of {}", round + 1, so_far.plan.rounds);
+            note(&format!("round {} of {}", round + 1, so_far.plan.rounds));
         }
     });
     kept?;
     result.write(&common.out)?;
     report::write_comparison(&result, &common.out)?;
     if common.json {
-        println!("{}", serde_json::to_string(&result)?);
+        print_line(&serde_json::to_string(&result)?)?;
     } else {
-        print!("{}", visible_lines(&result.text()));
-        println!("report: {}", common.out.join("report.html").display());
+        print_text(&result.text())?;
+        print_line(&format!("report: {}", common.out.join("report.html").display()))?;
     }
     for what in result.failed.iter().chain(&result.degraded) {
-        eprintln!("{}: {}", plan.name, visible(what));
+        note(&format!("{}: {}", plan.name, visible(what)));
     }
     Ok(match (&result.failed, result.degraded.is_empty()) {
         (Some(_), _) => ExitCode::FAILURE,
@@ -415,7 +418,7 @@ fn clean(args: &CleanArgs) -> Outcome {
 }
 
 fn usage(error: &dyn Error) -> ExitCode {
-    eprintln!("plimsoll lab: {}", visible(&with_sources(error)));
+    note(&format!("plimsoll lab: {}", visible(&with_sources(error))));
     ExitCode::from(2)
 }
 
@@ -423,7 +426,7 @@ fn usage(error: &dyn Error) -> ExitCode {
 fn exit(results: &[&RunResult]) -> ExitCode {
     for result in results {
         for what in result.failed.iter().chain(&result.degraded) {
-            eprintln!("{}: {}", result.job.name, visible(what));
+            note(&format!("{}: {}", result.job.name, visible(what)));
         }
     }
     if results.iter().any(|r| r.failed.is_some()) {
@@ -452,10 +455,10 @@ fn run_limits(args: &LimitsArgs) -> Outcome {
     let mut progress = common.progress();
     let (summary, results) = limits::run(&jobs, &options, &common.out, &mut progress)?;
     if common.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        print_line(&serde_json::to_string(&summary)?)?;
     } else {
-        print!("{}", visible_lines(&summary.text()));
-        println!("report: {}", common.out.join("index.html").display());
+        print_text(&summary.text())?;
+        print_line(&format!("report: {}", common.out.join("index.html").display()))?;
     }
     Ok(exit(&results.iter().collect::<Vec<_>>()))
 }
@@ -481,14 +484,14 @@ fn list(json: bool) -> Outcome {
         BUILT_IN.iter().map(|(name, text)| Job::parse(name, text, &[])).collect();
     let jobs = jobs?;
     if json {
-        println!("{}", serde_json::to_string(&jobs)?);
+        print_line(&serde_json::to_string(&jobs)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     for job in jobs {
-        println!("{:<18} {}", job.name, job.answers);
+        print_line(&format!("{:<18} {}", job.name, job.answers))?;
     }
     for (name, text) in transfer::plan::BUILT_IN {
-        println!("{name:<18} {}", Plan::parse(name, text, &[])?.answers);
+        print_line(&format!("{name:<18} {}", Plan::parse(name, text, &[])?.answers))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -504,7 +507,7 @@ fn make_report(path: &Path) -> Outcome {
         (None, Some(sweep)) => report::write_sweep(&sweep, dir)?,
         (None, None) => report::write(&RunResult::read(path)?, dir)?,
     }
-    println!("{}", dir.join("report.html").display());
+    print_line(&dir.join("report.html").display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -512,9 +515,9 @@ fn compare(a: &Path, b: &Path, json: bool) -> Outcome {
     let (a, b) = (report::read_runs(a)?, report::read_runs(b)?);
     let comparison = report::compare(&a, &b).ok_or("there is no run to compare")?;
     if json {
-        println!("{}", serde_json::to_string(&comparison)?);
+        print_line(&serde_json::to_string(&comparison)?)?;
     } else {
-        print!("{}", visible_lines(&comparison.text()));
+        print_text(&comparison.text())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -25,6 +25,8 @@
 //! - [`tcp_info`]: what TCP says of a connection.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod ab;
 pub mod agent;
 pub mod bridge;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use base::clock::SystemClock;
+use base::out::note;
 use control::access::Rights;
 use control::accounts::first::{self, FirstError};
 use control::accounts::identity::Users;
@@ -49,10 +50,10 @@ pub fn first(
     accounts: &Accounts,
 ) -> Result<Option<String>, FirstError> {
     for left_out in first::take_over(state, tree)? {
-        eprintln!(
+        note(&format!(
             "plimsoll: the user {left_out:?} cannot be imported: names have letters, digits, '.', \
              '_' and '-'; create another one"
-        );
+        ));
     }
     if !accounts.is_empty() {
         return Ok(None);

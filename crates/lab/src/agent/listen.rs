@@ -11,6 +11,7 @@ use base::limits::{
     LAB_AGENT_ACCEPT_PAUSE, LAB_AGENT_BUSY_MAX, LAB_AGENT_HELLO_MAX, LAB_AGENT_HELLO_TIME_MAX,
     LAB_AGENT_STRANGERS_MAX,
 };
+use base::out::note;
 use std::collections::VecDeque;
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -54,7 +55,7 @@ pub(super) fn serve(
             return ended.map_err(AgentError::from);
         }
         if let Err(error) = ended {
-            eprintln!("controller: {error}");
+            note(&format!("controller: {error}"));
         }
     }
 }

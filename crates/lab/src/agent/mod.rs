@@ -24,10 +24,10 @@ pub mod token;
 use crate::client::{self, Options, Target};
 use allow::{AllowError, Allowed, Granted};
 use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY, LAB_SLOTS_MAX};
+use base::out::{note, offer};
 use connection::Connection;
 use drive::Driver;
 use proto::{FromAgent, Prepare, ProtoError, ToAgent, Window};
-use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -111,12 +111,12 @@ pub fn run(options: &AgentOptions) -> Result<(), AgentError> {
         if let Some(made) = made {
             line["token"] = made.into();
         }
-        println!("{line}");
-        let _ = std::io::stdout().flush();
+        // An agent without a reader serves all the same.
+        let _gone = offer(&format!("{line}\n"));
     } else {
-        eprintln!("agent listens on {address}");
+        note(&format!("agent listens on {address}"));
         if let Some(made) = made {
-            eprintln!("token: {made}");
+            note(&format!("token: {made}"));
         }
     }
     listen::serve(listener, token, allowed, options.once.then_some(ONCE_WAIT))

@@ -5,14 +5,14 @@
 
 use std::error::Error;
 use std::fs;
-use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base::out::{note, offer};
 use base::random::{Random, SystemRandom};
-use base::text::{hex, visible, visible_lines};
+use base::text::{hex, visible};
 use clap::{Args, Subcommand};
 use wire::bridge::KEY;
 
@@ -25,6 +25,7 @@ use super::status::{Event, Status};
 use super::text;
 use crate::agent::with_sources;
 use crate::cli::exit::EXIT_DEGRADED;
+use crate::cli::{print_line, print_text};
 
 /// Largest packet unless that is said: Ethernet's.
 const MTU: u32 = 1500;
@@ -220,13 +221,13 @@ pub fn run(args: BridgeArgs, run_dir: &Path) -> ExitCode {
         BridgeCommand::Key => key(),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("plimsoll bridge: {}", visible(&with_sources(&*error)));
+        note(&format!("plimsoll bridge: {}", visible(&with_sources(&*error))));
         ExitCode::FAILURE
     })
 }
 
 fn usage(error: &dyn Error) -> ExitCode {
-    eprintln!("plimsoll bridge: {}", visible(&with_sources(error)));
+    note(&format!("plimsoll bridge: {}", visible(&with_sources(error))));
     ExitCode::from(2)
 }
 
@@ -259,12 +260,14 @@ fn tell(
 ) -> Outcome {
     let status = ask(&socket(given, name, run_dir), request)?;
     if json {
-        println!("{status}");
+        print_line(&status.to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
     match request {
-        Request::Stop => println!("{} ends", status["name"].as_str().unwrap_or("it")),
-        _ => print!("{}", visible_lines(status["text"].as_str().unwrap_or_default())),
+        Request::Stop => {
+            print_line(&format!("{} ends", status["name"].as_str().unwrap_or("it")))?;
+        }
+        _ => print_text(status["text"].as_str().unwrap_or_default())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -272,7 +275,7 @@ fn tell(
 fn key() -> Outcome {
     let mut key = [0; KEY];
     SystemRandom.fill(&mut key);
-    println!("{}", hex(&key));
+    print_line(&hex(&key))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -386,20 +389,20 @@ fn start(args: RunArgs, run_dir: &Path) -> Outcome {
         Ok(options) => options,
         Err(error) => return Ok(usage(&*error)),
     };
-    let status = run::run(options, &mut |status| say(status, json))
+    let status = run::run(options, &mut |status| report_state(status, json))
         .map_err(|error: RunError| -> Box<dyn Error> { with_hint(error) })?;
-    say(&status, json);
+    report_state(&status, json);
     if status.is_good() {
         return Ok(ExitCode::SUCCESS);
     }
     for why in &status.why {
-        eprintln!("plimsoll bridge: {}: {why}", status.name);
+        note(&format!("plimsoll bridge: {}: {why}", status.name));
     }
     Ok(ExitCode::from(EXIT_DEGRADED))
 }
 
 /// Tells on standard output; who does not read it any more still wants the bridge.
-fn say(status: &Status, json: bool) {
+fn report_state(status: &Status, json: bool) {
     let text = match status.event {
         _ if json => serde_json::to_string(status).unwrap_or_default() + "\n",
         Event::Calling => format!("{} waits for {}\n", status.name, status.ends[1].place),
@@ -407,8 +410,7 @@ fn say(status: &Status, json: bool) {
         Event::End => text::status(status),
         Event::Second | Event::Asked => return,
     };
-    let mut out = std::io::stdout().lock();
-    let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _gone = offer(&text);
 }
 
 fn with_hint(error: RunError) -> Box<dyn Error> {

@@ -6,6 +6,7 @@
 
 use crate::client::service::at::ServiceAt;
 use crate::transfer::Plan;
+use base::out::note;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,8 +54,8 @@ pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<Found, ExitCod
 /// # Errors
 /// Always: wrong usage.
 pub fn nowhere(share: &str, _args: &ShareArgs, _plan: &Plan) -> Result<Found, ExitCode> {
-    eprintln!(
+    note(&format!(
         "plimsoll lab: --share {share} is only available in `plimsoll lab`; use --target URL"
-    );
+    ));
     Err(ExitCode::from(2))
 }

@@ -5,9 +5,11 @@ use super::run;
 use crate::bridge;
 use crate::bridge::shape::{Shapes, time};
 use crate::cli::exit::EXIT_DEGRADED;
+use crate::cli::{print_line, print_text};
 use crate::report;
 use base::node::parse_bytes;
-use base::text::{visible, visible_lines};
+use base::out::note;
+use base::text::visible;
 use clap::{Args, ValueEnum};
 use std::error::Error;
 use std::path::PathBuf;
@@ -116,7 +118,7 @@ pub fn sweep(args: &SweepArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn E
     let plan = match args.plan() {
         Ok(plan) => plan,
         Err(error) => {
-            eprintln!("plimsoll lab sweep: {}", visible(&error.to_string()));
+            note(&format!("plimsoll lab sweep: {}", visible(&error.to_string())));
             return Ok(ExitCode::from(2));
         }
     };
@@ -128,19 +130,19 @@ pub fn sweep(args: &SweepArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn E
     let result = run::run(&plan, words, &mut |so_far, number, done| {
         kept = so_far.write(&args.out);
         let Some(point) = so_far.points.get(number).filter(|_| !args.quiet) else { return };
-        eprintln!("{done} of {all}: {}", point.at.name());
+        note(&format!("{done} of {all}: {}", point.at.name()));
     });
     kept?;
     result.write(&args.out)?;
     report::write_sweep(&result, &args.out)?;
     if args.json {
-        println!("{}", serde_json::to_string(&result)?);
+        print_line(&serde_json::to_string(&result)?)?;
     } else {
-        print!("{}", visible_lines(&result.text()));
-        println!("report: {}", args.out.join("report.html").display());
+        print_text(&result.text())?;
+        print_line(&format!("report: {}", args.out.join("report.html").display()))?;
     }
     for what in &result.degraded {
-        eprintln!("sweep: {what}");
+        note(&format!("sweep: {what}"));
     }
     let nothing = result.points.iter().all(|point| point.failed.is_some());
     Ok(match result.degraded.is_empty() {

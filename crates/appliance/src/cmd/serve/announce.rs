@@ -38,7 +38,9 @@ impl Announcement<'_> {
         let (admin, login) = (format!("https://{at}/"), format!("https://{at}{}", self.login));
         if self.json {
             if let Some((user, password)) = self.first {
-                eprintln!("plimsoll: created the user {user} with the password {password}");
+                out::note(&format!(
+                    "plimsoll: created the user {user} with the password {password}"
+                ));
             }
             let line = json!({
                 "pid": std::process::id(),

@@ -7,6 +7,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use crate::out;
+
 /// The variable by which a service manager says where it listens.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
@@ -31,7 +33,7 @@ pub fn logged() -> bool {
 pub fn tell(what: &str) {
     let Some(name) = set(SOCKET) else { return };
     if let Err(e) = send(&name, what) {
-        eprintln!("plimsoll: cannot notify the service manager ({what}): {e}");
+        out::note(&format!("plimsoll: cannot notify the service manager ({what}): {e}"));
     }
 }
 
