@@ -1,5 +1,7 @@
 //! `plimsoll`: one program, its commands, and nothing else. Every command is a file below `cmd/`.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod cli;
 mod cmd;
 mod out;

@@ -238,9 +238,20 @@ impl Summary {
         widest.map_or(0, |widest| widest.max(OVER_RDMA.len()))
     }
 
-    /// As a text table.
+    /// What restricts the figures, by row; empty if nothing does.
+    fn reservations(&self) -> String {
+        let of = |row: &Row| {
+            let doubts = row.doubts.iter().map(|doubt| format!("  {}: {doubt}\n", row.title));
+            doubts.collect::<String>()
+        };
+        let all: String = self.rows.iter().map(of).collect();
+        if all.is_empty() { all } else { format!("Reservations:\n{all}\n") }
+    }
+
+    /// As a text table, with the reservations before it.
     pub fn text(&self) -> String {
         let mut out = format!("Performance Limit Summary of {}\n\n", self.target);
+        out += &self.reservations();
         let title = self.rows.iter().map(|r| r.title.chars().count()).max().unwrap_or(0).max(5);
         let rdma = self.rdma_width();
         let column = |text: &str| match rdma {
@@ -269,7 +280,7 @@ impl Summary {
                 row.limiter_text,
                 row.confidence * 100.0,
             );
-            for sentence in row.why.iter().chain(&row.doubts) {
+            for sentence in &row.why {
                 out += &format!("{:<title$}    {sentence}\n", "");
             }
             out += &format!("{:<title$}    {}\n", "", row.command);

@@ -212,6 +212,23 @@ pub struct Steadiness {
     pub windows: u32,
 }
 
+impl Steadiness {
+    /// Why a step is not steady; `None` if it is.
+    pub fn doubt(&self) -> Option<String> {
+        let Self { range_percent, slope_percent, windows, .. } = self;
+        match self.verdict {
+            SteadyVerdict::Steady => None,
+            SteadyVerdict::Drifting => {
+                Some(format!("throughput drifted by {slope_percent:+.0} % over {windows} windows"))
+            }
+            SteadyVerdict::Oscillating => {
+                Some(format!("throughput varied by {range_percent:.0} % over {windows} windows"))
+            }
+            SteadyVerdict::NotReached => Some(format!("it had {windows} windows only")),
+        }
+    }
+}
+
 /// A latency distribution, ns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Latency {

@@ -380,8 +380,9 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     let uneven = step.evenness.iter().flat_map(|e| &e.uneven).map(|u| u.sentence.clone());
     let uneven: Vec<String> = uneven.collect();
     let mut doubts = Vec::new();
-    if step.steady.verdict != SteadyVerdict::Steady {
-        doubts.push(format!("the best step ({} × {}) was not steady", step.clients, step.threads));
+    if let Some(why) = step.steady.doubt() {
+        let at = format!("{} × {}", step.clients, step.threads);
+        doubts.push(format!("the best step ({at}) was not steady: {why}"));
     }
     if result.steps.iter().any(|s| s.corrupt > 0) {
         let what = format!("{}: reads returned wrong content", job.name);

@@ -1,6 +1,7 @@
 //! Rows say where to look, as a URL path and as a command.
 
 use super::*;
+use crate::record::Steadiness;
 use crate::report::tests::made_up;
 
 fn options(target: &str, source: Source) -> RunOptions {
@@ -40,9 +41,10 @@ fn without_a_device_the_column_of_rdma_says_so() {
     let text = summary.text();
     let lines: Vec<&str> = text.lines().collect();
     let ends = |word: &str, at: usize| lines[at].find(word).map(|start| start + word.len());
-    assert!(ends("over RDMA", 2).is_some(), "{text}");
+    let head = lines.iter().position(|line| line.contains("over RDMA")).expect("a head");
     // Letters of the value before it are more than one byte each.
-    assert_eq!(ends("no RDMA device", 3), ends("over RDMA", 2).map(|end| end + 1), "{text}");
+    let end = ends("over RDMA", head).map(|end| end + 1);
+    assert_eq!(ends("no RDMA device", head + 1), end, "{text}");
 }
 
 #[test]
@@ -102,6 +104,35 @@ fn a_row_names_value_load_limiter_and_interval() {
 fn the_text_has_a_line_for_each_row() {
     let text = summarise(&[made_up(), made_up()]).text();
     assert_eq!(text.matches("8 × 3").count(), 2);
+}
+
+#[test]
+fn reservations_stand_in_the_first_lines() {
+    let mut steady = made_up();
+    steady.degraded.clear();
+    assert!(!summarise(&[steady.clone()]).text().contains("Reservations"));
+    let mut unsteady = made_up();
+    unsteady.degraded = vec!["the best step (8 × 3) was not steady".to_owned()];
+    let text = summarise(&[steady, unsteady]).text();
+    let lines: Vec<&str> = text.lines().take(4).collect();
+    let title = made_up().job.title;
+    let reservation = format!("  {title}: the best step (8 × 3) was not steady");
+    assert_eq!(lines[1..], ["", "Reservations:", reservation.as_str()], "{text}");
+    assert_eq!(text.matches("was not steady").count(), 1, "once");
+}
+
+#[test]
+fn a_step_that_is_not_steady_says_why() {
+    let of = |verdict| {
+        let (range_percent, slope_percent) = (34.6, -12.2);
+        Steadiness { verdict, range_percent, slope_percent, windows: 5 }.doubt()
+    };
+    assert_eq!(of(SteadyVerdict::Steady), None);
+    let drifting = "throughput drifted by -12 % over 5 windows";
+    assert_eq!(of(SteadyVerdict::Drifting).as_deref(), Some(drifting));
+    let varied = "throughput varied by 35 % over 5 windows";
+    assert_eq!(of(SteadyVerdict::Oscillating).as_deref(), Some(varied));
+    assert_eq!(of(SteadyVerdict::NotReached).as_deref(), Some("it had 5 windows only"));
 }
 
 #[test]
