@@ -44,12 +44,12 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
         });
     }
     if let Some(state) = &args.state {
-        return Ok(Client::local(&state.join(SOCKET)));
+        return Ok(Client::local_or_starting(&state.join(SOCKET), starts));
     }
     let running: Vec<registry::Entry> =
         registry::default_dirs().iter().flat_map(|dir| registry::running(dir)).collect();
     match running.as_slice() {
-        [one] => Ok(Client::local(&one.socket)),
+        [one] => Ok(Client::local_or_starting(&one.socket, starts)),
         [] => Err(Failure::new(
             "find a server",
             "no server of this user is running on this machine",
@@ -67,6 +67,11 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
             Err(Failure::new("select a server", &failed, &hint))
         }
     }
+}
+
+/// Reports that a command waits.
+fn starts() {
+    out::note("plimsoll: the server does not answer yet; waiting until it has started");
 }
 
 /// Prints what is at a path of the API: as JSON, or as `show` has it. Where the server does not

@@ -3,10 +3,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
-use std::process::Stdio;
-use std::time::Duration;
+use std::process::{Child, ChildStderr, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::harness::{NOBODY, Scratch, Server, address, arg, is_root, run, serve_command};
+use crate::harness::{
+    NOBODY, Scratch, Server, address, arg, is_root, plimsoll, run, serve_command,
+};
 use control::client::{Client, ClientError};
 use serde_json::Value;
 
@@ -162,4 +164,79 @@ fn an_ordinary_user_can_serve() {
     let status: Value = serde_json::from_slice(&local.get("/api/v1/status").unwrap()).unwrap();
     assert_eq!(status["acting_as"]["privileged"], false);
     assert_eq!(server.end().0.code(), Some(0));
+}
+
+/// The state of a process, the third field of /proc/PID/stat: a letter.
+fn process_state(pid: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    after.chars().take(1).collect()
+}
+
+/// Starts a server and stops it (SIGSTOP) when it has its state directory, and no local socket yet.
+fn stopped_while_it_starts(scratch: &Scratch) -> Child {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let mut command = serve_command(scratch, address(), &["--announce", "json"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lock = scratch.state().join("lock");
+        while std::fs::metadata(&lock).map_or(0, |meta| meta.len()) == 0 {
+            assert!(Instant::now() < deadline, "it does not lock its state directory");
+            std::thread::yield_now();
+        }
+        // SAFETY: our own child, not yet waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGSTOP) }, 0);
+        while process_state(child.id()) != "T" {
+            assert!(Instant::now() < deadline, "it does not stop");
+            std::thread::yield_now();
+        }
+        if !scratch.state().join("plimsoll.sock").exists() {
+            return child;
+        }
+        // This test was late; it is tried again.
+        kill_and_wait(child);
+        std::fs::remove_dir_all(scratch.state()).unwrap();
+    }
+}
+
+fn kill_and_wait(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// A command for a server, and the first line of its standard error.
+fn command_that_waits(scratch: &Scratch) -> (Child, BufReader<ChildStderr>, String) {
+    let state = scratch.state();
+    let words = ["cli", "--state", arg(&state), "-c", "shares"];
+    let mut child = plimsoll(&words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    (child, said, line)
+}
+
+#[test]
+fn commands_wait_for_a_server_that_starts() {
+    let scratch = Scratch::new();
+    let server = stopped_while_it_starts(&scratch);
+    let (mut command, _said, line) = command_that_waits(&scratch);
+    assert!(line.contains("waiting until it has started"), "{line}");
+    assert_eq!(command.try_wait().unwrap(), None);
+    // SAFETY: our own child, not yet waited for.
+    assert_eq!(unsafe { libc::kill(server.id() as i32, libc::SIGCONT) }, 0);
+    assert_eq!(command.wait().unwrap().code(), Some(0));
+    kill_and_wait(server);
+}
+
+#[test]
+fn commands_do_not_wait_for_a_server_that_has_failed_to_start() {
+    let scratch = Scratch::new();
+    let server = stopped_while_it_starts(&scratch);
+    let (mut command, mut said, line) = command_that_waits(&scratch);
+    assert!(line.contains("waiting until it has started"), "{line}");
+    kill_and_wait(server);
+    assert_eq!(command.wait().unwrap().code(), Some(1));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("cannot reach the server"), "{rest}");
 }

@@ -19,6 +19,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::listen::local;
+use crate::state::starting;
 
 pub use http::Answer;
 
@@ -77,14 +78,25 @@ pub struct Client {
 
 #[derive(Debug, Clone)]
 enum ServerAddress {
-    Local(PathBuf),
-    Remote { host: String, port: u16, token: String, tls: Arc<ClientConfig> },
+    /// With what reports that a server is waited for; without it none is.
+    Local(PathBuf, Option<fn()>),
+    Remote {
+        host: String,
+        port: u16,
+        token: String,
+        tls: Arc<ClientConfig>,
+    },
 }
 
 impl Client {
     /// The server behind a local socket.
     pub fn local(socket: &Path) -> Self {
-        Self { way: ServerAddress::Local(socket.to_owned()) }
+        Self { way: ServerAddress::Local(socket.to_owned(), None) }
+    }
+
+    /// The same; one that starts is waited for, and `notice` called before that.
+    pub fn local_or_starting(socket: &Path, notice: fn()) -> Self {
+        Self { way: ServerAddress::Local(socket.to_owned(), Some(notice)) }
     }
 
     /// The server at `url` (`https://host[:port]`), with the token in `token_file` and trusting
@@ -106,7 +118,7 @@ impl Client {
     /// Where the server is, for messages.
     pub fn at(&self) -> String {
         match &self.way {
-            ServerAddress::Local(socket) => socket.display().to_string(),
+            ServerAddress::Local(socket, _) => socket.display().to_string(),
             ServerAddress::Remote { host, port, .. } => format!("{host}:{port}"),
         }
     }
@@ -213,8 +225,12 @@ impl Client {
         let unreachable = |source| ClientError::Unreachable { at: self.at(), source };
         let broken = |source| self.broken(source);
         match &self.way {
-            ServerAddress::Local(socket) => {
-                let mut stream: UnixStream = local::connect(socket).map_err(unreachable)?;
+            ServerAddress::Local(socket, notice) => {
+                let connected = match notice {
+                    Some(notice) => starting::connect(socket, *notice),
+                    None => local::connect(socket),
+                };
+                let mut stream: UnixStream = connected.map_err(unreachable)?;
                 stream.set_read_timeout(Some(CLIENT_TIMEOUT)).map_err(unreachable)?;
                 http::write(&mut stream, method, path, "plimsoll", None, body).map_err(broken)?;
                 Ok(Box::new(stream))

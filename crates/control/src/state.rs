@@ -15,6 +15,7 @@
 pub mod files;
 pub mod keys;
 pub mod registry;
+pub mod starting;
 pub mod users;
 
 use std::ffi::OsStr;
@@ -148,6 +149,9 @@ impl StateDir {
     }
 }
 
+/// Name of the file in a state directory that its server has locked.
+const LOCK: &str = "lock";
+
 /// Name of the local socket in a state directory.
 pub const SOCKET: &str = "plimsoll.sock";
 
@@ -251,7 +255,7 @@ pub fn make_private(path: &Path) -> Result<(), StateError> {
     }
     // Changing the mode of a folder that someone keeps other things in would be a surprise.
     let mut inside = fs::read_dir(path).map_err(|e| StateError::io("list", path, e))?;
-    if inside.next().is_some() && !path.join("lock").exists() {
+    if inside.next().is_some() && !path.join(LOCK).exists() {
         return Err(StateError::NotOurs { path: path.to_owned() });
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
@@ -259,7 +263,7 @@ pub fn make_private(path: &Path) -> Result<(), StateError> {
 }
 
 fn lock(dir: &Path) -> Result<Lock, StateError> {
-    let path = dir.join("lock");
+    let path = dir.join(LOCK);
     let file = File::options()
         .read(true)
         .write(true)

@@ -51,6 +51,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = Plan::from_args(args)?;
 
     let state = StateDir::open(&plan.state).or_failure(STATE)?;
+    // From here on commands find the server, and wait until it answers.
+    let registration = register(&plan, &state);
     let keys = Keys::open(&state).or_failure(STATE)?;
     // The lock of the state directory sees to it that nobody else has this number now.
     serve::files::upload::set_owner(keys.number());
@@ -91,9 +93,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let listening = listen(&running, &control, config)?;
     let keeper =
         Keeper::start(certificates).or_failure("start the thread that renews certificates")?;
-    let registration = register(&plan, &state);
     let lab = desk.start(from_here(running.services.nfs.at()));
 
+    // All services and the administration answer: nothing that starts them may follow.
     Announcement {
         json: args.announce.is_some(),
         running: &running,

@@ -80,6 +80,11 @@ pub const PASSWORD_MAX: usize = 1_024;
 pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
 /// Time the command line waits for an answer.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a command waits for a local server that has its state directory and does not answer
+/// yet: on a busy machine, one with many shares starts within it.
+pub const CLIENT_START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time between two attempts to connect to it.
+pub const CLIENT_START_LOOK: Duration = Duration::from_millis(20);
 /// How long a command waits for one address of a server to take the connection: a lost network is
 /// told before anybody thinks that the command hangs.
 pub const CLIENT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

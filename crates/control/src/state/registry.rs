@@ -1,7 +1,8 @@
 //! The run-time registry: how local commands find running servers.
 //!
 //! One JSON file per server in `/run/plimsoll` (root), `$XDG_RUNTIME_DIR/plimsoll`, or
-//! `/var/tmp/plimsoll-UID/run`. An entry whose socket nobody answers is stale, and removed. The
+//! `/var/tmp/plimsoll-UID/run`. A server enters itself as soon as it holds its state directory; an
+//! entry of one that neither answers nor starts is stale, and removed. The
 //! installed service has a user of its own and [`SERVICE`]; root's commands look there, too.
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::files::write_atomic;
+use super::starting::is_locked;
 use super::{StateError, effective_uid, make_private};
 use crate::listen::local;
 
@@ -66,7 +68,7 @@ pub fn default_dirs() -> Vec<PathBuf> {
     dirs
 }
 
-/// Enters a server. Its socket must answer already.
+/// Enters a server, which must hold the lock of its state directory already.
 ///
 /// # Errors
 /// [`StateError`]; the server can do without, local commands then need `--state`.
@@ -79,7 +81,7 @@ pub fn register(registry: &Path, entry: &Entry) -> Result<Registration, StateErr
     Ok(Registration { path })
 }
 
-/// The servers that answer, by pid. Stale entries are removed on the way.
+/// The servers that answer or start, by pid. Stale entries are removed on the way.
 pub fn running(registry: &Path) -> Vec<Entry> {
     // Below /var/tmp another user may have been first to take the name; below /run only root gives
     // folders away.
@@ -100,7 +102,7 @@ pub fn running(registry: &Path) -> Vec<Entry> {
             let entry =
                 fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Entry>(&bytes).ok());
             match entry {
-                Some(entry) if answers(&entry.socket) => Some(entry),
+                Some(entry) if answers(&entry.socket) || is_locked(&entry.state) => Some(entry),
                 _ => {
                     let _ = fs::remove_file(&path);
                     None

@@ -147,6 +147,13 @@ fn the_registry_lists_who_answers_and_cleans_up_the_rest() {
     drop(stale);
     drop(alive);
     assert!(registry::running(&registry).is_empty());
+    let starts = StateDir::open(&scratch.path().join("starts")).unwrap();
+    let starting = Entry { state: starts.path().to_owned(), ..entry(4, &starts.socket()) };
+    let registered = registry::register(&registry, &starting).unwrap();
+    assert_eq!(registry::running(&registry), [starting], "it does not answer yet");
+    drop(starts);
+    assert!(registry::running(&registry).is_empty(), "it has failed to start");
+    drop(registered);
     let root = super::effective_uid() == 0;
     let (own, service) = (registry::default_dir(), PathBuf::from(registry::SERVICE));
     let expected = if root { vec![own, service] } else { vec![own] };
