@@ -1,8 +1,9 @@
 //! `plimsoll serve` as a program: how it starts, what it says, how it ends.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
@@ -239,4 +240,63 @@ fn commands_do_not_wait_for_a_server_that_has_failed_to_start() {
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("cannot reach the server"), "{rest}");
+}
+
+/// A configuration with all services and a LUN.
+const EVERYTHING: &str = r#"format = 1
+["/configuration/services/smb"]
+enabled = true
+["/configuration/services/iscsi"]
+enabled = true
+"#;
+
+/// Replaces what differs from run to run.
+fn settled(text: &str, replacements: &[(&str, &str)]) -> String {
+    replacements.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[test]
+fn every_way_is_announced_and_answers() {
+    let (scratch, at) = (Scratch::new(), address());
+    let file = scratch.data().join("all.toml");
+    std::fs::write(&file, EVERYTHING).unwrap();
+    let more = ["--config", arg(&file), "--lun", "disk=4M"];
+    let server = Server::start_with(&scratch, at, None, &more);
+    let announced = &server.announced;
+    // All of it answers as soon as it is announced.
+    for way in announced["access"]["data"].as_array().unwrap() {
+        let port = u16::try_from(way["port"].as_u64().unwrap()).unwrap();
+        TcpStream::connect((at, port)).unwrap_or_else(|e| panic!("{way}: {e}"));
+    }
+    let lun = &announced["luns"]["default/disk"];
+    TcpStream::connect(lun["portal"].as_str().unwrap()).expect("the portal");
+    let (token, certificate) = (scratch.state().join("api-token"), server.text("certificate"));
+    let remote = Client::remote(server.text("admin"), &token, Path::new(certificate)).unwrap();
+    assert_eq!(status_code(&remote, "/api/v1/status"), 200);
+    let local = Client::local(Path::new(server.text("socket")));
+    assert_eq!(status_code(&local, "/api/v1/status"), 200);
+    let secret = std::fs::read_to_string(lun["secret_file"].as_str().unwrap()).unwrap();
+    let text = announced.to_string();
+    assert!(!text.contains(secret.trim()), "secrets are in files");
+
+    let (at, state) = (at.to_string(), arg(&scratch.state()).to_owned());
+    let login = server.text("login").rsplit_once('=').unwrap().1;
+    let target = lun["target"].as_str().unwrap();
+    let pid = format!("\"pid\": {}", server.pid());
+    let pretty = serde_json::to_string_pretty(announced).unwrap() + "\n";
+    let replacements = [
+        (at.as_str(), "ADDRESS"),
+        (&state, "STATE"),
+        (login, "ONCE"),
+        (target, "IQN"),
+        (&pid, "\"pid\": 0"),
+    ];
+    let settled = settled(&pretty, &replacements);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/announce.json");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, &settled).unwrap();
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+    assert_eq!(settled, expected, "UPDATE_GOLDEN=1 writes tests/golden/announce.json");
+    assert_eq!(server.end().0.code(), Some(0));
 }

@@ -97,6 +97,9 @@ pub struct Access {
     pub mount: String,
     /// What to know about it.
     pub note: Option<String>,
+    /// The UNC path, `\\HOST\SHARE`, of a protocol that Windows mounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unc: Option<String>,
 }
 
 /// One service.

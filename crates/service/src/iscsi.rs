@@ -21,11 +21,14 @@ use vfs::lun::Medium;
 use crate::failure::{Failure, OrFailure};
 use crate::files::drain_of;
 use crate::instance::{Drain, Service};
+use crate::luns::disk::SECRET;
 use crate::luns::live::{self, Luns};
 use crate::luns::room::{Entry, LunNodes};
+use crate::luns::ways::LunAccess;
 use crate::luns::{FOLDER, ways};
 use crate::node::path;
 use crate::parts::ServiceParts;
+use crate::reach;
 
 const ID: protocol::Service = protocol::Service::Iscsi;
 
@@ -91,6 +94,30 @@ impl Iscsi {
             // Those of a group have secrets of their own.
             let sign_in = entry.config.initiators.is_none().then_some(common);
             is_open.then(|| (name, ways::lines(at, &target, record.number, sign_in)))
+        };
+        inner.entries.values().filter_map(one).collect()
+    }
+
+    /// How each unit is reached, for programs.
+    pub fn access(&self) -> Vec<LunAccess> {
+        let inner = self.room.inner();
+        let at = ways::portal(&self.server, self.parts.address(ISCSI));
+        let one = |entry: &Entry| {
+            let (_, record) = entry.known.as_ref()?;
+            let is_open = entry.opened.is_some() && entry.config.online;
+            let is_common = entry.config.initiators.is_none();
+            let is_made = is_common && inner.config.secret.is_none();
+            let target = inner.config.targets_of(&entry.config).into_iter().next().flatten();
+            let target = target.and_then(|name| inner.config.targets.get(name));
+            Some(LunAccess {
+                is_open: target.is_some_and(|target| target.is_open),
+                name: entry.config.name(),
+                portal: reach::host(at),
+                target: inner.targets_of(&entry.config).into_iter().next().filter(|_| is_open)?,
+                number: record.number,
+                user: is_common.then(|| inner.secret.name.clone()),
+                secret_file: is_made.then(|| self.parts.state.join(FOLDER).join(SECRET)),
+            })
         };
         inner.entries.values().filter_map(one).collect()
     }

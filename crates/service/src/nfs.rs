@@ -263,6 +263,7 @@ impl Service for Nfs {
             url: url(version, at, share.as_bytes()),
             mount,
             note: Some(note.to_owned()),
+            unc: None,
         };
         let v3 = match is_mapped {
             true => "locks are held by the server if rpcbind and rpc.statd run on the client",
@@ -282,7 +283,9 @@ impl Service for Nfs {
             let port = self.parts.address(ports::NFS_RDMA).port();
             let mount = mount(at, share, &format!("vers=4.2,proto=rdma,port={port}"));
             let note = "over RDMA, if the client has an RDMA device on the same network";
-            ways.push(way(Protocol::Nfs4, mount, note));
+            let at = self.parts.address(ports::NFS_RDMA);
+            let url = format!("{}+rdma://{}", Protocol::Nfs3.id(), place(at, share.as_bytes()));
+            ways.push(Access { url, ..way(Protocol::Nfs4, mount, note) });
         }
         ways
     }
@@ -382,7 +385,11 @@ fn mount(at: SocketAddr, share: &str, options: &str) -> String {
 
 /// The share as URLs of our own tools have it.
 pub fn url(version: Protocol, at: SocketAddr, share: &[u8]) -> String {
-    format!("{}://{}/export/{}", version.id(), host(at), url_encode(share))
+    format!("{}://{}", version.id(), place(at, share))
+}
+
+fn place(at: SocketAddr, share: &[u8]) -> String {
+    format!("{}/export/{}", host(at), url_encode(share))
 }
 
 #[cfg(test)]

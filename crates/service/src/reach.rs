@@ -20,6 +20,8 @@ pub struct Way {
     pub note: Option<&'static str>,
     /// What it is called on other systems; instead of the note.
     pub others: Option<Command>,
+    /// Its UNC path.
+    pub unc: Option<Command>,
 }
 
 type Command = fn(&str, SocketAddr, &str) -> String;
@@ -27,7 +29,7 @@ type Command = fn(&str, SocketAddr, &str) -> String;
 impl Way {
     /// Under the name of the port.
     pub fn to(at: Port, command: Command) -> Self {
-        Self { name: at.name, scheme: at.name, at, command, note: None, others: None }
+        Self { name: at.name, scheme: at.name, at, command, note: None, others: None, unc: None }
     }
 
     /// To a share at the address of its port.
@@ -37,8 +39,9 @@ impl Way {
         Access {
             protocol: self.name.to_owned(),
             mount: (self.command)(&url, at, share),
-            url,
             note: others.or(self.note.map(str::to_owned)),
+            unc: self.unc.map(|unc| unc(&url, at, share)),
+            url,
         }
     }
 }

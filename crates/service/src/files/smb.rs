@@ -26,9 +26,14 @@ const ID: protocol::Service = protocol::Service::Smb;
 const NEEDS_PORT: &str = "Windows Explorer requires port 445: start the server with \
      --port-offset 0, or redirect the port";
 
+/// The path that Windows takes, without a port: it has none.
+fn unc(_url: &str, at: SocketAddr, share: &str) -> String {
+    format!(r"\\{}\{share}", reach::host_name(at.ip()))
+}
+
 /// What macOS and Windows take.
 fn others(url: &str, at: SocketAddr, share: &str) -> String {
-    let path = format!(r"\\{}\{share}", reach::host_name(at.ip()));
+    let path = unc(url, at, share);
     match at.port() == SMB.number {
         true => format!("macOS: {url}; Windows: {path}"),
         false => format!("macOS: {url}; Windows: {path}; {NEEDS_PORT}"),
@@ -71,7 +76,7 @@ impl Service for Smb {
     }
 
     fn ways(&self) -> Vec<Way> {
-        vec![Way { others: Some(others), ..Way::to(SMB, cifs) }]
+        vec![Way { others: Some(others), unc: Some(unc), ..Way::to(SMB, cifs) }]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {

@@ -33,7 +33,7 @@ pub const HIDDEN: &str = ".plimsoll-luns";
 /// The journal of units, in the folder of the state directory.
 const TABLE: &str = "table";
 /// The secret of initiators.
-const SECRET: &str = "secret";
+pub const SECRET: &str = "secret";
 /// What the target of the server proves itself with.
 const TARGET_SECRET: &str = "target-secret";
 /// The name of the target of the server.

@@ -1,6 +1,7 @@
 //! Lines to type to use a unit.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serve::iscsi::Iscsi as Server;
 
@@ -10,6 +11,32 @@ use crate::reach;
 /// listens.
 pub fn portal(server: &Server, listens: SocketAddr) -> SocketAddr {
     server.settings().portals.first().copied().unwrap_or(listens)
+}
+
+/// How a unit is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LunAccess {
+    /// `PROJECT/NAME`.
+    pub name: String,
+    /// Where initiators connect, with an address that another host can use.
+    pub portal: String,
+    /// The name of the target.
+    pub target: String,
+    /// The number of the unit there.
+    pub number: u16,
+    /// Whether initiators are identified by their names alone; else they sign in by CHAP.
+    pub is_open: bool,
+    /// The name that initiators sign in with; `None` where each initiator of a group has its own.
+    pub user: Option<String>,
+    /// The file of the secret that goes with it, unless the configuration has one.
+    pub secret_file: Option<PathBuf>,
+}
+
+impl LunAccess {
+    /// The URL of the unit, without a name or a secret.
+    pub fn url(&self) -> String {
+        format!("iscsi://{}/{}/{}", self.portal, self.target, self.number)
+    }
 }
 
 /// The lines for a unit at a target, with an address that another host can use; with the name and
