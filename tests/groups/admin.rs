@@ -10,6 +10,8 @@ mod browser;
 mod command_line;
 #[path = "../echo.rs"]
 mod echo;
+#[path = "../idle.rs"]
+mod idle;
 #[path = "../linked.rs"]
 mod linked;
 #[path = "../local_users.rs"]

@@ -45,16 +45,8 @@ fn others_are_served(scene: &Scene, what: &str) {
     e2e::took_at_most(what, began.elapsed(), OTHERS);
 }
 
-/// Resident memory, once the server has touched the pages of its recorder, which it does when it
-/// starts.
+/// Resident memory.
 fn resident_mib(scene: &Scene) -> u64 {
-    let tasks = format!("/proc/{}/task", scene.server.pid());
-    wait_for("the pages of the recorder", patience(30), || {
-        let threads = std::fs::read_dir(&tasks).expect("threads").flatten();
-        let names = threads.map(|one| std::fs::read_to_string(one.path().join("comm")));
-        let mut names = names.map(Result::unwrap_or_default);
-        (!names.any(|name| name.trim_end() == "recorder-touch")).then_some(())
-    });
     memory(scene.server.pid(), "VmRSS") >> 20
 }
 

@@ -98,7 +98,25 @@ impl Bus {
     }
 }
 
+/// Ends the seconds of one subscriber.
+pub struct Closer(Weak<Shared>);
+
+impl Closer {
+    /// Nothing more comes, and a wait ends.
+    pub fn close(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.queue().closed = true;
+            shared.arrived.notify_all();
+        }
+    }
+}
+
 impl Ticks {
+    /// What ends them, for another thread.
+    pub fn closer(&self) -> Closer {
+        Closer(Arc::downgrade(&self.0))
+    }
+
     /// For async callers: the next second, `None` at the end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Tick>> {
         let mut queue = self.0.queue();

@@ -204,6 +204,7 @@ impl Run {
         let samples = self.samples();
         let frame = self.assembler.frame(second, &cores, &samples);
         self.engine.push(frame);
+        self.engine.hub().prepare();
         let own = thread_cpu_ns().saturating_sub(before);
         self.engine.hub().gauges().own_cpu_ns.add(own);
     }

@@ -76,6 +76,12 @@ pub const IO_SIZE_MAX: u32 = 1 << 20;
 /// Memory of the flight recorder, all cores together: minutes at ordinary load, about 12 s at
 /// 350 000 operations per second.
 pub const RECORDER_BYTES: usize = 256 << 20;
+/// Bytes of a ring of the flight recorder that are made ready for writing at a time, before they
+/// are reached: a huge page. Memory that was never needed is not taken.
+pub const RECORDER_CHUNK: usize = 2 << 20;
+/// A core without operations for this long gives the memory of its records back: whatever led to
+/// them has been looked at, and statistics of those seconds are on disk.
+pub const RECORDER_IDLE: Duration = Duration::from_secs(3_600);
 /// At most this part of the memory that the process may use: full from 2 GiB on.
 pub const RECORDER_MEMORY_PART: u64 = 8;
 /// Client addresses that get a row of their own in one life of the server; later ones are `other`.
@@ -261,8 +267,10 @@ pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 pub const READDIR_REPLY_MAX: u32 = 64 << 10;
 /// Pause before a connection that found a budget used up looks again.
 pub const STALL_PAUSE: Duration = Duration::from_millis(2);
-/// Time between two looks at a core's idle work (aggregation, gauges).
+/// Time between two looks at a core's idle work (aggregation, gauges), while it has operations.
 pub const CORE_TICK: Duration = Duration::from_millis(20);
+/// The same for a core without operations, at most: it ends each second for the statistics.
+pub const CORE_REST_MAX: Duration = Duration::from_secs(1);
 /// Operations of a core after which it aggregates without waiting for its tick: as many as one
 /// slice takes, so that aggregation keeps pace with any load.
 pub const CORE_BURST_OPS: usize = AGGREGATE_SLICE as usize;
@@ -376,6 +384,9 @@ pub const NAMES_RECENT_MAX: usize = 65_536;
 pub const NAME_SETTLED: Duration = Duration::from_millis(50);
 /// How often one part of the table of held files is swept; each part's turn comes every 32 s.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// Files up to which the whole table is swept at once, every 32 s: some milliseconds of work, where
+/// the thread of each share would wake twice a second for a part that is empty.
+pub const SWEEP_ALL_MAX: usize = 1_024;
 /// How long the outcome of a search through the tree answers for handles that are not found: a
 /// flood of stale handles costs one search in this time.
 pub const COLD_SEARCH_FRESH: Duration = Duration::from_secs(2);

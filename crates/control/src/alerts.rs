@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use analytics::alert::{Event, Happening, Machine, Rule};
+use analytics::bus::Closer;
 use analytics::query::Engine;
 use base::limits::{ALERT_RECENT_MAX, ALERT_RETRY};
 use base::node::Path;
@@ -90,7 +91,8 @@ pub struct Alerts {
     inner: Mutex<Inner>,
     outbox: Outbox,
     stop: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread that watches, and what ends the seconds that it waits for.
+    thread: Mutex<Option<(JoinHandle<()>, Closer)>>,
 }
 
 impl Alerts {
@@ -109,10 +111,10 @@ impl Alerts {
         let outbox = Outbox::start(ALERT_RETRY)?;
         let alerts = Arc::new(Self::new(engine, facts, datasets, host, outbox));
         alerts.take(&tree.document(), tree.secrets(), &[]);
-        let watching = alerts.clone();
+        let (watching, closer) = (alerts.clone(), ticks.closer());
         let thread = std::thread::Builder::new().name("alerts".into());
         let thread = thread.spawn(move || watching.watch(ticks))?;
-        *alerts.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        *alerts.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some((thread, closer));
         Ok(alerts)
     }
 
@@ -140,8 +142,12 @@ impl Alerts {
         self.stop.store(true, Ordering::Release);
         self.outbox.end();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Its panic was reported by the hook.
-        drop(thread.map(JoinHandle::join));
+        if let Some((thread, closer)) = thread {
+            closer.close();
+            thread.thread().unpark();
+            // Its panic was reported by the hook.
+            drop(thread.join());
+        }
     }
 
     /// What is firing, one sentence each: problems of the status page.

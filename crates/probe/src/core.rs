@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use base::clock::NS_PER_S;
-use base::limits::{AGGREGATE_BATCH, AGGREGATE_DELAY_NS, AGGREGATE_SLICE, SECOND_GRACE_NS};
+use base::limits::{
+    AGGREGATE_BATCH, AGGREGATE_DELAY_NS, AGGREGATE_SLICE, RECORDER_IDLE, SECOND_GRACE_NS,
+};
 
 use crate::hub::{CoreShared, Hub};
 use crate::op::OpRecord;
@@ -20,6 +22,8 @@ pub struct CoreProbe {
     tail: u64,
     /// When records were last aggregated.
     last_ns: u64,
+    /// When there were records to aggregate last.
+    busy_ns: u64,
     /// When the newest open second may be closed.
     close_ns: u64,
     /// The second that is being counted, and the one before it.
@@ -51,6 +55,7 @@ impl CoreProbe {
             core,
             tail,
             last_ns: 0,
+            busy_ns: 0,
             close_ns: 0,
             open,
             used: [false; 2],
@@ -100,15 +105,34 @@ impl CoreProbe {
         {
             return false;
         }
+        if waiting > 0 || self.busy_ns == 0 {
+            self.busy_ns = now_ns;
+        }
         let before = thread_cpu_ns();
         let more = self.aggregate(AGGREGATE_SLICE);
         self.last_ns = now_ns;
         if !more {
             self.close(now_ns);
+            self.give_back(now_ns);
         }
         let own = thread_cpu_ns().saturating_sub(before);
         self.hub.gauges().own_cpu_ns.add(own);
         more
+    }
+
+    /// In how many ns the present second is to be closed: a core without operations need not call
+    /// [`Self::idle`] before.
+    pub fn rest_ns(&self, now_ns: u64) -> u64 {
+        self.close_ns.saturating_sub(now_ns)
+    }
+
+    /// Gives the memory of the records back when none came for long; all are aggregated.
+    fn give_back(&self, now_ns: u64) {
+        let ring = &self.shared().ring;
+        let rests = u128::from(now_ns.saturating_sub(self.busy_ns)) >= RECORDER_IDLE.as_nanos();
+        if rests && ring.has_records() {
+            ring.give_back(now_ns);
+        }
     }
 
     fn aggregate(&mut self, slice: u64) -> bool {

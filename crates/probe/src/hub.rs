@@ -13,9 +13,6 @@ use crate::op::OpRecord;
 use crate::ring::CoreRing;
 use crate::second::CoreSecond;
 
-/// Rings above this size are backed by a thread of their own.
-const TOUCH_ABOVE: usize = 8 << 20;
-
 /// How a [`Hub`] is made.
 #[derive(Debug, Clone, Copy)]
 pub struct HubOptions {
@@ -31,6 +28,8 @@ pub(crate) struct CoreShared {
     taken: AtomicBool,
     /// Records before this position of the ring are aggregated.
     tail: AtomicU64,
+    /// Records written when memory was last made ready for more.
+    prepared: AtomicU64,
     /// All seconds before this one are in `finished`.
     closed: AtomicU64,
     finished: Mutex<VecDeque<CoreSecond>>,
@@ -102,10 +101,11 @@ impl Hub {
             ring: CoreRing::new(options.recorder_bytes / cores),
             taken: AtomicBool::new(false),
             tail: AtomicU64::new(0),
+            prepared: AtomicU64::new(0),
             closed: AtomicU64::new(0),
             finished: Mutex::default(),
         };
-        let hub = Arc::new(Self {
+        Arc::new(Self {
             cores: (0..cores).map(core).collect(),
             clients: Clients::default(),
             shares: Shares::default(),
@@ -114,14 +114,20 @@ impl Hub {
             collect: AtomicBool::new(true),
             pauses: Mutex::default(),
             started_ns: wall_ns(),
-        });
-        if options.recorder_bytes > TOUCH_ABOVE {
-            let hub = hub.clone();
-            let touch = move || hub.cores.iter().for_each(|core| core.ring.touch());
-            // Without the thread the pages come when they are first written: slower, not wrong.
-            drop(std::thread::Builder::new().name("recorder-touch".into()).spawn(touch));
+        })
+    }
+
+    /// Makes memory of the recorder ready for twice as many records as came since the last call.
+    /// To be called each second, off the request path; where it is not, pages come when they are
+    /// first written.
+    pub fn prepare(&self) {
+        for core in &self.cores {
+            let head = core.ring.head();
+            let new = head - core.prepared.swap(head, Ordering::Relaxed);
+            if new > 0 {
+                core.ring.prepare(2 * new);
+            }
         }
-        hub
     }
 
     /// How many cores there are.
@@ -221,7 +227,9 @@ impl Hub {
         for ring in self.cores.iter().map(|c| &c.ring) {
             recorded.bytes += ring.bytes();
             recorded.records += ring.head() - ring.oldest();
-            if ring.oldest() > 0 {
+            if let Some(dropped_ns) = ring.dropped_ns() {
+                recorded.since_ns = recorded.since_ns.max(dropped_ns);
+            } else if ring.oldest() > 0 {
                 // Overtaken at once on a busy ring: a later one is true as well.
                 let oldest = (ring.oldest()..ring.head()).find_map(|p| ring.read(p));
                 let since = oldest.map_or(u64::MAX, |r| r.done_ns + SECOND_GRACE_NS);

@@ -7,12 +7,12 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use base::limits::RECORDER_CHUNK;
+
 use crate::op::OpRecord;
 
 /// Words in a record.
 const WORDS: usize = size_of::<OpRecord>() / 8;
-/// Bytes that the toucher populates at a time, so that it never holds the memory map for long.
-const TOUCH_CHUNK: usize = 2 << 20;
 /// Records ahead of the one being written whose slots are fetched: an ordinary burst.
 const FETCH_AHEAD: u64 = 16;
 /// Fewest records in a ring; below this nothing can be asked of it.
@@ -26,6 +26,13 @@ pub struct CoreRing {
     capacity: u64,
     /// Records ever written; the next goes to `head % capacity`.
     head: AtomicU64,
+    /// Position from which on the ring has records: those before it were dropped with their memory.
+    first: AtomicU64,
+    /// When that was, in ns since the epoch; 0 for never.
+    dropped_ns: AtomicU64,
+    /// Position up to which the memory is ready; below it, and above `first`, nothing has to be
+    /// mapped when a record is written.
+    ready: AtomicU64,
 }
 
 // SAFETY: the slots are atomics in memory that lives as long as the ring; `push` by two threads at
@@ -44,10 +51,23 @@ impl CoreRing {
         }
         loop {
             if let Some(slots) = map(records * size_of::<OpRecord>()) {
-                return Self { slots, capacity: records as u64, head: AtomicU64::new(0) };
+                return Self::over(slots, records as u64);
             }
             assert!(records > RECORDS_MIN, "no memory for {RECORDS_MIN} operation records");
             records /= 2;
+        }
+    }
+
+    /// Of these slots, none of which has memory yet.
+    fn over(slots: NonNull<Slot>, capacity: u64) -> Self {
+        let zero = AtomicU64::default;
+        Self {
+            slots,
+            capacity,
+            head: zero(),
+            first: zero(),
+            dropped_ns: zero(),
+            ready: AtomicU64::new(chunk(capacity)),
         }
     }
 
@@ -69,7 +89,16 @@ impl CoreRing {
 
     /// Position of the oldest record that a reader may still hope to copy.
     pub fn oldest(&self) -> u64 {
-        (self.head() + 1).saturating_sub(self.capacity)
+        let first = self.first.load(Ordering::Acquire);
+        (self.head() + 1).saturating_sub(self.capacity).max(first)
+    }
+
+    /// When all records were dropped ([`Self::give_back`]), in ns since the epoch, if no record was
+    /// overwritten since.
+    pub fn dropped_ns(&self) -> Option<u64> {
+        let dropped_ns = self.dropped_ns.load(Ordering::Acquire);
+        let first = self.first.load(Ordering::Acquire);
+        (dropped_ns > 0 && self.oldest() == first).then_some(dropped_ns)
     }
 
     #[inline]
@@ -112,7 +141,8 @@ impl CoreRing {
         unpack(self.slot(position).each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// A copy of the record at `position`, or `None` when it was overwritten or not yet written.
+    /// A copy of the record at `position`, or `None` when it was overwritten, dropped or not yet
+    /// written.
     #[inline]
     pub fn read(&self, position: u64) -> Option<OpRecord> {
         if position >= self.head() {
@@ -122,30 +152,73 @@ impl CoreRing {
         fence(Ordering::Acquire);
         // The producer may be writing the slot of position `head` this moment.
         let head = self.head.load(Ordering::Relaxed);
-        (position + self.capacity > head).then(|| unpack(copy))
+        // Its memory may be gone: `first` was moved on before.
+        let first = self.first.load(Ordering::Relaxed);
+        (position + self.capacity > head && position >= first).then(|| unpack(copy))
     }
 
-    /// Makes the kernel back every page, so that the request path never waits for one. Slow: for a
-    /// thread of its own.
-    pub fn touch(&self) {
-        let base = self.slots.as_ptr().cast::<u8>();
-        let mut at = 0;
-        while at < self.bytes() {
-            let len = TOUCH_CHUNK.min(self.bytes() - at);
-            // SAFETY: the range lies within the mapping; populating does not change its content.
-            let done =
-                unsafe { libc::madvise(base.add(at).cast(), len, libc::MADV_POPULATE_WRITE) };
-            if done != 0 {
-                self.touch_by_hand(at / size_of::<OpRecord>(), len / size_of::<OpRecord>());
+    /// Has the kernel back the memory of the next `records`, so that the request path does not wait
+    /// for it. Slow: for a thread that is not a core's. The memory of what is never reached is not
+    /// taken, and a ring of one chunk takes it page by page.
+    pub fn prepare(&self, records: u64) {
+        let chunk = chunk(self.capacity);
+        let target = self.head() + records;
+        loop {
+            let ready = self.ready.load(Ordering::Acquire);
+            let end = self.first.load(Ordering::Acquire) + self.capacity;
+            if ready >= target || ready + chunk > end {
+                return;
             }
-            at += len;
+            self.back(ready, chunk);
+            // If the core has given all back meanwhile, it has moved `ready`, too.
+            let _ = self.ready.compare_exchange(
+                ready,
+                ready + chunk,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
         }
     }
 
+    fn back(&self, from: u64, records: u64) {
+        let bytes = records as usize * size_of::<OpRecord>();
+        let at = std::ptr::from_ref(self.slot(from)).cast_mut().cast();
+        // SAFETY: chunks divide the ring, so that the range lies within the mapping; advice and
+        // populating do not change its content. Where huge pages are refused, small ones serve.
+        let done = unsafe {
+            libc::madvise(at, bytes, libc::MADV_HUGEPAGE);
+            libc::madvise(at, bytes, libc::MADV_POPULATE_WRITE)
+        };
+        if done != 0 {
+            self.touch_by_hand(from, records);
+        }
+    }
+
+    /// Drops all records and gives their memory back. Only the ring's own core may call this, when
+    /// all is aggregated: a record that was being written would be lost.
+    pub(crate) fn give_back(&self, now_ns: u64) {
+        let head = self.head.load(Ordering::Relaxed);
+        self.dropped_ns.store(now_ns, Ordering::Release);
+        self.first.store(head, Ordering::SeqCst);
+        let chunk = chunk(self.capacity);
+        self.ready.store((head / chunk + 1) * chunk, Ordering::Release);
+        // SAFETY: this is the mapping, and its words read as zero from now on. A reader that copies
+        // one meanwhile finds by `first` that it is gone.
+        unsafe {
+            libc::madvise(self.slots.as_ptr().cast(), self.bytes(), libc::MADV_DONTNEED);
+            libc::madvise(self.slots.as_ptr().cast(), self.bytes(), libc::MADV_NOHUGEPAGE);
+        }
+    }
+
+    /// Whether it holds records.
+    pub(crate) fn has_records(&self) -> bool {
+        self.head() > self.first.load(Ordering::Relaxed)
+    }
+
     /// For kernels before 5.14: adds nothing to one word of each page.
-    fn touch_by_hand(&self, first: usize, records: usize) {
+    fn touch_by_hand(&self, first: u64, records: u64) {
         for position in (first..first + records).step_by(4096 / size_of::<OpRecord>()) {
-            self.slot(position as u64)[0].fetch_add(0, Ordering::Relaxed);
+            self.slot(position)[0].fetch_add(0, Ordering::Relaxed);
         }
     }
 }
@@ -157,16 +230,36 @@ impl Drop for CoreRing {
     }
 }
 
+/// Records that are made ready at a time, in a ring of this capacity; both are powers of two.
+fn chunk(capacity: u64) -> u64 {
+    capacity.min((RECORDER_CHUNK / size_of::<OpRecord>()) as u64)
+}
+
 fn map(bytes: usize) -> Option<NonNull<Slot>> {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // A large ring begins where a huge page may.
+    let align = if bytes < RECORDER_CHUNK { 0 } else { RECORDER_CHUNK };
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing of ours.
-    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes + align, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: advice on the mapping just made; where huge pages are refused, small ones serve.
-    unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
+    let before = if align == 0 { 0 } else { at.cast::<u8>().align_offset(align) };
+    // SAFETY: both ends are pages of the mapping just made; what lies between them stays.
+    let at = unsafe {
+        let start = at.cast::<u8>().add(before);
+        if before > 0 {
+            libc::munmap(at, before);
+        }
+        if align > before {
+            libc::munmap(start.add(bytes).cast(), align - before);
+        }
+        start.cast()
+    };
+    // SAFETY: advice on the mapping just made. The first records of a server that has hardly any
+    // take small pages; huge ones come with `prepare`.
+    unsafe { libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE) };
     NonNull::new(at.cast())
 }
 

@@ -160,6 +160,8 @@ fn listen(
     let _ = running.admin.set((listening.admin(), listening.places().clone()));
     // Until now connections wait, so that nobody finds one service before another.
     running.parts.runtimes.release();
+    // Hashing passwords, reading tables and making keys have left much free memory.
+    base::memory::give_back();
     Ok(listening)
 }
 

@@ -161,7 +161,11 @@ impl Outbox {
     /// Lets the threads end once they have finished what they are at; nobody waits for that.
     pub fn end(&self) {
         self.0.stop.store(true, Ordering::Release);
-        self.0.lanes.iter().for_each(|lane| lane.arrived.notify_all());
+        for lane in &self.0.lanes {
+            // With the lock: a thread that has looked and does not wait yet would miss it.
+            let _queue = lane.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            lane.arrived.notify_all();
+        }
     }
 
     /// Has a message delivered.
@@ -223,8 +227,8 @@ impl Shared {
                 Ok(job) => return Some(job),
                 Err(wait) => wait,
             };
-            // A stop that comes between the look and the wait is seen a moment later.
-            let wait = wait.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1));
+            // Both a message and the end are notified.
+            let wait = wait.unwrap_or(Duration::MAX);
             queue = match place.arrived.wait_timeout(queue, wait) {
                 Ok((queue, _)) => queue,
                 Err(poisoned) => poisoned.into_inner().0,

@@ -10,8 +10,8 @@ use analytics::model::Frame;
 
 use super::{Alerts, SecondSample};
 
-/// How often it looks whether the server ends, when no seconds come.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often it looks whether the server ends, when no seconds come; [`Alerts::end`] ends the wait.
+const LOOK: Duration = Duration::from_secs(5);
 
 impl Alerts {
     /// Judges every second until the server ends.

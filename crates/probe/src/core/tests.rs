@@ -161,3 +161,31 @@ fn replays_are_kept_apart() {
     assert_eq!(second.files[0].cell, cell(1));
     assert_eq!(second.latencies[0].buckets[0].1, cell(1));
 }
+
+#[test]
+fn an_idle_core_gives_the_memory_of_its_records_back() {
+    let hub = hub(1 << 20);
+    let mut core = hub.core(0);
+    let rest = RECORDER_IDLE.as_nanos() as u64;
+    // Later than the start of the hub.
+    let now = base::clock::wall_ns() + S;
+    core.idle(now);
+    for n in 0..100 {
+        core.finish(&read(now + n, 1));
+    }
+    core.idle(now + S);
+    core.idle(now + S + rest - 1);
+    let count = |from, to| {
+        let mut count = 0;
+        let recorded = hub.scan(from, to, |_| count += 1);
+        (count, recorded.records, recorded.since_ns)
+    };
+    assert_eq!((count(0, u64::MAX).0, count(0, u64::MAX).1), (100, 100));
+    let dropped = now + S + rest + S;
+    core.idle(dropped);
+    assert_eq!(count(0, u64::MAX), (0, 0, dropped), "it covers what comes from now on");
+    core.finish(&read(dropped + 5, 1));
+    core.idle(dropped + S);
+    assert_eq!(count(dropped, u64::MAX), (1, 1, dropped));
+    assert_eq!(core.rest_ns(dropped + S), core.close_ns - dropped - S);
+}

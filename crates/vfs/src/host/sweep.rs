@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use base::clock::Deadline;
-use base::limits::{NODE_SHARDS, SWEEP_EVERY};
+use base::limits::{NODE_SHARDS, SWEEP_ALL_MAX, SWEEP_EVERY};
 
 use crate::host::lock::lock;
 use crate::host::node::Node;
@@ -28,13 +28,19 @@ impl Sweeper {
     pub fn start(nodes: Arc<Nodes>, privileged: bool) -> std::io::Result<Self> {
         let swept = Arc::clone(&nodes);
         let thread = std::thread::Builder::new().name("sweep".into()).spawn(move || {
-            for shard in (0..NODE_SHARDS).cycle() {
-                let due = Deadline::after(SWEEP_EVERY);
+            let mut next = 0;
+            loop {
+                // All at once where there are few: each part's turn comes as often.
+                let count = if swept.len() <= SWEEP_ALL_MAX { NODE_SHARDS } else { 1 };
+                let due = Deadline::after(SWEEP_EVERY * count as u32);
                 while !due.passed() {
                     let Some(released) = swept.released.wait(due) else { return };
                     released.iter().for_each(|node| let_go(&swept, node));
                 }
-                sweep(&swept, shard, privileged);
+                for shard in next..next + count {
+                    sweep(&swept, shard, privileged);
+                }
+                next = (next + count) % NODE_SHARDS;
             }
         })?;
         Ok(Self { nodes, thread: Some(thread) })

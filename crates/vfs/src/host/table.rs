@@ -6,7 +6,7 @@
 //! the two tables of the file hold. An entry too many does no harm: it is a place to look.
 
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use base::limits::{
@@ -60,6 +60,8 @@ struct State {
     dirs: Aged<u64, DirRecord>,
     moved: Aged<Ident, Moved>,
     pending: Pending,
+    /// The writer waits until something is pending.
+    writer_waits: bool,
     closing: bool,
 }
 
@@ -69,6 +71,7 @@ impl State {
             dirs: Aged::new(KNOWN_DIRS_MAX),
             moved: Aged::new(KNOWN_MOVED_MAX),
             pending: Pending::default(),
+            writer_waits: false,
             closing: false,
         }
     }
@@ -181,6 +184,13 @@ impl Table {
         state.add_moved(*ident, moved);
     }
 
+    /// Something is pending.
+    fn wake_writer(&self, state: &mut State) {
+        if std::mem::take(&mut state.writer_waits) {
+            self.wake.notify_all();
+        }
+    }
+
     /// A directory is gone. If another one bears its inode number by now, that one stays.
     pub fn forget_dir(&self, ident: &Ident) {
         let Ident::Inode { ino, birth } = *ident else { return };
@@ -188,6 +198,7 @@ impl Table {
         if state.dirs.get(&ino).is_some_and(|known| known.birth == birth) && state.dirs.remove(&ino)
         {
             state.pending.dirs.remove(ino);
+            self.wake_writer(&mut state);
         }
     }
 
@@ -196,6 +207,7 @@ impl Table {
         let mut state = lock(&self.state);
         if state.moved.remove(ident) {
             state.pending.moved.remove(*ident);
+            self.wake_writer(&mut state);
         }
     }
 
@@ -204,7 +216,7 @@ impl Table {
         let mut db = lock(&self.db);
         let pending = std::mem::take(&mut lock(&self.state).pending);
         let Some(db) = db.as_mut() else { return Ok(()) };
-        if pending.dirs.is_empty() && pending.moved.is_empty() {
+        if pending.is_empty() {
             return Ok(());
         }
         if store(db, &pending).is_ok() {
@@ -244,9 +256,20 @@ impl Durable for TableFlush {
     }
 }
 
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.dirs.is_empty() && self.moved.is_empty()
+    }
+}
+
+/// Waits until something is pending, gathers more of it for a while, and writes it.
 fn write_lazily(table: &Weak<Table>) {
     while let Some(table) = table.upgrade() {
-        let state = lock(&table.state);
+        let mut state = lock(&table.state);
+        while state.pending.is_empty() && !state.closing {
+            state.writer_waits = true;
+            state = table.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         let waited = table.wake.wait_timeout_while(state, TABLE_WRITE_EVERY, |s| !s.closing);
         let closing = waited.map_or(true, |(state, _)| state.closing);
         if closing {

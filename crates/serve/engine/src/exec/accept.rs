@@ -126,18 +126,26 @@ where
     let budgets = Arc::clone(&core.engine.budgets);
     let mut connections = JoinSet::new();
     let ends = ending.clone();
-    let mut tick = tokio::time::interval(CORE_TICK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut tick = std::pin::pin!(tokio::time::sleep(CORE_TICK));
     loop {
         tokio::select! {
-            _ = tick.tick() => idle(&*core),
+            () = tick.as_mut() => {
+                let next = idle(&*core);
+                tick.set(tokio::time::sleep(next));
+            }
+            () = core.stirred.notified() => tick.set(tokio::time::sleep(CORE_TICK)),
             Some((one, tag)) = accepted.recv() => {
+                core.stir();
                 connections.spawn_local(connection(Rc::clone(&core), one, tag, ends.clone()));
             }
             Some(join) = joins.recv() => {
+                core.stir();
                 connections.spawn_local(join(Rc::clone(&core)));
             }
-            Some(ended) = connections.join_next() => budgets.count_panic(&ended),
+            Some(ended) = connections.join_next() => {
+                core.stir();
+                budgets.count_panic(&ended);
+            }
             _ = ending.wait_for(|end| *end) => break,
         }
     }
@@ -157,11 +165,13 @@ where
     drained
 }
 
-fn idle(core: &impl ServiceCore) {
-    core.idle();
+/// An idle moment; returns how long it is until the next.
+fn idle(core: &impl ServiceCore) -> Duration {
+    let next = Core::idle(core);
     if core.id == 0 {
         core.show();
     }
+    next
 }
 
 /// Sets up TLS on a connection, by a handshake that is given this much time, and counts sessions

@@ -5,9 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use base::clock::stamp;
-use base::limits::RECORD_LOOK;
+use base::limits::{CORE_TICK, RECORD_LOOK};
+use tokio::sync::Notify;
 
 use super::Engine;
 use super::completion::{Close, CompletionQueue};
@@ -32,6 +34,12 @@ pub struct Core {
     pub(super) meter: Meter,
     /// Operations recorded since the last idle moment.
     pub(super) since_idle: Cell<usize>,
+    /// Whether there were operations since the last idle moment.
+    is_active: Cell<bool>,
+    /// Whether it waits for longer than a tick.
+    rests: Cell<bool>,
+    /// Ends that.
+    pub(super) stirred: Notify,
     /// When a budget was last found used up.
     backpressure_ns: Cell<u64>,
     queues: RefCell<Queues>,
@@ -55,6 +63,9 @@ impl Core {
             meter: Meter::of(&engine.hub, id),
             engine,
             since_idle: Cell::new(0),
+            is_active: Cell::new(true),
+            rests: Cell::new(false),
+            stirred: Notify::new(),
             backpressure_ns: Cell::new(0),
             queues: RefCell::default(),
         }
@@ -72,12 +83,14 @@ impl Core {
 
     /// An operation leaves its connection's thread, and holds `bytes` until its reply has left.
     pub fn take_up(&self, bytes: usize) {
+        self.stir();
         self.budget.take_request();
         self.budget.take_bytes(bytes);
     }
 
     /// Notes, and counts, that a connection is left unread because a budget is used up.
     pub fn note_backpressure(&self) {
+        self.stir();
         self.backpressure_ns.set(stamp());
         self.engine.budgets.stalls.fetch_add(1, Relaxed);
     }
@@ -107,10 +120,25 @@ impl Core {
         open.iter().filter_map(Weak::upgrade).for_each(|queue| queue.close());
     }
 
-    /// What is done every now and then, and at the end.
-    pub(super) fn idle(&self) {
+    /// Something has happened that an idle moment has to look at.
+    #[inline]
+    pub(super) fn stir(&self) {
+        self.is_active.set(true);
+        if self.rests.take() {
+            self.stirred.notify_one();
+        }
+    }
+
+    /// What is done every now and then, and at the end. Returns after how long it has to be done
+    /// again, unless [`Self::stirred`] is notified before.
+    pub(super) fn idle(&self) -> Duration {
         self.since_idle.set(0);
-        self.meter.idle();
+        let more = self.meter.idle();
         self.budget.publish(&self.engine.budgets);
+        if self.is_active.take() || more {
+            return CORE_TICK;
+        }
+        self.rests.set(true);
+        self.meter.rest()
     }
 }

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::clock::stamp;
-use base::limits::CORE_TICK_SLICES;
+use base::limits::{CORE_REST_MAX, CORE_TICK, CORE_TICK_SLICES};
 use probe::core::CoreProbe;
 use probe::hub::Hub;
 use probe::op::OpRecord;
@@ -52,13 +53,20 @@ impl Meter {
         self.probe.borrow_mut().finish(record);
     }
 
-    /// Aggregates records, as many as an idle moment allows.
-    pub fn idle(&self) {
+    /// Aggregates records, as many as an idle moment allows; whether more wait.
+    pub fn idle(&self) -> bool {
         let mut probe = self.probe.borrow_mut();
         for _ in 0..CORE_TICK_SLICES {
             if !probe.idle(stamp()) {
-                break;
+                return false;
             }
         }
+        true
+    }
+
+    /// How long a core without operations may wait until it looks again.
+    pub fn rest(&self) -> Duration {
+        let left = Duration::from_nanos(self.probe.borrow().rest_ns(stamp()));
+        left.clamp(CORE_TICK, CORE_REST_MAX)
     }
 }

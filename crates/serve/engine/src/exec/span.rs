@@ -80,6 +80,7 @@ impl Core {
             }
             probe.finish(&span.record(done_ns));
         }
+        self.stir();
         let mut since = self.since_idle.get() + count;
         while since >= CORE_BURST_OPS {
             since -= CORE_BURST_OPS;
@@ -91,6 +92,7 @@ impl Core {
     /// An operation's answer has left, with this status of the protocol.
     pub fn done(&self, mut span: Span, status: u16) {
         span.facts.status = status;
+        self.stir();
         self.meter.finish(&span.record(stamp()));
         self.budget.count_taken();
     }
@@ -102,6 +104,7 @@ impl Core {
         piece.facts.flags = span.facts.flags & flag::HAS_FILE | flag::PIECE;
         piece.range(offset, bytes as u64, inward);
         piece.moved(bytes);
+        self.stir();
         self.meter.finish(&piece.record(stamp()));
         self.budget.count_moved(piece.facts.bytes as usize);
     }
@@ -116,6 +119,7 @@ impl Core {
 
     /// The same where the connection has counted its bytes.
     pub fn record_message(&self, record: &OpRecord) {
+        self.stir();
         self.meter.finish(record);
         self.budget.count_taken();
     }

@@ -1,11 +1,13 @@
 //! Each operation completes once: done, after its flush, failed where it panics, or cancelled.
 
+use std::future::Future as _;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
+use base::limits::{CORE_REST_MAX, CORE_TICK};
 use probe::hub::{Hub, HubOptions};
 use vfs::flush::{FlushGroup, FlushSite};
 use vfs::fs::Durable;
@@ -241,4 +243,26 @@ fn cancelling_reports_whether_there_is_an_effect() {
     assert!(!token.cancel() && !token.is_over(), "it runs");
     token.end();
     assert!(token.cancel() && token.is_over(), "it has had its effect");
+}
+
+#[test]
+fn a_core_without_operations_rests_until_the_second_ends() {
+    let core = Core::new(0, 1, engine_of(1));
+    // The first look closes the seconds before, and knows when the present one ends.
+    assert_eq!(core.idle(), CORE_TICK, "it has just started");
+    let rest = core.idle();
+    assert!((CORE_TICK..=CORE_REST_MAX).contains(&rest), "{rest:?}");
+    let stirred = |core: &Core| {
+        let mut notified = std::pin::pin!(core.stirred.notified());
+        notified.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())).is_ready()
+    };
+    assert!(!stirred(&core));
+    let span = core.begin(probe::op::Protocol::Nfs3, 1, 6, base::clock::stamp());
+    core.finish(&mut vec![span, span]);
+    assert!(stirred(&core), "an operation ends the rest");
+    assert!(!stirred(&core), "once");
+    assert_eq!(core.idle(), CORE_TICK, "it had operations");
+    assert!(core.idle() >= CORE_TICK);
+    core.done(span, 0);
+    assert!(stirred(&core));
 }
