@@ -2,8 +2,6 @@
 
 use base::limits::HTTP_RANGES_MAX;
 
-use super::head::number;
-
 /// A member of a list of entity tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag<'a> {
@@ -82,7 +80,7 @@ pub fn ranges(range: &[u8], size: u64) -> Wanted {
 
 /// Whether a range asks for some last bytes, and not for none.
 fn is_suffix(member: &[u8]) -> bool {
-    member.strip_prefix(b"-").and_then(number).is_some_and(|length| length > 0)
+    member.strip_prefix(b"-").and_then(position).is_some_and(|length| length > 0)
 }
 
 /// One range: empty if it lies beyond the end, `None` if it makes no sense.
@@ -90,14 +88,37 @@ fn part(member: &[u8], size: u64) -> Option<(u64, u64)> {
     let dash = member.iter().position(|b| *b == b'-')?;
     let (first, last) = (member.get(..dash)?, member.get(dash + 1..)?);
     if first.is_empty() {
-        return Some((size.saturating_sub(number(last)?), size));
+        return Some((size.saturating_sub(position(last)?), size));
     }
-    let first = number(first)?;
-    let end = if last.is_empty() { size } else { number(last)?.saturating_add(1).min(size) };
-    if !last.is_empty() && number(last)? < first {
+    let (number, end) = (position(first)?, end(last, size)?);
+    if !last.is_empty() && is_less(last, first) {
         return None;
     }
-    Some((first.min(size), end))
+    Some((number.min(size), end))
+}
+
+/// Where a range ends that has this last position.
+fn end(last: &[u8], size: u64) -> Option<u64> {
+    if last.is_empty() { Some(size) } else { Some(position(last)?.saturating_add(1).min(size)) }
+}
+
+/// A position or a length. It may have any number of digits (RFC 9110 §14.1.1, 1*DIGIT): what does
+/// not fit lies beyond the end of every file.
+fn position(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digits = std::str::from_utf8(text).ok()?;
+    Some(digits.parse().unwrap_or(u64::MAX))
+}
+
+/// Whether one position is below another, however many digits they have.
+fn is_less(one: &[u8], other: &[u8]) -> bool {
+    let [one, other] = [one, other].map(|text| {
+        let zeros = text.iter().take_while(|digit| **digit == b'0').count();
+        text.get(zeros..).unwrap_or_default()
+    });
+    (one.len(), one) < (other.len(), other)
 }
 
 /// Puts overlapping and touching ranges together; leaves the order alone if there are none.

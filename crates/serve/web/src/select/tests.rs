@@ -71,7 +71,19 @@ fn ranges_are_found_merged_and_bounded() {
         ("bytes=a-b", Wanted::Whole),
         ("bytes", Wanted::Whole),
         ("items=0-1", Wanted::Whole),
-        ("bytes=0-99999999999999999999", Wanted::Whole),
+        ("bytes=0-99999999999999999999", parts(&[(0, 100)])),
+        ("bytes=-99999999999999999999", parts(&[(0, 100)])),
+        ("bytes=00000000000000000000010-000000000000000000019", parts(&[(10, 20)])),
+        ("bytes=9223372036854775808-", Wanted::Nothing),
+        ("bytes=18446744073709551615-", Wanted::Nothing),
+        ("bytes=18446744073709551616-", Wanted::Nothing),
+        ("bytes=99999999999999999999-99999999999999999999", Wanted::Nothing),
+        ("bytes=99999999999999999999-", Wanted::Nothing),
+        ("bytes=99999999999999999999-,5-5", parts(&[(5, 6)])),
+        ("bytes=99999999999999999999-99999999999999999998", Wanted::Whole),
+        ("bytes=99999999999999999999-1", Wanted::Whole),
+        ("bytes=+1-2", Wanted::Whole),
+        ("bytes=1 -2", Wanted::Whole),
     ] {
         assert_eq!(range(text), expected, "{text}");
     }
