@@ -67,22 +67,26 @@ pub(super) fn open(
             OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => {}
             _ => keeper.state.may_take(&client)?,
         }
-        // Before it holds anything: there is no other way to state than an open. Who reclaims is on
-        // record, and from 4.1 on stays so by RECLAIM_COMPLETE alone.
-        if !reclaims || run.minor() == 0 {
-            keeper.state.record(&client)?;
-        }
+        // Before it holds anything: there is no other way to state than an open. A client that
+        // reclaims is on record, and from 4.1 on stays so by RECLAIM_COMPLETE alone.
+        let is_recorded = !reclaims || run.minor() == 0;
+        // Before a file is made; where none is made, not before it is known to be there.
+        let makes = matches!(args.openhow, Openflag4::Create(_));
+        let early = (is_recorded && makes).then(|| keeper.state.record(&client)).transpose()?;
         let found = find(run, args)?;
-        finish(keeper, run, args, &client, share, found, confirmed || reclaims)
+        let late = is_recorded && early.is_none();
+        let done = finish(keeper, run, args, (&client, late), share, found, confirmed || reclaims);
+        drop(early);
+        done
     })
 }
 
-/// Opens the file that was found, and answers.
+/// Opens the file that was found, and answers. With `is_recorded` the client is recorded before.
 fn finish(
     keeper: &Stateful,
     run: &mut CompoundContext<'_>,
     args: &OpenArgs4<'_>,
-    client: &Arc<Client>,
+    (client, is_recorded): (&Arc<Client>, bool),
     share: Share,
     found: OpenTarget,
     confirmed: bool,
@@ -104,6 +108,7 @@ fn finish(
     let owner = client.owner(args.owner.owner.0)?;
     // Usable until its last CLOSE, also when it is removed meanwhile.
     let retained = retain_if_possible(&*target.share.fs, run.cx(), &target.handle)?;
+    let _on_record = is_recorded.then(|| keeper.state.record(client)).transpose()?;
     let stateid = keeper.state.open(client, key, &owner, share, keeper.now())?;
     keeper.state.opened_through(client, &stateid, &target.handle, retained);
     if let Some(set) = then {

@@ -39,8 +39,8 @@ pub struct Client {
     pub held: OrderedMutex<Held>,
     /// Its sessions.
     pub sessions: OrderedMutex<Vec<[u8; 16]>>,
-    /// It is on record, and what it holds outlives us.
-    pub(super) recorded: OrderedMutex<bool>,
+    /// Whether it is on record, so that what it holds outlives the server.
+    pub(super) recorded: OrderedMutex<RecordState>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
     /// Where it speaks from, for the administrator.
@@ -53,6 +53,17 @@ pub struct Client {
     pub(super) memory: Arc<MemoryPart>,
     renewed_ns: AtomicU64,
     owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
+}
+
+/// The record of a client.
+#[derive(Debug, Default)]
+pub(super) struct RecordState {
+    /// It is on disk.
+    pub on_disk: bool,
+    /// The client has held nothing since it was written.
+    pub is_unused: bool,
+    /// Operations that may give state to the client, and have not ended.
+    pub in_progress: usize,
 }
 
 /// The last CREATE_SESSION of a client.
@@ -267,7 +278,7 @@ impl Clients {
             origin: asked.origin,
             held: OrderedMutex::new(ranks::NFS4_HELD, held),
             sessions: OrderedMutex::new(ranks::NFS4_SESSIONS, Vec::new()),
-            recorded: OrderedMutex::new(ranks::NFS4_RECORDED, false),
+            recorded: OrderedMutex::new(ranks::NFS4_RECORDED, RecordState::default()),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::default(),

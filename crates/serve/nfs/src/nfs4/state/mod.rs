@@ -44,6 +44,7 @@ pub use clients::{Client, ClientChange, OwnerSequence, RequestOrigin};
 pub use grace::{Grace, Identity, Name, NoRecords, NotWritten, Records};
 pub use opens::{LockRefused, Locking};
 pub use owners::{Sequence, SequenceDecision};
+pub use records::OnRecord;
 pub use sessions::{Session, SlotDecision, negotiate};
 pub use stateids::{Entry, Held, Open, What};
 
@@ -275,8 +276,8 @@ impl State {
         match &settled.ended {
             Some(ended) if ended.principal == settled.client.principal => {
                 self.silence(ended);
-                let was_recorded = *ended.recorded.lock();
-                *settled.client.recorded.lock() = was_recorded;
+                let was_recorded = ended.recorded.lock().on_disk;
+                settled.client.recorded.lock().on_disk = was_recorded;
                 self.free(ended);
             }
             Some(ended) => self.end(Arc::clone(ended)),

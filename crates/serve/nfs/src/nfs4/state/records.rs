@@ -9,23 +9,60 @@ use std::sync::atomic::Ordering;
 use vfs::locks::Protocol;
 use wire::nfs4::Nfsstat4;
 
-use super::clients::Client;
+use super::clients::{Client, RecordState};
 use super::{State, lock};
+
+/// A client that may be given state: it is on record until this is dropped, and from then on if it
+/// holds something.
+pub struct OnRecord<'a> {
+    state: &'a State,
+    client: &'a Client,
+}
+
+impl Drop for OnRecord<'_> {
+    fn drop(&mut self) {
+        self.state.forget_unused(self.client);
+    }
+}
 
 impl State {
     /// Writes a client down before it is given its first state (RFC 8881 §8.4.2.1).
     ///
     /// # Errors
     /// NFS4ERR_IO: nothing may be given to it. NFS4ERR_EXPIRED: it has just been ended.
-    pub fn record(&self, client: &Client) -> Result<(), Nfsstat4> {
-        // Held while it is written, so that it cannot be struck out and written in this order.
+    pub fn record<'a>(&'a self, client: &'a Client) -> Result<OnRecord<'a>, Nfsstat4> {
         let mut recorded = client.recorded.lock();
-        if !*recorded {
+        self.write(client, &mut recorded)?;
+        recorded.in_progress += 1;
+        Ok(OnRecord { state: self, client })
+    }
+
+    /// Held while it is written, so that it cannot be struck out and written in this order.
+    fn write(&self, client: &Client, recorded: &mut RecordState) -> Result<(), Nfsstat4> {
+        if !recorded.on_disk {
             client.held.lock().room()?;
             self.records.record(&client.identity()).map_err(|_| Nfsstat4::IO)?;
-            *recorded = true;
+            recorded.on_disk = true;
+            recorded.is_unused = true;
         }
         Ok(())
+    }
+
+    /// An operation has ended that could have given state to a client. If that was the first and it
+    /// failed, the client has nothing to reclaim: its record would only prolong the next grace
+    /// period. In a grace period of this server the record stays, since it may be of before.
+    fn forget_unused(&self, client: &Client) {
+        let mut recorded = client.recorded.lock();
+        recorded.in_progress -= 1;
+        if !recorded.is_unused {
+            return;
+        }
+        if !client.held.lock().is_empty() {
+            recorded.is_unused = false;
+        } else if recorded.in_progress == 0 && recorded.on_disk && !self.in_own_grace() {
+            // If that cannot be written it is tried again when the next operation fails.
+            recorded.on_disk = self.records.forget(&client.identity()).is_err();
+        }
     }
 
     /// Writes a client down that has reclaimed all it wanted. Earlier it must not be: one that has
@@ -38,7 +75,8 @@ impl State {
         if client.held.lock().is_empty() {
             return Ok(());
         }
-        self.record(client).map_err(|_| Nfsstat4::DELAY)
+        let mut recorded = client.recorded.lock();
+        self.write(client, &mut recorded).map_err(|_| Nfsstat4::DELAY)
     }
 
     /// Ends a client that is no longer in the table by name, and strikes it out. What it held is
@@ -55,10 +93,10 @@ impl State {
     /// Strikes out a client that holds nothing any more. True if that is on disk.
     fn strike(&self, client: &Client) -> bool {
         let mut recorded = client.recorded.lock();
-        if *recorded {
-            *recorded = self.records.forget(&client.identity()).is_err();
+        if recorded.on_disk {
+            recorded.on_disk = self.records.forget(&client.identity()).is_err();
         }
-        !*recorded
+        !recorded.on_disk
     }
 
     /// Tries again to strike out those who are gone.

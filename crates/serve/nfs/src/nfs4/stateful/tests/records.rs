@@ -67,6 +67,53 @@ fn a_client_is_on_record_before_it_has_opened_anything_and_only_once() {
 }
 
 #[test]
+fn an_open_that_fails_leaves_no_record() {
+    let (world, records, keeper) = world(Vec::new());
+    let (one, two) = (world.client40(b"a"), world.client40(b"b"));
+    let existing = |seqid| {
+        ArgOp::Open(OpenArgs4 {
+            seqid,
+            share_access: share4::ACCESS_READ,
+            share_deny: 0,
+            owner: StateOwner4 { clientid: two, owner: Opaque4(b"o") },
+            openhow: Openflag4::Nocreate(()),
+            claim: OpenClaim4::Null(Component4(b"f")),
+        })
+    };
+    assert_eq!(world.at_root(&[existing(1)]).0, Nfsstat4::NOENT);
+    assert!(records.log().is_empty(), "it is not even written: {:?}", records.log());
+    assert_eq!(world.at_root(&[open(one, 1, b"o", share4::DENY_BOTH)]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[open(two, 2, b"o", 0)]).0, Nfsstat4::SHARE_DENIED);
+    assert_eq!(world.at_root(&[existing(3)]).0, Nfsstat4::SHARE_DENIED);
+    let wrote = ["record b of 0", "forget b of 0"];
+    assert_eq!(records.log(), [&["record a of 0"], &wrote[..], &wrote[..]].concat());
+    // A record that cannot be struck out goes with the next attempt that fails.
+    let client = keeper.state.renew(two, keeper.now()).expect("a client");
+    let on_record = keeper.state.record(&client).expect("a record");
+    records.broken.store(true, Ordering::Relaxed);
+    drop(on_record);
+    records.broken.store(false, Ordering::Relaxed);
+    assert_eq!(world.at_root(&[existing(4)]).0, Nfsstat4::SHARE_DENIED);
+    assert_eq!(records.log()[5..], ["record b of 0", "forget b of 0"]);
+}
+
+#[test]
+fn operations_side_by_side_keep_the_record() {
+    let (world, records, keeper) = world(Vec::new());
+    let id = world.client40(b"a");
+    let client = keeper.state.renew(id, keeper.now()).expect("a client");
+    let slow = keeper.state.record(&client).expect("a record");
+    drop(keeper.state.record(&client).expect("a record"));
+    assert_eq!(records.log(), ["record a of 0"], "the other one may still give it state");
+    assert_eq!(world.at_root(&[open(id, 1, b"o", 0)]).0, Nfsstat4::OK);
+    drop(slow);
+    assert_eq!(records.log(), ["record a of 0"]);
+    // It has held something since: closing it and failing afterwards changes nothing on disk.
+    drop(keeper.state.record(&client).expect("a record"));
+    assert_eq!(records.log(), ["record a of 0"]);
+}
+
+#[test]
 fn without_a_record_nothing_is_opened_and_nothing_made() {
     let (world, records, keeper) = world(Vec::new());
     let id = world.client40(b"a");
@@ -87,7 +134,8 @@ fn what_a_silent_client_held_is_given_to_others_only_once_it_is_struck_out() {
     assert_eq!(world.at_root(&[held]).0, Nfsstat4::OK);
     world.clock.advance(Duration::from_secs(LEASE_S + 1));
     let two = world.client40(b"b");
-    keeper.state.record(&keeper.state.renew(two, keeper.now()).expect("a client")).expect("space");
+    let client = keeper.state.renew(two, keeper.now()).expect("a client");
+    let _on_record = keeper.state.record(&client).expect("space");
     records.broken.store(true, Ordering::Relaxed);
     assert_eq!(world.at_root(&[open(two, 1, b"o", 0)]).0, Nfsstat4::SHARE_DENIED);
     assert_eq!(world.run(0, &[ArgOp::Renew(ClientidArgs4 { clientid: one })]).0, Nfsstat4::EXPIRED);
