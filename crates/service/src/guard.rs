@@ -73,6 +73,7 @@ impl ShareLayer for Table {
         let opened = self.locks.open(key, &owner, Share { access: bits, deny: 0 });
         opened.map_err(|refused| match refused {
             Refused::Recalling => Refusal::Recalling,
+            Refused::Grace => Refusal::Grace,
             _ => Refusal::InUse,
         })?;
         Ok(Entry { locks: Arc::clone(&self.locks), key, owner })

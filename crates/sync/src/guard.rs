@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::clock::Deadline;
-use base::limits::{DSYNC_GUARD_AGAIN, DSYNC_GUARD_HIDDEN_MAX};
+use base::limits::{DSYNC_GUARD_AGAIN, DSYNC_GUARD_GRACE, DSYNC_GUARD_HIDDEN_MAX};
 
 use crate::stop::lock;
 
@@ -35,10 +35,12 @@ const HIDDEN: u32 = 2;
 const KEPT: u32 = 3;
 const OPEN: u32 = 4;
 const CLOSE: u32 = 5;
-/// A status: done, to be asked again, refused.
+/// A status: done, to be asked again while a lease is recalled, refused.
 const DONE: u32 = 0;
 const AGAIN: u32 = 1;
 const REFUSED: u32 = 2;
+/// To be asked again until the grace period has ended.
+const GRACE: u32 = 3;
 
 /// What is done with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl Guard {
     }
 
     /// Enters a file in the table of opens. A client with a lease on it is asked to give it back,
-    /// and is waited for.
+    /// and is waited for; so is the end of a grace period in which the file may be reclaimed.
     ///
     /// # Errors
     /// A client has denied this, or the server has claimed the file.
@@ -161,6 +163,8 @@ impl Guard {
                     return Ok(GuardedOpen { guard: Arc::clone(self), number });
                 }
                 (AGAIN, _) if !until.passed() => thread::sleep(DSYNC_GUARD_AGAIN),
+                // A server ends it; if the server ends, so does the run.
+                (GRACE, _) => thread::sleep(DSYNC_GUARD_GRACE),
                 _ => return Err(in_use()),
             }
         }

@@ -29,6 +29,15 @@ impl Scene {
         Self { dir, locks, guard }
     }
 
+    /// What the table answers at once.
+    fn answer(&self, name: &str, access: Access) -> Result<(), Refusal> {
+        let client = ClientKey { protocol: Protocol::Dsync, id: u64::MAX };
+        let table = Table { locks: Arc::clone(&self.locks), client, next: AtomicU64::new(0) };
+        let path = self.dir.join(name);
+        let meta = fs::metadata(&path).unwrap();
+        table.open(&path, (meta.dev(), meta.ino()), access).map(drop)
+    }
+
     fn open(&self, name: &str, access: Access) -> bool {
         let file = File::open(self.dir.join(name)).unwrap();
         self.guard.open(file.as_fd(), access).is_ok()
@@ -94,4 +103,19 @@ fn what_a_client_denies_is_denied_to_a_run() {
     assert!(scene.locks.open(key, &owner, want).is_err());
     drop(held);
     assert!(scene.locks.open(key, &owner, want).is_ok());
+}
+
+#[test]
+fn what_may_be_reclaimed_is_waited_for() {
+    let scene = Scene::new();
+    scene.locks.begin_grace(Protocol::Nfs4);
+    let answers = |name| ALL.map(|access| scene.answer(name, access));
+    assert_eq!(answers("file"), [Ok(()), Err(Refusal::Grace), Err(Refusal::Grace)]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| scene.open("file", Access::Write));
+        assert!(scene.open("file", Access::Read), "others are answered meanwhile");
+        scene.locks.end_grace(Protocol::Nfs4);
+        assert!(waits.join().unwrap(), "it is opened after the end");
+    });
+    assert_eq!(answers("file"), [Ok(()); 3]);
 }

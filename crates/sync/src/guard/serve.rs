@@ -11,7 +11,8 @@ use std::time::Duration;
 use base::limits::{DSYNC_GUARD_HIDDEN_MAX, DSYNC_GUARD_OPENS_MAX};
 
 use super::{
-    AGAIN, ASK, Access, CLOSE, DONE, HELLO, HIDDEN, Inode, KEPT, OPEN, REFUSED, number32, number64,
+    AGAIN, ASK, Access, CLOSE, DONE, GRACE, HELLO, HIDDEN, Inode, KEPT, OPEN, REFUSED, number32,
+    number64,
 };
 
 /// Why a file is not opened.
@@ -19,6 +20,8 @@ use super::{
 pub enum Refusal {
     /// A client has a lease on it, and was asked to give it back.
     Recalling,
+    /// Clients may reclaim what is in the way, until the grace period of the server ends.
+    Grace,
     /// A client denies it, or the server has claimed it.
     InUse,
 }
@@ -93,6 +96,7 @@ impl<O> Run<O> {
             OPEN => match self.open(layer, one, two) {
                 Ok(number) => (DONE, vec![(number, 0)]),
                 Err(Refusal::Recalling) => (AGAIN, vec![]),
+                Err(Refusal::Grace) => (GRACE, vec![]),
                 Err(Refusal::InUse) => (REFUSED, vec![]),
             },
             CLOSE => {

@@ -17,6 +17,8 @@ struct Table {
     hidden: Vec<Inode>,
     denied: Vec<(Inode, Access)>,
     recalls: Mutex<u32>,
+    /// How often clients may still reclaim what is opened for a change.
+    grace: Mutex<u32>,
     seen: Arc<Mutex<Vec<(PathBuf, Access)>>>,
     open: Arc<Mutex<usize>>,
 }
@@ -53,6 +55,11 @@ impl ShareLayer for Table {
         if *recalls > 0 {
             *recalls -= 1;
             return Err(Refusal::Recalling);
+        }
+        let mut grace = lock(&self.grace);
+        if *grace > 0 && access != Access::Read {
+            *grace -= 1;
+            return Err(Refusal::Grace);
         }
         lock(&self.seen).push((path.to_owned(), access));
         *lock(&self.open) += 1;
@@ -202,6 +209,16 @@ fn files_are_open_in_the_table_and_leases_are_waited_for() {
         assert!(seen.contains(&(scene.at(name), access)), "{name}: {seen:?}");
     }
     assert_eq!(*lock(&open), 0, "everything is closed");
+}
+
+#[test]
+fn the_end_of_a_grace_period_is_waited_for() {
+    let scene = Scene::new();
+    let table = Table { grace: Mutex::new(3), ..Table::default() };
+    let seen = Arc::clone(&table.seen);
+    assert_eq!(scene.run(table).unwrap(), 0, "no file is in use");
+    assert!(lock(&seen).contains(&(scene.at("to/old"), Access::Remove)));
+    assert_eq!((scene.text("to/old"), scene.text("to/new").as_deref()), (None, Some("new")));
 }
 
 #[test]
