@@ -37,7 +37,7 @@ struct Scene {
 
 impl Scene {
     fn new(name: &str) -> Self {
-        let scratch = Scratch::new(name);
+        let scratch = Scratch::with_space(name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         let server = Server::start(&Options::new(&dir, &state));
         let api = Api::new(&state);

@@ -26,7 +26,7 @@ struct Scene {
 impl Scene {
     /// A server of one small directory that is called `lab`, as an ordinary user or as root.
     fn new(name: &str) -> Self {
-        let scratch = Scratch::new(name);
+        let scratch = Scratch::with_space(name);
         let (dir, state) = (scratch.path().join("lab"), scratch.path().join("state"));
         fs::create_dir(&dir).expect("the share");
         fs::write(dir.join("a"), b"a").expect("a file");

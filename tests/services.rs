@@ -33,7 +33,7 @@ struct Scene {
 
 impl Scene {
     fn new(name: &str) -> Self {
-        let scratch = Scratch::new(name);
+        let scratch = Scratch::with_space(name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         let mut options = Options::new(&dir, &state);
         // Longer than coming back takes, shorter than anybody waits here.

@@ -1,11 +1,30 @@
 //! Folders of a test's own, removed with it.
 
+use std::ffi::CString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{NOBODY, is_root};
+
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+/// Free space in percent below which a file system is not used: twice what the server reports.
+const SPACE_MIN: u64 = 10;
+
+/// Whether users may write more than [`SPACE_MIN`] of a file system.
+fn has_space(path: &Path) -> bool {
+    let path = CString::new(path.as_os_str().as_bytes()).expect("a path without zeros");
+    // SAFETY: plain numbers, which the call fills; the path ends with a zero.
+    let (done, found) = unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &raw mut found), found)
+    };
+    assert_eq!(done, 0, "statvfs: {}", std::io::Error::last_os_error());
+    found.f_bavail * 100 > found.f_blocks * SPACE_MIN
+}
 
 /// A new folder below the system's temporary one. A test that fails leaves it for inspection.
 pub struct Scratch {
@@ -19,6 +38,17 @@ impl Scratch {
     /// When the folder cannot be made.
     pub fn new(name: &str) -> Self {
         Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// Makes a folder on a file system with free space: the temporary one, or else one in memory.
+    /// For tests of a server without problems: a file system that is nearly full is one.
+    ///
+    /// # Panics
+    /// When the folder cannot be made.
+    pub fn with_space(name: &str) -> Self {
+        let temporary = std::env::temp_dir();
+        let place = if has_space(&temporary) { temporary } else { MEMORY.into() };
+        Self::below(&place, name)
     }
 
     /// Makes a folder below `place`, for instance one in memory.
