@@ -1,12 +1,13 @@
 //! `plimsoll lab ab`: two targets, run after run in the order A B B A.
 
-use super::{Common, Outcome, own_words, usage};
+use super::{Common, Outcome, own_words, print_line, print_text, usage};
 use crate::ab::record::{AbResult, folder, sample};
 use crate::ab::{NextRun, Rule, Session, Side};
 use crate::cli::exit::EXIT_DEGRADED;
 use crate::job::Job;
 use crate::{conduct, report};
 use base::limits::LAB_ROUNDS_MAX;
+use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::Args;
 use std::error::Error;
@@ -57,7 +58,7 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
         let job = &jobs[next.row];
         let side = usize::from(next.side == Side::B);
         if !common.quiet {
-            eprintln!("{}", announced(&job.name, next, rule));
+            note(&announced(&job.name, next, rule));
         }
         let run = conduct::run(job, &options[side], &mut common.progress())?;
         run.write(&common.out.join(folder(&job.name, next)))?;
@@ -82,13 +83,13 @@ fn announced(job: &str, next: NextRun, rule: Rule) -> String {
 fn end(result: &AbResult, common: &Common) -> Result<ExitCode, Box<dyn Error>> {
     result.write(&common.out)?;
     if common.json {
-        println!("{}", serde_json::to_string(result)?);
+        print_line(&serde_json::to_string(result)?)?;
     } else {
-        print!("{}", visible_lines(&result.text()));
-        println!("result: {}", common.out.join("result.json").display());
+        print_text(&visible_lines(&result.text()))?;
+        print_line(&format!("result: {}", common.out.join("result.json").display()))?;
     }
     for what in result.failed.iter().chain(&result.degraded) {
-        eprintln!("ab: {}", visible(what));
+        note(&format!("ab: {}", visible(what)));
     }
     Ok(match (&result.failed, result.degraded.is_empty()) {
         (Some(_), _) => ExitCode::FAILURE,
