@@ -2,6 +2,7 @@
 //! waits for the socket.
 
 pub(super) mod stream;
+mod unsent;
 
 use std::net::SocketAddr;
 use std::rc::Rc;

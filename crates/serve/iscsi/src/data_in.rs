@@ -33,12 +33,12 @@ impl Session {
             }
             _ => 0,
         };
-        self.measure(about, done, moved);
         if count > 0 {
             let buffer = Rc::new(buffer);
             self.data_in(wire, about, (done.status, residual), count, |wire, pdu, piece| {
                 wire.put_data(pdu, &buffer, piece);
             });
+            self.measure(wire, about, done, moved);
             if let Ok(buffer) = Rc::try_unwrap(buffer) {
                 self.core.buffers.give_reply(buffer);
             }
@@ -62,6 +62,7 @@ impl Session {
             sense: &sense,
             response_data: &[],
         });
+        self.measure(wire, about, done, moved);
     }
 
     /// Whether the data of a command may be sent from the page cache: no digest covers it, and no
@@ -77,13 +78,13 @@ impl Session {
     pub fn respond_mapped(&mut self, wire: &mut Wire, about: &About, done: &Done, slice: Slice) {
         self.forget(about);
         let count = slice.raw().1;
-        self.measure(about, done, count);
         let residual = Residual::of(about.expected, done.length);
         self.data_in(wire, about, (done.status, residual), count, |wire, pdu, piece| {
             if let Some(part) = slice.part(piece) {
                 wire.put_mapped(pdu, part);
             }
         });
+        self.measure(wire, about, done, count);
     }
 
     /// The format of sense data of the unit that a command was for.

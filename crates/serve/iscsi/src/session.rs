@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use base::clock::{monotonic_ns, stamp};
+use base::clock::monotonic_ns;
 use base::limits::{
     ISCSI_COMMANDS_MAX, ISCSI_LOGOUT_TIME_MAX, ISCSI_NOP_AFTER, ISCSI_NOP_TIME_MAX,
     ISCSI_TRANSFER_MAX,
@@ -376,16 +376,14 @@ impl Session {
         }
     }
 
-    /// Writes down how a command went.
-    pub fn measure(&self, about: &About, done: &Done, moved: usize) {
-        let done_ns = stamp();
-        self.core.record_message(&OpRecord {
-            done_ns,
-            latency_ns: done_ns.saturating_sub(about.arrived_ns),
+    /// Writes down how a command went, once the response that was put last is sent.
+    pub fn measure(&self, wire: &mut Wire, about: &About, done: &Done, moved: usize) {
+        let record = OpRecord {
             status: status::number(done.status, done.sense.as_ref()),
             bytes: u32::try_from(moved).unwrap_or(u32::MAX),
             ..about.record
-        });
+        };
+        wire.ends(about.arrived_ns, record);
     }
 
     /// The record of a command that begins.

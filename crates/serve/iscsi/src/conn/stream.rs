@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use base::limits::{ISCSI_SEPARATE_DATA, RECEIVE_BUFFER};
+use probe::op::OpRecord;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use vfs::mapped::Slice;
@@ -10,6 +11,7 @@ use wire::iscsi::data::DataIn;
 use wire::iscsi::frame::{CutError, Framed, Framer, Pdu, PutPdu, tail};
 use wire::iscsi::{Bhs, Digests};
 
+use super::unsent::Unsent;
 use crate::core::Core;
 use engine::transport::budget::ReservedBytes;
 use engine::transport::buffers::ReplyBuf;
@@ -47,6 +49,8 @@ pub(crate) struct Wire {
     size: usize,
     /// The memory of those.
     sending: ReservedBytes,
+    /// Commands that end when their part of it is sent.
+    unsent: Unsent,
 }
 
 impl Wire {
@@ -69,6 +73,7 @@ impl Wire {
             parts: Vec::new(),
             size: 0,
             sending: core.budget.hold(0),
+            unsent: Unsent::new(core),
         }
     }
 
@@ -186,6 +191,11 @@ impl Wire {
         self.parts.push(Part::Mapped(slice));
     }
 
+    /// The response that was put last ends a command.
+    pub fn ends(&mut self, arrived_ns: u64, record: OpRecord) {
+        self.unsent.add(arrived_ns, self.size, record);
+    }
+
     /// Sends everything.
     ///
     /// # Errors
@@ -204,12 +214,14 @@ impl Wire {
                 Part::Mapped(slice) => {
                     left = left.saturating_sub(slice.raw().1);
                     send::slice(&self.stream, slice, left > 0, &mut self.pace).await?;
+                    self.unsent.sent(self.size.saturating_sub(left));
                     continue;
                 }
             };
             let bytes = buffer.unwrap_or_default();
             left = left.saturating_sub(bytes.len());
             send::bytes(&self.stream, bytes, left > 0, &mut self.pace).await?;
+            self.unsent.sent(self.size.saturating_sub(left));
             if let Part::Separate(buffer, _) = part
                 && let Ok(buffer) = Rc::try_unwrap(buffer)
             {

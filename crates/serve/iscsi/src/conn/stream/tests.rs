@@ -8,7 +8,7 @@ use engine::pool::{Pool, PoolLimits};
 use engine::transport::Budgets;
 use engine::transport::budget::Limits;
 use probe::hub::{Hub, HubOptions};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use vfs::flush::FlushGroup;
 use wire::iscsi::nop::NopIn;
@@ -76,5 +76,35 @@ fn what_a_peer_does_not_take_is_held_in_the_budget() {
         }
         let held = wire.sending.bytes();
         assert!(held >= size, "{held} of {size} bytes are held");
+    });
+}
+
+#[test]
+fn a_command_ends_when_its_response_was_handed_to_the_socket() {
+    on_a_core(async {
+        let (_client, stream) = pair().await;
+        let mut wire = Wire::new(&core(), stream, ISCSI_DATA_MAX);
+        let (data, sn) = (vec![0; 1 << 20], TargetSn::default());
+        for itt in 0..64 {
+            wire.put(&NopIn { lun: 0, itt, ttt: RESERVED_TAG, sn, data: &data });
+        }
+        wire.ends(0, OpRecord::default());
+        tokio::select! {
+            biased;
+            _ = wire.send() => panic!("all of it was taken"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert_eq!(wire.unsent.records.len(), 1, "it has not ended");
+    });
+    on_a_core(async {
+        let (mut client, stream) = pair().await;
+        let mut wire = Wire::new(&core(), stream, ISCSI_DATA_MAX);
+        let sn = TargetSn::default();
+        wire.put(&NopIn { lun: 0, itt: 1, ttt: RESERVED_TAG, sn, data: &[] });
+        wire.ends(0, OpRecord::default());
+        let mut received = vec![0; wire.size()];
+        wire.send().await.expect("sent");
+        client.read_exact(&mut received).await.expect("received");
+        assert!(wire.unsent.records.is_empty(), "it has ended");
     });
 }
