@@ -7,7 +7,7 @@ mod unsent;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use base::clock::{Deadline, monotonic_ns, stamp};
+use base::clock::{Deadline, monotonic_ns};
 use base::limits::{
     ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TIME_MAX, ISCSI_LOGOUT_TIME_MAX,
     RECEIVE_BUFFER, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX,
@@ -108,7 +108,7 @@ impl Conn {
     fn take(&mut self) -> Result<bool, Ended> {
         self.session.collect(&mut self.wire);
         let (inbox, mut at, framer) = self.wire.lend();
-        let (arrived_ns, mut need, mut outcome) = (stamp(), 0, Ok(true));
+        let (mut need, mut outcome) = (0, Ok(true));
         for _ in 0..TURN_OPS_MAX {
             if self.wire.size() >= SEND_BATCH_MAX {
                 break;
@@ -120,6 +120,7 @@ impl Conn {
                 }
                 Ok(Framed::Whole(pdu)) => {
                     at += pdu.consumed;
+                    let arrived_ns = self.wire.arrived(inbox.len().saturating_sub(at));
                     if let Err(ended) = self.session.take(&mut self.wire, &pdu, arrived_ns) {
                         outcome = Err(ended);
                         break;

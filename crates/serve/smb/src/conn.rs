@@ -35,8 +35,7 @@ use super::state::connection::{Answer, Connection};
 use super::tree;
 use engine::exec::Span;
 use engine::transport::listener::Accepted;
-use engine::transport::pace::SlowPeerBudget;
-use engine::transport::send::{self, SendError};
+use engine::transport::send::{self, Peer, SendError};
 use engine::transport::tasks::Ending;
 use files::Core;
 
@@ -101,8 +100,8 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         listings: Rc::default(),
         broken: Cell::new(None),
     });
-    let pace = core.engine.budgets.limits().pace;
-    let socket = Socket { stream, pace, input: Input::default() };
+    let peer = Peer::new(core.engine.budgets.limits().pace);
+    let socket = Socket { stream, peer, input: Input::default() };
     let mut look = tokio::time::interval(SMB_LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exchange = Exchange {
@@ -130,7 +129,7 @@ type Running = Pin<Box<dyn Future<Output = ()>>>;
 /// A socket, and what has come and was not taken.
 struct Socket {
     stream: TcpStream,
-    pace: SlowPeerBudget,
+    peer: Peer,
     input: Input,
 }
 
@@ -184,11 +183,11 @@ impl Exchange {
             let reads = self.waiting.is_none() && self.has_room();
             let waits = !self.tasks.is_empty();
             let has_begun = reads && !self.socket.input.is_empty();
-            let Socket { stream, input, .. } = &mut self.socket;
+            let Socket { stream, input, peer } = &mut self.socket;
             let core = &self.conn.core;
             tokio::select! {
                 ready = stream.readable(), if reads => {
-                    let received = ready.and_then(|()| input.receive(stream, core));
+                    let received = ready.and_then(|()| input.receive(stream, peer, core));
                     match received.map_err(|_| Ended::Gone)? {
                         Received::Some => {}
                         // Requests that wait for a lock end too.
@@ -275,12 +274,11 @@ impl Exchange {
         }
         // From here on nothing is received, and nothing is sent before it ends.
         let _turn = vfs::turn::ReadBatch::begin();
-        let arrived_ns = self.socket.input.arrived_ns;
         let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
         self.conn.in_turn.set(true);
         let mut taken = Ok(true);
         for ops in 1..=TURN_OPS_MAX {
-            match self.take_one(arrived_ns) {
+            match self.take_one() {
                 Ok(true) => {}
                 ended => {
                     taken = ended;
@@ -297,7 +295,7 @@ impl Exchange {
     }
 
     /// Takes one frame; false if there is none, or no room for it.
-    fn take_one(&mut self, arrived_ns: u64) -> Result<bool, Ended> {
+    fn take_one(&mut self) -> Result<bool, Ended> {
         let frame = match self.waiting.take() {
             Some((frame, bytes)) => {
                 self.conn.release(bytes);
@@ -309,10 +307,11 @@ impl Exchange {
                     true => SMB_UNSIGNED_MESSAGE_MAX,
                     false => SMB_MESSAGE_MAX,
                 };
-                let conn = &self.conn;
-                let Some((bytes, from)) = self.socket.input.take(max, &conn.core)? else {
+                let (conn, Socket { input, peer, .. }) = (&self.conn, &mut self.socket);
+                let Some((bytes, from)) = input.take(max, &conn.core)? else {
                     return Ok(false);
                 };
+                let arrived_ns = peer.arrivals.at(input.unread());
                 match conn.take(bytes, from, arrived_ns)? {
                     Taken::Frame(frame) => frame,
                     _ => return Ok(true),
@@ -357,7 +356,7 @@ impl Exchange {
     async fn send(&mut self) -> Result<(), Ended> {
         std::mem::swap(&mut self.sending, &mut *self.conn.outbox.borrow_mut());
         self.conn.outgoing.set(0);
-        let (stream, pace) = (&self.socket.stream, &mut self.socket.pace);
+        let (stream, peer) = (&self.socket.stream, &mut self.socket.peer);
         let mut rest = self.sending.as_slice();
         while !rest.is_empty() {
             // What is sent from a file stands behind its head.
@@ -367,14 +366,14 @@ impl Exchange {
             if many.is_empty() {
                 let Some((one, behind)) = rest.split_first() else { break };
                 rest = behind;
-                send::bytes(stream, one.bytes(), true, pace).await?;
+                send::bytes(stream, one.bytes(), true, peer).await?;
                 if let Some(extent) = &one.extent {
-                    send::slice(stream, &extent.data, false, pace).await?;
+                    send::slice(stream, &extent.data, false, peer).await?;
                 }
                 continue;
             }
             let mut parts: Vec<_> = many.iter().map(|one| IoSlice::new(one.bytes())).collect();
-            send::parts(stream, &mut parts, pace).await?;
+            send::parts(stream, &mut parts, peer).await?;
         }
         let core = &self.conn.core;
         for answer in self.sending.drain(..) {

@@ -168,7 +168,7 @@ impl Conn {
 
     /// Answers a request. False when the connection does not go on.
     async fn exchange(&mut self, head: Head) -> Result<bool, Ended> {
-        let arrived_ns = self.wire.arrived_ns;
+        let arrived_ns = self.wire.arrived();
         let Head { method, target, host, headers, framing, modern, keep_alive, expects } = head;
         let watch = self.wire.link.watch();
         let length = match framing {

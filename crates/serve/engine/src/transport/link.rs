@@ -23,7 +23,7 @@ use vfs::transfers::Security;
 use super::budget::CoreBudget;
 use super::buffers::{CoreBuffers, ReplyBuf};
 use super::pace::SlowPeerBudget;
-use super::send::{self, SendError};
+use super::send::{self, Peer, SendError};
 use super::tls::session::{Session, Step};
 use super::tls::{Tls, TlsError};
 
@@ -34,8 +34,7 @@ const EMPTY_READS_MAX: usize = 16;
 /// A socket, and the session on it if there is one.
 pub struct Link {
     stream: TcpStream,
-    /// How slow the peer may be to take what is sent.
-    pace: SlowPeerBudget,
+    peer: Peer,
     tls: Option<Box<Secured>>,
 }
 
@@ -45,6 +44,8 @@ struct Secured {
     owed: Vec<u8>,
     /// How much of that [`Link::poll_send`] has sent.
     sent: usize,
+    /// Whether the socket took nothing of that.
+    is_full: bool,
     /// Whether its buffer is held above the budget.
     overdraft: bool,
 }
@@ -63,7 +64,7 @@ pub enum ReceiveError {
 impl Link {
     /// An unencrypted socket, with the budget of time of its peer.
     pub fn new(stream: TcpStream, pace: SlowPeerBudget) -> Self {
-        Self { stream, pace, tls: None }
+        Self { stream, peer: Peer::new(pace), tls: None }
     }
 
     /// How its messages are protected.
@@ -137,9 +138,12 @@ impl Link {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<Result<(), ReceiveError>> {
-        let Self { stream, tls, .. } = self;
+        let Self { stream, tls, peer } = self;
         let Some(tls) = tls else {
-            return Pin::new(stream).poll_read(cx, into).map_err(ReceiveError::Io);
+            let before = into.filled().len();
+            ready!(Pin::new(stream).poll_read(cx, into))?;
+            peer.arrivals.received(into.filled().len() - before);
+            return Poll::Ready(Ok(()));
         };
         let mut out = ReplyBuf::default();
         for _ in 0..EMPTY_READS_MAX {
@@ -151,12 +155,21 @@ impl Link {
                 return Poll::Ready(Ok(()));
             }
             let room = tls.session.room()?;
-            if ready!(pin!(stream.read_buf(room)).poll(cx))? == 0 {
+            let count = ready!(pin!(stream.read_buf(room)).poll(cx))?;
+            if count == 0 {
                 return Poll::Ready(Ok(()));
             }
+            peer.arrivals.received(count);
         }
         // The socket is still readable, which is found out at once.
         Poll::Pending
+    }
+
+    /// When the byte had come that lies `behind` bytes before the end of what was received. With
+    /// TLS it is some byte of the same records, or of one that came a moment later.
+    #[inline]
+    pub fn arrived(&mut self, behind: usize) -> u64 {
+        self.peer.arrivals.at(behind)
     }
 
     /// As [`Link::poll_receive`], of a peer that may send urgent data (RFC 854, Synch). The kernel
@@ -194,13 +207,13 @@ impl Link {
         buffers: &CoreBuffers,
     ) -> Result<(), SendError> {
         let Some(tls) = &mut self.tls else {
-            return send::bytes(&self.stream, bytes, more, &mut self.pace).await;
+            return send::bytes(&self.stream, bytes, more, &mut self.peer).await;
         };
         let mut out = buffers.take_reply();
         for piece in bytes.chunks(TLS_SEND_PIECE) {
             out.vec().append(&mut tls.owed);
             tls.session.encrypt(piece, &mut out)?;
-            send::bytes(&self.stream, out.as_slice(), more, &mut self.pace).await?;
+            send::bytes(&self.stream, out.as_slice(), more, &mut self.peer).await?;
             out.truncate(0);
         }
         buffers.give_reply(out);
@@ -231,7 +244,12 @@ impl Link {
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(tls) = &mut self.tls else { return Poll::Ready(Ok(())) };
         while let Some(rest) = tls.owed.get(tls.sent..).filter(|rest| !rest.is_empty()) {
-            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+            let polled = Pin::new(&mut self.stream).poll_write(cx, rest);
+            let was_full = std::mem::replace(&mut tls.is_full, polled.is_pending());
+            if was_full && !tls.is_full {
+                send::adapt_unsent(&self.stream);
+            }
+            match ready!(polled)? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 n => tls.sent += n,
             }
@@ -247,7 +265,7 @@ impl Link {
     /// When it cannot be sent to the end.
     pub async fn send_slice(&mut self, slice: &Slice, more: bool) -> Result<(), SendError> {
         match &self.tls {
-            None => send::slice(&self.stream, slice, more, &mut self.pace).await,
+            None => send::slice(&self.stream, slice, more, &mut self.peer).await,
             // Not asked for: what is mapped may vanish under the cipher.
             Some(_) => Err(SendError::Tls(TlsError::State)),
         }
@@ -259,7 +277,7 @@ impl Link {
     /// # Errors
     /// The peer takes nothing more, or too little.
     pub async fn has_room(&mut self) -> Result<(), SendError> {
-        send::has_room(&self.stream, &mut self.pace).await
+        send::has_room(&self.stream, &mut self.peer).await
     }
 
     /// Has the kernel send what the socket takes now of a part of a file, unencrypted only.
@@ -306,6 +324,7 @@ impl Link {
             session,
             owed: Vec::new(),
             sent: 0,
+            is_full: false,
             overdraft: false,
         }));
         tls.session.lend(core.0.take_receive());
@@ -420,7 +439,7 @@ async fn handshake(
 }
 
 async fn flush(stream: &TcpStream, out: &mut ReplyBuf) -> Result<(), TlsError> {
-    let sent = send::bytes(stream, out.as_slice(), false, &mut SlowPeerBudget::default()).await;
+    let sent = send::bytes(stream, out.as_slice(), false, &mut Peer::default()).await;
     out.truncate(0);
     match sent {
         Err(SendError::Io(e)) => Err(TlsError::Io(e)),

@@ -9,6 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::sync::{mpsc, watch};
 
 use super::budget::{Budgets, ServicePermit};
+use super::send;
 
 /// A connection taken from the listener; gives its permit back when dropped.
 pub struct Accepted {
@@ -75,14 +76,15 @@ pub async fn accept<Tag: Copy>(
     }
 }
 
-/// No delay for small replies; a vanished peer is noticed by probes when idle and by unacknowledged
-/// data when not.
+/// No delay for small replies, and few bytes of large ones that wait in the kernel; a vanished peer
+/// is noticed by probes when idle and by unacknowledged data when not.
 fn prepare(stream: tokio::net::TcpStream) -> io::Result<TcpStream> {
     let stream = stream.into_std()?;
     let socket = SockRef::from(&stream);
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE))?;
     socket.set_tcp_user_timeout(Some(SEND_TIME_MAX))?;
+    send::limit_unsent(SockRef::from(&stream));
     Ok(stream)
 }
 

@@ -5,6 +5,7 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`connections`]: permits for connections of all services, which share the descriptors.
 //!   [`pace`]: how slow a peer may be.
+//! - [`arrivals`]: when requests came that wait until replies are taken.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
 //! - [`small`]: services that are asked a few times: a question, an answer.
@@ -12,6 +13,7 @@
 //! - [`tasks`]: what runs for a service, and its end.
 //! - [`send`]: bytes, and parts of files, to the peer.
 
+pub mod arrivals;
 pub mod budget;
 pub mod buffers;
 pub mod connections;

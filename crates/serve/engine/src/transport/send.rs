@@ -5,12 +5,16 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use base::clock::monotonic_ns;
-use base::limits::{SEND_LOOK, SEND_TIME_MAX};
+use base::limits::{
+    SEND_LOOK, SEND_TIME_MAX, SOCKET_UNSENT_MAX, SOCKET_UNSENT_MIN, SOCKET_UNSENT_TIME,
+};
+use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use vfs::fs::SendfileRange;
 use vfs::mapped::Slice;
 
+use super::arrivals::Arrivals;
 use super::pace::SlowPeerBudget;
 use super::tls::TlsError;
 
@@ -35,6 +39,22 @@ pub enum SendError {
     Io(#[from] io::Error),
 }
 
+/// The peer of a socket, as far as sending has to do with it.
+#[derive(Debug, Default)]
+pub struct Peer {
+    /// How slow it may be to take what is sent.
+    pub pace: SlowPeerBudget,
+    /// When its requests came.
+    pub arrivals: Arrivals,
+}
+
+impl Peer {
+    /// One of which nothing has come.
+    pub fn new(pace: SlowPeerBudget) -> Self {
+        Self { pace, arrivals: Arrivals::default() }
+    }
+}
+
 /// Sends everything; a peer may take its time, but not stand still. With `more` the kernel may wait
 /// for what follows before it fills a packet.
 ///
@@ -44,7 +64,7 @@ pub async fn bytes(
     stream: &TcpStream,
     bytes: &[u8],
     more: bool,
-    pace: &mut SlowPeerBudget,
+    peer: &mut Peer,
 ) -> Result<(), SendError> {
     let mut sent = 0;
     while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
@@ -52,7 +72,7 @@ pub async fn bytes(
         let result = stream.try_io(Interest::WRITABLE, || unsafe {
             send(stream, rest.as_ptr(), rest.len(), more)
         });
-        sent += progress(stream, result, pace).await?;
+        sent += progress(stream, result, peer).await?;
     }
     Ok(())
 }
@@ -64,10 +84,10 @@ pub async fn bytes(
 pub async fn parts(
     stream: &TcpStream,
     mut parts: &mut [IoSlice<'_>],
-    pace: &mut SlowPeerBudget,
+    peer: &mut Peer,
 ) -> Result<(), SendError> {
     while !parts.is_empty() {
-        let sent = progress(stream, stream.try_write_vectored(parts), pace).await?;
+        let sent = progress(stream, stream.try_write_vectored(parts), peer).await?;
         IoSlice::advance_slices(&mut parts, sent);
     }
     Ok(())
@@ -81,7 +101,7 @@ pub async fn slice(
     stream: &TcpStream,
     slice: &Slice,
     more: bool,
-    pace: &mut SlowPeerBudget,
+    peer: &mut Peer,
 ) -> Result<(), SendError> {
     let mut sent = 0;
     while sent < slice.raw().1 {
@@ -92,7 +112,7 @@ pub async fn slice(
         });
         sent += match result {
             Err(e) if e.raw_os_error() == Some(libc::EFAULT) => return Err(SendError::Shrunk),
-            result => progress(stream, result, pace).await?,
+            result => progress(stream, result, peer).await?,
         };
     }
     Ok(())
@@ -102,9 +122,9 @@ pub async fn slice(
 ///
 /// # Errors
 /// The peer takes nothing more, or too little.
-pub async fn has_room(stream: &TcpStream, pace: &mut SlowPeerBudget) -> Result<(), SendError> {
+pub async fn has_room(stream: &TcpStream, peer: &mut Peer) -> Result<(), SendError> {
     match stream.try_io(Interest::WRITABLE, || Ok(())) {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, pace).await,
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, peer).await,
         known => Ok(known?),
     }
 }
@@ -155,12 +175,12 @@ unsafe fn send(stream: &TcpStream, at: *const u8, len: usize, more: bool) -> io:
 async fn progress(
     stream: &TcpStream,
     sent: io::Result<usize>,
-    pace: &mut SlowPeerBudget,
+    peer: &mut Peer,
 ) -> Result<usize, SendError> {
     match sent {
         Ok(0) => Err(SendError::Closed),
         Ok(n) => Ok(n),
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, pace).await.map(|()| 0),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, peer).await.map(|()| 0),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(e) => Err(e.into()),
     }
@@ -169,18 +189,20 @@ async fn progress(
 /// Waits until there is room. The kernel makes some known only when a good part of its buffer is
 /// free, for which a slow peer needs longer than one that stands still is waited for: what the peer
 /// has taken is asked for.
-async fn room(stream: &TcpStream, pace: &mut SlowPeerBudget) -> Result<(), SendError> {
+async fn room(stream: &TcpStream, peer: &mut Peer) -> Result<(), SendError> {
     let (mut queued, mut still) = (in_kernel(stream), Duration::ZERO);
     loop {
-        let left = pace.left().ok_or(SendError::TooSlow)?;
+        let left = peer.pace.left().ok_or(SendError::TooSlow)?;
         let since = monotonic_ns();
         let look = left.min(SEND_LOOK).min(SEND_TIME_MAX.saturating_sub(still));
         let writable = tokio::time::timeout(look, stream.writable()).await;
         let now = in_kernel(stream);
         let waited = Duration::from_nanos(monotonic_ns().saturating_sub(since));
         let taken = queued.saturating_sub(now);
-        pace.waited(waited, taken);
+        peer.pace.waited(waited, taken);
+        peer.arrivals.look(stream);
         if let Ok(writable) = writable {
+            adapt_unsent(stream);
             return Ok(writable?);
         }
         queued = now;
@@ -199,3 +221,46 @@ pub fn in_kernel(stream: &TcpStream) -> u64 {
     let done = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut queued) };
     if done == 0 { u64::try_from(queued).unwrap_or(0) } else { 0 }
 }
+
+/// Limits what the kernel holds of a new connection without having sent it.
+pub fn limit_unsent(stream: SockRef<'_>) {
+    // Without the limit only latencies are less exact.
+    let _best_effort = stream.set_tcp_notsent_lowat(SOCKET_UNSENT_MIN as u32);
+}
+
+/// The socket was full and has room again: its limit becomes what fits the rate at which the peer
+/// takes data, as a power of two, so that it seldom changes.
+pub fn adapt_unsent(stream: &TcpStream) {
+    let socket = SockRef::from(stream);
+    let most = unsent_at(delivery_rate(stream));
+    if socket.tcp_notsent_lowat().is_ok_and(|now| now != most) {
+        let _best_effort = socket.set_tcp_notsent_lowat(most);
+    }
+}
+
+/// The limit at a rate in bytes per second.
+fn unsent_at(rate: u64) -> u32 {
+    let bytes = u128::from(rate) * SOCKET_UNSENT_TIME.as_nanos() / 1_000_000_000;
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(SOCKET_UNSENT_MAX);
+    bytes.next_power_of_two().clamp(SOCKET_UNSENT_MIN, SOCKET_UNSENT_MAX) as u32
+}
+
+/// Bytes a second that the peer has acknowledged lately (`tcpi_delivery_rate` of `TCP_INFO`,
+/// tcp(7)); none if the kernel does not know.
+fn delivery_rate(stream: &TcpStream) -> u64 {
+    /// Where it is in `struct tcp_info` of linux/tcp.h, at the end of which others are added.
+    const AT: usize = 160;
+    let mut info = [0_u8; AT + 8];
+    let mut length = info.len() as libc::socklen_t;
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    // SAFETY: the kernel writes at most `length` bytes to `info`, and how many they were.
+    let done = unsafe {
+        libc::getsockopt(stream.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &raw mut length)
+    };
+    let known = done == 0 && length as usize == info.len();
+    let rate = info.last_chunk().filter(|_| known);
+    rate.map_or(0, |rate| u64::from_ne_bytes(*rate))
+}
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,13 @@ use std::sync::{Arc, OnceLock};
 use base::limits::{FTP_DATA_WAIT, FTP_PORTS_TRIED, FTP_STRANGERS_MAX};
 use base::random::{Random, SystemRandom};
 use rustls::ServerConfig;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::super::answer::Answer;
 use engine::transport::budget::SharedPermit;
 use engine::transport::link::Link;
-use engine::transport::listener;
+use engine::transport::{listener, send};
 use files::Core;
 
 /// Ports below this are those of services, to which no client has us connect (RFC 2577 §3).
@@ -140,6 +141,7 @@ impl Maker {
             Ok(Err(e)) => return Err(Answer::with(425, format!("No data connection: {e}."))),
             Err(_) => return Err(Answer::of(425, "Timeout waiting for the data connection.")),
         };
+        send::limit_unsent(SockRef::from(&stream));
         let link = Link::new(stream, core.engine.budgets.limits().pace);
         Ok((secure(core, link, tls).await?, place))
     }

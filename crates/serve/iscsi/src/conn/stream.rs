@@ -15,8 +15,7 @@ use super::unsent::Unsent;
 use crate::core::Core;
 use engine::transport::budget::ReservedBytes;
 use engine::transport::buffers::ReplyBuf;
-use engine::transport::pace::SlowPeerBudget;
-use engine::transport::send::{self, SendError};
+use engine::transport::send::{self, Peer, SendError};
 
 /// A part of what is to be sent.
 enum Part {
@@ -32,7 +31,7 @@ enum Part {
 pub(crate) struct Wire {
     core: Rc<Core>,
     stream: TcpStream,
-    pace: SlowPeerBudget,
+    peer: Peer,
     framer: Framer,
     digests: Digests,
     inbox: Vec<u8>,
@@ -56,11 +55,11 @@ pub(crate) struct Wire {
 impl Wire {
     /// A connection in its login: no digests, short data segments.
     pub fn new(core: &Rc<Core>, stream: TcpStream, data_max: usize) -> Self {
-        let pace = core.engine.budgets.limits().pace;
+        let peer = Peer::new(core.engine.budgets.limits().pace);
         Self {
             core: Rc::clone(core),
             stream,
-            pace,
+            peer,
             framer: Framer::new(Digests::default(), data_max),
             digests: Digests::default(),
             inbox: Vec::new(),
@@ -97,6 +96,7 @@ impl Wire {
         self.inbox.reserve(missing.max(self.room));
         self.held.set(self.inbox.capacity());
         let count = self.stream.read_buf(&mut self.inbox).await?;
+        self.peer.arrivals.received(count);
         self.core.budget.count_moved(count);
         Ok(count)
     }
@@ -144,6 +144,11 @@ impl Wire {
     /// See [`Wire::lend`].
     pub fn restore(&mut self, inbox: Vec<u8>, at: usize, need: usize) {
         (self.inbox, self.at, self.need) = (inbox, at, need);
+    }
+
+    /// When the byte had come that lies `behind` bytes before the end of what was received.
+    pub fn arrived(&mut self, behind: usize) -> u64 {
+        self.peer.arrivals.at(behind)
     }
 
     /// Bytes that are to be sent.
@@ -213,14 +218,14 @@ impl Wire {
                 Part::Separate(buffer, piece) => buffer.as_slice().get(piece.clone()),
                 Part::Mapped(slice) => {
                     left = left.saturating_sub(slice.raw().1);
-                    send::slice(&self.stream, slice, left > 0, &mut self.pace).await?;
+                    send::slice(&self.stream, slice, left > 0, &mut self.peer).await?;
                     self.unsent.sent(self.size.saturating_sub(left));
                     continue;
                 }
             };
             let bytes = buffer.unwrap_or_default();
             left = left.saturating_sub(bytes.len());
-            send::bytes(&self.stream, bytes, left > 0, &mut self.pace).await?;
+            send::bytes(&self.stream, bytes, left > 0, &mut self.peer).await?;
             self.unsent.sent(self.size.saturating_sub(left));
             if let Part::Separate(buffer, _) = part
                 && let Ok(buffer) = Rc::try_unwrap(buffer)

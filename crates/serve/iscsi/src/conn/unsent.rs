@@ -27,7 +27,7 @@ impl Unsent {
         self.records.push_back((arrived_ns, end, record));
     }
 
-    /// So many of the queued bytes were handed to the socket.
+    /// This number of the queued bytes was handed to the socket.
     pub(super) fn sent(&mut self, bytes: usize) {
         let count = self.records.iter().take_while(|(_, end, _)| *end <= bytes).count();
         if count == 0 {

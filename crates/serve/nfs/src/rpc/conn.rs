@@ -368,7 +368,8 @@ impl Conn {
         {
             return Ok(self.hand_to_pool(begun));
         }
-        let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
+        let arrived_ns = self.link.arrived(self.input.behind());
+        let mut span = Span::new(self.caller.facts(), arrived_ns);
         let mut call = CallState::default();
         let mark = framing::begin(self.out.vec());
         let (start, service) = (self.out.len(), &self.core.service);

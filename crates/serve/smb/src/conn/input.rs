@@ -18,6 +18,7 @@ use wire::smb::codec::SmbError;
 use wire::smb::frame::{KEEP_ALIVE, PREFIX, length};
 
 use engine::exec::Core;
+use engine::transport::send::Peer;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
 const ROOM_MIN: usize = 8 << 10;
@@ -51,6 +52,11 @@ pub(super) struct Input {
 impl Input {
     fn rest(&self) -> &[u8] {
         self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Bytes that came and were not taken.
+    pub(super) fn unread(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
     }
 
     /// Whether everything that came was taken.
@@ -96,12 +102,18 @@ impl Input {
     ///
     /// # Errors
     /// The connection is gone.
-    pub(super) fn receive(&mut self, stream: &TcpStream, core: &Core) -> io::Result<Received> {
+    pub(super) fn receive(
+        &mut self,
+        stream: &TcpStream,
+        peer: &mut Peer,
+        core: &Core,
+    ) -> io::Result<Received> {
         let Some(most) = self.make_room(core) else { return Ok(Received::NoRoom) };
         let received = stream.try_read_buf(&mut (&mut self.bytes).limit(most));
         match received {
             Ok(0) => Ok(Received::End),
             Ok(count) => {
+                peer.arrivals.received(count);
                 self.arrived_ns = stamp();
                 self.until = self.until.or(Some(Deadline::after(SMB_FRAME_TIME_MAX)));
                 core.budget.count_moved(count);

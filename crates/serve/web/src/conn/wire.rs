@@ -5,7 +5,6 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use base::clock::stamp;
 use base::limits::{RECALL_LOOK, RECEIVE_BUFFER, STALL_PAUSE};
 use tokio::io::ReadBuf;
 
@@ -22,13 +21,11 @@ pub struct Wire {
     input: Vec<u8>,
     at: usize,
     pub out: ReplyBuf,
-    /// When the latest bytes came.
-    pub arrived_ns: u64,
 }
 
 impl Wire {
     pub fn new(link: Link, core: Rc<Core>) -> Self {
-        Self { link, core, input: Vec::new(), at: 0, out: ReplyBuf::default(), arrived_ns: 0 }
+        Self { link, core, input: Vec::new(), at: 0, out: ReplyBuf::default() }
     }
 
     /// How slow its peer may be.
@@ -39,6 +36,12 @@ impl Wire {
     /// What has come and is not used.
     pub fn input(&self) -> &[u8] {
         self.input.get(self.at..).unwrap_or_default()
+    }
+
+    /// When what was consumed last had come.
+    pub fn arrived(&mut self) -> u64 {
+        let behind = self.input().len();
+        self.link.arrived(behind)
     }
 
     /// Whether there is something of that.
@@ -95,7 +98,6 @@ impl Wire {
         let core = (&self.core.buffers, &*self.core.budget);
         let room = self.input.capacity() - self.input.len();
         let count = receive(&mut self.link, core, &mut self.input, room).await?;
-        self.arrived_ns = stamp();
         Ok(count)
     }
 

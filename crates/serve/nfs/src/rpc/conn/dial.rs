@@ -16,7 +16,6 @@ use crate::rpc::caller::next_connection;
 use crate::rpc::completion::Completion;
 use crate::rpc::framing;
 use engine::exec::CompletionQueue;
-use engine::transport::pace::SlowPeerBudget;
 use engine::transport::tally::AddressPermits;
 use engine::transport::{Runtimes, send};
 
@@ -52,7 +51,7 @@ async fn serve(back: &Back, queue: &CompletionQueue<Completion>, to: SocketAddr)
     let stream = tokio::time::timeout(DIAL_TIME_MAX, connecting).await??;
     stream.set_nodelay(true)?;
     let (mut completions, mut input, mut framer) = (Vec::new(), Vec::new(), Framer::new());
-    let (mut pace, mut record) = (SlowPeerBudget::default(), Vec::new());
+    let (mut peer, mut record) = (send::Peer::default(), Vec::new());
     loop {
         tokio::select! {
             _ = poll_fn(|cx| queue.poll(cx, true)) => {
@@ -61,7 +60,7 @@ async fn serve(back: &Back, queue: &CompletionQueue<Completion>, to: SocketAddr)
                     if let Completion::Call { message } = completion {
                         record.clear();
                         framing::append(&mut record, &message);
-                        let sent = send::bytes(&stream, &record, false, &mut pace).await;
+                        let sent = send::bytes(&stream, &record, false, &mut peer).await;
                         sent.map_err(io::Error::other)?;
                     }
                 }

@@ -176,6 +176,11 @@ impl Input {
         }
     }
 
+    /// Bytes that came behind the record found.
+    pub(super) fn behind(&self) -> usize {
+        self.buf.len().saturating_sub(self.start + self.consumed)
+    }
+
     /// The message of the record found.
     pub(super) fn message(&self) -> &[u8] {
         match &self.whole {
