@@ -23,6 +23,13 @@ pub trait Input {
     /// # Errors
     /// [`Gone`]: the channel ended before its end of data.
     async fn receive(&mut self, into: &mut Vec<u8>) -> Result<usize, Gone>;
+
+    /// When the byte had come, in nanoseconds of [`base::clock::stamp`], that lies `behind` bytes
+    /// before the end of what was received. Later calls ask for later bytes.
+    fn arrived(&mut self, behind: usize) -> u64 {
+        let _ = behind;
+        base::clock::stamp()
+    }
 }
 
 /// What goes to the peer.
@@ -35,6 +42,15 @@ pub trait Output {
     /// # Errors
     /// [`Gone`]: nobody is there any more to take it.
     async fn send(&mut self, parts: &[&[u8]]) -> Result<(), Gone>;
+
+    /// Calls `done` once everything that was sent before was handed to the socket, or never will
+    /// be. What is in the hands of another process has left.
+    fn when_sent(&mut self, done: impl FnOnce() + 'static)
+    where
+        Self: Sized,
+    {
+        done();
+    }
 
     /// Bytes that [`Output::send`] takes now without waiting. 0 when somebody must wait.
     fn room(&self) -> usize;

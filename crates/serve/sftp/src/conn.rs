@@ -8,7 +8,6 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use base::clock::stamp;
 use base::limits::{
     RECEIVE_BUFFER, SEND_BATCH_MAX, SFTP_PACKET_MAX, SFTP_REQUESTS_MAX, STALL_PAUSE, TURN_OPS_MAX,
 };
@@ -111,7 +110,7 @@ pub async fn serve<I: Input, O: Output>(
     };
     let mut open = true;
     loop {
-        exchange.take(&mut inbox).await?;
+        exchange.take(&mut inbox, &mut input).await?;
         exchange.collect().await?;
         if !exchange.answers.is_empty() {
             exchange.send(&mut output).await?;
@@ -154,14 +153,14 @@ impl Exchange {
     }
 
     /// Takes requests that have come, until there is enough to send.
-    async fn take(&mut self, inbox: &mut Inbox) -> Result<(), Ended> {
-        let arrived_ns = stamp();
+    async fn take(&mut self, inbox: &mut Inbox, input: &mut impl Input) -> Result<(), Ended> {
         let mut taken = 0;
         while taken < TURN_OPS_MAX && self.size < SEND_BATCH_MAX && self.may_take() {
             let Ok(packet) = cut(inbox.rest())? else { break };
             if packet.kind == PacketType::INIT {
                 return Err(Ended::Unexpected(packet.kind.0));
             }
+            let arrived_ns = input.arrived(inbox.rest().len().saturating_sub(packet.consumed));
             if packet.kind != PacketType::WRITE || !self.gather(packet, arrived_ns) {
                 self.begin_gathered().await;
                 match self.session.take(packet, arrived_ns) {
@@ -258,14 +257,16 @@ impl Exchange {
         let parts: Vec<&[u8]> = self.answers.iter().map(|a| a.reply.as_slice()).collect();
         output.send(&parts).await?;
         let core = &self.session.core;
-        for Answer { reply, spans, held } in self.answers.drain(..) {
+        let mut all = Vec::new();
+        for Answer { reply, mut spans, held } in self.answers.drain(..) {
             core.buffers.give_reply(reply);
             self.session.release(held);
-            for (span, status) in spans {
-                core.done(span, status);
-            }
+            all.append(&mut spans);
         }
         self.size = 0;
+        let core = Rc::clone(core);
+        output
+            .when_sent(move || all.into_iter().for_each(|(span, status)| core.done(span, status)));
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ use super::{Ssh, Started, pipe};
 use engine::transport::budget::{CoreBudget, ReservedBytes};
 use engine::transport::listener::Accepted;
 use engine::transport::pace::SlowPeerBudget;
-use engine::transport::send::in_kernel;
+use engine::transport::send::{adapt_unsent, in_kernel};
 use engine::transport::tasks::Ending;
 
 thread_local! {
@@ -121,6 +121,7 @@ pub async fn serve<S, F>(
         taken: 0,
         written: 0,
         looked_ns: now,
+        is_full: false,
     };
     let end = connection.run(ending).await;
     connection.close(end).await;
@@ -158,6 +159,8 @@ struct Connection<S> {
     written: u64,
     taken: u64,
     looked_ns: u64,
+    /// Whether the socket has taken nothing when it was tried last.
+    is_full: bool,
 }
 
 impl<S, F> Connection<S>
@@ -204,10 +207,16 @@ where
         while session.transport.backlog() > 0 {
             match self.stream.try_write(session.transport.output()?) {
                 Ok(n) => {
-                    session.transport.sent(n);
+                    session.sent(n);
                     self.written += n as u64;
+                    if std::mem::take(&mut self.is_full) {
+                        adapt_unsent(&self.stream);
+                    }
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_full = true;
+                    break;
+                }
                 Err(e) => return Err(e.into()),
             }
         }

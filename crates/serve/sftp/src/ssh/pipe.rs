@@ -41,6 +41,10 @@ impl Input for SshInput {
             }
         }
     }
+
+    fn arrived(&mut self, behind: usize) -> u64 {
+        self.session.borrow_mut().arrived(self.id, behind)
+    }
 }
 
 impl Output for SshOutput {
@@ -63,6 +67,10 @@ impl Output for SshOutput {
             }
         }
         Ok(())
+    }
+
+    fn when_sent(&mut self, done: impl FnOnce() + 'static) {
+        self.session.borrow_mut().when_sent(Box::new(done));
     }
 
     fn room(&self) -> usize {

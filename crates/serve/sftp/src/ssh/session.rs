@@ -2,8 +2,10 @@
 //! does no I/O: what is to be sent collects in the transport, and whoever must know is woken.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
+use base::clock::stamp;
 use base::limits::{
     SSH_CHANNELS_MAX, SSH_DATA_MAX, SSH_SEND_BATCH, SSH_WINDOW, SSH_WINDOW_BEGIN, SSH_WINDOWS_MAX,
 };
@@ -14,6 +16,7 @@ use wire::ssh::message::{Message, open_reason};
 use wire::ssh::transport::{Error, Transport};
 
 use super::Subsystem;
+use engine::transport::arrivals::Arrivals;
 use engine::transport::budget::{CoreBudget, ReservedBytes};
 
 /// A session, shared by its connection and its channels, all on one thread.
@@ -38,6 +41,7 @@ struct Channel {
     inbound: Vec<u8>,
     /// What that takes of the account.
     held: ReservedBytes,
+    arrivals: Arrivals,
     /// The window has its full size.
     is_wide: bool,
     /// The peer sends no more.
@@ -56,6 +60,9 @@ pub(super) struct Session {
     pub(super) transport: Transport,
     budget: Rc<CoreBudget>,
     channels: Vec<Option<Channel>>,
+    /// Bytes handed to the socket, and what is to be called when more of them are.
+    sent: u64,
+    unsent: VecDeque<(u64, Box<dyn FnOnce()>)>,
     /// Tells the connection that there is something to be sent.
     pub(super) wake: Rc<Notify>,
     /// The connection is over.
@@ -79,6 +86,8 @@ impl Session {
             transport,
             budget,
             channels: Vec::new(),
+            sent: 0,
+            unsent: VecDeque::new(),
             wake: Rc::default(),
             ended: false,
             failed: None,
@@ -106,6 +115,7 @@ impl Session {
         }
         channel.inbound.extend_from_slice(data);
         channel.held.set(channel.inbound.len());
+        channel.arrivals.came(channel.inbound.len());
         channel.signals.readable.notify_one();
         Ok(())
     }
@@ -177,6 +187,7 @@ impl Session {
             flow,
             inbound: Vec::new(),
             held: self.budget.hold(0),
+            arrivals: Arrivals::default(),
             is_wide: false,
             eof: false,
             closed: (false, false),
@@ -288,6 +299,33 @@ impl Session {
             channel.signals.readable.notify_one();
             channel.wake_writer();
         }
+        self.unsent.drain(..).for_each(|(_, done)| done());
+    }
+
+    /// Calls `done` when everything that is to be sent now was handed to the socket, at the latest
+    /// when the session ends.
+    pub(super) fn when_sent(&mut self, done: Box<dyn FnOnce()>) {
+        let end = self.sent + self.transport.backlog() as u64;
+        if self.ended || end == self.sent {
+            return done();
+        }
+        self.unsent.push_back((end, done));
+    }
+
+    /// The first `count` bytes of the transport's output were handed to the socket.
+    pub(super) fn sent(&mut self, count: usize) {
+        self.transport.sent(count);
+        self.sent += count as u64;
+        while self.unsent.front().is_some_and(|(end, _)| *end <= self.sent) {
+            let Some((_, done)) = self.unsent.pop_front() else { return };
+            done();
+        }
+    }
+
+    /// When the byte of a channel had come that lies `behind` bytes before the end of what was
+    /// pulled.
+    pub(super) fn arrived(&mut self, id: u32, behind: usize) -> u64 {
+        self.channel(id).map_or_else(stamp, |channel| channel.arrivals.at(behind))
     }
 
     /// Something was sent: whoever waits for room may look again, once there is some worth waking
@@ -355,6 +393,7 @@ impl Session {
             };
         }
         let n = channel.inbound.len();
+        channel.arrivals.received(n);
         if into.is_empty() {
             std::mem::swap(into, &mut channel.inbound);
         } else {
