@@ -13,6 +13,7 @@ use base::clock::{monotonic_ns, stamp};
 use base::limits::{
     HTTP_HEAD_MAX, HTTP_HEAD_TIME_MAX, HTTP_LINGER_MAX, HTTP_PIECE, HTTP2_RESETS_MAX,
     HTTP2_SEND_BUFFER, HTTP2_STREAM_RECORD, HTTP2_STREAM_ROOM, HTTP2_STREAMS_MAX, HTTP2_WINDOW,
+    SEND_TIME_MAX,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -29,10 +30,10 @@ use super::response::{Parts, Payload, Response};
 use super::{date, status};
 use engine::transport::budget::ReservedBytes;
 use engine::transport::link::Link;
-use engine::transport::outgoing::{ByteReservation, Outgoing};
+use engine::transport::outgoing::{ByteReservation, Outgoing, OutgoingPart};
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::tasks::Ending;
-use files::Core;
+use files::{Core, Span};
 
 /// A link as h2 wants it.
 struct Duplex {
@@ -218,6 +219,7 @@ async fn stream(
     respond: SendResponse<Bytes>,
     (mut held, outgoing): (ReservedBytes, Rc<Outgoing>),
 ) {
+    let outgoing = outgoing.part();
     let arrived_ns = stamp();
     let record = HTTP2_STREAM_RECORD + header_bytes(&request);
     let pace = peer.core.engine.budgets.limits().pace;
@@ -256,7 +258,7 @@ async fn stream(
     let (status, exchange) = (answer.response.status, answer.exchange.clone());
     let bare = method == Method::Head;
     let done =
-        send(&mut respond, answer.response, (exchange.as_deref(), bare, (pace, outgoing))).await;
+        send(&mut respond, answer.response, (exchange.as_deref(), bare, (pace, &outgoing))).await;
     if let Some(cx) = &exchange {
         cx.ended(status, done.as_ref().copied().map_err(ToString::to_string));
     }
@@ -267,11 +269,28 @@ async fn stream(
         respond.send_reset(Reason::INTERNAL_ERROR);
     }
     let span = exchange.map_or(answer.span, |cx| cx.span());
-    peer.core.done(span, status);
+    let answered = Answered { core: Rc::clone(&peer.core), span, status };
+    // A socket that takes nothing for so long ends the connection.
+    let _left = tokio::time::timeout(SEND_TIME_MAX, outgoing.left()).await;
+    drop(answered);
     // Whoever is still sending gets time to read why nobody listens: some clients forget the answer
     // when the stream is reset (RFC 9113 §8.1). There is no room for more of the body.
     let unwanted = async { while let Some(Ok(_)) = rest.data().await {} };
     let _ = tokio::time::timeout(HTTP_LINGER_MAX, unwanted).await;
+}
+
+/// A request that is answered: it is written down when its response has left, or the connection has
+/// ended.
+struct Answered {
+    core: Rc<Core>,
+    span: Span,
+    status: u16,
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        self.core.done(self.span, self.status);
+    }
 }
 
 /// What HTTP/1.1 has as text; the status if it makes no sense.
@@ -293,7 +312,7 @@ fn head(parts: &http::request::Parts) -> Result<(Target, String, Headers), u16> 
     Ok((target, host, headers))
 }
 
-type Asked<'a> = (Option<&'a Exchange>, bool, (SlowPeerBudget, Rc<Outgoing>));
+type Asked<'a> = (Option<&'a Exchange>, bool, (SlowPeerBudget, &'a OutgoingPart));
 
 async fn send(
     respond: &mut SendResponse<Bytes>,
@@ -347,14 +366,14 @@ async fn send(
 }
 
 /// The body of an answer on its way out.
-struct Out {
+struct Out<'a> {
     stream: SendStream<Bytes>,
     pace: SlowPeerBudget,
-    /// What the connection has on its way out, over all its streams.
-    outgoing: Rc<Outgoing>,
+    /// What it has to send, within what the connection has over all its streams.
+    outgoing: &'a OutgoingPart,
 }
 
-impl Out {
+impl Out<'_> {
     /// Sends as the peer makes room.
     async fn send(&mut self, mut data: Bytes) -> Result<(), Ended> {
         while !data.is_empty() {

@@ -34,21 +34,48 @@ impl Outgoing {
         Self { budget: Rc::clone(budget), max, shared }
     }
 
+    /// One response of it.
+    pub fn part(self: &Rc<Self>) -> OutgoingPart {
+        OutgoingPart { whole: Rc::clone(self), held: Arc::default() }
+    }
+}
+
+/// What one response has to send.
+pub struct OutgoingPart {
+    whole: Rc<Outgoing>,
+    held: Arc<AtomicUsize>,
+}
+
+impl OutgoingPart {
     /// Waits until the connection and the account have room for `n` bytes, and takes it. What is
     /// larger than the connection's limit gets room as soon as it has nothing else.
     pub async fn hold(&self, n: usize) -> ByteReservation {
+        let Outgoing { budget, max, shared } = &*self.whole;
         loop {
-            let left = self.shared.left.notified();
-            let held = self.shared.held.load(Relaxed);
-            if held > 0 && held + n > self.max {
+            let left = shared.left.notified();
+            let held = shared.held.load(Relaxed);
+            if held > 0 && held + n > *max {
                 left.await;
-            } else if self.budget.has_bytes(n.min(self.max)) {
-                self.budget.take_bytes(n);
-                self.shared.held.fetch_add(n, Relaxed);
-                return ByteReservation { shared: Arc::clone(&self.shared), bytes: n };
+            } else if budget.has_bytes(n.min(*max)) {
+                budget.take_bytes(n);
+                shared.held.fetch_add(n, Relaxed);
+                self.held.fetch_add(n, Relaxed);
+                let (shared, part) = (Arc::clone(shared), Arc::clone(&self.held));
+                return ByteReservation { shared, part, bytes: n };
             } else {
                 tokio::time::sleep(STALL_PAUSE).await;
             }
+        }
+    }
+
+    /// Waits until all of it has left.
+    pub async fn left(&self) {
+        loop {
+            let left = self.whole.shared.left.notified();
+            if self.held.load(Relaxed) == 0 {
+                return;
+            }
+            left.await;
         }
     }
 }
@@ -56,6 +83,7 @@ impl Outgoing {
 /// Room for some bytes, given back when dropped, on whatever thread.
 pub struct ByteReservation {
     shared: Arc<Shared>,
+    part: Arc<AtomicUsize>,
     bytes: usize,
 }
 
@@ -68,6 +96,7 @@ impl ByteReservation {
 
 impl Drop for ByteReservation {
     fn drop(&mut self) {
+        self.part.fetch_sub(self.bytes, Relaxed);
         self.shared.held.fetch_sub(self.bytes, Relaxed);
         self.shared.returned.fetch_add(self.bytes, Relaxed);
         self.shared.left.notify_waiters();

@@ -7,13 +7,17 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::super::budget::{Budgets, CoreBudget, Limits};
-use super::{ByteReservation, Outgoing};
+use super::{Outgoing, OutgoingPart};
 
 fn budget(bytes: usize) -> Rc<CoreBudget> {
     Rc::new(CoreBudget::new(Limits { bytes, ..Limits::default() }, 1))
 }
 
-fn now(future: impl Future<Output = ByteReservation>) -> Option<ByteReservation> {
+fn part(budget: &Rc<CoreBudget>, max: usize) -> OutgoingPart {
+    Rc::new(Outgoing::new(budget, max)).part()
+}
+
+fn now<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(room) => Some(room),
         Poll::Pending => None,
@@ -23,7 +27,7 @@ fn now(future: impl Future<Output = ByteReservation>) -> Option<ByteReservation>
 #[test]
 fn a_connection_has_a_limit_and_gets_room_back_with_the_last_byte() {
     let budget = budget(1000);
-    let out = Outgoing::new(&budget, 100);
+    let out = part(&budget, 100);
     let mut bytes = now(out.hold(60)).expect("there is room").fill(vec![1; 60]);
     assert!(now(out.hold(60)).is_none(), "the connection has its part");
     let front = bytes.split_to(10);
@@ -36,10 +40,26 @@ fn a_connection_has_a_limit_and_gets_room_back_with_the_last_byte() {
     assert!(now(out.hold(100)).is_some());
 }
 
+#[test]
+fn a_response_has_left_with_its_last_byte() {
+    let budget = budget(1000);
+    let whole = Rc::new(Outgoing::new(&budget, 100));
+    let (one, other) = (whole.part(), whole.part());
+    assert!(now(one.left()).is_some(), "it has nothing to send");
+    let mut bytes = now(one.hold(60)).expect("there is room").fill(vec![1; 60]);
+    let _others = now(other.hold(40)).expect("there is room");
+    let front = bytes.split_to(10);
+    drop(bytes);
+    assert!(now(one.left()).is_none(), "the front has not left");
+    drop(front);
+    assert!(now(one.left()).is_some(), "whatever others have to send");
+    assert!(now(other.left()).is_none());
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn the_account_of_the_core_is_waited_for() {
     let budget = budget(100);
-    let (one, other) = (Outgoing::new(&budget, 80), Outgoing::new(&budget, 80));
+    let (one, other) = (part(&budget, 80), part(&budget, 80));
     let room = one.hold(80).await;
     let mut waiting = pin!(other.hold(80));
     assert!(tokio::time::timeout(Duration::from_millis(20), waiting.as_mut()).await.is_err());
