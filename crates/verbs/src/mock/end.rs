@@ -21,7 +21,7 @@ pub(super) struct Link {
     messages_left: Option<usize>,
     /// Whether what each side sends, reads and writes is never done, and what that is.
     stuck: [bool; 2],
-    undone: Vec<Work>,
+    undone: VecDeque<(usize, u64, Work)>,
 }
 
 #[derive(Default)]
@@ -166,6 +166,28 @@ impl End {
         lock(&self.link).stuck[1 - self.side] = true;
     }
 
+    /// Work of the peer that is not done.
+    pub fn undone(&self) -> usize {
+        let peer = 1 - self.side;
+        lock(&self.link).undone.iter().filter(|(side, ..)| *side == peer).count()
+    }
+
+    /// Does what was not done, and from now on everything.
+    pub fn take_again(&self) {
+        let wakers = {
+            let mut link = lock(&self.link);
+            link.stuck[1 - self.side] = false;
+            let undone = std::mem::take(&mut link.undone);
+            let done =
+                undone.into_iter().try_for_each(|(side, id, work)| link.work(side, id, work));
+            match done {
+                Ok(()) => link.wakers(),
+                Err(why) => link.end(why),
+            }
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     /// Ends the connection.
     pub fn close(&self, why: &'static str) {
         let wakers = lock(&self.link).end(why);
@@ -182,6 +204,12 @@ impl Link {
         }
         self.undone.clear();
         self.sides.iter_mut().filter_map(|side| side.waker.take()).collect()
+    }
+
+    /// Of sides for which something was done.
+    fn wakers(&mut self) -> Vec<Waker> {
+        let sides = self.sides.iter_mut().filter(|side| !side.done.is_empty());
+        sides.filter_map(|side| side.waker.take()).collect()
     }
 
     /// Does the work of this side; why it fails.
@@ -281,14 +309,11 @@ impl Connection for End {
                 return Err(VerbsError::Work(why));
             }
             if link.stuck[self.side] && !matches!(work, Work::Receive(_)) {
-                link.undone.push(work);
+                link.undone.push_back((self.side, id, work));
                 return Ok(());
             }
             match link.work(self.side, id, work) {
-                Ok(()) => {
-                    let wakers = link.sides.iter_mut().filter(|side| !side.done.is_empty());
-                    (None, wakers.filter_map(|side| side.waker.take()).collect())
-                }
+                Ok(()) => (None, link.wakers()),
                 Err(why) => (Some(why), link.end(why)),
             }
         };

@@ -26,9 +26,9 @@ impl Span {
     }
 
     /// Appends a call's span, unless it has none of its own, and those of what it held.
-    pub fn collect(self, more: Vec<OpRecord>, into: &mut Vec<Self>) {
+    pub fn collect(self, more: Vec<OpRecord>, into: &mut impl Extend<Self>) {
         if self.facts.protocol != 0 {
-            into.push(self);
+            into.extend([self]);
         }
         into.extend(more.into_iter().map(|facts| Self::new(facts, self.arrived_ns)));
     }

@@ -94,6 +94,8 @@ struct Ready {
     message: Vec<u8>,
     out: Outgoing,
     invalidate: Option<u32>,
+    /// Operations that end when it has left.
+    ends: usize,
 }
 
 impl Ready {
@@ -129,7 +131,12 @@ struct Conn {
     ready: VecDeque<Ready>,
     /// Bytes of those.
     ready_bytes: usize,
-    spans: Vec<Span>,
+    /// Operations that have not ended, in the order of their replies, and the number of those with
+    /// a reply in `ready` or with the device.
+    spans: VecDeque<Span>,
+    replied: usize,
+    /// Those that have ended.
+    ended: Vec<Span>,
     more: Vec<OpRecord>,
     completions: Vec<Completion>,
     in_flight: usize,
@@ -184,7 +191,9 @@ pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc
         out: ReplyBuf::default(),
         ready: VecDeque::new(),
         ready_bytes: 0,
-        spans: Vec::new(),
+        spans: VecDeque::new(),
+        replied: 0,
+        ended: Vec::new(),
         more: Vec::new(),
         completions: Vec::new(),
         in_flight: 0,
@@ -280,8 +289,10 @@ impl Conn {
         let mut events = std::mem::take(&mut self.events);
         self.device.events(&mut events)?;
         let arrived_ns = if events.is_empty() { 0 } else { stamp() };
+        let mut ended = 0;
         for event in events.drain(..) {
             match event {
+                Event::Left(ends) => ended += ends,
                 Event::Received(region, bytes) => self.received(region, bytes, arrived_ns)?,
                 Event::Whole(mut call) => {
                     if !call.note_called() {
@@ -292,7 +303,18 @@ impl Conn {
             }
         }
         self.events = events;
+        self.finish(ended);
         Ok(())
+    }
+
+    /// Records the first operations of those that have not ended.
+    fn finish(&mut self, count: usize) {
+        let count = count.min(self.spans.len());
+        if count > 0 {
+            self.replied = self.replied.saturating_sub(count);
+            self.ended.extend(self.spans.drain(..count));
+            self.core.finish(&mut self.ended);
+        }
     }
 
     /// A message has come.
@@ -341,7 +363,7 @@ impl Conn {
         self.stats.refused.fetch_add(1, Relaxed);
         self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
         let out = Outgoing { sent, data: None, long: None, refused: true };
-        self.ready.push_back(Ready { message: Vec::new(), out, invalidate: None });
+        self.ready.push_back(Ready { message: Vec::new(), out, invalidate: None, ends: 0 });
     }
 
     /// Puts what came back from the pool and from flushes among the replies.
@@ -400,7 +422,9 @@ impl Conn {
             self.stats.refused.fetch_add(1, Relaxed);
         }
         self.core.budget.count_moved(message.len());
-        let ready = Ready { message, out, invalidate: open.invalidate };
+        let ends = self.spans.len() - self.replied;
+        self.replied = self.spans.len();
+        let ready = Ready { message, out, invalidate: open.invalidate, ends };
         self.ready_bytes += ready.bytes();
         self.ready.push_back(ready);
     }
@@ -620,10 +644,10 @@ impl Conn {
         }
     }
 
-    /// Takes up what a call has done, to be written down once its reply has left.
+    /// Takes up what a call has done, to be recorded once its reply has left, which is put next.
     fn note(&mut self, span: Span) {
         if span.facts.protocol != 0 {
-            self.spans.push(span);
+            self.spans.push_back(span);
         }
         let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
         self.spans.extend(spans);
@@ -633,15 +657,12 @@ impl Conn {
     fn send(&mut self) -> Result<(), Ended> {
         while let Some(ready) = self.ready.pop_front() {
             let bytes = ready.bytes();
-            let Ready { message, out, invalidate } = ready;
-            if let Some((message, out)) = self.device.reply(message, out, invalidate)? {
-                self.ready.push_front(Ready { message, out, invalidate });
+            let Ready { message, out, invalidate, ends } = ready;
+            if let Some((message, out)) = self.device.reply((message, ends), out, invalidate)? {
+                self.ready.push_front(Ready { message, out, invalidate, ends });
                 break;
             }
             self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
-        }
-        if !self.spans.is_empty() {
-            self.core.finish(&mut self.spans);
         }
         while !self.calls.is_empty() && self.back_credits.take() {
             let Some(message) = self.calls.pop_front() else { break };
@@ -658,8 +679,8 @@ impl Conn {
                 continue;
             }
             let out = Outgoing { sent, data: None, long: None, refused: false };
-            if let Some((message, out)) = self.device.reply(Vec::new(), out, None)? {
-                self.ready.push_back(Ready { message, out, invalidate: None });
+            if let Some((message, out)) = self.device.reply((Vec::new(), 0), out, None)? {
+                self.ready.push_back(Ready { message, out, invalidate: None, ends: 0 });
             }
         }
         Ok(())
@@ -681,7 +702,9 @@ impl Conn {
     }
 
     /// Gives everything back: waits for what is under way, whose replies nobody will read.
-    async fn settle(self) {
+    async fn settle(mut self) {
+        // What was carried out counts, although its reply is lost.
+        self.finish(usize::MAX);
         let Self { device, unread, waiting, core, stats, queue, back, credits, .. } = self;
         let mut in_flight = self.in_flight;
         back.close();

@@ -19,7 +19,8 @@ use engine::exec::Engine;
 /// What some work was for.
 enum Job {
     Receive,
-    Send,
+    /// A message, and the number of operations that end with it.
+    Send(usize),
     /// Data to the client.
     Write,
     /// The rest of a call.
@@ -35,6 +36,9 @@ pub(super) enum Event {
     Received(Region, usize),
     /// A call is whole.
     Whole(Arrived),
+    /// A message has left, with all data of the reply: the number of operations that end with it.
+    /// Messages leave in the order in which they were sent.
+    Left(usize),
 }
 
 /// A connection as its device has it.
@@ -120,7 +124,7 @@ impl Device {
         let id = self.next;
         self.next += 1;
         self.link.post(id, work)?;
-        self.leaving += usize::from(matches!(job, Job::Send | Job::Write));
+        self.leaving += usize::from(matches!(job, Job::Send(_) | Job::Write));
         if !matches!(job, Job::Receive) {
             if self.with_client == 0 {
                 self.moved_ns = stamp();
@@ -211,13 +215,14 @@ impl Device {
         Ok(None)
     }
 
-    /// Sends what a message has become; both come back when there is no room for it now.
+    /// Sends what a message has become, with the number of operations that end with it; message and
+    /// result come back when there is no room for it now.
     ///
     /// # Errors
     /// When the connection has ended.
     pub(super) fn reply(
         &mut self,
-        message: Vec<u8>,
+        (message, ends): (Vec<u8>, usize),
         mut out: Outgoing,
         invalidate: Option<u32>,
     ) -> Result<Option<(Vec<u8>, Outgoing)>, VerbsError> {
@@ -255,7 +260,7 @@ impl Device {
         let length = out.sent.len();
         send.get_mut(..length).unwrap_or_default().copy_from_slice(&out.sent);
         RdmaStats::add(&self.stats.inline_bytes, length);
-        self.post(Job::Send, Work::Send { region: send, length, invalidate })?;
+        self.post(Job::Send(ends), Work::Send { region: send, length, invalidate })?;
         Ok(None)
     }
 
@@ -287,7 +292,7 @@ impl Device {
         for Completion { id, region, outcome } in done.drain(..) {
             let bytes = outcome?;
             let Some(job) = self.jobs.remove(&id) else { continue };
-            self.leaving -= usize::from(matches!(job, Job::Send | Job::Write));
+            self.leaving -= usize::from(matches!(job, Job::Send(_) | Job::Write));
             if !matches!(job, Job::Receive) {
                 self.with_client -= 1;
                 self.moved_ns = stamp();
@@ -297,7 +302,10 @@ impl Device {
                     RdmaStats::add(&self.stats.inline_bytes, bytes);
                     events.push(Event::Received(region, bytes));
                 }
-                Job::Send => self.spare.push(region),
+                Job::Send(ends) => {
+                    self.spare.push(region);
+                    events.push(Event::Left(ends));
+                }
                 Job::Write => {
                     let buffer = self.take_buffer(region);
                     self.engine.large.give(buffer);
