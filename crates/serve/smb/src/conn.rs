@@ -120,6 +120,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
     }
     exchange.socket.input.put_back(&core);
     exchange.tasks.shutdown().await;
+    exchange.count_unsent();
     conn.close_all().await;
 }
 
@@ -389,6 +390,18 @@ impl Exchange {
         }
         core.finish(&mut self.spans);
         Ok(())
+    }
+
+    /// Records operations of which the response has not left.
+    fn count_unsent(&mut self) {
+        let outbox = std::mem::take(&mut *self.conn.outbox.borrow_mut());
+        for (mut span, status) in
+            self.sending.drain(..).chain(outbox).flat_map(|answer| answer.spans)
+        {
+            span.facts.status = status;
+            self.spans.push(span);
+        }
+        self.conn.core.finish(&mut self.spans);
     }
 }
 

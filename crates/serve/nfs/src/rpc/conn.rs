@@ -544,7 +544,8 @@ impl Conn {
         self.rest();
         loop {
             self.drain_completions();
-            self.spans.clear();
+            // What was carried out counts, although its reply is lost.
+            self.core.finish(&mut self.spans);
             self.large.clear();
             self.extents.clear();
             self.give_unsent();
