@@ -173,7 +173,7 @@ pub struct Evidence {
     pub disk: Option<(String, f64, f64)>,
     /// The device below the share, if it was observed.
     pub device: Option<Device>,
-    /// Mean latency that the server saw, ns.
+    /// Mean latency that the server saw, until replies were handed to the network, ns.
     pub server_latency_ns: Option<f64>,
     /// Whether every operation must reach the disk before it is answered.
     pub synchronous: bool,
@@ -506,7 +506,11 @@ fn slow_behind(e: &Evidence) -> RuleFinding {
     } else {
         why.push(format!("an operation took {each} with {:.0} in flight", e.point.in_flight));
     }
-    if let Some(server) = e.server_latency_ns.filter(|s| *s >= WITHIN_SERVER * e.point.latency_ns) {
+    // It lasts until replies are handed to the network: while they wait for that, it is no proof
+    // of a slow back end.
+    let waits_to_send = e.queued_to_send.is_some_and(|(server, _)| server >= QUEUED);
+    let server = e.server_latency_ns.filter(|_| !waits_to_send);
+    if let Some(server) = server.filter(|s| *s >= WITHIN_SERVER * e.point.latency_ns) {
         let share = percent((server / e.point.latency_ns).min(1.0));
         why.push(format!("{share} of that was spent within the server"));
         confidence += 0.1;

@@ -147,8 +147,9 @@ pub fn is_local(host: &str) -> bool {
 
 fn view_of(options: &RunOptions) -> Box<dyn ServerView> {
     let port = options.target.server().map(|s| s.1);
+    let protocol = Target::protocol_of(&options.target.to_string());
     if let Some(socket) = &options.server_socket
-        && let Some(api) = LocalApi::connect(socket.clone(), port)
+        && let Some(api) = LocalApi::connect(socket.clone(), port, protocol)
     {
         return Box::new(api);
     }

@@ -95,18 +95,10 @@ impl ServerView for LocalProcess {
     }
 }
 
-/// Statistics that belong into a record.
-const STATISTICS: &[&str] = &[
-    "nfs3.ops[op]",
-    "nfs3.ops[client]",
-    "nfs3.ops[latency]",
-    "nfs4.ops[op]",
-    "nfs4.ops[client]",
-    "nfs4.ops[latency]",
-    "cpu.utilization[mode]",
-    "nic.kilobytes[device]",
-    "io.ops[disk]",
-];
+/// Statistics that belong into a record, whatever the protocol.
+const STATISTICS: [&str; 3] = ["cpu.utilization[mode]", "nic.kilobytes[device]", "io.ops[disk]"];
+/// The breakdowns of the protocol's operations.
+const BREAKDOWNS: [&str; 3] = ["op", "client", "latency"];
 /// Longest answer that is taken.
 const ANSWER_MAX: u64 = 8 << 20;
 /// How long the server may take over one question.
@@ -117,15 +109,17 @@ pub struct LocalApi {
     socket: PathBuf,
     process: Option<LocalProcess>,
     status: Option<Value>,
+    /// Group of the protocol's statistics.
+    protocol: &'static str,
 }
 
 impl LocalApi {
     /// Asks who is there. `None` when nobody answers.
-    pub fn connect(socket: PathBuf, port: Option<u16>) -> Option<Self> {
+    pub fn connect(socket: PathBuf, port: Option<u16>, protocol: &'static str) -> Option<Self> {
         let status = get(&socket, "/api/v1/status")?;
         let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         let process = pid.map(|pid| LocalProcess { pid, port });
-        Some(Self { socket, process, status: Some(status) })
+        Some(Self { socket, process, status: Some(status), protocol })
     }
 }
 
@@ -147,10 +141,11 @@ impl ServerView for LocalApi {
         if to <= from {
             return found;
         }
-        for id in STATISTICS {
-            let path = format!("/api/v1/analytics/data?stat={}&from={from}&to={to}", escape(id));
+        let operations = BREAKDOWNS.map(|by| format!("{}.ops[{by}]", self.protocol));
+        for id in operations.into_iter().chain(STATISTICS.map(str::to_owned)) {
+            let path = format!("/api/v1/analytics/data?stat={}&from={from}&to={to}", escape(&id));
             if let Some(data) = get(&self.socket, &path) {
-                found.insert((*id).to_owned(), data);
+                found.insert(id, data);
             }
         }
         found

@@ -138,6 +138,11 @@ fn slow_back_end_with_constant_latency() {
 fn slow_back_end_with_a_full_pool() {
     let e = Evidence { server_latency_ns: Some(0.95 * quiet().point.latency_ns), ..quiet() };
     assert_eq!(named(&e), Limiter::Latency);
+    let within = |e: &Evidence| judge(e).why.iter().any(|why| why.contains("within the server"));
+    assert!(within(&e));
+    // Its replies wait for the network, on a machine of which nothing else is known.
+    let sending = Evidence { queued_to_send: Some((200_000.0, 0.0)), ..e };
+    assert!(!within(&sending));
 }
 
 #[test]

@@ -22,15 +22,24 @@ fn a_server_is_asked_through_its_socket() {
     let path = std::env::temp_dir().join(format!("plimsoll-api-{}.sock", std::process::id()));
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut request = [0; 512];
-        let n = stream.read(&mut request).unwrap();
-        let pid = std::process::id();
-        write!(stream, "HTTP/1.1 200 OK\r\n\r\n{{\"pid\":{pid}}}").unwrap();
-        String::from_utf8_lossy(&request[..n]).into_owned()
+        // The status, then six statistics.
+        let answer = |_| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 512];
+            let n = stream.read(&mut request).unwrap();
+            let pid = std::process::id();
+            write!(stream, "HTTP/1.1 200 OK\r\n\r\n{{\"pid\":{pid}}}").unwrap();
+            String::from_utf8_lossy(&request[..n]).into_owned()
+        };
+        (0..7).map(answer).collect::<Vec<_>>()
     });
-    let mut api = LocalApi::connect(path.clone(), None).unwrap();
-    assert!(server.join().unwrap().starts_with("GET /api/v1/status HTTP/1.1\r\n"));
+    let mut api = LocalApi::connect(path.clone(), None, "iscsi").unwrap();
+    let found = api.statistics(10.0, 12.0);
+    let asked = server.join().unwrap();
+    assert!(asked[0].starts_with("GET /api/v1/status HTTP/1.1\r\n"));
+    // What the server saw of the operations that were measured, whatever their protocol.
+    assert!(asked.iter().any(|path| path.contains("stat=iscsi.ops%5Blatency%5D&from=10&to=12")));
+    assert!(found.contains_key("iscsi.ops[latency]"), "{found:?}");
     assert_eq!(api.describe().pid, Some(std::process::id()));
     assert!(api.sample().is_some());
     std::fs::remove_file(path).unwrap();
