@@ -8,6 +8,7 @@
 //! | `certificates/` | what other authorities have given |
 //! | `api-token` | the bearer token for scripts |
 //! | `handle-secret` | 32 bytes that authenticate file handles |
+//! | `server-id` | by what clients of NFSv4 and SMB recognise the server |
 //! | `users.json` | names and Argon2id hashes |
 //! | `plimsoll.sock` | the local socket, while a server runs |
 //! | `stats/` | statistics, see `docs/formats/segments.md` |

@@ -11,6 +11,7 @@
 //!   branches of the tree, and its alerts.
 //! - [`guard`]: the table of opens, for runs of replication.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
+//! - [`server_id`]: by what clients recognise the server.
 //! - [`tls`], [`certificates`], [`reach`], [`names`], [`users`]: ports,
 //!   certificates, URLs, names; `values`: settings of a node.
 
@@ -31,6 +32,7 @@ pub mod node;
 pub mod parts;
 pub mod reach;
 pub mod running;
+pub mod server_id;
 pub mod services;
 pub mod shares;
 pub mod sign_in;

@@ -4,7 +4,7 @@
 //! a service that starts again is to them a server that has restarted, with its grace period.
 
 pub mod clients;
-mod nfs4;
+pub(crate) mod nfs4;
 mod nlm;
 mod owners;
 mod portmap;

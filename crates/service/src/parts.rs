@@ -19,6 +19,7 @@ use vfs::locks::LockTable;
 use vfs::share::Shares;
 
 use crate::luns::LunGiven;
+use crate::server_id::ServerId;
 use crate::sign_in::SignInCounter;
 
 /// What services share.
@@ -49,6 +50,8 @@ pub struct ServiceParts {
     pub places: Arc<ConnectionLimits>,
     /// The state directory.
     pub state: PathBuf,
+    /// By what clients recognise the server.
+    pub server_id: ServerId,
     /// Logical units that the command line asks for.
     pub luns: Vec<LunGiven>,
 }

@@ -15,6 +15,7 @@ use base::failure::{Failure, OrFailure};
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
 use base::protocol::Service;
 use base::protocol::ports::ADMIN;
+use base::random::SystemRandom;
 use control::accounts::identity::Users;
 use control::accounts::machine::Machine;
 use control::alerts::Alerts;
@@ -54,6 +55,7 @@ use crate::nfs::clients::{Levels, NfsClients};
 use crate::nfs::settings::NfsSettings;
 use crate::parts::ServiceParts;
 use crate::reach::machine_name;
+use crate::server_id::ServerId;
 use crate::services::Services;
 use crate::shares::node::{self, Offline};
 use crate::shares::{Kit, ShareConfig, Shares, Watch};
@@ -296,6 +298,12 @@ fn parts(
         transfers,
         limits,
         places: Arc::new(ConnectionLimits::new(limits.connections, Service::ALL.len())),
+        server_id: ServerId::open(
+            setup.state.path(),
+            || crate::nfs::nfs4::owner_before(setup.state.path()),
+            &mut SystemRandom,
+        )
+        .or_failure("read the identity of the server")?,
         state: setup.state.path().to_owned(),
         luns: setup.luns.to_vec(),
     })

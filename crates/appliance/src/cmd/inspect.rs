@@ -120,6 +120,12 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let length = text?.trim().len();
             Some(json!({ "format": "bearer token of the API", "characters": length }))
         }
+        "server-id" => {
+            let id = service::server_id::ServerId::parse(bytes)?;
+            let owner = String::from_utf8_lossy(&id.owner).into_owned();
+            let guid = base::text::hex(&id.guid);
+            Some(json!({ "format": "identity of the server", "guid": guid, "owner": owner }))
+        }
         "first-sign-in" => {
             let user = text?.split_once("user ")?.1.split(',').next()?;
             Some(json!({ "format": "first sign-in", "user": user }))

@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use base::limits::SMB_IDLE;
-use base::random::{Random, SystemRandom};
 use vfs::fold::FoldIndex;
 
 use super::conn;
@@ -72,10 +71,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// The service, without sessions.
-    pub fn new(settings: Settings) -> Arc<Self> {
-        let mut guid = [0; 16];
-        SystemRandom.fill(&mut guid);
+    /// The service, without sessions. `guid` is the same over all starts of a server.
+    pub fn new(settings: Settings, guid: [u8; 16]) -> Arc<Self> {
         let settings = RwLock::new(Arc::new(settings));
         let (sessions, folds, open_files, seats) = Default::default();
         Arc::new(Self { settings, guid, sessions, folds, open_files, seats })

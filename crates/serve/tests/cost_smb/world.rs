@@ -48,7 +48,7 @@ impl World {
         let scene = Scene::over(Service::Smb, &[("share", share)]);
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
-        let server = Server::new(Settings::default());
+        let server = Server::new(Settings::default(), [7; 16]);
         let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
         Self { _tasks: tasks, scene, server, at, folder, touched: AtomicU64::new(0) }
     }

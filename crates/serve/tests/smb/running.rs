@@ -44,7 +44,7 @@ impl Running {
         let scene = Scene::within(Service::Smb, &[("share", Arc::clone(&fs) as _)], limits);
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
-        let server = Server::new(Settings::default());
+        let server = Server::new(Settings::default(), [7; 16]);
         let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
         let alice = connect(at);
         Self { _tasks: tasks, fs, scene, server, at, alice, planted: 0 }

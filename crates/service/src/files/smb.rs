@@ -52,7 +52,8 @@ impl Smb {
     /// The service.
     pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Self {
         let (files, sign_ins) = parts.files(ID);
-        Self { parts: parts.clone(), files, sign_ins, server: Server::new(settings(document)) }
+        let server = Server::new(settings(document), parts.server_id.guid);
+        Self { parts: parts.clone(), files, sign_ins, server }
     }
 }
 

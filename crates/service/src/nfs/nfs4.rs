@@ -1,5 +1,6 @@
 //! NFS version 4 put together: its state, the records of who held some, the clock.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -51,13 +52,21 @@ pub fn start(
         locks: parts.locks.clone(),
         random: Box::new(SystemRandom),
     });
-    // `so_major_id`: this machine and this state directory, and no other.
-    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    let server_owner = format!("plimsoll {} {}", machine.trim(), path.display()).into_bytes();
+    let server_owner = parts.server_id.owner.clone();
     let keeper = Arc::new(Stateful { state, clock, server_owner });
     let (shares, verifier) = (parts.shares.clone(), SystemRandom.next_u64().to_be_bytes());
     let nfs = Nfs4 { shares, verifier, lease, idmap, state: keeper.clone() };
     Ok((program(Arc::new(nfs)), keeper))
+}
+
+/// `so_major_id` as versions without [`crate::server_id`] made it, where one has served NFSv4 from
+/// this state directory: of the machine and the path of the client records.
+pub fn owner_before(state: &Path) -> Option<Vec<u8>> {
+    let path = state.join(RECORDS);
+    path.exists().then(|| {
+        let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        format!("plimsoll {} {}", machine.trim(), path.display()).into_bytes()
+    })
 }
 
 /// A client of ours on record.

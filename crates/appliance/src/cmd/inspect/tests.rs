@@ -94,12 +94,23 @@ fn a_damaged_table_of_handles_says_so() {
 }
 
 #[test]
+fn the_identity_of_a_server_is_shown() {
+    let digits = "0123456789abcdef0123456789abcdef";
+    let text = of("server-id", format!("{digits}\n").as_bytes()).expect("an identity");
+    assert!(text.contains(&format!("plimsoll {digits}")), "{text}");
+    let before = format!("{digits}\nplimsoll m /var/lib/s/clients");
+    let text = of("server-id", before.as_bytes()).expect("an identity");
+    assert!(text.contains("plimsoll m /var/lib/s/clients"), "{text}");
+}
+
+#[test]
 fn other_files_are_none_of_ours() {
     for (name, bytes) in [
         ("notes.txt", &b"hello"[..]),
         ("page.html", b"<!doctype html><p>hello"),
         ("package.json", b"{\"name\": \"x\", \"steps\": 3}"),
         ("handle-secret", b"short"),
+        ("server-id", b"short"),
         ("other.redb", b"redb of somebody else"),
     ] {
         assert!(of(name, bytes).is_none(), "{name}");

@@ -32,7 +32,7 @@ impl Running {
     pub fn over(scene: Scene) -> Self {
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
-        let server = Server::new(Settings::default());
+        let server = Server::new(Settings::default(), [7; 16]);
         let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
         Self { at, _tasks: tasks, _scene: scene }
     }
