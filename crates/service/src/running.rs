@@ -1,7 +1,7 @@
 //! The running server: shares, the services on them and what is measured, put together at start;
 //! how the API shows it; and its end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
@@ -60,8 +60,7 @@ use crate::services::Services;
 use crate::shares::node::{self, Offline};
 use crate::shares::{Kit, ShareConfig, Shares, Watch};
 
-/// Free space below this part of a file system is a problem worth telling.
-const SPACE_LOW: f64 = 0.05;
+mod space;
 
 /// What the server is started with.
 pub struct Setup<'a> {
@@ -238,14 +237,14 @@ impl Running {
     }
 
     fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
-        let mut problems = Vec::new();
-        for share in shares {
-            let (left, of) = (share.available_bytes as f64, share.total_bytes as f64);
-            if of > 0.0 && left / of < SPACE_LOW {
-                let left = base::units::bytes(left);
-                problems.push(format!("the file system of {} has {left} left", share.name));
-            }
-        }
+        let root = Cred::root();
+        let context = Context { cred: &root, may_block: true };
+        let named = |(share, _): (Arc<vfs::share::Share>, _)| (share.name.clone(), share);
+        let served: HashMap<_, _> = self.shares.list().into_iter().map(named).collect();
+        let mut problems = space::problems(shares, |name| {
+            let fs = &served.get(name)?.fs;
+            fs.getattr(context, &fs.root()).ok().map(|attr| attr.fsid)
+        });
         for (name, problem) in self.shares.lost() {
             problems.push(format!("the share {name} is offline: {}", problem.sentence));
         }
