@@ -1,7 +1,8 @@
 //! The browser interface and the lab's report pages in a real browser, against the real binary with
-//! load on it. The checks themselves are in `ui/tests/browser`; here is what they need.
+//! load on it, and with a large configuration. The checks themselves are in `ui/tests/browser`; here
+//! is what they need.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -9,12 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use e2e::api::Api;
 use e2e::browser::{PASSWORD, missing, ui};
 use e2e::nfs4::{Client, Failure};
 use e2e::process::run;
+use e2e::scene::Scene;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
+use e2e::tcp::{HERE, address, connect_from};
 use e2e::{lab, nfs3, skip};
+use serde_json::{Value, json};
 use wire::nfs3::{CreateHow, Sattr3, StableHow};
 use wire::nfs4::Nfsstat4;
 
@@ -24,6 +29,8 @@ const BROWSER: Duration = e2e::patience(240);
 const CLIENT: &str = "held for the browser";
 /// Between a pair of operations of the load and the next.
 const PAUSE: Duration = Duration::from_millis(5);
+/// The same of one of several clients.
+const LONG_PAUSE: Duration = Duration::from_millis(50);
 /// Steps of a second at most: the graphs need clients, not a limit.
 const SHORT: [&str; 5] = [
     "warmup_ms=200",
@@ -50,28 +57,35 @@ struct Load {
 }
 
 impl Load {
-    fn start(server: SocketAddr, export: String) -> Self {
+    /// From an address of this machine, with a pause after each pair of operations.
+    fn start((from, pause): (IpAddr, Duration), server: SocketAddr, export: String) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let end = Arc::clone(&over);
         let thread = std::thread::spawn(move || {
             while !end.load(Ordering::Relaxed) {
                 // NFS is disabled for a while, which ends the connection.
-                let _cut_off = read_and_write(server, &export, &end);
-                std::thread::sleep(PAUSE);
+                let _cut_off = read_and_write((from, server), pause, &export, &end);
+                std::thread::sleep(pause);
             }
         });
         Self { over, thread: Some(thread) }
     }
 }
 
-fn read_and_write(server: SocketAddr, export: &str, end: &AtomicBool) -> nfs3::Outcome<()> {
-    let mut client = nfs3::Client::connect(server, 0, 0)?;
+fn read_and_write(
+    (from, server): (IpAddr, SocketAddr),
+    pause: Duration,
+    export: &str,
+    end: &AtomicBool,
+) -> nfs3::Outcome<()> {
+    let mut client = nfs3::Client::over(connect_from(from, server)?, 0, 0)?;
     let share = client.mnt(export)?;
-    let file = client.create(&share, "load", CreateHow::Unchecked(Sattr3::default()))?.handle;
+    let name = format!("load-{from}");
+    let file = client.create(&share, &name, CreateHow::Unchecked(Sattr3::default()))?.handle;
     while !end.load(Ordering::Relaxed) {
         client.write(&file, 0, &[7; 4096], StableHow::FILE_SYNC)?;
         client.read(&file, 0, 4096)?;
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
     }
     Ok(())
 }
@@ -122,7 +136,7 @@ fn the_interface_and_the_reports_in_a_browser() {
     let limits = out.join("limits");
     succeed_or_degraded(&mut drive(&["limits", "--rows", "iops-4k"], &target, &state, &limits));
     let mut client = client_with_a_lock(&server);
-    let load = Load::start(server.nfs(), server.export());
+    let load = Load::start((HERE, PAUSE), server.nfs(), server.export());
     let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();
     suite(
         "run",
@@ -154,4 +168,73 @@ fn succeed_or_degraded(command: &mut Command) {
     let output = run(command, BROWSER);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}\n{said}", output.status);
+}
+
+/// Shares of the large configuration in addition to the directory that is served.
+const SHARES: usize = 199;
+const USERS: usize = 1_000;
+const LUNS: usize = 500;
+/// Addresses with load: more clients than the Status page lists.
+const CLIENTS: [u8; 6] = [31, 32, 33, 34, 35, 36];
+/// Changes of one commit: its body stays below the limit of the API.
+const COMMIT: usize = 100;
+
+/// Commits `changes` in parts.
+fn commit(api: &Api, changes: &[Value]) {
+    for part in changes.chunks(COMMIT) {
+        let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": part }));
+        assert_eq!(code, 200, "{answer}");
+    }
+}
+
+/// 200 shares in three projects, 1,000 users, and 500 LUNs of one project.
+fn large_configuration(scene: &Scene, api: &Api) {
+    let projects = ["default", "engineering", "finance"];
+    let made = projects[1..].iter().map(|name| json!({"create": "/shares", "name": name}));
+    commit(api, &made.collect::<Vec<_>>());
+    let shares = (0..SHARES).map(|at| {
+        let directory = scene.dir.join(format!("share-{at:03}"));
+        json!({"create": format!("/shares/{}", projects[at % projects.len()]),
+            "name": format!("share-{at:03}"),
+            "properties": {"directory": directory, "make_directory": true}})
+    });
+    commit(api, &shares.collect::<Vec<_>>());
+    let users = (0..USERS).map(|at| {
+        json!({"create": "/configuration/users", "name": format!("user-{at:04}"),
+            "properties": {"full_name": format!("Number {at} of the staff"),
+                "uid": 10_000 + at, "gid": 10_000}})
+    });
+    commit(api, &users.collect::<Vec<_>>());
+    let luns = (0..LUNS).map(|at| {
+        json!({"create": "/shares/default/luns", "name": format!("lun-{at:03}"),
+            "properties": {"volsize": "64M"}})
+    });
+    commit(api, &luns.collect::<Vec<_>>());
+}
+
+/// Each page at both widths. `PLIMSOLL_MEASURES` adds processor time, which depends on the machine.
+#[test]
+fn many_shares_users_and_luns_in_a_browser() {
+    if let Some(what) = missing() {
+        skip!("browser", "{what}");
+    }
+    let scene = Scene::new("browser-large");
+    let mut server = scene.start(&[]);
+    large_configuration(&scene, &Api::new(&scene.state));
+    let _client = client_with_a_lock(&server);
+    let load = |from| Load::start((address(from), LONG_PAUSE), server.nfs(), server.export());
+    let loads = CLIENTS.map(load);
+    let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();
+    let mut environment = vec![
+        ("BASE_URL", &*url),
+        ("PLIMSOLL_USER", "admin"),
+        ("PLIMSOLL_PASSWORD", PASSWORD),
+        ("EXPECT_ACTIVITY", "1"),
+    ];
+    if e2e::measures() {
+        environment.push(("MEASURES", "1"));
+    }
+    suite("large", &environment);
+    drop(loads);
+    assert!(server.stop().success(), "SIGTERM ends it cleanly");
 }
