@@ -96,12 +96,13 @@ impl Session {
     /// The answer to whole text; `None` if it is none. SendTargets is asked once (appendix C): its
     /// answer is long, and text has room for the question thousands of times.
     fn answer(&mut self, text: &[u8]) -> Option<Vec<u8>> {
-        let (mut out, mut has_asked) = (Vec::new(), false);
-        for pair in pairs::parse(text).ok()? {
+        let mut out = Vec::new();
+        let pairs = pairs::parse(text).ok()?;
+        if pairs::has_key_twice(&pairs) {
+            return None;
+        }
+        for pair in pairs {
             if pair.key == Key::SendTargets.name() {
-                if std::mem::replace(&mut has_asked, true) {
-                    return None;
-                }
                 self.send_targets(pair.value, &mut out);
             } else if let Some(bytes) = take_in_full_feature(pair, &mut out) {
                 self.parameters.max_send_data = bytes;

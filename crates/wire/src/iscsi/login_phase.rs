@@ -225,7 +225,9 @@ impl TargetLogin {
     }
 
     fn respond(&mut self, stages: Stages, text: &[u8]) -> Result<Reply, LoginStatus> {
-        let pairs = parse(text)?;
+        let mut pairs = parse(text)?;
+        // FirstBurstLength is bound by the MaxBurstLength of the same text, wherever that stands.
+        pairs.sort_by_key(|pair| pair.key == Key::FirstBurstLength.name());
         let mut out = Vec::new();
         let chap = |key: Key| pairs.iter().find(|pair| pair.key == key.name()).map(|p| p.value);
         let mut has_response = false;
@@ -344,8 +346,13 @@ impl TargetLogin {
     }
 }
 
+/// The pairs of a text; no key that the RFC has comes twice (§6.2).
 fn parse(text: &[u8]) -> Result<Vec<Pair<'_>>, LoginStatus> {
-    pairs::parse(text).map_err(|_| LoginStatus::INITIATOR_ERROR)
+    let pairs = pairs::parse(text).map_err(|_| LoginStatus::INITIATOR_ERROR)?;
+    match pairs::has_key_twice(&pairs) {
+        true => Err(LoginStatus::INITIATOR_ERROR),
+        false => Ok(pairs),
+    }
 }
 
 /// Whether a name may be one (§4.2.7.2, RFC 3722): what is forbidden and would be something else

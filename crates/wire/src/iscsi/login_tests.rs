@@ -11,7 +11,7 @@ use super::login::{Isid, LoginRequest, LoginStatus, Stage, Stages};
 use super::login_initiator::{InitiatorLogin, LoginError, Next, Proof};
 use super::login_phase::{Access, Authentication, Credentials, Identity, Reply, Step, TargetLogin};
 use super::negotiate::{Negotiation, NegotiationError, Parameters, Side, take_in_full_feature};
-use super::pairs::{Collector, Pair, TextError, parse, put, segments};
+use super::pairs::{Collector, Pair, TextError, has_key_twice, parse, put, segments};
 use super::{Digests, InitiatorSn, TargetSn};
 use crate::iscsi::login::LoginResponse;
 
@@ -100,7 +100,6 @@ fn each_rule_is_answered() {
         ("InitialR2T", "yes", Some("Reject")),
         ("ImmediateData", "No", Some("No")),
         ("MaxRecvDataSegmentLength", "65536", None),
-        ("MaxRecvDataSegmentLength", "511", Some("Reject")),
         ("MaxBurstLength", "262144", Some("262144")),
         ("MaxBurstLength", "16777216", Some("Reject")),
         ("DefaultTime2Wait", "1", Some("2")),
@@ -488,4 +487,103 @@ proptest! {
         prop_assert_eq!(initiator.result().max_burst, ours.min(theirs));
         prop_assert_eq!(target.result().max_burst, ours.min(theirs));
     }
+}
+
+/// What comes of a proposal of an initiator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Outcome {
+    /// This value is answered.
+    Value(&'static str),
+    /// It is a declaration: none is answered, and the login continues.
+    Silent,
+    /// The login fails.
+    Fails,
+}
+
+/// Proposes values of keys to a target, as text of one request each; the outcome of the last.
+fn propose(requests: &[(&str, &str)]) -> Outcome {
+    let mut negotiation = Negotiation::new(Side::Target, Parameters::of_target());
+    let mut outcome = Outcome::Silent;
+    for (key, value) in requests {
+        let mut out = Vec::new();
+        let Ok(()) = negotiation.take(Pair { key, value }, &mut out) else {
+            return Outcome::Fails;
+        };
+        let known = ["Reject", "NotUnderstood", "Irrelevant", "0", "1", "2", "8", "512", "1024"]
+            .into_iter()
+            .chain(["65536", "262144", "3600", "16776704", "Yes", "No", "None", "RFC3720"]);
+        outcome = match get(&out, key) {
+            None => Outcome::Silent,
+            Some(answer) => Outcome::Value(
+                known.into_iter().find(|known| *known == answer).unwrap_or("another value"),
+            ),
+        };
+    }
+    outcome
+}
+
+#[test]
+fn each_key_has_its_range_and_its_relation_to_the_others() {
+    use Outcome::{Fails, Silent, Value};
+    let reject = Value("Reject");
+    let table: &[(&[(&str, &str)], Outcome)] = &[
+        (&[("MaxRecvDataSegmentLength", "0")], Fails),
+        (&[("MaxRecvDataSegmentLength", "511")], Fails),
+        (&[("MaxRecvDataSegmentLength", "512")], Silent),
+        (&[("MaxRecvDataSegmentLength", "16777215")], Silent),
+        (&[("MaxRecvDataSegmentLength", "16777216")], Fails),
+        (&[("MaxRecvDataSegmentLength", "4294967296")], Fails),
+        (&[("MaxRecvDataSegmentLength", "-1")], Fails),
+        (&[("MaxRecvDataSegmentLength", "1k")], Fails),
+        (&[("MaxRecvDataSegmentLength", "512"), ("MaxRecvDataSegmentLength", "512")], Fails),
+        (&[("TargetPortalGroupTag", "1")], reject),
+        (&[("MaxConnections", "0")], reject),
+        (&[("MaxConnections", "65535")], Value("1")),
+        (&[("MaxConnections", "65536")], reject),
+        (&[("MaxBurstLength", "511")], reject),
+        (&[("MaxBurstLength", "512")], Value("512")),
+        (&[("MaxBurstLength", "16777215")], Value("16776704")),
+        (&[("MaxBurstLength", "16777216")], reject),
+        (&[("FirstBurstLength", "511")], reject),
+        (&[("FirstBurstLength", "512")], Value("512")),
+        (&[("FirstBurstLength", "16777216")], reject),
+        (&[("MaxBurstLength", "512"), ("FirstBurstLength", "65536")], Value("512")),
+        (&[("FirstBurstLength", "65536"), ("MaxBurstLength", "512")], reject),
+        (&[("FirstBurstLength", "65536"), ("MaxBurstLength", "65536")], Value("65536")),
+        (&[("MaxOutstandingR2T", "0")], reject),
+        (&[("MaxOutstandingR2T", "1")], Value("1")),
+        (&[("MaxOutstandingR2T", "65535")], Value("8")),
+        (&[("MaxOutstandingR2T", "65536")], reject),
+        (&[("DefaultTime2Wait", "0")], Value("2")),
+        (&[("DefaultTime2Wait", "3600")], Value("3600")),
+        (&[("DefaultTime2Wait", "3601")], reject),
+        (&[("DefaultTime2Retain", "3600")], Value("0")),
+        (&[("DefaultTime2Retain", "3601")], reject),
+        (&[("ErrorRecoveryLevel", "2")], Value("0")),
+        (&[("ErrorRecoveryLevel", "3")], reject),
+        (&[("iSCSIProtocolLevel", "31")], Value("1")),
+        (&[("iSCSIProtocolLevel", "32")], reject),
+        (&[("InitialR2T", "yes")], reject),
+        (&[("InitialR2T", "No")], Value("No")),
+        (&[("ImmediateData", "1")], reject),
+        (&[("DataPDUInOrder", "No")], Value("Yes")),
+        (&[("DataSequenceInOrder", "maybe")], reject),
+        (&[("HeaderDigest", "MD5")], reject),
+        (&[("HeaderDigest", "MD5,None")], Value("None")),
+        (&[("TaskReporting", "FastAbort")], reject),
+        (&[("SendTargets", "All")], reject),
+        (&[("OFMarker", "No")], reject),
+        (&[("ErrorRecoveryLevel", "0"), ("ErrorRecoveryLevel", "0")], Fails),
+    ];
+    for (requests, expect) in table {
+        assert_eq!(propose(requests), *expect, "{requests:?}");
+    }
+}
+
+#[test]
+fn a_key_comes_once_in_a_text() {
+    let twice =
+        |key| has_key_twice(&parse(&text(&[(key, "1"), ("X-a", "1"), (key, "1")])).unwrap());
+    assert!(twice("InitiatorName") && twice("MaxRecvDataSegmentLength") && twice("SendTargets"));
+    assert!(!twice("X-b"), "each is answered as not understood");
 }

@@ -30,6 +30,10 @@ pub enum NegotiationError {
     /// The answer to a key is none that what was proposed allows.
     #[error("the answer to {} is none of those offered", .0.name())]
     BadAnswer(Key),
+    /// A declared number is out of the key's range (§13): it is not answered, so that the login
+    /// fails (§7.11).
+    #[error("{} is out of its range", .0.name())]
+    OutOfRange(Key),
 }
 
 /// What a session and its connection work with (§13). Until it is negotiated, each has the RFC's
@@ -155,13 +159,13 @@ const PROPOSED: [Key; 15] = [
 /// How far a key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Progress {
-    /// Nobody has said anything.
+    /// Neither side has sent a value.
     #[default]
     Untouched,
     /// We have proposed a value and wait for the answer.
     Proposed,
-    /// It is settled.
-    Settled,
+    /// A value is agreed on.
+    Agreed,
 }
 
 /// One negotiation, from the first key to the full feature phase.
@@ -262,14 +266,14 @@ impl Negotiation {
             return Ok(());
         };
         let waited = match self.progress(key) {
-            Some(progress) => std::mem::replace(progress, Progress::Settled),
+            Some(progress) => std::mem::replace(progress, Progress::Agreed),
             None => Progress::Untouched,
         };
         match waited {
-            Progress::Settled => Err(NegotiationError::Again(key)),
+            Progress::Agreed => Err(NegotiationError::Again(key)),
             Progress::Proposed => self.take_answer(key, pair.value),
             Progress::Untouched => {
-                if let Some(answer) = self.answer(key, pair.value) {
+                if let Some(answer) = self.answer(key, pair.value)? {
                     put(out, key.name(), &answer);
                 }
                 Ok(())
@@ -278,45 +282,59 @@ impl Negotiation {
     }
 
     /// The answer to a proposal of the peer; `None` where none is due.
-    fn answer(&mut self, key: Key, value: &str) -> Option<String> {
+    fn answer(&mut self, key: Key, value: &str) -> Result<Option<String>, NegotiationError> {
         let allowed = match key.sender() {
             Sender::Both => true,
             Sender::Initiator => self.side == Side::Target,
             Sender::Target => self.side == Side::Initiator,
         };
         if !allowed {
-            return Some(REJECT.to_owned());
+            return Ok(Some(REJECT.to_owned()));
         }
         if self.is_discovery && key.is_irrelevant_in_discovery() {
-            return Some(IRRELEVANT.to_owned());
+            return Ok(Some(IRRELEVANT.to_owned()));
         }
         let answer = match key.rule() {
-            Rule::Declared => return None,
+            Rule::Declared => return Ok(None),
             Rule::DeclaredNumber(range) => {
-                return match within(value, range) {
-                    Some(bytes) => {
-                        if key == Key::MaxRecvDataSegmentLength {
-                            self.result.max_send_data = bytes;
-                        }
-                        None
-                    }
-                    None => Some(REJECT.to_owned()),
-                };
+                let bytes = within(value, range).ok_or(NegotiationError::OutOfRange(key))?;
+                if key == Key::MaxRecvDataSegmentLength {
+                    self.result.max_send_data = bytes;
+                }
+                return Ok(None);
             }
             Rule::List => self.choose(key, value),
             Rule::And | Rule::Or => boolean(value).and_then(|theirs| self.combine(key, theirs)),
             Rule::Minimum(range) | Rule::Maximum(range) => {
-                within(value, range).and_then(|theirs| {
-                    let ours = *self.wishes.number(key)?;
-                    let lower = matches!(key.rule(), Rule::Minimum(_));
-                    let result = if lower { theirs.min(ours) } else { theirs.max(ours) };
-                    *self.result.number(key)? = result;
-                    Some(result.to_string())
-                })
+                within(value, range).and_then(|theirs| self.settle(key, theirs))
             }
             Rule::Question | Rule::Chap | Rule::Obsolete => None,
         };
-        Some(answer.unwrap_or_else(|| REJECT.to_owned()))
+        Ok(Some(answer.unwrap_or_else(|| REJECT.to_owned())))
+    }
+
+    /// The number that results from the peer's and ours; `None` if no number can be agreed on.
+    fn settle(&mut self, key: Key, theirs: u32) -> Option<String> {
+        let ours = *self.wishes.number(key)?;
+        let lower = matches!(key.rule(), Rule::Minimum(_));
+        let mut result = if lower { theirs.min(ours) } else { theirs.max(ours) };
+        // FirstBurstLength must not exceed MaxBurstLength (§13.14): what is agreed on first binds
+        // the other.
+        match key {
+            Key::FirstBurstLength => result = result.min(self.result.max_burst),
+            Key::MaxBurstLength if self.is_settled(Key::FirstBurstLength) => {
+                let first_burst = self.result.first_burst;
+                (result >= first_burst).then_some(())?;
+            }
+            _ => {}
+        }
+        *self.result.number(key)? = result;
+        Some(result.to_string())
+    }
+
+    fn is_settled(&self, key: Key) -> bool {
+        let at = Key::ALL.iter().position(|other| *other == key);
+        at.and_then(|at| self.progress.get(at)) == Some(&Progress::Agreed)
     }
 
     fn combine(&mut self, key: Key, theirs: bool) -> Option<String> {

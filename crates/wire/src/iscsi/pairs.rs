@@ -135,6 +135,13 @@ fn is_key(key: &[u8]) -> bool {
         && key.iter().all(sign)
 }
 
+/// Whether a key that the RFC has comes twice in one text (§6.2: a key is negotiated once).
+pub fn has_key_twice(pairs: &[Pair<'_>]) -> bool {
+    let mut keys: Vec<Key> = pairs.iter().filter_map(|pair| Key::of(pair.key)).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|two| two[0] == two[1])
+}
+
 /// Appends a pair.
 pub fn put(out: &mut Vec<u8>, key: &str, value: &str) {
     debug_assert!(is_key(key.as_bytes()) && !value.contains('\0'), "{key}={value:?}");
