@@ -17,6 +17,7 @@
 //! - [`memory`]: what was freed goes back to the system.
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
 //! - [`peer`]: whom an address stands for.
+//! - [`permits`]: permits for connections, with a part for each client.
 //! - [`text`]: bytes in hexadecimal, and escaped for URLs.
 //! - [`units`]: figures for people: bytes, rates, times.
 
@@ -35,6 +36,7 @@ pub mod memory;
 pub mod node;
 pub mod out;
 pub mod peer;
+pub mod permits;
 pub mod protocol;
 pub mod random;
 pub mod text;

@@ -183,6 +183,13 @@ pub const CONNECTIONS_SURE_PART: usize = 16;
 /// One client leaves this part of the places that nobody is sure of to others. A site behind one
 /// address gets thousands all the same.
 pub const CONNECTIONS_CLIENT_LEAVES: usize = 4;
+/// Connections that have lost their permits to new ones and have not ended yet are at most this
+/// part of all, so that their descriptors fit what [`DESCRIPTORS_OTHER_PART`] leaves.
+pub const CONNECTIONS_CLOSING_PART: usize = 8;
+/// One client leaves this part of what a core may hold to others: of bytes, of requests that wait,
+/// and of records above the limit. Large records of others need a quarter next to the quarter that
+/// is left to small ones ([`SMALL_RECORDS_PART`]).
+pub const BUFFERED_CLIENT_LEAVES: usize = 2;
 /// This part of the descriptors is for neither connections nor open files: the admin listener, the
 /// store, operations under way.
 pub const DESCRIPTORS_OTHER_PART: usize = 8;

@@ -29,7 +29,7 @@ pub(super) async fn accept(listener: &TcpListener, tls: Arc<Shown>, shared: &Sha
             tokio::select! {
                 () = handshake(stream, from, tls, &shared, &place) => {}
                 // A newcomer has got the place.
-                () = place.given_away() => {}
+                () = place.revoked() => {}
             }
         });
     }

@@ -37,6 +37,7 @@ use super::{Entry, Server};
 use engine::exec::accept;
 use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
+use engine::transport::revocable::RevocablePermit;
 use engine::transport::tasks::Ending;
 use files::{Caller, Core, Transfer};
 
@@ -112,6 +113,7 @@ impl Control {
 struct Conn {
     control: Control,
     session: Session,
+    seat: RevocablePermit,
     /// Until when he must have signed in.
     sign_in: Deadline,
     ending: Ending,
@@ -135,8 +137,9 @@ pub(super) async fn serve(
     let (held, out) = (VecDeque::new(), Vec::new());
     let mut control = Control { core: Rc::clone(&core), link, lines, held, out };
     let settings = server.settings();
-    let seat = server.seats.take(peer.ip(), (settings.connections_max, settings.per_address_max));
-    let Some(_seat) = seat else {
+    let limits = (settings.connections_max, settings.per_address_max);
+    let seat = server.seats.take(peer.ip(), limits, core.budget.revoke_signal());
+    let Some(seat) = seat else {
         core.engine.budgets.refuse();
         let _ = control.answer(&Answer::of(421, "Too many connections; try again later.")).await;
         return;
@@ -161,7 +164,7 @@ pub(super) async fn serve(
         transfer: Transfer::default(),
     };
     let sign_in = Deadline::after(FTP_SIGN_IN_TIME_MAX);
-    let mut conn = Conn { control, session, sign_in, ending };
+    let mut conn = Conn { control, session, seat, sign_in, ending };
     // Who has gone needs nothing more.
     let _ = conn.run(entry).await;
     conn.control.link.close((&core.buffers, &*core.budget));
@@ -234,6 +237,11 @@ impl Conn {
         let next = dispatch::answer(s, parsed).await;
         s.ear = None;
         drop(place);
+        if s.state.signed_in && !s.core.budget.is_connection_kept() {
+            s.core.budget.keep_connection();
+            // One that has lost its permit is closed a moment later.
+            let _ = self.seat.keep();
+        }
         let (answer, goes_on) = match next {
             // RFC 959 §5.4: 421 closes the control connection.
             Next::Answer(answer) if answer.code == 421 => (answer, false),

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use settings::{LoginRoot, Settings, TlsUse, Uploads};
 
 use engine::transport::Runtimes;
-use engine::transport::tally::AddressPermits;
+use engine::transport::revocable::RevocablePermits;
 use engine::transport::tasks::Tasks;
 use engine::transport::tls::Tls;
 use files::{Files, core};
@@ -54,7 +54,7 @@ pub enum Entry {
 pub struct Server {
     settings: Mutex<Arc<Settings>>,
     tls: Option<Arc<Tls>>,
-    seats: Arc<AddressPermits>,
+    seats: Arc<RevocablePermits>,
 }
 
 impl Server {

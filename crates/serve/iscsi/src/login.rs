@@ -158,6 +158,7 @@ impl Login<'_> {
         {
             return Err(LoginStatus::AUTHORIZATION_FAILURE);
         }
+        self.core.budget.keep_connection();
         let sessions = &self.core.iscsi.sessions;
         let name = self.target.as_ref().map(|target| target.name.clone());
         let until = Deadline::after(ISCSI_REPLACE_TIME_MAX);

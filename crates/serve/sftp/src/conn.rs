@@ -211,7 +211,9 @@ impl Exchange {
                     ready.extend(self.order.leave(ticket));
                 }
                 Poll::Pending => {
-                    self.tasks.spawn_local(async move { (ticket, running.await) });
+                    let running = async move { (ticket, running.await) };
+                    let budget = &self.session.core.budget;
+                    self.tasks.spawn_local(budget.within(Box::pin(running)));
                 }
             }
         }

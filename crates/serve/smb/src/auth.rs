@@ -277,6 +277,7 @@ impl Connection {
         let signs = self.settings.signing_required || theirs;
         let listed = self.server.sessions.add(row, &self.has_mail);
         let session = Rc::new(Session::new((id, who, listed), keys, (signs, encrypts)));
+        self.core.budget.keep_connection();
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));
         let flags = if encrypts { session_flags::ENCRYPT } else { 0 };
         Ok(Setting { blob, flags, session: Some(session), id })

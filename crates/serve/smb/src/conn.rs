@@ -228,7 +228,8 @@ impl Exchange {
     /// Ends sessions that an administrator has ended, and those of removed users.
     fn end_sessions(&mut self) {
         for session in self.conn.take_ended() {
-            self.tasks.spawn_local(tree::end(Rc::clone(&self.conn), session));
+            let ending = Box::pin(tree::end(Rc::clone(&self.conn), session));
+            self.tasks.spawn_local(self.conn.core.budget.within(ending));
         }
     }
 
@@ -339,7 +340,7 @@ impl Exchange {
         match polled.map_err(|_| Ended::Panicked)? {
             Poll::Ready(()) => {}
             Poll::Pending => {
-                self.tasks.spawn_local(running);
+                self.tasks.spawn_local(conn.core.budget.within(running));
             }
         }
         Ok(true)

@@ -68,6 +68,7 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
         Err(response) => return Answer { response: safe(response), exchange: None, span },
     };
     span.by(&caller);
+    peer.core.budget.keep_connection();
     if let Some(response) = rebound(peer, &caller, &request) {
         return Answer { response: safe(response), exchange: None, span };
     }

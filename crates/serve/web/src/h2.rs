@@ -121,7 +121,9 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                     let settings = peer.http.settings();
                     let peer = Peer { settings, ..peer.clone() };
                     let outgoing = Rc::clone(&outgoing);
-                    streams.spawn_local(stream(peer, request, respond, (held, outgoing)));
+                    let budget = Rc::clone(&peer.core.budget);
+                    let stream = stream(peer, request, respond, (held, outgoing));
+                    streams.spawn_local(budget.within(Box::pin(stream)));
                 }
             },
             Some(ended) = streams.join_next(), if !streams.is_empty() => {

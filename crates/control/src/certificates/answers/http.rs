@@ -41,7 +41,7 @@ pub async fn serve(
                 // Whoever is slower is no authority; one that went away needs no answer.
                 tokio::select! {
                     _ = tokio::time::timeout(ADMIN_HANDSHAKE_TIMEOUT, whole) => {}
-                    () = place.given_away() => {}
+                    () = place.revoked() => {}
                 }
             });
         }

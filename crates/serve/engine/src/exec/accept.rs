@@ -136,7 +136,9 @@ where
             () = core.stirred.notified() => tick.set(tokio::time::sleep(CORE_TICK)),
             Some((one, tag)) = accepted.recv() => {
                 core.stir();
-                connections.spawn_local(connection(Rc::clone(&core), one, tag, ends.clone()));
+                let (of_core, ends) = (Rc::clone(&core), ends.clone());
+                let run = |one| connection(of_core, one, tag, ends);
+                connections.spawn_local(one.run(&core.budget, run));
             }
             Some(join) = joins.recv() => {
                 core.stir();

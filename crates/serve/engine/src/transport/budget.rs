@@ -2,24 +2,32 @@
 //!
 //! Bytes and requests are held per core, as plain cells: each core has an equal part of the whole,
 //! so that no counter moves between cores on the request path. Their sums are published each tick.
+//! One client, an address or a /64, leaves half of each core's part to others ([`ClientPart`]): a
+//! connection runs within the part of its client ([`CoreBudget::scoped`]), and what it takes there
+//! counts for both.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
-    BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX, SMALL_RECORDS_PART,
+    BUFFERED_BYTES_MAX, BUFFERED_CLIENT_LEAVES, BUFFERED_CORE_MIN, CONNECTIONS_MAX, OVERDRAFTS_MAX,
+    REQUESTS_MAX, SMALL_RECORDS_PART,
 };
 use probe::gauge::Gauges;
 use tokio::task::JoinError;
 use vfs::flush::FlushGroup;
 
-use super::connections::{self, ConnectionLimits};
+use super::connections::{ConnectionLimits, ConnectionPermit};
 use super::pace::SlowPeerBudget;
+use client::{ClientPart, Scope};
+pub use client::{ReturnedBytes, Scoped};
+
+mod client;
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -42,14 +50,15 @@ impl Default for Limits {
 }
 
 /// What is in use over all cores, and what went wrong so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Budgets {
     limits: Limits,
     connections: AtomicI64,
     requests: AtomicI64,
     bytes: AtomicI64,
-    /// The account of all services, and which of them this is.
-    all: Option<(Arc<ConnectionLimits>, usize)>,
+    /// The account of all services, and which of them this is. A service that shares none has one
+    /// of its own.
+    all: (Arc<ConnectionLimits>, usize),
     /// Connections by address; as many at most as there may be connections.
     peers: Mutex<HashMap<IpAddr, usize>>,
     /// Requests taken from sockets so far.
@@ -74,15 +83,39 @@ pub struct Budgets {
     pub stalls: AtomicU64,
 }
 
+impl Default for Budgets {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
 impl Budgets {
     /// Nothing in use yet.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+        let own = Arc::new(ConnectionLimits::new(limits.connections, 1));
+        Self::sharing(limits, &own, 0)
     }
 
     /// Nothing in use yet, of one of the services that share `all`.
     pub fn sharing(limits: Limits, all: &Arc<ConnectionLimits>, service: usize) -> Self {
-        Self { all: Some((Arc::clone(all), service)), ..Self::new(limits) }
+        Self {
+            limits,
+            connections: AtomicI64::default(),
+            requests: AtomicI64::default(),
+            bytes: AtomicI64::default(),
+            all: (Arc::clone(all), service),
+            peers: Mutex::default(),
+            taken: AtomicU64::default(),
+            moved: AtomicU64::default(),
+            replays: AtomicU64::default(),
+            refused: AtomicU64::default(),
+            bad_records: AtomicU64::default(),
+            panics: AtomicU64::default(),
+            timeouts: AtomicU64::default(),
+            tls_sessions: AtomicU64::default(),
+            tls_failures: AtomicU64::default(),
+            stalls: AtomicU64::default(),
+        }
     }
 
     /// The limits.
@@ -90,25 +123,33 @@ impl Budgets {
         self.limits
     }
 
-    /// Takes one connection from this address, or counts a refusal.
+    /// Takes one connection from this address, or counts a refusal. It cannot be evicted.
     pub fn connect(self: &Arc<Self>, from: IpAddr) -> Option<ServicePermit> {
-        let before = self.connections.fetch_add(1, Relaxed);
-        let shared = self.take_permit(from).filter(|_| before < self.limits.connections as i64);
-        let Some(shared) = shared else {
-            self.connections.fetch_sub(1, Relaxed);
+        self.admit(from).filter(ServicePermit::keep)
+    }
+
+    /// As [`Budgets::connect`], for a connection that can be evicted for new ones until it is in
+    /// use ([`ServicePermit::keep`]).
+    pub fn admit(self: &Arc<Self>, from: IpAddr) -> Option<ServicePermit> {
+        let Some(shared) = self.take_permit(from) else {
             self.refuse();
             return None;
         };
+        (0..shared.ended).for_each(|_| self.refuse());
+        self.connections.fetch_add(1, Relaxed);
         *self.peers().entry(from).or_default() += 1;
-        Some(ServicePermit { budgets: Arc::clone(self), from, _shared: shared })
+        Some(ServicePermit { budgets: Arc::clone(self), from, shared: Arc::new(shared) })
     }
 
-    /// Takes a permit for a connection that belongs to another one, as FTP's for data do.
-    pub fn take_permit(&self, from: IpAddr) -> Option<SharedPermit> {
-        match &self.all {
-            Some((all, service)) => all.take(*service, from).map(|one| SharedPermit(Some(one))),
-            None => Some(SharedPermit(None)),
-        }
+    fn take_permit(&self, from: IpAddr) -> Option<ConnectionPermit> {
+        let (all, service) = &self.all;
+        all.take(*service, from)
+    }
+
+    /// Takes a permit for a connection that belongs to another one, as FTP's for data do: it is in
+    /// use from the beginning.
+    pub fn take_data_permit(&self, from: IpAddr) -> Option<ConnectionPermit> {
+        self.take_permit(from).filter(ConnectionPermit::keep)
     }
 
     /// Counts a connection that was refused.
@@ -131,37 +172,27 @@ impl Budgets {
 
     /// Handlers that panicked so far, over all services that share permits with this one.
     pub fn panics_over_all(&self) -> u64 {
-        let panics = self.all.as_ref().map_or(&self.panics, |(all, _)| &all.panics);
-        panics.load(Relaxed)
+        self.all.0.panics.load(Relaxed)
     }
 
     /// Shows what is common to all services: the panics so far, of handlers and of flushes, and the
     /// bytes of the service that holds most, since each has the limit for itself.
     pub fn show_shared(&self, flush: &FlushGroup, gauges: &Gauges) {
         gauges.panics.set(self.panics_over_all() + flush.counts().panics);
-        let bytes = self.all.as_ref().map_or_else(|| self.bytes(), |(all, _)| all.most_bytes());
+        let bytes = self.all.0.most_bytes();
         gauges.bytes_in_flight.set(u64::try_from(bytes).unwrap_or(0));
         gauges.bytes_in_flight.set_limit(self.limits.bytes as u64);
     }
 
     fn in_all(&self, which: impl Fn(&ConnectionLimits) -> &AtomicU64) {
-        if let Some((all, _)) = &self.all {
-            which(all).fetch_add(1, Relaxed);
-        }
+        which(&self.all.0).fetch_add(1, Relaxed);
     }
 
     /// Over all services that share permits with this one: connections open now, and those refused
     /// and disconnected so far.
     pub fn over_all(&self) -> (u64, u64, u64) {
-        match &self.all {
-            Some((all, _)) => {
-                (all.taken() as u64, all.refused.load(Relaxed), all.slow.load(Relaxed))
-            }
-            None => {
-                let open = u64::try_from(self.connections()).unwrap_or(0);
-                (open, self.refused.load(Relaxed), self.timeouts.load(Relaxed))
-            }
-        }
+        let (all, _) = &self.all;
+        (all.taken() as u64, all.refused.load(Relaxed), all.slow.load(Relaxed))
     }
 
     fn disconnect(&self, from: IpAddr) {
@@ -206,18 +237,24 @@ impl Budgets {
     }
 }
 
-/// A permit of the account of all services, if there is one; given back when dropped.
-#[derive(Debug)]
-pub struct SharedPermit(
-    #[expect(dead_code, reason = "held, not looked at")] Option<connections::ConnectionPermit>,
-);
-
 /// A permit for one connection of a service and client; returned when dropped.
 #[derive(Debug)]
 pub struct ServicePermit {
     budgets: Arc<Budgets>,
     from: IpAddr,
-    _shared: SharedPermit,
+    shared: Arc<ConnectionPermit>,
+}
+
+impl ServicePermit {
+    /// Notes that the connection is in use. False if its permit has gone to a new one already.
+    pub fn keep(&self) -> bool {
+        self.shared.keep()
+    }
+
+    /// The permit in the account of all services.
+    pub fn shared(&self) -> &Arc<ConnectionPermit> {
+        &self.shared
+    }
 }
 
 impl Drop for ServicePermit {
@@ -240,15 +277,30 @@ pub struct CoreBudget {
     taken: Cell<u64>,
     moved: Cell<u64>,
     replays: Cell<u64>,
+    /// What one client may hold of the requests and the bytes.
+    client_max: (usize, usize),
+    /// The parts of clients that have connections, and how many there may be before those of
+    /// clients that have gone are removed.
+    clients: RefCell<(HashMap<IpAddr, Weak<ClientPart>>, usize)>,
+    /// The connection that runs now.
+    scope: RefCell<Option<Rc<Scope>>>,
 }
 
 impl CoreBudget {
     /// The part of one of `cores` cores.
     pub fn new(limits: Limits, cores: usize) -> Self {
         let cores = cores.max(1);
+        let requests_max = (limits.requests / cores).max(1);
+        let bytes_max = (limits.bytes / cores).max(1);
+        let part = |all: usize| all - all / BUFFERED_CLIENT_LEAVES;
+        // Where there is least memory, one record of the largest fits all the same.
+        let least = bytes_max.min(BUFFERED_CORE_MIN) / 4 * 3;
         Self {
-            requests_max: (limits.requests / cores).max(1),
-            bytes_max: (limits.bytes / cores).max(1),
+            requests_max,
+            bytes_max,
+            client_max: (part(requests_max), part(bytes_max).max(least)),
+            clients: RefCell::default(),
+            scope: RefCell::default(),
             requests: Cell::new(0),
             bytes: Cell::new(0),
             returned: Arc::default(),
@@ -262,7 +314,8 @@ impl CoreBudget {
 
     /// Whether one more operation may wait.
     pub fn has_request(&self) -> bool {
-        self.requests.get() < self.requests_max
+        let of_client = || self.of_client(|client| client.requests.get() < self.client_max.0);
+        self.requests.get() < self.requests_max && of_client().unwrap_or(true)
     }
 
     /// How many bytes may be held.
@@ -273,13 +326,15 @@ impl CoreBudget {
     /// Whether `n` more bytes may be held.
     pub fn has_bytes(&self, n: usize) -> bool {
         self.settle();
-        self.bytes.get() + n <= self.bytes_max
+        self.bytes.get() + n <= self.bytes_max && self.client_has_bytes(n)
     }
 
     /// Whether a buffer of `n` bytes for a large record may be taken: a part of the budget is left
     /// to small ones, so that unfinished large records cannot take all of it.
     pub fn has_large(&self, n: usize) -> bool {
-        self.has_bytes(n + self.bytes_max / SMALL_RECORDS_PART)
+        self.settle();
+        let held = self.bytes.get() + n + self.bytes_max / SMALL_RECORDS_PART;
+        held <= self.bytes_max && self.client_has_bytes(n)
     }
 
     /// Whether no more is held than the part that is left to small records.
@@ -293,36 +348,53 @@ impl CoreBudget {
         self.requests.get() == 0 || (self.has_request() && self.has_bytes(n))
     }
 
-    /// Takes a place above the limit, for a record that has begun: if all connections held a part
-    /// of the budget and waited for more, none would make progress. There are [`OVERDRAFTS_MAX`].
+    /// Takes an overdraft, for a record that has begun: if all connections held a part of the
+    /// budget and waited for more, none would make progress. There are [`OVERDRAFTS_MAX`], half of
+    /// them for one client.
     pub fn take_overdraft(&self) -> bool {
-        let free = self.overdrafts.get() < OVERDRAFTS_MAX;
-        self.overdrafts.set(self.overdrafts.get() + usize::from(free));
+        let client_max = OVERDRAFTS_MAX / BUFFERED_CLIENT_LEAVES;
+        let of_client = self.of_client(|client| client.overdrafts.get() < client_max);
+        let free = self.overdrafts.get() < OVERDRAFTS_MAX && of_client.unwrap_or(true);
+        if free {
+            self.overdrafts.set(self.overdrafts.get() + 1);
+            self.of_client(|client| client.overdrafts.set(client.overdrafts.get() + 1));
+        }
         free
     }
 
     /// Gives such a place back.
     pub fn give_overdraft(&self) {
-        self.overdrafts.set(self.overdrafts.get().saturating_sub(1));
+        let less = |count: &Cell<usize>| count.set(count.get().saturating_sub(1));
+        less(&self.overdrafts);
+        self.of_client(|client| less(&client.overdrafts));
     }
 
     /// Takes one operation.
     pub fn take_request(&self) {
         self.requests.set(self.requests.get() + 1);
+        self.of_client(|client| client.requests.set(client.requests.get() + 1));
     }
 
     /// Gives one operation back.
     pub fn give_request(&self) {
-        self.requests.set(self.requests.get().saturating_sub(1));
+        let less = |count: &Cell<usize>| count.set(count.get().saturating_sub(1));
+        less(&self.requests);
+        self.of_client(|client| less(&client.requests));
     }
 
     /// Takes `n` bytes.
     pub fn take_bytes(&self, n: usize) {
         self.bytes.set(self.bytes.get() + n);
+        self.of_client(|client| client.take(n));
     }
 
     /// Gives `n` bytes back.
     pub fn give_bytes(&self, n: usize) {
+        self.give(n);
+        self.of_client(|client| client.give(n));
+    }
+
+    fn give(&self, n: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(n));
     }
 
@@ -333,19 +405,24 @@ impl CoreBudget {
 
     /// The same for callers that have checked, or that hold the bytes whether there is room or not.
     pub fn hold(self: &Rc<Self>, n: usize) -> ReservedBytes {
-        self.take_bytes(n);
-        ReservedBytes { budget: Rc::clone(self), bytes: n }
+        let client = self.scope.borrow().as_ref().map(|scope| Rc::clone(&scope.client));
+        let mut reserved = ReservedBytes { budget: Rc::clone(self), client, bytes: 0 };
+        reserved.set(n);
+        reserved
     }
 
     /// Where bytes are given back that were taken here and are dropped somewhere else.
-    pub fn returned(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.returned)
+    pub fn returned(&self) -> ReturnedBytes {
+        ReturnedBytes {
+            core: Arc::clone(&self.returned),
+            client: self.of_client(|client| Arc::clone(&client.returned)),
+        }
     }
 
     /// Takes off what was given back there.
     fn settle(&self) {
         if self.returned.load(Relaxed) > 0 {
-            self.give_bytes(self.returned.swap(0, Relaxed));
+            self.give(self.returned.swap(0, Relaxed));
         }
     }
 
@@ -369,6 +446,7 @@ impl CoreBudget {
         self.requests.set(0);
         self.bytes.set(0);
         self.overdrafts.set(0);
+        self.clients.take();
     }
 
     /// Brings the sums of `all` up to date with this core.
@@ -378,9 +456,8 @@ impl CoreBudget {
         all.requests.fetch_add(self.requests.get() as i64 - requests as i64, Relaxed);
         let more = self.bytes.get() as i64 - bytes as i64;
         all.bytes.fetch_add(more, Relaxed);
-        if let Some((services, number)) = &all.all {
-            services.hold_bytes(*number, more);
-        }
+        let (services, number) = &all.all;
+        services.hold_bytes(*number, more);
         all.taken.fetch_add(self.taken.take(), Relaxed);
         all.moved.fetch_add(self.moved.take(), Relaxed);
         all.replays.fetch_add(self.replays.take(), Relaxed);
@@ -391,6 +468,7 @@ impl CoreBudget {
 #[derive(Debug)]
 pub struct ReservedBytes {
     budget: Rc<CoreBudget>,
+    client: Option<Rc<ClientPart>>,
     bytes: usize,
 }
 
@@ -402,37 +480,41 @@ impl ReservedBytes {
 
     /// Sets their number, whether there is room or not.
     pub fn set(&mut self, bytes: usize) {
-        self.budget.take_bytes(bytes);
-        self.budget.give_bytes(std::mem::replace(&mut self.bytes, bytes));
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.budget.bytes.set(self.budget.bytes.get() + bytes);
+        self.budget.give(before);
+        if let Some(client) = &self.client {
+            client.take(bytes);
+            client.give(before);
+        }
     }
-}
 
-impl ReservedBytes {
     /// The same bytes, to be given back on whichever thread.
     pub fn into_send(mut self) -> SendReservedBytes {
-        let (returned, bytes) = (self.budget.returned(), std::mem::take(&mut self.bytes));
-        SendReservedBytes { returned, bytes }
+        let client = self.client.as_ref().map(|client| Arc::clone(&client.returned));
+        let returned = ReturnedBytes { core: Arc::clone(&self.budget.returned), client };
+        SendReservedBytes { returned, bytes: std::mem::take(&mut self.bytes) }
     }
 }
 
 impl Drop for ReservedBytes {
     fn drop(&mut self) {
-        self.budget.give_bytes(self.bytes);
+        self.set(0);
     }
 }
 
 /// Bytes of a core's budget that go with what holds them, to the pool and elsewhere; given back
-/// when dropped. The core takes account of that when it looks at its budget next.
+/// when dropped.
 #[derive(Debug)]
 pub struct SendReservedBytes {
-    returned: Arc<AtomicUsize>,
+    returned: ReturnedBytes,
     bytes: usize,
 }
 
 impl Drop for SendReservedBytes {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.returned.fetch_add(self.bytes, Relaxed);
+            self.returned.give(self.bytes);
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Each service is sure of its part, so that a flood of one leaves the others their connections.
 //! The rest is for those that come first. One client, whatever it calls, leaves a part of that rest
-//! to others.
+//! to others. Connections on which no user has signed in, or no call was made, are evicted for new
+//! ones ([`base::permits`]).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,20 +13,15 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 use base::limits::{CONNECTIONS_CLIENT_LEAVES, CONNECTIONS_SURE_PART};
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use base::peer::network;
-
-use super::tally::Tally;
+use base::permits::{PermitLimits, PermitTable, RevokeSignal};
 
 /// The account.
 #[derive(Debug)]
 pub struct ConnectionLimits {
-    all: usize,
-    /// What each service is sure of.
-    sure: usize,
-    /// What no service is sure of.
-    common: usize,
-    client_max: usize,
-    taken: OrderedMutex<Taken>,
-    /// Connections refused by any service so far.
+    limits: PermitLimits,
+    services: usize,
+    table: OrderedMutex<PermitTable>,
+    /// Connections refused by any service so far, or evicted for new ones.
     pub refused: AtomicU64,
     /// Connections that any service ended so far because the peer was too slow.
     pub slow: AtomicU64,
@@ -35,25 +31,16 @@ pub struct ConnectionLimits {
     bytes: Vec<AtomicI64>,
 }
 
-#[derive(Debug)]
-struct Taken {
-    services: Vec<usize>,
-    /// As many at most as there are permits.
-    clients: Tally,
-}
-
 impl ConnectionLimits {
     /// `all` permits, for this number of services.
     pub fn new(all: usize, services: usize) -> Self {
         let sure = all / CONNECTIONS_SURE_PART;
         let common = all.saturating_sub(sure * services);
-        let taken = Taken { services: vec![0; services], clients: Tally::default() };
+        let client_max = common - common / CONNECTIONS_CLIENT_LEAVES;
         Self {
-            all,
-            sure,
-            common,
-            client_max: common - common / CONNECTIONS_CLIENT_LEAVES,
-            taken: OrderedMutex::new(ranks::CONNECTION_PERMITS, taken),
+            limits: PermitLimits { all, sure, client_max },
+            services,
+            table: OrderedMutex::new(ranks::CONNECTION_PERMITS, PermitTable::new(services)),
             refused: AtomicU64::default(),
             slow: AtomicU64::default(),
             panics: AtomicU64::default(),
@@ -61,25 +48,17 @@ impl ConnectionLimits {
         }
     }
 
-    fn lock(&self) -> OrderedGuard<'_, Taken> {
-        self.taken.lock()
+    fn lock(&self) -> OrderedGuard<'_, PermitTable> {
+        self.table.lock()
     }
 
-    /// A permit of this service (counted from 0) for a client, if there is one.
+    /// A permit of this service (counted from 0) for a client, if there is one or a connection that
+    /// is not in use is evicted. It is in use itself once [`ConnectionPermit::keep`] is called.
     pub fn take(self: &Arc<Self>, service: usize, from: IpAddr) -> Option<ConnectionPermit> {
-        let from = network(from);
-        let mut taken = self.lock();
-        let here = taken.services.get(service).copied()?;
-        let is_sure = here < self.sure;
-        if taken.clients.of(from) >= self.client_max
-            || (!is_sure && taken.common(self.sure) >= self.common)
-        {
-            return None;
-        }
-        taken.services[service] += 1;
-        taken.clients.add(from);
-        drop(taken);
-        Some(ConnectionPermit { limits: Arc::clone(self), service, from })
+        let signal = Arc::<RevokeSignal>::default();
+        let grant = self.lock().take(service, network(from), self.limits, Arc::clone(&signal))?;
+        let ended = grant.ended;
+        Some(ConnectionPermit { limits: Arc::clone(self), id: grant.id, signal, ended })
     }
 
     /// A service (counted from 0) holds `more` bytes more, or fewer.
@@ -94,28 +73,22 @@ impl ConnectionLimits {
         self.bytes.iter().map(|bytes| bytes.load(Relaxed)).max().unwrap_or(0)
     }
 
-    /// ConnectionLimits in all.
+    /// Permits in all.
     pub fn all(&self) -> usize {
-        self.all
+        self.limits.all
     }
 
     /// How many are taken.
     pub fn taken(&self) -> usize {
-        self.lock().clients.all()
+        self.lock().taken()
     }
 
-    /// Whether some service can accept no further connection.
+    /// Whether some service has no permit left but those of connections that are not in use.
     pub fn is_full(&self) -> bool {
-        let taken = self.lock();
-        let full = taken.common(self.sure) >= self.common;
-        full && taken.services.iter().any(|count| *count >= self.sure)
-    }
-}
-
-impl Taken {
-    /// How many are taken beyond what services are sure of.
-    fn common(&self, sure: usize) -> usize {
-        self.services.iter().map(|count| count.saturating_sub(sure)).sum()
+        let table = self.lock();
+        let mut services = 0..self.services;
+        table.is_common_full(self.limits)
+            && services.any(|service| table.of_service(service) >= self.limits.sure)
     }
 }
 
@@ -123,17 +96,27 @@ impl Taken {
 #[derive(Debug)]
 pub struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
-    service: usize,
-    from: IpAddr,
+    id: u64,
+    signal: Arc<RevokeSignal>,
+    /// Connections that are closed to make room for it.
+    pub ended: usize,
+}
+
+impl ConnectionPermit {
+    /// Notes that the connection is in use. False if its permit has gone to a new one already.
+    pub fn keep(&self) -> bool {
+        self.limits.lock().keep(self.id)
+    }
+
+    /// How the connection learns that its permit has gone to a new one.
+    pub fn signal(&self) -> &Arc<RevokeSignal> {
+        &self.signal
+    }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.limits.lock();
-        if let Some(count) = taken.services.get_mut(self.service) {
-            *count -= 1;
-        }
-        taken.clients.remove(self.from);
+        self.limits.lock().give(self.id);
     }
 }
 

@@ -1,14 +1,20 @@
-//! Accepts connections and deals them to the cores in turn, within the budget.
+//! Accepts connections and deals them to the cores in turn, within the budget. A connection that is
+//! not in use yet is evicted for new ones ([`base::permits`]): its socket is shut down, so that it
+//! ends as one does that the peer has closed.
 
+use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use base::limits::{ACCEPT_PAUSE, KEEPALIVE_IDLE, LISTEN_BACKLOG, SEND_TIME_MAX};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::sync::{mpsc, watch};
 
-use super::budget::{Budgets, ServicePermit};
+use super::budget::{Budgets, CoreBudget, Scoped, ServicePermit};
 use super::send;
 
 /// A connection taken from the listener; gives its permit back when dropped.
@@ -19,6 +25,72 @@ pub struct Accepted {
     pub peer: SocketAddr,
     /// Its permit.
     pub permit: ServicePermit,
+}
+
+impl Accepted {
+    /// Runs the connection, made from this, within the part of its client, until it ends. Its
+    /// socket is shut down if it loses its permit.
+    pub fn run<T: Future<Output = ()> + 'static>(
+        self,
+        budget: &Rc<CoreBudget>,
+        connection: impl FnOnce(Self) -> T,
+    ) -> Scoped<()> {
+        let (from, permit) = (self.peer.ip().to_canonical(), Arc::clone(self.permit.shared()));
+        let (signal, socket) = (Arc::clone(permit.signal()), SocketId::of(&self.stream));
+        let (mut connection, of_core) = (Box::pin(connection(self)), Rc::clone(budget));
+        let mut is_watching = true;
+        let watched = std::future::poll_fn(move |context| {
+            if connection.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            if is_watching
+                && !of_core.is_connection_kept()
+                && signal.poll_revoked(context).is_ready()
+            {
+                is_watching = false;
+                socket.shut_down();
+            }
+            Poll::Pending
+        });
+        budget.scoped(from, Some(permit), watched)
+    }
+}
+
+/// A socket, by its descriptor and its number in the kernel: the descriptor may be in use for
+/// another socket when its connection has closed it.
+#[derive(Debug, Clone, Copy)]
+struct SocketId {
+    descriptor: RawFd,
+    cookie: Option<u64>,
+}
+
+impl SocketId {
+    fn of(stream: &TcpStream) -> Self {
+        let descriptor = stream.as_raw_fd();
+        Self { descriptor, cookie: cookie(descriptor) }
+    }
+
+    /// Ends both directions. To be called on the thread of the connection, the only one that
+    /// closes the descriptor.
+    fn shut_down(self) {
+        if self.cookie.is_some() && cookie(self.descriptor) == self.cookie {
+            // SAFETY: takes two numbers; the descriptor is that of the socket still.
+            let _ = unsafe { libc::shutdown(self.descriptor, libc::SHUT_RDWR) };
+        }
+    }
+}
+
+/// The number of a socket in the kernel, which is never used again (`SO_COOKIE`).
+fn cookie(descriptor: RawFd) -> Option<u64> {
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    let option = (libc::SOL_SOCKET, libc::SO_COOKIE);
+    // SAFETY: `cookie` is as long as `length` says, for the kernel to fill; a descriptor that
+    // is not a socket is refused.
+    let done = unsafe {
+        libc::getsockopt(descriptor, option.0, option.1, (&raw mut cookie).cast(), &raw mut length)
+    };
+    (done == 0).then_some(cookie)
 }
 
 /// Opens a listening socket at `addr`.
@@ -66,7 +138,7 @@ pub async fn accept<Tag: Copy>(
             }
         };
         let from = peer.ip().to_canonical();
-        let Some(permit) = budgets.connect(from) else { continue };
+        let Some(permit) = budgets.admit(from) else { continue };
         let Ok(stream) = prepare(stream) else { continue };
         turn = (turn + 1) % cores.len().max(1);
         let Some(core) = cores.get(turn) else { return Ok(()) };

@@ -10,7 +10,7 @@ use base::limits::STALL_PAUSE;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::budget::CoreBudget;
+use super::budget::{CoreBudget, ReturnedBytes};
 
 /// What one connection has to send.
 pub struct Outgoing {
@@ -23,7 +23,7 @@ struct Shared {
     held: AtomicUsize,
     /// Some of it has left.
     left: Notify,
-    returned: Arc<AtomicUsize>,
+    returned: ReturnedBytes,
 }
 
 impl Outgoing {
@@ -98,7 +98,7 @@ impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.part.fetch_sub(self.bytes, Relaxed);
         self.shared.held.fetch_sub(self.bytes, Relaxed);
-        self.shared.returned.fetch_add(self.bytes, Relaxed);
+        self.shared.returned.give(self.bytes);
         self.shared.left.notify_waiters();
     }
 }

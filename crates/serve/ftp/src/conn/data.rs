@@ -15,7 +15,7 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::super::answer::Answer;
-use engine::transport::budget::SharedPermit;
+use engine::transport::connections::ConnectionPermit;
 use engine::transport::link::Link;
 use engine::transport::{listener, send};
 use files::Core;
@@ -31,7 +31,7 @@ pub(crate) enum Plan {
     None,
     /// The client calls here. The socket has a place among connections, which goes over to the one
     /// that comes.
-    Passive(TcpListener, SharedPermit),
+    Passive(TcpListener, ConnectionPermit),
     /// The client waits there.
     Active(SocketAddr),
 }
@@ -122,7 +122,7 @@ impl Maker {
     ///
     /// # Errors
     /// With what is said to the client then.
-    pub(crate) async fn open(self, core: &Core) -> Result<(Link, SharedPermit), Answer> {
+    pub(crate) async fn open(self, core: &Core) -> Result<(Link, ConnectionPermit), Answer> {
         let Self { plan, client, local, tls } = self;
         let connect = async {
             let none = || io::Error::from(io::ErrorKind::NotConnected);
@@ -130,7 +130,7 @@ impl Maker {
                 Plan::None => return Err(none()),
                 Plan::Passive(listener, place) => (accept(&listener, client).await?, place),
                 Plan::Active(to) => {
-                    let place = core.engine.budgets.take_permit(client);
+                    let place = core.engine.budgets.take_data_permit(client);
                     let place = place.ok_or_else(|| io::Error::other(CROWDED))?;
                     (call(local, to).await?, place)
                 }
@@ -179,9 +179,9 @@ const CROWDED: &str = "too many connections";
 ///
 /// # Errors
 /// There is none.
-pub(crate) fn place(core: &Core, client: IpAddr) -> Result<SharedPermit, Answer> {
+pub(crate) fn place(core: &Core, client: IpAddr) -> Result<ConnectionPermit, Answer> {
     let crowded = || Answer::with(425, format!("No data connection: {CROWDED}."));
-    core.engine.budgets.take_permit(client).ok_or_else(crowded)
+    core.engine.budgets.take_data_permit(client).ok_or_else(crowded)
 }
 
 /// The client's call; others are sent away.

@@ -134,6 +134,8 @@ pub(super) struct Conn {
     completions: Vec<Completion>,
     in_flight: usize,
     closing: bool,
+    /// Whether a call was made on it that is not NULL.
+    is_kept: bool,
     /// The reply to a probe is written: TLS comes after it.
     securing: bool,
     timer: Option<Pin<Box<Sleep>>>,
@@ -173,6 +175,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
         completions: Vec::new(),
         in_flight: 0,
         closing: false,
+        is_kept: false,
         securing: false,
         timer: None,
         begun_ns: 0,
@@ -428,8 +431,18 @@ impl Conn {
             }
         }
         self.core.budget.count_taken();
+        self.keep();
         self.input.consume();
         Ok(true)
+    }
+
+    /// The connection is in use once a call was made that is not NULL.
+    fn keep(&mut self) {
+        let is_null = || self.input.message().get(20..24).is_none_or(|proc| proc == [0; 4]);
+        if !self.is_kept && !is_null() {
+            self.is_kept = true;
+            self.core.budget.keep_connection();
+        }
     }
 
     /// The call repeats one that is being done: it is answered with that.
@@ -451,6 +464,7 @@ impl Conn {
             return false;
         };
         let BegunCall { span, state: call, resume } = begun;
+        self.keep();
         let request = self.input.take_record(&self.core);
         let held = request.0.capacity() + call.reply_max;
         self.take_up(held);

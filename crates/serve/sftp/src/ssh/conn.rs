@@ -86,7 +86,7 @@ pub async fn serve<S, F>(
     let from = accepted.peer.ip().to_canonical();
     let now = SystemClock.monotonic_ns();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
-    let Some(unsigned) = ssh.unsigned.enter(from, now) else {
+    let Some(unsigned) = ssh.unsigned.enter(from, now, budget.revoke_signal()) else {
         // As OpenSSH says it: lines may come before the version (RFC 4253, section 4.2).
         let _ = stream.try_write(b"Not allowed at this time\r\n");
         return ssh.budgets.refuse();
@@ -332,6 +332,7 @@ where
                 self.generation = self.ssh.identity.generation();
                 self.person = Some(person);
                 self.unsigned = None;
+                self.budget.keep_connection();
                 self.session.borrow_mut().transport.set_renewable(true);
                 Ok(())
             }
@@ -349,7 +350,8 @@ where
         };
         let server = (self.start)(Started { subsystem, person, software, security, input, output });
         let id = begin.id;
-        self.channels.spawn_local(async move { (id, server.await) });
+        let server = async move { (id, server.await) };
+        self.channels.spawn_local(self.budget.within(Box::pin(server)));
     }
 
     /// An SFTP server has ended.

@@ -16,16 +16,15 @@ use base::limits::{
     SSH_PENALTIES_KEPT, SSH_PENALTY_MAX, SSH_PENALTY_MIN, SSH_UNSIGNED_MAX, SSH_UNSIGNED_PEER_MAX,
 };
 use base::peer::network;
-
-use engine::transport::tally::Tally;
+use base::permits::{PermitLimits, PermitTable, RevokeSignal};
 
 /// All of them.
 #[derive(Debug, Clone, Default)]
 pub struct Unsigned(Arc<Mutex<Strangers>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Strangers {
-    here: Tally,
+    here: PermitTable,
     /// Until when what is on a client's account is taken off.
     owed: HashMap<IpAddr, u64>,
 }
@@ -35,6 +34,13 @@ struct Strangers {
 pub struct UnsignedPlace {
     all: Unsigned,
     from: IpAddr,
+    id: u64,
+}
+
+impl Default for Strangers {
+    fn default() -> Self {
+        Self { here: PermitTable::new(1), owed: HashMap::new() }
+    }
 }
 
 impl Unsigned {
@@ -44,20 +50,25 @@ impl Unsigned {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.lock().here.all()
+        self.lock().here.taken()
     }
 
-    /// A place for a client, unless there are too many or it must wait.
-    pub fn enter(&self, from: IpAddr, now_ns: u64) -> Option<UnsignedPlace> {
+    /// A place for a client, unless it must wait. If there are too many, one of them ends: it
+    /// learns that from its signal.
+    pub fn enter(
+        &self,
+        from: IpAddr,
+        now_ns: u64,
+        signal: Option<Arc<RevokeSignal>>,
+    ) -> Option<UnsignedPlace> {
         let from = network(from);
         let mut strangers = self.lock();
-        let here = &strangers.here;
-        let full = here.all() >= SSH_UNSIGNED_MAX || here.of(from) >= SSH_UNSIGNED_PEER_MAX;
-        if full || strangers.owes(from, now_ns) > SSH_PENALTY_MIN {
+        if strangers.owes(from, now_ns) > SSH_PENALTY_MIN {
             return None;
         }
-        strangers.here.add(from);
-        Some(UnsignedPlace { all: self.clone(), from })
+        let limits = PermitLimits::new(SSH_UNSIGNED_MAX, SSH_UNSIGNED_PEER_MAX);
+        let taken = strangers.here.take(0, from, limits, signal.unwrap_or_default())?;
+        Some(UnsignedPlace { all: self.clone(), from, id: taken.id })
     }
 }
 
@@ -88,7 +99,7 @@ impl UnsignedPlace {
 
 impl Drop for UnsignedPlace {
     fn drop(&mut self) {
-        self.all.lock().here.remove(self.from);
+        self.all.lock().here.give(self.id);
     }
 }
 

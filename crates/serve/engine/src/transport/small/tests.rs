@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::exec::tests::engine_of;
+use crate::transport::budget::{Budgets, Limits};
 use crate::transport::{Runtimes, listener};
 
 /// Says what it was asked; on a thread of its own when that begins with `b`, nothing when `x`.
@@ -54,7 +55,8 @@ fn connections_are_answered_until_a_record_is_invalid() {
     let at = socket.local_addr().unwrap();
     let (mut tasks, small) = (Tasks::default(), engine_of(1));
     // With room for what a connection holds.
-    let (pool, flush, budgets) = (small.pool.clone(), small.flush.clone(), Arc::default());
+    let (pool, flush, budgets) =
+        (small.pool.clone(), small.flush.clone(), Arc::new(Budgets::new(Limits::default())));
     let engine = Engine::new(pool, flush, budgets, small.hub.clone());
     let service: Arc<dyn Answers> = Arc::new(Echo);
     assert!(connections(socket, &service, &engine, &runtimes, &mut tasks));

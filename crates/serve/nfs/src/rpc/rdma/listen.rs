@@ -2,6 +2,7 @@
 //! takes its connections with it, and is listened for again; nobody else notices.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -109,11 +110,12 @@ impl Taker {
         };
         let counted = Counted::new(stats);
         let served = self.joins.deal(Box::new(move |core| {
-            Box::pin(async move {
+            let budget = Rc::clone(&core.budget);
+            Box::pin(budget.scoped(from, None, async move {
                 // All are held to the end.
                 let _held = (permit, open);
                 conn::serve(core, request, &counted.0).await;
-            })
+            }))
         }));
         if !served {
             self.budgets.refuse();

@@ -13,7 +13,7 @@ fn client(n: u8) -> IpAddr {
 /// How many connections of a client that end at once are let in, one after the other.
 fn let_in(all: &Unsigned, from: IpAddr, penalty: Duration, now_ns: u64) -> usize {
     let mut count = 0;
-    while let Some(place) = all.enter(from, now_ns) {
+    while let Some(place) = all.enter(from, now_ns, None) {
         place.charge(penalty, now_ns);
         count += 1;
         assert!(count < 1_000, "never turned away");
@@ -27,7 +27,7 @@ fn who_comes_again_and_again_waits_and_nobody_else() {
     let first = let_in(&all, client(1), SSH_PENALTY_NOBODY, SECOND);
     // ssh-audit calls fewer than 20 a second safe (CVE-2002-20001).
     assert!((10..20).contains(&first), "{first}");
-    assert!(all.enter(client(2), SECOND).is_some());
+    assert!(all.enter(client(2), SECOND, None).is_some());
     // A second later one more: as many as time takes off.
     assert_eq!(let_in(&all, client(1), SSH_PENALTY_NOBODY, 2 * SECOND), 1);
     assert_eq!(let_in(&all, client(1), SSH_PENALTY_NOBODY, 12 * SECOND), 10);
@@ -37,21 +37,22 @@ fn who_comes_again_and_again_waits_and_nobody_else() {
 #[test]
 fn who_only_holds_places_waits_longer_but_not_for_ever() {
     let all = Unsigned::default();
-    let held: Vec<_> = (0..100).filter_map(|_| all.enter(client(1), SECOND)).collect();
-    assert_eq!(held.len(), SSH_UNSIGNED_PEER_MAX);
+    let held: Vec<_> = (0..100).filter_map(|_| all.enter(client(1), SECOND, None)).collect();
+    assert!(held.len() > SSH_UNSIGNED_PEER_MAX, "the oldest make room");
+    assert_eq!(all.count(), SSH_UNSIGNED_PEER_MAX);
     held.iter().for_each(|place| place.charge(SSH_PENALTY_LATE, SECOND));
     drop(held);
-    assert_eq!((all.count(), all.lock().here.addresses()), (0, 0));
+    assert_eq!((all.count(), all.lock().here.clients()), (0, 0));
     let until = SECOND + (SSH_PENALTY_MAX - SSH_PENALTY_MIN).as_nanos() as u64;
-    assert!(all.enter(client(1), until - 1).is_none());
-    assert!(all.enter(client(1), until).is_some());
+    assert!(all.enter(client(1), until - 1, None).is_none());
+    assert!(all.enter(client(1), until, None).is_some());
 }
 
 #[test]
 fn who_signs_in_owes_nothing() {
     let all = Unsigned::default();
     for _ in 0..10_000 {
-        assert!(all.enter(client(1), SECOND).is_some());
+        assert!(all.enter(client(1), SECOND, None).is_some());
     }
 }
 
