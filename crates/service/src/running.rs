@@ -41,7 +41,7 @@ use serve::transport::connections::ConnectionLimits;
 use serve::transport::{Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
-use vfs::fs::Context;
+use vfs::fs::{Context, Space};
 use vfs::identity::Owners;
 use vfs::locks::LockTable;
 
@@ -58,6 +58,7 @@ use crate::reach::machine_name;
 use crate::server_id::ServerId;
 use crate::services::Services;
 use crate::shares::node::{self, Offline};
+use crate::shares::space::{Query, Spaces, Volume};
 use crate::shares::{Kit, ShareConfig, Shares, Watch};
 
 mod space;
@@ -125,6 +126,8 @@ pub struct Running {
     pub admin: OnceLock<(SocketAddr, Arc<places::ConnectionLimits>)>,
     /// What people are told of, once it is watched. It knows us in turn.
     pub alerts: OnceLock<Weak<Alerts>>,
+    /// Free space of the shares.
+    spaces: Spaces,
     /// Looks at the directories of the shares.
     _watch: Watch,
 }
@@ -187,6 +190,7 @@ impl Running {
             started: wall_ns() / NS_PER_S,
             admin: OnceLock::new(),
             alerts: OnceLock::new(),
+            spaces: Spaces::default(),
             _watch: watch,
         }))
     }
@@ -200,10 +204,20 @@ impl Running {
 
     /// All shares, with ways to reach them.
     pub fn share_statuses(&self) -> Vec<ShareStatus> {
-        let root = Cred::root();
-        let context = Context { cred: &root, may_block: true };
-        let one = |(share, config): (Arc<vfs::share::Share>, ShareConfig)| {
-            let space = share.fs.space(context).unwrap_or_default();
+        let list = self.shares.list();
+        let query = |(share, _): &(Arc<vfs::share::Share>, ShareConfig)| {
+            let fs = Arc::clone(&share.fs);
+            let query: Query = Box::new(move || {
+                let context = Context { cred: &Cred::root(), may_block: true };
+                Volume {
+                    space: fs.space(context).unwrap_or_default(),
+                    fsid: fs.getattr(context, &fs.root()).ok().map(|attr| attr.fsid),
+                }
+            });
+            (share.name.clone(), query)
+        };
+        let spaces = self.spaces.of(list.iter().map(query).collect());
+        let one = |((share, config), space): ((Arc<vfs::share::Share>, ShareConfig), Space)| {
             let rules = Service::EXPORTING.map(|service| share.rules_for(service).get());
             ShareStatus {
                 name: share.name.clone(),
@@ -215,7 +229,7 @@ impl Running {
                 access: self.access(&share.name),
             }
         };
-        self.shares.list().into_iter().map(one).collect()
+        list.into_iter().zip(spaces).map(one).collect()
     }
 
     fn access(&self, share: &str) -> Vec<Access> {
@@ -237,14 +251,10 @@ impl Running {
     }
 
     fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
-        let root = Cred::root();
-        let context = Context { cred: &root, may_block: true };
-        let named = |(share, _): (Arc<vfs::share::Share>, _)| (share.name.clone(), share);
-        let served: HashMap<_, _> = self.shares.list().into_iter().map(named).collect();
-        let mut problems = space::problems(shares, |name| {
-            let fs = &served.get(name)?.fs;
-            fs.getattr(context, &fs.root()).ok().map(|attr| attr.fsid)
-        });
+        let mut problems = space::problems(shares, |name| self.spaces.fsid(name));
+        for name in self.spaces.late() {
+            problems.push(format!("the file system of {name} does not respond"));
+        }
         for (name, problem) in self.shares.lost() {
             problems.push(format!("the share {name} is offline: {}", problem.sentence));
         }

@@ -9,6 +9,7 @@
 mod config;
 pub mod node;
 mod root;
+pub mod space;
 mod watch;
 
 use std::collections::BTreeMap;
