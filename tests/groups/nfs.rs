@@ -12,6 +12,8 @@ mod local_changes;
 mod nfs4_counts;
 #[path = "../nfs_tools.rs"]
 mod nfs_tools;
+#[path = "../remounts.rs"]
+mod remounts;
 #[path = "../robust.rs"]
 mod robust;
 #[path = "../rpc_tls.rs"]

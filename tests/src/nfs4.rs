@@ -105,6 +105,8 @@ pub struct Client {
     /// The session.
     pub session: Sessionid4,
     sequence: u32,
+    /// `so_major_id` and `eir_server_scope`.
+    pub server: [Vec<u8>; 2],
     /// Operations that were answered, by name.
     pub answered: BTreeMap<String, u64>,
 }
@@ -142,7 +144,8 @@ impl Client {
         flags: u32,
     ) -> Outcome<Self> {
         let (session, answered) = ([0; 16], BTreeMap::new());
-        let mut client = Self { rpc, minor, id: 0, session, sequence: 0, answered };
+        let server = Default::default();
+        let mut client = Self { rpc, minor, id: 0, session, sequence: 0, server, answered };
         if minor == 0 {
             return Ok(client);
         }
@@ -158,6 +161,8 @@ impl Client {
         let sequence = match reply.last()? {
             ResOp::ExchangeId(Res4::Ok(ok)) => {
                 client.id = ok.clientid;
+                let owner = ok.server_owner.major_id.0.to_vec();
+                client.server = [owner, ok.server_scope.0.to_vec()];
                 ok.sequenceid
             }
             other => return Err(broken(format!("{other:?}"))),

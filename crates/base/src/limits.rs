@@ -391,6 +391,14 @@ pub const KNOWN_PARENTS_MAX: usize = 8;
 pub const KNOWN_DIRS_MAX: usize = 262_144;
 /// Files in the durable table: those renamed or linked across directories, as long as they last.
 pub const KNOWN_MOVED_MAX: usize = 262_144;
+/// File systems without an identity that are remembered of a share: the one at its path, and those
+/// that were at it before. Their handles are stale until they are back.
+pub const FILE_SYSTEMS_KEPT: usize = 8;
+/// Entries of a share's root by which a file system without an identity is known at its next mount:
+/// some of them are replaced meanwhile, and each is looked up at the start.
+pub const ROOT_ENTRIES_KEPT: usize = 16;
+/// Entries of the root from which those are chosen, directories first.
+pub const ROOT_ENTRIES_READ: usize = 32;
 /// Memory in which the durable table's file is cached, in bytes: it is read once, at the start, and
 /// written in groups; the database itself would take up to a gibibyte.
 pub const TABLE_CACHE: usize = 4 << 20;

@@ -126,6 +126,18 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let guid = base::text::hex(&id.guid);
             Some(json!({ "format": "identity of the server", "guid": guid, "owner": owner }))
         }
+        _ if name.starts_with("file-system-") => {
+            let all = vfs::host::FileSystemIdentity::parse(text?)?;
+            let name = |known: &vfs::host::RootEntry| String::from_utf8_lossy(&known.name).into();
+            let one = |kept: &vfs::host::FileSystemIdentity| {
+                let entries: Vec<String> = kept.entries.iter().map(name).collect();
+                let (id, root) = (format!("{:016x}", kept.id), &kept.root);
+                json!({ "id": id, "root": root, "entries": entries })
+            };
+            let file_systems: Vec<Value> = all.iter().map(one).collect();
+            let format = "identity of a file system";
+            Some(json!({ "format": format, "file_systems": file_systems }))
+        }
         "first-sign-in" => {
             let user = text?.split_once("user ")?.1.split(',').next()?;
             Some(json!({ "format": "first sign-in", "user": user }))

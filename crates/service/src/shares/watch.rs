@@ -67,6 +67,7 @@ fn loss(one: &Served) -> Option<Lost> {
     let Served { config, files } = one;
     let (found, identity) = (DirectoryIdentity::of(&config.directory), files.directory_identity());
     if found.as_ref().is_ok_and(|found| *found == identity) {
+        files.note_root();
         return None;
     }
     let (removed, problem) = (files.is_removed(), problem(config, &identity, &found));

@@ -6,9 +6,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::ids::Ident;
-use super::{HostFs, attrs, sys, usable_kernel_handle};
+use super::mounts::{Mount, Number};
+use super::{FUSE_SUPER_MAGIC, HostFs, attrs, sys, usable_kernel_handle};
 use crate::locks::FileKey;
 
 /// A directory, whatever its path. Equal to another only if both are the same.
@@ -28,6 +30,8 @@ pub(super) struct Top {
     pub(super) stats: libc::statfs,
     pub(super) dev: u64,
     pub(super) fsid: u64,
+    /// Its number, if the file system has none of its own.
+    pub(super) number: Option<Arc<Number>>,
     /// The kernel's handle, if it may be used.
     pub(super) kernel: Option<Ident>,
     pub(super) ident: Ident,
@@ -42,14 +46,21 @@ impl Top {
         let sx = sys::statx_at(fd.as_fd(), c"")?;
         let stats = sys::statfs(fd.as_fd())?;
         let dev = attrs::device(&sx);
-        let fsid = match sys::identity::identity(mount.as_fd(), &stats) {
-            0 => dev,
-            id => id,
+        let own = sys::identity::identity(mount.as_fd(), &stats);
+        let number = match own {
+            0 => Mount::with_id(sx.stx_mnt_id).map(|of| Number::of(dev, &of)),
+            _ => None,
         };
+        let fsid = number.as_ref().map_or(if own == 0 { dev } else { own }, |number| number.get());
+        // That of FUSE has the number of a node in it, which is the file system's own affair: it
+        // may be an address in the memory of one mount (GlusterFS), or a count (libfuse) by which
+        // the next mount finds another file. That all nodes have the number of their inode cannot
+        // be found out at the root, and the form of handles must not depend on the file.
+        let may_be_used = kernel_handles && stats.f_type as u64 != FUSE_SUPER_MAGIC;
         let kernel =
-            Some(()).filter(|()| kernel_handles).and_then(|()| usable_kernel_handle(&mount, &fd));
+            Some(()).filter(|()| may_be_used).and_then(|()| usable_kernel_handle(&mount, &fd));
         let ident = kernel.unwrap_or(Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) });
-        Ok(Self { mount, fd, sx, stats, dev, fsid, kernel, ident })
+        Ok(Self { mount, fd, sx, stats, dev, fsid, number, kernel, ident })
     }
 }
 

@@ -88,16 +88,21 @@ pub struct Parsed {
 pub struct Keys {
     tag: [u8; 4],
     key: [u8; 32],
+    /// Of file systems that were there before: what they open is stale.
+    former: Vec<[u8; 32]>,
 }
 
 impl Keys {
     /// Keys of the share with this tag on this file system.
     pub fn new(secret: &[u8; 32], tag: u32, fsid: u64) -> Self {
-        let mut hasher = blake3::Hasher::new_keyed(secret);
-        hasher.update(b"plimsoll file handle 1");
-        hasher.update(&tag.to_le_bytes());
-        hasher.update(&fsid.to_le_bytes());
-        Self { tag: tag.to_le_bytes(), key: *hasher.finalize().as_bytes() }
+        Self { tag: tag.to_le_bytes(), key: key(secret, tag, fsid), former: Vec::new() }
+    }
+
+    /// The same, where other file systems were before.
+    #[must_use]
+    pub fn after(self, secret: &[u8; 32], former: &[u64]) -> Self {
+        let tag = u32::from_le_bytes(self.tag);
+        Self { former: former.iter().map(|fsid| key(secret, tag, *fsid)).collect(), ..self }
     }
 
     /// The handle of a file; `None` if the kernel's handles are too long for it.
@@ -121,14 +126,30 @@ impl Keys {
         let bytes = handle.as_bytes();
         let split = bytes.len().checked_sub(MAC_LEN).filter(|n| *n > HEAD_LEN);
         let (body, mac) = split.and_then(|n| bytes.split_at_checked(n)).ok_or(Status::BadHandle)?;
-        let good = blake3::keyed_hash(&self.key, body);
-        // All bytes are compared whatever the first ones say, so that time tells nothing.
-        let differ = mac.iter().zip(good.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-        if differ != 0 || body.get(1..HEAD_LEN) != Some(&self.tag[..]) {
+        if body.get(1..HEAD_LEN) != Some(&self.tag[..]) {
             return Err(Status::BadHandle);
+        }
+        if !is_mac(&self.key, body, mac) {
+            let stale = self.former.iter().any(|former| is_mac(former, body, mac));
+            return Err(if stale { Status::Stale } else { Status::BadHandle });
         }
         take_apart(body).ok_or(Status::BadHandle)
     }
+}
+
+/// The key for handles of a file system.
+fn key(secret: &[u8; 32], tag: u32, fsid: u64) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_keyed(secret);
+    hasher.update(b"plimsoll file handle 1");
+    hasher.update(&tag.to_le_bytes());
+    hasher.update(&fsid.to_le_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+fn is_mac(key: &[u8; 32], body: &[u8], mac: &[u8]) -> bool {
+    let good = blake3::keyed_hash(key, body);
+    // All bytes are compared whatever the first ones are, so that time shows nothing.
+    mac.iter().zip(good.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
 /// Whether it has the form of a handle that a back end makes, whoever made it.

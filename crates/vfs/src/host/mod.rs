@@ -2,8 +2,9 @@
 //!
 //! - [`sys`]: the system calls, and the only unsafe code.
 //! - [`acting`]: acting as the caller, one thread at a time.
-//! - [`ids`]: the bytes of a handle; [`table`]: the durable memory that keeps handles valid;
-//!   [`cold`]: finding the file of a handle that we hold no descriptor on.
+//! - [`ids`]: the bytes of a handle; [`kept_id`], [`mounts`]: by what its file system is known;
+//!   [`table`]: the durable memory that keeps handles valid; [`cold`]: finding the file of a handle
+//!   that we hold no descriptor on.
 //! - [`node`], [`nodes`]: files we hold a descriptor on; [`open`], [`open_files`]: descriptors for
 //!   reading and writing; [`stream`]: directories that are being read; [`descriptors`]: the count.
 //! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs; [`retain`]:
@@ -26,8 +27,10 @@ mod durable;
 mod extents;
 mod flush_state;
 pub(crate) mod ids;
+mod kept_id;
 mod list;
 mod lock;
+mod mounts;
 pub(crate) mod node;
 mod nodes;
 pub(crate) mod open;
@@ -57,6 +60,7 @@ use thiserror::Error;
 use acting::CredGuard;
 pub use acting::dedicate_thread;
 pub use directory::{DirectoryIdentity, key_of};
+pub use kept_id::{FileSystemIdentity, RootEntry};
 pub use table::inspect as handle_table;
 
 use crate::acl::{Acl, AclKind};
@@ -72,6 +76,8 @@ use crate::host::cold::Searched;
 use crate::host::directory::Top;
 use crate::host::flush_state::FlushShared;
 use crate::host::ids::{Ident, Keys, Parsed};
+use crate::host::kept_id::IdentityFile;
+use crate::host::mounts::{Mount, Number};
 use crate::host::node::Node;
 use crate::host::nodes::Nodes;
 use crate::host::open_files::OpenFiles;
@@ -128,6 +134,14 @@ pub enum OpenError {
     #[error("cannot open {path}: {source}")]
     Directory {
         /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The identity of the file system cannot be kept.
+    #[error("cannot use the identity of the file system in {path}: {source}")]
+    Identity {
+        /// The file in the state directory.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -229,7 +243,12 @@ pub struct HostFs {
     /// A descriptor that is not O_PATH, as `open_by_handle_at` wants it.
     mount: OwnedFd,
     dev: u64,
+    /// By what locks and clients distinguish its file system.
     fsid: u64,
+    /// Keeps that number, as long as the file system is open here.
+    _number: Option<Arc<Number>>,
+    /// What its handles are bound to, if the file system has no identity.
+    kept: Option<IdentityFile>,
     /// Whether handles hold the kernel's.
     kernel: bool,
     /// Whether operations act as their caller.
@@ -269,10 +288,15 @@ impl HostFs {
     /// Opens a directory for serving and finds out what can be done with it.
     pub fn open(dir: &Path, options: HostOptions) -> std::result::Result<Arc<Self>, OpenError> {
         let failed = |source| OpenError::Directory { path: dir.to_path_buf(), source };
-        let Top { mount, fd, sx, stats, dev, fsid, kernel, ident } =
-            Top::open(dir, options.kernel_handles).map_err(failed)?;
+        let top = Top::open(dir, options.kernel_handles).map_err(failed)?;
+        let kept = IdentityFile::open(&options, &top);
+        let kept = kept.map_err(|(path, source)| OpenError::Identity { path, source })?;
+        let Top { mount, fd, sx, stats, dev, fsid, number, kernel, ident } = top;
         let kernel = kernel.is_some();
-        let keys = Keys::new(&options.secret, options.tag, fsid);
+        let bound_to = kept.as_ref().map_or(fsid, IdentityFile::id);
+        let former = kept.as_ref().map(IdentityFile::former).unwrap_or_default();
+        let keys =
+            Keys::new(&options.secret, options.tag, bound_to).after(&options.secret, &former);
         let handle = keys
             .seal(&Parsed { ident, is_dir: true, parent: None })
             .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
@@ -288,6 +312,8 @@ impl HostFs {
             machine_root: is_machine_root(&sx),
             dev,
             fsid,
+            _number: number,
+            kept,
             kernel,
             switches,
             rules: switches || acting::own().uid != 0,
@@ -316,6 +342,14 @@ impl HostFs {
             cold_stale: AtomicU64::new(0),
             mount,
         }))
+    }
+
+    /// Notes how the root is known again when its file system has been mounted again. For now and
+    /// then: it may wait for that file system.
+    pub fn note_root(&self) {
+        if let Some(kept) = &self.kept {
+            kept.refresh(self.mount.as_fd());
+        }
     }
 
     /// What its files' attributes need to know of it.
@@ -428,6 +462,11 @@ impl HostFs {
     /// without its name.
     fn seal(&self, ident: Ident, kind: FileType, met: Option<(&Node, &[u8])>) -> Result<Handle> {
         let is_dir = kind == FileType::Directory;
+        if let (Some(kept), Some((dir, name))) = (&self.kept, met)
+            && dir.ino == self.root.ino
+        {
+            kept.met(name, ident);
+        }
         let parent = match met {
             // The way up from a directory can be walked, so its handle needs no help.
             _ if self.kernel && (is_dir || self.whole) => None,
@@ -461,15 +500,9 @@ fn is_whole(mount: &OwnedFd, sx: &libc::statx) -> bool {
     if sx.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 == 0 {
         return false;
     }
-    // mountinfo (proc_pid_mountinfo(5)): mount id, parent, device, root within the file system.
-    let id = sx.stx_mnt_id.to_string();
-    let info = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let root = info.lines().find_map(|line| {
-        let mut fields = line.split(' ');
-        (fields.next() == Some(&id)).then(|| fields.nth(2)).flatten()
-    });
+    let root = Mount::with_id(sx.stx_mnt_id).map(|mount| mount.root);
     // The root of a btrfs subvolume that is mounted alone is not "/".
-    root == Some("/") && sys::stat(mount.as_fd()).is_ok_and(|st| st.st_ino == sx.stx_ino)
+    root.as_deref() == Some("/") && sys::stat(mount.as_fd()).is_ok_and(|st| st.st_ino == sx.stx_ino)
 }
 
 fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Table>, OpenError> {
@@ -484,10 +517,10 @@ fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Ta
     })
 }
 
-/// Whether a directory is the root of this machine, as this process sees it.
 /// FUSE in statfs(2) (`linux/magic.h`).
 const FUSE_SUPER_MAGIC: u64 = 0x6573_5546;
 
+/// Whether a directory is the root of this machine, as this process sees it.
 fn is_machine_root(sx: &libc::statx) -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/")

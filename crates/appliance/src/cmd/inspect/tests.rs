@@ -104,6 +104,15 @@ fn the_identity_of_a_server_is_shown() {
 }
 
 #[test]
+fn the_identity_of_a_file_system_is_shown() {
+    let text =
+        of("file-system-0000000a", b"id 00000000000000ff 1 0 fuse.x host:/a\nentry 2 0 6162\n");
+    let text = text.expect("an identity");
+    assert!(text.contains("00000000000000ff") && text.contains("host:/a"), "{text}");
+    assert!(text.contains("\"ab\""), "{text}");
+}
+
+#[test]
 fn other_files_are_none_of_ours() {
     for (name, bytes) in [
         ("notes.txt", &b"hello"[..]),
@@ -111,6 +120,7 @@ fn other_files_are_none_of_ours() {
         ("package.json", b"{\"name\": \"x\", \"steps\": 3}"),
         ("handle-secret", b"short"),
         ("server-id", b"short"),
+        ("file-system-0000000a", b"short"),
         ("other.redb", b"redb of somebody else"),
     ] {
         assert!(of(name, bytes).is_none(), "{name}");

@@ -41,6 +41,10 @@ fn other_keys_do_not_open() {
     for other in [keys(9, 2, 3), keys(1, 9, 3), keys(1, 2, 9)] {
         assert_eq!(other.open(&handle), Err(Status::BadHandle));
     }
+    // Of a file system that was there before.
+    let later = keys(1, 2, 9).after(&[1; 32], &[4, 3]);
+    assert_eq!(later.open(&handle), Err(Status::Stale));
+    assert_eq!(keys(1, 2, 3).after(&[1; 32], &[4]).open(&handle), Ok(parsed));
 }
 
 #[test]
