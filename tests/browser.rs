@@ -1,6 +1,6 @@
-//! The browser interface and the lab's report pages in a real browser, against the real binary with
-//! load on it, and with a large configuration. The checks themselves are in `ui/tests/browser`; here
-//! is what they need.
+//! The browser interface and the lab's report pages in a real browser, against the real binary
+//! with load on it, and with a large configuration. The checks themselves are in
+//! `ui/tests/browser`; here is what they need.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;

@@ -6,8 +6,8 @@ use control::appliance::ShareStatus;
 /// Free space below this part of a file system is a problem.
 const SPACE_LOW: f64 = 0.05;
 
-/// A sentence for each file system with little space, by its first share. `fsid` identifies the file
-/// system of a share by the share's name.
+/// A sentence for each file system with little space, by its first share. `fsid` identifies the
+/// file system of a share by the share's name.
 pub fn problems(shares: &[ShareStatus], fsid: impl Fn(&str) -> Option<u64>) -> Vec<String> {
     let mut found: Vec<(Option<u64>, &ShareStatus, usize)> = Vec::new();
     for share in shares.iter().filter(|share| is_low(share)) {
