@@ -1,6 +1,8 @@
 //! What hostile or very many peers can do to the services that transfer files: thousands that do
 //! nothing stop nobody, guessing passwords is slow, and no path leads out of a share.
 
+#[path = "hostile/crowds.rs"]
+mod crowds;
 #[path = "hostile/depth.rs"]
 mod depth;
 #[path = "hostile/floods.rs"]

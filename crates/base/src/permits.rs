@@ -28,12 +28,20 @@ pub struct PermitLimits {
     pub sure: usize,
     /// How many one client may have, over all services.
     pub client_max: usize,
+    /// Connections that may have lost their permit and not have ended yet.
+    pub closing: usize,
 }
 
 impl PermitLimits {
-    /// Limits of one service.
+    /// Limits of one service. Its connections have a permit of the account of all services as well,
+    /// which limits those that are closing.
     pub fn new(all: usize, client_max: usize) -> Self {
-        Self { all, sure: 0, client_max }
+        Self { all, sure: 0, client_max, closing: usize::MAX }
+    }
+
+    /// The same where there is no other account: those that are closing are limited.
+    pub fn limiting(self) -> Self {
+        Self { closing: (self.all / CONNECTIONS_CLOSING_PART).max(1), ..self }
     }
 }
 
@@ -97,7 +105,7 @@ impl PermitTable {
     ) -> Option<Grant> {
         let mut ended = 0;
         while let Some(victim) = self.victim(service, client, limits)? {
-            if self.closing >= (limits.all / CONNECTIONS_CLOSING_PART).max(1) {
+            if self.closing >= limits.closing {
                 return None;
             }
             ended += 1;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const LIMITS: PermitLimits = PermitLimits { all: 1_600, sure: 100, client_max: 900 };
+const LIMITS: PermitLimits = PermitLimits { all: 1_600, sure: 100, client_max: 900, closing: 200 };
 
 fn client(n: u16) -> IpAddr {
     IpAddr::from([192, 0, (n >> 8) as u8, n as u8])
@@ -107,7 +107,7 @@ fn connections_in_use_keep_their_permits() {
 
 #[test]
 fn those_that_are_closing_at_once_are_limited() {
-    let limits = PermitLimits::new(80, 80);
+    let limits = PermitLimits::new(80, 80).limiting();
     let mut permits = PermitTable::new(1);
     let held: Vec<One> = (0..80).map(|n| take(&mut permits, 0, n, limits).expect("one")).collect();
     let new = (0..80).filter_map(|n| take(&mut permits, 0, 100 + n, limits)).count();

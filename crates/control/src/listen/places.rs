@@ -21,7 +21,7 @@ pub struct ConnectionLimits {
 impl ConnectionLimits {
     /// `all` permits, and `client_max` for one client.
     pub fn new(all: usize, client_max: usize) -> Self {
-        let limits = PermitLimits::new(all, client_max);
+        let limits = PermitLimits::new(all, client_max).limiting();
         Self { limits, table: Mutex::new(PermitTable::new(1)), ended: AtomicU64::default() }
     }
 

@@ -38,7 +38,7 @@ impl ConnectionLimits {
         let common = all.saturating_sub(sure * services);
         let client_max = common - common / CONNECTIONS_CLIENT_LEAVES;
         Self {
-            limits: PermitLimits { all, sure, client_max },
+            limits: PermitLimits { sure, ..PermitLimits::new(all, client_max) }.limiting(),
             services,
             table: OrderedMutex::new(ranks::CONNECTION_PERMITS, PermitTable::new(services)),
             refused: AtomicU64::default(),
