@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
+use base::throttle::Throttle;
 
 pub use acting::Owner;
 pub use people::People;
@@ -26,7 +27,6 @@ use crate::access::{Permission, Rights, built_in};
 use crate::sessions::Sessions;
 use crate::state::StateError;
 use crate::state::files::{digest_hex, random_hex};
-use crate::throttle::Throttle;
 
 /// What a user is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

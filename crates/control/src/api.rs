@@ -15,6 +15,7 @@ mod lab;
 mod logs;
 mod nfs;
 mod openapi;
+mod queue;
 mod reader;
 pub mod route;
 pub mod routes;
@@ -35,17 +36,21 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::clock::{Clock, NS_PER_S};
-use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_MAX, API_STREAMS_MAX};
-use tokio::sync::Semaphore;
+use base::limits::{
+    API_BODY_MAX, API_QUERIES_CLIENT_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_CLIENT_MAX,
+    API_QUERIES_WAITING_MAX, SIGN_IN_WAITING_CLIENT_MAX, SIGN_IN_WAITING_MAX,
+};
+use base::tally::AddressPermits;
+use base::throttle::Throttle;
 
 pub use error::{ApiError, Body as ErrorBody};
 pub use identity::{Credential, Identity};
 
+use self::queue::ClientQueue;
 use crate::accounts::Accounts;
 use crate::appliance::Appliance;
 use crate::sessions::Sessions;
 use crate::state::files::{Digest, digest, random_hex};
-use crate::throttle::Throttle;
 use crate::tree::Tree;
 use crate::tree::audit::Record;
 
@@ -69,9 +74,9 @@ pub struct Control {
     tree: Arc<Tree>,
     api_token: Digest,
     clock: Arc<dyn Clock>,
-    hashing: Arc<Semaphore>,
-    queries: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    hashing: ClientQueue,
+    queries: ClientQueue,
+    streams: Arc<AddressPermits>,
     ending: AtomicBool,
 }
 
@@ -90,9 +95,12 @@ impl Control {
             tree,
             api_token: digest(api_token),
             clock,
-            hashing: Arc::new(Semaphore::new(1)),
-            queries: Arc::new(Semaphore::new(API_QUERIES_MAX)),
-            streams: Arc::new(Semaphore::new(API_STREAMS_MAX)),
+            hashing: ClientQueue::new((1, 1), (SIGN_IN_WAITING_MAX, SIGN_IN_WAITING_CLIENT_MAX)),
+            queries: ClientQueue::new(
+                (API_QUERIES_MAX, API_QUERIES_CLIENT_MAX),
+                (API_QUERIES_WAITING_MAX, API_QUERIES_WAITING_CLIENT_MAX),
+            ),
+            streams: Arc::default(),
             ending: AtomicBool::new(false),
         })
     }
@@ -135,6 +143,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .layer(from_fn_with_state(control.clone(), guard::own_host))
         .layer(from_fn(guard::headers))
         .layer(DefaultBodyLimit::max(API_BODY_MAX))
+        .layer(from_fn(queue::with_client))
         .with_state(control)
 }
 
@@ -155,17 +164,13 @@ async fn blocking<T: Send + 'static>(
     tried: &'static str,
     work: impl FnOnce(&dyn Appliance) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    // Each waiter owns the semaphore's Arc; see `sign_in::turn`.
-    if Arc::strong_count(&control.queries) > API_QUERIES_WAITING_MAX {
-        return Err(ApiError::busy(tried, "too many queries are queued"));
-    }
-    let turn = control.queries.clone().acquire_owned().await;
-    let turn = turn.map_err(|e| ApiError::failed(tried, &e))?;
+    let permit = control.queries.wait(queue::client()).await;
+    let permit = permit.ok_or_else(|| ApiError::busy(tried, "too many queries are queued"))?;
     let appliance = control.appliance.clone();
     let answer = tokio::task::spawn_blocking(move || {
         let answer = work(&*appliance);
         // Held until the work is over, also when the caller has gone.
-        drop(turn);
+        drop(permit);
         answer
     });
     answer.await.map_err(|e| ApiError::failed(tried, &e))

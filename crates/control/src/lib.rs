@@ -6,8 +6,7 @@
 //!
 //! - [`state`]: files that outlive the process; users, keys, the lock, the run-time registry.
 //! - [`access`], [`accounts`]: permissions and roles; users and API tokens.
-//! - [`sessions`], [`throttle`]: who is signed in, and the patience with wrong passwords; two pure
-//!   state machines.
+//! - [`sessions`]: users that are signed in, a pure state machine.
 //! - [`answer`]: what the rest of the program answers to the API, and why it does not.
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
 //! - [`certificates`]: what TLS shows, where it comes from, and its renewal.
@@ -38,7 +37,6 @@ pub mod nfs;
 pub mod replication;
 pub mod sessions;
 pub mod state;
-pub mod throttle;
 pub mod transfers;
 pub mod tree;
 mod zone;

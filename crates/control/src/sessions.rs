@@ -11,9 +11,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use base::limits::{LOGIN_ONCE_AGE, LOGIN_ONCE_MAX, SESSION_AGE, SESSION_IDLE, SESSIONS_MAX};
+use base::tally::evict_of_most;
+use base::throttle::{age, make_room};
 
 use crate::state::files::{Digest, digest};
-use crate::throttle::{age, make_room};
 
 /// All sessions of one server.
 #[derive(Debug)]
@@ -92,7 +93,8 @@ impl Sessions {
     pub fn open(&mut self, token: &str, user: &str, from: IpAddr, now_ns: u64) {
         self.drop_ended(now_ns);
         if self.sessions.len() >= SESSIONS_MAX {
-            make_room(&mut self.sessions, |s| s.used_ns);
+            let owner = |s: &Session| (s.user.clone(), s.from);
+            evict_of_most(&mut self.sessions, owner, |s| s.used_ns);
         }
         let id = self.next;
         self.next += 1;

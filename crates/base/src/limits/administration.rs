@@ -26,16 +26,22 @@ pub const API_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 pub const API_HEAD_MAX: usize = 64 << 10;
 /// Live streams at once; each has a thread that waits for the next second.
 pub const API_STREAMS_MAX: usize = 64;
+/// The same of one address: half, which is more pages than one screen shows.
+pub const API_STREAMS_CLIENT_MAX: usize = API_STREAMS_MAX / 2;
 /// Statistics in one live stream: more panels than a screen holds.
 pub const API_STREAM_STATS_MAX: usize = 64;
 /// Seconds a live stream may lag behind before it loses some.
 pub const API_STREAM_BUFFER: usize = 16;
 /// Between two signs of life on a stream without data, below the idle limit of proxies.
 pub const API_STREAM_KEEPALIVE: Duration = Duration::from_secs(15);
-/// Queries of stored statistics that run at once; they read files, and 2 leave cores for service.
-pub const API_QUERIES_MAX: usize = 2;
-/// Queries that wait for their turn; more are told to come back.
+/// Queries of stored statistics that run at once; they read files.
+pub const API_QUERIES_MAX: usize = 3;
+/// The same of one address: two leave cores for service, and one query to other addresses.
+pub const API_QUERIES_CLIENT_MAX: usize = 2;
+/// Queries that run or wait; more get 503.
 pub const API_QUERIES_WAITING_MAX: usize = 64;
+/// The same of one address.
+pub const API_QUERIES_WAITING_CLIENT_MAX: usize = API_QUERIES_WAITING_MAX / 2;
 /// Points of one answer per row: several screens wide, and an answer stays in the megabytes.
 pub const API_POINTS_MAX: i64 = 20_000;
 /// Points aimed at when the caller names no step: two hours of seconds.
@@ -44,7 +50,8 @@ pub const API_POINTS_DEFAULT: i64 = 7_200;
 pub const API_TOP_DEFAULT: usize = 20;
 /// Rows of one answer at most.
 pub const API_TOP_MAX: usize = 1_000;
-/// Sessions kept; the one unused for longest makes room.
+/// Sessions at once. For one more, that of the user with most of them ends that is unused for
+/// longest at the address with most of these.
 pub const SESSIONS_MAX: usize = 1_000;
 /// A session ends after this time without a request.
 pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
@@ -62,11 +69,10 @@ pub const SIGN_IN_WAIT_MAX: Duration = Duration::from_secs(60);
 pub const SIGN_IN_MEMORY: Duration = Duration::from_secs(15 * 60);
 /// Peers whose wrong passwords are remembered; the oldest makes room.
 pub const SIGN_IN_PEERS_MAX: usize = 1_024;
-/// Sign-ins that wait for the password hash (one at a time: it costs 19 MiB and some 20 ms).
-pub const SIGN_IN_WAITING_MAX: usize = 16;
-/// Passwords of file services are looked at side by side if they come from different addresses,
-/// which share so many lanes: many more than there are threads that look.
-pub const SIGN_IN_LANES: usize = 64;
+/// Sign-ins at the password hash or waiting for it (one at a time: it costs 19 MiB and some 20 ms).
+pub const SIGN_IN_WAITING_MAX: usize = 64;
+/// The same of one address, so that eight addresses must flood before others get 503.
+pub const SIGN_IN_WAITING_CLIENT_MAX: usize = SIGN_IN_WAITING_MAX / 8;
 
 /// How long a user who was let in is not looked up again in the files of this machine's accounts:
 /// passwd(5) and group(5) change rarely, and each piece of a transfer asks. What is configured is

@@ -173,6 +173,8 @@ pub const DSYNC_LINKS_MAX: usize = 1_000_000;
 pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
 /// Runs that answer on shares at once: each has a dozen threads that wait, and keeps a disk busy.
 pub const DSYNC_SHARE_RUNS: usize = 16;
+/// The same of one address: a quarter is left to others.
+pub const DSYNC_SHARE_RUNS_CLIENT_MAX: usize = DSYNC_SHARE_RUNS / 4 * 3;
 /// Operations of a run that wait to be written down by the core of its connection.
 pub const DSYNC_RECORDS: usize = 1_024;
 /// Bytes that go from a run to its channel at once.

@@ -39,6 +39,8 @@ pub const HTTP_SESSION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const HTTP_UPLOADS_MAX: usize = 1_024;
 /// Of these, those of one user.
 pub const HTTP_UPLOADS_PER_USER: usize = 64;
+/// The same of one address, whatever users it has: a quarter.
+pub const HTTP_UPLOADS_PER_ADDRESS: usize = HTTP_UPLOADS_MAX / 4;
 /// How long an upload in parts may rest before it is given up.
 pub const HTTP_UPLOAD_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Entries of a directory that are sorted for a listing; a longer one comes in the order of the

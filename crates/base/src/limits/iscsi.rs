@@ -121,18 +121,26 @@ pub const ISCSI_COPIES_KEPT: usize = 64;
 pub const ISCSI_ATTENTIONS_MAX: usize = 8;
 /// Sessions at once, of all initiators: each costs a connection as well.
 pub const ISCSI_SESSIONS_MAX: usize = 4096;
+/// The same of one address: a quarter is left to others.
+pub const ISCSI_SESSIONS_CLIENT_MAX: usize = ISCSI_SESSIONS_MAX / 4 * 3;
 /// Threads of a unit for commands that block: a disk reorders this many well, and a unit whose disk
 /// is stuck holds no more.
 pub const LUN_THREADS: usize = 8;
 /// Commands of a unit that may wait for its threads: those of sixty-four sessions.
 pub const LUN_QUEUE_MAX: usize = 4096;
+/// The same of one address: forty-eight sessions. While initiators share a unit, one address leaves
+/// threads to others as well ([`super::POOL_CLIENT_LEAVES`]); one alone has all of them.
+pub const LUN_QUEUE_CLIENT_MAX: usize = LUN_QUEUE_MAX / 4 * 3;
 /// Initiator ports of a unit without a session whose writes no flush of theirs has covered: as many
-/// as may be registered. What is left out of more is the oldest.
+/// as may be registered. What is left out of more is
+/// the oldest of the initiator with most of them.
 pub const LUN_UNSETTLED_MAX: usize = LUN_REGISTRATIONS_MAX;
 /// Flushes of a unit at once that nobody waits for (IMMED): one is under way, one follows it with
 /// all that has come meanwhile, and initiators that share the unit have theirs. More are waited
 /// for, so that the window of commands bounds them.
 pub const LUN_FLUSHES_BEHIND_MAX: usize = 8;
+/// The same of one session.
+pub const LUN_FLUSHES_BEHIND_CLIENT_MAX: usize = LUN_FLUSHES_BEHIND_MAX / 4 * 3;
 /// A login must have ended by then (RFC 7143 §6.3: a matter of seconds).
 pub const ISCSI_LOGIN_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a login waits for the session that it replaces to end.

@@ -63,6 +63,13 @@ pub const SMB_CREDITS_MAX: u16 = 8_192;
 pub const SMB_UNSIGNED_CREDITS_MAX: u16 = 64;
 /// Requests of a connection that are carried out at once; others wait in the socket.
 pub const SMB_REQUESTS_MAX: usize = 128;
+/// Requests of a connection that wait for another client, such as a LOCK for a range that is
+/// locked: as many as Windows permits (`AsynchronousCredits`). More fail with
+/// STATUS_INSUFFICIENT_RESOURCES (MS-SMB2 §3.3.4.2). They are not in [`SMB_REQUESTS_MAX`], so that
+/// ECHO, CANCEL and what ends a wait are always taken.
+pub const SMB_WAITING_MAX: usize = 512;
+/// Bytes that these hold: half of what a connection may hold, 16 KiB each.
+pub const SMB_WAITING_BYTES: usize = SMB_FLIGHT_BYTES / 2;
 /// Most bytes that requests of a connection hold before no more are taken: four of the largest.
 pub const SMB_FLIGHT_BYTES: usize = 4 * SMB_MESSAGE_MAX;
 /// Sessions of one connection: terminal servers have one for each user.

@@ -3,13 +3,13 @@
 //! administration.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use base::clock::Clock;
-use base::limits::{ACCOUNT_FILES_INTERVAL, SIGN_IN_LANES};
+use base::limits::ACCOUNT_FILES_INTERVAL;
+use base::peer::network;
 use vfs::cred::Cred;
 use vfs::identity::{Identity, Owners, Person, Refused};
 use vfs::share::rules::NOBODY;
@@ -29,9 +29,10 @@ pub struct Users {
     server: Cred,
     /// Persons as they were handed out: whoever still is the one of his name is let in.
     known: Mutex<HashMap<String, Known>>,
-    /// Passwords from one address are looked at one after the other: those sent at once would all
-    /// get the try that one of them has.
-    lanes: [Mutex<()>; SIGN_IN_LANES],
+    /// Passwords from one address are checked one after the other: those sent at once would all
+    /// get the try that one of them has. Those of other addresses do not wait for that; there are
+    /// as many locks at most as threads that check.
+    lanes: Mutex<HashMap<IpAddr, Weak<Mutex<()>>>>,
     authorities: RwLock<Vec<String>>,
 }
 
@@ -64,8 +65,7 @@ impl Users {
         machine: Machine,
         server: Cred,
     ) -> Self {
-        let (known, authorities) = Default::default();
-        let lanes = std::array::from_fn(|_| Mutex::default());
+        let (known, authorities, lanes) = Default::default();
         Self { accounts, clock, machine, server, known, lanes, authorities }
     }
 
@@ -74,9 +74,16 @@ impl Users {
         *self.authorities.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
-    fn lane(&self, from: IpAddr) -> &Mutex<()> {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(from.to_canonical());
-        &self.lanes[hash as usize % SIGN_IN_LANES]
+    /// The lock of an address.
+    fn lane(&self, from: IpAddr) -> Arc<Mutex<()>> {
+        let (from, mut lanes) = (network(from), lock(&self.lanes));
+        if let Some(lane) = lanes.get(&from).and_then(Weak::upgrade) {
+            return lane;
+        }
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        let lane = Arc::<Mutex<()>>::default();
+        lanes.insert(from, Arc::downgrade(&lane));
+        lane
     }
 }
 
@@ -93,7 +100,8 @@ impl Owners for Users {
 
 impl Identity for Users {
     fn password(&self, from: IpAddr, name: &str, password: &str) -> Result<Arc<Person>, Refused> {
-        let _turn = lock(self.lane(from));
+        let lane = self.lane(from);
+        let _turn = lock(&lane);
         if let Some(wait) = self.must_wait(from, name) {
             return Err(Refused::Wait(wait));
         }

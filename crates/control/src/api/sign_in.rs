@@ -9,11 +9,10 @@ use axum::extract::{Extension, Query, Request, State};
 use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
-use base::limits::SIGN_IN_WAITING_MAX;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::identity::{COOKIE_NAME, session_token};
+use super::queue::{self, QueuePermit};
 use super::{ApiError, Control, Credential, Identity, Peer, ui};
 use crate::accounts::Verdict;
 use crate::listen::node::ADMINISTRATION;
@@ -178,14 +177,10 @@ fn open_session(control: &Control, user: &str, from: IpAddr) -> String {
     format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict")
 }
 
-/// Waits for the one place at the password hash, in a bounded queue.
-async fn turn(control: &Control) -> Result<OwnedSemaphorePermit, ApiError> {
-    // `Semaphore` does not count its waiters; owners of the Arc are the one user of it and them.
-    if Arc::strong_count(&control.hashing) > SIGN_IN_WAITING_MAX {
-        return Err(ApiError::busy("sign in", "too many sign-ins are queued"));
-    }
-    let turn = control.hashing.clone().acquire_owned().await;
-    turn.map_err(|e| ApiError::failed("sign in", &e))
+/// Waits for the permission to compute a password hash, in a bounded queue.
+async fn turn(control: &Control) -> Result<QueuePermit, ApiError> {
+    let permit = control.hashing.wait(queue::client()).await;
+    permit.ok_or_else(|| ApiError::busy("sign in", "too many sign-ins are queued"))
 }
 
 /// The address that wrong passwords are held against.

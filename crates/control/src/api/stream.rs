@@ -15,14 +15,17 @@ use axum::extract::{RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use base::clock::NS_PER_S;
-use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE, API_STREAM_STATS_MAX};
+use base::limits::{
+    API_STREAM_BUFFER, API_STREAM_KEEPALIVE, API_STREAM_STATS_MAX, API_STREAMS_CLIENT_MAX,
+    API_STREAMS_MAX,
+};
+use base::tally::AddressPermit;
 use futures_core::Stream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::analytics::{json_of, parse, refusal};
-use super::{ApiError, Control};
+use super::{ApiError, Control, queue};
 
 const TRIED: &str = "open a live stream";
 /// How soon a waiting thread notices that its listener has gone or the server ends.
@@ -54,13 +57,11 @@ pub async fn stream(
     Ok(([(CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
-/// A place among the live streams, as long as it is held.
-pub(super) fn place(
-    control: &Control,
-    tried: &'static str,
-) -> Result<OwnedSemaphorePermit, ApiError> {
-    let place = control.streams.clone().try_acquire_owned();
-    place.map_err(|_| ApiError::busy(tried, "too many live streams are open"))
+/// A permit for a live stream, as long as it is held.
+pub(super) fn place(control: &Control, tried: &'static str) -> Result<AddressPermit, ApiError> {
+    let limits = (API_STREAMS_MAX, API_STREAMS_CLIENT_MAX);
+    let permit = control.streams.take(queue::client(), limits);
+    permit.ok_or_else(|| ApiError::busy(tried, "too many live streams are open"))
 }
 
 /// All values of `stat` in a query string, in their order.

@@ -57,6 +57,20 @@ fn a_full_table_drops_the_longest_unused() {
 }
 
 #[test]
+fn one_user_or_address_does_not_end_the_sessions_of_others() {
+    let mut sessions = Sessions::default();
+    sessions.open("other user", "root", PEER, 0);
+    sessions.open("other address", "admin", IpAddr::from([10, 0, 0, 8]), 0);
+    for n in 0..2 * SESSIONS_MAX as u64 {
+        sessions.open(&n.to_string(), "admin", PEER, 1 + n);
+    }
+    assert_eq!(sessions.sessions.len(), SESSIONS_MAX);
+    let now = 2 * SESSIONS_MAX as u64;
+    assert!(user(&mut sessions, "other user", now).is_some());
+    assert!(user(&mut sessions, "other address", now).is_some());
+}
+
+#[test]
 fn a_one_time_token_works_once_and_not_too_late() {
     let mut sessions = Sessions::default();
     sessions.offer_once("t", "admin", 0);

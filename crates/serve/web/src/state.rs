@@ -3,14 +3,17 @@
 //! Neither survives a restart: people sign in again, and what was uploaded in part is removed.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::limits::{
     HTTP_BASIC_FRESH, HTTP_SESSION_MAX, HTTP_SESSIONS_MAX, HTTP_UPLOAD_IDLE, HTTP_UPLOADS_MAX,
-    HTTP_UPLOADS_PER_USER,
+    HTTP_UPLOADS_PER_ADDRESS, HTTP_UPLOADS_PER_USER,
 };
+use base::peer::network;
 use base::random::{Random, SystemRandom};
+use base::tally::evict_of_most;
 use base::text::hex;
 use vfs::identity::Person;
 
@@ -90,8 +93,8 @@ impl Sessions {
         Some(one.clone())
     }
 
-    /// Remembers whom a secret belongs to; `basic` if it is his password. The one that was used
-    /// longest ago is forgotten if there are too many.
+    /// Remembers the user that a secret belongs to; `basic` if it is the password. If there are too
+    /// many, that of the user with most of them is forgotten that was used longest ago.
     pub fn keep(
         &self,
         secret: &[u8],
@@ -102,8 +105,7 @@ impl Sessions {
         let digest = self.digest(secret);
         let mut known = lock(&self.known);
         if known.len() >= HTTP_SESSIONS_MAX && !known.contains_key(&digest) {
-            let oldest = known.iter().min_by_key(|(_, k)| k.used_ns).map(|(d, _)| *d);
-            oldest.and_then(|oldest| known.remove(&oldest));
+            evict_of_most(&mut known, |one| (one.person.name.clone(), ()), |one| one.used_ns);
         }
         let new = SignedInUser { person, generation, began_ns: now_ns, used_ns: now_ns, basic };
         known.insert(digest, new);
@@ -133,8 +135,10 @@ impl Sessions {
 /// An upload in parts.
 #[derive(Clone)]
 pub struct Pending {
-    /// Who uploads.
+    /// The user.
     pub user: String,
+    /// The address of the client, or its network.
+    pub from: IpAddr,
     /// Where it will be.
     pub spot: Spot,
     /// The same as the client says it: from the list of shares on.
@@ -174,6 +178,20 @@ pub enum UploadError {
     Full,
 }
 
+/// Whether a user may begin one more upload from this address, where there are these of users and
+/// addresses. Clients that do not sign in have one name: each of their addresses has the part of a
+/// user.
+fn permits<'a>(all: impl Iterator<Item = (&'a str, IpAddr)>, by: &Person, from: IpAddr) -> bool {
+    let (mut count, mut of_address, mut own) = (0, 0, 0);
+    for (user, at) in all {
+        let is_same_address = at == from;
+        count += 1;
+        of_address += usize::from(is_same_address);
+        own += usize::from(user == by.name && (is_same_address || !by.anonymous));
+    }
+    count < HTTP_UPLOADS_MAX && of_address < HTTP_UPLOADS_PER_ADDRESS && own < HTTP_UPLOADS_PER_USER
+}
+
 /// Uploads in parts that are under way.
 #[derive(Default)]
 pub struct Uploads {
@@ -187,20 +205,20 @@ impl Uploads {
     /// [`UploadError::Full`].
     pub fn begin(
         &self,
-        (user, (spot, path), part): (&str, (Spot, Vec<u8>), Temporary),
+        ((by, from), (spot, path), part): ((&Person, IpAddr), (Spot, Vec<u8>), Temporary),
         (length, modified): (u64, Option<i64>),
         (transfer, now_ns): (Transfer, u64),
     ) -> Result<String, UploadError> {
         let mut all = lock(&self.all);
-        let own = all.values().filter(|one| one.user == user).count();
-        if all.len() >= HTTP_UPLOADS_MAX || own >= HTTP_UPLOADS_PER_USER {
+        let from = network(from);
+        if !permits(all.values().map(|one| (&*one.user, one.from)), by, from) {
             transfer.ends(Outcome::Refused, "too many uploads in progress");
             return Err(UploadError::Full);
         }
         let id = token(16);
-        let user = user.to_owned();
         let new = Pending {
-            user,
+            user: by.name.clone(),
+            from,
             spot,
             path,
             part: Arc::new(part),

@@ -57,12 +57,12 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
         Ok(made) => cx.of(made.node()),
         Err(error) => return cx.refuse(error),
     }
-    let user = &cx.caller.person.name;
     let path = VPath::parse(&request.target.path).unwrap_or_default();
     let transfer = cx.begin_transfer(Direction::Upload, &path);
     let place = (spot, request.target.path.clone());
     let now = (transfer, monotonic_ns());
-    let begun = cx.http.uploads.begin((user, place, temporary), (length, modified), now);
+    let by = (&*cx.caller.person, cx.caller.peer.ip());
+    let begun = cx.http.uploads.begin((by, place, temporary), (length, modified), now);
     match begun {
         Ok(id) => Response::new(201)
             .with("location", format!("/.plimsoll/upload/{id}"))

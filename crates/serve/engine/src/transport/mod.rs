@@ -10,7 +10,6 @@
 //! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
 //! - [`revocable`]: permits of a service that has fewer than the permits of all.
 //! - [`small`]: services that are asked a few times: a question, an answer.
-//! - [`tally`]: how many of something each address has.
 //! - [`tasks`]: what runs for a service, and its end.
 //! - [`send`]: bytes, and parts of files, to the peer.
 
@@ -26,10 +25,10 @@ pub mod revocable;
 pub mod runtimes;
 pub mod send;
 pub mod small;
-pub mod tally;
 pub mod tasks;
 pub mod tls;
 
+pub use base::tally;
 pub use budget::Budgets;
 pub use runtimes::Runtimes;
 pub use tasks::Tasks;

@@ -3,14 +3,18 @@
 use std::os::unix::net::UnixStream as Blocking;
 use std::sync::Arc;
 
-use base::limits::{DSYNC_RECORDS, DSYNC_SHARE_PIPE};
+use base::limits::{
+    DSYNC_RECORDS, DSYNC_SHARE_PIPE, DSYNC_SHARE_RUNS, DSYNC_SHARE_RUNS_CLIENT_MAX,
+};
+use base::peer::network;
+use base::tally::AddressPermit;
 use probe::op::OpRecord;
 use sync::streams::listen::Reachable;
 use sync::{SyncError, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::super::channel::{Input, Output};
 use super::count::Tally;
@@ -27,8 +31,9 @@ pub async fn serve(
 ) -> bool {
     let Ok((near, far)) = pair() else { return false };
     let (records, said) = mpsc::channel(DSYNC_RECORDS);
-    let place = Arc::clone(&dsync.runs).try_acquire_owned().ok();
-    let refused = request.refused.or(match place {
+    let limits = (DSYNC_SHARE_RUNS, DSYNC_SHARE_RUNS_CLIENT_MAX);
+    let permit = dsync.runs.take(network(request.who.peer.ip()), limits);
+    let refused = request.refused.or(match permit {
         Some(_) => None,
         None => Some("too many dsync runs on this server; try again later"),
     });
@@ -42,7 +47,7 @@ pub async fn serve(
     let (done, ended) = oneshot::channel();
     let engine = Arc::clone(&core.engine);
     let run = move || {
-        let answered = engine.attempt(|| answer(far, asked, at, place));
+        let answered = engine.attempt(|| answer(far, asked, at, permit));
         // Whoever waited may have gone.
         let _ = done.send(answered.unwrap_or(false));
     };
@@ -60,12 +65,7 @@ fn pair() -> std::io::Result<(UnixStream, Blocking)> {
     Ok((UnixStream::from_std(near)?, far))
 }
 
-fn answer(
-    far: Blocking,
-    asked: Asked,
-    at: Reachable,
-    _place: Option<OwnedSemaphorePermit>,
-) -> bool {
+fn answer(far: Blocking, asked: Asked, at: Reachable, _permit: Option<AddressPermit>) -> bool {
     let name = asked.request.who.person.name.clone();
     let done = run::of_socket(far).map_err(Into::into).and_then(|link| {
         run::answer_with(link, at, |role, place, options| asked.tree(role, place, options))

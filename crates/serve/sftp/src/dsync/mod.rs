@@ -3,8 +3,9 @@
 //! settled before; content may go over streams of its own beside it, as between any two sides.
 //!
 //! The engine of [`sync`] has threads of its own, which wait; a run has a handful of them, and
-//! there are at most [`DSYNC_SHARE_RUNS`] of them. What it does to files it does through the one
-//! file system of the share, with the caller's rights, and each operation is counted as one.
+//! there are at most [`base::limits::DSYNC_SHARE_RUNS`] of them, with a part for one address. What
+//! it does to files it does through the one file system of the share, with the caller's rights, and
+//! each operation is counted as one.
 //!
 //! - `conn`: what goes between a channel and the threads of a run.
 //! - [`tree`]: a directory of a share as a tree. `meta`: what is told of a file, and given to it.
@@ -13,9 +14,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::limits::DSYNC_SHARE_RUNS;
+use base::tally::AddressPermits;
 use sync::streams::listen::Reachable;
-use tokio::sync::Semaphore;
 use vfs::locks::FileKey;
 
 use super::Owners;
@@ -29,10 +29,11 @@ pub mod tree;
 pub use self::conn::serve;
 
 /// What the runs of a server share.
+#[derive(Default)]
 pub struct Dsync {
     /// Directories that are written to: one run each.
     busy: Arc<Busy>,
-    runs: Arc<Semaphore>,
+    runs: Arc<AddressPermits>,
 }
 
 /// Directories that are written to.
@@ -42,12 +43,6 @@ type Busy = Mutex<HashSet<FileKey>>;
 struct ExclusiveDirectory {
     busy: Arc<Busy>,
     key: FileKey,
-}
-
-impl Default for Dsync {
-    fn default() -> Self {
-        Self { busy: Arc::default(), runs: Arc::new(Semaphore::new(DSYNC_SHARE_RUNS)) }
-    }
 }
 
 impl ExclusiveDirectory {

@@ -63,3 +63,35 @@ fn the_one_used_longest_ago_makes_room() {
     assert!(sessions.find(&0_u64.to_be_bytes(), IDLE, seconds(1)).is_some());
     assert!(sessions.find(&1_u64.to_be_bytes(), IDLE, seconds(1)).is_none());
 }
+
+#[test]
+fn one_user_does_not_end_the_sessions_of_others() {
+    let sessions = Sessions::default();
+    sessions.keep(b"other", false, (person("b"), 1), 0);
+    for n in 0..=HTTP_SESSIONS_MAX as u64 {
+        sessions.keep(&n.to_be_bytes(), false, (person("a"), 1), 1 + n);
+    }
+    assert_eq!(sessions.count(), HTTP_SESSIONS_MAX);
+    assert!(sessions.find(b"other", IDLE, seconds(1)).is_some());
+}
+
+#[test]
+fn uploads_of_a_user_and_of_an_address_have_a_part() {
+    let address = |n: u8| IpAddr::from([192, 0, 2, n]);
+    let names: Vec<String> = (0..5).map(|n| n.to_string()).collect();
+    let of = |users: usize, from: u8, each: usize| {
+        let users = names.iter().take(users);
+        users.flat_map(move |user| vec![(&**user, address(from)); each]).collect::<Vec<_>>()
+    };
+    let may = |all: &[(&str, IpAddr)], by: &Person, from: u8| {
+        permits(all.iter().copied(), by, address(from))
+    };
+    let [zero, four] = ["0", "4"].map(person);
+    let one = of(1, 1, HTTP_UPLOADS_PER_USER);
+    assert!(!may(&one, &zero, 1) && !may(&one, &zero, 2) && may(&one, &four, 1));
+    let four_users = of(4, 1, HTTP_UPLOADS_PER_USER);
+    assert!(!may(&four_users, &four, 1), "the part of the address");
+    assert!(may(&four_users, &four, 2), "another address");
+    let anonymous = Person { anonymous: true, ..(*zero).clone() };
+    assert!(!may(&one, &anonymous, 1) && may(&one, &anonymous, 2));
+}

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use base::limits::{
+use crate::limits::{
     SIGN_IN_FREE_FAILURES, SIGN_IN_KNOWN_AGE, SIGN_IN_KNOWN_MAX, SIGN_IN_MEMORY,
     SIGN_IN_NAME_FREE_FAILURES, SIGN_IN_NAME_WAIT_MAX, SIGN_IN_NAMES_MAX, SIGN_IN_PEERS_MAX,
     SIGN_IN_WAIT_MAX, USER_NAME_MAX,

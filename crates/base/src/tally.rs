@@ -1,7 +1,10 @@
-//! How many of something each address has, and all of them together.
+//! The number of something that each address has, and of all of them. What one client may have of a
+//! table, where the entry that is removed for a new one is of the client with most.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -94,6 +97,34 @@ impl Drop for AddressPermit {
     fn drop(&mut self) {
         self.permits.lock().remove(self.address);
     }
+}
+
+/// Removes one entry of a full table for a new one: of the first owner with most entries (such as a
+/// user), at its second with most of these (such as an address), the one with the smallest `rank`.
+/// So an owner loses its own entries before it takes those of others.
+pub fn evict_of_most<K: Clone + Eq + Hash, V, A: Clone + Eq + Hash, B: Clone + Eq + Hash>(
+    table: &mut HashMap<K, V>,
+    owner: impl Fn(&V) -> (A, B),
+    rank: impl Fn(&V) -> u64,
+) -> Option<V> {
+    let first = most(table.values().map(|value| (owner(value).0, rank(value))))?;
+    let of_first = table.values().map(|value| (owner(value), rank(value)));
+    let second = most(of_first.filter(|((a, _), _)| *a == first).map(|((_, b), at)| (b, at)))?;
+    let is_theirs = |value: &V| owner(value) == (first.clone(), second.clone());
+    let rows = table.iter().filter(|(_, value)| is_theirs(value));
+    let oldest = rows.min_by_key(|(_, value)| rank(value)).map(|(key, _)| key.clone())?;
+    table.remove(&oldest)
+}
+
+/// The owner with most entries; of several, the one with the smallest rank.
+fn most<T: Eq + Hash>(entries: impl Iterator<Item = (T, u64)>) -> Option<T> {
+    let mut all: HashMap<T, (usize, u64)> = HashMap::new();
+    for (owner, rank) in entries {
+        let (count, least) = all.entry(owner).or_insert((0, rank));
+        (*count, *least) = (*count + 1, rank.min(*least));
+    }
+    let most = all.into_iter().max_by_key(|(_, (count, least))| (*count, Reverse(*least)));
+    most.map(|(owner, _)| owner)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Counts that come and go.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{AddressPermits, Tally};
+use super::{AddressPermits, Tally, evict_of_most};
 
 #[test]
 fn each_has_its_count_and_those_without_are_forgotten() {
@@ -36,4 +37,16 @@ fn permits_in_all_and_for_each_address() {
     drop((second, third));
     assert_eq!(permits.taken(), 0);
     assert!(permits.addresses() == 0);
+}
+
+#[test]
+fn a_full_table_loses_the_oldest_entry_of_the_owner_with_most() {
+    // User, address, age.
+    let rows = [("a", 1, 0), ("b", 1, 1), ("b", 2, 2), ("b", 2, 3), ("a", 1, 4)];
+    let mut table: HashMap<usize, (&str, u8, u64)> = rows.into_iter().enumerate().collect();
+    let mut evict = || evict_of_most(&mut table, |row| (row.0, row.1), |row| row.2);
+    assert_eq!(evict(), Some(("b", 2, 2)), "of the user and the address with most");
+    assert_eq!(evict(), Some(("a", 1, 0)), "of equals, the oldest");
+    assert_eq!(evict(), Some(("b", 1, 1)));
+    assert_eq!((evict(), evict(), evict()), (Some(("b", 2, 3)), Some(("a", 1, 4)), None));
 }

@@ -10,12 +10,12 @@ use std::hash::Hash;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use base::limits::{
+use crate::limits::{
     SIGN_IN_FREE_FAILURES, SIGN_IN_KNOWN_AGE, SIGN_IN_KNOWN_MAX, SIGN_IN_MEMORY,
     SIGN_IN_NAME_FREE_FAILURES, SIGN_IN_NAME_WAIT_MAX, SIGN_IN_NAMES_MAX, SIGN_IN_PEERS_MAX,
     SIGN_IN_WAIT_MAX, USER_NAME_MAX,
 };
-use base::peer::network;
+use crate::peer::network;
 
 /// What is remembered of wrong passwords.
 #[derive(Debug, Default)]
@@ -108,10 +108,7 @@ fn entry<K: Clone + Eq + Hash, V: Default>(
 }
 
 /// Removes the entry with the smallest `rank`: a full table never refuses newcomers.
-pub(crate) fn make_room<K: Clone + Eq + Hash, V>(
-    table: &mut HashMap<K, V>,
-    rank: impl Fn(&V) -> u64,
-) {
+pub fn make_room<K: Clone + Eq + Hash, V>(table: &mut HashMap<K, V>, rank: impl Fn(&V) -> u64) {
     let oldest = table.iter().min_by_key(|(_, value)| rank(value)).map(|(k, _)| k.clone());
     if let Some(oldest) = oldest {
         table.remove(&oldest);
@@ -119,7 +116,7 @@ pub(crate) fn make_room<K: Clone + Eq + Hash, V>(
 }
 
 /// The time since a moment.
-pub(crate) fn age(since_ns: u64, now_ns: u64) -> Duration {
+pub fn age(since_ns: u64, now_ns: u64) -> Duration {
     Duration::from_nanos(now_ns.saturating_sub(since_ns))
 }
 
