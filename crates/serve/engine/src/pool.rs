@@ -53,9 +53,9 @@ impl Default for PoolLimits {
 
 impl PoolLimits {
     /// Threads that operations of one client may have at once: all of them in a pool with a queue
-    /// that one client may fill, such as that of a logical unit.
-    fn threads_per_client(self) -> usize {
-        if self.per_client >= self.queue {
+    /// that one client may fill, or of one client alone ([`Pool::set_alone`]).
+    fn threads_per_client(self, is_alone: bool) -> usize {
+        if is_alone || self.per_client >= self.queue {
             return self.threads.max(1);
         }
         self.threads.saturating_sub(self.threads.div_ceil(POOL_CLIENT_LEAVES)).max(1)
@@ -86,6 +86,8 @@ struct Queues {
     used: usize,
     idle: usize,
     ending: bool,
+    /// One client alone has all threads.
+    is_alone: bool,
 }
 
 #[derive(Default)]
@@ -160,6 +162,17 @@ impl Pool {
         Some(Slot { shared: Arc::clone(&self.shared), client, open: true })
     }
 
+    /// Whether there is one client alone, which has all threads then. As many as it may have with
+    /// others are left to it when there is another one, as its operations end.
+    pub fn set_alone(&self, is_alone: bool) {
+        let mut queues = self.shared.lock();
+        queues.is_alone = is_alone;
+        let threads = self.shared.limits.threads_per_client(is_alone);
+        queues.take_turns(threads);
+        drop(queues);
+        self.shared.work.notify_all();
+    }
+
     /// How big it is.
     pub fn limits(&self) -> PoolLimits {
         self.shared.limits
@@ -205,9 +218,10 @@ impl Slot {
     pub fn run(mut self, now_ns: u64, job: Job) {
         self.open = false;
         let mut queues = self.shared.lock();
+        let threads = self.shared.limits.threads_per_client(queues.is_alone);
         let Some(client) = queues.clients.get_mut(&self.client) else { return };
         client.jobs.push_back((now_ns, job));
-        if client.takes_turn(self.shared.limits.threads_per_client()) {
+        if client.takes_turn(threads) {
             queues.turns.push_back(self.client);
         }
         let wake = queues.idle > 0;
@@ -252,6 +266,14 @@ impl Queues {
         Some((client, job))
     }
 
+    /// Clients take turns that may have more threads than before.
+    fn take_turns(&mut self, threads: usize) {
+        let Self { clients, turns, .. } = self;
+        let taking =
+            clients.iter_mut().filter_map(|(id, one)| one.takes_turn(threads).then_some(*id));
+        turns.extend(taking);
+    }
+
     /// A job of a client has ended.
     fn ended(&mut self, client: u64, threads: usize) {
         let Some(entry) = self.clients.get_mut(&client) else { return };
@@ -270,9 +292,9 @@ impl Shared {
     }
 
     fn work_off(&self) {
-        let threads = self.limits.threads_per_client();
         let mut queues = self.lock();
         loop {
+            let threads = self.limits.threads_per_client(queues.is_alone);
             if let Some((client, (since_ns, job))) = queues.next(threads) {
                 drop(queues);
                 let waited = base::clock::stamp().saturating_sub(since_ns);
@@ -280,6 +302,7 @@ impl Shared {
                 // the pool a thread.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(waited)));
                 queues = self.lock();
+                let threads = self.limits.threads_per_client(queues.is_alone);
                 queues.ended(client, threads);
             } else if queues.ending {
                 // What a client at its limit has left is done by the threads that it has.

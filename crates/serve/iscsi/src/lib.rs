@@ -41,7 +41,9 @@ mod tmf;
 pub mod unit;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use base::throttle::Throttle;
 
 use self::settings::Settings;
 use self::state::sessions::Sessions;
@@ -64,6 +66,8 @@ pub struct Iscsi {
     pub waits: AtomicU64,
     /// PDUs with a wrong digest so far.
     pub digest_errors: AtomicU64,
+    /// Waits after wrong CHAP secrets.
+    throttle: Mutex<Throttle>,
     settings: RwLock<Arc<Settings>>,
 }
 
@@ -78,8 +82,15 @@ impl Iscsi {
             refusals: AtomicU64::new(0),
             waits: AtomicU64::new(0),
             digest_errors: AtomicU64::new(0),
+            throttle: Mutex::default(),
             settings: RwLock::new(Arc::new(settings)),
         })
+    }
+
+    /// Waits after wrong CHAP secrets, by address and by name of the initiator.
+    fn throttle(&self) -> MutexGuard<'_, Throttle> {
+        // Nothing under this lock panics half way through a change.
+        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is set now.

@@ -1,18 +1,18 @@
 //! How a connection begins (RFC 7143 §6.3): names, authentication, negotiation. The rules are
 //! [`wire::iscsi::login_phase`]'s; here is what they ask for.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use base::clock::Deadline;
+use base::clock::{Deadline, monotonic_ns};
 use base::limits::{ISCSI_COMMANDS_MAX, ISCSI_REPLACE_TIME_MAX};
 use base::random::{Random, SystemRandom};
 use vfs::lun::reservations::Port;
 use wire::iscsi::chap::CHALLENGE;
 use wire::iscsi::login::{LoginRequest, LoginResponse, LoginStatus, Stage, Stages, VERSION};
-use wire::iscsi::login_phase::{Access, Identity, Reply, Step, TargetLogin};
+use wire::iscsi::login_phase::{Access, Authentication, Identity, Reply, Step, TargetLogin};
 use wire::iscsi::negotiate::Parameters;
 use wire::iscsi::{Request, Serial, TargetSn};
 
@@ -31,7 +31,17 @@ struct Login<'a> {
     core: &'a Rc<Core>,
     machine: TargetLogin,
     target: Option<Arc<Target>>,
+    /// Whether the initiator signs in with CHAP.
+    uses_chap: bool,
     stat_sn: Option<Serial>,
+}
+
+/// Characters at the end of an initiator's name by which wrong secrets are counted: names differ in
+/// their ends, and longer ones than those of users would be counted as one.
+const THROTTLED_NAME: usize = 48;
+
+fn throttled_name(initiator: &str) -> String {
+    initiator.chars().rev().take(THROTTLED_NAME).collect()
 }
 
 /// Takes requests until the connection is in its full feature phase.
@@ -44,7 +54,7 @@ pub(super) async fn run(
     (peer, local): (SocketAddr, SocketAddr),
 ) -> Result<Session, Ended> {
     let machine = TargetLogin::new(Parameters::of_target());
-    let mut login = Login { core, machine, target: None, stat_sn: None };
+    let mut login = Login { core, machine, target: None, uses_chap: false, stat_sn: None };
     loop {
         while wire.front()?.is_none() {
             if wire.receive().await.map_err(|_| Ended::Gone)? == 0 {
@@ -116,18 +126,46 @@ impl Login<'_> {
             // A session has one connection (MaxConnections=1).
             return Err(LoginStatus::SESSION_DOES_NOT_EXIST);
         }
-        let reply = match self.machine.take(request)? {
+        let from = at.0.ip();
+        let taken = self.machine.take(request);
+        if taken.as_ref().err() == Some(&LoginStatus::AUTHENTICATION_FAILURE) {
+            self.count_attempt(from, false);
+        }
+        let reply = match taken? {
             Step::Reply(reply) => reply,
             Step::Identify(identity) => {
                 let access = self.access(&identity)?;
+                self.uses_chap = matches!(access.authentication, Authentication::Chap { .. });
+                if self.must_wait(from, &identity.initiator) {
+                    return Err(LoginStatus::SERVICE_UNAVAILABLE);
+                }
                 self.machine.admit(access)?
             }
         };
         if reply.stages.transit != Some(Stage::FullFeaturePhase) {
             return Ok((reply, None));
         }
+        self.count_attempt(from, true);
         let session = self.begin(request, at).await?;
         Ok((reply, Some(session)))
+    }
+
+    /// Whether the next secret of this initiator is not checked yet, after wrong ones.
+    fn must_wait(&self, from: IpAddr, initiator: &str) -> bool {
+        let name = throttled_name(initiator);
+        let wait = self.core.iscsi.throttle().must_wait(from, &name, monotonic_ns());
+        self.uses_chap && wait.is_some()
+    }
+
+    /// Counts a secret, right or wrong.
+    fn count_attempt(&self, from: IpAddr, is_right: bool) {
+        let Some(identity) = self.machine.identity().filter(|_| self.uses_chap) else { return };
+        let (name, now) = (throttled_name(&identity.initiator), monotonic_ns());
+        let mut throttle = self.core.iscsi.throttle();
+        match is_right {
+            true => throttle.succeeded(from, &name, now),
+            false => throttle.failed(from, &name, now),
+        }
     }
 
     /// What an initiator may do, and how it signs in.

@@ -2,9 +2,12 @@
 //! delays no other unit. What runs on them is the engine of [`engine::exec`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use base::limits::{LUN_FLUSHES_BEHIND_MAX, LUN_QUEUE_MAX, LUN_THREADS};
+use base::limits::{
+    LUN_FLUSHES_BEHIND_CLIENT_MAX, LUN_FLUSHES_BEHIND_MAX, LUN_QUEUE_CLIENT_MAX, LUN_QUEUE_MAX,
+    LUN_THREADS,
+};
 use vfs::flush::FlushGroup;
 use vfs::fs::{Flush, Result};
 use vfs::status::Status;
@@ -23,6 +26,8 @@ struct Threads {
 #[derive(Default)]
 pub struct UnitThreads {
     threads: OnceLock<Option<Threads>>,
+    /// Whether several initiators have sessions with the unit.
+    is_shared: Mutex<bool>,
     /// Flushes of commands that were completed before (IMMED).
     behind: Arc<AtomicUsize>,
 }
@@ -31,12 +36,30 @@ impl UnitThreads {
     fn threads(&self) -> Result<&Threads> {
         let start = || {
             let (threads, queue) = (LUN_THREADS, LUN_QUEUE_MAX);
-            let limits = PoolLimits { threads, queue, per_client: queue };
+            let limits = PoolLimits { threads, queue, per_client: LUN_QUEUE_CLIENT_MAX };
             let pool = Pool::start(limits).ok()?;
             let flush = Arc::new(FlushGroup::with_threads(1).ok()?);
             Some(Threads { pool, flush, engine: OnceLock::new() })
         };
-        self.threads.get_or_init(start).as_ref().ok_or(Status::Busy)
+        if let Some(threads) = self.threads.get() {
+            return threads.as_ref().ok_or(Status::Busy);
+        }
+        let threads = self.threads.get_or_init(start).as_ref();
+        self.share(|_| {});
+        threads.ok_or(Status::Busy)
+    }
+
+    /// Whether several initiators share the unit: then one leaves threads to the others.
+    pub fn set_shared(&self, is_shared: bool) {
+        self.share(|shared| *shared = is_shared);
+    }
+
+    fn share(&self, change: impl FnOnce(&mut bool)) {
+        let mut is_shared = self.is_shared.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut is_shared);
+        if let Some(Some(threads)) = self.threads.get() {
+            threads.pool.set_alone(!*is_shared);
+        }
     }
 
     /// What executes the commands of the unit: with the budgets and the probe of its service.
@@ -53,22 +76,38 @@ impl UnitThreads {
         Ok(engine.get_or_init(over))
     }
 
-    /// Flushes for a command that was completed before (IMMED).
+    /// Flushes for a command that was completed before (IMMED), of a session that has these.
     ///
     /// # Errors
-    /// The flush, if the limit is reached or no thread can be started.
-    pub fn flush_behind(&self, flush: Flush) -> std::result::Result<(), Flush> {
+    /// The flush, if a limit is reached or no thread can be started.
+    pub fn flush_behind(
+        &self,
+        flush: Flush,
+        of_session: &Arc<AtomicUsize>,
+    ) -> std::result::Result<(), Flush> {
         let Ok(threads) = self.threads() else { return Err(flush) };
-        if self.behind.fetch_add(1, Ordering::AcqRel) >= LUN_FLUSHES_BEHIND_MAX {
-            self.behind.fetch_sub(1, Ordering::AcqRel);
-            return Err(flush);
-        }
-        let behind = Arc::clone(&self.behind);
-        let ended = move |_| {
-            behind.fetch_sub(1, Ordering::AcqRel);
-        };
-        threads.flush.submit(flush, Box::new(ended));
+        let own = FlushPermit::take(of_session, LUN_FLUSHES_BEHIND_CLIENT_MAX);
+        let Some(own) = own else { return Err(flush) };
+        let all = FlushPermit::take(&self.behind, LUN_FLUSHES_BEHIND_MAX);
+        let Some(all) = all else { return Err(flush) };
+        threads.flush.submit(flush, Box::new(move |_| drop((own, all))));
         Ok(())
+    }
+}
+
+/// One of a number of flushes, until it is dropped.
+struct FlushPermit(Arc<AtomicUsize>);
+
+impl FlushPermit {
+    fn take(of: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let permit = Self(Arc::clone(of));
+        (of.fetch_add(1, Ordering::AcqRel) < most).then_some(permit)
+    }
+}
+
+impl Drop for FlushPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

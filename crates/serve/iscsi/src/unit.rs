@@ -2,7 +2,7 @@
 //! conditions that are pending for each I_T nexus (SAM-5 §5.14).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::limits::{ISCSI_ATTENTIONS_MAX, LUN_UNSETTLED_MAX};
@@ -85,6 +85,8 @@ pub struct Nexus {
     pub port: Port,
     /// Whether a unit attention condition is pending.
     has_attention: AtomicBool,
+    /// Flushes of its commands that were completed before (IMMED).
+    pub(super) flushes: Arc<AtomicUsize>,
     inner: Mutex<NexusInner>,
 }
 
@@ -93,6 +95,19 @@ struct NexusInner {
     attentions: VecDeque<Asc>,
     /// Writes with an outcome that no flush has reported to the initiator yet.
     written: Written,
+}
+
+/// Removes the oldest entry of the initiator with most of them.
+fn remove_of_most(unsettled: &mut VecDeque<(Port, Written)>) {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for (port, _) in unsettled.iter() {
+        *counts.entry(&port.name).or_default() += 1;
+    }
+    let most = counts.values().max().copied().unwrap_or_default();
+    let is_of_most = |(port, _): &(Port, Written)| counts.get(&*port.name) == Some(&most);
+    if let Some(at) = unsettled.iter().position(is_of_most) {
+        unsettled.remove(at);
+    }
 }
 
 /// Nothing under these locks panics half way through a change.
@@ -227,16 +242,25 @@ impl Unit {
         let nexus = Arc::new(Nexus {
             port,
             has_attention: AtomicBool::new(false),
+            flushes: Arc::default(),
             inner: Mutex::new(inner),
         });
         nexus.establish(Asc::POWER_ON_OR_RESET);
-        lock(&self.nexuses).push(Arc::clone(&nexus));
+        self.change_nexuses(|all| all.push(Arc::clone(&nexus)));
         nexus
+    }
+
+    fn change_nexuses(&self, change: impl FnOnce(&mut Vec<Arc<Nexus>>)) {
+        let mut nexuses = lock(&self.nexuses);
+        change(&mut nexuses);
+        let first = nexuses.first().map(|one| &one.port.name);
+        let is_shared = nexuses.iter().any(|one| Some(&one.port.name) != first);
+        self.threads.set_shared(is_shared);
     }
 
     /// A session ends: what RESERVE(6) gave it ends with it (SPC-2 §5.5.1).
     pub fn leave(&self, nexus: &Arc<Nexus>) {
-        lock(&self.nexuses).retain(|one| !Arc::ptr_eq(one, nexus));
+        self.change_nexuses(|all| all.retain(|one| !Arc::ptr_eq(one, nexus)));
         self.keep_unsettled(nexus);
         let mut simple = lock(&self.simple);
         if simple.as_ref() == Some(&nexus.port) {
@@ -260,7 +284,7 @@ impl Unit {
             written.join(before);
         }
         if unsettled.len() >= LUN_UNSETTLED_MAX {
-            unsettled.pop_front();
+            remove_of_most(&mut unsettled);
         }
         unsettled.push_back((nexus.port.clone(), written));
     }

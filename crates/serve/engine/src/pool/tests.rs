@@ -56,6 +56,34 @@ fn one_client_cannot_fill_the_queue() {
 }
 
 #[test]
+fn one_client_alone_has_all_threads_until_there_is_another() {
+    let pool = pool(4, 100, 99);
+    let (started, is_started) = mpsc::channel();
+    let start = |n: usize| {
+        let ((release, held), started) = (mpsc::channel::<()>(), started.clone());
+        let job = move |_| {
+            started.send(n).unwrap();
+            let _ = held.recv();
+        };
+        pool.reserve(1).unwrap().run(0, Box::new(job));
+        release
+    };
+    let mut held: Vec<_> = (0..6).map(start).collect();
+    let three: Vec<_> = (0..3).map(|_| is_started.recv_timeout(WAIT).unwrap()).collect();
+    assert_eq!((three.len(), pool.shared.lock().clients[&1].running), (3, 3));
+    pool.set_alone(true);
+    is_started.recv_timeout(WAIT).expect("the fourth thread");
+    pool.set_alone(false);
+    let (done, is_done) = mpsc::channel();
+    pool.reserve(2).unwrap().run(0, Box::new(move |_| done.send(()).unwrap()));
+    drop(held.remove(0));
+    is_done.recv_timeout(WAIT).expect("the first thread that is free");
+    assert!(is_started.try_recv().is_err(), "a fourth thread of one client");
+    drop(held);
+    pool.wait_idle();
+}
+
+#[test]
 fn one_client_never_has_all_threads() {
     let pool = pool(4, 100, 99);
     let (release, held) = mpsc::channel::<()>();

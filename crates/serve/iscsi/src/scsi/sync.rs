@@ -38,7 +38,7 @@ fn flush(request: &Request, immediate: bool) -> Done {
     let mut flush = request.unit.flush(FlushSite::LunSync, written);
     if immediate {
         // The next flush reports its outcome: the writes stay unsettled.
-        match request.unit.threads.flush_behind(flush) {
+        match request.unit.threads.flush_behind(flush, &request.nexus.flushes) {
             Ok(()) => return Done::good(0),
             // Too many are in progress: this one is a task in the command window.
             Err(left) => flush = left,

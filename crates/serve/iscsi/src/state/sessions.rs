@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::clock::wall_ns;
-use base::limits::ISCSI_SESSIONS_MAX;
+use base::limits::{ISCSI_SESSIONS_CLIENT_MAX, ISCSI_SESSIONS_MAX};
+use base::peer::network;
 use tokio::sync::watch;
 use vfs::lun::reservations::Port;
 
@@ -78,7 +79,7 @@ pub struct Seat {
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSeat {
-    /// There are as many sessions as there may be.
+    /// There are as many sessions, of all addresses or of this one, as there may be.
     Full,
     /// There is a session with this name at this target, which is to be replaced first.
     InUse,
@@ -113,7 +114,11 @@ impl Sessions {
         if inner.find(&port, target.as_deref()).is_some() {
             return Err(NoSeat::InUse);
         }
-        if inner.entries.len() >= ISCSI_SESSIONS_MAX {
+        let from = network(peer.ip());
+        let is_of_address = |entry: &&Entry| network(entry.row.peer.ip()) == from;
+        if inner.entries.len() >= ISCSI_SESSIONS_MAX
+            || inner.entries.values().filter(is_of_address).count() >= ISCSI_SESSIONS_CLIENT_MAX
+        {
             return Err(NoSeat::Full);
         }
         // 0 stands for a session that is not there yet.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits::SIGN_IN_FREE_FAILURES;
 use wire::iscsi::chap::CHALLENGE;
 use wire::iscsi::login::LoginStatus;
 use wire::iscsi::login_initiator::Proof;
@@ -43,6 +44,20 @@ fn secrets_are_asked_for_both_ways() {
     assert_eq!(refused(&How::default()), failure, "without a secret");
     assert_eq!(bench.iscsi.logins.load(Relaxed), 2);
     assert_eq!(bench.iscsi.refusals.load(Relaxed), 2);
+}
+
+#[test]
+fn an_address_that_sends_wrong_secrets_waits() {
+    let common = Some(credentials("user", "a secret of ours"));
+    let bench = Bench::new(1, SignIn { common, ..SignIn::default() });
+    let refused = |secret| Client::log_in(&bench, &proof(secret, None)).err();
+    for _ in 0..SIGN_IN_FREE_FAILURES {
+        let wrong = refused("a secret of hers");
+        assert_eq!(wrong, Some(LoginStatus::AUTHENTICATION_FAILURE));
+    }
+    let waits = Some(LoginStatus::SERVICE_UNAVAILABLE);
+    assert_eq!(refused("a secret of hers"), waits, "it is not checked");
+    assert_eq!(refused("a secret of ours"), waits);
 }
 
 #[test]

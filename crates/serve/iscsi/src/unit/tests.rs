@@ -83,3 +83,13 @@ fn writes_that_a_snapshot_finds_lost_are_reported_to_their_initiator() {
     assert!(medium.ledger().check(written).is_err(), "a flush would not fail any more");
     drop(medium);
 }
+
+#[test]
+fn one_initiator_does_not_push_out_the_unflushed_writes_of_others() {
+    let port = |name: &str, n: u8| Port { name: name.to_owned(), isid: [n; 6] };
+    let mut unsettled = VecDeque::from([(port("other", 0), Written::NONE)]);
+    unsettled.extend((0..3).map(|n| (port("flood", n), Written::NONE)));
+    remove_of_most(&mut unsettled);
+    let left: Vec<_> = unsettled.iter().map(|(port, _)| (&*port.name, port.isid[0])).collect();
+    assert_eq!(left, [("other", 0), ("flood", 1), ("flood", 2)]);
+}

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use base::limits::{LUN_FLUSHES_BEHIND_CLIENT_MAX, LUN_FLUSHES_BEHIND_MAX};
+
 use super::*;
 
 fn stop(immediate: bool, power_condition: u8) -> Cdb {
@@ -51,19 +53,21 @@ fn flushes_of_immediate_commands_are_limited() {
     let bench = Bench::new();
     write(&bench);
     bench.medium.stick(true);
-    let (unit, nexus) = (Arc::clone(&bench.unit), Arc::clone(&bench.nexuses[0]));
-    let cdb = Cdb::SynchronizeCache(CacheRange { blocks: blocks(0, 0), immediate: true });
-    let target = Arc::clone(&bench.target);
-    let request = Request { unit, nexus, target, cdb, limit: 0, mark: None };
-    let at_once = || {
+    let at_once = |session: usize| {
+        let (unit, nexus) = (Arc::clone(&bench.unit), Arc::clone(&bench.nexuses[session]));
+        let cdb = Cdb::SynchronizeCache(CacheRange { blocks: blocks(0, 0), immediate: true });
+        let target = Arc::clone(&bench.target);
+        let request = Request { unit, nexus, target, cdb, limit: 0, mark: None };
         let done = execute(&request, &[], false, &mut ReplyBuf::default());
         done.is_ok_and(|done| done.flush.is_empty())
     };
-    let most = base::limits::LUN_FLUSHES_BEHIND_MAX;
-    assert_eq!((0..1000).filter(|_| at_once()).count(), most, "the others are waited for");
+    let (most, of_one) = (LUN_FLUSHES_BEHIND_MAX, LUN_FLUSHES_BEHIND_CLIENT_MAX);
+    let count = |session| (0..1000).filter(|_| at_once(session)).count();
+    assert_eq!(count(0), of_one, "the others are waited for");
+    assert_eq!(count(1), most - of_one, "what is left to other sessions");
     bench.medium.stick(false);
     let end = Instant::now() + Duration::from_secs(30);
-    while !at_once() {
+    while !at_once(0) {
         assert!(Instant::now() < end, "those have ended");
         std::thread::yield_now();
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::limits::ISCSI_SESSIONS_CLIENT_MAX;
 use vfs::lun::reservations::Port;
 
 use super::{NoSeat, Order, Sessions};
@@ -34,4 +35,17 @@ fn a_login_takes_the_place_of_the_same_session() {
     assert_eq!(sessions.rows().len(), 1);
     assert!(sessions.log_out(other.tsih) && !sessions.log_out(0));
     assert_eq!(*other.order.borrow(), Order::Logout);
+}
+
+#[test]
+fn one_address_leaves_sessions_to_others() {
+    let sessions = Arc::new(Sessions::default());
+    let enter = |peer: &str| {
+        sessions.enter(port(1), None, format!("{peer}:1").parse().expect("an address"))
+    };
+    let held: Vec<_> =
+        (0..=ISCSI_SESSIONS_CLIENT_MAX).map_while(|_| enter("192.0.2.1").ok()).collect();
+    assert_eq!(held.len(), ISCSI_SESSIONS_CLIENT_MAX);
+    assert_eq!(enter("192.0.2.1").err(), Some(NoSeat::Full));
+    assert!(enter("192.0.2.2").is_ok());
 }
