@@ -10,7 +10,7 @@
 //!
 //! Pure: the time is handed in, and nothing here does I/O. [`ReplayCache`] adds the locks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use base::limits::{
@@ -18,7 +18,11 @@ use base::limits::{
     REPLAY_ENTRIES_MAX, REPLAY_SHARDS, REPLAY_WAITERS_MAX,
 };
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
+use base::peer::network;
 use vfs::cred::Cred;
+
+/// Numbers of finished calls of a table below which those of forgotten ones are not removed.
+const NUMBERS_MIN: usize = 64;
 
 /// What makes two calls the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,23 +115,50 @@ impl ReplayLimits {
 
 enum Entry<W> {
     InProgress(Vec<W>),
-    Done { results: Box<[u8]>, at_ns: u64 },
+    Done { results: Box<[u8]>, at_ns: u64, number: u64 },
 }
 
 /// One table of calls. `W` is whoever waits for the end of a call that it repeated.
 pub struct ReplayTable<W> {
     limits: ReplayLimits,
     entries: HashMap<Key, Entry<W>>,
-    /// Finished calls, oldest first. Calls in progress are never forgotten; the budget of
-    /// operations bounds them.
-    finished: VecDeque<(Key, u64)>,
+    /// Finished calls, oldest first, by number: their client. Numbers of calls that are forgotten
+    /// are skipped. Calls in progress are never forgotten; the budget of operations bounds them.
+    finished: VecDeque<(u64, IpAddr)>,
+    /// Finished calls of each client, oldest first.
+    clients: HashMap<IpAddr, ClientReplies>,
+    /// Clients by what their finished calls take.
+    by_size: BTreeSet<(usize, IpAddr)>,
+    /// Number of the next call that finishes.
+    next: u64,
+    /// Number of finished calls.
+    count: usize,
     bytes: usize,
+}
+
+/// Finished calls of one client.
+#[derive(Default)]
+struct ClientReplies {
+    calls: VecDeque<(u64, Key)>,
+    bytes: usize,
+}
+
+impl ClientReplies {
+    /// What they take of a table: each the room that one has on average, and its results.
+    fn size(&self, limits: ReplayLimits) -> usize {
+        self.bytes + self.calls.len() * (limits.bytes / limits.entries.max(1))
+    }
+
+    fn find(&self, number: u64) -> Option<usize> {
+        self.calls.binary_search_by_key(&number, |(number, _)| *number).ok()
+    }
 }
 
 impl<W> ReplayTable<W> {
     /// An empty table.
     pub fn new(limits: ReplayLimits) -> Self {
-        Self { limits, entries: HashMap::new(), finished: VecDeque::new(), bytes: 0 }
+        let (entries, finished, clients, by_size) = Default::default();
+        Self { limits, entries, finished, clients, by_size, next: 0, count: 0, bytes: 0 }
     }
 
     /// Calls remembered.
@@ -179,19 +210,33 @@ impl<W> ReplayTable<W> {
     /// Keeps the results of a call, begun or not; returns who waited for it.
     pub fn finish(&mut self, key: Key, results: &[u8], now_ns: u64) -> Vec<W> {
         self.expire(now_ns);
-        let done = Entry::Done { results: results.into(), at_ns: now_ns };
-        let waiters = match self.entries.insert(key, done) {
+        let waiters = match self.entries.remove(&key) {
             Some(Entry::InProgress(waiters)) => waiters,
-            Some(Entry::Done { results, .. }) => {
-                self.bytes -= results.len();
+            Some(done @ Entry::Done { .. }) => {
+                self.entries.insert(key, done);
+                self.forget(&key);
                 Vec::new()
             }
             None => Vec::new(),
         };
-        self.bytes += results.len();
-        self.finished.push_back((key, now_ns));
+        let number = self.next;
+        self.next += 1;
+        self.entries.insert(key, Entry::Done { results: results.into(), at_ns: now_ns, number });
+        self.add(number, key, results.len());
+        (self.count, self.bytes) = (self.count + 1, self.bytes + results.len());
         self.shrink();
         waiters
+    }
+
+    /// Adds a finished call to those of its client.
+    fn add(&mut self, number: u64, key: Key, bytes: usize) {
+        let client = network(key.client);
+        self.finished.push_back((number, client));
+        let replies = self.clients.entry(client).or_default();
+        self.by_size.remove(&(replies.size(self.limits), client));
+        replies.calls.push_back((number, key));
+        replies.bytes += bytes;
+        self.by_size.insert((replies.size(self.limits), client));
     }
 
     /// Forgets a call that came to nothing (its connection's fault, or a handler that panicked);
@@ -208,32 +253,59 @@ impl<W> ReplayTable<W> {
     }
 
     fn expire(&mut self, now_ns: u64) {
-        while let Some((_, at_ns)) = self.finished.front() {
-            if now_ns.saturating_sub(*at_ns) < self.limits.age_ns {
-                return;
+        while let Some((number, client)) = self.finished.front().copied() {
+            let oldest = self.clients.get(&client).and_then(|replies| replies.calls.front());
+            let is_left = oldest.filter(|(oldest, _)| *oldest == number).map(|(_, key)| *key);
+            if let Some(key) = is_left {
+                let at_ns = match self.entries.get(&key) {
+                    Some(Entry::Done { at_ns, .. }) => *at_ns,
+                    _ => 0,
+                };
+                if now_ns.saturating_sub(at_ns) < self.limits.age_ns {
+                    return;
+                }
+                self.forget(&key);
             }
-            self.forget_oldest();
+            self.finished.pop_front();
         }
     }
 
+    /// Forgets calls that are too many: the oldest of the client with most, so that one client does
+    /// not push out the results of others.
     fn shrink(&mut self) {
-        while self.finished.len() > self.limits.entries || self.bytes > self.limits.bytes {
-            if !self.forget_oldest() {
-                return;
-            }
+        while self.count > self.limits.entries || self.bytes > self.limits.bytes {
+            let Some((_, most)) = self.by_size.last().copied() else { return };
+            let oldest = self.clients.get(&most).and_then(|replies| replies.calls.front());
+            let Some((_, key)) = oldest.copied() else { return };
+            self.forget(&key);
+        }
+        // Numbers of forgotten calls are no more than those of others.
+        if self.finished.len() > 2 * self.count.max(NUMBERS_MIN) {
+            let clients = &self.clients;
+            let is_left = |(number, client): &(u64, IpAddr)| {
+                clients.get(client).is_some_and(|replies| replies.find(*number).is_some())
+            };
+            self.finished.retain(is_left);
         }
     }
 
-    fn forget_oldest(&mut self) -> bool {
-        let Some((key, queued_ns)) = self.finished.pop_front() else { return false };
-        // The same call may have been finished again since; then the later place in the row counts.
-        if let Some(Entry::Done { results, at_ns }) = self.entries.get(&key)
-            && *at_ns == queued_ns
-        {
-            self.bytes -= results.len();
-            self.entries.remove(&key);
+    /// Forgets a finished call.
+    fn forget(&mut self, key: &Key) {
+        let Some(Entry::Done { results, number, .. }) = self.entries.remove(key) else { return };
+        (self.count, self.bytes) = (self.count - 1, self.bytes - results.len());
+        let client = network(key.client);
+        let Some(replies) = self.clients.get_mut(&client) else { return };
+        self.by_size.remove(&(replies.size(self.limits), client));
+        // The oldest, but for a call that was finished again.
+        if let Some(at) = replies.find(number) {
+            replies.calls.remove(at);
         }
-        true
+        replies.bytes -= results.len();
+        if replies.calls.is_empty() {
+            self.clients.remove(&client);
+        } else {
+            self.by_size.insert((replies.size(self.limits), client));
+        }
     }
 }
 

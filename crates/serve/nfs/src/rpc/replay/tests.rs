@@ -105,3 +105,18 @@ fn finishing_twice_counts_once() {
     assert_eq!(table.look(&key(1), 1005), ReplayState::Done((*b"second").into()));
     assert_eq!(table.look(&key(1), 1010), ReplayState::New);
 }
+
+#[test]
+fn one_client_does_not_push_out_the_results_of_others() {
+    let mut table = table();
+    let other = Key { client: [192, 0, 2, 1].into(), ..key(1) };
+    table.finish(other, b"other", 0);
+    (1..=1_000).for_each(|xid| drop(table.finish(key(xid), b"reply", 1)));
+    assert_eq!(table.look(&other, 1), ReplayState::Done((*b"other").into()));
+    assert_eq!((table.len(), table.bytes()), (3, 15));
+    assert_ne!(table.look(&key(1_000), 1), ReplayState::New, "the last of those are retained");
+    assert!(table.finished.len() <= 2 * NUMBERS_MIN + 1, "forgotten calls take no memory");
+    assert_eq!(table.look(&other, 1_000), ReplayState::New);
+    table.expire(2_000);
+    assert_eq!((table.len(), table.clients.len(), table.by_size.len()), (0, 0, 0));
+}
