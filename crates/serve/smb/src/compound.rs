@@ -327,7 +327,7 @@ pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
     for (number, message) in Messages::new(frame.messages()).enumerate() {
         let Ok((header, message)) = message else { break };
         before.is_signed = frame.signed & 1 << number != 0;
-        let one = carry_out(&conn, (&frame, &work.0), (header, message), &mut before).await;
+        let one = carry_out(&conn, (&frame, &work.0, held), (header, message), &mut before).await;
         ones.push(one.0);
         spans.push(one.1);
     }
@@ -338,7 +338,7 @@ pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
 
 async fn carry_out(
     conn: &Rc<Connection>,
-    (frame, work): (&Frame, &Arc<Work>),
+    (frame, work, held): (&Frame, &Arc<Work>, usize),
     (mut header, message): (Header, &[u8]),
     before: &mut Before,
 ) -> (One, (Span, u16)) {
@@ -370,6 +370,7 @@ async fn carry_out(
                         message,
                         bytes: &frame.bytes,
                         work,
+                        held,
                         header,
                         before: before.file.filter(|_| related),
                         is_bare: before.is_single && by.is_none() && !signs(session, &header),

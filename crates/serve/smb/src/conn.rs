@@ -97,6 +97,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         in_turn: Cell::new(false),
         has_mail: Arc::new(Notify::new()),
         held: Cell::new(0),
+        waiting: Cell::default(),
         listings: Rc::default(),
         broken: Cell::new(None),
     });
@@ -259,12 +260,14 @@ impl Exchange {
         has_room || budget.has_small_only()
     }
 
-    /// Whether another frame may be taken. One always may.
+    /// Whether another frame may be taken. One always may next to those that wait for another
+    /// client: the frame can be what ends their wait.
     fn has_room(&self) -> bool {
-        let held = self.conn.held.get();
+        let (waiting, bytes) = self.conn.waiting.get();
+        let held = self.conn.held.get().saturating_sub(bytes);
         held == 0
             || (held < SMB_FLIGHT_BYTES
-                && self.tasks.len() < SMB_REQUESTS_MAX
+                && self.tasks.len().saturating_sub(waiting) < SMB_REQUESTS_MAX
                 && self.conn.core.budget.has_bytes(SMB_MESSAGE_MAX))
     }
 

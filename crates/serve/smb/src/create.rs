@@ -352,6 +352,7 @@ impl Asked<'_> {
             match opened {
                 Ok(_) => return Ok(Entry::new(locks, key, owner)),
                 Err(Refused::Recalling) if !until.passed() => {
+                    let _waits = self.request.wait_permit();
                     tokio::time::sleep(RECALL_LOOK).await;
                 }
                 Err(Refused::Grace) => {

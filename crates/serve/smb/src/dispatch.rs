@@ -11,7 +11,7 @@ use wire::smb::header::{Command, Header, flags};
 use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
-use super::state::connection::{Cancel, Connection};
+use super::state::connection::{Cancel, Connection, WaitPermit};
 use super::state::opens::{Open, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::{Session, Tree, TreeOf};
@@ -32,6 +32,8 @@ pub(super) struct Request<'a> {
     pub bytes: &'a Arc<Vec<u8>>,
     /// What that may still look at.
     pub work: &'a Arc<Work>,
+    /// Bytes that it holds.
+    pub held: usize,
     /// Its header; if it is related, with what it is related to.
     pub header: Header,
     /// The open of the request that it is related to.
@@ -110,6 +112,11 @@ impl Reply {
 pub(super) type Outcome = Result<Reply, NtStatus>;
 
 impl Request<'_> {
+    /// That it waits for another client; `None` if too many of its connection do.
+    pub fn wait_permit(&self) -> Option<WaitPermit<'_>> {
+        self.conn.wait_permit(self.held)
+    }
+
     /// A buffer for its answer.
     pub fn reply(&self) -> ReplyBuf {
         compound::reply(&self.conn.core)

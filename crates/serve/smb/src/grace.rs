@@ -22,6 +22,7 @@ pub(super) async fn wait(
     if !locks.waits_for_grace(Protocol::Smb, wanted) {
         return Ok(());
     }
+    let _waits = request.wait_permit();
     tokio::select! {
         ended = grace::ended(locks, grace::patience(locks)) => match ended {
             true => Ok(()),

@@ -144,13 +144,15 @@ async fn lock_one(
     }
 }
 
-/// Waits for a range until it is free, the request is cancelled, or the file is closed.
+/// Waits for a range until it is free, the request is cancelled, or the file is closed. It fails if
+/// too many requests of the connection wait.
 async fn wait(
     request: &Request<'_>,
     open: &Open,
     file: &OpenFile,
     (range, kind): (Range, Kind),
 ) -> Result<(), NtStatus> {
+    let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
     let entry = &file.entry;
     let (done, granted) = oneshot::channel();
     let woken = Box::new(move |how: Waited| {

@@ -18,3 +18,4 @@ mod running;
 mod scans;
 mod searches;
 mod stays;
+mod waits;

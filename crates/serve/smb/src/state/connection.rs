@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::limits::{SMB_WAITING_BYTES, SMB_WAITING_MAX};
 use tokio::sync::Notify;
 use vfs::fs::Extent;
 use wire::smb::crypto::Preauth;
@@ -121,6 +122,8 @@ pub(crate) struct Connection {
     pub has_mail: Arc<Notify>,
     /// Bytes that requests hold.
     pub held: Cell<usize>,
+    /// Requests that wait for another client, and the bytes that these hold.
+    pub waiting: Cell<(usize, usize)>,
     /// Listings that have entries in memory.
     pub listings: Rc<Cell<usize>>,
     /// Why the connection is to be ended, once what is answered has left.
@@ -199,6 +202,32 @@ impl Connection {
     pub fn release(&self, bytes: usize) {
         self.held.set(self.held.get().saturating_sub(bytes));
         self.core.budget.give_bytes(bytes);
+    }
+}
+
+/// A request that waits for another client, until it is dropped: meanwhile others are taken as if
+/// it were not there.
+pub(crate) struct WaitPermit<'a> {
+    conn: &'a Connection,
+    bytes: usize,
+}
+
+impl Connection {
+    /// That a request, which holds `bytes` bytes, waits for another client; `None` if too many do.
+    pub fn wait_permit(&self, bytes: usize) -> Option<WaitPermit<'_>> {
+        let (count, held) = self.waiting.get();
+        if count >= SMB_WAITING_MAX || held.saturating_add(bytes) > SMB_WAITING_BYTES {
+            return None;
+        }
+        self.waiting.set((count + 1, held + bytes));
+        Some(WaitPermit { conn: self, bytes })
+    }
+}
+
+impl Drop for WaitPermit<'_> {
+    fn drop(&mut self) {
+        let (count, held) = self.conn.waiting.get();
+        self.conn.waiting.set((count.saturating_sub(1), held.saturating_sub(self.bytes)));
     }
 }
 

@@ -1,0 +1,64 @@
+//! Requests that wait for another client: as many as a connection may have leave room for those
+//! that do not wait.
+
+use base::limits::SMB_WAITING_MAX;
+use e2e::smb::{Ask, Smb, message};
+use wire::smb::create::{Disposition, FileId};
+use wire::smb::header::{Command, Header};
+use wire::smb::lock::{Element, Request, lock_flags};
+use wire::smb::session::Empty;
+use wire::smb::status::NtStatus;
+
+use crate::running::Running;
+
+fn open(smb: &mut Smb) -> FileId {
+    let ask = Ask { disposition: Disposition::OpenIf, ..Ask::open("f") };
+    smb.create(&ask).expect("an answer").expect("a file")
+}
+
+fn exclusive(file: FileId, more: u32) -> Request {
+    let flags = lock_flags::EXCLUSIVE | more;
+    Request { file, locks: vec![Element { offset: 0, length: 9, flags, reserved: 0 }] }
+}
+
+fn lock(smb: &mut Smb, file: FileId, more: u32) -> NtStatus {
+    let lock = exclusive(file, more);
+    smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer").status()
+}
+
+/// Sends a LOCK; returns its number.
+fn send_lock(smb: &mut Smb, file: FileId) -> u64 {
+    let lock = exclusive(file, 0);
+    let request = smb.request(Command::LOCK, 0, &|out| lock.put(out));
+    let id = Header::decode(&request).expect("a header").message_id;
+    smb.send(&[request]).expect("sent");
+    id
+}
+
+#[test]
+fn requests_that_wait_do_not_hold_up_others() {
+    let mut running = Running::new();
+    let mut smb = running.again();
+    let (held, file) = (open(&mut running.alice), open(&mut smb));
+    let at_once = lock_flags::FAIL_IMMEDIATELY;
+    assert_eq!(lock(&mut running.alice, held, at_once), NtStatus::SUCCESS);
+    let waiting: Vec<u64> = (0..SMB_WAITING_MAX).map(|_| send_lock(&mut smb, file)).collect();
+    assert_eq!(smb.echo().expect("an answer"), NtStatus::SUCCESS, "ECHO is answered");
+    let one_more = lock(&mut smb, file, 0);
+    assert_eq!(one_more, NtStatus::INSUFFICIENT_RESOURCES);
+    let mut cancel = message(Command::CANCEL, (waiting[0], 0), (smb.session, smb.tree));
+    Empty { reserved: 0 }.put_body(&mut cancel);
+    smb.send(&[cancel]).expect("sent");
+    let cancelled = loop {
+        let answer = smb.receive().expect("an answer").remove(0);
+        if answer.status() != NtStatus::PENDING {
+            break answer;
+        }
+    };
+    assert_eq!(
+        (cancelled.status(), cancelled.header.message_id),
+        (NtStatus::CANCELLED, waiting[0])
+    );
+    send_lock(&mut smb, file);
+    assert_eq!(smb.echo().expect("an answer"), NtStatus::SUCCESS, "its place is free again");
+}
