@@ -108,7 +108,8 @@ impl HeldBetween {
         let own = (all / HELD_CLIENT_PART).max(HELD_CLIENT_MIN);
         loop {
             let (has, total) = (self.bytes_of(client), self.state.borrow().total);
-            let of = if has > 0 && has + bytes > own {
+            // What it lacks of its own part of the budget, others cannot give.
+            let of = if has > 0 && has + bytes > own || !self.budget.client_has_bytes(bytes) {
                 Some(client)
             } else if has > 0 && total + bytes > all / HELD_PART || !self.budget.has_bytes(bytes) {
                 None

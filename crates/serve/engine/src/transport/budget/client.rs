@@ -92,7 +92,7 @@ impl CoreBudget {
     }
 
     /// Whether the client of the connection that runs now may hold `n` more bytes.
-    pub(super) fn client_has_bytes(&self, n: usize) -> bool {
+    pub fn client_has_bytes(&self, n: usize) -> bool {
         self.of_client(|client| {
             client.settle();
             client.bytes.get() + n <= self.client_max.1
