@@ -4,6 +4,8 @@
 mod bridge;
 #[path = "../lab_runs.rs"]
 mod lab_runs;
+#[path = "../latency.rs"]
+mod latency;
 #[path = "../planted_clients.rs"]
 mod planted_clients;
 #[path = "../planted_limits.rs"]

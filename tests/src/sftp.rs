@@ -4,6 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use base::random::SystemRandom;
 use wire::sftp::packet::{Hello, cut};
@@ -205,6 +206,38 @@ impl Sftp {
             Came::Other(body) => Ok(Ok(body.get(8..).unwrap_or_default().to_vec())),
             Came::Handle(_) => Err(io::Error::other("a handle")),
         }
+    }
+
+    /// Reads `count` times `len` bytes, `depth` READs at a time: how long each of them took.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn read_at_once(
+        &mut self,
+        handle: &[u8],
+        len: u32,
+        (count, depth): (usize, usize),
+    ) -> io::Result<Vec<Duration>> {
+        let (first, mut begun, mut times) = (self.id + 1, Vec::new(), Vec::new());
+        while times.len() < count {
+            while begun.len() < count.min(times.len() + depth) {
+                self.id += 1;
+                let offset = u64::from(len) * (begun.len() % depth) as u64;
+                let (mut bytes, handle) = (Vec::new(), HandleBytes(handle));
+                let read = Request::Read(request::Read { handle, offset, len });
+                read.put(&mut Writer::new(&mut bytes), self.id);
+                begun.push(Instant::now());
+                self.put(&bytes)?;
+            }
+            let (kind, body) = self.packet()?;
+            let id = Reader::new(&body).u32("id").map_err(io::Error::other)?;
+            let since = begun.get(id.wrapping_sub(first) as usize);
+            match since.filter(|_| kind == PacketType::DATA) {
+                Some(since) => times.push(since.elapsed()),
+                None => return Err(io::Error::other(format!("not DATA: {kind:?}"))),
+            }
+        }
+        Ok(times)
     }
 
     /// CLOSE.

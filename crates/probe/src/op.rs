@@ -32,7 +32,8 @@ pub type FileId = u64;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct OpRecord {
-    /// Wall time at which the reply was handed to the socket, in ns since the epoch.
+    /// Wall time at which the reply was handed to the network, in ns since the epoch: for each
+    /// protocol in `docs/howto/watch.md`.
     pub done_ns: u64,
     /// From the arrival of the request to `done_ns`.
     pub latency_ns: u64,

@@ -55,7 +55,7 @@ impl Arrivals {
         came_ns
     }
 
-    /// Notes what there is to receive from a socket.
+    /// Notes how many bytes a socket has to receive.
     pub fn look(&mut self, socket: &impl AsRawFd) {
         self.came(unread(socket.as_raw_fd()));
     }

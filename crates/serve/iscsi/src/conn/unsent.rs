@@ -1,5 +1,5 @@
-//! Commands that are answered and whose responses are not yet sent: the latency of a command ends
-//! when the last byte of its response was handed to the socket.
+//! Commands that are answered and of which the responses are not yet sent: the latency of a command
+//! ends when the last byte of its response was handed to the socket.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

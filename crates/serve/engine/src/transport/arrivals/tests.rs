@@ -55,7 +55,7 @@ fn there_is_a_limit_on_what_is_noted() {
 }
 
 #[test]
-fn the_kernel_knows_what_there_is_to_receive() {
+fn the_kernel_has_the_number_of_bytes_to_receive() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let at = listener.local_addr().expect("its address");
     let mut client = TcpStream::connect(at).expect("a connection");

@@ -45,7 +45,7 @@ async fn a_socket_holds_little_that_is_not_sent() {
     }
     let unsent = taken.saturating_sub(received);
     assert!(unsent <= SOCKET_UNSENT_MIN + PACKET, "{taken} bytes, {received} at the client");
-    // A peer that takes all of it at once may have more on its way to it.
+    // A peer that takes all of it at once may have more in flight.
     let mut peer = Peer::default();
     let both = tokio::join!(bytes(&server, &data, false, &mut peer), async {
         let mut read = vec![0; taken + SIZE];

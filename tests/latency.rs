@@ -1,0 +1,313 @@
+//! Latency as the server counts it and as clients measure it, behind a link of 200 Mbit/s: eight
+//! reads of 1 MiB at a time over every protocol. An operation ends for the server when the last
+//! byte of its reply was handed to a socket that holds little more than what is in flight, so that
+//! both means are alike (docs/howto/watch.md).
+//!
+//! NFS over RDMA has no link that could be emulated; `serve` tests it with a device that completes
+//! nothing.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use e2e::api::{self, Api, sum};
+use e2e::iscsi::Access;
+use e2e::link::{self, Link};
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use e2e::sftp::Sftp;
+use e2e::{has, is_root, lab, process, skip};
+use serde_json::{Value, json};
+use wire::sftp::OpenFlags;
+
+const MEGABITS: u32 = 200;
+/// Reads in flight.
+const READS: u64 = 8;
+const MIB: u64 = 1 << 20;
+/// By how much both means may differ.
+const FACTOR: f64 = 2.0;
+/// How long one run may take on a busy machine.
+const RUN: Duration = e2e::patience(60);
+const USER: &str = "anna";
+const PASSWORD: &str = "only-for-this-test";
+
+/// A protocol as it is measured.
+struct Protocol {
+    name: &'static str,
+    /// Group of statistics.
+    group: &'static str,
+    /// The operation that reads.
+    read: &'static str,
+    /// What the laboratory puts load on.
+    url: fn(&Scene) -> String,
+}
+
+/// Those that the laboratory measures. Where it knows one request for a connection at a time, it
+/// has eight connections.
+const PROTOCOLS: [Protocol; 7] = [
+    Protocol {
+        name: "NFSv3",
+        group: "nfs3",
+        read: "read",
+        url: |s| s.url("nfs3", 2049, "/export/nfs"),
+    },
+    Protocol {
+        name: "NFSv4.1",
+        group: "nfs4",
+        read: "read",
+        url: |s| s.url("nfs4", 2049, "/export/nfs"),
+    },
+    Protocol { name: "SMB", group: "smb", read: "read", url: |s| s.signed_in("smb", 445, "/box") },
+    Protocol {
+        name: "iSCSI",
+        group: "iscsi",
+        read: "read(16)",
+        url: |s| Access::of(&s.state).url(([10, 0, 3, 1], s.port(3260)).into(), 0),
+    },
+    Protocol { name: "FTP", group: "ftp", read: "retr", url: |s| s.signed_in("ftp", 21, "/box") },
+    Protocol {
+        name: "HTTP/1.1",
+        group: "http",
+        read: "get",
+        url: |s| s.signed_in("http", 80, "/box"),
+    },
+    Protocol {
+        name: "WebDAV",
+        group: "http",
+        read: "get",
+        url: |s| s.signed_in("webdav", 80, "/box"),
+    },
+];
+
+/// Those that are measured otherwise.
+const MORE: [&str; 4] = ["SFTP", "HTTP/2", "NFS over RDMA", "dsync"];
+
+/// A server at one end of the link; clients start at the other.
+struct Scene {
+    server: Server,
+    api: Api,
+    state: PathBuf,
+    scratch: Scratch,
+    link: Link,
+}
+
+impl Scene {
+    fn new(link: Link) -> Self {
+        let scratch = Scratch::below(Path::new("/dev/shm"), "latency");
+        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+        let args = ["--lun", "disk=64M"].map(Into::into).to_vec();
+        let (address, namespace) = (link::SERVER, Some(&link.server));
+        let server =
+            Server::start(&Options { address, namespace, args, ..Options::new(&dir, &state) });
+        let api = Api::new(&state);
+        let set = |service: &str, property: &str, value: Value| {
+            let node = format!("/configuration/services/{service}");
+            json!({"set": node, "property": property, "value": value})
+        };
+        let services = vec![
+            set("smb", "enabled", json!(true)),
+            set("http", "webdav", json!(true)),
+            set("http", "plain", json!("serve")),
+            set("http", "basic_over_plain", json!(true)),
+        ];
+        let user = json!({"create": "/configuration/users", "name": USER,
+            "properties": {"password": PASSWORD, "uid": 4321, "gid": 4322}});
+        let share = |name: &str| {
+            json!({"create": "/shares/default", "name": name, "properties":
+                {"directory": dir.join(name), "make_directory": true, "root_mode": "777"}})
+        };
+        // The hash that SMB needs is made of passwords that are set from then on.
+        for changes in [services, vec![user, share("box"), share("nfs")]] {
+            let (code, done) = api.post("/api/v1/changes", &json!({ "changes": changes }));
+            assert_eq!(code, 200, "{done}");
+        }
+        Self { server, api, state, scratch, link }
+    }
+
+    fn port(&self, standard: u16) -> u16 {
+        standard + self.server.offset
+    }
+
+    fn url(&self, scheme: &str, port: u16, path: &str) -> String {
+        format!("{scheme}://{}:{}{path}", link::SERVER, self.port(port))
+    }
+
+    fn signed_in(&self, scheme: &str, port: u16, path: &str) -> String {
+        let at = format!("{}:{}", link::SERVER, self.port(port));
+        format!("{scheme}://{USER}:{PASSWORD}@{at}{path}")
+    }
+
+    /// Does `measure` within whole seconds of the statistics; what it returns, with the interval.
+    fn within<T>(&self, measure: impl FnOnce() -> T) -> (T, (i64, i64)) {
+        let from = api::now() + 1;
+        self.api.wait_for_second(from - 1);
+        let measured = measure();
+        let to = api::now() + 1;
+        self.api.wait_for_second(to);
+        (measured, (from, to))
+    }
+
+    /// The mean of what clients measure, in seconds, by the laboratory.
+    fn client(&self, protocol: &Protocol) -> f64 {
+        let out = self.scratch.path().join(protocol.name.replace('/', "-"));
+        let random = protocol.group == "http";
+        let (job, workload) = ("dram-read-stream", if random { "randread" } else { "seqread" });
+        // Where a client reads from start to end, a file is one read.
+        let file = if protocol.group == "ftp" { MIB } else { READS * MIB };
+        let files = if protocol.group == "ftp" { READS } else { 1 };
+        let mut command = lab::command();
+        command.args(["run", job, "--target", &(protocol.url)(self), "--clients", "1", "--json"]);
+        command.arg("--out").arg(&out).stdout(Stdio::null());
+        for setting in [
+            format!("workload={workload}"),
+            format!("block={MIB}"),
+            format!("files={files}"),
+            format!("file_size={file}"),
+            format!("schedule=[[1,{READS}]]"),
+            "warmup_ms=500".to_owned(),
+            "window_ms=500".to_owned(),
+            "step_max_ms=3000".to_owned(),
+        ] {
+            command.args(["--set", &setting]);
+        }
+        self.link.clients.enter(&mut command);
+        let output = process::run(&mut command, RUN);
+        let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+        // 3: a step that was not steady.
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{}: {warned}", protocol.name);
+        let result = fs::read_to_string(out.join("result.json")).expect("result.json");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let step = &result["steps"][0];
+        assert_eq!(step["errors"], 0, "{}: {step:#}", protocol.name);
+        step["latency"]["mean"].as_f64().expect("a mean") / 1e9
+    }
+
+    /// Operations and the sum of their latencies in seconds, as the server counted them.
+    fn counted(&self, group: &str, op: &str, interval: (i64, i64)) -> (f64, f64) {
+        let data = self.api.data(&format!("{group}.ops[op={op}][latency]"), interval, "");
+        let buckets = data["buckets"].as_array().cloned().unwrap_or_default();
+        let each = buckets.iter().map(|bucket| {
+            let (low, high) = (bucket["low"].as_f64(), bucket["high"].as_f64());
+            let mid = (low.unwrap_or(0.0) + high.unwrap_or(0.0)) / 2e9;
+            (sum(&bucket["values"]) as f64, mid)
+        });
+        each.fold((0.0, 0.0), |(count, all), (n, mid)| (count + n, all + n * mid))
+    }
+
+    /// Checks both means.
+    fn check(&self, name: &str, client: f64, server: f64) -> Result<(), String> {
+        let ratio = server / client;
+        let line = format!(
+            "{name}: client {:.1} ms, server {:.1} ms, ratio {ratio:.2}",
+            client * 1e3,
+            server * 1e3
+        );
+        println!("{line}");
+        // Less than what the link takes for half of the bytes in flight: it was not the limit.
+        let least = (READS * MIB) as f64 * 8.0 / (f64::from(MEGABITS) * 1e6) / 2.0;
+        let right = client >= least && (1.0 / FACTOR..FACTOR).contains(&ratio);
+        if right { Ok(()) } else { Err(line) }
+    }
+}
+
+/// One at a time: what else the machine does is not a part of it.
+fn exclusive() -> MutexGuard<'static, ()> {
+    static EXCLUSIVE: Mutex<()> = Mutex::new(());
+    EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The mean latency of reads over one connection of SFTP, with as many bytes in flight as of the
+/// others: a reply holds less than 1 MiB.
+fn sftp(scene: &Scene) -> f64 {
+    /// The most that the server puts into one reply.
+    const READ: u32 = 255 << 10;
+    /// As many times the bytes in flight.
+    const ROUNDS: u64 = 5;
+    let content = vec![7; (READS * MIB) as usize];
+    fs::write(scene.scratch.path().join("data/box/sftp"), content).expect("a file");
+    let depth = (READS * MIB / u64::from(READ)) as usize;
+    let (from, to) = ([10, 0, 3, 2].into(), ([10, 0, 3, 1], scene.port(218)).into());
+    let reads = scene.link.clients.spawn(move || {
+        let mut sftp = Sftp::connect(from, to, (USER, PASSWORD))?;
+        let handle = sftp.open("/box/sftp", OpenFlags::READ)?;
+        let handle = handle.map_err(|refused| io::Error::other(format!("{refused:?}")))?;
+        sftp.read_at_once(&handle, READ, (ROUNDS as usize * depth, depth))
+    });
+    let times = reads.join().expect("a thread").expect("reads");
+    times.iter().map(Duration::as_secs_f64).sum::<f64>() / times.len() as f64
+}
+
+/// The times that curl measures of `count` files, eight at a time over one connection of HTTP/2.
+fn http2(scene: &Scene, count: u64) -> f64 {
+    let content = vec![7; MIB as usize];
+    for number in 1..=count {
+        fs::write(scene.scratch.path().join(format!("data/box/h2-{number}")), &content)
+            .expect("a file");
+    }
+    let mut command = Command::new("curl");
+    command.args(["-sSk", "--http2", "-Z", "--parallel-max", &READS.to_string()]);
+    command.args(["-u", &format!("{USER}:{PASSWORD}"), "-o", "/dev/null"]);
+    command.args(["-w", "%{http_version} %{response_code} %{time_total}\\n"]);
+    command.arg(scene.url("https", 443, &format!("/box/h2-[1-{count}]")));
+    scene.link.clients.enter(&mut command);
+    let output = process::run(&mut command, RUN);
+    let (text, warned) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}{warned}");
+    let times = text.lines().filter_map(|line| line.strip_prefix("2 200 ")?.parse::<f64>().ok());
+    let times: Vec<f64> = times.collect();
+    assert_eq!(times.len() as u64, count, "{text}{warned}");
+    times.iter().sum::<f64>() / count as f64
+}
+
+#[test]
+fn the_document_says_of_every_protocol_when_latency_begins_and_ends() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/howto/watch.md");
+    let page = fs::read_to_string(page).expect("the document");
+    let (_, table) = page.split_once("| Protocol | Begins | Ends |").expect("the table");
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let names: Vec<&str> = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    let names = names.join(",").replace("NFSv4.0 to 4.2", "NFSv4.1");
+    for name in PROTOCOLS.map(|protocol| protocol.name).into_iter().chain(MORE) {
+        assert!(names.contains(name), "no row of {name}: {names}");
+    }
+}
+
+#[test]
+fn the_server_counts_the_latency_that_clients_measure_behind_a_slow_link() {
+    let _exclusive = exclusive();
+    if !is_root() {
+        skip!("latency", "needs root");
+    }
+    let scene = match Link::new(Some(MEGABITS)) {
+        Ok(link) => Scene::new(link),
+        Err(why) => skip!("latency", "{why}"),
+    };
+    let only = std::env::var("PLIMSOLL_LATENCY").ok();
+    let mut wrong = Vec::new();
+    for protocol in PROTOCOLS {
+        let Protocol { name, group, read, .. } = protocol;
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let (client, interval) = scene.within(|| scene.client(&protocol));
+        let (count, all) = scene.counted(group, read, interval);
+        wrong.extend(scene.check(name, client, all / count).err());
+    }
+    if only.as_ref().is_none_or(|only| only == "SFTP") {
+        let (client, interval) = scene.within(|| sftp(&scene));
+        let (count, all) = scene.counted("sftp", "read", interval);
+        wrong.extend(scene.check("SFTP", client, all / count).err());
+    }
+    if !has("curl") {
+        println!("SKIP latency-http2: curl is not installed");
+    } else if only.is_none_or(|only| only == "HTTP/2") {
+        let (client, interval) = scene.within(|| http2(&scene, 4 * READS));
+        let (count, all) = scene.counted("http", "get", interval);
+        wrong.extend(scene.check("HTTP/2", client, all / count).err());
+    }
+    assert!(wrong.is_empty(), "not within a factor of {FACTOR}:\n{}", wrong.join("\n"));
+}
