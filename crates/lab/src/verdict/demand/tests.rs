@@ -142,3 +142,48 @@ fn a_demand_that_changes_is_marked() {
     assert!(!demand.constant && (demand.seconds - 2e-6).abs() < 1e-9, "{demand:?}");
     assert!(demand.sentence.contains("did not take the same"), "{}", demand.sentence);
 }
+
+/// A resource that reaches its end at `bound` operations per second, without noise.
+fn exact(name: &str, bound: f64) -> Resource {
+    let busy = STEPS.iter().map(|x| x / bound).collect();
+    Resource { name: name.into(), capacity: 1.0, busy, ..Resource::default() }
+}
+
+#[test]
+fn thresholds_of_bounds() {
+    let binding = |bounds: &[f64]| {
+        let resources = bounds.iter().map(|bound| exact("x", 50e3 * bound));
+        judge(&STEPS, &resources.collect::<Vec<_>>()).binding
+    };
+    // REACHED: from 90 % of the bound on.
+    assert_eq!(binding(&[1.12]), Binding::Nothing);
+    assert_eq!(binding(&[1.11]), Binding::Resource("x".into()));
+    // CLOSE: 5 % apart.
+    assert!(matches!(binding(&[1.0, 1.04]), Binding::NotSeparable(_)));
+    assert_eq!(binding(&[1.0, 1.06]), Binding::Resource("x".into()));
+    // ABOVE: 5 % more than the bound was measured.
+    assert_eq!(binding(&[0.96]), Binding::Resource("x".into()));
+    assert_eq!(binding(&[0.94]), Binding::Unknown);
+}
+
+/// Overlapping intervals alone are not enough: bounds must be within 25 % as well.
+#[test]
+fn bounds_are_inseparable_when_near_and_uncertain() {
+    let inseparable = |bound: f64, error: f64| {
+        let demand = |bound: f64| Demand {
+            name: String::new(),
+            seconds: 1.0 / bound,
+            seconds_error: 0.0,
+            idle: 0.0,
+            users: Vec::new(),
+            bound,
+            bound_low: bound - error,
+            bound_high: bound + error,
+            constant: true,
+            sentence: String::new(),
+        };
+        super::inseparable(&[demand(100.0), demand(bound)]) == 2
+    };
+    assert!(inseparable(124.0, 20.0) && !inseparable(126.0, 20.0), "NEAR");
+    assert!(!inseparable(124.0, 10.0), "apart");
+}

@@ -95,6 +95,21 @@ fn a_seed_repeats_its_intervals() {
     assert_ne!(fit(&SPECSDM91, 7).unwrap().alpha, fit(&SPECSDM91, 8).unwrap().alpha);
 }
 
+/// With five loads the spread of the residuals is itself uncertain.
+#[test]
+fn intervals_of_few_loads_hold_the_truth() {
+    let holds = (0..60u64).filter(|seed| {
+        let mut random = SeededRandom::new(*seed);
+        let law = Law { gamma: 1e3, alpha: 0.05, beta: 0.002 };
+        let loads = [1.0, 4.0, 8.0, 16.0, 32.0];
+        let points = loads.map(|n| (n, law.at(n) * (1.0 + 0.06 * (uniform(&mut random) - 0.5))));
+        let at = fit(&points, *seed).unwrap().at(40.0).unwrap();
+        (at.low..=at.high).contains(&law.at(40.0))
+    });
+    let holds = holds.count();
+    assert!(holds >= 52, "{holds} of 60");
+}
+
 /// Of 50 simulated systems with errors of 3 %, the intervals hold the true value in 45 at least.
 #[test]
 fn intervals_hold_the_truth() {
