@@ -240,7 +240,8 @@ pub fn judge(e: &Evidence) -> Verdict {
 /// Share of all cores of the server's machine that others used; `None` if that was not seen.
 pub fn others(e: &Evidence) -> Option<f64> {
     let agents = if e.same_host { e.generator_cores } else { 0.0 };
-    let own = (e.server_cores? + agents) / e.cores.max(1.0);
+    // Without a process of the server there is none: the target is this machine itself.
+    let own = (e.server_cores.unwrap_or(0.0) + agents) / e.cores.max(1.0);
     Some((e.host_busy? - own).max(0.0))
 }
 
