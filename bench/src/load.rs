@@ -111,6 +111,7 @@ impl Ready {
             at_ns: begin,
             until_ns,
             window_ns: 3_600_000_000_000,
+            open: None,
         };
         let (server_before, own_before) = (used()?, cpu::own()?);
         let ends: Vec<_> = std::thread::scope(|scope| {

@@ -459,6 +459,8 @@ pub const LAB_SFTP_FLIGHT: usize = 2 << 20;
 pub const LAB_SFTP_KEPT: usize = 64;
 /// Content that a comparison holds so that making it costs nothing while it is sent.
 pub const LAB_CONTENT_MAX: u64 = 512 << 20;
+/// Arrivals of an open loop that may wait in a client: 16 bytes each.
+pub const LAB_OPEN_QUEUE_MAX: u32 = 1_000_000;
 /// Most rounds of a comparison: every sample is in its result.
 pub const LAB_ROUNDS_MAX: u32 = 1_000;
 

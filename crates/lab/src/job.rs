@@ -1,6 +1,8 @@
 //! Jobs: an experiment as a TOML file, headed by what it answers and what to expect.
 
+use crate::shape::open::OpenShape;
 use crate::workload::{Kind, Shape};
+use base::limits::LAB_OPEN_QUEUE_MAX;
 use base::text::decimal;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +104,11 @@ pub struct Job {
     /// The staircase: `[clients, threads of each]`. A step with more clients than there are is
     /// run with those there are; equal steps are run once.
     pub schedule: Vec<(u32, u32)>,
+    /// Arrivals by a schedule, whatever the target does: `rate` per second of all clients,
+    /// `arrival` (constant or poisson), `queue`. The threads of a step are what each client may have
+    /// in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<OpenShape>,
     /// Time before the first window, ms.
     #[serde(default = "default_warmup")]
     pub warmup_ms: u64,
@@ -279,6 +286,14 @@ impl Job {
         }
         if self.file_size < u64::from(self.block) || self.files == 0 {
             return wrong("each client needs a file of at least one block");
+        }
+        if let Some(open) = &self.open {
+            if !(open.rate.is_finite() && open.rate > 0.0) || open.queue > LAB_OPEN_QUEUE_MAX {
+                return wrong("open.rate must be positive, and open.queue at most a million");
+            }
+            if !self.workload.is_independent() {
+                return wrong("an open loop requires operations that do not depend on each other");
+            }
         }
         if self.window_ms < 10 || self.step_max_ms < self.warmup_ms + 2 * self.window_ms {
             return wrong("a step must be longer than its warm-up and two windows of 10 ms");

@@ -7,6 +7,7 @@ use crate::agent::clock::Offset;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
+use crate::shape::open::{Arrival, ArrivalCounts};
 use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
 use crate::verdict::usl::Scaling;
@@ -140,6 +141,9 @@ pub struct Step {
     pub latency: Latency,
     /// Little's law.
     pub little: Little,
+    /// The open loop, if the job is one.
+    #[serde(default)]
+    pub open: Option<OpenStep>,
     /// The common start.
     pub start: StartProof,
     /// Faults in the whole step.
@@ -281,6 +285,23 @@ pub struct Little {
     pub deviation_percent: f64,
     /// Within 5 percent.
     pub holds: bool,
+}
+
+/// A step of an open loop. Latencies of the step count from the intended times.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OpenStep {
+    /// Arrivals per second of all clients.
+    pub rate: f64,
+    /// How they followed each other.
+    pub arrival: Arrival,
+    /// What became of them, over the whole step.
+    pub counts: ArrivalCounts,
+    /// How late the generator itself was, over the whole step.
+    pub lateness: Latency,
+    /// Why the figures are not valid, if they are not.
+    pub condemned: Option<String>,
+    /// What limits their value.
+    pub reservation: Option<String>,
 }
 
 /// Proof that the clients began together.

@@ -151,6 +151,7 @@ pub fn text(result: &RunResult) -> String {
             out += &format!("  not {sentence}\n");
         }
     }
+    out += &open_text(result);
     out += &demands_text(result);
     for what in &result.degraded {
         out += &format!("degraded: {what}\n");
@@ -162,6 +163,23 @@ pub fn text(result: &RunResult) -> String {
         }
     }
     out
+}
+
+/// What became of the arrivals of an open loop, step by step.
+fn open_text(result: &RunResult) -> String {
+    let each = result.steps.iter().filter_map(|step| step.open.as_ref()).map(|open| {
+        let counts = &open.counts;
+        format!(
+            "open loop: {} of {} arrivals started, {} of them late by the queue, {} skipped; the \
+             load generator was {} late (p99)\n",
+            counts.started,
+            counts.offered,
+            counts.queued,
+            counts.skipped,
+            time_ns(open.lateness.p99 as f64)
+        )
+    });
+    each.collect()
 }
 
 /// What an operation takes of each resource, the next limit, how the run scales and how even it

@@ -9,6 +9,7 @@ use super::proto::{Prepare, Start, StepEnd, Window};
 use crate::client::{Client, ClientError, Completion, Fault, FileSet, Op};
 use crate::hist::{self, Hist};
 use crate::proc;
+use crate::shape::open::{Arrived, OpenLoop, OpenRule};
 use crate::workload::Workload;
 use base::limits::LAB_SILENCE_MAX;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,8 @@ pub struct Driver {
 struct Running {
     op: Op,
     since_ns: u64,
+    /// Its arrival, in an open loop.
+    arrived: Option<Arrived>,
 }
 
 /// The figures of the window that is open.
@@ -134,18 +137,24 @@ impl Driver {
         clock::sleep_until(start.at_ns);
         let mut open = Open::new(start.step, 0, start.at_ns, start.at_ns + start.window_ns);
         let mut last_progress = clock::mono_ns();
+        let schedule = |rule: OpenRule| OpenLoop::new(rule, start.at_ns, start.until_ns);
+        let mut arrivals = start.open.clone().map(schedule);
         loop {
             let now = clock::mono_ns();
             open.account(now, slots.len() - free.len());
-            if now < stop.load(Ordering::Relaxed) {
-                self.fill(now, &mut free, &mut slots, &mut end)?;
+            let stopped = stopped(now, stop.load(Ordering::Relaxed), arrivals.as_mut());
+            if !stopped || arrivals.is_some() {
+                self.fill(now, &mut free, &mut slots, &mut end, arrivals.as_mut())?;
             }
             if free.len() == slots.len() {
-                break;
+                if stopped || arrivals.is_none() {
+                    break;
+                }
+                last_progress = now;
             }
             self.client.flush()?;
             self.done.clear();
-            self.client.wait(WAIT, &mut self.done)?;
+            self.client.wait(until_next(arrivals.as_ref()), &mut self.done)?;
             let now = clock::mono_ns();
             open.account(now.min(open.ends_ns), slots.len() - free.len());
             while now >= open.ends_ns {
@@ -166,8 +175,9 @@ impl Driver {
             if !self.done.is_empty() {
                 last_progress = now;
             }
-            self.take(now, &mut free, &mut slots, &mut open, &mut end);
+            self.take(now, &mut free, &mut slots, &mut open, &mut end, arrivals.as_mut());
         }
+        end.open = arrivals.map(|arrivals| arrivals.end());
         self.make_stable(&mut end)?;
         end.last_op_ns = end.last_op_ns.max(end.first_op_ns);
         end.resent = self.work.resent - resent_before;
@@ -182,11 +192,25 @@ impl Driver {
         free: &mut Vec<u32>,
         slots: &mut [Option<Running>],
         end: &mut StepEnd,
+        mut arrivals: Option<&mut OpenLoop>,
     ) -> Result<(), ClientError> {
         while let Some(slot) = free.last().copied() {
-            let Some(op) = self.work.next(slot) else { break };
+            let arrived = match &mut arrivals {
+                Some(arrivals) => match arrivals.due(now) {
+                    Some(arrived) => Some(arrived),
+                    None => break,
+                },
+                None => None,
+            };
+            let Some(op) = self.work.next(slot) else {
+                if let Some(arrivals) = &mut arrivals {
+                    arrivals.refuse();
+                }
+                break;
+            };
             free.pop();
-            slots[slot as usize] = Some(Running { op, since_ns: now });
+            let since_ns = arrived.map_or(now, |arrived| arrived.intended_ns);
+            slots[slot as usize] = Some(Running { op, since_ns, arrived });
             self.client.submit(slot, op)?;
             if end.first_op_ns == 0 {
                 end.first_op_ns = now;
@@ -203,6 +227,7 @@ impl Driver {
         slots: &mut [Option<Running>],
         open: &mut Open,
         end: &mut StepEnd,
+        mut arrivals: Option<&mut OpenLoop>,
     ) {
         for completion in &self.done {
             let Completion { slot, outcome } = *completion;
@@ -210,6 +235,9 @@ impl Driver {
                 continue;
             };
             free.push(slot);
+            if let (Some(arrivals), Some(arrived)) = (&mut arrivals, running.arrived) {
+                arrivals.done(arrived, now);
+            }
             self.work.done(slot, running.op, outcome);
             end.last_op_ns = now;
             let window = &mut open.window;
@@ -269,6 +297,25 @@ impl Driver {
         }
         Ok(self.done[0].outcome)
     }
+}
+
+/// Whether a step has stopped; nothing arrives from then on, and what waits is not started.
+fn stopped(now_ns: u64, stop_ns: u64, arrivals: Option<&mut OpenLoop>) -> bool {
+    let stopped = now_ns >= stop_ns;
+    if let Some(arrivals) = arrivals {
+        arrivals.close(stop_ns);
+        if stopped {
+            arrivals.abandon();
+        }
+    }
+    stopped
+}
+
+/// How long replies may be waited for: until the next arrival.
+fn until_next(arrivals: Option<&OpenLoop>) -> Duration {
+    let Some(at_ns) = arrivals.and_then(OpenLoop::wake_ns) else { return WAIT };
+    let left = at_ns.saturating_sub(clock::mono_ns()).max(1_000);
+    WAIT.min(Duration::from_nanos(left))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::clock;
 use crate::client::Transport;
+use crate::shape::open::{OpenEnd, OpenRule};
 use crate::workload::Shape;
 use base::limits::LAB_MESSAGE_MAX;
 use serde::de::DeserializeOwned;
@@ -69,7 +70,7 @@ pub struct Prepare {
 }
 
 /// One step for one agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// Number of the step.
     pub step: u32,
@@ -81,6 +82,10 @@ pub struct Start {
     pub until_ns: u64,
     /// Length of a window, ns.
     pub window_ns: u64,
+    /// Arrivals by a schedule, in place of slots that are kept full. An agent that does not know
+    /// this has no `open` at the end of the step.
+    #[serde(default)]
+    pub open: Option<OpenRule>,
 }
 
 /// What an agent says.
@@ -197,6 +202,9 @@ pub struct StepEnd {
     pub calls: u64,
     /// Files sent again because the server's write verifier had changed.
     pub resent: u64,
+    /// What became of the arrivals of an open loop.
+    #[serde(default)]
+    pub open: Option<OpenEnd>,
 }
 
 /// Why the connection cannot continue.

@@ -394,9 +394,13 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
         .iter()
         .map(|step| StepEvidence { clients: step.clients, evidence: &step.evidence })
         .collect();
+    let opened: Vec<_> = result.steps.iter().filter_map(|step| step.open.as_ref()).collect();
+    doubts.extend(opened.iter().flat_map(|o| o.condemned.iter().chain(&o.reservation)).cloned());
+    // A rate that was kept up with has no limit.
+    let kept_up = !opened.is_empty() && opened.iter().all(|open| open.reservation.is_none());
     let mut found = verdict::conclude::conclude(&evidence, &steps, job.seed);
     found.verdict.marks.extend(uneven);
-    result.limit = Some(found.verdict);
+    result.limit = (!kept_up).then_some(found.verdict);
     result.demands = Some(found.demands);
     result.scaling = Some(found.scaling);
     result.degraded.extend(doubts);

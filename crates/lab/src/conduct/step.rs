@@ -7,7 +7,10 @@ use crate::agent::clock;
 use crate::agent::proto::{FromAgent, Start, StepEnd, ToAgent, Window};
 use crate::hist;
 use crate::job::{Job, LossPolicy};
-use crate::record::{Latency, Little, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord};
+use crate::record::{
+    Latency, Little, OpenStep, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord,
+};
+use crate::shape::open::{self, ArrivalCounts};
 use base::limits::{LAB_HEARTBEAT, LAB_SILENCE_MAX, LAB_WINDOWS_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,6 +59,9 @@ pub enum StepError {
     /// Nobody is left.
     #[error("no client is left")]
     Nobody,
+    /// An agent of an earlier version keeps its slots full instead.
+    #[error("client {0} does not support open loops; update its agent")]
+    NoOpenLoop(u32),
     /// A client was lost and the job says abort.
     #[error("client {0} was lost ({1}) and the job is set to abort")]
     Aborted(u32, String),
@@ -143,6 +149,10 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
             at_ns: agent.offset.to_theirs(at_ns),
             until_ns: agent.offset.to_theirs(at_ns + wanted.job.step_max_ms * 1_000_000),
             window_ns,
+            open: wanted.job.open.map(|shape| {
+                let (all, threads) = (chosen.len() as u32, wanted.load.1);
+                shape.for_client(*number, all, threads, wanted.job.seed ^ u64::from(wanted.number))
+            }),
         };
         // One that is gone cannot be told; its reader says so, and the policy decides.
         let _ = agent.tell(&ToAgent::Start(start));
@@ -261,7 +271,14 @@ impl Running<'_> {
             // Half a window of slack at either edge: samples are taken near them, not on them.
             s.at_ns + self.window_ns / 2 >= begin && s.at_ns <= end + self.window_ns / 2
         });
-        let step = self.record(agents, (from, to), steady);
+        let mut step = self.record(agents, (from, to), steady);
+        step.open = self.open_loop()?;
+        if step.open.is_some() {
+            // Slots are not kept full: what is missing is not lost.
+            step.little.nominal = step.little.counted;
+            step.little =
+                little(step.little.nominal, step.ops_s, step.latency.mean, step.little.nominal);
+        }
         let calls = self.parts.iter().filter_map(|(n, p)| Some((*n, p.end.as_ref()?.calls)));
         let calls = calls.collect();
         let windows = self.parts.values().flat_map(|p| p.windows.get(from..to).unwrap_or_default());
@@ -313,6 +330,31 @@ impl Running<'_> {
             notes: self.notes.clone(),
             ..Default::default()
         }
+    }
+
+    /// What became of the arrivals of all clients, if the job is an open loop.
+    fn open_loop(&self) -> Result<Option<OpenStep>, StepError> {
+        let Some(shape) = self.wanted.job.open else { return Ok(None) };
+        let (mut counts, mut latency, mut lateness) =
+            (ArrivalCounts::default(), hist::new(), hist::new());
+        for (number, part) in &self.parts {
+            let Some(end) = &part.end else { continue };
+            let open = end.open.as_ref().ok_or(StepError::NoOpenLoop(*number))?;
+            counts.add(&open.counts);
+            for (all, text) in [(&mut latency, &open.latency), (&mut lateness, &open.lateness)] {
+                if let Ok(one) = hist::from_text(text) {
+                    let _ = all.add(one);
+                }
+            }
+        }
+        Ok(Some(OpenStep {
+            rate: shape.rate,
+            arrival: shape.arrival,
+            counts,
+            lateness: Latency::of(&lateness),
+            condemned: open::condemned(&latency, &lateness),
+            reservation: open::reservation(&counts),
+        }))
     }
 
     fn first_error(&self) -> Option<String> {

@@ -56,6 +56,48 @@ pub struct Arrived {
     pub intended_ns: u64,
 }
 
+/// An open loop of a job: for all clients together; a step's threads are what each may have out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenShape {
+    /// Arrivals per second of all clients.
+    pub rate: f64,
+    /// How they follow each other.
+    #[serde(default)]
+    pub arrival: Arrival,
+    /// Arrivals of each client that may wait.
+    #[serde(default = "queue_default")]
+    pub queue: u32,
+}
+
+fn queue_default() -> u32 {
+    10_000
+}
+
+impl OpenShape {
+    /// The part of one client, with arrivals of its own.
+    pub fn for_client(&self, client: u32, clients: u32, in_flight: u32, seed: u64) -> OpenRule {
+        OpenRule {
+            rate: self.rate / f64::from(clients.max(1)),
+            arrival: self.arrival,
+            in_flight,
+            queue: self.queue,
+            seed: SeededRandom::new(seed ^ u64::from(client)).next_u64(),
+        }
+    }
+}
+
+/// What one client's open loop shows at the end of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OpenEnd {
+    /// Its arrivals.
+    pub counts: ArrivalCounts,
+    /// Latencies of the whole step: HdrHistogram V2, base64.
+    pub latency: String,
+    /// How late the generator was: the same.
+    pub lateness: String,
+}
+
 /// What became of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArrivalCounts {
@@ -86,6 +128,17 @@ pub struct OpenLoop {
     counts: ArrivalCounts,
     latency: Hist,
     lateness: Hist,
+}
+
+impl ArrivalCounts {
+    /// Adds those of another client.
+    pub fn add(&mut self, other: &Self) {
+        self.offered += other.offered;
+        self.started += other.started;
+        self.queued += other.queued;
+        self.skipped += other.skipped;
+        self.completed += other.completed;
+    }
 }
 
 impl OpenRule {
@@ -149,6 +202,24 @@ impl OpenLoop {
         }
     }
 
+    /// Nothing arrives from this time on.
+    pub fn close(&mut self, at_ns: u64) {
+        self.end_ns = self.end_ns.min(at_ns);
+    }
+
+    /// Whatever still waits is skipped.
+    pub fn abandon(&mut self) {
+        self.counts.skipped += self.waiting.len() as u64;
+        self.waiting.clear();
+    }
+
+    /// An arrival that was due and cannot be started: it counts as skipped.
+    pub fn refuse(&mut self) {
+        self.out = self.out.saturating_sub(1);
+        self.counts.started -= 1;
+        self.counts.skipped += 1;
+    }
+
     /// Takes all arrivals up to now from the schedule.
     fn admit(&mut self, now_ns: u64) {
         while let Some(at) = self.wake_ns().filter(|at| *at <= now_ns) {
@@ -176,6 +247,15 @@ impl OpenLoop {
     /// Whether nothing arrives any more and everything has ended.
     pub fn is_over(&self) -> bool {
         self.wake_ns().is_none() && self.out == 0 && self.waiting.is_empty()
+    }
+
+    /// For the end of a step.
+    pub fn end(&self) -> OpenEnd {
+        OpenEnd {
+            counts: self.counts,
+            latency: hist::to_text(&self.latency),
+            lateness: hist::to_text(&self.lateness),
+        }
     }
 
     /// Operations that are out.

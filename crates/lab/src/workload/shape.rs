@@ -45,6 +45,10 @@ impl Kind {
     pub fn is_stream(self) -> bool {
         matches!(self, Self::SeqRead | Self::SeqWrite)
     }
+    /// Whether each operation can be started whatever became of others.
+    pub fn is_independent(self) -> bool {
+        !matches!(self, Self::SeqWrite | Self::Create)
+    }
     /// Whether files must hold their content before the first step.
     pub fn needs_files(self) -> bool {
         !matches!(self, Self::Create | Self::Null)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::null::NullClient;
+use crate::shape::open::Arrival;
 use crate::workload::{Kind, Shape};
 
 /// More than any of these tests takes.
@@ -27,7 +28,8 @@ fn windows_add_up_to_the_step() {
         let now = clock::mono_ns();
         let window_ns = 20_000_000;
         let until_ns = now + LONG_NS;
-        let start = Start { step: 1, threads: 8, at_ns: now + 1_000_000, until_ns, window_ns };
+        let start =
+            Start { step: 1, threads: 8, at_ns: now + 1_000_000, until_ns, window_ns, open: None };
         let stop = AtomicU64::new(until_ns);
         let mut windows = Vec::new();
         let mut ops = 0;
@@ -55,11 +57,45 @@ fn windows_add_up_to_the_step() {
 #[test]
 fn a_stop_ends_the_step_early() {
     let now = clock::mono_ns();
-    let start =
-        Start { step: 0, threads: 2, at_ns: now, until_ns: now + LONG_NS, window_ns: 5_000_000 };
+    let start = Start {
+        step: 0,
+        threads: 2,
+        at_ns: now,
+        until_ns: now + LONG_NS,
+        window_ns: 5_000_000,
+        open: None,
+    };
     let stop = AtomicU64::new(now + 8_000_000);
     let end = driver(Kind::Null).step(&start, &stop, &mut |_| {}).unwrap();
     // On a busy machine there may have been none.
     assert!(end.last_op_ns < start.until_ns);
     assert!(clock::mono_ns() < start.until_ns, "it has not gone on to its end");
+}
+
+/// Arrivals of an open loop are those of its schedule, however long the machine lets it wait.
+#[test]
+fn an_open_loop_starts_what_its_schedule_has() {
+    let now = clock::mono_ns();
+    let rule = OpenRule {
+        rate: 2_000.0,
+        arrival: Arrival::Constant,
+        in_flight: 8,
+        queue: 1_000_000,
+        seed: 1,
+    };
+    let until_ns = now + 100_000_000;
+    let window_ns = 20_000_000;
+    let open = Some(rule);
+    let start = Start { step: 1, threads: 8, at_ns: now, until_ns, window_ns, open };
+    let stop = AtomicU64::new(until_ns);
+    let mut windows = 0;
+    let end = driver(Kind::RandRead).step(&start, &stop, &mut |_| windows += 1).unwrap();
+    let open = end.open.unwrap();
+    // At 0.5 ms, 1 ms, … before 100 ms.
+    assert_eq!(open.counts.offered, 199, "{open:?}");
+    assert_eq!(open.counts.started + open.counts.skipped, 199);
+    assert_eq!(open.counts.completed, open.counts.started);
+    assert_eq!(end.ops, open.counts.started);
+    assert!(windows >= 4, "{windows} windows");
+    assert_eq!(hist::from_text(&open.latency).unwrap().len(), open.counts.completed);
 }

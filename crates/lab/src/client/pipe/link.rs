@@ -14,7 +14,12 @@ use std::time::Duration;
 pub struct Link {
     socket: TcpStream,
     timeout: Duration,
+    /// A timeout that is shorter than what the socket's own can be.
+    short: Option<Duration>,
 }
+
+/// Timeouts of a socket are whole ticks of the kernel, up to 10 ms; shorter ones are polled for.
+const TICK: Duration = Duration::from_millis(10);
 
 impl Link {
     /// Connects to `host:port`, from `bind` if given.
@@ -22,7 +27,7 @@ impl Link {
     /// # Errors
     /// As [`connected`].
     pub fn open(host: &str, port: u16, bind: Option<IpAddr>) -> Result<Self, ClientError> {
-        Ok(Self { socket: connected(host, port, bind)?, timeout: Duration::ZERO })
+        Ok(Self { socket: connected(host, port, bind)?, timeout: Duration::ZERO, short: None })
     }
 
     /// The socket's descriptor, to be polled together with others.
@@ -50,6 +55,9 @@ impl Link {
     /// Receives into `space`; 0 when nothing came within the timeout.
     pub fn receive(&self, space: &mut [u8]) -> Result<usize, ClientError> {
         use std::io::Read;
+        if self.short.is_some_and(|timeout| !self.is_readable(timeout)) {
+            return Ok(0);
+        }
         match (&self.socket).read(space) {
             Ok(0) => Err(ClientError::Closed),
             Ok(n) => Ok(n),
@@ -63,12 +71,28 @@ impl Link {
 
     /// How long [`Link::receive`] waits.
     pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), ClientError> {
+        self.short = (timeout < TICK).then_some(timeout);
+        if self.short.is_some() {
+            return Ok(());
+        }
         if self.timeout != timeout {
             let set = self.socket.set_read_timeout(Some(timeout));
             set.map_err(ClientError::io("set the timeout of the connection"))?;
             self.timeout = timeout;
         }
         Ok(())
+    }
+
+    /// Whether there is something to read within this time.
+    fn is_readable(&self, timeout: Duration) -> bool {
+        let events = libc::POLLIN;
+        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events, revents: 0 };
+        let wait = libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        // SAFETY: one valid pollfd, a valid time, and no signals to mask.
+        unsafe { libc::ppoll(&mut poll, 1, &wait, std::ptr::null()) > 0 }
     }
 
     /// Waits until the socket can be written or read; true when there is something to read.

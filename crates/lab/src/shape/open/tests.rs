@@ -203,6 +203,26 @@ fn skipped_arrivals_are_counted_exactly() {
 }
 
 #[test]
+fn at_the_end_nothing_arrives_and_what_waits_is_skipped() {
+    let rule = OpenRule { in_flight: 1, queue: 10, ..rule(1_000.0, Arrival::Constant) };
+    let mut open = OpenLoop::new(rule, 0, S);
+    let first = open.due(5 * MS).unwrap();
+    assert_eq!((first.number, first.intended_ns, open.due(5 * MS)), (0, MS, None));
+    open.close(7 * MS);
+    assert!(open.due(9 * MS).is_none() && !open.is_over());
+    // At 1 to 6 ms; one is out, five wait.
+    open.abandon();
+    open.done(first, 10 * MS);
+    let counts = open.counts();
+    assert_eq!((counts.offered, counts.started, counts.skipped), (6, 1, 5));
+    assert!(open.is_over() && open.wake_ns().is_none());
+    let shape = OpenShape { rate: 100.0, arrival: Arrival::Poisson, queue: 5 };
+    let (one, two) = (shape.for_client(0, 4, 8, 1), shape.for_client(1, 4, 8, 1));
+    assert_eq!((one.rate, one.in_flight, one.queue), (25.0, 8, 5));
+    assert_ne!(one.seed, two.seed);
+}
+
+#[test]
 fn a_late_generator_condemns_its_run() {
     let late = |by: u64| {
         let open = OpenLoop::new(rule(1_000.0, Arrival::Poisson), 0, 20 * S);
