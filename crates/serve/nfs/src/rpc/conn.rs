@@ -430,10 +430,15 @@ impl Conn {
                 PendingCall::durable(self.origin(span, call, held), flush, then, reply);
             }
         }
+        self.finish();
+        Ok(true)
+    }
+
+    /// Leaves the record that was answered.
+    fn finish(&mut self) {
         self.core.budget.count_taken();
         self.keep();
         self.input.consume();
-        Ok(true)
     }
 
     /// The connection is in use once a call was made that is not NULL.
