@@ -11,6 +11,8 @@ mod floods;
 mod guesses;
 #[path = "hostile/idle.rs"]
 mod idle;
+#[path = "limits_together/mod.rs"]
+mod limits_together;
 #[path = "hostile/locks.rs"]
 mod locks;
 #[path = "hostile/memory.rs"]

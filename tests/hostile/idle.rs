@@ -49,7 +49,10 @@ pub(super) struct Http2(StreamOwned<ClientConnection, TcpStream>);
 
 impl Http2 {
     pub(super) fn connect(scene: &Scene, config: &Arc<ClientConfig>) -> std::io::Result<Self> {
-        let stream = connect_from(HERE, scene.server.at(443))?;
+        Self::over(connect_from(HERE, scene.server.at(443))?, config)
+    }
+
+    pub(super) fn over(stream: TcpStream, config: &Arc<ClientConfig>) -> std::io::Result<Self> {
         let name = ServerName::try_from("localhost").expect("a name");
         let session = ClientConnection::new(Arc::clone(config), name).expect("a session");
         let mut conn = Self(StreamOwned::new(session, stream));

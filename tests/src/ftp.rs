@@ -42,6 +42,14 @@ impl Ftp {
         }
     }
 
+    /// Sends bytes as they are, and waits for no reply.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.control.get_mut().write_all(bytes)
+    }
+
     /// Sends a command and takes its reply.
     ///
     /// # Errors

@@ -83,6 +83,11 @@ impl Http {
         Ok((status, head))
     }
 
+    /// The connection itself.
+    pub fn stream(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+
     /// Exactly so many bytes of the body of an answer.
     ///
     /// # Errors

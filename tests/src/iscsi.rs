@@ -123,7 +123,14 @@ impl Initiator {
     /// # Errors
     /// The connection breaks, or the target refuses.
     pub fn connect(at: SocketAddr, access: &Access, number: u8) -> io::Result<Self> {
-        let stream = TcpStream::connect(at)?;
+        Self::over(TcpStream::connect(at)?, access, u16::from(number))
+    }
+
+    /// As [`Initiator::connect`], over an existing connection.
+    ///
+    /// # Errors
+    /// The connection breaks, or the target refuses.
+    pub fn over(stream: TcpStream, access: &Access, number: u16) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER))?;
         let wishes = Parameters { initial_r2t: false, max_recv_data: 65_536, ..Default::default() };
@@ -184,7 +191,8 @@ impl Initiator {
         }
     }
 
-    fn log_in(&mut self, access: &Access, number: u8, wishes: Parameters) -> io::Result<()> {
+    fn log_in(&mut self, access: &Access, number: u16, wishes: Parameters) -> io::Result<()> {
+        let [high, low] = number.to_be_bytes();
         let identity = Identity {
             initiator: format!("iqn.2026-01.test:{number}"),
             target: Some(access.target.clone()),
@@ -192,7 +200,7 @@ impl Initiator {
         };
         let secret = access.secret.clone().into_bytes();
         let initiator = Credentials { name: "plimsoll".to_owned(), secret };
-        let proof = Proof { initiator, target: None, random: [number; 1 + CHALLENGE] };
+        let proof = Proof { initiator, target: None, random: [low; 1 + CHALLENGE] };
         let mut login = InitiatorLogin::new(identity, Some(proof), wishes);
         let (mut stages, mut text) = login.begin();
         loop {
@@ -201,7 +209,7 @@ impl Initiator {
                 stages,
                 version_max: 0,
                 version_min: 0,
-                isid: Isid([0x80, number, 0, 0, 0, 0]),
+                isid: Isid([0x80, low, high, 0, 0, 0]),
                 tsih: 0,
                 itt: 7,
                 cid: 0,

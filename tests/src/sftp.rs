@@ -76,8 +76,20 @@ impl Sftp {
         if right { Ok(ssh) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 
-    /// Begins SFTP on a channel.
-    fn begin(mut self) -> io::Result<Self> {
+    /// Signs in and starts a subsystem on a channel; nothing is sent to it.
+    ///
+    /// # Errors
+    /// What the server, or the kernel, does instead.
+    pub fn subsystem(
+        (from, to): (IpAddr, SocketAddr),
+        user: (&str, &str),
+        name: &str,
+    ) -> io::Result<Self> {
+        Self::sign_in(connect_from(from, to)?, user)?.channel(name)
+    }
+
+    /// Opens a channel with a subsystem.
+    fn channel(mut self, name: &str) -> io::Result<Self> {
         let (kind, packet_max) = ("session", 32_768);
         let open = Message::ChannelOpen { kind, sender: 0, window: WINDOW, packet_max, data: b"" };
         self.send(&open)?;
@@ -88,19 +100,29 @@ impl Sftp {
             _ => None,
         })?;
         let mut data = Vec::new();
-        data.put_string(b"sftp");
+        data.put_string(name.as_bytes());
         let (kind, want_reply) = ("subsystem", true);
         let recipient = self.channel;
         self.send(&Message::ChannelRequest { recipient, kind, want_reply, data: &data })?;
-        self.until(|message| matches!(message, Message::ChannelSuccess { .. }).then_some(()))?;
+        let started = self.until(|message| match message {
+            Message::ChannelSuccess { .. } => Some(true),
+            Message::ChannelFailure { .. } => Some(false),
+            _ => None,
+        })?;
+        if started { Ok(self) } else { Err(io::Error::other(format!("no subsystem {name}"))) }
+    }
+
+    /// Begins SFTP on a channel.
+    fn begin(self) -> io::Result<Self> {
+        let mut ssh = self.channel("sftp")?;
         let mut hello = Vec::new();
         let w = &mut Writer::new(&mut hello);
         let begun = begin_packet(w, PacketType::INIT);
         Hello { version: 3, extensions: Vec::new() }.encode(w);
         end_packet(w, begun, 0);
-        self.put(&hello)?;
-        let (kind, _) = self.packet()?;
-        if kind == PacketType::VERSION { Ok(self) } else { Err(io::Error::other("no VERSION")) }
+        ssh.put(&hello)?;
+        let (kind, _) = ssh.packet()?;
+        if kind == PacketType::VERSION { Ok(ssh) } else { Err(io::Error::other("no VERSION")) }
     }
 
     /// Signs in, opens so many channels without a subsystem, and sends what the server takes on
@@ -134,15 +156,23 @@ impl Sftp {
         Ok(ssh)
     }
 
+    /// Sends a request, and does not wait for its reply.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn start(&mut self, request: &Request<'_>) -> io::Result<()> {
+        self.id += 1;
+        let mut bytes = Vec::new();
+        request.put(&mut Writer::new(&mut bytes), self.id);
+        self.put(&bytes)
+    }
+
     /// Sends a request and takes its answer.
     ///
     /// # Errors
     /// The connection has ended.
     pub fn call(&mut self, request: &Request<'_>) -> io::Result<Came> {
-        self.id += 1;
-        let mut bytes = Vec::new();
-        request.put(&mut Writer::new(&mut bytes), self.id);
-        self.put(&bytes)?;
+        self.start(request)?;
         let (kind, body) = self.packet()?;
         let mut r = Reader::new(&body);
         r.u32("id").map_err(io::Error::other)?;
@@ -186,6 +216,22 @@ impl Sftp {
     pub fn write(&mut self, handle: &[u8], offset: u64, data: &[u8]) -> io::Result<StatusCode> {
         let (handle, data) = (HandleBytes(handle), Data(data));
         self.status(&Request::Write(request::Write { handle, offset, data }))
+    }
+
+    /// OPENDIR, and the first READDIR of it.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`]; or the directory is not listed.
+    pub fn list(&mut self, path: &str) -> io::Result<Vec<u8>> {
+        let path = OfPath { path: PathBytes(path.as_bytes()) };
+        let handle = match self.call(&Request::Opendir(path))? {
+            Came::Handle(handle) => handle,
+            other => return Err(io::Error::other(format!("OPENDIR: {other:?}"))),
+        };
+        match self.call(&Request::Readdir(OfHandle { handle: HandleBytes(&handle) }))? {
+            Came::Other(_) => Ok(handle),
+            other => Err(io::Error::other(format!("READDIR: {other:?}"))),
+        }
     }
 
     /// READ: what came, nothing at the end of the file; or how it is refused.

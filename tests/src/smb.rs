@@ -231,6 +231,11 @@ impl Smb {
         whole
     }
 
+    /// The connection itself.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
     /// Sends bytes as they are.
     ///
     /// # Errors

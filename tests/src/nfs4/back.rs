@@ -21,7 +21,14 @@ impl Client {
     /// # Errors
     /// No connection, or what the server refuses.
     pub fn connect_both_ways(server: SocketAddr, name: &str) -> Outcome<Self> {
-        let rpc = nfs3::Client::connect(server, 0, 0).map_err(broken)?;
+        Self::over_both_ways(nfs3::Client::connect(server, 0, 0).map_err(broken)?, name)
+    }
+
+    /// As [`Client::connect_both_ways`], over an existing connection.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub fn over_both_ways(rpc: nfs3::Client, name: &str) -> Outcome<Self> {
         let mut client = Self::begin(rpc, 1, name, 1, create_session4::CONN_BACK_CHAN)?;
         client.reclaim_complete()?;
         Ok(client)
