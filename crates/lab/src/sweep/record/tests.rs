@@ -56,7 +56,7 @@ fn what_the_link_has_spoiled_is_told_and_has_no_figure() {
     assert_eq!(sweep.points[2].figures, None);
     assert_eq!(sweep.degraded.len(), 2, "{:?}", sweep.degraded);
     assert!(sweep.degraded[0].contains("-49.0 % off"), "{:?}", sweep.degraded);
-    assert!(sweep.degraded[1].contains("spoiled") && sweep.degraded[1].contains("starved"));
+    assert!(sweep.degraded[1].contains("invalid") && sweep.degraded[1].contains("starved"));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_point_that_is_given_up_says_why() {
     let mut sweep = made_up();
     sweep.points[0].failed = Some("no such congestion control".to_owned());
     sweep.derive();
-    assert!(sweep.degraded[0].contains("given up: no such"), "{:?}", sweep.degraded);
+    assert!(sweep.degraded[0].contains("abandoned: no such"), "{:?}", sweep.degraded);
 }
 
 #[test]
