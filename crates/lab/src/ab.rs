@@ -2,10 +2,10 @@
 //! the order A B B A, until the interval of the ratio is narrow enough or the rounds are used up.
 //!
 //! Runs of one build differ more than windows within a run, so the unit is the run. The two runs of
-//! a round are neighbours in time; the ratio within a round is what is looked at, by the exact test
-//! of [`crate::verdict::ranks`]. With several rows, Holm's correction keeps the probability that any
-//! row is named by chance below [`LEVEL`]. This module decides what is run next and what the figures
-//! say; it runs nothing.
+//! a round are neighbours in time; the ratio within a round is tested, by the exact test of
+//! [`crate::verdict::ranks`]. With several rows, Holm's correction keeps the probability that any
+//! row is named by chance below [`LEVEL`]. This module decides what is run next and what the
+//! figures mean; it runs nothing.
 
 mod outcome;
 pub mod record;

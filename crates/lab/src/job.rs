@@ -105,8 +105,8 @@ pub struct Job {
     /// run with those there are; equal steps are run once.
     pub schedule: Vec<(u32, u32)>,
     /// Arrivals by a schedule, whatever the target does: `rate` per second of all clients,
-    /// `arrival` (constant or poisson), `queue`. The threads of a step are what each client may have
-    /// in flight.
+    /// `arrival` (constant or poisson), `queue`. The threads of a step are what each client may
+    /// have in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenShape>,
     /// Time before the first window, ms.

@@ -12,8 +12,9 @@
 //! - [`agent`]: one client process, and the protocol it is conducted by.
 //! - [`conduct`]: clock offsets, the common start, steps, steady state, lost clients.
 //! - [`limit`]: from evidence to the name of the limiter; a pure function.
-//! - [`verdict`]: what a run shows beyond that: how it scales, what each resource is used for, which
-//!   client was served differently; [`ab`]: whether two builds or targets differ; pure as well.
+//! - [`verdict`]: what a run shows beyond that: how it scales, what each resource is used for,
+//!   which client was served differently; [`ab`]: whether two builds or targets differ; pure as
+//!   well.
 //! - [`shape`]: arrivals by a schedule instead of threads that wait.
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Version of the format.
 pub const VERSION: u32 = 1;
-/// Its kind, by which readers tell it from a run.
+/// Its kind, which distinguishes it from a run.
 pub const KIND: &str = "ab";
 
 /// A comparison of two targets.

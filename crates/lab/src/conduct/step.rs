@@ -274,10 +274,9 @@ impl Running<'_> {
         let mut step = self.record(agents, (from, to), steady);
         step.open = self.open_loop()?;
         if step.open.is_some() {
-            // Slots are not kept full: what is missing is not lost.
-            step.little.nominal = step.little.counted;
-            step.little =
-                little(step.little.nominal, step.ops_s, step.latency.mean, step.little.nominal);
+            // Slots are not kept full: none of their time is lost.
+            let Little { x_times_r, counted, .. } = step.little;
+            step.little = little(x_times_r, step.ops_s, step.latency.mean, counted);
         }
         let calls = self.parts.iter().filter_map(|(n, p)| Some((*n, p.end.as_ref()?.calls)));
         let calls = calls.collect();

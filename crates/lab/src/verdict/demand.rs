@@ -240,7 +240,7 @@ impl Demand {
     }
 }
 
-/// How many of the least bounds cannot be told apart from the first.
+/// How many of the least bounds are not separable from the first.
 fn inseparable(demands: &[Demand]) -> usize {
     let Some(first) = demands.first() else { return 0 };
     let close = |d: &&Demand| {

@@ -101,7 +101,7 @@ fn rank_sums(a: usize, b: usize) -> Vec<f64> {
     ways.iter().map(|w| w / all).collect()
 }
 
-/// Holm's correction (1979): for each p the one that holds although so many were looked at.
+/// Holm's correction (1979): for each p the one that holds after all of them were tested.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

@@ -54,7 +54,7 @@ fn one_server(each: u64) -> impl FnMut(u64) -> u64 {
 /// simple solution for the M/D/c waiting time distribution", Operations Research Letters 29 (2001).
 struct Md1 {
     load: f64,
-    /// Cumulative probabilities of so many waiting.
+    /// Cumulative probabilities of the number that waits.
     waiting: Vec<f64>,
 }
 

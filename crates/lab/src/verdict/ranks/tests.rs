@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Critical values of the signed-rank test, two-sided: n = 12, sum 13 has p = 0.0425, 14 has 0.0522.
+/// Critical values of the signed-rank test, two-sided: n = 12, sum 13 has p = 0.0425, 14 has
+/// 0.0522.
 #[test]
 fn signed_ranks_have_the_probabilities_of_the_table() {
     let p = |n, sum| 2.0 * signed_ranks(n)[..=sum].iter().sum::<f64>();
@@ -60,7 +61,7 @@ fn holm_multiplies_by_what_is_left() {
 }
 
 #[test]
-fn so_many_rows_take_so_many_pairs() {
+fn more_rows_take_more_pairs() {
     assert_eq!(pairs_min(1, 0.05), 6);
     assert_eq!(pairs_min(1, 0.02), 7);
     assert_eq!(pairs_min(6, 0.02), 10);

@@ -1,5 +1,5 @@
-//! The laboratory before a synthetic system: steps by the schedule until throughput levels, the best
-//! one, and the evidence that would have been gathered, with 1 % of noise on each counter.
+//! The laboratory before a synthetic system: steps by the schedule until throughput levels, the
+//! best one, and the evidence that would have been gathered, with 1 % of noise on each counter.
 
 use super::system::{Run, Simulated, System, WINDOW_US, WINDOWS, step};
 use crate::conduct::steady::levelled;

@@ -100,7 +100,7 @@ pub struct Simulated {
     pub throttled_us: f64,
 }
 
-/// Operations so far and the time of the run go on from step to step.
+/// Operations so far and the time of the run continue from step to step.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub now_us: f64,
