@@ -107,7 +107,7 @@ fn intervals_of_few_loads_hold_the_truth() {
         (at.low..=at.high).contains(&law.at(40.0))
     });
     let holds = holds.count();
-    assert!(holds >= 52, "{holds} of 60");
+    assert!(holds >= 57, "{holds} of 60");
 }
 
 /// Of 50 simulated systems with errors of 3 %, the intervals hold the true value in 45 at least.
