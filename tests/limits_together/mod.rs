@@ -49,11 +49,6 @@ pub(crate) enum Service {
 
 /// Steps that fail until a table has a part for each client, by the service under attack.
 const NEEDS_PARTS: &[(Service, &str, &str)] = &[
-    // SMALL_CONNECTIONS_MAX has no part for a client.
-    (Service::Nfs3, "NFSv3", "port mapper"),
-    (Service::Nfs4, "NFSv3", "port mapper"),
-    // API_STREAMS_MAX.
-    (Service::Administration, "administration", "live stream"),
     // LUN_REGISTRATIONS_MAX.
     (Service::Iscsi, "iSCSI", "register"),
 ];

@@ -3,7 +3,7 @@
 
 use base::limits::{
     CONNECTION_REQUESTS_MAX, DIR_STREAMS_MAX, NLM_HOSTS_PER_ADDRESS_MAX, NLM_MESSAGES_PER_HOST_MAX,
-    RPC_RECORD_MAX, SMALL_CONNECTIONS_MAX,
+    RPC_RECORD_MAX,
 };
 use e2e::nfs3::Client;
 use e2e::nfs4::pipe::exchange;
@@ -169,7 +169,7 @@ pub(crate) fn messages(attack: &Attack<'_>) -> Got {
 
 /// Idle connections of the port mapper and of NFS.
 pub(crate) fn connections(attack: &Attack<'_>) -> Got {
-    let mapper = attack.idle(attack.world.server.at(111), 2 * SMALL_CONNECTIONS_MAX);
+    let mapper = attack.idle(attack.world.server.at(111), 600);
     let nfs = attack.idle(attack.world.server.nfs(), 2_000);
     Got::new(format!("{}; port mapper: {}", nfs.amount, mapper.amount), (mapper, nfs))
 }

@@ -726,8 +726,6 @@ pub const NLM_SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Longest datagram or record that a small service (port mapper, NSM over UDP) takes: the largest
 /// message that any of them has a use for, with credentials.
 pub const SMALL_RECORD_MAX: usize = 4 << 10;
-/// Connections to the port mapper at once: each is good for one question.
-pub const SMALL_CONNECTIONS_MAX: usize = 256;
 /// How long such a connection may be idle.
 pub const SMALL_IDLE_MAX: Duration = Duration::from_secs(10);
 /// Datagrams whose answer may block that are worked on at once; more are dropped, and come again.

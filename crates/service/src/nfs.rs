@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::monotonic_ns;
 use base::failure::{Failure, OrFailure, chain};
-use base::limits::SMALL_CONNECTIONS_MAX;
 use base::limits::TLS_TELL_EVERY;
 use base::node::Value;
 use base::protocol::{self, Port, Protocol, ports};
@@ -31,7 +30,6 @@ use serve::nfs3;
 use serve::nfs4::Stateful;
 use serve::nlm::Nlm;
 use serve::rpc::{RpcConfig, RpcService};
-use serve::transport::budget::Limits;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, Tasks};
 use vfs::locks::LockTable;
@@ -191,10 +189,8 @@ impl Nfs {
         let mut tasks = Tasks::default();
         let at = (self.parts.address(ports::PORTMAP), self.at());
         let parts = &self.parts;
-        // The port mapper, and NSM by datagram, share the permits of NFS, but have few connections
-        // of their own.
-        let limits = Limits { connections: SMALL_CONNECTIONS_MAX, ..parts.limits };
-        let budgets = Budgets::sharing(limits, &parts.places, self.id().index()).into();
+        // The port mapper, and NSM by datagram, share the permits of NFS.
+        let budgets = Budgets::sharing(parts.limits, &parts.places, self.id().index()).into();
         let (pool, flush) = (parts.pool.clone(), parts.flush.clone());
         let engine = Engine::new(pool, flush, budgets, parts.hub.clone());
         let started = portmap::start(at, (&online.nlm, &engine), &parts.runtimes, &mut tasks)

@@ -1,7 +1,7 @@
 //! The running server: shares, the services on them and what is measured, put together at start;
 //! how the API shows it; and its end.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
