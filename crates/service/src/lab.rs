@@ -391,7 +391,7 @@ impl Live for Room {
     }
 }
 
-/// Runs as the API tells them beyond the tree.
+/// Runs as the API has them beyond the tree.
 pub struct Results(pub Arc<RunQueue>);
 
 fn as_json(value: &impl serde::Serialize) -> JsonText {

@@ -50,7 +50,7 @@ pub struct Online {
     pub clients: Arc<Stateful>,
     /// Locks of NFSv3 clients.
     pub nlm: Arc<Nlm>,
-    /// Whether it has ended: nobody may end the grace period of those who come after.
+    /// Whether it has ended: it cannot end the grace period of a later start.
     ended: Mutex<bool>,
 }
 

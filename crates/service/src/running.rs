@@ -124,7 +124,7 @@ pub struct Running {
     pub started: u64,
     /// Where the admin interface listens, and its limits on connections, once it does.
     pub admin: OnceLock<(SocketAddr, Arc<places::ConnectionLimits>)>,
-    /// What people are told of, once it is watched. It knows us in turn.
+    /// Alerts, once they are watched, which refer to this in turn.
     pub alerts: OnceLock<Weak<Alerts>>,
     /// Free space of the shares.
     spaces: Spaces,
@@ -237,7 +237,7 @@ impl Running {
         all.flat_map(|instance| instance.service().access(instance, share)).collect()
     }
 
-    /// What people are told of.
+    /// Alerts.
     pub fn alerts(&self) -> Option<Arc<Alerts>> {
         self.alerts.get().and_then(Weak::upgrade)
     }

@@ -68,7 +68,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Ends it: shares show the file again. Nobody waits for commands that its storage has still.
+    /// Ends it: shares show the file again. Commands that its storage still has are not waited for.
     pub fn end(self) {
         let Self { unit, medium, claim } = self;
         drop(claim);

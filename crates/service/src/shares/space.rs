@@ -82,7 +82,7 @@ impl Spaces {
         self.state.0.lock().shares.get(share)?.volume.fsid
     }
 
-    /// Shares whose file systems do not respond.
+    /// Shares on file systems that do not respond.
     pub fn late(&self) -> Vec<String> {
         let state = self.state.0.lock();
         let late = state.shares.iter().filter(|(_, entry)| entry.pending && entry.late);
