@@ -112,7 +112,8 @@ fn anonymous_users_are_let_in_only_where_that_is_set() {
 fn places_are_counted_in_all_and_for_each_address() {
     let settings = Settings { per_address_max: 2, ..Settings::default() };
     let running = Running::with(settings);
-    let (first, _second) = (running.client(), running.client());
+    // Those without a signed-in user would make room.
+    let (first, _second) = (running.signed_in(), running.signed_in());
     let mut third = Client::to(running.explicit);
     assert_eq!(third.reply().code, 421);
     assert!(third.next().is_none());
@@ -121,7 +122,8 @@ fn places_are_counted_in_all_and_for_each_address() {
     while running.server.connections() > 1 {
         assert!(Instant::now() < until, "the place is not free again");
     }
-    running.client();
+    let (mut oldest, _newer) = (running.client(), running.client());
+    assert!(oldest.next().is_none(), "the oldest without a user makes room");
 }
 
 #[test]

@@ -11,6 +11,10 @@ use wire::smb::status::NtStatus;
 
 use crate::running::Running;
 
+/// Requests that are sent at once: the client has credits for more.
+const BATCH: usize = 64;
+const _: () = assert!(SMB_WAITING_MAX.is_multiple_of(BATCH));
+
 fn open(smb: &mut Smb) -> FileId {
     let ask = Ask { disposition: Disposition::OpenIf, ..Ask::open("f") };
     smb.create(&ask).expect("an answer").expect("a file")
@@ -42,7 +46,16 @@ fn requests_that_wait_do_not_hold_up_others() {
     let (held, file) = (open(&mut running.alice), open(&mut smb));
     let at_once = lock_flags::FAIL_IMMEDIATELY;
     assert_eq!(lock(&mut running.alice, held, at_once), NtStatus::SUCCESS);
-    let waiting: Vec<u64> = (0..SMB_WAITING_MAX).map(|_| send_lock(&mut smb, file)).collect();
+    let mut waiting = Vec::new();
+    while waiting.len() < SMB_WAITING_MAX {
+        let batch: Vec<u64> = (0..BATCH).map(|_| send_lock(&mut smb, file)).collect();
+        // Interim responses have the credits for the next ones (MS-SMB2 3.3.4.2).
+        for _ in &batch {
+            let interim = smb.receive().expect("an answer").remove(0);
+            assert_eq!(interim.status(), NtStatus::PENDING);
+        }
+        waiting.extend(batch);
+    }
     assert_eq!(smb.echo().expect("an answer"), NtStatus::SUCCESS, "ECHO is answered");
     let one_more = lock(&mut smb, file, 0);
     assert_eq!(one_more, NtStatus::INSUFFICIENT_RESOURCES);

@@ -93,15 +93,16 @@ fn command(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>, u32) {
     }
 }
 
-/// Unknown keys, and some known ones.
+/// Unknown keys, each once, and perhaps one that is known.
 fn text(client: &mut Client, random: &mut SeededRandom) -> String {
-    let pair = match random.below(3) {
-        0 => "X-a=b\0".to_owned(),
-        1 => format!("X-{}=b\0", "a".repeat(60)),
-        _ => "MaxRecvDataSegmentLength=65536\0".to_owned(),
-    };
-    let count = up_to(random, 8_000 / pair.len() as u64);
-    let answer = client.text(pair.repeat(count as usize).as_bytes());
+    let length = [4, 55][random.below(2) as usize];
+    let count = up_to(random, 8_000 / (length + 8));
+    let mut pairs: String =
+        (0..count).map(|n| format!("X-{}{n:04}=b\0", "a".repeat(length as usize))).collect();
+    if random.below(3) == 0 {
+        pairs.push_str("MaxRecvDataSegmentLength=65536\0");
+    }
+    let answer = client.text(pairs.as_bytes());
     client.text_tag = wire::iscsi::RESERVED_TAG;
     let Some(Got::Text(answer)) = answer else { return format!("{count} keys: {answer:?}") };
     format!("{count} keys: {} bytes", answer.len())
