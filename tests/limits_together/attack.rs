@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use e2e::tcp::{address, connect_from};
@@ -37,13 +38,14 @@ pub(crate) struct Attack<'a> {
     /// Whether these are all clients of the address.
     pub all: bool,
     is_over: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl<'a> Attack<'a> {
     pub(crate) fn new(world: &'a Arc<World>, all: bool) -> Self {
         // Wrong passwords of one attack are not in the way of the next one.
         let from = address(if all { 4 } else { 2 });
-        Self { world, from, all, is_over: Arc::default() }
+        Self { world, from, all, is_over: Arc::default(), threads: Mutex::default() }
     }
 
     /// The users: one, or all.
@@ -68,16 +70,18 @@ impl<'a> Attack<'a> {
     /// Repeats something in a thread until the other client is done.
     pub(crate) fn repeat(&self, mut act: impl FnMut(&World) + Send + 'static) {
         let (is_over, world) = (Arc::clone(&self.is_over), Arc::clone(self.world));
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             while !is_over.load(Relaxed) {
                 act(&world);
             }
         });
+        self.threads.lock().expect("the threads").push(thread);
     }
 
-    /// Ends what is repeated.
-    pub(crate) fn end(&self) {
+    /// Ends what is repeated, once the server has answered what was begun: in these threads.
+    pub(crate) fn end(self) -> Vec<JoinHandle<()>> {
         self.is_over.store(true, Relaxed);
+        self.threads.into_inner().expect("the threads")
     }
 
     /// Opens connections that send nothing, until the server closes some of them or `most` exist.

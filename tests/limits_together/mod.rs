@@ -105,7 +105,7 @@ fn others_are_served(of: Service) {
     let without: Vec<_> = faults(&reference, Duration::MAX).into_iter().map(|one| one.1).collect();
     assert!(without.is_empty(), "without an attack: {without:?}");
     let limit = STEP_MAX.max(STEP_TIMES * slowest(&reference));
-    let mut wrong = Vec::new();
+    let (mut wrong, mut threads) = (Vec::new(), Vec::new());
     for (round, all) in [(1, false), (2, true)] {
         let clients = if all { "all clients of an address" } else { "one client" };
         let attack = Attack::new(&world, all);
@@ -126,11 +126,16 @@ fn others_are_served(of: Service) {
                 wrong.push(format!("{clients}: {fault}"));
             }
         }
-        attack.end();
+        threads.extend(attack.end());
         world.stand_still(false);
         drop(held);
     }
-    assert!(wrong.is_empty(), "{of:?}:\n{}\n{}", wrong.join("\n"), world.server.said());
+    let output = world.server.said();
+    // What still waits for an answer ends with the server; then everything is removed.
+    e2e::process::signal(world.server.pid(), libc::SIGKILL);
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    drop(world);
+    assert!(wrong.is_empty(), "{of:?}:\n{}\n{output}", wrong.join("\n"));
 }
 
 #[test]
