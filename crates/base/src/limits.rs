@@ -186,6 +186,11 @@ pub const CONNECTIONS_CLIENT_LEAVES: usize = 4;
 /// Connections that have lost their permits to new ones and have not ended yet are at most this
 /// part of all, so that their descriptors fit what [`DESCRIPTORS_OTHER_PART`] leaves.
 pub const CONNECTIONS_CLOSING_PART: usize = 8;
+/// Interval at which a listener checks for one that has ended, while new connections wait in its
+/// backlog: each ends when its task runs next.
+pub const CONNECTIONS_CLOSING_LOOK: Duration = Duration::from_millis(1);
+/// Checks before new connections are refused instead.
+pub const CONNECTIONS_CLOSING_LOOKS_MAX: usize = 100;
 /// One client leaves this part of what a core may hold to others: of bytes, of requests that wait,
 /// and of records above the limit. Large records of others need a quarter next to the quarter that
 /// is left to small ones ([`SMALL_RECORDS_PART`]).

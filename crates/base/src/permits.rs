@@ -105,7 +105,7 @@ impl PermitTable {
     ) -> Option<Grant> {
         let mut ended = 0;
         while let Some(victim) = self.victim(service, client, limits)? {
-            if self.closing >= limits.closing {
+            if self.is_closing_full(limits) {
                 return None;
             }
             ended += 1;
@@ -198,6 +198,11 @@ impl PermitTable {
     /// Clients that have any.
     pub fn clients(&self) -> usize {
         self.clients.len()
+    }
+
+    /// Whether no connection can be evicted for a new one, because too many are closing.
+    pub fn is_closing_full(&self, limits: PermitLimits) -> bool {
+        self.closing >= limits.closing
     }
 
     /// Whether all permits are in use that no service is sure of.

@@ -18,6 +18,7 @@ use crate::certificates::shown::Shown;
 /// Accepts for ever. A connection that gets no place is closed at once.
 pub(super) async fn accept(listener: &TcpListener, tls: Arc<Shown>, shared: &Shared) {
     loop {
+        shared.places.can_evict().await;
         let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::limits::{CONNECTIONS_CLOSING_LOOK, CONNECTIONS_CLOSING_LOOKS_MAX};
 use base::peer::network;
 use base::permits::{PermitLimits, PermitTable, RevokeSignal};
 
@@ -37,6 +38,17 @@ impl ConnectionLimits {
         self.ended.fetch_add(ended as u64, Ordering::Relaxed);
         let seat = Arc::new(Row { limits: Arc::clone(self), id: grant?.id });
         Some(ConnectionPermit { seat: Seat(seat), signal })
+    }
+
+    /// Returns once a connection can be evicted for a new one, or after a tenth of a second. Until
+    /// then new ones wait in the backlog of the listener.
+    pub async fn can_evict(&self) {
+        for _ in 0..CONNECTIONS_CLOSING_LOOKS_MAX {
+            if !self.lock().is_closing_full(self.limits) {
+                return;
+            }
+            tokio::time::sleep(CONNECTIONS_CLOSING_LOOK).await;
+        }
     }
 
     /// Connections now.

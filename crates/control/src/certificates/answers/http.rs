@@ -30,6 +30,7 @@ pub async fn serve(
     let places = Arc::new(ConnectionLimits::new(ACME_HTTP_CONNECTIONS_MAX, client_max));
     Ok(async move {
         loop {
+            places.can_evict().await;
             let Ok((stream, from)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;

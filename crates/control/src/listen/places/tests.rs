@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use base::limits::{ADMIN_CONNECTIONS_CLIENT_MAX, ADMIN_CONNECTIONS_MAX};
+use base::limits::{ADMIN_CONNECTIONS_CLIENT_MAX, ADMIN_CONNECTIONS_MAX, CONNECTIONS_CLOSING_PART};
 
 use super::{ConnectionLimits, ConnectionPermit};
 
@@ -52,6 +52,25 @@ fn many_clients_give_the_oldest_place_away() {
     assert!(is_revoked(&idle[0]));
     assert!(!is_revoked(&idle[1]));
     assert_eq!(places.taken(), ADMIN_CONNECTIONS_MAX);
+}
+
+#[test]
+fn new_connections_wait_while_many_are_closing() {
+    let places = places();
+    let closing = ADMIN_CONNECTIONS_MAX / CONNECTIONS_CLOSING_PART;
+    let idle: Vec<_> = (0..ADMIN_CONNECTIONS_MAX + closing)
+        .map(|n| places.take(v6(n as u16, 1)).expect("a permit"))
+        .collect();
+    assert!(places.take(v4(1)).is_none(), "no more may be closing");
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let mut waiting = std::pin::pin!(places.can_evict());
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        drop(idle);
+        waiting.await;
+    });
+    assert!(places.take(v4(1)).is_some());
 }
 
 #[test]

@@ -141,6 +141,11 @@ impl Budgets {
         Some(ServicePermit { budgets: Arc::clone(self), from, shared: Arc::new(shared) })
     }
 
+    /// As [`ConnectionLimits::can_evict`].
+    pub async fn can_evict(&self) {
+        self.all.0.can_evict().await;
+    }
+
     fn take_permit(&self, from: IpAddr) -> Option<ConnectionPermit> {
         let (all, service) = &self.all;
         all.take(*service, from)

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use base::limits::{CONNECTIONS_CLIENT_LEAVES, CONNECTIONS_SURE_PART};
+use base::limits::{
+    CONNECTIONS_CLIENT_LEAVES, CONNECTIONS_CLOSING_LOOK, CONNECTIONS_CLOSING_LOOKS_MAX,
+    CONNECTIONS_SURE_PART,
+};
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use base::peer::network;
 use base::permits::{PermitLimits, PermitTable, RevokeSignal};
@@ -59,6 +62,17 @@ impl ConnectionLimits {
         let grant = self.lock().take(service, network(from), self.limits, Arc::clone(&signal))?;
         let ended = grant.ended;
         Some(ConnectionPermit { limits: Arc::clone(self), id: grant.id, signal, ended })
+    }
+
+    /// Returns once a connection can be evicted for a new one, or after a tenth of a second. Until
+    /// then new ones wait in the backlog of their listener.
+    pub async fn can_evict(&self) {
+        for _ in 0..CONNECTIONS_CLOSING_LOOKS_MAX {
+            if !self.lock().is_closing_full(self.limits) {
+                return;
+            }
+            tokio::time::sleep(CONNECTIONS_CLOSING_LOOK).await;
+        }
     }
 
     /// A service (counted from 0) holds `more` bytes more, or fewer.

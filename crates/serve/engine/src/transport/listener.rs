@@ -120,8 +120,12 @@ pub async fn accept<Tag: Copy>(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut turn = 0;
     loop {
+        let next = async {
+            budgets.can_evict().await;
+            listener.accept().await
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = next => accepted,
             _ = ending.wait_for(|end| *end) => {
                 // Closing it would leave it to the copy that a child has which another thread has
                 // forked a moment ago: it would continue to accept connections, and keep the port.
