@@ -483,14 +483,13 @@ impl Filesystem for Fuse {
 
     fn fsyncdir(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
-        _fh: FileHandle,
-        _datasync: bool,
+        fh: FileHandle,
+        datasync: bool,
         reply: ReplyEmpty,
     ) {
-        let sync = || Ok(File::open(self.path(ino)?)?.sync_all()?);
-        empty(sync(), reply);
+        self.fsync(req, ino, fh, datasync, reply);
     }
 
     fn readdir(
