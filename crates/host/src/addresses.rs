@@ -16,6 +16,14 @@ pub fn addresses(root: &Root) -> Vec<IpAddr> {
     found.into_iter().filter(|address| !address.is_loopback()).collect()
 }
 
+/// All addresses of the network namespace of process `pid`, those of its loopback device included.
+pub fn of(root: &Root, pid: &str) -> BTreeSet<IpAddr> {
+    let text = |file: &str| root.read(&format!("proc/{pid}/net/{file}")).unwrap_or_default();
+    let four = version_4(&text("fib_trie")).into_iter().map(IpAddr::V4);
+    let six = text("if_inet6");
+    four.chain(six.lines().filter_map(version_6).map(IpAddr::V6)).collect()
+}
+
 /// In the trie of routes an address of the machine is a leaf with the type LOCAL below it.
 fn version_4(trie: &str) -> Vec<Ipv4Addr> {
     let mut leaf = None;

@@ -7,6 +7,7 @@
 //!   pressure.
 //! - [`memory`]: how much of it this process may use.
 //! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
+//! - [`observe`]: a server of this machine: its processes, network, devices, page cache.
 //! - [`sampler`]: all of it as statistics, once a second.
 //! - [`bridges`]: the emulated links that run here, as statistics.
 //! - [`inventory`]: the machine for reports. [`addresses`]: what others may reach it by.
@@ -16,6 +17,7 @@ pub mod bridges;
 pub mod counters;
 pub mod inventory;
 pub mod memory;
+pub mod observe;
 pub mod process;
 pub mod sampler;
 
@@ -54,6 +56,28 @@ impl Root {
         let mut bytes = Vec::new();
         std::fs::File::open(self.path.join(name))?.take(FILE_MAX).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Where the file `name` is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether this is the machine itself.
+    pub fn is_real(&self) -> bool {
+        self.path == Path::new("/")
+    }
+
+    /// Where the link `name` leads, unresolved; `None` when it is not a link or may not be read.
+    pub fn link(&self, name: &str) -> Option<PathBuf> {
+        std::fs::read_link(self.path.join(name)).ok()
+    }
+
+    /// The folders in the folder `name`, links left out.
+    pub fn folders(&self, name: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path.join(name)).into_iter().flatten().flatten();
+        let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.filter_map(|e| e.file_name().into_string().ok()).collect()
     }
 
     /// The names in the folder `name`, sorted; none when there is no such folder.

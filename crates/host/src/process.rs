@@ -68,7 +68,8 @@ pub fn descriptors(root: &Root, pid: &str) -> Option<usize> {
     Some(root.list(&format!("proc/{pid}/fd")).len()).filter(|n| *n > 0)
 }
 
-fn page_size() -> u64 {
+/// Bytes of a page of memory.
+pub fn page_size() -> u64 {
     // SAFETY: asks for a constant of the system.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(size).unwrap_or(4096)
