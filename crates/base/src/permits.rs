@@ -7,7 +7,8 @@
 //! address, and a flood from many addresses takes permits from its own connections before it takes
 //! one from a client with a single one.
 //!
-//! [`PermitTable`] is the table, without a lock; [`RevokeSignal`] is how a connection learns that
+//! [`PermitTable`] is the table, without a lock, [`PermitAccount`] the one of a single service with
+//! a lock; [`RevokeSignal`] is how a connection learns that
 //! its permit is gone.
 
 use std::cmp::Reverse;
@@ -18,6 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::limits::CONNECTIONS_CLOSING_PART;
+
+pub use self::account::{AccountPermit, PermitAccount, PermitKey};
+
+mod account;
 
 /// How many permits there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,7 +259,8 @@ impl RevokeSignal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn revoke(&self) {
+    /// The permit is gone.
+    pub fn revoke(&self) {
         let mut signalled = self.lock();
         signalled.is_revoked = true;
         let waker = signalled.waker.take();

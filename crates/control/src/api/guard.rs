@@ -12,13 +12,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base::limits::API_BODY_TIMEOUT;
+use base::permits::PermitKey;
 
 use super::arrival::in_time;
 use super::identity::{SessionUse, identify, refusal};
 use super::reader::Reader;
 use super::route::Needs;
 use super::{ApiError, Control, Peer};
-use crate::listen::places::Seat;
 
 /// Pages may load from us only; no other page may frame them or receive their forms.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; \
@@ -49,8 +49,8 @@ pub async fn permit(
         return refused.into_response();
     }
     if let Some(identity) = identity {
-        if let Some(seat) = request.extensions().get::<Seat>() {
-            seat.keep();
+        if let Some(permit) = request.extensions().get::<PermitKey>() {
+            permit.keep();
         }
         request.extensions_mut().insert(identity);
     }

@@ -52,6 +52,6 @@ async fn handshake(
         return;
     }
     let router = shared.router.clone();
-    let router = router.layer(Extension(Peer::Remote(from))).layer(Extension(place.seat()));
+    let router = router.layer(Extension(Peer::Remote(from))).layer(Extension(place.key()));
     connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
 }

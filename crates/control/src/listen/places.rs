@@ -4,18 +4,17 @@
 //! left ([`base::permits`]). The local socket has permits of its own.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{CONNECTIONS_CLOSING_LOOK, CONNECTIONS_CLOSING_LOOKS_MAX};
-use base::peer::network;
-use base::permits::{PermitLimits, PermitTable, RevokeSignal};
+use base::permits::{AccountPermit, PermitAccount, PermitKey, PermitLimits};
 
 /// The permits of all connections.
 #[derive(Debug)]
 pub struct ConnectionLimits {
     limits: PermitLimits,
-    table: Mutex<PermitTable>,
+    permits: Arc<PermitAccount>,
     ended: AtomicU64,
 }
 
@@ -23,28 +22,22 @@ impl ConnectionLimits {
     /// `all` permits, and `client_max` for one client.
     pub fn new(all: usize, client_max: usize) -> Self {
         let limits = PermitLimits::new(all, client_max).limiting();
-        Self { limits, table: Mutex::new(PermitTable::new(1)), ended: AtomicU64::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PermitTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { limits, permits: Arc::default(), ended: AtomicU64::default() }
     }
 
     /// A permit for a client, if there is one or a connection that loses its own.
-    pub fn take(self: &Arc<Self>, from: IpAddr) -> Option<ConnectionPermit> {
-        let signal = Arc::<RevokeSignal>::default();
-        let grant = self.lock().take(0, network(from), self.limits, Arc::clone(&signal));
-        let ended = grant.map_or(1, |grant| grant.ended);
+    pub fn take(&self, from: IpAddr) -> Option<ConnectionPermit> {
+        let permit = self.permits.take(from, self.limits, None);
+        let ended = permit.as_ref().map_or(1, |permit| permit.ended);
         self.ended.fetch_add(ended as u64, Ordering::Relaxed);
-        let seat = Arc::new(Row { limits: Arc::clone(self), id: grant?.id });
-        Some(ConnectionPermit { seat: Seat(seat), signal })
+        permit.map(ConnectionPermit)
     }
 
     /// Returns once a connection can be evicted for a new one, or after a tenth of a second. Until
     /// then new ones wait in the backlog of the listener.
     pub async fn can_evict(&self) {
         for _ in 0..CONNECTIONS_CLOSING_LOOKS_MAX {
-            if !self.lock().is_closing_full(self.limits) {
+            if !self.permits.is_closing_full(self.limits) {
                 return;
             }
             tokio::time::sleep(CONNECTIONS_CLOSING_LOOK).await;
@@ -53,7 +46,7 @@ impl ConnectionLimits {
 
     /// Connections now.
     pub fn taken(&self) -> usize {
-        self.lock().taken()
+        self.permits.taken()
     }
 
     /// Connections that were refused so far, or closed to make room for newer ones.
@@ -64,44 +57,17 @@ impl ConnectionLimits {
 
 /// A permit, until it is dropped or revoked.
 #[derive(Debug)]
-pub struct ConnectionPermit {
-    seat: Seat,
-    signal: Arc<RevokeSignal>,
-}
+pub struct ConnectionPermit(AccountPermit);
 
 impl ConnectionPermit {
     /// Returns when a newer connection has this permit.
     pub async fn revoked(&self) {
-        self.signal.revoked().await;
+        self.0.signal().revoked().await;
     }
 
-    /// What requests on this connection carry.
-    pub fn seat(&self) -> Seat {
-        self.seat.clone()
-    }
-}
-
-#[derive(Debug)]
-struct Row {
-    limits: Arc<ConnectionLimits>,
-    id: u64,
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        let row = &self.seat.0;
-        row.limits.lock().give(row.id);
-    }
-}
-
-/// Names the connection of a request, as a request extension.
-#[derive(Debug, Clone)]
-pub struct Seat(Arc<Row>);
-
-impl Seat {
-    /// Notes that a user is signed in on this connection: it is not revoked from now on.
-    pub fn keep(&self) {
-        self.0.limits.lock().keep(self.0.id);
+    /// What requests on this connection carry as an extension: it notes that a user is signed in.
+    pub fn key(&self) -> PermitKey {
+        self.0.key()
     }
 }
 

@@ -19,6 +19,7 @@ use base::limits::{
     DRAIN_TIME_MAX, FTP_COMMANDS_HELD, FTP_COMMANDS_PER_TURN, FTP_HANDSHAKE_TIME_MAX, FTP_RECEIVE,
     FTP_SIGN_IN_TIME_MAX, FTP_USER_LOOK, POOL_LOOK,
 };
+use base::permits::{AccountPermit, PermitLimits};
 use socket2::SockRef;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
@@ -37,7 +38,6 @@ use super::{Entry, Server};
 use engine::exec::accept;
 use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
-use engine::transport::revocable::RevocablePermit;
 use engine::transport::tasks::Ending;
 use files::{Caller, Core, Transfer};
 
@@ -113,7 +113,7 @@ impl Control {
 struct Conn {
     control: Control,
     session: Session,
-    seat: RevocablePermit,
+    permit: AccountPermit,
     /// Until when he must have signed in.
     sign_in: Deadline,
     ending: Ending,
@@ -137,9 +137,9 @@ pub(super) async fn serve(
     let (held, out) = (VecDeque::new(), Vec::new());
     let mut control = Control { core: Rc::clone(&core), link, lines, held, out };
     let settings = server.settings();
-    let limits = (settings.connections_max, settings.per_address_max);
-    let seat = server.seats.take(peer.ip(), limits, core.budget.revoke_signal());
-    let Some(seat) = seat else {
+    let limits = PermitLimits::new(settings.connections_max, settings.per_address_max);
+    let permit = server.permits.take(peer.ip(), limits, core.budget.revoke_signal());
+    let Some(permit) = permit else {
         core.engine.budgets.refuse();
         let _ = control.answer(&Answer::of(421, "Too many connections; try again later.")).await;
         return;
@@ -164,7 +164,7 @@ pub(super) async fn serve(
         transfer: Transfer::default(),
     };
     let sign_in = Deadline::after(FTP_SIGN_IN_TIME_MAX);
-    let mut conn = Conn { control, session, seat, sign_in, ending };
+    let mut conn = Conn { control, session, permit, sign_in, ending };
     // Who has gone needs nothing more.
     let _ = conn.run(entry).await;
     conn.control.link.close((&core.buffers, &*core.budget));
@@ -240,7 +240,7 @@ impl Conn {
         if s.state.signed_in && !s.core.budget.is_connection_kept() {
             s.core.budget.keep_connection();
             // One that has lost its permit is closed a moment later.
-            let _ = self.seat.keep();
+            let _ = self.permit.keep();
         }
         let (answer, goes_on) = match next {
             // RFC 959 §5.4: 421 closes the control connection.

@@ -33,10 +33,11 @@ use conn::data;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::permits::PermitAccount;
+
 pub use settings::{LoginRoot, Settings, TlsUse, Uploads};
 
 use engine::transport::Runtimes;
-use engine::transport::revocable::RevocablePermits;
 use engine::transport::tasks::Tasks;
 use engine::transport::tls::Tls;
 use files::{Files, core};
@@ -54,14 +55,14 @@ pub enum Entry {
 pub struct Server {
     settings: Mutex<Arc<Settings>>,
     tls: Option<Arc<Tls>>,
-    seats: Arc<RevocablePermits>,
+    permits: Arc<PermitAccount>,
 }
 
 impl Server {
     /// A service with these settings; without `tls` ([`Tls::for_ftp`]) it is not offered.
     pub fn new(settings: Settings, tls: Option<Arc<Tls>>) -> Arc<Self> {
         let settings = Mutex::new(Arc::new(settings));
-        Arc::new(Self { settings, tls, seats: Arc::default() })
+        Arc::new(Self { settings, tls, permits: Arc::default() })
     }
 
     /// Exchanges the settings; they hold for connections that begin from now on.
@@ -76,7 +77,7 @@ impl Server {
 
     /// Control connections there are now.
     pub fn connections(&self) -> usize {
-        self.seats.taken()
+        self.permits.taken()
     }
 
     /// Serves what comes at `sockets`. `None` if the runtimes have ended.

@@ -8,7 +8,6 @@
 //! - [`arrivals`]: when requests came that wait until replies are taken.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
-//! - [`revocable`]: permits of a service that has fewer than the permits of all.
 //! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`tasks`]: what runs for a service, and its end.
 //! - [`send`]: bytes, and parts of files, to the peer.
@@ -21,7 +20,6 @@ pub mod link;
 pub mod listener;
 pub mod outgoing;
 pub mod pace;
-pub mod revocable;
 pub mod runtimes;
 pub mod send;
 pub mod small;
