@@ -13,12 +13,13 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(270);
 
 /// Levels and counters that this load does not move: they count faults and rare things.
-const QUIET: [&str; 13] = [
+const QUIET: [&str; 14] = [
     // Opens of NFSv4.
     "server.retained_files",
     // Files renamed or linked across directories.
     "server.known_handles",
     "server.refused_connections",
+    "server.limits_reached",
     "server.slow_peers",
     "server.stalls",
     "server.stale_handles",

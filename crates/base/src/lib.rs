@@ -18,6 +18,7 @@
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
 //! - [`peer`]: whom an address stands for.
 //! - [`permits`]: permits for connections, with a part for each client.
+//! - [`refusals`]: requests refused at limits, by limit.
 //! - [`tally`]: counts and permits for each address. [`throttle`]: waits after wrong passwords.
 //! - [`text`]: bytes in hexadecimal, and escaped for URLs.
 //! - [`units`]: figures for people: bytes, rates, times.
@@ -40,6 +41,7 @@ pub mod peer;
 pub mod permits;
 pub mod protocol;
 pub mod random;
+pub mod refusals;
 pub mod tally;
 pub mod text;
 pub mod throttle;

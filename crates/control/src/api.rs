@@ -40,6 +40,7 @@ use base::limits::{
     API_BODY_MAX, API_QUERIES_CLIENT_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_CLIENT_MAX,
     API_QUERIES_WAITING_MAX, SIGN_IN_WAITING_CLIENT_MAX, SIGN_IN_WAITING_MAX,
 };
+use base::refusals::Limit;
 use base::tally::AddressPermits;
 use base::throttle::Throttle;
 
@@ -165,7 +166,10 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&dyn Appliance) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let permit = control.queries.wait(queue::client()).await;
-    let permit = permit.ok_or_else(|| ApiError::busy(tried, "too many queries are queued"))?;
+    let permit = permit.ok_or_else(|| {
+        Limit::Queries.count();
+        ApiError::busy(tried, "too many queries are queued")
+    })?;
     let appliance = control.appliance.clone();
     let answer = tokio::task::spawn_blocking(move || {
         let answer = work(&*appliance);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::failure::{Failure, OrFailure};
 use base::protocol::ShareMode;
+use base::refusals;
 use control::certificates::Certificates;
 use control::tree::{Document, Override};
 use probe::sample::{Sample, Sampler};
@@ -133,12 +134,35 @@ impl Services {
 
     /// Connections, sign-ins, and levels of their own, once a second.
     pub fn levels(&self) -> Levels {
-        Levels(self.all.iter().map(|instance| (instance.clone(), [0; 2])).collect())
+        let services = self.all.iter().map(|instance| (instance.clone(), [0; 2])).collect();
+        Levels { services, refusals: Vec::new() }
     }
 }
 
-/// Reads what the services count; with each, the sign-ins in the seconds that are reported.
-pub struct Levels(Vec<(Arc<Instance>, [u64; 2])>);
+/// Reads what the services count.
+pub struct Levels {
+    /// With each, the sign-ins that were reported.
+    services: Vec<(Arc<Instance>, [u64; 2])>,
+    /// Requests that were refused at each limit, as reported.
+    refusals: Vec<u64>,
+}
+
+impl Levels {
+    /// Requests that were refused since the last reading, by the limit.
+    fn refused(&mut self) -> Sample {
+        let (names, now): (Vec<_>, Vec<_>) = refusals::counts().unzip();
+        let before = std::mem::replace(&mut self.refusals, now);
+        let since = self.refusals.iter().zip(before.into_iter().chain(std::iter::repeat(0)));
+        let new = since.map(|(now, before)| now.saturating_sub(before) as f64);
+        let rows: Vec<_> = names.into_iter().zip(new).filter(|(_, new)| *new > 0.0).collect();
+        Sample {
+            stat: "server.limits_reached",
+            dimensions: ["limit", ""],
+            total: rows.iter().map(|(_, new)| new).sum(),
+            rows: rows.into_iter().map(|(n, new)| (n.to_owned(), String::new(), new)).collect(),
+        }
+    }
+}
 
 impl Sampler for Levels {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
@@ -156,7 +180,9 @@ impl Sampler for Levels {
             }
             samples
         };
-        self.0.iter_mut().flat_map(one).collect()
+        let mut samples: Vec<_> = self.services.iter_mut().flat_map(one).collect();
+        samples.push(self.refused());
+        samples
     }
 
     fn begin(&mut self, _now_ns: u64) {}

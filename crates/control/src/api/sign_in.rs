@@ -9,6 +9,7 @@ use axum::extract::{Extension, Query, Request, State};
 use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
+use base::refusals::Limit;
 use serde::{Deserialize, Serialize};
 
 use super::identity::{COOKIE_NAME, session_token};
@@ -180,7 +181,10 @@ fn open_session(control: &Control, user: &str, from: IpAddr) -> String {
 /// Waits for the permission to compute a password hash, in a bounded queue.
 async fn turn(control: &Control) -> Result<QueuePermit, ApiError> {
     let permit = control.hashing.wait(queue::client()).await;
-    permit.ok_or_else(|| ApiError::busy("sign in", "too many sign-ins are queued"))
+    permit.ok_or_else(|| {
+        Limit::AdministratorSignIns.count();
+        ApiError::busy("sign in", "too many sign-ins are queued")
+    })
 }
 
 /// The address that wrong passwords are held against.

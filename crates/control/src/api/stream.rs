@@ -19,6 +19,7 @@ use base::limits::{
     API_STREAM_BUFFER, API_STREAM_KEEPALIVE, API_STREAM_STATS_MAX, API_STREAMS_CLIENT_MAX,
     API_STREAMS_MAX,
 };
+use base::refusals::Limit;
 use base::tally::AddressPermit;
 use futures_core::Stream;
 use tokio::sync::mpsc::error::TrySendError;
@@ -61,7 +62,10 @@ pub async fn stream(
 pub(super) fn place(control: &Control, tried: &'static str) -> Result<AddressPermit, ApiError> {
     let limits = (API_STREAMS_MAX, API_STREAMS_CLIENT_MAX);
     let permit = control.streams.take(queue::client(), limits);
-    permit.ok_or_else(|| ApiError::busy(tried, "too many live streams are open"))
+    permit.ok_or_else(|| {
+        Limit::Streams.count();
+        ApiError::busy(tried, "too many live streams are open")
+    })
 }
 
 /// All values of `stat` in a query string, in their order.

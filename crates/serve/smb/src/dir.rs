@@ -9,6 +9,7 @@ use base::limits::{
     SMB_LISTINGS_MAX, SMB_SCAN_ENOUGH, SMB_TRANSACT_MAX, SMB_WORK_ENTRY, SMB_WORK_UNITS,
     TRANSFER_LIST_BATCH,
 };
+use base::refusals::Limit;
 use vfs::attr::{Attr, FileType};
 use vfs::dos::{self, Dos};
 use vfs::fs::Context;
@@ -54,6 +55,7 @@ struct Counted(Rc<Cell<usize>>);
 impl Counted {
     fn new(all: &Rc<Cell<usize>>) -> Result<Self, NtStatus> {
         if all.get() >= SMB_LISTINGS_MAX {
+            Limit::SmbListings.count();
             return Err(NtStatus::INSUFFICIENT_RESOURCES);
         }
         all.set(all.get() + 1);

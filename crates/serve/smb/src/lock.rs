@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use base::limits::SMB_RANGES_MAX;
+use base::refusals::Limit;
 use tokio::sync::oneshot;
 use vfs::locks::{GraceRequest, Kind, Protocol, Range, Refused, Waited, waits::Asked};
 use wire::smb::create::access;
@@ -102,6 +103,7 @@ async fn lock(
     wanted: &[LockRequest],
 ) -> Result<(), NtStatus> {
     if file.ranges.get().saturating_add(wanted.len()) > SMB_RANGES_MAX {
+        Limit::SmbRanges.count();
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
     let mut done = Vec::new();

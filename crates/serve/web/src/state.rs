@@ -13,6 +13,7 @@ use base::limits::{
 };
 use base::peer::network;
 use base::random::{Random, SystemRandom};
+use base::refusals::Limit;
 use base::tally::evict_of_most;
 use base::text::hex;
 use vfs::identity::Person;
@@ -105,6 +106,7 @@ impl Sessions {
         let digest = self.digest(secret);
         let mut known = lock(&self.known);
         if known.len() >= HTTP_SESSIONS_MAX && !known.contains_key(&digest) {
+            Limit::HttpSessions.count();
             evict_of_most(&mut known, |one| (one.person.name.clone(), ()), |one| one.used_ns);
         }
         let new = SignedInUser { person, generation, began_ns: now_ns, used_ns: now_ns, basic };

@@ -36,6 +36,7 @@ use base::clock::Clock;
 use base::limits::{NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX, NLM_SWEEP_EVERY};
 use base::lock_order::{OrderedMutex, ranks};
 use base::peer::network;
+use base::refusals::Limit;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords};
@@ -261,7 +262,12 @@ impl Nlm {
 
     /// A place for an answer to a `*_MSG` of this address, if there is one.
     fn message_place(&self, address: IpAddr) -> Option<AddressPermit> {
-        self.messages.take(network(address), (NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX))
+        let limits = (NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX);
+        let permit = self.messages.take(network(address), limits);
+        if permit.is_none() {
+            Limit::NlmMessages.count();
+        }
+        permit
     }
 
     /// Has a message sent. If the runtimes are ending it is lost, as on the way.

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use base::refusals::Limit;
+
 /// What there may be, and what there is.
 #[derive(Debug)]
 pub struct Memory {
@@ -47,7 +49,11 @@ impl MemoryPart {
     /// Whether one thing more may be kept. Who asks and then charges may go beyond the limits by
     /// as much as is asked for at the same time.
     pub fn has_room(&self) -> bool {
-        self.is_below(1)
+        let has_room = self.is_below(1);
+        if !has_room {
+            Limit::Nfs4State.count();
+        }
+        has_room
     }
 
     /// Whether there is room for what nobody has asked to be kept.

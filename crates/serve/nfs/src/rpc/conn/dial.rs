@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use base::limits::{DIAL_BUFFER_MAX, DIAL_IDLE, DIAL_TIME_MAX, DIALS_MAX, DIALS_PER_ADDRESS_MAX};
 use base::peer::network;
+use base::refusals::Limit;
 use tokio::net::TcpStream;
 use wire::rpc::{Framed, Framer};
 
@@ -30,6 +31,7 @@ pub fn dial(runtimes: &Runtimes, to: SocketAddr) -> Arc<Back> {
     let back = Back::new(connection, Arc::clone(&queue));
     let limits = (DIALS_MAX, DIALS_PER_ADDRESS_MAX);
     let Some(permit) = DIALED.take(network(to.ip()), limits) else {
+        Limit::Dials.count();
         back.close();
         return back;
     };
