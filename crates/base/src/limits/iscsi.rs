@@ -88,11 +88,15 @@ pub const ISCSI_GROUP_MAX: usize = ISCSI_INITIATORS_MAX;
 /// Most registrations of persistent reservations of one unit: the nodes of a large cluster with two
 /// paths each.
 pub const LUN_REGISTRATIONS_MAX: usize = 256;
+/// The same of one address, or of a /64 of IPv6: a quarter is left to others.
+pub const LUN_REGISTRATIONS_ADDRESS_MAX: usize = LUN_REGISTRATIONS_MAX / 4 * 3;
+/// The same of one initiator name at one address: more paths than multipath software manages.
+pub const LUN_REGISTRATIONS_INITIATOR_MAX: usize = 64;
 /// Longest record of the journal of reservations: all registrations with the longest names.
 pub const LUN_RESERVATIONS_RECORD_MAX: usize = 64 << 10;
 /// Longest journal of reservations: the records of all units, and as much again that is old.
 pub const LUN_RESERVATIONS_FILE_MAX: u64 = 2 * (LUNS_MAX * LUN_RESERVATIONS_RECORD_MAX) as u64;
-const _: () = assert!(LUN_REGISTRATIONS_MAX * (8 + 6 + 1 + ISCSI_NAME_MAX) < 64 << 10);
+const _: () = assert!(LUN_REGISTRATIONS_MAX * (8 + 6 + 1 + ISCSI_NAME_MAX + 16) < 64 << 10);
 
 // --- serve: sessions and commands ---------------------------------------------------------------
 

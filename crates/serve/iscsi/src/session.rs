@@ -174,7 +174,7 @@ impl Session {
             seat,
             cid,
             initiator: port.name.clone(),
-            joined: target.map(|target| Joined::new(target, port)),
+            joined: target.map(|target| Joined::new(target, port, addresses.0.ip())),
             bounds: Bounds::from(&parameters),
             parameters,
             window: Window::new(first, ISCSI_COMMANDS_MAX),

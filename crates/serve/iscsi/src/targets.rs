@@ -1,6 +1,7 @@
 //! Targets: their names, how initiators sign in, and the units behind them.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use vfs::lun::mapping::{Initiators, Mapping, MappingError};
@@ -166,13 +167,14 @@ impl Targets {
 pub struct Joined {
     target: Arc<Target>,
     port: Port,
+    from: IpAddr,
     units: HashMap<u16, (Arc<Unit>, Arc<Nexus>)>,
 }
 
 impl Joined {
-    /// None yet.
-    pub fn new(target: Arc<Target>, port: Port) -> Self {
-        Self { target, port, units: HashMap::new() }
+    /// None yet, of an initiator port with a session from this address.
+    pub fn new(target: Arc<Target>, port: Port, from: IpAddr) -> Self {
+        Self { target, port, from, units: HashMap::new() }
     }
 
     /// The initiator port.
@@ -202,7 +204,7 @@ impl Joined {
             None => {}
         }
         let unit = Arc::clone(found?);
-        let nexus = unit.join(self.port.clone());
+        let nexus = unit.join(self.port.clone(), self.from);
         self.units.insert(number, (Arc::clone(&unit), Arc::clone(&nexus)));
         Some((unit, nexus))
     }

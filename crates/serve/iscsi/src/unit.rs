@@ -1,15 +1,19 @@
 //! A logical unit: its medium, the state that its initiators share, and the unit attention
 //! conditions that are pending for each I_T nexus (SAM-5 §5.14).
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::limits::{ISCSI_ATTENTIONS_MAX, LUN_UNSETTLED_MAX};
+use base::peer::network;
+use base::refusals::Limit;
 use vfs::flush::FlushSite;
 use vfs::fs::Flush;
 use vfs::lun::reservations::store::Store;
-use vfs::lun::reservations::{Port, Reservations};
+use vfs::lun::reservations::{Origin, Port, Reservations};
 use vfs::lun::{self, Medium, RangeLock, Written};
 use wire::scsi::Asc;
 
@@ -65,7 +69,7 @@ pub struct Unit {
     nexuses: Mutex<Vec<Arc<Nexus>>>,
     /// Writes of sessions that ended before a flush reported their outcome, by port; the oldest
     /// first.
-    unsettled: Mutex<VecDeque<(Port, Written)>>,
+    unsettled: Mutex<VecDeque<Unsettled>>,
     tasks: Mutex<HashMap<u64, Arc<Mark>>>,
     next_task: AtomicU64,
 }
@@ -83,6 +87,8 @@ pub(super) struct Mode {
 pub struct Nexus {
     /// The initiator port.
     pub port: Port,
+    /// The address, or /64, of the initiator.
+    address: IpAddr,
     /// Whether a unit attention condition is pending.
     has_attention: AtomicBool,
     /// Flushes of its commands that were completed before (IMMED).
@@ -97,15 +103,27 @@ struct NexusInner {
     written: Written,
 }
 
-/// Removes the oldest entry of the initiator with most of them.
-fn remove_of_most(unsettled: &mut VecDeque<(Port, Written)>) {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for (port, _) in unsettled.iter() {
-        *counts.entry(&port.name).or_default() += 1;
+/// Writes of an initiator port without a session, with an outcome that no flush has reported.
+#[derive(Debug)]
+struct Unsettled {
+    port: Port,
+    address: IpAddr,
+    written: Written,
+}
+
+/// Removes one entry: of the address with most of them and its initiator with most, the oldest.
+fn remove_of_most(unsettled: &mut VecDeque<Unsettled>) {
+    let (mut addresses, mut initiators) = (HashMap::new(), HashMap::new());
+    for Unsettled { port, address, .. } in unsettled.iter() {
+        *addresses.entry(*address).or_insert(0_usize) += 1;
+        *initiators.entry((*address, port.name.clone())).or_insert(0_usize) += 1;
     }
-    let most = counts.values().max().copied().unwrap_or_default();
-    let is_of_most = |(port, _): &(Port, Written)| counts.get(&*port.name) == Some(&most);
-    if let Some(at) = unsettled.iter().position(is_of_most) {
+    let counts = unsettled.iter().map(|Unsettled { port, address, .. }| {
+        (addresses.get(address), initiators.get(&(*address, port.name.clone())))
+    });
+    // Of several with most the oldest.
+    let most = counts.enumerate().max_by_key(|(at, counts)| (*counts, Reverse(*at)));
+    if let Some((at, _)) = most {
         unsettled.remove(at);
     }
 }
@@ -116,6 +134,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Nexus {
+    /// It requests an action on reservations.
+    pub fn origin(&self) -> Origin<'_> {
+        Origin { port: &self.port, address: self.address }
+    }
+
     /// Establishes a unit attention condition after those that are pending. A condition that is
     /// pending is not repeated; too many become one of a reset, which covers any change.
     pub fn establish(&self, what: Asc) {
@@ -231,16 +254,17 @@ impl Unit {
             || self.medium.is_read_only()
     }
 
-    /// A session begins to use it. The initiator learns that it cannot count on anything from
-    /// before; of what it had written then it hears if that is lost.
-    pub fn join(&self, port: Port) -> Arc<Nexus> {
+    /// A session from this address begins to use it. The initiator learns that it cannot count on
+    /// anything from before; it learns as well whether writes from then are lost.
+    pub fn join(&self, port: Port, from: IpAddr) -> Arc<Nexus> {
         let mut unsettled = lock(&self.unsettled);
-        let at = unsettled.iter().position(|(of, _)| *of == port);
-        let left = at.and_then(|at| unsettled.remove(at)).map(|(_, written)| written);
+        let at = unsettled.iter().position(|left| left.port == port);
+        let left = at.and_then(|at| unsettled.remove(at)).map(|left| left.written);
         drop(unsettled);
         let inner = NexusInner { written: left.unwrap_or_default(), ..NexusInner::default() };
         let nexus = Arc::new(Nexus {
             port,
+            address: network(from),
             has_attention: AtomicBool::new(false),
             flushes: Arc::default(),
             inner: Mutex::new(inner),
@@ -278,15 +302,17 @@ impl Unit {
             return;
         }
         let mut unsettled = lock(&self.unsettled);
-        if let Some(at) = unsettled.iter().position(|(of, _)| *of == nexus.port)
-            && let Some((_, before)) = unsettled.remove(at)
+        if let Some(at) = unsettled.iter().position(|left| left.port == nexus.port)
+            && let Some(before) = unsettled.remove(at)
         {
-            written.join(before);
+            written.join(before.written);
         }
         if unsettled.len() >= LUN_UNSETTLED_MAX {
             remove_of_most(&mut unsettled);
+            Limit::Unsettled.count();
         }
-        unsettled.push_back((nexus.port.clone(), written));
+        let (port, address) = (nexus.port.clone(), nexus.address);
+        unsettled.push_back(Unsettled { port, address, written });
     }
 
     /// Sessions that use it.

@@ -5,9 +5,12 @@
 //! state takes effect when its owner exchanges it for the old one, which with APTPL is after it is
 //! on disk ([`store`]): so every action gives a new state.
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use base::limits::LUN_REGISTRATIONS_MAX;
+use base::limits::{
+    LUN_REGISTRATIONS_ADDRESS_MAX, LUN_REGISTRATIONS_INITIATOR_MAX, LUN_REGISTRATIONS_MAX,
+};
 use thiserror::Error;
 
 pub mod store;
@@ -19,6 +22,23 @@ pub struct Port {
     pub name: String,
     /// ISID of the session.
     pub isid: [u8; 6],
+}
+
+/// The I_T nexus that requests an action.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// Its initiator port.
+    pub port: &'a Port,
+    /// The address, or /64, of the initiator.
+    pub address: IpAddr,
+}
+
+/// A registration: its key, and the address that made it, which counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Registration {
+    key: u64,
+    /// Unknown of those that an earlier version stored.
+    from: Option<IpAddr>,
 }
 
 /// Type of a reservation, by its number in SPC-5 §6.16.3.4.
@@ -129,7 +149,7 @@ pub enum Refused {
     #[error("the action is not valid")]
     InvalidAction,
     /// INSUFFICIENT REGISTRATION RESOURCES.
-    #[error("more than {LUN_REGISTRATIONS_MAX} registrations")]
+    #[error("no registration is left for this initiator")]
     Full,
 }
 
@@ -140,7 +160,7 @@ pub type Outcome = Result<Effect, Refused>;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reservations {
     generation: u32,
-    registrations: BTreeMap<Port, u64>,
+    registrations: BTreeMap<Port, Registration>,
     holding: Option<Holding>,
     persists: bool,
 }
@@ -153,7 +173,7 @@ impl Reservations {
 
     /// Who is registered, with which key.
     pub fn registrations(&self) -> impl Iterator<Item = (&Port, u64)> {
-        self.registrations.iter().map(|(port, key)| (port, *key))
+        self.registrations.iter().map(|(port, one)| (port, one.key))
     }
 
     /// The reservation.
@@ -173,7 +193,7 @@ impl Reservations {
 
     /// The key of a port.
     pub fn key_of(&self, port: &Port) -> Option<u64> {
-        self.registrations.get(port).copied()
+        self.registrations.get(port).map(|one| one.key)
     }
 
     /// Whether this port holds the reservation.
@@ -214,7 +234,7 @@ impl Reservations {
     /// [`Refused`].
     pub fn register(
         &self,
-        port: &Port,
+        Origin { port, address }: Origin<'_>,
         key: Option<u64>,
         new: u64,
         others: &[Port],
@@ -234,15 +254,32 @@ impl Reservations {
             let notices = next.unregister(port);
             return Ok(next.effect(notices));
         }
-        // Who is registered keeps the key that it knows.
+        let registration = Registration { key: new, from: Some(address) };
+        // A port that is registered retains its key.
         for other in others {
-            next.registrations.entry(other.clone()).or_insert(new);
+            next.registrations.entry(other.clone()).or_insert(registration);
         }
-        next.registrations.insert(port.clone(), new);
-        if next.registrations.len() > LUN_REGISTRATIONS_MAX {
-            return Err(Refused::Full);
-        }
+        next.registrations.insert(port.clone(), registration);
+        next.check_parts(self, address)?;
         Ok(next.effect(Vec::new()))
+    }
+
+    /// Whether registrations that were added to those of `before` are within the limits: of all, of
+    /// the address that added them, and of each initiator name at this address. Others could use
+    /// the name; so those that it has at other addresses do not count.
+    fn check_parts(&self, before: &Self, address: IpAddr) -> Result<(), Refused> {
+        let all = &self.registrations;
+        let mut added = all.keys().filter(|port| !before.registrations.contains_key(port));
+        let is_of_address = |one: &&Registration| one.from == Some(address);
+        let is_beyond = |added: &Port| {
+            let of_name = all.iter().filter(|(port, one)| {
+                port.name == added.name && one.from.is_none_or(|from| from == address)
+            });
+            all.len() > LUN_REGISTRATIONS_MAX
+                || all.values().filter(is_of_address).count() > LUN_REGISTRATIONS_ADDRESS_MAX
+                || of_name.count() > LUN_REGISTRATIONS_INITIATOR_MAX
+        };
+        if added.any(is_beyond) { Err(Refused::Full) } else { Ok(()) }
     }
 
     /// Takes a registration away, and the reservation with it if nobody else holds that.
@@ -327,10 +364,10 @@ impl Reservations {
             !is_meant || (takes_over && other == port)
         };
         let mut next = self.clone();
-        next.registrations.retain(|other, its| stays(other, *its));
+        next.registrations.retain(|other, its| stays(other, its.key));
         let mut removed: Vec<Port> = Vec::new();
         for (other, its) in &self.registrations {
-            if !stays(other, *its) {
+            if !stays(other, its.key) {
                 removed.push(other.clone());
             }
         }
@@ -360,7 +397,7 @@ impl Reservations {
     /// [`Refused`].
     pub fn transfer(
         &self,
-        port: &Port,
+        Origin { port, address }: Origin<'_>,
         (key, new): (u64, u64),
         to: &Port,
         unregister: bool,
@@ -379,14 +416,13 @@ impl Reservations {
         let mut next = self.clone();
         next.persists = persist;
         next.generation = next.generation.wrapping_add(1);
-        next.registrations.insert(to.clone(), new);
+        let from = self.registrations.get(to).map_or(Some(address), |one| one.from);
+        next.registrations.insert(to.clone(), Registration { key: new, from });
         next.holding = Some(Holding { kind: holding.kind, holder: to.clone() });
         if unregister {
             next.registrations.remove(port);
         }
-        if next.registrations.len() > LUN_REGISTRATIONS_MAX {
-            return Err(Refused::Full);
-        }
+        next.check_parts(self, address)?;
         Ok(next.effect(Vec::new()))
     }
 }

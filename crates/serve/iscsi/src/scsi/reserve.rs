@@ -1,6 +1,7 @@
 //! PERSISTENT RESERVE IN and OUT (SPC-5 §6.16, §6.17) and RESERVE(6) (SPC-2 §7.21).
 
-use vfs::lun::reservations::{Effect, Kind, Notice, Port, Refused, Reservations};
+use base::refusals::Limit;
+use vfs::lun::reservations::{Effect, Kind, Notice, Origin, Port, Refused, Reservations};
 use wire::iscsi::login::Isid;
 use wire::scsi::cdb::{PersistentReserveOut, ReserveIn, ReserveOut};
 use wire::scsi::reserve::{
@@ -90,7 +91,7 @@ pub(super) fn change(
     data: &[u8],
     may_block: bool,
 ) -> Outcome {
-    let (unit, port) = (&request.unit, &request.nexus.port);
+    let (unit, origin) = (&request.unit, request.nexus.origin());
     if unit.simple_holder().is_some() {
         return Err(Fail::Status(Status::RESERVATION_CONFLICT));
     }
@@ -106,7 +107,7 @@ pub(super) fn change(
     let effect = unit.change_reservations(kept, |before| {
         // Others may have held it up, and a disk them.
         request.check_aborted()?;
-        let effect = act(before, port, command, &parameters)?;
+        let effect = act(before, origin, command, &parameters)?;
         Ok((effect.state.clone(), effect))
     })?;
     for (port, notice) in &effect.notices {
@@ -121,10 +122,11 @@ pub(super) fn change(
 
 fn act(
     before: &Reservations,
-    port: &Port,
+    origin: Origin<'_>,
     command: PersistentReserveOut,
     parameters: &Parameters,
 ) -> Result<Effect, Fail> {
+    let port = origin.port;
     let (key, new, persist) = (parameters.key, parameters.action_key, parameters.persist);
     let kind = || match Kind::of(command.kind) {
         Some(kind) if command.scope == UNIT_SCOPE => Ok(kind),
@@ -133,9 +135,9 @@ fn act(
     let effect = match (command.action, &parameters.more) {
         (ReserveOut::Register, More::Plain { initiators, .. }) => {
             let others = initiators.iter().map(as_port).collect::<Result<Vec<_>, _>>()?;
-            before.register(port, Some(key), new, &others, persist)
+            before.register(origin, Some(key), new, &others, persist)
         }
-        (ReserveOut::RegisterAndIgnore, _) => before.register(port, None, new, &[], persist),
+        (ReserveOut::RegisterAndIgnore, _) => before.register(origin, None, new, &[], persist),
         (ReserveOut::Reserve, _) => before.reserve(port, key, kind()?),
         (ReserveOut::Release, _) => before.release(port, key, kind()?),
         (ReserveOut::Clear, _) => before.clear(port, key),
@@ -147,7 +149,7 @@ fn act(
                 return Err(ScsiError::list(18, 7).into());
             }
             let to = as_port(initiator)?;
-            before.transfer(port, (key, new), &to, *unregister, persist)
+            before.transfer(origin, (key, new), &to, *unregister, persist)
         }
         (ReserveOut::Register | ReserveOut::RegisterAndMove, _) => Err(Refused::InvalidAction),
     };
@@ -166,7 +168,10 @@ fn refused(why: Refused) -> Fail {
         Refused::InvalidRelease => illegal(Asc::INVALID_RELEASE),
         Refused::InvalidParameter => ScsiError::list(8, 7).into(),
         Refused::InvalidAction => bad_field(1),
-        Refused::Full => illegal(Asc::INSUFFICIENT_REGISTRATIONS),
+        Refused::Full => {
+            Limit::Registrations.count();
+            illegal(Asc::INSUFFICIENT_REGISTRATIONS)
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tests of commands on a medium in memory: what they do, the sense data to the bit, and that what
 //! they say of the cache is true.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use vfs::lun::Medium;
 use vfs::lun::mapping::Initiators;
 use vfs::lun::mem::MemMedium;
-use vfs::lun::reservations::{self, Port};
+use vfs::lun::reservations::{self, Origin, Port};
 use wire::scsi::capacity::{Capacity, lba_status};
 use wire::scsi::cdb::*;
 use wire::scsi::copy::{Copy, CopyStatus, CopyTarget, Segment};
@@ -28,6 +29,8 @@ mod sync;
 
 const BLOCKS: u64 = 2048;
 const BLOCK: usize = 512;
+/// The address of initiators.
+const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// A unit, and two initiators of it.
 struct Bench {
@@ -51,7 +54,8 @@ impl Bench {
         let target = Target::new("iqn.2026-01.test:t", SignIn::default());
         target.add(None, Initiators::Everybody, Arc::clone(&unit)).expect("room");
         let nexuses = [1, 2].map(|number| {
-            let nexus = unit.join(Port { name: format!("iqn.{number}"), isid: [number; 6] });
+            let port = Port { name: format!("iqn.{number}"), isid: [number; 6] };
+            let nexus = unit.join(port, HOME);
             assert_eq!(nexus.take_unit_attention(), Some(Asc::POWER_ON_OR_RESET));
             nexus
         });
@@ -571,7 +575,10 @@ fn a_reservation_holds_during_releases_of_others() {
         bench.unit.change_reservations((), |_| Ok((next, ()))).expect("it is kept in memory");
     };
     let free = reservations::Reservations::default();
-    let registered = free.register(&port, Some(0), 1, &[], false).expect("room").state;
+    let registered = free
+        .register(Origin { port: &port, address: HOME }, Some(0), 1, &[], false)
+        .expect("room")
+        .state;
     let held = registered.reserve(&port, 1, kind).expect("it is free").state;
     let ended = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! A reported size is there after a power cut, and writes that a snapshot has lost are reported.
 
 use std::fs::{self, File};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use sim::forget::{self, ForgetFs, Mounted};
@@ -10,6 +11,10 @@ use vfs::lun::file::{FileMedium, Space, sync_name};
 use super::*;
 
 const SIZE: u64 = 1 << 20;
+
+fn address(host: u8) -> IpAddr {
+    [192, 0, 2, host].into()
+}
 
 /// A file system that forgets, and a unit on it.
 struct Bench {
@@ -54,7 +59,8 @@ fn a_size_outlives_a_power_cut_and_leaving_out_its_flush_is_noticed() {
         return;
     }
     let bench = Bench::new(0);
-    let nexus = bench.unit.join(Port { name: "iqn.2026-01.test:i".to_owned(), isid: [1; 6] });
+    let port = Port { name: "iqn.2026-01.test:i".to_owned(), isid: [1; 6] };
+    let nexus = bench.unit.join(port, address(1));
     while nexus.take_unit_attention().is_some() {}
     bench.unit.resize(2 * SIZE).expect("larger");
     assert_eq!(nexus.take_unit_attention(), Some(Asc::CAPACITY_CHANGED));
@@ -86,10 +92,29 @@ fn writes_that_a_snapshot_finds_lost_are_reported_to_their_initiator() {
 
 #[test]
 fn one_initiator_does_not_push_out_the_unflushed_writes_of_others() {
-    let port = |name: &str, n: u8| Port { name: name.to_owned(), isid: [n; 6] };
-    let mut unsettled = VecDeque::from([(port("other", 0), Written::NONE)]);
-    unsettled.extend((0..3).map(|n| (port("flood", n), Written::NONE)));
-    remove_of_most(&mut unsettled);
-    let left: Vec<_> = unsettled.iter().map(|(port, _)| (&*port.name, port.isid[0])).collect();
-    assert_eq!(left, [("other", 0), ("flood", 1), ("flood", 2)]);
+    let entry = |name: &str, isid: u8, host: u8| {
+        let port = Port { name: name.to_owned(), isid: [isid; 6] };
+        Unsettled { port, address: address(host), written: Written::NONE }
+    };
+    let removed = |entries: &[(&'static str, u8, u8)]| {
+        let entries = entries.iter().map(|(name, isid, host)| entry(name, *isid, *host));
+        let before: Vec<_> = entries.collect();
+        let names = |all: &VecDeque<Unsettled>| {
+            all.iter().map(|one| (one.port.name.clone(), one.port.isid[0])).collect::<Vec<_>>()
+        };
+        let mut unsettled = VecDeque::from(before);
+        let mut all = names(&unsettled);
+        remove_of_most(&mut unsettled);
+        let left = names(&unsettled);
+        all.retain(|one| !left.contains(one));
+        all
+    };
+    let flood = |isid| ("flood".to_owned(), isid);
+    let one_name = [("other", 0, 1), ("flood", 1, 2), ("flood", 2, 2), ("flood", 3, 2)];
+    assert_eq!(removed(&one_name), [flood(1)]);
+    // Names are free to choose, at one address.
+    let many_names = [("other", 0, 1), ("a", 1, 2), ("flood", 2, 2), ("flood", 3, 2)];
+    assert_eq!(removed(&many_names), [flood(2)]);
+    let each_its_own = [("other", 0, 1), ("other", 1, 1), ("a", 2, 2), ("b", 3, 2), ("c", 4, 2)];
+    assert_eq!(removed(&each_its_own), [("a".to_owned(), 2)]);
 }

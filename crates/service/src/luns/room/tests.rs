@@ -189,7 +189,8 @@ fn a_unit_is_made_grown_renamed_and_destroyed() {
         |size: &str| json!([{ "set": lun("a").to_string(), "property": "volsize", "value": size }]);
     let unit = world.room.inner().entries["default/a"].opened.as_ref().expect("open").unit.clone();
     let port = vfs::lun::reservations::Port { name: "iqn.x:i".into(), isid: [0; 6] };
-    let nexuses = [unit.join(port.clone()), unit.join(port)];
+    let from = [192, 0, 2, 1].into();
+    let nexuses = [unit.join(port.clone(), from), unit.join(port, from)];
     nexuses.iter().for_each(|nexus| while nexus.take_unit_attention().is_some() {});
     world.change(grow("8M"));
     assert_eq!(world.told("a", "size"), Some(Value::Integer(8 << 20)));

@@ -1,11 +1,12 @@
 //! Persistent reservations that outlive a loss of power: a journal of the state of each unit whose
 //! initiators asked for that (APTPL). The format is `docs/formats/reservations.md`.
 
+use core::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
 use base::limits::{LUN_RESERVATIONS_FILE_MAX, LUN_RESERVATIONS_RECORD_MAX};
 
-use super::{Holding, Kind, Port, Reservations};
+use super::{Holding, Kind, Port, Registration, Reservations};
 use crate::journal::{Journal, JournalError, Limits};
 
 /// What the file begins with.
@@ -14,6 +15,9 @@ pub const MAGIC: [u8; 8] = *b"PLIMRSV1";
 pub type Guid = [u8; 16];
 /// The reservation is held by nobody that is registered.
 const NOBODY: u16 = u16::MAX;
+
+/// The address of a registration that an earlier version stored.
+const UNKNOWN: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
 /// The journal of all units.
 pub struct Store {
@@ -73,13 +77,23 @@ fn encode(state: &Reservations) -> Vec<u8> {
     out.push(holder.0);
     out.extend(holder.1.to_le_bytes());
     out.extend((state.registrations.len() as u16).to_le_bytes());
-    for (port, key) in &state.registrations {
-        out.extend(key.to_le_bytes());
+    for (port, one) in &state.registrations {
+        out.extend(one.key.to_le_bytes());
         out.extend(port.isid);
         out.push(port.name.len() as u8);
         out.extend(port.name.as_bytes());
     }
+    for one in state.registrations.values() {
+        out.extend(one.from.map_or(UNKNOWN, to_ipv6).octets());
+    }
     out
+}
+
+fn to_ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    }
 }
 
 /// Cuts `N` bytes off the front.
@@ -107,7 +121,13 @@ pub fn decode(mut bytes: &[u8]) -> Option<Reservations> {
         if at == holder {
             holding = Some(port.clone());
         }
-        state.registrations.insert(port, key);
+        state.registrations.insert(port, Registration { key, from: None });
+    }
+    if !bytes.is_empty() {
+        for one in state.registrations.values_mut() {
+            let address = Ipv6Addr::from(take::<16>(bytes)?);
+            one.from = Some(IpAddr::V6(address).to_canonical()).filter(|_| address != UNKNOWN);
+        }
     }
     if let Some(kind) = Kind::of(kind) {
         // Nobody that is registered: of a type that all hold, whose maker has left.

@@ -83,7 +83,7 @@ fn lost_writes_of_a_session_are_reported_to_the_next_one_of_its_initiator() {
     assert!(bench.run(1, sync_cache(), &[]).is_err());
     bench.medium.faults.flush.store(false, Ordering::Relaxed);
     let again = |bench: &Bench, who: usize| {
-        let nexus = bench.unit.join(bench.nexuses[who].port.clone());
+        let nexus = bench.unit.join(bench.nexuses[who].port.clone(), HOME);
         assert_eq!(nexus.take_unit_attention(), Some(Asc::POWER_ON_OR_RESET));
         nexus
     };
