@@ -11,7 +11,7 @@ use analytics::collect::Assembler;
 use analytics::names::HubResolver;
 use analytics::query::{Engine, Query};
 use base::clock::Deadline;
-use base::limits::{RDMA_CREDITS_MAX, RDMA_REGISTERED_MAX};
+use base::limits::{RDMA_CREDITS_MAX, RDMA_IDLE_MIN, RDMA_REGISTERED_MAX};
 use lab::client::{self, Client, Fault, FileSet, Op, Target};
 use probe::hub::{Hub, HubOptions};
 use serve::nfs3;
@@ -62,7 +62,12 @@ impl Scene {
             pool: Pool::start(pool).expect("a pool"),
             budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
-            rdma: Some(RdmaConfig { verbs: fabric.verbs(), at, stats: Arc::default() }),
+            rdma: Some(RdmaConfig {
+                verbs: fabric.verbs(),
+                at,
+                stats: Arc::default(),
+                idle_min: RDMA_IDLE_MIN,
+            }),
         });
         let (service, runtimes) = (Some(service.expect("it starts")), Some(runtimes));
         Self { service, hub, fabric, at, folder, runtimes }

@@ -31,6 +31,12 @@ pub const RDMA_BACK_CREDITS: u32 = 16;
 pub const RDMA_CONNECTIONS_MAX: usize = 256;
 /// Of these, those of one address: as with other services it leaves a quarter to others.
 pub const RDMA_CONNECTIONS_CLIENT_MAX: usize = RDMA_CONNECTIONS_MAX / 4 * 3;
+/// A connection without a request for this time can be evicted for a new one when no permit is
+/// left: a peer that has vanished sends nothing, and RDMA has no keepalive. Clients of Linux
+/// disconnect when they have been idle for five minutes, and connect again for the next request.
+pub const RDMA_IDLE_MIN: Duration = Duration::from_secs(60);
+/// Evicted connections that have not ended yet, each with its receives: 10 MiB together.
+pub const RDMA_CLOSING_MAX: usize = RDMA_CONNECTIONS_MAX / 16;
 /// Most registered bytes, over all connections: beyond, connections are refused and calls wait.
 pub const RDMA_REGISTERED_MAX: usize = 512 << 20;
 /// Registered bytes that one connection may hold for data under way, beside its receives.

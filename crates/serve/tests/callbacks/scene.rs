@@ -135,7 +135,7 @@ pub struct Wire {
     calls: VecDeque<Vec<u8>>,
 }
 
-const CRED: Auth<'static> =
+pub const CRED: Auth<'static> =
     Auth::Sys(AuthSys { stamp: 0, machine: b"test", uid: 0, gid: 0, gids: Gids::EMPTY });
 
 impl Wire {
@@ -314,7 +314,11 @@ impl Client {
 
     /// With `secs` for the callbacks; the connection is the back channel as well.
     pub fn back(addr: SocketAddr, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
-        let mut wire = Wire::connect(addr);
+        Self::over(Wire::connect(addr), name, secs)
+    }
+
+    /// The same, over this connection.
+    pub fn over(mut wire: Wire, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
         let args = ExchangeIdArgs4 {
             clientowner: ClientOwner4 { verifier: [1; 8], ownerid: Opaque4(name) },
             flags: 0,

@@ -2,6 +2,7 @@
 //! back over the connection that they have made, those of 4.0 over TCP.
 
 mod crossing;
+mod limits;
 #[path = "../callbacks/panics.rs"]
 mod panics;
 #[path = "../files/planted.rs"]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use base::limits::{RDMA_INLINE, RDMA_REGISTERED_MAX};
+use base::limits::{RDMA_IDLE_MIN, RDMA_INLINE, RDMA_REGISTERED_MAX};
 use serve::rpc::{RdmaConfig, RdmaStats};
 use verbs::mock::{End, Exposed, Fabric};
 use verbs::{Completion, Connection, Purpose, VerbsError, Work};
@@ -32,10 +32,15 @@ pub fn fabric(at: SocketAddr) -> Arc<Fabric> {
 
 /// A service's part, at the address of its socket.
 pub fn config(at: SocketAddr) -> Option<RdmaConfig> {
+    config_with(at, RDMA_IDLE_MIN)
+}
+
+/// The same, where connections can be evicted after this time without a request.
+pub fn config_with(at: SocketAddr, idle_min: Duration) -> Option<RdmaConfig> {
     let fabric = Fabric::new(RDMA_REGISTERED_MAX);
     let (verbs, stats) = (fabric.verbs(), Arc::<RdmaStats>::default());
     FABRICS.lock().unwrap_or_else(PoisonError::into_inner).insert(at, fabric);
-    Some(RdmaConfig { verbs, at, stats })
+    Some(RdmaConfig { verbs, at, stats, idle_min })
 }
 
 /// Bytes that the client sends and takes at once: few, so that much goes by chunks.

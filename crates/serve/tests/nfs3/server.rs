@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use base::limits::RDMA_IDLE_MIN;
 use probe::hub::{Hub, HubOptions};
 use probe::op::OpRecord;
 use serve::nfs3;
@@ -23,7 +24,7 @@ use vfs::locks::LockTable;
 use vfs::share::rules::{Lookup, Rules};
 use vfs::share::{Service, Share, ShareTable, Shares};
 
-use crate::client::stream::rdma::config;
+use crate::client::stream::rdma::config_with;
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
 
@@ -45,12 +46,15 @@ pub struct Options {
     pub limits: Limits,
     pub pool: PoolLimits,
     pub tls: Option<Arc<Tls>>,
+    /// How long a connection over RDMA is idle before it can be evicted.
+    pub rdma_idle_min: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let pool = PoolLimits { threads: 4, queue: 1000, per_client: 1000 };
-        Self { limits: Limits::default(), pool, tls: None }
+        let limits = Limits::default();
+        Self { limits, pool, tls: None, rdma_idle_min: RDMA_IDLE_MIN }
     }
 }
 
@@ -67,7 +71,7 @@ impl Server {
         let shares = shares(fs);
         let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
         let service = RpcService::start(RpcConfig {
-            rdma: config(socket.local_addr().unwrap()),
+            rdma: config_with(socket.local_addr().unwrap(), options.rdma_idle_min),
             socket,
             runtimes: Arc::clone(&runtimes),
             programs: [programs(&shares), further].concat(),

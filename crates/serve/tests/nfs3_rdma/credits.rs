@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use base::clock::stamp;
-use base::limits::RDMA_CREDITS_MAX;
+use base::limits::{RDMA_CONNECTIONS_CLIENT_MAX, RDMA_CREDITS_MAX};
 use probe::op::{OpRecord, Protocol};
 use serve::transport::budget::Limits;
 use serve::transport::pace::SlowPeerBudget;
@@ -222,4 +222,22 @@ fn a_client_that_takes_no_refusals_gets_only_so_many() {
     send(&mut end, bad);
     wait_for("it is closed", || end.look().err());
     getattr(&mut other, &root).expect("others see nothing");
+}
+
+/// Peers that have vanished send nothing, and RDMA has no keepalive.
+#[test]
+fn an_idle_connection_is_evicted_for_a_new_one() {
+    let options = Options { rdma_idle_min: Duration::ZERO, ..Options::default() };
+    let server = Server::start(directory(), options);
+    let (mut other, root) = server.client();
+    let mut ends: Vec<_> = (0..RDMA_CONNECTIONS_CLIENT_MAX).map(|_| raw(&server)).collect();
+    let ended = |ends: &mut [End]| ends.iter_mut().filter_map(|end| end.look().err()).count();
+    assert_eq!(ended(&mut ends), 0);
+    let mut new = raw(&server);
+    wait_for("one is closed", || (ended(&mut ends) == 1).then_some(()));
+    assert!(new.look().is_ok());
+    assert!(send(&mut new, getattr_call(&mut calls(), &root)), "it is served");
+    wait_for("it is answered", || (!new.look().expect("it stays").is_empty()).then_some(()));
+    getattr(&mut other, &root).expect("others see nothing");
+    assert_eq!(ended(&mut ends), 1);
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::limits::RDMA_REGISTERED_MAX;
+use base::limits::{RDMA_IDLE_MIN, RDMA_REGISTERED_MAX};
 use base::node::Value;
 use probe::sample::Sample;
 use serve::rpc::{RdmaConfig, RdmaStats};
@@ -32,7 +32,8 @@ impl Default for Rdma {
 impl Rdma {
     /// How a service is to serve it.
     pub fn config(&self, at: SocketAddr) -> RdmaConfig {
-        RdmaConfig { verbs: Arc::clone(&self.verbs), at, stats: Arc::clone(&self.stats) }
+        let (verbs, stats) = (Arc::clone(&self.verbs), Arc::clone(&self.stats));
+        RdmaConfig { verbs, at, stats, idle_min: RDMA_IDLE_MIN }
     }
 
     /// Whether clients can use it: there is a device, and it is listened on.

@@ -29,6 +29,7 @@ pub mod replay;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use probe::hub::Hub;
 use verbs::Verbs;
@@ -78,6 +79,9 @@ pub struct RdmaConfig {
     pub at: SocketAddr,
     /// What is counted: the same over several starts.
     pub stats: Arc<RdmaStats>,
+    /// How long a connection is idle before it can be evicted for a new one
+    /// ([`base::limits::RDMA_IDLE_MIN`]).
+    pub idle_min: Duration,
 }
 
 /// Why the service cannot start.

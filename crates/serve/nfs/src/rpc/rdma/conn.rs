@@ -33,6 +33,7 @@ use super::super::pending::{BegunCall, Origin, PendingCall};
 use super::super::program::DispatchResult;
 use super::call::{Arrived, Incoming, incoming};
 use super::credits::{BackCredits, Credits, Exceeded};
+use super::permits::Activity;
 use super::reply::{Open, Outgoing, outgoing};
 use super::send::{Device, Event};
 use super::stats::RdmaStats;
@@ -55,6 +56,9 @@ enum Ended {
     /// The client has more calls under way than it was granted.
     #[error("the client has exceeded its credits")]
     Credits,
+    /// It was idle, and there is no permit for a new one.
+    #[error("idle for the longest time, and a new connection needs its permit")]
+    Evicted,
     /// The client has done nothing of what it has to for its replies.
     #[error("the client is too slow")]
     TooSlow,
@@ -109,6 +113,7 @@ struct Conn {
     device: Device,
     core: Rc<Core>,
     stats: Arc<RdmaStats>,
+    activity: Arc<Activity>,
     queue: Arc<CompletionQueue<Completion>>,
     /// Calls in the other direction, and those that wait for a credit.
     back: Arc<Back>,
@@ -150,7 +155,11 @@ struct Conn {
 }
 
 /// Serves a client until its connection ends.
-pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc<RdmaStats>) {
+pub(super) async fn serve(
+    core: Rc<Core>,
+    request: Box<dyn Request>,
+    (stats, activity): (&Arc<RdmaStats>, &Arc<Activity>),
+) {
     let (peer, local) = (request.peer(), request.local());
     let address = peer.ip().to_canonical();
     let said = PrivateData::decode(request.private_data()).unwrap_or_default();
@@ -176,6 +185,7 @@ pub(super) async fn serve(core: Rc<Core>, request: Box<dyn Request>, stats: &Arc
         device: Device::new(link, Arc::clone(&core.engine), Arc::clone(stats)),
         core,
         stats: Arc::clone(stats),
+        activity: Arc::clone(activity),
         queue,
         back,
         back_credits: BackCredits::default(),
@@ -235,9 +245,11 @@ impl Conn {
                 ReceiveStep::UsedUp => tokio::task::yield_now().await,
                 ReceiveStep::Finished | ReceiveStep::Stalled => {
                     let nothing = self.in_flight == 0 && self.credits.in_use() == 0;
-                    if self.closing && nothing && self.ready.is_empty() && self.device.is_quiet() {
+                    let is_idle = nothing && self.ready.is_empty() && self.device.is_quiet();
+                    if self.closing && is_idle {
                         return Err(Ended::Drained);
                     }
+                    self.activity.note(is_idle, stamp());
                     self.wait(turn).await?;
                 }
             }
@@ -262,7 +274,7 @@ impl Conn {
         if self.look.is_none() && self.device.needs_client() {
             self.look = Some(Box::pin(tokio::time::sleep(self.patience.min(SEND_LOOK))));
         }
-        let Self { device, queue, timer, look, patience, closing, .. } = self;
+        let Self { device, queue, timer, look, patience, closing, activity, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
@@ -270,6 +282,9 @@ impl Conn {
             }
             if let Poll::Ready(ready) = device.poll(cx) {
                 return Poll::Ready(ready.map_err(Ended::Verbs));
+            }
+            if activity.poll_evicted(cx).is_ready() {
+                return Poll::Ready(Err(Ended::Evicted));
             }
             if look.as_mut().is_some_and(|look| look.as_mut().poll(cx).is_ready()) {
                 *look = None;
@@ -691,7 +706,9 @@ impl Conn {
             Some(Ended::Malformed | Ended::BadCall(_) | Ended::Credits) => {
                 self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
             }
-            Some(Ended::Verbs(VerbsError::Closed) | Ended::Drained) | None => return,
+            Some(Ended::Verbs(VerbsError::Closed) | Ended::Drained | Ended::Evicted) | None => {
+                return;
+            }
             Some(Ended::Verbs(why @ VerbsError::NotLocked { .. })) => {
                 self.stats.set_connection_problem(Some(why.to_string()));
             }

@@ -6,17 +6,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use base::limits::{RDMA_CONNECTIONS_CLIENT_MAX, RDMA_CONNECTIONS_MAX, RDMA_LISTEN_AGAIN};
-use base::peer::network;
+use base::clock::stamp;
+use base::limits::RDMA_LISTEN_AGAIN;
+use base::refusals::Limit;
 use verbs::{Listener, Request};
 
 use super::super::RdmaConfig;
 use super::super::core::Core;
 use super::super::node;
 use super::conn;
+use super::permits::RdmaPermits;
 use super::stats::RdmaStats;
 use engine::exec::accept::Joins;
-use engine::transport::tally::AddressPermits;
 use engine::transport::tasks::Ending;
 use engine::transport::{Budgets, Runtimes, Tasks};
 
@@ -29,7 +30,8 @@ pub(in super::super) fn serve(
     budgets: &Arc<Budgets>,
 ) {
     let first = listen(&config);
-    let taker = Taker { config, joins, budgets: Arc::clone(budgets), open: Arc::default() };
+    let open = RdmaPermits::new(config.idle_min);
+    let taker = Taker { config, joins, budgets: Arc::clone(budgets), open };
     // If the runtimes have ended, so has the service.
     let _ = tasks.spawn(runtimes, 0, move |ending| taker.run(first, ending));
 }
@@ -55,15 +57,12 @@ fn told(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Connections at once, and of these those of one address.
-const CONNECTIONS: (usize, usize) = (RDMA_CONNECTIONS_MAX, RDMA_CONNECTIONS_CLIENT_MAX);
-
 struct Taker {
     config: RdmaConfig,
     joins: Joins<Core>,
     budgets: Arc<Budgets>,
     /// Connections: each registers memory, so that there are few.
-    open: Arc<AddressPermits>,
+    open: Arc<RdmaPermits>,
 }
 
 impl Taker {
@@ -103,18 +102,25 @@ impl Taker {
     fn take(&mut self, request: Box<dyn Request>) {
         let stats = Arc::clone(&self.config.stats);
         let from = request.peer().ip().to_canonical();
-        let open = self.open.take(network(from), CONNECTIONS);
-        let (Some(open), Some(permit)) = (open, self.budgets.connect(from)) else {
-            self.config.stats.refuse();
+        // No connection is evicted for one that is refused otherwise.
+        let Some(permit) = self.budgets.connect(from) else {
+            stats.refuse();
             return;
         };
+        let open = self.open.take(from, stamp());
+        if open.as_ref().is_none_or(|open| open.has_evicted) {
+            stats.refuse();
+            Limit::RdmaConnections.count();
+        }
+        let Some(open) = open else { return };
         let counted = Counted::new(stats);
         let served = self.joins.deal(Box::new(move |core| {
             let budget = Rc::clone(&core.budget);
             Box::pin(budget.scoped(from, None, async move {
                 // All are held to the end.
-                let _held = (permit, open);
-                conn::serve(core, request, &counted.0).await;
+                let _held = permit;
+                conn::serve(core, request, (&counted.0, &open.activity)).await;
+                drop(open);
             }))
         }));
         if !served {
@@ -138,6 +144,3 @@ impl Drop for Counted {
         self.0.connections.fetch_sub(1, Relaxed);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,13 +5,15 @@
 //! - [`conn`]: a connection; what waits, and the order of things. [`listen`]: takes connections.
 //! - [`call`]: a call that has come: read from the client where it says so.
 //! - [`reply`]: what a reply becomes, pure. [`send`]: what it takes to send it.
-//! - [`credits`]: how many calls a client may have under way, pure.
+//! - [`credits`]: how many calls a client may have under way, pure. [`permits`]: how many
+//!   connections.
 //! - [`stats`]: what is counted.
 
 mod call;
 mod conn;
 mod credits;
 mod listen;
+mod permits;
 mod reply;
 mod send;
 mod stats;
