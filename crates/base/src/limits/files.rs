@@ -65,6 +65,8 @@ pub const RECALL_LOOK: Duration = Duration::from_millis(20);
 pub const SIGN_IN_THREADS: usize = 2;
 /// Sign-ins that may wait for one of them; more are refused.
 pub const SIGN_IN_QUEUE_MAX: usize = 256;
+/// The same of one address, or of a /64 of IPv6; its sign-ins are checked one after the other.
+pub const SIGN_IN_QUEUE_CLIENT_MAX: usize = SIGN_IN_QUEUE_MAX / 4;
 
 /// How long ago the temporary file of another server's upload must have been changed to be taken
 /// for left behind. Twice as long as an upload in parts may rest ([`HTTP_UPLOAD_IDLE`]), which is

@@ -86,7 +86,3 @@ pub const SSH_BACKLOG_MAX: usize = 1 << 20;
 pub const SSH_KEEPALIVE: Duration = Duration::from_secs(60);
 /// Unanswered questions after which it is taken for gone.
 pub const SSH_KEEPALIVES_MAX: u32 = 3;
-/// Threads that check signatures and passwords, and may wait.
-pub const SSH_SIGN_IN_THREADS: usize = 2;
-/// Attempts that wait for those threads; more are refused.
-pub const SSH_SIGN_INS_MAX: usize = 256;

@@ -1,0 +1,53 @@
+//! Which sign-ins wait, and for what.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+
+fn address(host: u16) -> IpAddr {
+    [0xfd00, 0, 0, host, 0, 0, 0, 1].into()
+}
+
+fn poll<F: Future>(waiting: Pin<&mut F>) -> Poll<F::Output> {
+    waiting.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn begin(sign_ins: &SignIns, host: u16) -> Pin<Box<dyn Future<Output = bool> + '_>> {
+    let permit = sign_ins.permit(network(address(host)));
+    Box::pin(async move {
+        let permit = permit.await;
+        let is_permitted = permit.is_some();
+        // As long as the future lives.
+        if is_permitted {
+            std::future::pending::<()>().await;
+        }
+        drop(permit);
+        is_permitted
+    })
+}
+
+#[test]
+fn sign_ins_of_one_address_leave_threads_and_permits_to_others() {
+    let sign_ins = SignIns::default();
+    let mut flood: Vec<_> = (0..SIGN_IN_QUEUE_CLIENT_MAX).map(|_| begin(&sign_ins, 1)).collect();
+    assert!(flood.iter_mut().all(|one| poll(one.as_mut()).is_pending()));
+    assert_eq!(poll(begin(&sign_ins, 1).as_mut()), Poll::Ready(false), "it has its part");
+    // A thread is left for another address, although one of them waits for it.
+    let other = poll(pin!(sign_ins.permit(network(address(2)))));
+    assert!(matches!(other, Poll::Ready(Some(_))));
+    drop(flood);
+    assert_eq!(sign_ins.waiting.taken(), 0);
+    let again = poll(pin!(sign_ins.permit(network(address(1)))));
+    assert!(matches!(again, Poll::Ready(Some(_))));
+}
+
+#[test]
+fn addresses_of_one_network_of_ipv6_are_one() {
+    let sign_ins = Arc::new(SignIns::default());
+    let limits = (SIGN_IN_QUEUE_MAX, SIGN_IN_QUEUE_CLIENT_MAX);
+    let of = |host: u16| IpAddr::from([0xfd00, 0, 0, 1, 0, 0, 0, host]);
+    let taken: Vec<_> =
+        (0..999).map_while(|n| sign_ins.waiting.take(network(of(n)), limits)).collect();
+    assert_eq!(taken.len(), SIGN_IN_QUEUE_CLIENT_MAX);
+}
