@@ -3,11 +3,7 @@
 use std::os::unix::net::UnixStream as Blocking;
 use std::sync::Arc;
 
-use base::limits::{
-    DSYNC_RECORDS, DSYNC_SHARE_PIPE, DSYNC_SHARE_RUNS, DSYNC_SHARE_RUNS_CLIENT_MAX,
-};
-use base::peer::network;
-use base::tally::AddressPermit;
+use base::limits::{DSYNC_RECORDS, DSYNC_SHARE_PIPE};
 use probe::op::OpRecord;
 use sync::streams::listen::Reachable;
 use sync::{SyncError, run};
@@ -18,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::channel::{Input, Output};
 use super::count::Tally;
+use super::permits::RunPermit;
 use super::tree::Asked;
 use super::{Dsync, Request};
 use files::Core;
@@ -31,12 +28,8 @@ pub async fn serve(
 ) -> bool {
     let Ok((near, far)) = pair() else { return false };
     let (records, said) = mpsc::channel(DSYNC_RECORDS);
-    let limits = (DSYNC_SHARE_RUNS, DSYNC_SHARE_RUNS_CLIENT_MAX);
-    let permit = dsync.runs.take(network(request.who.peer.ip()), limits);
-    let refused = request.refused.or(match permit {
-        Some(_) => None,
-        None => Some("too many dsync runs on this server; try again later"),
-    });
+    let Some(permit) = dsync.permits.take(request.who.peer.ip()) else { return false };
+    let refused = request.refused.or(permit.refused);
     let at = request.at;
     let asked = Asked {
         files: Arc::clone(&core.files),
@@ -65,7 +58,7 @@ fn pair() -> std::io::Result<(UnixStream, Blocking)> {
     Ok((UnixStream::from_std(near)?, far))
 }
 
-fn answer(far: Blocking, asked: Asked, at: Reachable, _permit: Option<AddressPermit>) -> bool {
+fn answer(far: Blocking, asked: Asked, at: Reachable, _permit: RunPermit) -> bool {
     let name = asked.request.who.person.name.clone();
     let done = run::of_socket(far).map_err(Into::into).and_then(|link| {
         run::answer_with(link, at, |role, place, options| asked.tree(role, place, options))

@@ -9,12 +9,11 @@
 //!
 //! - `conn`: what goes between a channel and the threads of a run.
 //! - [`tree`]: a directory of a share as a tree. `meta`: what is told of a file, and given to it.
-//! - [`count`]: what is written down of an operation.
+//! - [`count`]: what is written down of an operation. `permits`: how many runs there are.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::tally::AddressPermits;
 use sync::streams::listen::Reachable;
 use vfs::locks::FileKey;
 
@@ -24,7 +23,10 @@ use files::Caller;
 mod conn;
 pub mod count;
 mod meta;
+mod permits;
 pub mod tree;
+
+use self::permits::RunPermits;
 
 pub use self::conn::serve;
 
@@ -33,7 +35,7 @@ pub use self::conn::serve;
 pub struct Dsync {
     /// Directories that are written to: one run each.
     busy: Arc<Busy>,
-    runs: Arc<AddressPermits>,
+    permits: RunPermits,
 }
 
 /// Directories that are written to.
