@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use base::limits::{LOGIN_ONCE_AGE, LOGIN_ONCE_MAX, SESSION_AGE, SESSION_IDLE, SESSIONS_MAX};
+use base::peer::network;
 use base::tally::evict_of_most;
 use base::throttle::{age, make_room};
 
@@ -93,7 +94,7 @@ impl Sessions {
     pub fn open(&mut self, token: &str, user: &str, from: IpAddr, now_ns: u64) {
         self.drop_ended(now_ns);
         if self.sessions.len() >= SESSIONS_MAX {
-            let owner = |s: &Session| (s.user.clone(), s.from);
+            let owner = |s: &Session| (s.user.clone(), network(s.from));
             evict_of_most(&mut self.sessions, owner, |s| s.used_ns);
         }
         let id = self.next;

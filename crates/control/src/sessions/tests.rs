@@ -68,6 +68,12 @@ fn one_user_or_address_does_not_end_the_sessions_of_others() {
     let now = 2 * SESSIONS_MAX as u64;
     assert!(user(&mut sessions, "other user", now).is_some());
     assert!(user(&mut sessions, "other address", now).is_some());
+    // The addresses of a /64 are one.
+    for n in 0..2 * SESSIONS_MAX as u64 {
+        let from = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, n as u16]);
+        sessions.open(&format!("v6 {n}"), "admin", from, now + n);
+    }
+    assert!(user(&mut sessions, "other address", 2 * now).is_some());
 }
 
 #[test]

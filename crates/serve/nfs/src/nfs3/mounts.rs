@@ -1,9 +1,10 @@
 //! Who has mounted what, as far as MOUNT knows.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
 use base::limits::MOUNTS_MAX;
+use base::peer::network;
 
 /// Who mounted what, as far as MOUNT knows: clients need not tell when they go. For people only.
 #[derive(Debug, Default)]
@@ -16,9 +17,22 @@ impl Mounts {
     pub(super) fn add(&mut self, client: IpAddr, path: &[u8]) {
         self.remove(client, path);
         if self.known.len() >= MOUNTS_MAX {
-            self.known.pop_front();
+            self.remove_of_most();
         }
         self.known.push_back((client, path.to_vec()));
+    }
+
+    /// Removes one: of the address with most of them the oldest.
+    fn remove_of_most(&mut self) {
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        for (client, _) in &self.known {
+            *counts.entry(network(*client)).or_default() += 1;
+        }
+        let most = counts.values().max().copied();
+        let is_of_most = |(client, _): &(IpAddr, _)| counts.get(&network(*client)).copied() == most;
+        if let Some(at) = self.known.iter().position(is_of_most) {
+            self.known.remove(at);
+        }
     }
 
     pub(super) fn remove(&mut self, client: IpAddr, path: &[u8]) {
@@ -33,3 +47,6 @@ impl Mounts {
         self.known.retain(|(c, _)| *c != client);
     }
 }
+
+#[cfg(test)]
+mod tests;

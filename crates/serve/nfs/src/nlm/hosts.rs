@@ -128,12 +128,12 @@ impl Hosts {
         if let Some(host) = self.find(address, name) {
             return Some(host);
         }
-        let here = self.at.get(&address).copied().unwrap_or(0);
+        let here = self.at.get(&network(address)).copied().unwrap_or(0);
         let full = self.by_name.len() >= NLM_HOSTS_MAX || here >= NLM_HOSTS_PER_ADDRESS_MAX;
         if full || name.is_empty() {
             return None;
         }
-        self.at.insert(address, here + 1);
+        self.at.insert(network(address), here + 1);
         self.last += 1;
         let host = Arc::new(Host {
             key: ClientKey { protocol: Protocol::Nlm, id: self.last },
@@ -161,9 +161,9 @@ impl Hosts {
         if self.by_name.remove(&(host.address, host.name.clone())).is_none() {
             return;
         }
-        match self.at.get_mut(&host.address) {
+        match self.at.get_mut(&network(host.address)) {
             Some(here) if *here > 1 => *here -= 1,
-            _ => drop(self.at.remove(&host.address)),
+            _ => drop(self.at.remove(&network(host.address))),
         }
     }
 }

@@ -97,6 +97,14 @@ fn hosts_are_told_apart_and_written_down() {
     }
     assert!(hosts.find_or_add(here, b"more").is_none(), "at one address");
     assert!(hosts.find_or_add(there, b"more").is_some());
+    let site = |n: u16| IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, n]);
+    for n in 0..NLM_HOSTS_PER_ADDRESS_MAX as u16 {
+        assert!(hosts.find_or_add(site(n), b"one").is_some());
+    }
+    assert!(hosts.find_or_add(site(u16::MAX), b"one").is_none(), "in one /64");
+    let host = hosts.find_or_add(site(0), b"one").unwrap();
+    hosts.remove(&host);
+    assert!(hosts.find_or_add(site(u16::MAX), b"one").is_some());
     hosts.remove(&one);
     hosts.remove(&one);
     assert!(hosts.find_or_add(here, b"more").is_some());

@@ -6,13 +6,17 @@
 //! covers it by each of them, because it is also found by the file that it is on and by the
 //! directories above that.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::limits::{
     DAV_LOCK_ABOVE_MAX, DAV_LOCKS_MAX, DAV_LOCKS_PER_ADDRESS_MAX, DAV_LOCKS_PER_USER_MAX,
     DAV_LOCKS_SHARED_MAX,
 };
+use base::peer::network;
 use vfs::locks::FileKey;
 
 /// A lock.
@@ -63,7 +67,7 @@ pub struct Table {
     /// File system and inode number of the file → tokens.
     by_file: HashMap<(u64, u64), Vec<String>>,
     by_user: HashMap<String, usize>,
-    by_client: HashMap<String, usize>,
+    by_client: HashMap<IpAddr, usize>,
     /// No lock ends before this; to be looked at then.
     next_s: u64,
 }
@@ -123,7 +127,15 @@ fn distinct<'a>(locks: impl Iterator<Item = &'a Arc<Lock>>) -> Vec<&'a Arc<Lock>
     locks.filter(|lock| seen.insert(lock.token.as_str())).collect()
 }
 
-fn count_down(counts: &mut HashMap<String, usize>, of: &str) {
+/// The address, or /64, of a lock's client; `None` of a lock that an earlier version stored.
+fn network_of(client: &str) -> Option<IpAddr> {
+    client.parse().ok().map(network)
+}
+
+fn count_down<K: Hash + Eq + Borrow<Q>, Q: Hash + Eq + ?Sized>(
+    counts: &mut HashMap<K, usize>,
+    of: &Q,
+) {
     if let Some(count) = counts.get_mut(of) {
         *count -= 1;
         if *count == 0 {
@@ -222,9 +234,9 @@ impl Table {
             return Err(Refused::Held(other));
         }
         let of_user = self.by_user.get(&lock.user).copied().unwrap_or(0);
-        // Of a lock that was written by an older version it is not known.
-        let known = Some(&lock.client).filter(|client| !client.is_empty());
-        let of_client = known.and_then(|client| self.by_client.get(client)).copied().unwrap_or(0);
+        // Of a lock that an earlier version stored it is unknown.
+        let known = network_of(&lock.client);
+        let of_client = known.and_then(|client| self.by_client.get(&client)).copied().unwrap_or(0);
         let here = self.by_root.get(&lock.root).map_or(0, Vec::len).max(self.on(lock.file).count());
         let full = self.by_token.len() >= DAV_LOCKS_MAX
             || of_user >= DAV_LOCKS_PER_USER_MAX
@@ -242,7 +254,9 @@ impl Table {
         self.by_root.entry(lock.root.clone()).or_default().push(lock.token.clone());
         self.by_file.entry(lock.number()).or_default().push(lock.token.clone());
         *self.by_user.entry(lock.user.clone()).or_default() += 1;
-        *self.by_client.entry(lock.client.clone()).or_default() += 1;
+        if let Some(client) = network_of(&lock.client) {
+            *self.by_client.entry(client).or_default() += 1;
+        }
         self.by_token.insert(lock.token.clone(), Arc::clone(&lock));
         lock
     }
@@ -263,7 +277,9 @@ impl Table {
             }
         }
         count_down(&mut self.by_user, &lock.user);
-        count_down(&mut self.by_client, &lock.client);
+        if let Some(client) = network_of(&lock.client) {
+            count_down(&mut self.by_client, &client);
+        }
         Some(lock)
     }
 

@@ -143,6 +143,15 @@ fn nobody_takes_all_locks() {
         .add(Lock { token: "y".into(), root: b"/s/y".into(), file: file("/s/y"), ..more })
         .expect("it has room again");
     let mut table = Table::default();
+    let site = |n: usize| Lock {
+        user: format!("user {}", n / 1_000),
+        client: format!("fd00::{n:x}"),
+        ..lock(&n.to_string(), &format!("/s/{n}"), true, false)
+    };
+    (0..DAV_LOCKS_PER_ADDRESS_MAX).for_each(|n| drop(table.add(site(n)).expect("free")));
+    let more = site(DAV_LOCKS_PER_ADDRESS_MAX);
+    assert_eq!(table.add(more), Err(Refused::Full), "of one /64");
+    let mut table = Table::default();
     for n in 0..DAV_LOCKS_SHARED_MAX {
         table.add(lock(&n.to_string(), "/s/a", false, false)).expect("shared");
     }
