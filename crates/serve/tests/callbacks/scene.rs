@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,7 @@ pub struct Scene {
     pub shares: Arc<Shares>,
     pub locks: Arc<LockTable>,
     pub hub: Arc<Hub>,
+    pub pool: Arc<Pool>,
 }
 
 impl Scene {
@@ -92,6 +93,7 @@ impl Scene {
             idmap: Arc::default(),
         })));
         let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let pool = Pool::start(pool).unwrap();
         let service = RpcService::start(RpcConfig {
             rdma: config(socket.local_addr().unwrap()),
             socket,
@@ -99,13 +101,13 @@ impl Scene {
             programs,
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
-            pool: Pool::start(pool).unwrap(),
+            pool: Arc::clone(&pool),
             budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { _service: service, addr, clock, keeper, shares, locks, hub }
+        Self { _service: service, addr, clock, keeper, shares, locks, hub, pool }
     }
 
     /// Time passes, and the server looks after its clients.
@@ -169,13 +171,41 @@ impl Wire {
     }
 
     /// Calls, and gives the results.
-    pub fn call(&mut self, (prog, vers, proc): (u32, u32, u32), args: &impl Encode) -> Vec<u8> {
+    pub fn call(&mut self, program: (u32, u32, u32), args: &impl Encode) -> Vec<u8> {
+        self.start(program, args);
+        self.reply()
+    }
+
+    /// Calls; the results are taken by [`Self::reply`].
+    pub fn start(&mut self, (prog, vers, proc): (u32, u32, u32), args: &impl Encode) {
         self.xid += 1;
         let xid = self.xid;
         self.send(|w| {
             CallHeader { xid, prog, vers, proc, cred: CRED, verf: Auth::None }.encode(w);
             args.encode(w);
         });
+    }
+
+    /// Ends the connection, and waits until the server has noticed that.
+    pub fn leave(mut self, addr: SocketAddr) {
+        if !stream::by_rdma() {
+            self.stream.shutdown(Shutdown::Write).expect("a connection");
+            let mut rest = Vec::new();
+            self.stream.read_to_end(&mut rest).expect("the end");
+            return;
+        }
+        drop(self);
+        // Each core has looked at what had come before these calls once it answers them.
+        let mut others = [Self::connect(addr), Self::connect(addr)];
+        for other in &mut others {
+            for _ in 0..3 {
+                other.call((NFS4_PROGRAM, NFS_V4, 0), &());
+            }
+        }
+    }
+
+    /// The next reply.
+    pub fn reply(&mut self) -> Vec<u8> {
         loop {
             let record = self.receive();
             match record[4..8] {
@@ -265,7 +295,7 @@ impl Called {
 }
 
 /// COMPOUND4args.
-struct Compound<'a>(u32, &'a [ArgOp<'a>]);
+pub struct Compound<'a>(pub u32, pub &'a [ArgOp<'a>]);
 
 impl Encode for Compound<'_> {
     fn encode(&self, w: &mut Writer<'_>) {
@@ -278,7 +308,13 @@ impl Encode for Compound<'_> {
 impl Wire {
     /// Does a compound.
     pub fn compound(&mut self, minor: u32, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
-        let bytes = self.call((NFS4_PROGRAM, NFS_V4, NFSPROC4_COMPOUND), &Compound(minor, ops));
+        self.start((NFS4_PROGRAM, NFS_V4, NFSPROC4_COMPOUND), &Compound(minor, ops));
+        self.results()
+    }
+
+    /// The results of the compound that was started last.
+    pub fn results(&mut self) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        let bytes = self.reply();
         let mut r = Reader::new(bytes.leak());
         let head = CompoundRes::decode(&mut r).expect("a head");
         let results = (0..head.count).map(|_| ResOp::decode(&mut r).expect("a result")).collect();
@@ -332,7 +368,7 @@ impl Client {
             maxrequestsize: 1 << 16,
             maxresponsesize: 1 << 16,
             maxresponsesize_cached: 4096,
-            maxoperations: 16,
+            maxoperations: 128,
             maxrequests: 2,
             rdma_ird: None,
         };
@@ -354,7 +390,23 @@ impl Client {
 
     /// Does operations in the session; without SEQUENCE's result.
     pub fn run(&mut self, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        self.start(ops);
+        let (status, mut results) = self.wire.results();
+        match results.remove(0) {
+            ResOp::Sequence(Res4::Ok(ok)) => self.flags = ok.status_flags,
+            other => panic!("{other:?}"),
+        }
+        (status, results)
+    }
+
+    /// Begins operations in the session.
+    pub fn start(&mut self, ops: &[ArgOp<'_>]) {
         self.sequence += 1;
+        self.start_again(ops);
+    }
+
+    /// Begins operations under the number of the last ones.
+    pub fn start_again(&mut self, ops: &[ArgOp<'_>]) {
         let sequence = ArgOp::Sequence(SequenceArgs4 {
             sessionid: self.session,
             sequenceid: self.sequence,
@@ -362,12 +414,8 @@ impl Client {
             highest_slotid: 0,
             cachethis: false,
         });
-        let (status, mut results) = self.wire.compound(1, &[&[sequence], ops].concat());
-        match results.remove(0) {
-            ResOp::Sequence(Res4::Ok(ok)) => self.flags = ok.status_flags,
-            other => panic!("{other:?}"),
-        }
-        (status, results)
+        let ops = [&[sequence], ops].concat();
+        self.wire.start((NFS4_PROGRAM, NFS_V4, NFSPROC4_COMPOUND), &Compound(1, &ops));
     }
 
     /// What is answered if the last one, with these operations, is sent again.

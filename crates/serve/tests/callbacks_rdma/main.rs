@@ -1,7 +1,12 @@
 //! The tests of delegations and callbacks with clients that speak RDMA: those of 4.1 are called
 //! back over the connection that they have made, those of 4.0 over TCP.
 
+// The contract's own failures, passed on.
+#![allow(clippy::result_large_err)]
+
 mod crossing;
+#[path = "../callbacks/gone.rs"]
+mod gone;
 mod limits;
 #[path = "../callbacks/panics.rs"]
 mod panics;
@@ -13,3 +18,6 @@ mod pool;
 mod recalls;
 #[path = "../callbacks/scene.rs"]
 mod scene;
+#[path = "../nfs3/scripted.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod scripted;

@@ -22,7 +22,7 @@ impl Encode for Compound<'_> {
     }
 }
 
-fn record(client: &mut Client, ops: &[ArgOp<'_>]) -> Vec<u8> {
+pub fn record(client: &mut Client, ops: &[ArgOp<'_>]) -> Vec<u8> {
     client.record(NFS4_PROGRAM, NFS_V4, COMPOUND, &Compound(0, ops))
 }
 

@@ -8,6 +8,7 @@ mod client;
 mod compounds;
 mod exclusive;
 mod exports;
+mod gone;
 mod hostile;
 mod panics;
 mod peers;

@@ -18,6 +18,8 @@ mod drain;
 mod exclusive;
 #[path = "../nfs3/exports.rs"]
 mod exports;
+#[path = "../nfs3/gone.rs"]
+mod gone;
 mod headers;
 #[path = "../nfs3/panics.rs"]
 mod panics;

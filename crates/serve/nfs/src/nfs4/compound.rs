@@ -63,6 +63,8 @@ pub struct CompoundState {
     pub(super) pooled: bool,
     /// An operation that changes something was begun.
     pub(super) changing: bool,
+    /// An operation that changes a file or the client's state was carried out, or tried.
+    pub(super) has_effect: bool,
     pub(super) ended: bool,
     /// The slot is the next request's.
     pub(super) slot_given_back: bool,
@@ -97,6 +99,7 @@ impl CompoundState {
             result_at: 0,
             pooled: false,
             changing: false,
+            has_effect: false,
             ended: false,
             slot_given_back: false,
             copied: 0,

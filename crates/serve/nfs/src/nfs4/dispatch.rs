@@ -12,6 +12,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::compound::CompoundState;
 use super::peer::Peer;
+use super::program::first_change;
 use super::run::{CompoundContext, Fail, Handled};
 use super::status::{exhausted, nfsstat4};
 use super::{Nfs4, is_stateful};
@@ -72,6 +73,13 @@ impl Nfs4 {
         let facts = peer.facts;
         let mut run = CompoundContext { service: self, peer, may_block, progress, out, facts };
         while run.progress.done < run.progress.count && !run.progress.ended {
+            if run.is_abandoned(message) {
+                // No client gets this reply: the request is a new one when it comes again.
+                run.progress.ended = true;
+                run.progress.status = Nfsstat4::DELAY;
+                self.withdraw(run.progress);
+                break;
+            }
             let result_at = run.out.len();
             if run.step(message, start) {
                 run.out.truncate(result_at);
@@ -119,6 +127,15 @@ impl Nfs4 {
             progress.status = status;
         }
         self.give_slot_back(progress, results.get(start..).unwrap_or_default());
+    }
+
+    /// The compound was abandoned before it has changed anything: its slot, if it holds one, takes
+    /// the same request again.
+    pub(super) fn withdraw(&self, progress: &mut CompoundState) {
+        let given_back = std::mem::replace(&mut progress.slot_given_back, true);
+        if progress.slot.is_some() && !given_back {
+            self.state.withdraw(progress);
+        }
     }
 
     /// The compound has ended with these results, or with none: its slot, if it holds one, is the
@@ -180,6 +197,16 @@ fn is_change(op: &ArgOp<'_>) -> bool {
     }
 }
 
+/// Whether an operation that was tried may have had an effect, be it on a file or on the state of
+/// the client, so that the compound must not be made again as if it had never come.
+fn has_effect(op: &ArgOp<'_>) -> bool {
+    let only_looks = matches!(
+        op,
+        ArgOp::Sequence(_) | ArgOp::Renew(_) | ArgOp::Lockt(_) | ArgOp::TestStateid(_)
+    );
+    is_change(op) || (is_stateful(op) && !only_looks)
+}
+
 /// A failure's result: its status, and the empty bitmap of SETATTR.
 fn write_failure(w: &mut Writer<'_>, op: Opnum4, status: Nfsstat4) {
     status.encode(w);
@@ -207,7 +234,12 @@ impl CompoundContext<'_> {
             Err(Fail::Status(Nfsstat4::OP_ILLEGAL))
         } else {
             self.allowed(number).and_then(|()| match ArgOp::decode_args(number, &mut r) {
-                Ok(op) => self.contained(|run| run.operate(&op)),
+                Ok(op) => {
+                    let done = self.contained(|run| run.operate(&op));
+                    let is_tried = done != Err(Fail::WouldBlock);
+                    self.progress.has_effect |= is_tried && has_effect(&op);
+                    done
+                }
                 Err(_) => Err(Fail::Status(Nfsstat4::BADXDR)),
             })
         };
@@ -229,6 +261,16 @@ impl CompoundContext<'_> {
         self.progress.at = message.len() - r.rest().len();
         self.end(status);
         false
+    }
+
+    /// Whether nothing needs the rest: the connection has ended, nothing was changed so far, and no
+    /// repeat can wait for the reply, as it can for a compound of 4.0 that changes names.
+    fn is_abandoned(&self, message: &[u8]) -> bool {
+        let has_left = || self.peer.back.is_some_and(|back| back.has_ended());
+        self.may_block
+            && has_left()
+            && !self.progress.has_effect
+            && (self.progress.minor > 0 || first_change(Reader::new(message)).is_none())
     }
 
     fn end(&mut self, status: Nfsstat4) {

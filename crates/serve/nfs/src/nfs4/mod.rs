@@ -130,6 +130,10 @@ pub trait StateOps: Send + Sync {
     /// The compound, which holds a slot, has ended with these results (COMPOUND4res); with none,
     /// they are not to be had again.
     fn finish(&self, _progress: &CompoundState, _results: &[u8]) {}
+
+    /// The compound, which holds a slot, was abandoned and has changed nothing: the client makes
+    /// the same request again.
+    fn withdraw(&self, _progress: &CompoundState) {}
 }
 
 /// Whether an operation belongs to [`StateOps`].

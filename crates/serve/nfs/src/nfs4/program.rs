@@ -103,7 +103,7 @@ impl Program for Compounds {
 }
 
 /// The first operation of a 4.0 compound that must not be done twice.
-fn first_change(mut r: Reader<'_>) -> Option<Opnum4> {
+pub(super) fn first_change(mut r: Reader<'_>) -> Option<Opnum4> {
     let args = CompoundArgs::decode(&mut r).ok().filter(|args| args.minorversion == 0)?;
     let ops = (0..args.count.min(NFS4_OPS_MAX)).map_while(|_| ArgOp::decode(&mut r).ok());
     ops.map(|op| op.number()).find(|op| {
@@ -190,6 +190,14 @@ impl Resume for Compound {
         let start = call.out.len();
         call.out.vec().append(&mut self.results);
         self.run(call, start)
+    }
+
+    fn can_stop(&self) -> bool {
+        !self.progress.has_effect
+    }
+
+    fn abandon(mut self: Box<Self>) {
+        self.nfs.withdraw(&mut self.progress);
     }
 }
 

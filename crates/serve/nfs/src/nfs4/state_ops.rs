@@ -78,6 +78,12 @@ impl StateOps for Stateful {
         if self.state.in_grace() { Err(Nfsstat4::GRACE) } else { Ok(()) }
     }
 
+    fn withdraw(&self, progress: &CompoundState) {
+        if let (Some(slot), Some(session)) = (progress.slot, &progress.session) {
+            session.withdraw(slot.slot);
+        }
+    }
+
     fn finish(&self, progress: &CompoundState, results: &[u8]) {
         if let (Some(slot), Some(session)) = (progress.slot, &progress.session) {
             session.finish(slot.slot, results);

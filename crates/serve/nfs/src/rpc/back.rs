@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use base::limits::BACK_CALLS_MAX;
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
@@ -54,6 +55,7 @@ pub struct Back {
     connection: u64,
     queue: Arc<CompletionQueue<Completion>>,
     calls: OrderedMutex<Calls>,
+    ended: AtomicBool,
 }
 
 impl std::fmt::Debug for Back {
@@ -73,7 +75,8 @@ impl Back {
     pub(super) fn new(connection: u64, queue: Arc<CompletionQueue<Completion>>) -> Arc<Self> {
         // Any start will do: the peer tells our calls apart by it and by nothing else.
         let calls = Calls { open: true, xid: connection as u32, waiting: HashMap::new() };
-        Arc::new(Self { connection, queue, calls: OrderedMutex::new(ranks::BACK_CALLS, calls) })
+        let calls = OrderedMutex::new(ranks::BACK_CALLS, calls);
+        Arc::new(Self { connection, queue, calls, ended: AtomicBool::new(false) })
     }
 
     /// A way back over no connection: what is called stays where it is.
@@ -94,6 +97,12 @@ impl Back {
     /// Whether calls may still be answered.
     pub fn is_open(&self) -> bool {
         self.lock().open
+    }
+
+    /// Whether the connection has ended: neither calls nor replies reach the peer over it.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Relaxed)
     }
 
     /// Calls the peer; `then` is done with the answer, or at once if there cannot be one.
@@ -137,6 +146,7 @@ impl Back {
 
     /// The connection has ended: nothing will be answered any more.
     pub(crate) fn close(&self) {
+        self.ended.store(true, Relaxed);
         let waiting = {
             let mut calls = self.lock();
             calls.open = false;

@@ -109,6 +109,12 @@ impl Caller {
         self.back.as_ref()
     }
 
+    /// Whether its connection has ended: no reply reaches it over that.
+    #[inline]
+    pub(crate) fn has_left(&self) -> bool {
+        self.back.as_ref().is_some_and(|back| back.has_ended())
+    }
+
     /// Its source port.
     pub(crate) fn port(&self) -> u16 {
         self.port

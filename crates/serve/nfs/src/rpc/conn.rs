@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECORD_LOOK, RECORD_TIME_MAX, SEND_BATCH_MAX,
-    STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, LARGE_RECORD, PEER_END_LOOK, RECORD_LOOK, RECORD_TIME_MAX,
+    SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
 use tokio::net::TcpStream;
@@ -202,8 +202,8 @@ impl Conn {
                     self.rest();
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
-                        Event::Timer if turn == Turn::Finished => self.check_receive_timeout()?,
-                        Event::Timer | Event::Completion => {}
+                        Event::Timer => self.check_peer(self.may_read(turn))?,
+                        Event::Completion => {}
                     }
                     if turn == Turn::Stalled {
                         self.timer = None;
@@ -258,6 +258,8 @@ impl Conn {
                 self.begun_ns = stamp();
             }
             self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
+        } else if !read && self.in_flight > 0 && self.timer.is_none() {
+            self.timer = Some(Box::pin(tokio::time::sleep(PEER_END_LOOK)));
         }
         let Self { link, queue, timer, closing, .. } = self;
         poll_fn(|cx| {
@@ -274,6 +276,19 @@ impl Conn {
             }
         })
         .await
+    }
+
+    /// Some time has passed. While nothing is received the end of the peer shows nowhere else, and
+    /// what is begun for it must end soon after.
+    fn check_peer(&mut self, reads: bool) -> Result<(), Ended> {
+        if !reads && self.link.watch().sees_end() {
+            return Err(Ended::Closed);
+        }
+        if reads && self.has_begun() {
+            return self.check_receive_timeout();
+        }
+        self.timer = None;
+        Ok(())
     }
 
     /// A record has begun and is not complete: ends the connection when its time is up, or when it
@@ -558,6 +573,7 @@ impl Conn {
     async fn settle(mut self) {
         self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));
+        self.link.finish();
         self.input.clear();
         self.begun = None;
         self.rest();

@@ -134,6 +134,11 @@ impl PendingCall {
         out
     }
 
+    /// Forgets the call, which has not begun, unless a repeat of it waits for its reply.
+    fn withdraw(&self) -> bool {
+        self.call.key.is_none_or(|key| self.service.replays.of(&key).withdraw(&key))
+    }
+
     /// What was changed may be lost: the reply that said otherwise is not sent.
     fn fail(&mut self, status: Status) {
         let mut out = self.blank();
@@ -191,7 +196,27 @@ impl Operation for PendingCall {
         }
     }
 
-    fn failed(&mut self, _: Failure) {
+    /// A call that still waits when its connection ends does not begin, as if it had been lost on
+    /// the way: its client makes it again over the next connection. One that has changed something
+    /// before, or that was made again already, is carried out.
+    fn begins(&self) -> bool {
+        let resume = self.request.as_ref().and_then(|request| request.resume.as_ref());
+        let can_stop = || resume.is_none_or(|resume| resume.can_stop());
+        !(self.caller.has_left() && can_stop() && self.withdraw())
+    }
+
+    fn failed(&mut self, why: Failure) {
+        if why == Failure::Cancelled {
+            // Withdrawn: a call that has its key now is another one.
+            self.call.key = None;
+            if let Some(Request { record, resume, .. }) = self.request.take() {
+                self.service.engine.large.give(record);
+                if let Some(resume) = resume {
+                    resume.abandon();
+                }
+            }
+            return;
+        }
         let Some(Request { record, at, .. }) = self.request.take() else {
             return self.fail(Status::Fault);
         };
@@ -205,7 +230,7 @@ impl Operation for PendingCall {
 
     fn complete(mut self) {
         if self.reply.len() <= self.headroom {
-            // Its header was what panicked: there is nobody who could answer.
+            // It was cancelled, or its header was what panicked: there is no reply.
             return;
         }
         debug_assert!(

@@ -104,6 +104,12 @@ pub type Handled = Result<DispatchResult, DecodeError>;
 pub trait Resume: Send {
     /// Resumes it. Nothing of its results is in `call.out` yet; the arguments are where they were.
     fn resume(self: Box<Self>, call: &mut Call<'_>) -> DispatchResult;
+
+    /// Whether it can be abandoned without an effect: nothing was changed so far.
+    fn can_stop(&self) -> bool;
+
+    /// Abandons it, as if the call had never come: its connection has ended.
+    fn abandon(self: Box<Self>);
 }
 
 /// What must see how the flush of a call ended.

@@ -252,6 +252,18 @@ impl<W> ReplayTable<W> {
         }
     }
 
+    /// Forgets a call that was noted and has not begun, unless a repeat of it waits; whether it is
+    /// forgotten.
+    pub fn withdraw(&mut self, key: &Key) -> bool {
+        match self.entries.get(key) {
+            Some(Entry::InProgress(waiters)) if waiters.is_empty() => {
+                self.entries.remove(key);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn expire(&mut self, now_ns: u64) {
         while let Some((number, client)) = self.finished.front().copied() {
             let oldest = self.clients.get(&client).and_then(|replies| replies.calls.front());

@@ -171,6 +171,15 @@ impl Session {
         }
     }
 
+    /// The compound in a slot was abandoned, and has changed nothing: its number is the next one
+    /// again.
+    pub fn withdraw(&self, slot: u32) {
+        let Some(slot) = self.slots.get(slot as usize) else { return };
+        let mut slot = lock(slot);
+        (slot.busy, slot.kept, slot.asked) = (false, false, (0, 0));
+        slot.last = slot.last.wrapping_sub(1);
+    }
+
     /// Whether a reply of this length may be kept in a slot: while memory is short only if that
     /// was asked for.
     fn has_room(&self, slot: &Slot, length: usize) -> bool {

@@ -73,6 +73,21 @@ fn an_abandoned_call_may_be_done_again() {
 }
 
 #[test]
+fn a_call_that_has_not_begun_is_withdrawn_unless_a_repeat_waits() {
+    let mut table = table();
+    assert!(!table.withdraw(&key(1)), "there is none");
+    table.begin(key(1));
+    assert!(table.withdraw(&key(1)));
+    assert_eq!(table.look(&key(1), 0), ReplayState::New);
+    table.begin(key(1));
+    table.park(&key(1), "a");
+    assert!(!table.withdraw(&key(1)), "its reply is waited for");
+    assert_eq!(table.finish(key(1), b"reply", 0), ["a"]);
+    assert!(!table.withdraw(&key(1)), "it was carried out");
+    assert_ne!(table.look(&key(1), 0), ReplayState::New);
+}
+
+#[test]
 fn age_forgets() {
     let mut table = table();
     table.finish(key(1), b"reply", 100);
