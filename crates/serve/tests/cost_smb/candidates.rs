@@ -140,11 +140,20 @@ impl Client {
     fn locks(&self, random: &mut SeededRandom) -> Part {
         let kind = *pick(random, &[lock_flags::SHARED, lock_flags::EXCLUSIVE]);
         let flags = kind | lock_flags::FAIL_IMMEDIATELY;
-        let (begin, step) = (random.below(1 << 30), *pick(random, &[0, 1, 2, 1_000]));
+        let most = *pick(random, &[1 << 10, 1 << 30]);
+        let begin = random.below(most);
+        let step = *pick(random, &[0, 1, 2, 1_000]);
         let count = 1 + random.below(SMB_LOCKS_MAX as u64);
         let length = *pick(random, &[0, 1, 3, 1 << 40]);
         let one = |n: u64| Element { offset: begin + n * step, length, flags, reserved: 0 };
-        let locks: Vec<_> = (0..count).map(one).collect();
+        let mut locks: Vec<_> = (0..count).map(one).collect();
+        match random.below(4) {
+            // What an array locks is unlocked by another one, in the order of its elements.
+            0 => locks.iter_mut().for_each(|one| one.flags = lock_flags::UNLOCK),
+            // The last one fails, and all before it are given back.
+            1 => locks.extend(locks.first().copied().filter(|_| locks.len() < SMB_LOCKS_MAX)),
+            _ => {}
+        }
         let file = self.file;
         let put = move |out: &mut Vec<u8>| Lock { file, locks: locks.clone() }.put(out);
         (Command::LOCK, 0, Box::new(put), format!("LOCK {count} from {begin} by {step}"))

@@ -16,7 +16,7 @@ struct HttpClient {
 }
 
 /// A request: its line, its header fields and its body.
-type HttpRequest = (String, Vec<String>, Vec<u8>);
+pub type HttpRequest = (String, Vec<String>, Vec<u8>);
 
 impl HttpClient {
     fn ask(&mut self, (line, fields, body): &HttpRequest) -> u16 {
@@ -43,7 +43,12 @@ fn read(random: &mut SeededRandom) -> HttpRequest {
     match random.below(6) {
         0 => {
             let count = up_to(random, 2_000);
-            let range = |n: u64| format!("{}-{}", n * 3 % 50_000, n * 5 % 70_000);
+            let overlap = random.below(3);
+            let range = |n: u64| match overlap {
+                0 => format!("{}-{}", n * 3 % 50_000, n * 5 % 70_000),
+                1 => format!("{n}-"),
+                _ => format!("-{}", 1 + n * 4096),
+            };
             let ranges: Vec<_> = (0..count).map(range).collect();
             line = format!("GET /share/{}", one_of(random, &["sparse", "holes", "small"]));
             fields.push(format!("Range: bytes={}", ranges.join(",")));
@@ -162,6 +167,14 @@ fn dav(random: &mut SeededRandom) -> HttpRequest {
     }
 }
 
+/// What a seed makes.
+pub fn candidate(random: &mut SeededRandom) -> HttpRequest {
+    match random.below(2) {
+        0 => read(random),
+        _ => dav(random),
+    }
+}
+
 #[test]
 fn of_http() {
     let folder = tree::new();
@@ -169,10 +182,7 @@ fn of_http() {
     let stand = Stand::over(scene, open());
     let mut http = HttpClient { client: stand.client(), stand };
     worst("http", |random: &mut SeededRandom| {
-        let asked = match random.below(2) {
-            0 => read(random),
-            _ => dav(random),
-        };
+        let asked = candidate(random);
         let status = http.ask(&asked);
         format!("{status} {} {:?} {} bytes", asked.0, asked.1, asked.2.len())
     });

@@ -16,9 +16,11 @@ mod ends;
 mod ftp;
 mod ftp_commands;
 mod http;
+mod http2;
 mod listings;
 mod locks;
 mod nfs;
+mod nfs_state;
 #[path = "../files/scene.rs"]
 mod scene;
 mod search;

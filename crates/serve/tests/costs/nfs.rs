@@ -7,20 +7,10 @@ use wire::nfs3::{self, Fh3, ReaddirArgs, ReaddirplusArgs};
 use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
-use crate::calls::{Client, Scene, Wire};
+use crate::calls::{Client, Compound, Scene, Wire};
+use crate::scene::Scratch;
 use crate::search::worst;
 use crate::tree::{self, one_of, up_to};
-
-/// COMPOUND4args.
-struct Compound<'a>(u32, &'a [ArgOp<'a>]);
-
-impl Encode for Compound<'_> {
-    fn encode(&self, w: &mut Writer<'_>) {
-        let count = self.1.len() as u32;
-        CompoundArgs { tag: Tag4(b""), minorversion: self.0, count }.encode(w);
-        self.1.iter().for_each(|op| op.encode(w));
-    }
-}
 
 /// Calls a compound; its status, how many operations were done, and its results.
 fn call(wire: &mut Wire, minor: u32, ops: &[ArgOp<'_>]) -> (Nfsstat4, u32, Vec<u8>) {
@@ -47,24 +37,20 @@ struct Parts {
 const NAMES: [&str; 9] =
     ["large", "few", "links", "deep", "many", "small", "sparse", "holes", "work"];
 
+/// The handle of what is called so in the root of the share.
+pub fn handle(wire: &mut Wire, name: &'static str) -> Vec<u8> {
+    let ops = [ArgOp::Putrootfh(()), lookup("export"), lookup("t"), lookup(name), ArgOp::Getfh(())];
+    let (status, _, results) = call(wire, 0, &ops);
+    assert_eq!(status, Nfsstat4::OK, "{name}");
+    let mut r = Reader::new(&results);
+    let result = (0..5).map(|_| ResOp::decode(&mut r).expect("a result")).last();
+    let Some(ResOp::Getfh(Res4::Ok(ok))) = result else { panic!("{name}") };
+    ok.object.0.to_vec()
+}
+
 impl Parts {
     fn new(wire: &mut Wire) -> Self {
-        let handle = |name: &'static str| {
-            let ops = [
-                ArgOp::Putrootfh(()),
-                lookup("export"),
-                lookup("t"),
-                lookup(name),
-                ArgOp::Getfh(()),
-            ];
-            let (status, _, results) = call(wire, 0, &ops);
-            assert_eq!(status, Nfsstat4::OK, "{name}");
-            let mut r = Reader::new(&results);
-            let result = (0..5).map(|_| ResOp::decode(&mut r).expect("a result")).last();
-            let Some(ResOp::Getfh(Res4::Ok(ok))) = result else { panic!("{name}") };
-            (name, ok.object.0.to_vec())
-        };
-        let handles = NAMES.into_iter().map(handle).collect();
+        let handles = NAMES.into_iter().map(|name| (name, handle(wire, name))).collect();
         let lists = [1, 50, 250, 500, 1_000].map(|count: u32| {
             let who: Vec<String> = (0..count).map(|n| (10_000 + n).to_string()).collect();
             let ace = |who: &'static str| Nfsace4 {
@@ -228,12 +214,17 @@ fn call3(wire: &mut Wire, parts: &Parts, random: &mut SeededRandom) -> String {
     format!("version 3: listing of {name} from {cookie}, {count} bytes at most: {}", bytes.len())
 }
 
+/// A service on the folder `share` of this one.
+pub fn scene(folder: &Scratch) -> Scene {
+    let options = HostOptions::new(tag("t"), [7; 32]);
+    let fs = HostFs::open(&folder.0.join("share"), options).expect("a share");
+    Scene::over(fs, Vec::new())
+}
+
 #[test]
 fn of_nfs() {
     let folder = tree::new();
-    let options = HostOptions::new(tag("t"), [7; 32]);
-    let fs = HostFs::open(&folder.0.join("share"), options).expect("a share");
-    let scene = Scene::over(fs, Vec::new());
+    let scene = scene(&folder);
     let mut wire = Wire::connect(scene.addr);
     let parts = Parts::new(&mut wire);
     let Client { wire: mut session, session: sessionid, .. } =

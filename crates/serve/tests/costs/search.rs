@@ -14,6 +14,9 @@ pub const MOST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 100
 /// the first use of something, it has not each time.
 const TRIES: usize = 3;
 
+/// Candidates of the gate.
+const CANDIDATES: usize = 5_000;
+
 /// A number of the environment.
 pub fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
@@ -31,7 +34,12 @@ pub struct Search {
 
 impl Search {
     pub fn new(protocol: &'static str) -> Self {
-        let count = number("PLIMSOLL_COSTS_CANDIDATES").unwrap_or(5_000) as u64;
+        Self::of(protocol, CANDIDATES)
+    }
+
+    /// With this number of candidates where the environment has none.
+    fn of(protocol: &'static str, candidates: usize) -> Self {
+        let count = number("PLIMSOLL_COSTS_CANDIDATES").unwrap_or(candidates) as u64;
         let first = number("PLIMSOLL_COSTS_SEED").unwrap_or(1) as u64;
         let seeds = first..first + count;
         Self { protocol, seeds, all: Duration::ZERO, worst: Vec::new() }
@@ -86,8 +94,16 @@ impl Search {
 
 /// Asks all candidates of a protocol: `ask` sends the request that a seed makes, waits until it is
 /// answered, and gives it in words.
-pub fn worst(protocol: &'static str, mut ask: impl FnMut(&mut SeededRandom) -> String) {
-    let mut search = Search::new(protocol);
+pub fn worst(protocol: &'static str, ask: impl FnMut(&mut SeededRandom) -> String) {
+    worst_of((protocol, CANDIDATES), ask);
+}
+
+/// The same of this number of candidates where the environment has none.
+pub fn worst_of(
+    (protocol, candidates): (&'static str, usize),
+    mut ask: impl FnMut(&mut SeededRandom) -> String,
+) {
+    let mut search = Search::of(protocol, candidates);
     let mut ask = |seed| clock::of(|| ask(&mut SeededRandom::new(seed)));
     for seed in search.seeds() {
         let (cost, text) = ask(seed);

@@ -71,7 +71,7 @@ fn command(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>, u32) {
     let range = (lba, up_to(random, BLOCKS - lba) as u32);
     // One in some moves much.
     let small = (lba, (range.1).min(if random.below(16) == 0 { 16_384 } else { 64 }));
-    match random.below(10) {
+    match random.below(13) {
         0 => (sixteen(0x88, 0, small), Vec::new(), small.1 * BLOCK as u32),
         1 => (sixteen(0x8f, 0, range), Vec::new(), 0),
         // WRITE SAME without data, of which some take space away.
@@ -88,7 +88,20 @@ fn command(random: &mut SeededRandom) -> (Vec<u8>, Vec<u8>, u32) {
         // GET LBA STATUS, and REPORT SUPPORTED OPERATION CODES.
         6 => (sixteen(0x9e, 0x12, (lba, 1 << 16)), Vec::new(), 1 << 16),
         7 => (vec![0xa3, 0x0c, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0], Vec::new(), 1 << 16),
-        8 => (vec![0x12, 1, up_to(random, 0xff) as u8, 255, 255, 0], Vec::new(), 1 << 16),
+        // PERSISTENT RESERVE IN, with everything.
+        8 => (vec![0x5e, 3, 0, 0, 0, 0, 0, 255, 255, 0], Vec::new(), 1 << 16),
+        // VERIFY that compares, and COMPARE AND WRITE.
+        9 => {
+            let count = small.1.min(2_048);
+            (sixteen(0x8f, 2, (lba, count)), vec![0; count as usize * BLOCK], 0)
+        }
+        10 => {
+            let count = small.1.min(255);
+            let mut cdb = sixteen(0x89, 0, (lba, count));
+            cdb[10..13].fill(0);
+            (cdb, vec![0; 2 * count as usize * BLOCK], 0)
+        }
+        11 => (vec![0x12, 1, up_to(random, 0xff) as u8, 255, 255, 0], Vec::new(), 1 << 16),
         _ => (vec![0x5a, 8, 0x3f, 0xff, 0, 0, 0, 255, 255, 0], Vec::new(), 1 << 16),
     }
 }
