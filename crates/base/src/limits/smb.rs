@@ -131,8 +131,9 @@ pub const SMB_SCAN_ENOUGH: usize = 16_384;
 /// What one entry that QUERY_DIRECTORY returns counts: its attributes, and what is stored
 /// separately, are looked at.
 pub const SMB_WORK_ENTRY: usize = 10;
-/// Units of a pattern for which one name that is compared counts once more, in addition to twice
-/// for itself: without a match some 100,000 names are compared.
+/// Bytes of names that are compared with a pattern, and a third of the units of the pattern, for
+/// which a name counts once more, in addition to once for itself: without a match some 100,000
+/// names of ordinary length are compared.
 pub const SMB_WORK_UNITS: usize = 32;
 /// Files whose change time, as a client has set it, is remembered after they are closed: those of a
 /// copy that is under way; 64 KiB.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use base::limits::{
     SMB_LISTINGS_MAX, SMB_SCAN_ENOUGH, SMB_TRANSACT_MAX, SMB_WORK_ENTRY, SMB_WORK_UNITS,
@@ -37,6 +38,8 @@ pub(super) struct Listed {
     listing: Listing,
     /// Units of the pattern with which names are compared; none if all are listed.
     units: Option<usize>,
+    /// Bytes of the names that were compared and not counted yet.
+    compared_bytes: Arc<AtomicUsize>,
     /// The directory itself and the one above, which come first.
     first: VecDeque<Entry>,
     /// Entries behind them that were read and not returned yet; they may be dropped between two
@@ -203,8 +206,11 @@ async fn begin(request: &Request<'_>, file: &OpenFile, name: &[u8]) -> Result<Li
     }
     let (node, is_all) = (file.node.clone(), pattern.is_all());
     let units = (!is_all).then_some(name.len() / 2);
+    let compared_bytes = Arc::<AtomicUsize>::default();
+    let bytes = Arc::clone(&compared_bytes);
     let matches = move |name: &[u8]| {
-        let mut encoded = Vec::new();
+        bytes.fetch_add(name.len(), Relaxed);
+        let mut encoded = Vec::with_capacity(2 * name.len());
         utf16::encode_name(name, &mut encoded);
         pattern.matches(&encoded)
     };
@@ -212,7 +218,8 @@ async fn begin(request: &Request<'_>, file: &OpenFile, name: &[u8]) -> Result<Li
     let listing = Listing::of(node, ListOptions { filter, names_only: false });
     let counted = Some(Counted::new(&request.conn.listings)?);
     let ready = ReadAhead::default();
-    Ok(Listed { asked, listing, units, first, ready, answered: false, done, counted })
+    let answered = false;
+    Ok(Listed { asked, listing, units, compared_bytes, first, ready, answered, done, counted })
 }
 
 /// The entry of a name without wildcards, which needs no search of the directory: the outer `None`
@@ -297,6 +304,12 @@ async fn fill(
     }
 }
 
+/// What names count that were compared with a pattern: each for itself, and for their bytes and the
+/// units of the pattern, of which one takes as long as three bytes.
+fn work_of(compared: usize, (bytes, units): (usize, usize)) -> usize {
+    compared + (bytes + 3 * units * compared) / SMB_WORK_UNITS
+}
+
 /// Reads the next entries; false if the request is to return what it has.
 async fn read_ahead(
     request: &Request<'_>,
@@ -304,7 +317,7 @@ async fn read_ahead(
     listed: &mut Listed,
     at_least_one: bool,
 ) -> Result<bool, NtStatus> {
-    let Listed { listing, units, ready, done, .. } = listed;
+    let Listed { listing, units, compared_bytes, ready, done, .. } = listed;
     let before = listing.looked();
     let (core, who, from) = (&request.conn.core, &request.session.who, listing.cookie());
     let Some(batch) = listing.next(core, who).await.map_err(status::of)? else {
@@ -313,8 +326,11 @@ async fn read_ahead(
     };
     let mut held = listing.take_held();
     let compared = listing.looked() - before;
-    let compared = units.map_or(0, |units| 2 * compared + compared * units / SMB_WORK_UNITS);
-    let spent = compared + SMB_WORK_ENTRY * batch.len();
+    let spent = match *units {
+        None => 0,
+        Some(units) => work_of(compared, (compared_bytes.swap(0, Relaxed), units)),
+    };
+    let spent = spent + SMB_WORK_ENTRY * batch.len();
     // What one batch takes too much is not refused.
     request.work.take(spent.min(request.work.left())).map_err(status::of)?;
     let facts = shown(request, dir, (&batch, at_least_one)).await;
