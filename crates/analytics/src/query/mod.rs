@@ -20,6 +20,7 @@ use crate::names::{Dimension, Names, Resolver};
 use crate::store::{Fidelity, Part, Store, StoreError};
 
 mod bins;
+mod counts;
 mod data;
 mod from_kept;
 mod from_recorder;
@@ -28,6 +29,7 @@ mod info;
 
 pub(crate) use from_store::is_in_frames;
 
+pub use counts::{Count, Counts};
 pub use data::{
     BreakdownInfo, Bucket, Budget, Data, Other, RecorderInfo, Row, Source, StatisticInfo,
 };

@@ -31,6 +31,36 @@ pub async fn recorder(State(control): State<Arc<Control>>) -> Result<Response, A
     run(&control, "describe the flight recorder", |engine| Ok(json_of(&engine.recorder()))).await
 }
 
+/// Query of `GET /api/v1/analytics/counts`.
+#[derive(Deserialize)]
+pub struct CountsQuery {
+    group: String,
+    from: f64,
+    to: f64,
+}
+
+/// `GET /api/v1/analytics/counts`.
+pub async fn counts(
+    State(control): State<Arc<Control>>,
+    query: Result<Query<CountsQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let tried = "count operations";
+    let Query(CountsQuery { group, from, to }) = query.map_err(|e| {
+        let hint = "?group=GROUP&from=T&to=T, seconds since the epoch, with fractions";
+        ApiError::wrong(tried, &e.body_text(), hint)
+    })?;
+    run(&control, tried, move |engine| {
+        // A time before the epoch, or none, is 0.
+        let ns = |seconds: f64| (seconds * NS_PER_S as f64) as u64;
+        let counts = engine.counts(&group, ns(from), ns(to)).ok_or_else(|| AskError::Wrong {
+            failed: format!("the group {group:?} has no operations"),
+            hint: "GET /api/v1/analytics/statistics lists the groups".to_owned(),
+        })?;
+        Ok(json_of(&counts))
+    })
+    .await
+}
+
 /// Query of `GET /api/v1/analytics/data`.
 #[derive(Debug, Default, Deserialize)]
 pub struct DataQuery {

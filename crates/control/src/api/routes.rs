@@ -181,6 +181,14 @@ fn observation() -> Vec<Route> {
         .query(&["stat"]),
         Route::new(
             Method::GET,
+            "/analytics/counts",
+            look,
+            "Operations between two moments, by client",
+            analytics::counts,
+        )
+        .query(&["group", "from", "to"]),
+        Route::new(
+            Method::GET,
             "/analytics/recorder",
             look,
             "Interval covered by the flight recorder",

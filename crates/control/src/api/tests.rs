@@ -184,6 +184,13 @@ async fn lists_recorder_and_switch() {
     assert!(ids.into_iter().any(|id| id == "nfs3.ops"), "{list}");
     let recorder = value(server.get("/api/v1/analytics/recorder").await).await;
     assert_eq!(recorder["bytes"], 1 << 16);
+    let counts = value(server.get("/api/v1/analytics/counts?group=nfs3&from=0&to=1.5").await).await;
+    assert_eq!(counts["rows"], json!([]));
+    for query in ["group=cpu&from=0&to=1", "group=nfs3&from=0", "group=nfs3&from=x&to=1"] {
+        let path = format!("/api/v1/analytics/counts?{query}");
+        let (status, failed) = refusal(server.get(&path).await).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {failed}");
+    }
     let switch = post("/api/v1/analytics/collect").header(AUTHORIZATION, format!("Bearer {TOKEN}"));
     let answer = server.send(switch, r#"{"on": false}"#).await;
     assert_eq!(value(answer).await, json!({ "on": false }));

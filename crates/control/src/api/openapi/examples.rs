@@ -25,6 +25,7 @@ roles = [\"administrator\"]
 pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) {
     let must = match path {
         "/analytics/data" | "/analytics/stream" => name == "stat",
+        "/analytics/counts" => true,
         "/configuration/compare" | "/lab/compare" => true,
         _ => path.contains(&format!("{{{name}}}")),
     };
@@ -37,6 +38,8 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
     let (schema, example) = match (path, name) {
         ("/analytics/data", "from") => (json!({ "type": "number" }), Some(json!(-60))),
         ("/analytics/data", "to") => (json!({ "type": "number" }), Some(json!(-1))),
+        ("/analytics/counts", "group") => (text(), Some(json!("nfs"))),
+        ("/analytics/counts", "from" | "to") => (json!({ "type": "number" }), Some(json!(1.5))),
         ("/analytics/data", "source") => (json!({ "enum": ["store", "recorder"] }), None),
         ("/configuration/compare", "from") => (number(0, None), Some(json!(0))),
         ("/audit", "path") => (text(), Some(json!("/configuration"))),
