@@ -11,9 +11,11 @@ use e2e::api::{Api, wait_for};
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4;
 use e2e::scene::Scene;
+use e2e::scratch::Scratch;
 use e2e::server::Server;
-use e2e::took_at_most;
+use e2e::{skip, took_at_most};
 use serde_json::{Value, json};
+use sim::forget::{self, ForgetFs};
 use wire::nfs3::{Nfsstat3, StableHow};
 use wire::nfs4::Nfsstat4;
 
@@ -286,4 +288,27 @@ fn what_is_wrong_is_said_in_one_sentence() {
     }
     let (_, node) = api.get("/api/v1/nodes/shares/default");
     assert_eq!(node["items"], json!(["b", "data"]), "{node}");
+}
+
+#[test]
+fn a_share_that_does_not_respond_keeps_no_other_from_being_watched() {
+    if let Err(why) = forget::available() {
+        skip!("shares-stuck", "{why}");
+    }
+    let scene = Scene::new("shares-stuck");
+    let (server, api) = start(&scene);
+    let scratch = Scratch::new("shares-stuck-mount");
+    let place = ForgetFs::mount(&scratch.folder("mount", None)).expect("the mount");
+    let dir = scratch.folder("dir", None);
+    // The first one that is looked at does not respond.
+    change(&api, &json!([create("0-stuck", place.path()), create("other", &dir)]));
+    place.set_stuck(true);
+    let elsewhere = scratch.path().join("elsewhere");
+    std::fs::rename(&dir, &elsewhere).expect("moved");
+    let logged =
+        |line: &str| wait_for(line, PATIENCE, || server.said().contains(line).then_some(()));
+    logged("other is offline");
+    std::fs::rename(&elsewhere, &dir).expect("moved back");
+    logged("other is online again");
+    place.set_stuck(false);
 }

@@ -7,6 +7,7 @@
 //! ends, and only then its directory is closed. No file is ever removed.
 
 mod config;
+mod lookers;
 pub mod node;
 mod root;
 pub mod space;

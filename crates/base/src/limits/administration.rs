@@ -167,6 +167,12 @@ pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
 /// How often the directories of shares are looked at: who serves another one than is meant does so
 /// no longer than about that.
 pub const SHARE_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long the look at all of them may take before another thread continues behind the share that
+/// takes so long: its file system does not respond.
+pub const SHARE_LOOK_TIME_MAX: Duration = Duration::from_millis(500);
+/// Threads that look, at most: so many shares may be on file systems that do not respond before the
+/// others are not looked at either.
+pub const SHARE_LOOK_THREADS_MAX: usize = 64;
 /// Projects: people tell them apart by name.
 pub const PROJECTS_MAX: usize = 256;
 

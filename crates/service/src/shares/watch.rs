@@ -10,10 +10,11 @@ use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 
-use base::limits::SHARE_LOOK_EVERY;
+use base::limits::{SHARE_LOOK_EVERY, SHARE_LOOK_THREADS_MAX, SHARE_LOOK_TIME_MAX};
 use control::tree::Problem;
 use vfs::host::DirectoryIdentity;
 
+use super::lookers::{Lookers, Task};
 use super::{Root, Served, ShareConfig, Shares};
 
 /// A share whose directory was lost while it was served.
@@ -74,6 +75,16 @@ fn loss(one: &Served) -> Option<Lost> {
     Some(Lost { config: plain(config), identity, removed, problem })
 }
 
+/// What a look at a share's directory has found.
+enum Look {
+    /// It is the one that is served.
+    Same,
+    /// It is not: the share is lost.
+    Gone(Box<(Served, Lost)>),
+    /// What is at the path of a share that was lost.
+    At(io::Result<DirectoryIdentity>),
+}
+
 impl Shares {
     /// Shares that are not served because their directory is not there, and why.
     pub fn lost(&self) -> Vec<(String, Problem)> {
@@ -103,14 +114,38 @@ impl Shares {
     /// Looks at the directories of all shares. Waits for calls on shares that go; must not be
     /// called on a connection's thread.
     pub fn look(&self) {
-        // A path may stand still for long, which nobody else is to wait for.
+        self.looked(self.looks().into_iter().map(|(name, look)| (name, look())).collect());
+    }
+
+    /// The looks at all shares. Each may wait for its file system without an end.
+    fn looks(&self) -> Vec<(String, Task<Look>)> {
         let served: Vec<Served> = self.served.lock().values().cloned().collect();
-        let gone: Vec<(Served, Lost)> =
-            served.into_iter().filter_map(|one| loss(&one).map(|lost| (one, lost))).collect();
         let lost = self.lost.lock().clone();
-        let look =
-            |(name, one): (String, Lost)| (name, DirectoryIdentity::of(&one.config.directory));
-        let found: Vec<_> = lost.into_iter().map(look).collect();
+        let served = served.into_iter().map(|one| {
+            let name = one.config.name.clone();
+            let look = move || match loss(&one) {
+                Some(lost) => Look::Gone(Box::new((one, lost))),
+                None => Look::Same,
+            };
+            (name, Box::new(look) as Task<Look>)
+        });
+        let lost = lost.into_iter().map(|(name, one)| {
+            let look = move || Look::At(DirectoryIdentity::of(&one.config.directory));
+            (name, Box::new(look) as Task<Look>)
+        });
+        served.chain(lost).collect()
+    }
+
+    /// Acts on what was found.
+    fn looked(&self, looks: Vec<(String, Look)>) {
+        let (mut gone, mut found) = (Vec::new(), Vec::new());
+        for (name, look) in looks {
+            match look {
+                Look::Same => {}
+                Look::Gone(one) => gone.push(*one),
+                Look::At(at) => found.push((name, at)),
+            }
+        }
         if gone.is_empty() && found.is_empty() {
             return;
         }
@@ -182,7 +217,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins on a thread of its own, for which nobody waits in the end: a path may stand still.
+    /// Begins on its own threads, for which nothing waits in the end: a path may stand still. One
+    /// that does holds up no other share ([`Lookers`]).
     ///
     /// # Errors
     /// The system gives no thread.
@@ -190,9 +226,10 @@ impl Watch {
         let (stop, stopped) = channel();
         let shares: Weak<Shares> = Arc::downgrade(shares);
         std::thread::Builder::new().name("shares".to_owned()).spawn(move || {
+            let mut lookers = Lookers::new(SHARE_LOOK_THREADS_MAX, SHARE_LOOK_TIME_MAX);
             while stopped.recv_timeout(SHARE_LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 let Some(shares) = shares.upgrade() else { return };
-                shares.look();
+                shares.looked(lookers.round(shares.looks()));
             }
         })?;
         Ok(Self { _stop: stop })
