@@ -304,6 +304,39 @@ fn another(source: &str, running: bool) {
 }
 
 #[test]
+fn the_file_of_a_logical_unit_stays_hidden() {
+    if let Err(why) = available() {
+        skip!("remounts-lun", "{why}");
+    }
+    let mut world = World::new("remounts-lun");
+    let (data, state) = (world.data("data"), world.state("state"));
+    fs::write(data.join("plain"), "data").expect("a file");
+    let mount = world.mount(&data, "one", SOURCE);
+    let server = world.serve(&mount, &state);
+    let properties = json!({
+        "backing": "file", "path": mount.path().join("unit"), "volsize": "1M",
+    });
+    let unit = json!({"create": "/shares/default/luns", "name": "unit", "properties": properties});
+    let (code, done) = Api::new(&state).post("/api/v1/changes", &json!({ "changes": [unit] }));
+    assert_eq!(code, 200, "{done}");
+    let first = device(&mount);
+    let check = |when: &str| {
+        let mut client = client(&server, Over::V3);
+        let root = client.root("/export/share").expect("the share");
+        client.lookup(&root, "plain").expect("a file");
+        let found = client.lookup(&root, "unit").map(drop);
+        assert_eq!(found, Err(Failure::Status(Nfsstat3::NOENT)), "{when}");
+    };
+    check("at first");
+    mount.detach().expect("detached");
+    let mount = world.mount(&data, "one", SOURCE);
+    assert_ne!(device(&mount), first, "the same device number");
+    assert!(mount.path().join("unit").exists());
+    wait_until_served(&server);
+    check("after a remount");
+}
+
+#[test]
 fn another_file_system_at_the_path_is_not_taken_for_it() {
     if let Err(why) = available() {
         skip!("remounts-another", "{why}");

@@ -18,7 +18,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use base::clock::{Clock, SystemClock};
-use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX};
+use base::limits::{
+    LUN_ANSWER_TIME_MAX, LUN_LOOK_TIME_MAX, SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX,
+};
 use base::node::Path;
 use control::tree::Problem;
 use parking_lot::Mutex;
@@ -31,6 +33,8 @@ use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 pub use config::{PREFIX, Root, ShareConfig, System, rules_for};
 use watch::Lost;
 pub use watch::Watch;
+
+use crate::luns::bounded::within;
 
 /// Ends what clients hold through the share with this tag.
 pub type Release = Box<dyn Fn(u32) + Send + Sync>;
@@ -295,6 +299,20 @@ impl Shares {
         };
         // One of the same name that just went may have its last calls under way.
         self.wait_for(config)?;
+        // Files of logical units have other inodes after a remount.
+        let exclusive = Arc::clone(self.kit.locks.exclusive());
+        let directory = config.directory.clone();
+        let renewed = within(LUN_ANSWER_TIME_MAX, move || {
+            let renewed = exclusive.renew(&directory);
+            let elsewhere = move || exclusive.renew_elsewhere(&directory);
+            // Others may lie on what does not respond, which is not this share's fault.
+            within(LUN_LOOK_TIME_MAX, elsewhere);
+            renewed
+        });
+        if renewed.is_none() {
+            let sentence = format!("{} does not respond", config.directory.display());
+            return Err(config.problem(Some("directory"), &sentence, "check its file system"));
+        }
         let files = HostFs::open(&config.directory, options).map_err(|e| {
             let hint = "check that the server may read it and that no other server serves it";
             config.problem(Some("directory"), &e.to_string(), hint)

@@ -1,15 +1,12 @@
 //! Units on disk: their files are made, opened, copied and removed here. Everything is on disk when
 //! it returns. What may wait for a unit's own storage is bounded by [`super::bounded`].
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use base::claim::Mark;
 use base::limits::{LUN_ANSWER_TIME_MAX, LUN_SIZE_MIN};
 use base::random::{Random, SystemRandom};
 use control::state::effective_uid;
@@ -20,7 +17,7 @@ use vfs::flush::FlushSite;
 use vfs::locks::LockTable;
 use vfs::lun::file::{FileMedium, Space, sync_name};
 use vfs::lun::reservations::store::Store;
-use vfs::lun::{Claim, Medium};
+use vfs::lun::{Claim, Medium, MediumStatus};
 use wire::iscsi::login_phase::Credentials;
 
 use super::bounded::{STUCK, let_go, within};
@@ -63,6 +60,8 @@ pub struct Opened {
     pub unit: Arc<Unit>,
     /// Its storage.
     pub medium: Arc<FileMedium>,
+    /// How that was when it was opened.
+    pub seen: MediumStatus,
     /// As long as it lives no share shows the file.
     claim: Claim,
 }
@@ -70,7 +69,7 @@ pub struct Opened {
 impl Opened {
     /// Ends it: shares show the file again. Commands that its storage still has are not waited for.
     pub fn end(self) {
-        let Self { unit, medium, claim } = self;
+        let Self { unit, medium, claim, .. } = self;
         drop(claim);
         let_go((unit, medium));
     }
@@ -255,9 +254,10 @@ impl Disk {
                 _ => Err(e),
             });
             let medium = medium.map_err(|e| format!("{}: {}", path.display(), why(&e)))?;
-            Ok::<_, String>((claim, medium))
+            let seen = medium.status();
+            Ok::<_, String>((claim, medium, seen))
         });
-        let (claim, medium) = opened.ok_or_else(|| STUCK.to_owned())??;
+        let (claim, medium, seen) = opened.ok_or_else(|| STUCK.to_owned())??;
         if medium.size() < LUN_SIZE_MIN {
             return Err(format!("{} is smaller than 1 MiB", self.file(record).display()));
         }
@@ -266,7 +266,7 @@ impl Disk {
         let settings = settings(lun);
         let shared: Arc<dyn Medium> = medium.clone();
         let unit = Unit::new(identity, shared, settings, Some(Arc::clone(&self.store)));
-        Ok(Opened { unit, medium, claim })
+        Ok(Opened { unit, medium, seen, claim })
     }
 
     /// Copies a unit for a node that is about to be made: nothing is written meanwhile, and no
@@ -346,15 +346,15 @@ fn answered<T: Send + 'static>(ask: impl FnOnce() -> Result<T> + Send + 'static)
 
 /// Has no share show a folder of units, and no program on plain paths enter it.
 fn hide(locks: &LockTable, folder: &Path) {
-    static MARKS: Mutex<BTreeMap<(u64, u64), Mark>> = Mutex::new(BTreeMap::new());
     let Ok(meta) = std::fs::metadata(folder) else { return };
-    let id = (meta.dev(), meta.ino());
-    locks.exclusive().insert(id);
-    let mut marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Entry::Vacant(place) = marks.entry(id)
-        && let Ok(mark) = Mark::set(folder)
-    {
-        place.insert(mark);
+    let exclusive = locks.exclusive();
+    if exclusive.contains(meta.dev(), meta.ino()) {
+        return;
+    }
+    // For good, and under its path: it is on another device after a remount.
+    let hidden = exclusive.renew(folder).and_then(|()| exclusive.enter(folder, false));
+    if let Err(why) = hidden {
+        base::error!("luns", "{} is shown by shares: {why}", folder.display());
     }
 }
 

@@ -7,12 +7,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use base::claim::Mark;
 use base::protocol::Protocol;
 use thiserror::Error;
 
 use crate::host::key_of;
-use crate::locks::exclusive::Inode;
+use crate::locks::exclusive::{EntryNumber, Inode};
 use crate::locks::{
     ClientKey, FileKey, LockTable, Owner, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share,
 };
@@ -51,11 +50,9 @@ pub enum ClaimError {
 pub struct Claim {
     locks: Arc<LockTable>,
     file: Inode,
-    /// Directories and symbolic links by which it is found.
-    above: Vec<Inode>,
+    /// In the set of files that no share shows.
+    entry: EntryNumber,
     opened: Option<(FileKey, Owner)>,
-    /// `None` where the file system has no locks.
-    mark: Option<Mark>,
 }
 
 impl Claim {
@@ -83,17 +80,12 @@ impl Claim {
         open: OpenMethod,
     ) -> Result<Self, ClaimError> {
         let meta = std::fs::metadata(path)?;
-        let (file, above) = ((meta.dev(), meta.ino()), above(path)?);
-        // Hidden first: nobody can open it between the question and the claim.
-        if !locks.exclusive().insert(file) {
-            return Err(ClaimError::Taken);
-        }
-        locks.exclusive().keep_names(&above);
-        let (locks, opened, mark) = (Arc::clone(locks), None, None);
-        let mut claim = Self { locks, file, above, opened, mark };
+        let file = (meta.dev(), meta.ino());
+        // Hidden first: no client can open it between the question and the claim.
+        let entry = locks.exclusive().enter(path, true)?.ok_or(ClaimError::Taken)?;
+        let mut claim = Self { locks: Arc::clone(locks), file, entry, opened: None };
         if !meta.file_type().is_block_device() {
             claim.open(path, name, open)?;
-            claim.mark = Mark::set(path).ok();
         }
         Ok(claim)
     }
@@ -120,29 +112,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        drop(self.mark.take());
         if let Some((key, owner)) = &self.opened {
             self.locks.close(*key, owner);
         }
-        self.locks.exclusive().let_go_names(&self.above);
-        self.locks.exclusive().remove(self.file);
+        self.locks.exclusive().leave(&self.entry);
     }
-}
-
-/// Directories and symbolic links on the way to a file: those that are named, and those that are
-/// there.
-fn above(path: &Path) -> io::Result<Vec<Inode>> {
-    let real = path.canonicalize()?;
-    let named = path.ancestors();
-    let all = named.chain(real.ancestors().skip(1)).filter(|at| !at.as_os_str().is_empty());
-    let mut above = Vec::new();
-    for at in all {
-        let meta = std::fs::symlink_metadata(at)?;
-        if !meta.is_file() {
-            above.push((meta.dev(), meta.ino()));
-        }
-    }
-    above.sort_unstable();
-    above.dedup();
-    Ok(above)
 }
