@@ -74,6 +74,11 @@ pub const LUN_RECORD_MAX: usize = 8 << 10;
 pub const LUN_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// The same for what is shown of it every few seconds.
 pub const LUN_LOOK_TIME_MAX: Duration = Duration::from_millis(200);
+/// That time is for all units together: while it was used up less than this ago, a unit is not
+/// waited for.
+pub const LUN_LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a unit is waited for then: storage that responds does so within a fraction of it.
+pub const LUN_LOOK_TIME_MIN: Duration = Duration::from_millis(2);
 /// Bytes that a command which works through a range holds at once beside its data: EXTENDED COPY,
 /// VERIFY and WRITE SAME. From here on larger pieces are no faster; each is part of the budget.
 pub const LUN_BUFFER: usize = 1 << 20;

@@ -17,6 +17,7 @@ use vfs::lun::reservations::Port;
 
 use super::bounded::{STUCK, within};
 use super::config::{SAN, is_lun, name_of, problems};
+use super::look::LookTime;
 use super::room::{Entry, Inner, LunNodes};
 use super::ways;
 
@@ -26,6 +27,8 @@ pub struct Luns {
     tree: std::sync::Weak<Tree>,
     /// Where the service listens.
     at: SocketAddr,
+    /// How long storage that does not answer may be waited for.
+    time: LookTime,
 }
 
 fn integer(number: u64) -> Value {
@@ -39,7 +42,8 @@ fn isid(port: &Port) -> String {
 impl Luns {
     /// The branches of these units.
     pub fn new(room: &Arc<LunNodes>, tree: &Arc<Tree>, at: SocketAddr) -> Arc<Self> {
-        Arc::new(Self { room: Arc::clone(room), tree: Arc::downgrade(tree), at })
+        let time = LookTime::default();
+        Arc::new(Self { room: Arc::clone(room), tree: Arc::downgrade(tree), at, time })
     }
 
     /// The sessions with a unit, each as name and address.
@@ -64,7 +68,7 @@ impl Luns {
         state.push(("initiators", Value::texts(self.users(entry))));
         drop(inner);
         let Some((look, medium)) = look else { return state };
-        let (seen, answers) = look.at(&medium);
+        let (seen, answers) = look.at(&medium, &self.time);
         if let Some(seen) = seen {
             state.push(("allocated", integer(seen.allocated)));
             state.push(("flush_failures", integer(seen.flush_failures)));

@@ -293,7 +293,7 @@ impl Inner {
         match disk.open_unit(lun, &guid, &record) {
             Ok(opened) => {
                 let (known, config) = (Some((guid, record)), lun.clone());
-                let look = Arc::default();
+                let look = Look::new(opened.seen);
                 let entry = Entry { config, known, opened: Some(opened), problem: None, look };
                 Ok((entry, is_new))
             }
