@@ -59,8 +59,9 @@ pub const FTP_UPLOAD_FIRST: usize = 64 << 10;
 pub const FTP_ASCII_SIZE_MAX: u64 = 16 << 20;
 /// Text of a listing that is gathered before it is sent.
 pub const FTP_LISTING_PIECE: usize = 64 << 10;
-/// Names that STAT tells on the control connection at most; LIST has no such limit.
-pub const FTP_STAT_NAMES_MAX: usize = 10_000;
+/// Names that STAT lists on the control connection at most: some 60 ms of a processor. LIST, of
+/// which the client takes the data as it comes, has no such limit.
+pub const FTP_STAT_NAMES_MAX: usize = 4_000;
 /// TLS sessions that the data connections of one control connection may resume: those of the
 /// control connection itself, and the latest.
 pub const FTP_SESSIONS_KEPT: usize = 16;

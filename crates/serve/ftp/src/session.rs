@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::limits::TRANSFER_LIST_SCANNED_MAX;
 use rustls::ServerConfig;
 use vfs::attr::SetAttr;
 use vfs::fs::Result;
@@ -17,9 +18,13 @@ use super::settings::Settings;
 use super::state::State;
 use engine::transport::link::Ear;
 use engine::transport::tasks::Ending;
-use files::list::Listing;
+use files::list::{Filter, ListOptions, Listing};
 use files::transfer::{Direction, Scheme};
 use files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer, VPath};
+
+/// Names of a directory that are compared with one that a client has written with a `?`: some 50 ms
+/// of a processor. In a larger directory such a name is what it is written as.
+const LISTED_NAMES_MAX: usize = 8 * TRANSFER_LIST_SCANNED_MAX;
 
 /// Who was disabled, or has another password or other rights now, has to sign in again.
 pub(super) const NO_USER: Answer = Answer::of(421, "The account is no longer valid.");
@@ -90,14 +95,25 @@ impl Session {
         let Ok(Found::Node(node)) = core.find(who, dir, Links::Follow).await else {
             return Ok(path);
         };
-        let (mut listing, mut found) = (Listing::new(node), None);
+        let Some(asked) = path.name().map(<[u8]>::to_vec) else { return Ok(path) };
+        let is_listed = move |name: &[u8]| {
+            let mut listed = Vec::with_capacity(name.len());
+            wire::ftp::list::name(name, &mut listed);
+            listed == asked
+        };
+        // Names alone: to look at their attributes costs ten times as much.
+        let filter = Some(Arc::new(is_listed) as Filter);
+        let mut listing = Listing::of(node, ListOptions { filter, names_only: true });
+        let mut found = None;
         while let Ok(Some(batch)) = listing.next(core, who).await {
+            self.may_go_on()?;
             for one in batch {
-                let mut listed = Vec::new();
-                wire::ftp::list::name(&one.name, &mut listed);
-                if path.name() == Some(&listed) && found.replace(one.name).is_some() {
+                if found.replace(one.name).is_some() {
                     return Ok(path);
                 }
+            }
+            if listing.looked() >= LISTED_NAMES_MAX {
+                return Ok(path);
             }
         }
         Ok(found.map_or(path, |name| dir.with(&name)))
