@@ -16,9 +16,11 @@ mod ftp;
 mod http;
 mod iscsi;
 mod rdma;
+mod sending;
 mod sftp;
 mod smb;
 mod ssh;
+mod storage;
 mod webdav;
 
 pub use administration::*;
@@ -31,9 +33,11 @@ pub use ftp::*;
 pub use http::*;
 pub use iscsi::*;
 pub use rdma::*;
+pub use sending::*;
 pub use sftp::*;
 pub use smb::*;
 pub use ssh::*;
+pub use storage::*;
 pub use webdav::*;
 
 // --- wire: what a peer may send ---------------------------------------------------------------
@@ -245,16 +249,6 @@ pub const MAPPED_MAX: usize = 2048;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
-/// Bytes that the kernel may hold of a connection without having sent them (`TCP_NOTSENT_LOWAT`,
-/// tcp(7)), at least: half of its largest packet, of which it takes the rest as well. They count as
-/// sent in the latency of operations; with the 4 MiB of Linux (`tcp_wmem`) a read of 1 MiB over a
-/// slow link would seem to take no time.
-pub const SOCKET_UNSENT_MIN: usize = 32 << 10;
-/// The same at most: what Linux gives a socket to send.
-pub const SOCKET_UNSENT_MAX: usize = 4 << 20;
-/// Between both it is what the peer takes in this time, so that a fast link does not run dry until
-/// a busy core comes back to the connection, and a slow one hides no more of an operation.
-pub const SOCKET_UNSENT_TIME: Duration = Duration::from_millis(5);
 /// Looks at a connection that waits for its peer, each of which has found more to receive: as many
 /// as a connection has large requests in flight. What comes after them seems to come when it is
 /// received.

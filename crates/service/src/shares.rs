@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use base::clock::{Clock, SystemClock};
 use base::limits::{
-    LUN_ANSWER_TIME_MAX, LUN_LOOK_TIME_MAX, SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX,
+    LUN_ANSWER_TIME_MAX, SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX, STORAGE_LOOK_TIME_MAX,
 };
 use base::node::Path;
 use control::tree::Problem;
@@ -306,7 +306,7 @@ impl Shares {
             let renewed = exclusive.renew(&directory);
             let elsewhere = move || exclusive.renew_elsewhere(&directory);
             // Others may lie on what does not respond, which is not this share's fault.
-            within(LUN_LOOK_TIME_MAX, elsewhere);
+            within(STORAGE_LOOK_TIME_MAX, elsewhere);
             renewed
         });
         if renewed.is_none() {

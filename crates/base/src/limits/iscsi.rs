@@ -72,10 +72,8 @@ pub const LUN_RECORD_MAX: usize = 8 << 10;
 /// How long the storage of a unit may take to answer whoever administers it; then it is said to be
 /// stuck, and nobody else waits for it.
 pub const LUN_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-/// The same for what is shown of it every few seconds.
-pub const LUN_LOOK_TIME_MAX: Duration = Duration::from_millis(200);
-/// That time is for all units together: while it was used up less than this ago, a unit is not
-/// waited for.
+/// [`super::STORAGE_LOOK_TIME_MAX`] is for all units together: while it was used up less than this
+/// ago, a unit is not waited for.
 pub const LUN_LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a unit is waited for then: storage that responds does so within a fraction of it.
 pub const LUN_LOOK_TIME_MIN: Duration = Duration::from_millis(2);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::clock::monotonic_ns;
-use base::limits::{LUN_LOOK_AGAIN, LUN_LOOK_TIME_MAX, LUN_LOOK_TIME_MIN};
+use base::limits::{LUN_LOOK_AGAIN, LUN_LOOK_TIME_MIN, STORAGE_LOOK_TIME_MAX};
 use vfs::lun::file::FileMedium;
 use vfs::lun::{Medium, MediumStatus};
 
@@ -35,7 +35,7 @@ impl LookTime {
             if Duration::from_nanos(now_ns.saturating_sub(spent.at_ns)) >= LUN_LOOK_AGAIN {
                 spent.time = Duration::ZERO;
             }
-            LUN_LOOK_TIME_MAX.saturating_sub(spent.time).max(LUN_LOOK_TIME_MIN)
+            STORAGE_LOOK_TIME_MAX.saturating_sub(spent.time).max(LUN_LOOK_TIME_MIN)
         })
     }
 
@@ -95,7 +95,7 @@ impl Look {
     /// Whether it was asked so long ago that it does not answer.
     fn is_late(&self) -> bool {
         let asked_ns = self.asked_ns.load(Ordering::Acquire);
-        Duration::from_nanos(monotonic_ns().saturating_sub(asked_ns)) >= LUN_LOOK_TIME_MAX
+        Duration::from_nanos(monotonic_ns().saturating_sub(asked_ns)) >= STORAGE_LOOK_TIME_MAX
     }
 
     fn seen(&self) -> Option<MediumStatus> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::limits::LUN_LOOK_TIME_MAX;
+use base::limits::STORAGE_LOOK_TIME_MAX;
 use parking_lot::{Condvar, Mutex};
 use vfs::fs::Space;
 
@@ -30,7 +30,7 @@ pub struct Spaces {
 
 impl Default for Spaces {
     fn default() -> Self {
-        Self { state: Arc::default(), limit: LUN_LOOK_TIME_MAX }
+        Self { state: Arc::default(), limit: STORAGE_LOOK_TIME_MAX }
     }
 }
 

@@ -19,12 +19,12 @@ fn stuck(look: &Arc<Look>, time: &LookTime) -> ((Option<MediumStatus>, bool), Se
 #[test]
 fn storage_that_answers_does_so_within_the_shortest_time_that_is_left() {
     let (time, look) = (LookTime::default(), Arc::<Look>::default());
-    time.spend(LUN_LOOK_TIME_MAX, monotonic_ns());
+    time.spend(STORAGE_LOOK_TIME_MAX, monotonic_ns());
     assert_eq!(time.left(monotonic_ns()), LUN_LOOK_TIME_MIN);
     let (_, answers) = look.ask(&time, MediumStatus::default);
     assert!(answers);
     let later_ns = monotonic_ns() + LUN_LOOK_AGAIN.as_nanos() as u64;
-    assert_eq!(time.left(later_ns), LUN_LOOK_TIME_MAX);
+    assert_eq!(time.left(later_ns), STORAGE_LOOK_TIME_MAX);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn many_units_that_do_not_answer_are_waited_for_together() {
     let begun = Instant::now();
     let asked: Vec<_> = looks.iter().map(|look| stuck(look, &time)).collect();
     let took = begun.elapsed();
-    assert!(took < UNITS * LUN_LOOK_TIME_MAX / 4, "{took:?}");
+    assert!(took < UNITS * STORAGE_LOOK_TIME_MAX / 4, "{took:?}");
     assert_eq!(asked[0].0, (None, false), "the first one was waited for");
     let begun = Instant::now();
     // From then on each is known not to answer.

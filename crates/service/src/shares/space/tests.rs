@@ -39,7 +39,7 @@ fn a_file_system_that_does_not_respond_delays_no_other_and_is_asked_once() {
     assert_eq!(totals(&spaces.of(all(query("b", 2)))), [1, 2, 3]);
     assert!(spaces.late().is_empty());
     assert_eq!((spaces.fsid("c"), spaces.fsid("d")), (Some(3), None));
-    spaces.limit = LUN_LOOK_TIME_MAX;
+    spaces.limit = STORAGE_LOOK_TIME_MAX;
     let (release, wait) = channel();
     assert_eq!(totals(&spaces.of(all(stuck(wait, &asked)))), [1, 2, 3], "the last value");
     assert!(spaces.late().contains(&"b".to_owned()));
