@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::clock::Deadline;
-use base::limits::{DSYNC_GUARD_AGAIN, DSYNC_GUARD_GRACE, DSYNC_GUARD_HIDDEN_MAX};
+use base::limits::{DSYNC_GRACE_LOOK, DSYNC_GUARD_AGAIN, DSYNC_GUARD_HIDDEN_MAX};
 
 use crate::stop::lock;
 
@@ -164,7 +164,7 @@ impl Guard {
                 }
                 (AGAIN, _) if !until.passed() => thread::sleep(DSYNC_GUARD_AGAIN),
                 // A server ends it; if the server ends, so does the run.
-                (GRACE, _) => thread::sleep(DSYNC_GUARD_GRACE),
+                (GRACE, _) => thread::sleep(DSYNC_GRACE_LOOK),
                 _ => return Err(in_use()),
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use base::clock::Deadline;
+use base::limits::DSYNC_GRACE_LOOK;
 use tokio::sync::oneshot;
 use vfs::locks::LockTable;
 
@@ -44,12 +45,22 @@ pub async fn ended(locks: &Arc<LockTable>, until: Deadline) -> bool {
     tokio::time::timeout(left, end).await.is_ok()
 }
 
-/// The same on a thread that may wait.
-pub fn ended_blocking(locks: &LockTable, until: Deadline) -> bool {
+/// The same on a thread that may wait, for as long as the period lasts, which the lease bounds;
+/// false if `continues` turned false before. So do runs of dsync and of replication: they have no
+/// client that would ask again.
+pub fn ended_blocking(locks: &LockTable, continues: impl Fn() -> bool) -> bool {
     let (done, end) = mpsc::channel();
     let _notice = Notice::new(locks, move || {
         let _ = done.send(());
     });
-    let Some(left) = until.left() else { return !locks.in_grace() };
-    end.recv_timeout(left).is_ok()
+    loop {
+        match end.recv_timeout(DSYNC_GRACE_LOOK) {
+            Ok(()) => return true,
+            Err(_) if continues() => {}
+            Err(_) => return false,
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

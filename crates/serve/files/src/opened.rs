@@ -75,19 +75,24 @@ impl OpenRequest {
 }
 
 impl Opened {
-    /// As [`Core::open`], on a thread that may wait. `attr` is that of GETATTR.
+    /// As [`Core::open`], on a thread that may wait, for the end of the grace period as long as it
+    /// `continues`. `attr` is that of GETATTR.
     ///
     /// # Errors
     /// The same.
-    pub fn wait(locks: &Arc<LockTable>, who: &Caller, attr: &Attr, write: bool) -> Result<Self> {
+    pub fn wait(
+        locks: &Arc<LockTable>,
+        who: &Caller,
+        (attr, write): (&Attr, bool),
+        continues: impl Fn() -> bool,
+    ) -> Result<Self> {
         let until = Deadline::after(locks.recall_patience());
-        let grace = grace::patience(locks);
         let is_new = !locks.may_be_reclaimed(attr);
         let wanted = OpenRequest { is_new, ..OpenRequest::new(who, FileKey::from(attr), write)? };
         loop {
             match wanted.attempt(locks, who) {
                 Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
-                Err(Refused::Grace) if grace::ended_blocking(locks, grace) => {}
+                Err(Refused::Grace) if grace::ended_blocking(locks, &continues) => {}
                 done => return done.map_err(|refused| status(&refused)),
             }
         }

@@ -2,6 +2,7 @@
 
 use std::os::unix::net::UnixStream as Blocking;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use base::limits::{DSYNC_RECORDS, DSYNC_SHARE_PIPE};
 use probe::op::OpRecord;
@@ -12,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::channel::{Input, Output};
+use super::super::channel::{Gone, Input, Output};
 use super::count::Tally;
 use super::permits::RunPermit;
 use super::tree::Asked;
@@ -30,11 +31,12 @@ pub async fn serve(
     let (records, said) = mpsc::channel(DSYNC_RECORDS);
     let Some(permit) = dsync.permits.take(request.who.peer.ip()) else { return false };
     let refused = request.refused.or(permit.refused);
-    let at = request.at;
+    let (at, gone) = (request.at, Arc::<AtomicBool>::default());
     let asked = Asked {
         files: Arc::clone(&core.files),
         tally: Tally::new(&request.who, core.id, records),
         busy: Arc::clone(&dsync.busy),
+        gone: Arc::clone(&gone),
         request: Request { refused, ..request },
     };
     let (done, ended) = oneshot::channel();
@@ -47,7 +49,7 @@ pub async fn serve(
     if std::thread::Builder::new().name("dsync".to_owned()).spawn(run).is_err() {
         return false;
     }
-    carry(core, near, channel, said).await;
+    carry(core, near, channel, (said, &gone)).await;
     ended.await.unwrap_or(false)
 }
 
@@ -76,10 +78,10 @@ async fn carry(
     core: &Core,
     near: UnixStream,
     (mut input, mut output): (impl Input, impl Output),
-    mut said: mpsc::Receiver<OpRecord>,
+    (mut said, gone): (mpsc::Receiver<OpRecord>, &AtomicBool),
 ) {
     let (read, write) = near.into_split();
-    let mut inward = std::pin::pin!(inward(&mut input, write));
+    let mut inward = std::pin::pin!(inward(&mut input, write, gone));
     let mut outward = std::pin::pin!(outward(&mut output, read));
     let mut coming = true;
     loop {
@@ -96,9 +98,17 @@ async fn carry(
 }
 
 /// The end of what comes is told to the run by the end of its socket.
-async fn inward(input: &mut impl Input, mut write: OwnedWriteHalf) {
+async fn inward(input: &mut impl Input, mut write: OwnedWriteHalf, gone: &AtomicBool) {
     let mut bytes = Vec::new();
-    while let Ok(1..) = input.receive(&mut bytes).await {
+    loop {
+        match input.receive(&mut bytes).await {
+            Ok(1..) => {}
+            Ok(0) => break,
+            Err(Gone) => {
+                gone.store(true, Relaxed);
+                break;
+            }
+        }
         if write.write_all(&bytes).await.is_err() {
             break;
         }

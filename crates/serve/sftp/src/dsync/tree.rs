@@ -2,6 +2,7 @@
 //! directory to directory, and no link is followed below the top, so nothing leads out.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -41,6 +42,8 @@ pub(super) struct Asked {
     pub(super) files: Arc<Files>,
     pub(super) tally: Tally,
     pub(super) busy: Arc<Busy>,
+    /// The client has closed its connection.
+    pub(super) gone: Arc<AtomicBool>,
     pub(super) request: Request,
 }
 
@@ -57,6 +60,8 @@ pub struct ShareTree {
     each: bool,
     owners: Arc<dyn Owners>,
     held: Mutex<Option<ExclusiveDirectory>>,
+    /// The client has closed its connection.
+    gone: Arc<AtomicBool>,
 }
 
 /// A file that was opened.
@@ -98,10 +103,11 @@ impl Asked {
         }
         let mut tally = self.tally;
         tally.on(reached.share.id);
-        let (files, owners) = (self.files, self.request.owners);
+        let (files, owners, gone) = (self.files, self.request.owners, self.gone);
         let held = Mutex::default();
         let (each, is_new) = (reached.share.fs.whole().is_none(), true);
-        let tree = ShareTree { files, who, reached, tally, top: None, is_new, each, owners, held };
+        let top = None;
+        let tree = ShareTree { files, who, reached, tally, top, is_new, each, owners, held, gone };
         let missing = (role == Role::DESTINATION).then_some(self.request.umask);
         let tree = tree.find(&within, missing, options.dry_run).map_err(at)?;
         match writes {
@@ -192,7 +198,6 @@ impl ShareTree {
         self.reached.for_change()?;
         self.files.still_reach(&self.who, &self.reached, true)?;
         let until = Deadline::after(self.files.locks.recall_patience());
-        let patience = grace::patience(&self.files.locks);
         let step = || match change(self.fs(), self.cx()) {
             Ok(changed) if self.each => (Ok(changed.value), changed.flush),
             Ok(changed) => (Ok(changed.value), Flush::NONE),
@@ -201,7 +206,7 @@ impl ShareTree {
         loop {
             match self.files.engine.run_here(step)? {
                 Err(Status::Busy) if self.files.locks.in_grace() => {
-                    if !grace::ended_blocking(&self.files.locks, patience) {
+                    if !grace::ended_blocking(&self.files.locks, || self.continues()) {
                         return Err(Status::InUse);
                     }
                 }
@@ -209,6 +214,12 @@ impl ShareTree {
                 done => return done,
             }
         }
+    }
+
+    /// Whether the run is to continue: its client is connected, and may still reach the share.
+    fn continues(&self) -> bool {
+        let reaches = || self.files.still_reach(&self.who, &self.reached, true).is_ok();
+        !self.gone.load(Relaxed) && reaches()
     }
 
     fn id(&self, file: &Handle) -> FileId {
@@ -234,7 +245,7 @@ impl ShareTree {
         // Only GETATTR gives the time of birth, by which new files are known.
         let known =
             if write && locks.in_grace() { self.fs().getattr(self.cx(), file)? } else { *attr };
-        let opened = Opened::wait(locks, &self.who, &known, write)?;
+        let opened = Opened::wait(locks, &self.who, (&known, write), || self.continues())?;
         opened.and_retain((self.fs(), self.cx()), file)
     }
 
