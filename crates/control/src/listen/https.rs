@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::Extension;
-use base::limits::ADMIN_HANDSHAKE_TIMEOUT;
+use base::limits::{ADMIN_HANDSHAKE_TIMEOUT, KEEPALIVE_IDLE, SEND_TIME_MAX};
 use hyper_util::rt::TokioIo;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
@@ -36,6 +37,12 @@ pub(super) async fn accept(listener: &TcpListener, tls: Arc<Shown>, shared: &Sha
     }
 }
 
+fn watch_client(socket: SockRef<'_>) -> std::io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE))?;
+    socket.set_tcp_user_timeout(Some(SEND_TIME_MAX))
+}
+
 async fn handshake(
     stream: TcpStream,
     from: IpAddr,
@@ -43,8 +50,9 @@ async fn handshake(
     shared: &Shared,
     place: &ConnectionPermit,
 ) {
-    // Small answers, each waited for: no reason to hold one back. Failing is harmless.
-    let _ = stream.set_nodelay(true);
+    // As those of services: small answers are not held back, and the place of a client that has
+    // vanished, which may read a live stream, is free again soon. Failing is harmless.
+    let _ = watch_client(SockRef::from(&stream));
     let handshake = tokio::time::timeout(ADMIN_HANDSHAKE_TIMEOUT, tls.accept(stream));
     let Ok(Ok(stream)) = handshake.await else { return };
     // An authority has seen its proof in the handshake and wants no more (RFC 8737 §3).
@@ -55,3 +63,6 @@ async fn handshake(
     let router = router.layer(Extension(Peer::Remote(from))).layer(Extension(place.key()));
     connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -143,7 +143,10 @@ pub async fn accept<Tag: Copy>(
         };
         let from = peer.ip().to_canonical();
         let Some(permit) = budgets.admit(from) else { continue };
-        let Ok(stream) = prepare(stream) else { continue };
+        let Ok(stream) = stream.into_std() else { continue };
+        if prepare(SockRef::from(&stream)).is_err() {
+            continue;
+        }
         turn = (turn + 1) % cores.len().max(1);
         let Some(core) = cores.get(turn) else { return Ok(()) };
         if core.try_send((Accepted { stream, peer, permit }, tag)).is_err() {
@@ -152,16 +155,18 @@ pub async fn accept<Tag: Copy>(
     }
 }
 
-/// No delay for small replies, and few bytes of large ones that wait in the kernel; a vanished peer
-/// is noticed by probes when idle and by unacknowledged data when not.
-fn prepare(stream: tokio::net::TcpStream) -> io::Result<TcpStream> {
-    let stream = stream.into_std()?;
-    let socket = SockRef::from(&stream);
+/// Prepares the socket of a new connection: no delay for small replies, and few bytes of large ones
+/// that wait in the kernel; a vanished peer is noticed by probes when idle and by unacknowledged
+/// data when not.
+///
+/// # Errors
+/// The peer has gone already.
+pub fn prepare(socket: SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE))?;
     socket.set_tcp_user_timeout(Some(SEND_TIME_MAX))?;
-    send::limit_unsent(SockRef::from(&stream));
-    Ok(stream)
+    send::limit_unsent(socket);
+    Ok(())
 }
 
 #[cfg(test)]
