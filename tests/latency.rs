@@ -1,7 +1,7 @@
 //! Latency as the server counts it and as clients measure it, behind a link of 200 Mbit/s: eight
-//! reads of 1 MiB at a time over every protocol. An operation ends for the server when the last
-//! byte of its reply was handed to a socket that holds little more than what is in flight, so that
-//! both means are alike (docs/howto/watch.md).
+//! reads of 1 MiB at a time over every protocol, or one each over many connections, where all of a
+//! reply is in flight at once; and uploads. An operation ends for the server when the client has
+//! acknowledged the last bytes of its reply, so that both means are alike (docs/howto/watch.md).
 //!
 //! NFS over RDMA has no link that could be emulated; `serve` tests it with a device that completes
 //! nothing.
@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use e2e::api::{self, Api, sum};
@@ -29,9 +29,6 @@ const READS: u64 = 8;
 const MIB: u64 = 1 << 20;
 /// By how much both means may differ.
 const FACTOR: f64 = 2.0;
-/// The same for FTP: each file has a connection of its own, and what that has in flight when the
-/// last bytes are handed over is up to a half of a file of 1 MiB.
-const FTP_FACTOR: f64 = 4.0;
 /// How long one run may take on a busy machine.
 const RUN: Duration = e2e::patience(60);
 const USER: &str = "anna";
@@ -84,6 +81,49 @@ const PROTOCOLS: [Protocol; 7] = [
         url: |s| s.signed_in("webdav", 80, "/box"),
     },
 ];
+
+/// Those that are measured with one read at a time of each connection, small enough that all of it
+/// is in flight at once.
+const SINGLE: [&str; 3] = ["NFSv3", "SMB", "HTTP/1.1"];
+/// Connections of those, and bytes of a read.
+const CONNECTIONS: u64 = 8;
+const SMALL: u64 = 256 << 10;
+
+/// What clients do.
+struct Load {
+    workload: &'static str,
+    block: u64,
+    /// Files of a client, and bytes of each.
+    files: (u64, u64),
+    /// Clients, each with connections of its own, and requests in flight of each.
+    schedule: (u64, u64),
+}
+
+impl Load {
+    /// Eight reads of 1 MiB at a time.
+    fn reads(protocol: &Protocol) -> Self {
+        let workload = if protocol.group == "http" { "randread" } else { "seqread" };
+        // Where a client reads from start to end, a file is one read.
+        let files = if protocol.group == "ftp" { (READS, MIB) } else { (1, READS * MIB) };
+        Self { workload, block: MIB, files, schedule: (1, READS) }
+    }
+
+    /// One read at a time of each connection.
+    fn single() -> Self {
+        let files = (1, 4 * SMALL);
+        Self { workload: "randread", block: SMALL, files, schedule: (CONNECTIONS, 1) }
+    }
+
+    /// Eight files at a time.
+    fn uploads() -> Self {
+        Self { workload: "seqwrite", block: MIB, files: (READS, MIB), schedule: (1, READS) }
+    }
+
+    /// Bytes in flight.
+    fn bytes(&self) -> u64 {
+        self.block * self.schedule.0 * self.schedule.1
+    }
+}
 
 /// Those that are measured otherwise.
 const MORE: [&str; 4] = ["SFTP", "HTTP/2", "NFS over RDMA", "dsync"];
@@ -154,22 +194,20 @@ impl Scene {
     }
 
     /// The mean of what clients measure, in seconds, by the laboratory.
-    fn client(&self, protocol: &Protocol) -> f64 {
-        let out = self.scratch.path().join(protocol.name.replace('/', "-"));
-        let random = protocol.group == "http";
-        let (job, workload) = ("dram-read-stream", if random { "randread" } else { "seqread" });
-        // Where a client reads from start to end, a file is one read.
-        let file = if protocol.group == "ftp" { MIB } else { READS * MIB };
-        let files = if protocol.group == "ftp" { READS } else { 1 };
+    fn client(&self, protocol: &Protocol, load: &Load) -> f64 {
+        let Load { workload, block, files: (files, file), schedule: (clients, requests) } = load;
+        let name = format!("{}-{workload}-{clients}", protocol.name.replace('/', "-"));
+        let out = self.scratch.path().join(name);
+        let (job, count) = ("dram-read-stream", clients.to_string());
         let mut command = lab::command();
-        command.args(["run", job, "--target", &(protocol.url)(self), "--clients", "1", "--json"]);
-        command.arg("--out").arg(&out).stdout(Stdio::null());
+        command.args(["run", job, "--target", &(protocol.url)(self), "--clients", &count]);
+        command.arg("--json").arg("--out").arg(&out).stdout(Stdio::null());
         for setting in [
             format!("workload={workload}"),
-            format!("block={MIB}"),
+            format!("block={block}"),
             format!("files={files}"),
             format!("file_size={file}"),
-            format!("schedule=[[1,{READS}]]"),
+            format!("schedule=[[{clients},{requests}]]"),
             "warmup_ms=500".to_owned(),
             "window_ms=500".to_owned(),
             "step_max_ms=3000".to_owned(),
@@ -200,8 +238,15 @@ impl Scene {
         each.fold((0.0, 0.0), |(count, all), (n, mid)| (count + n, all + n * mid))
     }
 
-    /// Checks both means.
-    fn check(&self, name: &str, client: f64, server: f64) -> Result<(), String> {
+    /// Runs a load by the laboratory, and checks both means.
+    fn run(&self, name: &str, protocol: &Protocol, op: &str, load: &Load) -> Result<(), String> {
+        let (client, interval) = self.within(|| self.client(protocol, load));
+        let (count, all) = self.counted(protocol.group, op, interval);
+        self.check(name, load.bytes(), (client, all / count))
+    }
+
+    /// Checks both means, with as many bytes in flight.
+    fn check(&self, name: &str, bytes: u64, (client, server): (f64, f64)) -> Result<(), String> {
         let ratio = server / client;
         let line = format!(
             "{name}: client {:.1} ms, server {:.1} ms, ratio {ratio:.2}",
@@ -210,9 +255,8 @@ impl Scene {
         );
         println!("{line}");
         // Less than what the link takes for half of the bytes in flight: it was not the limit.
-        let least = (READS * MIB) as f64 * 8.0 / (f64::from(MEGABITS) * 1e6) / 2.0;
-        let factor = if name == "FTP" { FTP_FACTOR } else { FACTOR };
-        let right = client >= least && (1.0 / factor..factor).contains(&ratio);
+        let least = bytes as f64 * 8.0 / (f64::from(MEGABITS) * 1e6) / 2.0;
+        let right = client >= least && (1.0 / FACTOR..FACTOR).contains(&ratio);
         if right { Ok(()) } else { Err(line) }
     }
 }
@@ -223,24 +267,29 @@ fn exclusive() -> MutexGuard<'static, ()> {
     EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The mean latency of reads over one connection of SFTP, with as many bytes in flight as of the
-/// others: a reply holds less than 1 MiB.
-fn sftp(scene: &Scene) -> f64 {
-    /// The most that the server puts into one reply.
-    const READ: u32 = 255 << 10;
+/// The most that the server puts into one reply of SFTP.
+const READ: u32 = 255 << 10;
+
+/// The mean latency of reads over connections of SFTP, with as many reads in flight of each.
+fn sftp(scene: &Scene, connections: usize, depth: usize) -> f64 {
     /// As many times the bytes in flight.
-    const ROUNDS: u64 = 5;
+    const ROUNDS: usize = 10;
     let content = vec![7; (READS * MIB) as usize];
     fs::write(scene.scratch.path().join("data/box/sftp"), content).expect("a file");
-    let depth = (READS * MIB / u64::from(READ)) as usize;
     let (from, to) = ([10, 0, 3, 2].into(), ([10, 0, 3, 1], scene.port(218)).into());
-    let reads = scene.link.clients.spawn(move || {
+    // Nothing is read before all are signed in.
+    let all = Arc::new(Barrier::new(connections));
+    let reads = move || {
         let mut sftp = Sftp::connect(from, to, (USER, PASSWORD))?;
         let handle = sftp.open("/box/sftp", OpenFlags::READ)?;
         let handle = handle.map_err(|refused| io::Error::other(format!("{refused:?}")))?;
-        sftp.read_at_once(&handle, READ, (ROUNDS as usize * depth, depth))
-    });
-    let times = reads.join().expect("a thread").expect("reads");
+        all.wait();
+        sftp.read_at_once(&handle, READ, (ROUNDS * depth, depth))
+    };
+    let threads: Vec<_> =
+        (0..connections).map(|_| scene.link.clients.spawn(reads.clone())).collect();
+    let times = threads.into_iter().flat_map(|one| one.join().expect("a thread").expect("reads"));
+    let times: Vec<Duration> = times.collect();
     times.iter().map(Duration::as_secs_f64).sum::<f64>() / times.len() as f64
 }
 
@@ -291,27 +340,37 @@ fn the_server_counts_the_latency_that_clients_measure_behind_a_slow_link() {
         Err(why) => skip!("latency", "{why}"),
     };
     let only = std::env::var("PLIMSOLL_LATENCY").ok();
+    let runs = |name: &str| only.as_ref().is_none_or(|only| only == name);
     let mut wrong = Vec::new();
-    for protocol in PROTOCOLS {
-        let Protocol { name, group, read, .. } = protocol;
-        if only.as_ref().is_some_and(|only| only != name) {
-            continue;
+    for protocol in PROTOCOLS.iter().filter(|protocol| runs(protocol.name)) {
+        let Protocol { name, read, .. } = protocol;
+        wrong.extend(scene.run(name, protocol, read, &Load::reads(protocol)).err());
+        if SINGLE.contains(name) {
+            let name = format!("{name}, many connections");
+            wrong.extend(scene.run(&name, protocol, read, &Load::single()).err());
         }
-        let (client, interval) = scene.within(|| scene.client(&protocol));
-        let (count, all) = scene.counted(group, read, interval);
-        wrong.extend(scene.check(name, client, all / count).err());
     }
-    if only.as_ref().is_none_or(|only| only == "SFTP") {
-        let (client, interval) = scene.within(|| sftp(&scene));
-        let (count, all) = scene.counted("sftp", "read", interval);
-        wrong.extend(scene.check("SFTP", client, all / count).err());
+    if runs("SFTP") {
+        let deep = (READS * MIB / u64::from(READ)) as usize;
+        for (name, connections, depth) in
+            [("SFTP", 1, deep), ("SFTP, many connections", CONNECTIONS as usize, 1)]
+        {
+            let (client, interval) = scene.within(|| sftp(&scene, connections, depth));
+            let (count, all) = scene.counted("sftp", "read", interval);
+            let bytes = u64::from(READ) * (connections * depth) as u64;
+            wrong.extend(scene.check(name, bytes, (client, all / count)).err());
+        }
     }
     if !has("curl") {
         println!("SKIP latency-http2: curl is not installed");
-    } else if only.is_none_or(|only| only == "HTTP/2") {
+    } else if runs("HTTP/2") {
         let (client, interval) = scene.within(|| http2(&scene, 4 * READS));
         let (count, all) = scene.counted("http", "get", interval);
-        wrong.extend(scene.check("HTTP/2", client, all / count).err());
+        wrong.extend(scene.check("HTTP/2", READS * MIB, (client, all / count)).err());
+    }
+    if let Some(ftp) = PROTOCOLS.iter().find(|protocol| protocol.name == "FTP" && runs("FTP")) {
+        scene.link.limit_clients(MEGABITS).expect("a limit");
+        wrong.extend(scene.run("FTP, uploads", ftp, "stor", &Load::uploads()).err());
     }
     assert!(wrong.is_empty(), "not within a factor of {FACTOR}:\n{}", wrong.join("\n"));
 }

@@ -44,21 +44,29 @@ impl Link {
             within(Command::new("ip").args(["link", "set", "wire0", "up"]))?;
         }
         if let Some(megabits) = megabits {
-            link.limit(megabits)?;
+            limit(&link.server, megabits)?;
         }
         Ok(link)
     }
 
-    /// A token bucket with some 20 ms of queue behind it, as a shaped line has.
-    fn limit(&self, megabits: u32) -> Result<(), String> {
-        let rate = format!("{megabits}mbit");
-        let queue = (megabits * 1_000_000 / 8 / 50).to_string();
-        let mut tc = Command::new("tc");
-        tc.args(["qdisc", "add", "dev", "wire0", "root", "tbf", "rate", &rate]);
-        tc.args(["burst", "65536", "limit", &queue]);
-        self.server.enter(&mut tc);
-        tool(&mut tc)
+    /// Limits what the clients send as well.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn limit_clients(&self, megabits: u32) -> Result<(), String> {
+        limit(&self.clients, megabits)
     }
+}
+
+/// A token bucket with some 20 ms of queue behind it, as a shaped line has.
+fn limit(end: &Namespace, megabits: u32) -> Result<(), String> {
+    let rate = format!("{megabits}mbit");
+    let queue = (megabits * 1_000_000 / 8 / 50).to_string();
+    let mut tc = Command::new("tc");
+    tc.args(["qdisc", "add", "dev", "wire0", "root", "tbf", "rate", &rate]);
+    tc.args(["burst", "65536", "limit", &queue]);
+    end.enter(&mut tc);
+    tool(&mut tc)
 }
 
 fn tool(command: &mut Command) -> Result<(), String> {

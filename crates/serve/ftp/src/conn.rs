@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 use wire::ftp::line::Lines;
 use wire::ftp::{Malformed, Verb, request};
 
-use self::data::Maker;
+use self::data::{Maker, Sent};
 use super::answer::Answer;
 use super::dispatch;
 use super::flow::{self, Flow};
@@ -256,10 +256,23 @@ impl Conn {
 
     /// Sends the reply, and writes the command down.
     async fn finish(&mut self, answer: &Answer) -> Result<(), Gone> {
+        self.finish_with(answer, None).await
+    }
+
+    /// The same of a transfer, which ends when its data has arrived: the reply does not wait for
+    /// that.
+    async fn finish_with(&mut self, answer: &Answer, data: Option<Sent>) -> Result<(), Gone> {
         // One that has begun is told by its flow.
         flow::end(&std::mem::take(&mut self.session.transfer), answer, false);
         let sent = self.control.answer(answer).await;
-        self.session.core.done(self.session.span, answer.code);
+        let ended = [(self.session.span, answer.code)];
+        let core = &self.session.core;
+        let Some(Sent { stream, acks, permit }) = data else {
+            core.all_sent(ended, None);
+            return sent;
+        };
+        core.all_sent(ended, Some(acks.get()));
+        core.acks().close(stream, acks, Box::new(permit));
         sent
     }
 
@@ -361,8 +374,9 @@ impl Conn {
         if answer.code >= 400 && !self.session.core.files.is_welcome(who) {
             answer = NO_USER;
         }
+        let data = flow.data.take();
         flow.ends(&answer);
-        self.finish(&answer).await?;
+        self.finish_with(&answer, data).await?;
         match answer.code {
             // RFC 959 §5.4: 421 closes the control connection.
             421 => Err(Gone),
@@ -448,12 +462,13 @@ async fn run(
     (work, ascii): (Work, bool),
     flow: &Flow,
 ) -> Answer {
-    let (mut link, _permit) = match maker.open(core).await {
+    let (mut link, permit) = match maker.open(core).await {
         Ok((link, place)) => (Closing { core, link: Some(link) }, place),
         Err(answer) => return answer,
     };
     let Some(open) = &mut link.link else { return DONE };
     flow.goes_over(open);
+    let uploads = matches!(work, Work::Receive(_));
     let done = match work {
         Work::Send(reader, from) => {
             transfer::send((core, who), open, (&reader, from, ascii), flow).await
@@ -461,7 +476,13 @@ async fn run(
         Work::Receive(incoming) => incoming.receive((core, who), (open, ascii), flow).await,
         Work::List(job) => job.send((core, who), open, flow).await,
     };
-    drop(link);
+    if done.is_ok()
+        && !uploads
+        && let Some(link) = link.link.take()
+    {
+        let (stream, acks) = link.into_closing((&core.buffers, &*core.budget));
+        flow.data.set(Some(Sent { stream, acks, permit }));
+    }
     done.unwrap_or_else(|answer| answer)
 }
 

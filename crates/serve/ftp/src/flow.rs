@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8};
 use base::limits::FTP_END_LOOKS_MAX;
 
 use super::answer::Answer;
+use super::conn::data::Sent;
 use engine::transport::link::{Ear, Link};
 use files::transfer::Outcome;
 use files::upload::Condition;
@@ -21,6 +22,8 @@ pub(super) struct Flow {
     transfer: Transfer,
     bytes: Cell<u64>,
     client: Arc<Presence>,
+    /// The data connection, once all was sent.
+    pub(super) data: Cell<Option<Sent>>,
 }
 
 /// Whether the client of an upload is there to hear how it ended. Threads of the pool ask that
@@ -60,7 +63,8 @@ impl Flow {
     pub(super) fn new(core: &Rc<Core>, (span, transfer): (Span, Transfer), ear: Ear) -> Self {
         let (may_leave, stage) = (AtomicBool::new(false), AtomicU8::new(OPEN));
         let client = Arc::new(Presence { ear, may_leave, stage });
-        Self { core: Rc::clone(core), span, transfer, bytes: Cell::new(0), client }
+        let (core, bytes, data) = (Rc::clone(core), Cell::new(0), Cell::new(None));
+        Self { core, span, transfer, bytes, client, data }
     }
 
     /// The client may end the control connection now without giving up the transfer.

@@ -5,6 +5,10 @@
 // The halves never leave their thread, so nobody asks whether the futures could.
 #![allow(async_fn_in_trait)]
 
+use std::rc::Rc;
+
+use engine::transport::acks::Acks;
+
 /// The channel is no more: the peer has closed it, or its connection has ended. What is under way
 /// for it is to be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,12 +48,12 @@ pub trait Output {
     async fn send(&mut self, parts: &[&[u8]]) -> Result<(), Gone>;
 
     /// Calls `done` once everything that was sent before was handed to the socket, or never will
-    /// be. What is in the hands of another process has left.
-    fn when_sent(&mut self, done: impl FnOnce() + 'static)
+    /// be, with what reports when that has arrived. What is in the hands of another process has.
+    fn when_sent(&mut self, done: impl FnOnce(Option<&Rc<Acks>>) + 'static)
     where
         Self: Sized,
     {
-        done();
+        done(None);
     }
 
     /// Bytes that [`Output::send`] takes now without waiting. 0 when somebody must wait.

@@ -267,8 +267,7 @@ impl Exchange {
         }
         self.size = 0;
         let core = Rc::clone(core);
-        output
-            .when_sent(move || all.into_iter().for_each(|(span, status)| core.done(span, status)));
+        output.when_sent(move |acks| core.all_sent(all, acks));
         Ok(())
     }
 }

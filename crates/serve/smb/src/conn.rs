@@ -101,7 +101,7 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         listings: Rc::default(),
         broken: Cell::new(None),
     });
-    let peer = Peer::new(core.engine.budgets.limits().pace);
+    let peer = Peer::new(&stream, core.engine.budgets.limits().pace);
     let socket = Socket { stream, peer, input: Input::default() };
     let mut look = tokio::time::interval(SMB_LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -392,7 +392,7 @@ impl Exchange {
                 self.spans.push(span);
             }
         }
-        core.finish(&mut self.spans);
+        core.sent(&mut self.spans, self.socket.peer.acks.get());
         Ok(())
     }
 

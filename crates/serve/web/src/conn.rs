@@ -197,6 +197,9 @@ impl Conn {
         if left == Some(0) {
             if !keep {
                 self.flush(false).await?;
+                if self.wire.link.acks().are_awaited() {
+                    self.linger().await;
+                }
             }
             return Ok(keep);
         }
@@ -248,9 +251,8 @@ impl Conn {
 
     /// Writes down what has been answered.
     fn settle(&mut self) {
-        for (span, status) in self.spans.drain(..) {
-            self.peer.core.done(span, status);
-        }
+        let acks = Rc::clone(self.wire.link.acks());
+        self.peer.core.all_sent(self.spans.drain(..), Some(&acks));
     }
 
     async fn respond(&mut self, answer: Answer, form: Form) -> Result<(), Ended> {

@@ -28,6 +28,7 @@ use super::head::{check_host, number};
 use super::request::{Body, BodyError, Headers, Method, Request, Take, Target};
 use super::response::{Parts, Payload, Response};
 use super::{date, status};
+use engine::transport::acks::Acks;
 use engine::transport::budget::ReservedBytes;
 use engine::transport::link::Link;
 use engine::transport::outgoing::{ByteReservation, Outgoing, OutgoingPart};
@@ -97,6 +98,7 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
         .max_pending_accept_reset_streams(HTTP2_RESETS_MAX)
         .max_concurrent_reset_streams(HTTP2_RESETS_MAX)
         .max_send_buffer_size(HTTP2_SEND_BUFFER);
+    let acks = Rc::clone(link.acks());
     let duplex = Duplex { link, core: Rc::clone(&peer.core) };
     let begun = tokio::time::timeout(HTTP_HEAD_TIME_MAX, builder.handshake::<_, Bytes>(duplex));
     let mut conn = begun.await.map_err(|_| Ended::TooSlow)?.map_err(broken)?;
@@ -120,7 +122,7 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                     let held = peer.core.budget.hold(HTTP2_STREAM_ROOM + header_bytes(&request));
                     let settings = peer.http.settings();
                     let peer = Peer { settings, ..peer.clone() };
-                    let outgoing = Rc::clone(&outgoing);
+                    let outgoing = (Rc::clone(&outgoing), Rc::clone(&acks));
                     let budget = Rc::clone(&peer.core.budget);
                     let stream = stream(peer, request, respond, (held, outgoing));
                     streams.spawn_local(budget.within(Box::pin(stream)));
@@ -219,7 +221,7 @@ async fn stream(
     peer: Peer,
     request: http::Request<RecvStream>,
     respond: SendResponse<Bytes>,
-    (mut held, outgoing): (ReservedBytes, Rc<Outgoing>),
+    (mut held, (outgoing, acks)): (ReservedBytes, (Rc<Outgoing>, Rc<Acks>)),
 ) {
     let outgoing = outgoing.part();
     let arrived_ns = stamp();
@@ -271,7 +273,7 @@ async fn stream(
         respond.send_reset(Reason::INTERNAL_ERROR);
     }
     let span = exchange.map_or(answer.span, |cx| cx.span());
-    let answered = Answered { core: Rc::clone(&peer.core), span, status };
+    let answered = Answered { core: Rc::clone(&peer.core), span, status, acks };
     // A socket that takes nothing for so long ends the connection.
     let _left = tokio::time::timeout(SEND_TIME_MAX, outgoing.left()).await;
     drop(answered);
@@ -287,11 +289,12 @@ struct Answered {
     core: Rc<Core>,
     span: Span,
     status: u16,
+    acks: Rc<Acks>,
 }
 
 impl Drop for Answered {
     fn drop(&mut self) {
-        self.core.done(self.span, self.status);
+        self.core.all_sent([(self.span, self.status)], Some(&self.acks));
     }
 }
 

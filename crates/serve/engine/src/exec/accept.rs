@@ -133,6 +133,7 @@ where
                 let next = idle(&*core);
                 tick.set(tokio::time::sleep(next));
             }
+            () = core.acks.due() => core.finish_arrived(),
             () = core.stirred.notified() => tick.set(tokio::time::sleep(CORE_TICK)),
             Some((one, tag)) = accepted.recv() => {
                 core.stir();
@@ -154,8 +155,14 @@ where
     core.close_queues();
     drop((accepted, joins));
     let all = async {
-        while let Some(ended) = connections.join_next().await {
-            budgets.count_panic(&ended);
+        loop {
+            tokio::select! {
+                () = core.acks.due() => core.finish_arrived(),
+                ended = connections.join_next() => match ended {
+                    Some(ended) => budgets.count_panic(&ended),
+                    None => break,
+                },
+            }
         }
     };
     let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_ok();

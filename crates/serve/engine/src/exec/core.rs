@@ -15,6 +15,7 @@ use super::Engine;
 use super::completion::{Close, CompletionQueue};
 use super::meter::Meter;
 use crate::pool::Slot;
+use crate::transport::acks::AckWatch;
 use crate::transport::budget::CoreBudget;
 use crate::transport::buffers::CoreBuffers;
 
@@ -43,6 +44,8 @@ pub struct Core {
     /// When a budget was last found used up.
     backpressure_ns: Cell<u64>,
     queues: RefCell<Queues>,
+    /// Operations of which the reply has left and not arrived.
+    pub(super) acks: Rc<AckWatch>,
 }
 
 /// The completion queues of connections that are open, or were a while ago.
@@ -68,7 +71,13 @@ impl Core {
             stirred: Notify::new(),
             backpressure_ns: Cell::new(0),
             queues: RefCell::default(),
+            acks: Rc::default(),
         }
+    }
+
+    /// Where connections wait that have ended but for the acknowledgement of their last bytes.
+    pub fn acks(&self) -> &AckWatch {
+        &self.acks
     }
 
     /// A place on the pool for an operation of `client` that holds `bytes`: its request, and the
@@ -133,6 +142,7 @@ impl Core {
     /// again, unless [`Self::stirred`] is notified before.
     pub(super) fn idle(&self) -> Duration {
         self.since_idle.set(0);
+        self.finish_arrived();
         let more = self.meter.idle();
         self.budget.publish(&self.engine.budgets);
         if self.is_active.take() || more {

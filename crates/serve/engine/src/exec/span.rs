@@ -2,12 +2,15 @@
 //! reply has left; a piece of its data is recorded as it flows. Only connections and dispatch use
 //! this, no handler.
 
+use std::rc::Rc;
+
 use base::clock::stamp;
 use base::limits::CORE_BURST_OPS;
 use probe::names::{NO_SHARE, NO_USER};
 use probe::op::{OpRecord, Protocol, flag};
 
 use super::Core;
+use crate::transport::acks::Acks;
 
 /// An operation in progress.
 #[derive(Debug, Clone, Copy)]
@@ -69,9 +72,49 @@ impl Core {
         Span { facts, arrived_ns }
     }
 
-    /// Records operations after their replies were sent.
+    /// Records operations after their replies were handed to a socket: once the peer has received
+    /// them, as far as that takes longer than the server can measure.
+    pub fn sent(&self, spans: &mut Vec<Span>, acks: &Rc<Acks>) {
+        if spans.is_empty() {
+            return;
+        }
+        match acks.in_flight() {
+            None => self.finish(spans),
+            Some(last) => {
+                let operations = spans.drain(..).map(|span| (span.arrived_ns, span.facts));
+                self.acks.wait(acks, &last, operations.collect());
+            }
+        }
+    }
+
+    /// The same of operations that end with a status of their protocol, over a socket or not.
+    pub fn all_sent(&self, spans: impl IntoIterator<Item = (Span, u16)>, acks: Option<&Rc<Acks>>) {
+        let with_status = |(span, status): (Span, u16)| {
+            self.budget.count_taken();
+            Span { facts: OpRecord { status, ..span.facts }, ..span }
+        };
+        let mut spans: Vec<Span> = spans.into_iter().map(with_status).collect();
+        match acks {
+            Some(acks) => self.sent(&mut spans, acks),
+            None => self.finish(&mut spans),
+        }
+    }
+
+    /// Records operations of which the peer has received the replies by now.
+    pub(super) fn finish_arrived(&self) {
+        for (done_ns, operations) in self.acks.look() {
+            let spans =
+                operations.into_iter().map(|(arrived_ns, facts)| Span { facts, arrived_ns });
+            self.finish_at(done_ns, &mut spans.collect());
+        }
+    }
+
+    /// Records operations as they end.
     pub fn finish(&self, spans: &mut Vec<Span>) {
-        let done_ns = stamp();
+        self.finish_at(stamp(), spans);
+    }
+
+    fn finish_at(&self, done_ns: u64, spans: &mut Vec<Span>) {
         let mut probe = self.meter.probe();
         let count = spans.len();
         for span in spans.drain(..) {

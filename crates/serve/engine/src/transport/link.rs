@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -20,6 +21,7 @@ use vfs::mapped::Slice;
 use vfs::share::rules::Transport;
 use vfs::transfers::Security;
 
+use super::acks::{Acks, OpenAcks};
 use super::budget::CoreBudget;
 use super::buffers::{CoreBuffers, ReplyBuf};
 use super::pace::SlowPeerBudget;
@@ -64,7 +66,8 @@ pub enum ReceiveError {
 impl Link {
     /// An unencrypted socket, with the budget of time of its peer.
     pub fn new(stream: TcpStream, pace: SlowPeerBudget) -> Self {
-        Self { stream, peer: Peer::new(pace), tls: None }
+        let peer = Peer::new(&stream, pace);
+        Self { stream, peer, tls: None }
     }
 
     /// How its messages are protected.
@@ -225,7 +228,11 @@ impl Link {
     /// before has been sent.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.tls.is_none() {
-            return Pin::new(&mut self.stream).poll_write(cx, bytes);
+            let sent = Pin::new(&mut self.stream).poll_write(cx, bytes);
+            if let Poll::Ready(Ok(count)) = sent {
+                self.peer.acks.get().count(count);
+            }
+            return sent;
         }
         ready!(self.poll_flush(cx))?;
         let Some(tls) = &mut self.tls else { return Poll::Ready(Ok(0)) };
@@ -251,7 +258,10 @@ impl Link {
             }
             match ready!(polled)? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                n => tls.sent += n,
+                n => {
+                    tls.sent += n;
+                    self.peer.acks.get().count(n);
+                }
             }
         }
         tls.owed.clear();
@@ -287,7 +297,7 @@ impl Link {
     /// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.
     pub fn send_file(&mut self, part: &SendfileRange) -> Result<usize, SendError> {
         match &self.tls {
-            None => send::file(&self.stream, part),
+            None => send::file(&self.stream, part).inspect(|n| self.peer.acks.get().count(*n)),
             Some(_) => Err(SendError::Tls(TlsError::State)),
         }
     }
@@ -333,6 +343,20 @@ impl Link {
         let done = handshake(&mut self.stream, &mut tls.session, &mut out).await;
         core.0.give_reply(out);
         done
+    }
+
+    /// What the peer has of what was sent.
+    pub fn acks(&self) -> &Rc<Acks> {
+        self.peer.acks.get()
+    }
+
+    /// Ends the sending side, and gives all buffers back; what is left is the socket, until the
+    /// peer has acknowledged what is in flight.
+    pub fn into_closing(mut self, core: (&CoreBuffers, &CoreBudget)) -> (TcpStream, OpenAcks) {
+        self.close(core);
+        // The peer may be gone already.
+        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+        (self.stream, self.peer.acks)
     }
 
     /// A second handle that is notified when the peer closes.

@@ -5,13 +5,15 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`connections`]: permits for connections of all services, which share the descriptors.
 //!   [`pace`]: how slow a peer may be.
+//! - [`acks`]: when replies have arrived.
 //! - [`arrivals`]: when requests came that wait until replies are taken.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
 //! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`tasks`]: what runs for a service, and its end.
-//! - [`send`]: bytes, and parts of files, to the peer.
+//! - [`send`]: bytes, and parts of files, to the peer. [`tcp_info`]: what the kernel knows of it.
 
+pub mod acks;
 pub mod arrivals;
 pub mod budget;
 pub mod buffers;
@@ -24,6 +26,7 @@ pub mod runtimes;
 pub mod send;
 pub mod small;
 pub mod tasks;
+pub mod tcp_info;
 pub mod tls;
 
 pub use base::tally;

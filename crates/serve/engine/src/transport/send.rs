@@ -14,8 +14,10 @@ use tokio::net::TcpStream;
 use vfs::fs::SendfileRange;
 use vfs::mapped::Slice;
 
+use super::acks::OpenAcks;
 use super::arrivals::Arrivals;
 use super::pace::SlowPeerBudget;
+use super::tcp_info;
 use super::tls::TlsError;
 
 /// Why sending ended before everything was sent. The connection is of no use any more.
@@ -40,18 +42,20 @@ pub enum SendError {
 }
 
 /// The peer of a socket, as far as sending has to do with it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Peer {
     /// How slow it may be to take what is sent.
     pub pace: SlowPeerBudget,
     /// When its requests came.
     pub arrivals: Arrivals,
+    /// What it has of what was sent.
+    pub acks: OpenAcks,
 }
 
 impl Peer {
-    /// One of which nothing has come.
-    pub fn new(pace: SlowPeerBudget) -> Self {
-        Self { pace, arrivals: Arrivals::default() }
+    /// One of which nothing has come over this socket, which is open as long as this lives.
+    pub fn new(stream: &TcpStream, pace: SlowPeerBudget) -> Self {
+        Self { pace, arrivals: Arrivals::default(), acks: OpenAcks::new(stream) }
     }
 }
 
@@ -179,7 +183,10 @@ async fn progress(
 ) -> Result<usize, SendError> {
     match sent {
         Ok(0) => Err(SendError::Closed),
-        Ok(n) => Ok(n),
+        Ok(n) => {
+            peer.acks.get().count(n);
+            Ok(n)
+        }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, peer).await.map(|()| 0),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(e) => Err(e.into()),
@@ -213,13 +220,9 @@ async fn room(stream: &TcpStream, peer: &mut Peer) -> Result<(), SendError> {
     }
 }
 
-/// Bytes that were sent and that the peer has not acknowledged (`SIOCOUTQ`, tcp(7)); none if the
-/// kernel does not say.
+/// Bytes that were sent and that the peer has not acknowledged.
 pub fn in_kernel(stream: &TcpStream) -> u64 {
-    let mut queued: libc::c_int = 0;
-    // SAFETY: the request writes one int, to which the pointer leads.
-    let done = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut queued) };
-    if done == 0 { u64::try_from(queued).unwrap_or(0) } else { 0 }
+    tcp_info::unacknowledged(stream.as_raw_fd())
 }
 
 /// Limits what the kernel holds of a new connection without having sent it.
@@ -245,21 +248,9 @@ fn unsent_at(rate: u64) -> u32 {
     bytes.next_power_of_two().clamp(SOCKET_UNSENT_MIN, SOCKET_UNSENT_MAX) as u32
 }
 
-/// Bytes a second that the peer has acknowledged lately (`tcpi_delivery_rate` of `TCP_INFO`,
-/// tcp(7)); none if the kernel does not know.
+/// Bytes a second that the peer has acknowledged lately; none if the kernel does not know.
 fn delivery_rate(stream: &TcpStream) -> u64 {
-    /// Where it is in `struct tcp_info` of linux/tcp.h, at the end of which others are added.
-    const AT: usize = 160;
-    let mut info = [0_u8; AT + 8];
-    let mut length = info.len() as libc::socklen_t;
-    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-    // SAFETY: the kernel writes at most `length` bytes to `info`, and how many they were.
-    let done = unsafe {
-        libc::getsockopt(stream.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &raw mut length)
-    };
-    let known = done == 0 && length as usize == info.len();
-    let rate = info.last_chunk().filter(|_| known);
-    rate.map_or(0, |rate| u64::from_ne_bytes(*rate))
+    tcp_info::of(stream.as_raw_fd()).map_or(0, |info| info.delivery_rate)
 }
 
 #[cfg(test)]

@@ -15,9 +15,10 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::super::answer::Answer;
+use engine::transport::acks::OpenAcks;
 use engine::transport::connections::ConnectionPermit;
 use engine::transport::link::Link;
-use engine::transport::{listener, send};
+use engine::transport::listener;
 use files::Core;
 
 /// Ports below this are those of services, to which no client has us connect (RFC 2577 §3).
@@ -141,7 +142,8 @@ impl Maker {
             Ok(Err(e)) => return Err(Answer::with(425, format!("No data connection: {e}."))),
             Err(_) => return Err(Answer::of(425, "Timeout waiting for the data connection.")),
         };
-        send::limit_unsent(SockRef::from(&stream));
+        // As those that come to a service: one that cannot be prepared is broken already.
+        let _prepared = listener::prepare(SockRef::from(&stream));
         let link = Link::new(stream, core.engine.budgets.limits().pace);
         Ok((secure(core, link, tls).await?, place))
     }
@@ -202,6 +204,13 @@ async fn call(local: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
         socket.bind(SocketAddr::new(local, 0))?;
     }
     socket.connect(to).await
+}
+
+/// A data connection of which the sending side is closed.
+pub(crate) struct Sent {
+    pub(crate) stream: TcpStream,
+    pub(crate) acks: OpenAcks,
+    pub(crate) permit: ConnectionPermit,
 }
 
 /// Ends a data connection: what was sent still arrives.

@@ -55,7 +55,7 @@ pub(crate) struct Wire {
 impl Wire {
     /// A connection in its login: no digests, short data segments.
     pub fn new(core: &Rc<Core>, stream: TcpStream, data_max: usize) -> Self {
-        let peer = Peer::new(core.engine.budgets.limits().pace);
+        let peer = Peer::new(&stream, core.engine.budgets.limits().pace);
         Self {
             core: Rc::clone(core),
             stream,
@@ -219,14 +219,14 @@ impl Wire {
                 Part::Mapped(slice) => {
                     left = left.saturating_sub(slice.raw().1);
                     send::slice(&self.stream, slice, left > 0, &mut self.peer).await?;
-                    self.unsent.sent(self.size.saturating_sub(left));
+                    self.unsent.sent(self.size.saturating_sub(left), self.peer.acks.get());
                     continue;
                 }
             };
             let bytes = buffer.unwrap_or_default();
             left = left.saturating_sub(bytes.len());
             send::bytes(&self.stream, bytes, left > 0, &mut self.peer).await?;
-            self.unsent.sent(self.size.saturating_sub(left));
+            self.unsent.sent(self.size.saturating_sub(left), self.peer.acks.get());
             if let Part::Separate(buffer, _) = part
                 && let Ok(buffer) = Rc::try_unwrap(buffer)
             {

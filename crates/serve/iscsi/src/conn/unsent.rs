@@ -1,10 +1,11 @@
 //! Commands that are answered and of which the responses are not yet sent: the latency of a command
-//! ends when the last byte of its response was handed to the socket.
+//! ends once the last byte of its response was handed to the socket.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use base::clock::stamp;
+use engine::exec::Span;
+use engine::transport::acks::Acks;
 use probe::op::OpRecord;
 
 use crate::core::Core;
@@ -13,37 +14,42 @@ use crate::core::Core;
 /// is queued, so the limits on those are the limits on these.
 pub(super) struct Unsent {
     core: Rc<Core>,
-    /// The arrival of the command, and how many queued bytes end with the last of its response.
-    pub(super) records: VecDeque<(u64, usize, OpRecord)>,
+    /// Each with the number of queued bytes that end with the last of its response.
+    pub(super) records: VecDeque<(usize, Span)>,
+    /// Those of which the response was sent just now.
+    sent: Vec<Span>,
 }
 
 impl Unsent {
     pub(super) fn new(core: &Rc<Core>) -> Self {
-        Self { core: Rc::clone(core), records: VecDeque::new() }
+        Self { core: Rc::clone(core), records: VecDeque::new(), sent: Vec::new() }
     }
 
     /// A response ends with this byte of what is queued.
     pub(super) fn add(&mut self, arrived_ns: u64, end: usize, record: OpRecord) {
-        self.records.push_back((arrived_ns, end, record));
+        self.records.push_back((end, Span::new(record, arrived_ns)));
     }
 
     /// This number of the queued bytes was handed to the socket.
-    pub(super) fn sent(&mut self, bytes: usize) {
-        let count = self.records.iter().take_while(|(_, end, _)| *end <= bytes).count();
-        if count == 0 {
-            return;
+    pub(super) fn sent(&mut self, bytes: usize, acks: &Rc<Acks>) {
+        if self.take(bytes) {
+            self.core.sent(&mut self.sent, acks);
         }
-        let done_ns = stamp();
-        for (arrived_ns, _, record) in self.records.drain(..count) {
-            let latency_ns = done_ns.saturating_sub(arrived_ns);
-            self.core.record_message(&OpRecord { done_ns, latency_ns, ..record });
-        }
+    }
+
+    fn take(&mut self, bytes: usize) -> bool {
+        let count = self.records.iter().take_while(|(end, _)| *end <= bytes).count();
+        self.sent.extend(self.records.drain(..count).map(|(_, span)| span));
+        (0..count).for_each(|_| self.core.budget.count_taken());
+        count > 0
     }
 }
 
 impl Drop for Unsent {
     /// What was carried out counts, also where the connection ends before the response is sent.
     fn drop(&mut self) {
-        self.sent(usize::MAX);
+        if self.take(usize::MAX) {
+            self.core.finish(&mut self.sent);
+        }
     }
 }

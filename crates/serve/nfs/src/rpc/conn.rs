@@ -545,9 +545,7 @@ impl Conn {
         }
         self.extent_bytes = 0;
         self.give_unsent();
-        if !self.spans.is_empty() {
-            self.core.finish(&mut self.spans);
-        }
+        self.core.sent(&mut self.spans, self.link.acks());
         Ok(())
     }
 

@@ -34,6 +34,7 @@ use super::auth::{Auth, Outcome};
 use super::session::{Begin, Session, Shared};
 use super::unsigned::UnsignedPlace;
 use super::{Ssh, Started, pipe};
+use engine::transport::acks::OpenAcks;
 use engine::transport::budget::{CoreBudget, ReservedBytes};
 use engine::transport::listener::Accepted;
 use engine::transport::pace::SlowPeerBudget;
@@ -95,12 +96,15 @@ pub async fn serve<S, F>(
     let Ok(mut transport) = Transport::new(side, Box::new(SystemRandom)) else { return };
     transport.set_renewable(false);
     let session = Rc::new(RefCell::new(Session::new(transport, Rc::clone(&budget))));
+    let acks = OpenAcks::new(&stream);
+    session.borrow_mut().acks = Some(Rc::clone(acks.get()));
     let wake = Rc::clone(&session.borrow().wake);
     let pace = ssh.budgets.limits().pace;
     let mut connection = Connection {
         ssh,
         from,
         stream,
+        acks,
         session,
         wake,
         start,
@@ -131,6 +135,7 @@ struct Connection<S> {
     ssh: Arc<Ssh>,
     from: IpAddr,
     stream: TcpStream,
+    acks: OpenAcks,
     session: Shared,
     wake: Rc<Notify>,
     start: S,
@@ -207,6 +212,7 @@ where
         while session.transport.backlog() > 0 {
             match self.stream.try_write(session.transport.output()?) {
                 Ok(n) => {
+                    self.acks.get().count(n);
                     session.sent(n);
                     self.written += n as u64;
                     if std::mem::take(&mut self.is_full) {

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use super::super::channel::{Gone, Input, Output};
+use engine::transport::acks::Acks;
+
 use super::session::{Over, Shared, Signals};
 
 /// What comes on a channel.
@@ -69,7 +71,7 @@ impl Output for SshOutput {
         Ok(())
     }
 
-    fn when_sent(&mut self, done: impl FnOnce() + 'static) {
+    fn when_sent(&mut self, done: impl FnOnce(Option<&Rc<Acks>>) + 'static) {
         self.session.borrow_mut().when_sent(Box::new(done));
     }
 

@@ -16,10 +16,14 @@ use wire::ssh::message::{Message, open_reason};
 use wire::ssh::transport::{Error, Transport};
 
 use super::Subsystem;
+use engine::transport::acks::Acks;
 use engine::transport::arrivals::Arrivals;
 use engine::transport::budget::{CoreBudget, ReservedBytes};
 
 /// A session, shared by its connection and its channels, all on one thread.
+/// What is done once something was handed to the socket.
+type Done = Box<dyn FnOnce(Option<&Rc<Acks>>)>;
+
 pub(super) type Shared = Rc<RefCell<Session>>;
 
 /// The channel ended before its end of data.
@@ -62,7 +66,9 @@ pub(super) struct Session {
     channels: Vec<Option<Channel>>,
     /// Bytes handed to the socket, and what is to be called when more of them are.
     sent: u64,
-    unsent: VecDeque<(u64, Box<dyn FnOnce()>)>,
+    unsent: VecDeque<(u64, Done)>,
+    /// What the peer has of what was sent; `None` before there is a socket.
+    pub(super) acks: Option<Rc<Acks>>,
     /// Tells the connection that there is something to be sent.
     pub(super) wake: Rc<Notify>,
     /// The connection is over.
@@ -88,6 +94,7 @@ impl Session {
             channels: Vec::new(),
             sent: 0,
             unsent: VecDeque::new(),
+            acks: None,
             wake: Rc::default(),
             ended: false,
             failed: None,
@@ -299,15 +306,16 @@ impl Session {
             channel.signals.readable.notify_one();
             channel.wake_writer();
         }
-        self.unsent.drain(..).for_each(|(_, done)| done());
+        let acks = self.acks.as_ref();
+        self.unsent.drain(..).for_each(|(_, done)| done(acks));
     }
 
     /// Calls `done` when everything that is to be sent now was handed to the socket, at the latest
     /// when the session ends.
-    pub(super) fn when_sent(&mut self, done: Box<dyn FnOnce()>) {
+    pub(super) fn when_sent(&mut self, done: Done) {
         let end = self.sent + self.transport.backlog() as u64;
         if self.ended || end == self.sent {
-            return done();
+            return done(self.acks.as_ref());
         }
         self.unsent.push_back((end, done));
     }
@@ -318,7 +326,7 @@ impl Session {
         self.sent += count as u64;
         while self.unsent.front().is_some_and(|(end, _)| *end <= self.sent) {
             let Some((_, done)) = self.unsent.pop_front() else { return };
-            done();
+            done(self.acks.as_ref());
         }
     }
 
