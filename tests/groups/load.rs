@@ -6,10 +6,14 @@ mod bridge;
 mod lab_runs;
 #[path = "../latency.rs"]
 mod latency;
+#[path = "../observed.rs"]
+mod observed;
 #[path = "../planted_clients.rs"]
 mod planted_clients;
 #[path = "../planted_limits.rs"]
 mod planted_limits;
+#[path = "../planted_observed.rs"]
+mod planted_observed;
 #[path = "../smb_lab.rs"]
 mod smb_lab;
 #[path = "../sweep.rs"]

@@ -73,8 +73,16 @@ impl Agent {
     /// # Panics
     /// When it does not say where it listens.
     pub fn start(prepare: impl FnOnce(&mut Command)) -> Self {
+        Self::at("127.0.0.1:0", prepare)
+    }
+
+    /// Starts one that listens at this address.
+    ///
+    /// # Panics
+    /// When it does not say where it listens.
+    pub fn at(listen: &str, prepare: impl FnOnce(&mut Command)) -> Self {
         let mut command = command();
-        command.args(["agent", "--listen", "127.0.0.1:0", "--once", "--announce", "json"]);
+        command.args(["agent", "--listen", listen, "--once", "--announce", "json"]);
         command.stdout(Stdio::piped());
         prepare(&mut command);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));

@@ -9,12 +9,13 @@ mod output;
 pub mod share;
 
 use self::ab::AbArgs;
+use crate::agent::observe::ObserveOptions;
 use crate::agent::token::Token;
 use crate::agent::{self, AgentOptions, with_sources};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, own_command};
-use crate::conduct::{self, RunOptions, Told};
+use crate::conduct::{self, ObserveRun, RunOptions, Told};
 use crate::job::{BUILT_IN, Job, SUMMARY};
 use crate::record::RunResult;
 use crate::sweep::Sweep;
@@ -105,6 +106,14 @@ struct Common {
     /// takes one per target
     #[arg(long = "server-pid", value_name = "PID")]
     server_pids: Vec<u32>,
+    /// Agent on the server's host that only observes it: `lab agent --observe` [default: a server
+    /// on this machine is found by its address, in any network namespace]
+    #[arg(long, value_name = "HOST:PORT")]
+    observe: Option<String>,
+    /// Directory, disk file or block device with the data of the share, for a server on this
+    /// machine [default: found by the exported path and the files that the server has open]
+    #[arg(long, value_name = "PATH", conflicts_with = "observe")]
+    share_path: Option<PathBuf>,
     /// Remove the test files afterwards
     #[arg(long)]
     clean: bool,
@@ -190,6 +199,14 @@ struct AgentArgs {
     /// Without it block: targets are refused
     #[arg(long = "allow-block", value_name = "DEVICE")]
     allow_blocks: Vec<PathBuf>,
+    /// Make no load, but observe the server on this machine for a controller: its processes,
+    /// network, devices and page cache
+    #[arg(long, conflicts_with_all = ["allow_paths", "allow_blocks", "inherited"])]
+    observe: bool,
+    /// Directory, disk file or block device with the data of the share [default: found by the
+    /// exported path and the files that the server has open]
+    #[arg(long, value_name = "PATH", requires = "observe")]
+    share_path: Option<PathBuf>,
     /// Exit after one run
     #[arg(long)]
     once: bool,
@@ -259,6 +276,14 @@ impl Common {
             bind: !self.no_bind,
             server_socket: self.server_socket.clone(),
             server_pid: self.server_pids.first().copied(),
+            observe: ObserveRun {
+                agent: self.observe.clone(),
+                token: match &self.observe {
+                    Some(_) => Token::given(self.token_file.as_deref())?,
+                    None => None,
+                },
+                share_path: self.share_path.clone(),
+            },
             clean: self.clean,
             scratch: None,
             command: words,
@@ -473,6 +498,7 @@ fn run_agent(args: &AgentArgs) -> Outcome {
         token: Token::given(args.token_file.as_deref())?,
         allow_paths: args.allow_paths.clone(),
         allow_blocks: args.allow_blocks.clone(),
+        observe: args.observe.then(|| ObserveOptions { share_path: args.share_path.clone() }),
         once: args.once,
         announce: args.announce.is_some(),
     })?;

@@ -24,6 +24,7 @@
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
 //! - [`tcp_info`]: what TCP says of a connection.
+//! - [`observe`]: the server as its machine shows it.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
@@ -40,6 +41,7 @@ pub mod job;
 pub mod limit;
 pub mod limits;
 pub mod node;
+pub mod observe;
 pub mod pattern;
 pub mod proc;
 pub mod record;

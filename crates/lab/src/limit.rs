@@ -6,6 +6,7 @@
 //! the order in which one cause hides another: a quota before the CPU, the generator before the
 //! server, what is saturated before what is merely slow.
 
+use host::observe::device::Cap;
 use serde::{Deserialize, Serialize};
 
 /// A CPU counts as saturated from this share on: the rest is lost between the samples.
@@ -50,8 +51,8 @@ const LOST: f64 = 0.10;
 /// Share of the time that an agent waits for a core from which that is the limiter if nothing else
 /// is.
 const WAITING: f64 = 0.50;
-/// Command that observes a server which is not seen.
-pub const OBSERVE: &str = "plimsoll lab run JOB --target URL --server-pid PID";
+/// Command that observes a server which is not seen, on its host.
+pub const OBSERVE: &str = "plimsoll lab agent --observe --listen ADDRESS:2150";
 /// A clock further off than this, ns, cannot be laid beside the server's seconds.
 pub const CLOCK_SKEW_MAX_NS: u64 = 100_000_000;
 
@@ -123,6 +124,15 @@ pub struct Device {
     pub ops_s: f64,
     /// Share of the time that it was busy.
     pub busy: f64,
+    /// Bytes and operations per second, read and written.
+    #[serde(default)]
+    pub by_direction: Option<[(f64, f64); 2]>,
+    /// Time of a read, ns.
+    #[serde(default)]
+    pub read_latency_ns: Option<f64>,
+    /// What the server's control group caps.
+    #[serde(default)]
+    pub caps: Vec<Cap>,
 }
 
 /// What is known about the step that is judged. Shares are of 1; `None` is "not seen".
@@ -173,6 +183,8 @@ pub struct Evidence {
     pub disk: Option<(String, f64, f64)>,
     /// The device below the share, if it was observed.
     pub device: Option<Device>,
+    /// What was not observed although the rest of the server was: name, command that observes it.
+    pub unseen: Vec<(String, String)>,
     /// Mean latency that the server saw, until replies were handed to the network, ns.
     pub server_latency_ns: Option<f64>,
     /// Whether every operation must reach the disk before it is answered.
@@ -549,7 +561,7 @@ fn unknown(e: &Evidence) -> (Limiter, f64, Vec<String>) {
     let why = if e.host_busy.is_none() {
         format!(
             "no data of the server's machine, and neither network nor load generator was \
-             saturated: `{OBSERVE}` on that machine shows it"
+             saturated: `{OBSERVE}` on that machine, and --observe HOST:2150 here, show it"
         )
     } else {
         "no measured resource was saturated".to_owned()

@@ -98,7 +98,19 @@ pub fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
 pub fn process_cpu(pid: u32) -> Option<ProcessCpu> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, seconds) = parse_stat(&stat)?;
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let (threads, waits) = threads_of(pid)?;
+    let (throttled_s, quota_cores) = throttling(&pid.to_string());
+    Some(ProcessCpu { seconds, threads, waits, throttled_s, quota_cores })
+}
+
+/// Processes of a server of which each thread is read; of more the first ones.
+const FAMILY_THREADS_MAX: usize = 256;
+
+/// CPU by thread, with its name, and the time that each was ready but had no core.
+type Threads = (Vec<(u32, String, f64)>, Vec<(u32, f64)>);
+
+fn threads_of(pid: u32) -> Option<Threads> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let mut waits = Vec::new();
     let threads = tasks.filter_map(|task| {
         let id = task.file_name().to_str()?.parse().ok()?;
@@ -109,8 +121,18 @@ pub fn process_cpu(pid: u32) -> Option<ProcessCpu> {
         Some((id, name, exact.map_or(ticks, |s| s.0 as f64 / 1e9)))
     });
     let threads = threads.collect();
-    let (throttled_s, quota_cores) = throttling(&pid.to_string());
-    Some(ProcessCpu { seconds, threads, waits, throttled_s, quota_cores })
+    Some((threads, waits))
+}
+
+/// CPU of the processes `pids`, which have used `seconds` together; the quota is that of `group`.
+pub fn family_process(pids: &[u32], seconds: f64, group: u32) -> ProcessCpu {
+    let mut all = ProcessCpu { seconds, ..Default::default() };
+    for one in pids.iter().take(FAMILY_THREADS_MAX).filter_map(|pid| threads_of(*pid)) {
+        all.threads.extend(one.0);
+        all.waits.extend(one.1);
+    }
+    (all.throttled_s, all.quota_cores) = throttling(&group.to_string());
+    all
 }
 
 /// CPU seconds of process `pid`, of all processes that it has started, and of those of them that

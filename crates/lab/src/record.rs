@@ -3,14 +3,18 @@
 //! Everything that a reader needs to believe the figure, or to repeat it: the job with its seed,
 //! the command, both ends, the clocks, and every window of every step with its histogram.
 
+pub mod observed;
+
 use crate::agent::clock::Offset;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
+use crate::observe::ClientSource;
 use crate::shape::open::{Arrival, ArrivalCounts};
 use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
 use crate::verdict::usl::Scaling;
+use observed::{ClientStep, Observed, ServerCounts};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -20,7 +24,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Version of the format; a reader takes this and lower.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,8 +76,14 @@ pub struct RunResult {
 /// What is known of the server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServerInfo {
-    /// How it was seen: `unseen`, `process` or `api`.
+    /// How it was seen: `unseen`, `machine`, `process`, `observer` or `api`.
     pub seen: String,
+    /// Why something of it was not seen.
+    #[serde(default)]
+    pub unseen: Option<String>,
+    /// Its network namespace, if that is not the one of the process that observed it.
+    #[serde(default)]
+    pub namespace: Option<String>,
     /// Its process.
     pub pid: Option<u32>,
     /// Its machine.
@@ -89,8 +99,11 @@ pub struct ClientRecord {
     pub number: u32,
     /// Where its agent was reached.
     pub agent: String,
-    /// The address it connected from.
+    /// The address it was bound to.
     pub bind: Option<String>,
+    /// The address that its connections come from, and the interface of its machine that has it.
+    #[serde(default)]
+    pub source: Option<ClientSource>,
     /// Its process.
     pub pid: u32,
     /// Its machine.
@@ -156,8 +169,14 @@ pub struct Step {
     pub commits: u64,
     /// Files sent again after a changed write verifier.
     pub resent: u64,
-    /// Operations by client in the windows that count: (client, operations).
-    pub by_client: Vec<(u32, u64)>,
+    /// Each client in the windows that count.
+    pub by_client: Vec<ClientStep>,
+    /// The server as its machine shows it.
+    #[serde(default)]
+    pub observe: Vec<Observed>,
+    /// The server's own counts of the whole step.
+    #[serde(default)]
+    pub server_counts: Option<ServerCounts>,
     /// How evenly the clients were served; `None` with one.
     #[serde(default)]
     pub evenness: Option<Evenness>,

@@ -7,6 +7,7 @@ mod compare;
 pub(crate) mod link;
 
 use crate::limits::Summary;
+use crate::record::observed::Comparison as CountComparison;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict};
 use crate::sweep::Sweep;
 use crate::transfer;
@@ -153,6 +154,7 @@ pub fn text(result: &RunResult) -> String {
     }
     out += &open_text(result);
     out += &demands_text(result);
+    out += &observed_text(result);
     for what in &result.degraded {
         out += &format!("degraded: {what}\n");
     }
@@ -196,6 +198,18 @@ fn demands_text(result: &RunResult) -> String {
     });
     let lines: Vec<String> = demands.chain(scaling).chain(even).collect();
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+}
+
+/// The server at the best step, as its machine shows it, and by its own counts.
+fn observed_text(result: &RunResult) -> String {
+    let Some(step) = result.best_step() else { return String::new() };
+    let observed = step.observe.iter().map(|o| format!("{}: {}", o.role, o.sentence()));
+    let compared = step.server_counts.iter().filter_map(|c| c.compared.as_ref());
+    let counts = compared.map(CountComparison::sentence);
+    let namespace = result.server.namespace.iter().map(|n| format!("network namespace: {n}"));
+    let unseen = result.server.unseen.iter().map(|why| format!("server not seen: {why}"));
+    let lines = observed.chain(counts).chain(namespace).chain(unseen);
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ fn options(target: Target, clients: u32) -> RunOptions {
         bind: true,
         server_socket: None,
         server_pid: None,
+        observe: Default::default(),
         clean: true,
         scratch: None,
         command: vec!["test".into()],
@@ -97,7 +98,7 @@ fn a_whole_run_adds_up() {
         assert_eq!(step.by_client.len() as u32, step.clients);
         let (from, to) = step.used;
         let windows: u64 = step.windows[from..to].iter().map(|w| w.ops).sum();
-        let clients: u64 = step.by_client.iter().map(|c| c.1).sum();
+        let clients: u64 = step.by_client.iter().map(|c| c.ops).sum();
         assert_eq!(windows, clients);
         let heat: u64 = step.windows[from..to].iter().flat_map(|w| &w.heat).map(|h| h.1).sum();
         assert_eq!(windows, heat, "every operation is in the heat map");

@@ -5,6 +5,7 @@
 //! with a password or certificates: the agent would send its content to a server that the
 //! controller chooses.
 
+use super::observe::ObserveOptions;
 use crate::client::Target;
 use crate::client::service::at::PASSWORD_ENV;
 use crate::client::target::LocalName;
@@ -44,6 +45,8 @@ struct Entry {
 pub struct Allowed {
     directories: Vec<Entry>,
     devices: Vec<Entry>,
+    /// Only observe, which makes no load on any target.
+    pub observe: Option<ObserveOptions>,
 }
 
 /// A target as the agent opens it: files that it names are descriptors of this process.
@@ -86,7 +89,13 @@ impl Allowed {
         Ok(Self {
             directories: directories.iter().map(directory).collect::<Result<_, _>>()?,
             devices: devices.iter().map(device).collect::<Result<_, _>>()?,
+            observe: None,
         })
+    }
+
+    /// Nothing but to observe the server of this machine.
+    pub fn observing(options: ObserveOptions) -> Self {
+        Self { observe: Some(options), ..Self::default() }
     }
 
     /// The target as the agent may open it.
@@ -94,6 +103,9 @@ impl Allowed {
     /// # Errors
     /// What it must not use, and how the owner permits that.
     pub fn grant(&self, target: Target) -> Result<Granted, String> {
+        if self.observe.is_some() {
+            return Err("this agent only observes; start one without --observe for load".to_owned());
+        }
         let mut granted = Granted::any(target);
         let Granted { target, held } = &mut granted;
         for name in target.local_names() {

@@ -10,6 +10,7 @@
 //! opens only those files of its machine that its owner has listed.
 //!
 //! - [`proto`]: the messages; [`clock`]: times; [`drive`]: the loop that makes the load.
+//! - [`observe`]: an agent that only observes.
 //! - [`connection`], [`token`], [`allow`]: how a controller is connected, how it proves itself,
 //!   what it may use; `listen`: an agent that listens.
 
@@ -18,15 +19,18 @@ pub mod clock;
 pub mod connection;
 pub mod drive;
 mod listen;
+pub mod observe;
 pub mod proto;
 pub mod token;
 
 use crate::client::{self, Options, Target};
+use crate::observe::ClientSource;
 use allow::{AllowError, Allowed, Granted};
 use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY, LAB_SLOTS_MAX};
 use base::out::{note, offer};
 use connection::Connection;
 use drive::Driver;
+use observe::{ObserveOptions, Observing};
 use proto::{FromAgent, Prepare, ProtoError, ToAgent, Window};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -48,6 +52,8 @@ pub struct AgentOptions {
     pub allow_paths: Vec<PathBuf>,
     /// Block devices, or files that stand for one, that controllers may overwrite.
     pub allow_blocks: Vec<PathBuf>,
+    /// Only observe the server of this machine, and where its data is.
+    pub observe: Option<ObserveOptions>,
     /// End after the first controller, and when none comes within [`ONCE_WAIT`].
     pub once: bool,
     /// Print one JSON line with pid and address when ready.
@@ -98,7 +104,8 @@ enum Origin {
 /// When it cannot listen, or, with `once`, when the exchange fails.
 pub fn run(options: &AgentOptions) -> Result<(), AgentError> {
     clock::skew_for_test();
-    let allowed = Allowed::open(&options.allow_paths, &options.allow_blocks)?;
+    let mut allowed = Allowed::open(&options.allow_paths, &options.allow_blocks)?;
+    allowed.observe.clone_from(&options.observe);
     let fail = |e| AgentError::Listen(options.listen, e);
     let listener = TcpListener::bind(options.listen).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
@@ -168,7 +175,8 @@ fn converse(connection: Connection, origin: &Arc<Origin>) -> Result<(), ProtoErr
     let stop = Arc::new(AtomicU64::new(0));
     let (commands, inbox) = channel();
     let driver = spawn_driver(inbox, reply.clone(), Arc::clone(&stop), Arc::clone(origin));
-    let ended = obey(&mut from, &reply, &commands, &stop);
+    let mut observing = Observing::new(origin);
+    let ended = obey(&mut from, &reply, (&commands, &mut observing), &stop);
     // A step that runs ends now: its samples have no reader any more.
     stop.store(1, Ordering::SeqCst);
     live.store(false, Ordering::SeqCst);
@@ -181,7 +189,7 @@ fn converse(connection: Connection, origin: &Arc<Origin>) -> Result<(), ProtoErr
 fn obey(
     from: &mut Connection,
     reply: &Reply,
-    commands: &Sender<Command>,
+    (commands, observing): (&Sender<Command>, &mut Observing),
     stop: &AtomicU64,
 ) -> Result<(), ProtoError> {
     loop {
@@ -202,6 +210,14 @@ fn obey(
             }
             ToAgent::Stop { at_ns } => {
                 stop.store(at_ns, Ordering::SeqCst);
+                continue;
+            }
+            ToAgent::Observe(target) => {
+                reply.send(&observing.observe(&target))?;
+                continue;
+            }
+            ToAgent::Sample => {
+                reply.send(&observing.sample())?;
                 continue;
             }
             ToAgent::Bye => return Ok(()),
@@ -272,7 +288,9 @@ fn carry_out(
             let granted = prepared.granted();
             *driver = Some(prepared);
             let seconds = (clock::mono_ns() - begun) as f64 / 1e9;
-            send(FromAgent::Prepared { seconds, granted })
+            let target = Target::parse(&prepare.target).ok();
+            let source = target.and_then(|target| ClientSource::of(&target, prepare.bind));
+            send(FromAgent::Prepared { seconds, granted, source })
         }
         Command::Start(start) => {
             let driver = driver.as_mut().ok_or_else(missing)?;

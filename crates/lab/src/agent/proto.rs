@@ -6,6 +6,7 @@
 
 use super::clock;
 use crate::client::Transport;
+use crate::observe::{ClientSource, Identity, ObservedTarget, ServerSample};
 use crate::shape::open::{OpenEnd, OpenRule};
 use crate::workload::Shape;
 use base::limits::LAB_MESSAGE_MAX;
@@ -46,6 +47,10 @@ pub enum ToAgent {
     Clean,
     /// Disconnect from the target. No calls follow.
     Disconnect,
+    /// Observe the server of this target from now on.
+    Observe(ObservedTarget),
+    /// Its counters now.
+    Sample,
     /// The run is over.
     Bye,
 }
@@ -121,6 +126,9 @@ pub enum FromAgent {
         /// Operations that the server allows at once, if fewer than were asked for.
         #[serde(default)]
         granted: Option<u32>,
+        /// Where its connections leave this machine.
+        #[serde(default)]
+        source: Option<ClientSource>,
     },
     /// One window of a step.
     Window(Box<Window>),
@@ -130,6 +138,16 @@ pub enum FromAgent {
     Beat {
         /// Monotonic clock, ns.
         mono_ns: u64,
+    },
+    /// The server that is observed.
+    Observing {
+        /// What is known of it.
+        server: Box<Identity>,
+    },
+    /// Its counters.
+    Sample {
+        /// None when it has ended.
+        sample: Option<Box<ServerSample>>,
     },
     /// The last command could not be carried out.
     Failed {

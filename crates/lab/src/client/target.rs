@@ -94,6 +94,17 @@ pub enum Target {
     Echo(EchoAt),
 }
 
+/// How a server counts what clients do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// Each operation is one call.
+    Calls,
+    /// Each transfer is one operation, others take several.
+    Transfers,
+    /// A whole file is one operation: bytes are what can be compared.
+    Bytes,
+}
+
 impl Target {
     /// Reads a target URL.
     ///
@@ -152,6 +163,29 @@ impl Target {
             #[cfg(feature = "test-services")]
             Self::Echo(at) => at.url(),
             other => other.to_string(),
+        }
+    }
+
+    /// The path that is exported, of protocols in which it may be one of the server's machine.
+    pub fn exported(&self) -> Option<&str> {
+        match self {
+            Self::Nfs3(at) => Some(&at.path),
+            Self::Nfs4(at) => Some(&at.path),
+            _ => None,
+        }
+    }
+
+    /// Whether a server serves blocks here.
+    pub fn is_blocks(&self) -> bool {
+        matches!(self, Self::Iscsi(_))
+    }
+
+    /// How a server counts what this target (a URL) is asked for.
+    pub fn counting(url: &str) -> Counting {
+        match Self::parse(url) {
+            Ok(Self::Service(_)) => Counting::Bytes,
+            Ok(Self::Nfs3(_)) => Counting::Calls,
+            _ => Counting::Transfers,
         }
     }
 

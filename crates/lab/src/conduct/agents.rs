@@ -23,7 +23,7 @@ const PAUSE_NS: u64 = 2_500_000_000;
 /// Address of an agent that a run has started itself.
 const HERE: &str = "this machine";
 /// How long an agent may take to start, to greet, to answer a ping.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why the agents cannot be had or kept.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,9 @@ pub enum AgentsError {
     /// It does not answer.
     #[error("client {0} did not reply within {1:?}")]
     Silent(u32, Duration),
+    /// One that is to observe cannot.
+    #[error("the agent at {0}: {1}")]
+    Observer(String, String),
     /// It is gone.
     #[error("client {0} is gone")]
     Gone(u32),

@@ -1,10 +1,13 @@
 //! From what was sampled in a step to the evidence that the limiter is judged by.
 
+use super::counts;
 use super::server::{ServerSample, mean_latency};
 use crate::agent::proto::Window;
-use crate::limit::{Evidence, Point};
+use crate::client::target::Counting;
+use crate::limit::{Device, Evidence, OBSERVE, Point};
 use crate::proc::ProcessCpu;
 use crate::record::Step;
+use crate::record::observed::Observed;
 use crate::workload::Kind;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -25,6 +28,8 @@ pub struct Inputs<'a> {
     pub null_ops_s: Option<f64>,
     /// Group of the protocol's statistics.
     pub protocol: &'static str,
+    /// How the server counts.
+    pub counting: Counting,
     /// The server's statistics.
     pub statistics: &'a Map<String, Value>,
 }
@@ -55,10 +60,15 @@ pub fn gather(i: &Inputs<'_>) -> Evidence {
             e.queued_to_read = clients.map(|c| (rx, c.1));
         }
     }
+    i.step.observe.iter().for_each(|o| observed(o, &mut e));
     e
 }
 
 fn server_latency(i: &Inputs<'_>) -> Option<f64> {
+    let counted = i.step.server_counts.as_ref();
+    if let Some(mean) = counted.and_then(|c| counts::mean_latency(c, i.counting, i.kind)) {
+        return Some(mean);
+    }
     i.statistics.get(&format!("{}.ops[latency]", i.protocol)).and_then(mean_latency)
 }
 
@@ -110,6 +120,39 @@ fn server(first: &ServerSample, last: &ServerSample, e: &mut Evidence) {
     machine(first, last, seconds, e);
 }
 
+/// The CPU of all processes and the device below the share, in place of what one process and the
+/// busiest disk of the machine show.
+fn observed(observed: &Observed, e: &mut Evidence) {
+    let seconds = observed.seconds;
+    if seconds < 0.05 {
+        return;
+    }
+    if let Some(cpu) = observed.cpu {
+        e.server_cores = Some(cpu / seconds);
+    }
+    let Some(device) = observed.devices.first() else {
+        // The busiest disk may be another one.
+        e.disk = None;
+        if observed.no_device.is_none() {
+            let command = format!("{OBSERVE} --share-path DIRECTORY");
+            e.unseen.push(("device below the share".to_owned(), command));
+        }
+        return;
+    };
+    let rate = |n: u64| n as f64 / seconds;
+    let busiest = observed.devices.iter().map(|d| d.busy).fold(0.0, f64::max);
+    e.disk = Some((device.name.clone(), busiest, device.write_or_flush_ms));
+    e.device = Some(Device {
+        name: device.name.clone(),
+        bytes_s: rate(device.bytes[0] + device.bytes[1]),
+        ops_s: rate(device.ops[0] + device.ops[1]),
+        busy: busiest,
+        by_direction: Some([0, 1].map(|n| (rate(device.bytes[n]), rate(device.ops[n])))),
+        read_latency_ns: device.latency[0],
+        caps: observed.caps.clone(),
+    });
+}
+
 fn process(first: &ProcessCpu, last: &ProcessCpu, seconds: f64, e: &mut Evidence) {
     e.server_cores = Some((last.seconds - first.seconds).max(0.0) / seconds);
     let before: HashMap<u32, f64> = first.threads.iter().map(|t| (t.0, t.2)).collect();
@@ -155,7 +198,13 @@ fn machine(first: &ServerSample, last: &ServerSample, seconds: f64, e: &mut Evid
         let old = a.nics.iter().find(|n| n.0 == *name)?;
         // A link is full when either direction is.
         let most = rx.saturating_sub(old.1).max(tx.saturating_sub(old.2));
-        Some((name.clone(), most as f64 / seconds, link_rate(name)))
+        let known =
+            last.observed.as_ref().and_then(|o| o.interfaces.iter().find(|i| i.name == *name));
+        let rate = match known {
+            Some(interface) => interface.speed.map(|speed| speed as f64),
+            None => link_rate(name),
+        };
+        Some((name.clone(), most as f64 / seconds, rate))
     });
     e.link = links.max_by(|a, b| a.1.total_cmp(&b.1));
     let disks = b.disks.iter().filter_map(|(name, busy_ms, n, ms)| {

@@ -1,29 +1,37 @@
 //! Conducting a run: agents, preparation, the staircase, the verdict.
 //!
 //! - [`agents`]: processes, clocks, events; [`step`]: one step; [`steady`]: the rules of when a
-//!   step and when a staircase is done; [`server`]: the server's side; [`evidence`]: what the
-//!   limiter is judged by; [`told`]: what is told while it goes on.
+//!   step and when a staircase is done; [`server`]: the server's side, [`locate`]: where it is,
+//!   [`counts`]: what it counted itself; [`evidence`]: what the limiter is judged by; [`told`]:
+//!   what is told while it goes on.
 
 pub mod agents;
+pub mod counts;
 pub mod evidence;
+pub mod locate;
 pub mod server;
 pub mod steady;
 pub mod step;
 pub mod told;
 
 use crate::agent::proto::{FromAgent, Prepare, ToAgent};
+use crate::agent::token::Token;
+use crate::client::target::Counting;
 use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
 use crate::limit::CLOCK_SKEW_MAX_NS;
+use crate::observe::ClientSource;
 use crate::pattern::Content;
+use crate::record::observed::{ClientStep, Observed, Payload, ServerCounts};
 use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
 use crate::verdict;
 use crate::verdict::conclude::StepEvidence;
 use crate::verdict::evenness::{ClientShare, Evenness};
+use crate::workload::Kind;
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
 use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
-use server::{LocalApi, LocalProcess, Machine, ServerView, Unseen};
+use server::{ServerSample, ServerView, Unseen};
 use std::path::PathBuf;
 use std::time::Duration;
 use step::{Ran, StepError, StepSetup};
@@ -42,12 +50,25 @@ pub struct RunOptions {
     pub server_socket: Option<PathBuf>,
     /// The server's process, if it is known; else it is looked for at the target's port.
     pub server_pid: Option<u32>,
+    /// How else the server is observed.
+    pub observe: ObserveRun,
     /// Remove the files afterwards.
     pub clean: bool,
     /// A folder that is made on the target for the files, and removed with them afterwards.
     pub scratch: Option<String>,
     /// The command that repeats the run, for the record.
     pub command: Vec<String>,
+}
+
+/// How a server is observed that is not found by its address, or not all of it.
+#[derive(Debug, Clone, Default)]
+pub struct ObserveRun {
+    /// Agent on its host that only observes, `HOST:PORT`.
+    pub agent: Option<String>,
+    /// The token of that agent.
+    pub token: Option<Token>,
+    /// Where the data of the share is on this machine.
+    pub share_path: Option<PathBuf>,
 }
 
 /// Why a run did not come to a result.
@@ -74,7 +95,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
     let started = base::clock::wall_ns() as f64 / 1e9;
     let bind = options.bind && target_is_local(&options.target);
     let mut agents = Agents::gather(&options.source, bind)?;
-    let mut view = view_of(options);
+    let mut view = locate::view_of(options)?;
     let checker = Checker::new(Content::new(job.seed), job.check_one_in);
     let mut result = RunResult {
         format: VERSION,
@@ -145,23 +166,6 @@ pub fn is_local(host: &str) -> bool {
     host == "localhost" || host.starts_with("127.")
 }
 
-fn view_of(options: &RunOptions) -> Box<dyn ServerView> {
-    let port = options.target.server().map(|s| s.1);
-    let protocol = Target::protocol_of(&options.target.to_string());
-    if let Some(socket) = &options.server_socket
-        && let Some(api) = LocalApi::connect(socket.clone(), port, protocol)
-    {
-        return Box::new(api);
-    }
-    let found = port.filter(|_| target_is_local(&options.target)).and_then(crate::proc::listener);
-    let here = port.is_none() && matches!(options.source, Source::Local { .. });
-    match options.server_pid.or(found) {
-        Some(pid) => Box::new(LocalProcess { pid, port }),
-        None if here => Box::new(Machine),
-        None => Box::new(Unseen),
-    }
-}
-
 fn client_record(agent: &agents::Agent) -> ClientRecord {
     ClientRecord {
         number: agent.number,
@@ -197,9 +201,9 @@ fn conduct(
     };
     let prepared = prepare(job, agents, &place.url())?;
     progress(&Told::Running);
-    for (number, (seconds, granted)) in prepared {
+    for (number, (seconds, granted, source)) in prepared {
         if let Some(client) = result.clients.get_mut(number as usize) {
-            (client.prepared_s, client.granted) = (seconds, granted);
+            (client.prepared_s, client.granted, client.source) = (seconds, granted, source);
         }
     }
     let mut steps = steps.into_iter();
@@ -256,6 +260,16 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
     step.server = view.statistics(begin, end);
     let own = crate::proc::host_name();
     let windows: Vec<_> = ran.windows.iter().collect();
+    let protocol = Target::protocol_of(&result.target);
+    let counting = Target::counting(&result.target);
+    for client in &mut step.by_client {
+        let record = result.clients.get(client.client as usize);
+        let source = record.and_then(|record| record.source.as_ref());
+        client.source = source.map(|source| source.address.clone());
+        client.interface = source.and_then(|source| source.interface.clone());
+    }
+    step.server_counts = counted(&step, ran.totals, (counting, job.workload), view);
+    step.observe = observed(job, &step, &ran.samples);
     step.evidence = evidence::gather(&evidence::Inputs {
         step: &step,
         kind: job.workload,
@@ -264,12 +278,45 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
         same_host: result.clients.iter().any(|c| c.machine["name"] == own.as_str()),
         null_ops_s: result.null_ops_s,
         statistics: &step.server,
-        protocol: Target::protocol_of(&result.target),
+        protocol,
+        counting,
     });
-    step.evenness = evenness(&step, &result.clients);
+    step.evenness = evenness(&step);
     note_calls(result, ran.calls);
     result.steps.push(step);
 }
+
+/// What the server counted itself from the start of the step until now.
+fn counted(
+    step: &Step,
+    totals: counts::ClientTotals,
+    asked: (Counting, Kind),
+    view: &mut dyn ServerView,
+) -> Option<ServerCounts> {
+    let interval = (step.started - COUNTS_EARLY_S, base::clock::wall_ns() as f64 / 1e9);
+    let counts = view.counts(interval.0, interval.1)?;
+    let clients: Vec<_> = step.by_client.iter().map(|c| c.source.clone()).collect();
+    let rows = counts::of_clients(&counts, &clients);
+    Some(counts::record(interval, counts.complete, &rows, asked, totals))
+}
+
+/// The server between the first and the last sample of the windows that count.
+fn observed(job: &Job, step: &Step, samples: &[ServerSample]) -> Vec<Observed> {
+    let Some((first, last)) = samples.first().zip(samples.last()) else { return Vec::new() };
+    let inward = matches!(job.workload, Kind::SeqWrite | Kind::SyncWrite);
+    let payload = Payload { bytes_s: step.bytes_s, inward };
+    let ago = crate::agent::clock::mono_ns().saturating_sub(first.at_ns) as f64 / 1e9;
+    let started = base::clock::wall_ns() as f64 / 1e9 - ago;
+    let mut found: Vec<Observed> =
+        Observed::between(first, last, payload, started).into_iter().collect();
+    let cost: u64 = samples.iter().filter_map(|s| Some(s.observed.as_ref()?.cost_ns)).sum();
+    found.iter_mut().for_each(|observed| observed.cost = cost as f64 / 1e9);
+    found
+}
+
+/// Clients' clocks and the server's are this close to each other on one machine. Nothing of the run
+/// reaches the server in this time before a step.
+const COUNTS_EARLY_S: f64 = 0.002;
 
 /// What all clients together reach against nothing, operations per second.
 fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
@@ -279,11 +326,11 @@ fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
     (null.warmup_ms, null.window_ms, null.step_max_ms) = (0, NULL_MS / 4, NULL_MS);
     let load = (agents.all.len() as u32, job.slots());
     let wanted = StepSetup { job: &null, number: u32::MAX, load };
-    Ok(step::run(&wanted, agents, &mut Unseen)?.step.ops_s)
+    Ok(step::run(&wanted, agents, &mut Unseen::default())?.step.ops_s)
 }
 
-/// For each client what preparation took, seconds, and what the server granted.
-type Prepared = Vec<(u32, (f64, Option<u32>))>;
+/// For each client what preparation took, seconds, what the server granted, where it leaves.
+type Prepared = Vec<(u32, (f64, Option<u32>, Option<ClientSource>))>;
 
 fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Prepared, StepError> {
     let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
@@ -301,7 +348,9 @@ fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Prepared, Ste
         agents.tell(number, &ToAgent::Prepare(Box::new(prepare)))?;
     }
     answers(agents, PREPARE_WITHIN, |m| match m {
-        FromAgent::Prepared { seconds, granted } => Some((*seconds, *granted)),
+        FromAgent::Prepared { seconds, granted, source } => {
+            Some((*seconds, *granted, source.clone()))
+        }
         _ => None,
     })
 }
@@ -372,6 +421,7 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.degraded.extend(skewed.iter().cloned());
     result.degraded.extend(agents.paused.iter().map(|what| format!("paused {what}")));
     result.degraded.extend(fewer_slots(result));
+    result.degraded.extend(disagreeing(result));
     result.best = best(result);
     let Some(step) = result.best_step() else { return };
     let mut evidence = step.evidence.clone();
@@ -407,14 +457,24 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
 }
 
 /// How evenly the clients of a step were served.
-fn evenness(step: &Step, clients: &[ClientRecord]) -> Option<Evenness> {
-    let share = |(number, done): &(u32, u64)| ClientShare {
-        number: *number,
-        done: *done as f64,
-        source: clients.get(*number as usize).and_then(|c| c.bind.clone()),
-        interface: None,
+fn evenness(step: &Step) -> Option<Evenness> {
+    let share = |client: &ClientStep| ClientShare {
+        number: client.client,
+        done: client.ops as f64,
+        source: client.source.clone(),
+        interface: client.interface.clone(),
     };
     verdict::evenness::judge(&step.by_client.iter().map(share).collect::<Vec<_>>())
+}
+
+/// Steps of which the server counted something else than the clients.
+fn disagreeing(result: &RunResult) -> Vec<String> {
+    let of = |step: &Step| {
+        let compared = step.server_counts.as_ref()?.compared.as_ref()?;
+        let differs = !compared.agrees && result.clients.iter().all(|c| c.lost.is_none());
+        differs.then(|| format!("step {}: {}", step.number, compared.sentence()))
+    };
+    result.steps.iter().filter_map(of).collect()
 }
 
 /// Whether steps asked for more at once than the server allows, and how many it does.

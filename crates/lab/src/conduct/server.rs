@@ -1,28 +1,15 @@
 //! The server as the conductor sees it: its process and machine when they are here, its own
 //! statistics when its socket is, and "unseen" otherwise.
 
-use crate::agent::clock;
-use crate::proc::{self, MachineCounters, ProcessCpu};
+use super::counts::Counts;
+pub use crate::observe::ServerSample;
+use crate::observe::{Identity, LocalServer};
 use crate::record::ServerInfo;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Cumulative counters of the server at one moment.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ServerSample {
-    /// Controller's monotonic clock, ns.
-    pub at_ns: u64,
-    /// The process, if there is one.
-    pub process: Option<ProcessCpu>,
-    /// Its machine.
-    pub machine: MachineCounters,
-    /// Bytes per connection waiting at the server: to be sent, to be read; and how many
-    /// connections.
-    pub queues: Option<(f64, f64, u32)>,
-}
 
 /// A way to see the server.
 pub trait ServerView {
@@ -31,67 +18,52 @@ pub trait ServerView {
     /// Its counters now; `None` when they cannot be seen.
     fn sample(&mut self) -> Option<ServerSample>;
     /// Its statistics between two times of the wall clock, seconds since the epoch, by id.
-    fn statistics(&mut self, from: f64, to: f64) -> serde_json::Map<String, Value>;
+    fn statistics(&mut self, _from: f64, _to: f64) -> serde_json::Map<String, Value> {
+        serde_json::Map::new()
+    }
+    /// What it counted itself between two times of the wall clock, seconds since the epoch.
+    fn counts(&mut self, _from: f64, _to: f64) -> Option<Counts> {
+        None
+    }
 }
 
 /// Nothing is seen.
-pub struct Unseen;
+#[derive(Debug, Default)]
+pub struct Unseen {
+    /// Why.
+    pub why: Option<String>,
+}
 
 impl ServerView for Unseen {
     fn describe(&mut self) -> ServerInfo {
-        ServerInfo { seen: "unseen".into(), ..Default::default() }
+        let unseen = self.why.clone();
+        ServerInfo { seen: "unseen".into(), unseen, ..Default::default() }
     }
     fn sample(&mut self) -> Option<ServerSample> {
         None
     }
-    fn statistics(&mut self, _from: f64, _to: f64) -> serde_json::Map<String, Value> {
-        serde_json::Map::new()
-    }
 }
 
-/// No server, but its machine: the target is a directory here, or nothing.
-pub struct Machine;
-
-impl ServerView for Machine {
+impl ServerView for LocalServer {
     fn describe(&mut self) -> ServerInfo {
-        let machine = Some(proc::machine());
-        ServerInfo { seen: "machine".into(), machine, ..Default::default() }
-    }
-    fn sample(&mut self) -> Option<ServerSample> {
-        let machine = proc::counters();
-        Some(ServerSample { at_ns: clock::mono_ns(), machine, ..Default::default() })
-    }
-    fn statistics(&mut self, _from: f64, _to: f64) -> serde_json::Map<String, Value> {
-        serde_json::Map::new()
-    }
-}
-
-/// A process of this machine.
-pub struct LocalProcess {
-    /// Its number.
-    pub pid: u32,
-    /// Where it serves.
-    pub port: Option<u16>,
-}
-
-impl ServerView for LocalProcess {
-    fn describe(&mut self) -> ServerInfo {
-        let machine = Some(proc::machine());
-        ServerInfo { seen: "process".into(), pid: Some(self.pid), machine, status: None }
+        let seen = if self.identity.pids.is_empty() { "machine" } else { "process" };
+        info(&self.identity, seen)
     }
 
     fn sample(&mut self) -> Option<ServerSample> {
-        let queues = self.port.and_then(|port| proc::socket_queues(self.pid, port));
-        Some(ServerSample {
-            at_ns: clock::mono_ns(),
-            process: Some(proc::process_cpu(self.pid)?),
-            machine: proc::counters(),
-            queues,
-        })
+        Self::sample(self)
     }
+}
 
-    fn statistics(&mut self, _from: f64, _to: f64) -> serde_json::Map<String, Value> {
-        serde_json::Map::new()
+/// What a record has of a server that is observed.
+pub(super) fn info(of: &Identity, seen: &str) -> ServerInfo {
+    ServerInfo {
+        seen: seen.into(),
+        unseen: of.missing.clone(),
+        namespace: of.namespace.clone(),
+        pid: of.pids.first().copied(),
+        machine: Some(of.machine.clone()),
+        status: None,
     }
 }
 
@@ -107,31 +79,45 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A server of ours, asked through its local socket (docs/protocols/api.md).
 pub struct LocalApi {
     socket: PathBuf,
-    process: Option<LocalProcess>,
+    /// How its machine is seen.
+    machine: Box<dyn ServerView>,
     status: Option<Value>,
+    /// Its process, as it says.
+    pub pid: Option<u32>,
     /// Group of the protocol's statistics.
     protocol: &'static str,
 }
 
 impl LocalApi {
-    /// Asks who is there. `None` when nobody answers.
-    pub fn connect(socket: PathBuf, port: Option<u16>, protocol: &'static str) -> Option<Self> {
+    /// Asks who is there. `None` when nothing answers.
+    pub fn connect(socket: PathBuf, protocol: &'static str) -> Option<Self> {
         let status = get(&socket, "/api/v1/status")?;
         let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-        let process = pid.map(|pid| LocalProcess { pid, port });
-        Some(Self { socket, process, status: Some(status), protocol })
+        let machine = Box::new(Unseen::default());
+        Some(Self { socket, machine, status: Some(status), pid, protocol })
+    }
+
+    /// The same server, of which the machine is seen so.
+    pub fn with(self, machine: Box<dyn ServerView>) -> Self {
+        Self { machine, ..self }
     }
 }
 
 impl ServerView for LocalApi {
     fn describe(&mut self) -> ServerInfo {
-        let machine = Some(proc::machine());
-        let pid = self.process.as_ref().map(|p| p.pid);
-        ServerInfo { seen: "api".into(), pid, machine, status: self.status.take() }
+        let machine = self.machine.describe();
+        let pid = self.pid.or(machine.pid);
+        ServerInfo { seen: "api".into(), pid, status: self.status.take(), ..machine }
     }
 
     fn sample(&mut self) -> Option<ServerSample> {
-        self.process.as_mut()?.sample()
+        self.machine.sample()
+    }
+
+    fn counts(&mut self, from: f64, to: f64) -> Option<Counts> {
+        let group = self.protocol;
+        let path = format!("/api/v1/analytics/counts?group={group}&from={from:.6}&to={to:.6}");
+        serde_json::from_value(get(&self.socket, &path)?).ok()
     }
 
     fn statistics(&mut self, from: f64, to: f64) -> serde_json::Map<String, Value> {

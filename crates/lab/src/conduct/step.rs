@@ -1,12 +1,14 @@
 //! One step: a common start, windows gathered as they come, a stop as soon as the step is steady.
 
 use super::agents::{Agent, Agents, AgentsError};
+use super::counts::ClientTotals;
 use super::server::{ServerSample, ServerView};
 use super::steady;
 use crate::agent::clock;
 use crate::agent::proto::{FromAgent, Start, StepEnd, ToAgent, Window};
 use crate::hist;
 use crate::job::{Job, LossPolicy};
+use crate::record::observed::ClientStep;
 use crate::record::{
     Latency, Little, OpenStep, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord,
 };
@@ -45,6 +47,8 @@ pub struct Ran {
     pub lost: Vec<u32>,
     /// Calls of each client so far.
     pub calls: Vec<(u32, u64)>,
+    /// What all clients did in the whole step.
+    pub totals: ClientTotals,
 }
 
 /// Why a step was not finished.
@@ -265,12 +269,9 @@ impl Running<'_> {
         } else {
             self.warmup.min(to)
         };
-        self.samples.retain(|s| {
-            let begin = self.at_ns + from as u64 * self.window_ns;
-            let end = self.at_ns + to as u64 * self.window_ns;
-            // Half a window of slack at either edge: samples are taken near them, not on them.
-            s.at_ns + self.window_ns / 2 >= begin && s.at_ns <= end + self.window_ns / 2
-        });
+        let edge = |window: usize| self.at_ns + window as u64 * self.window_ns;
+        let (begin, end) = (edge(from), edge(to));
+        self.samples = nearest(std::mem::take(&mut self.samples), begin, end);
         let mut step = self.record(agents, (from, to), steady);
         step.open = self.open_loop()?;
         if step.open.is_some() {
@@ -282,7 +283,8 @@ impl Running<'_> {
         let calls = calls.collect();
         let windows = self.parts.values().flat_map(|p| p.windows.get(from..to).unwrap_or_default());
         let windows = windows.cloned().collect();
-        Ok(Ran { step, samples: self.samples, windows, lost: self.lost, calls })
+        let totals = self.totals();
+        Ok(Ran { step, samples: self.samples, windows, lost: self.lost, calls, totals })
     }
 
     fn record(&self, agents: &Agents, used: (usize, usize), steady: Steadiness) -> Step {
@@ -360,11 +362,27 @@ impl Running<'_> {
         self.parts.values().flat_map(|p| &p.windows).find_map(|w| w.first_error.clone())
     }
 
-    fn by_client(&self, used: (usize, usize)) -> Vec<(u32, u64)> {
-        let ops = |p: &Part| {
-            p.windows.get(used.0..used.1).unwrap_or_default().iter().map(|w| w.ops).sum()
+    fn by_client(&self, used: (usize, usize)) -> Vec<ClientStep> {
+        let of = |(number, part): (&u32, &Part)| {
+            let counted = part.windows.get(used.0..used.1).unwrap_or_default();
+            ClientStep {
+                client: *number,
+                ops: counted.iter().map(|w| w.ops).sum(),
+                bytes: counted.iter().map(|w| w.bytes).sum(),
+                errors: part.end.as_ref().map_or(0, |end| end.errors),
+                ..Default::default()
+            }
         };
-        self.parts.iter().map(|(number, part)| (*number, ops(part))).collect()
+        self.parts.iter().map(of).collect()
+    }
+
+    fn totals(&self) -> ClientTotals {
+        let ends = || self.parts.values().filter_map(|p| p.end.as_ref());
+        ClientTotals {
+            ops: ends().map(|end| end.ops).sum(),
+            bytes: ends().map(|end| end.bytes).sum(),
+            slots: self.parts.len() as u64 * u64::from(self.wanted.load.1),
+        }
     }
 
     /// All clients in window `n`.
@@ -427,6 +445,22 @@ impl Running<'_> {
     }
 }
 
+/// From the sample nearest the begin to that nearest the end. A controller without a core takes few
+/// samples: two that lie apart are better than none, and the record has their times.
+fn nearest(mut samples: Vec<ServerSample>, begin: u64, end: u64) -> Vec<ServerSample> {
+    let near = |at: u64| {
+        let each = samples.iter().enumerate();
+        each.min_by_key(|(_, s)| s.at_ns.abs_diff(at)).map_or(0, |(n, _)| n)
+    };
+    let (mut first, mut last) = (near(begin), near(end));
+    if first == last {
+        (first, last) = (first.saturating_sub(1), (last + 1).min(samples.len().saturating_sub(1)));
+    }
+    samples.truncate(last + 1);
+    samples.drain(..first.min(samples.len()));
+    samples
+}
+
 /// Little's law for a step.
 fn little(nominal: f64, ops_s: f64, mean_ns: f64, counted: f64) -> Little {
     let x_times_r = ops_s * mean_ns / 1e9;
@@ -434,3 +468,6 @@ fn little(nominal: f64, ops_s: f64, mean_ns: f64, counted: f64) -> Little {
     let holds = deviation_percent.abs() < 5.0;
     Little { nominal, x_times_r, counted, deviation_percent, holds }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ fn options(target: &str, source: Source) -> RunOptions {
         bind: true,
         server_socket: None,
         server_pid: None,
+        observe: Default::default(),
         clean: true,
         scratch: None,
         command: Vec::new(),

@@ -160,6 +160,13 @@ function evidence(r, e) {
   if (e.queued_to_send) add("waiting to be sent, per connection", bytes(e.queued_to_send[0]), `at the server; at a client ${bytes(e.queued_to_send[1])}`);
   if (e.queued_to_read) add("waiting to be read, per connection", bytes(e.queued_to_read[0]), `at the server; at a client ${bytes(e.queued_to_read[1])}`);
   add("TCP retransmissions", percent(e.retransmitted), "");
+  for (const o of r.steps[r.best].observe || []) {
+    if (o.cpu !== null) add("server, all processes", `${digits(o.cpu / o.seconds)} cores`, `${o.processes} at the end, counted by ${o.cpu_by === "control-group" ? "their control group" : "process"}`);
+    for (const d of o.devices) add("device " + d.name, `${bytes(d.bytes[0] / o.seconds)}/s read, ${bytes(d.bytes[1] / o.seconds)}/s written`, `${digits(d.busy * 100)} % busy${d.latency[0] ? `; a read took ${time(d.latency[0])}` : ""}${d.latency[1] ? `; a write took ${time(d.latency[1])}` : ""}`);
+    if (o.no_device) add("device of the data", "none", o.no_device);
+    if (o.pages_before) add("test files in the page cache", percent(o.pages_before.resident / Math.max(o.pages_before.all, 1)), "before the time that counts");
+    for (const i of o.interfaces.filter((i) => i.rx || i.tx)) add("interface " + i.name, `${bytes(i.rx / o.seconds)}/s received, ${bytes(i.tx / o.seconds)}/s sent`, i.payload ? `payload of the clients ${bytes(i.payload / o.seconds)}/s` : "");
+  }
   if (e.disk) add("disk " + e.disk[0], percent(e.disk[1]) + " busy", `${digits(e.disk[2])} ms per write or flush`);
   if (e.server_latency_ns) add("latency that the server saw", time(e.server_latency_ns), `of ${time(e.point.latency_ns)} that the clients saw`);
   table($("evidence"), ["", "#measured", ""], rows);
@@ -193,10 +200,10 @@ function run(r) {
       digits(s.steady.range_percent) + " %", digits(s.steady.slope_percent) + " %", s.errors ? { node: String(s.errors), cls: "bad" } : "0"] })));
   evidence(r, best.evidence);
   $("start").textContent = `At the best step the clients' first operations were ${time(best.start.skew_ns)} apart; the clocks are known to within ${time(best.start.clock_error_ns)}; all clients were active for ${percent(best.start.all_active_share)} of the step. Only windows in which all were active count.`;
-  table($("clients"), ["client", "connects from", "process", "machine", "#clock offset", "#known to", "#wall clock off by", "#first operation late by", "#operations counted", "state"],
-    r.clients.map((c) => { const late = best.start.late_ns.find((l) => l[0] === c.number), ops = best.by_client.find((l) => l[0] === c.number);
-      return { cells: [c.number, c.bind || c.agent, c.pid, c.machine.name, time(Math.abs(c.offset_before.offset_ns)), "± " + time(c.offset_before.error_ns), time(Math.abs(c.wall_skew_ns)), late ? time(Math.abs(late[1])) : null, ops ? count(ops[1]) : null, c.lost ? { node: c.lost, cls: "bad" } : "well"] }; }));
-  pairs($("server"), [["seen", r.server.seen], ["process", r.server.pid], ...machine(r.server.machine)]);
+  table($("clients"), ["client", "connects from", "process", "machine", "#clock offset", "#known to", "#wall clock off by", "#first operation late by", "#operations counted", "#bytes counted", "state"],
+    r.clients.map((c) => { const late = best.start.late_ns.find((l) => l[0] === c.number), ops = best.by_client.find((l) => l.client === c.number);
+      return { cells: [c.number, c.source ? `${c.source.address}${c.source.interface ? " over " + c.source.interface : ""}` : c.bind || c.agent, c.pid, c.machine.name, time(Math.abs(c.offset_before.offset_ns)), "± " + time(c.offset_before.error_ns), time(Math.abs(c.wall_skew_ns)), late ? time(Math.abs(late[1])) : null, ops ? count(ops.ops) : null, ops ? bytes(ops.bytes) : null, c.lost ? { node: c.lost, cls: "bad" } : "well"] }; }));
+  pairs($("server"), [["seen", r.server.seen], ["not seen", r.server.unseen], ["network namespace", r.server.namespace], ["process", r.server.pid], ...machine(r.server.machine)]);
   const j = r.job;
   pairs($("job"), [["workload", j.workload], ["block", bytes(j.block)], ["files of each client", `${j.files} of ${bytes(j.file_size)}`], ["seed", j.seed], ["checked of what was read", percent(r.checked_share)],
     ["window", `${j.window_ms} ms after ${j.warmup_ms} ms of warm-up`], ["steady", `last ${j.steady.windows} windows within ${j.steady.range_percent} %, slope within ${j.steady.slope_percent} %`],

@@ -242,7 +242,7 @@ fn line(at: &ServiceAt, all: &[ServiceAt], pid: Option<u32>) -> Line {
             seen: seen.into(),
             pid,
             machine: pid.map(|_| proc::machine()),
-            status: None,
+            ..Default::default()
         },
         samples: Vec::new(),
         ways: Vec::new(),

@@ -37,7 +37,9 @@ pub fn conclude(judged: &Evidence, steps: &[StepEvidence<'_>], seed: u64) -> Con
         .iter()
         .filter_map(|s| Some((s.evidence.point, s.evidence.device.as_ref()?)))
         .collect();
-    let capped = device::capped(&devices).filter(|_| devices.len() == steps.len());
+    let at_cap = judged.device.as_ref().and_then(|d| device::at_cap(judged.point, d));
+    let flat = || device::capped(&devices).filter(|_| devices.len() == steps.len());
+    let capped = at_cap.or_else(flat);
     if let Some(capped) = capped.as_ref().filter(|_| leaves_room(&verdict, judged)) {
         verdict.limiter = Limiter::Disk;
         verdict.confidence = verdict.confidence.max(0.7);
@@ -108,6 +110,10 @@ fn resources(
         found.push(resource(format!("link {name}"), 1.0, at_all(steps, share)));
     }
     found.extend(disk(judged, capped, steps).map(|(name, busy)| resource(name, 1.0, busy)));
+    found.extend(judged.unseen.iter().map(|(name, command)| Resource {
+        observe: command.clone(),
+        ..resource(name.clone(), 1.0, Vec::new())
+    }));
     found
 }
 
@@ -124,7 +130,7 @@ fn disk(
     steps: &[StepEvidence<'_>],
 ) -> Option<(String, Vec<f64>)> {
     if let Some(capped) = capped {
-        let share = |e: &Evidence| Some(e.device.as_ref()?.bytes_s / capped.bytes_s);
+        let share = |e: &Evidence| Some(capped.of(e.device.as_ref()?) / capped.rate);
         return Some((format!("disk {}", capped.name), at_all(steps, share)));
     }
     if let Some(device) = &judged.device {

@@ -178,7 +178,7 @@ fn other_systems() -> Vec<(&'static str, System, Planted)> {
         limiter: Some(Limiter::Unknown),
         plateau: Some(10_000.0),
         levels: true,
-        sentence: "--server-pid",
+        sentence: "--observe",
         ..Planted::default()
     };
     let shared = Planted {

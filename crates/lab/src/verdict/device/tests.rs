@@ -8,7 +8,8 @@ fn steps(of: &[(f64, f64, f64, f64)]) -> Vec<(Point, Device)> {
         let bytes_s = payload * 1e6;
         let point = Point { in_flight, ops_s: bytes_s / 4096.0, bytes_s, latency_ns: ms * 1e6 };
         let name = "vda".to_owned();
-        (point, Device { name, bytes_s: device * 1e6, ops_s: device * 244.0, busy: 0.06 })
+        let (bytes_s, ops_s) = (device * 1e6, device * 244.0);
+        (point, Device { name, bytes_s, ops_s, busy: 0.06, ..Default::default() })
     };
     of.iter().map(step).collect()
 }
@@ -34,7 +35,7 @@ fn a_capped_device_is_named_with_its_rate() {
     );
     let found = found.unwrap();
     assert_eq!(found.name, "vda");
-    assert!((found.bytes_s - 19.9e6).abs() < 1e5, "{found:?}");
+    assert!((found.rate - 19.9e6).abs() < 1e5, "{found:?}");
     for part in ["vda moved 19 MiB/s with 4", "no more with 16", "100 % of the payload", "busy 6 %"]
     {
         assert!(found.sentence.contains(part), "{part} in {}", found.sentence);
@@ -62,4 +63,44 @@ fn thresholds_of_a_warming_cache() {
     assert!(sentence.contains("90 %") && sentence.contains("3 % at the last"), "{sentence}");
     assert!(is(21.0, 1.0).is_some() && is(19.0, 1.0).is_none(), "COLD");
     assert!(is(90.0, 44.0).is_some() && is(90.0, 46.0).is_none(), "WARM");
+}
+
+#[test]
+fn operations_that_stay_the_same_are_a_cap_too() {
+    // Larger and larger requests: bytes grow, operations do not.
+    let at = |in_flight: f64, latency_ns: f64, bytes_s: f64| {
+        let point = Point { in_flight, ops_s: 1000.0, bytes_s, latency_ns };
+        (point, Device { name: "sda".into(), bytes_s, ops_s: 150.0, ..Default::default() })
+    };
+    let steps = [at(4.0, 1e6, 1e6), at(8.0, 2e6, 2e6), at(16.0, 4e6, 4e6)];
+    let found = capped(&steps.iter().map(|(p, d)| (*p, d)).collect::<Vec<_>>()).unwrap();
+    assert_eq!((found.of, found.rate), (Rate::Operations, 150.0));
+    assert!(found.sentence.contains("sda moved 150 operations/s with 4"), "{}", found.sentence);
+}
+
+#[test]
+fn a_cap_of_a_control_group_is_named() {
+    let device = |read: f64| Device {
+        name: "loop3".into(),
+        bytes_s: read,
+        ops_s: 5.0,
+        by_direction: Some([(read, 5.0), (0.0, 0.0)]),
+        caps: vec![Cap {
+            device: "loop3".into(),
+            of: CapOf::ReadBytes,
+            most: 20_000_000,
+            group: "/small".into(),
+        }],
+        ..Default::default()
+    };
+    let point = |bytes_s| Point { bytes_s, ..Default::default() };
+    let found = at_cap(point(19e6), &device(19e6)).unwrap();
+    for part in ["loop3 gave 18.1 MiB/s of reads, 95 % of the 19.1 MiB/s of reads", "group /small"]
+    {
+        assert!(found.sentence.contains(part), "{part} in {}", found.sentence);
+    }
+    assert!(at_cap(point(18.1e6), &device(18.1e6)).is_some(), "AT_CAP");
+    assert!(at_cap(point(17.9e6), &device(17.9e6)).is_none(), "AT_CAP");
+    // The payload comes from elsewhere.
+    assert!(at_cap(point(39e6), &device(19e6)).is_none(), "FROM_DEVICE");
 }

@@ -112,7 +112,13 @@ fn observe(system: &System, s: &Simulated, run: &mut Run) -> Evidence {
         e.disk = Some(("vda".into(), busy, 0.1));
         if system.observed_device || system.cap_ops.is_some() {
             let ops_s = s.disk_ops as f64 / s.counted_us * 1e6;
-            e.device = Some(Device { name: "vda".into(), bytes_s: ops_s * BLOCK, ops_s, busy });
+            e.device = Some(Device {
+                name: "vda".into(),
+                bytes_s: ops_s * BLOCK,
+                ops_s,
+                busy,
+                ..Default::default()
+            });
         }
     }
     e

@@ -1,0 +1,133 @@
+//! What a Plimsoll server counted over a step, against what the clients counted. Over all of a
+//! step nothing is in flight at either end but data that streams: both counts are then the same.
+
+use crate::client::target::Counting;
+use crate::record::observed::{Comparison, OperationCount, ServerCounts};
+use crate::workload::Kind;
+use base::limits::LAB_STREAM_BUFFER;
+use serde::Deserialize;
+
+/// An answer of the server's API (`/api/v1/analytics/counts`).
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub struct Counts {
+    /// Whether the flight recorder still had all of it.
+    pub complete: bool,
+    /// By operation and client.
+    pub rows: Vec<CountRow>,
+}
+
+/// A row of it.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub struct CountRow {
+    /// Operation.
+    pub op: String,
+    /// Address of the client.
+    pub client: String,
+    /// How often.
+    pub count: u64,
+    /// Bytes of file data.
+    pub bytes: u64,
+    /// Latencies added up, ns.
+    pub latency_ns: u64,
+}
+
+/// What the clients counted over a whole step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientTotals {
+    /// Operations without fault, COMMITs not.
+    pub ops: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Operations that can be in flight at once.
+    pub slots: u64,
+}
+
+/// The rows of these clients; of all when some clients' addresses are not known, or when none of
+/// them made a call: addresses may be translated on the way.
+pub fn of_clients<'a>(counts: &'a Counts, clients: &[Option<String>]) -> Vec<&'a CountRow> {
+    let known: Option<Vec<&str>> = clients.iter().map(Option::as_deref).collect();
+    let own = |row: &&CountRow| known.as_ref().is_none_or(|all| all.contains(&&*row.client));
+    let rows: Vec<&CountRow> = counts.rows.iter().filter(own).collect();
+    if rows.is_empty() { counts.rows.iter().collect() } else { rows }
+}
+
+/// The record of a step.
+pub fn record(
+    (from, to): (f64, f64),
+    complete: bool,
+    rows: &[&CountRow],
+    asked: (Counting, Kind),
+    clients: ClientTotals,
+) -> ServerCounts {
+    let mut operations: Vec<OperationCount> = Vec::new();
+    for row in rows {
+        let at = operations.iter().position(|o| o.op == row.op).unwrap_or_else(|| {
+            operations.push(OperationCount { op: row.op.clone(), ..Default::default() });
+            operations.len() - 1
+        });
+        let o = &mut operations[at];
+        (o.count, o.bytes) = (o.count + row.count, o.bytes + row.bytes);
+        // The sum for now.
+        o.latency_ns += row.latency_ns as f64;
+    }
+    operations.iter_mut().for_each(|o| o.latency_ns /= o.count.max(1) as f64);
+    operations.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.op.cmp(&b.op)));
+    let compared = complete.then(|| compare(&operations, asked, clients)).flatten();
+    ServerCounts { from, to, complete, operations, compared }
+}
+
+/// Whether each operation of a workload makes exactly one of this name.
+fn is_counted(op: &str, counting: Counting, kind: Kind) -> bool {
+    // Commands of SCSI have the length of their block in the name.
+    let is = |name: &str| op == name || op.strip_prefix(name).is_some_and(|o| o.starts_with('('));
+    match (counting, kind) {
+        (Counting::Bytes, _) => false,
+        (_, Kind::SeqRead | Kind::RandRead) => is("read"),
+        (_, Kind::SeqWrite | Kind::SyncWrite) => is("write"),
+        (Counting::Transfers, _) => false,
+        (Counting::Calls, Kind::Create) => is("create") || is("remove"),
+        (Counting::Calls, kind) => is(kind.name()),
+    }
+}
+
+/// Operations; of protocols that stream files, with one operation for a file, bytes.
+fn compare(
+    operations: &[OperationCount],
+    (counting, kind): (Counting, Kind),
+    clients: ClientTotals,
+) -> Option<Comparison> {
+    let moves = !matches!(kind, Kind::Create | Kind::Getattr | Kind::Lookup | Kind::Null);
+    match counting {
+        Counting::Bytes if moves => {
+            let server = operations.iter().map(|o| o.bytes).sum();
+            // What a server has handed over is in the buffers of both ends and of the client.
+            let in_flight = clients.slots * (STREAM_BUFFERS + LAB_STREAM_BUFFER as u64);
+            Some(Comparison::new("bytes", server, clients.bytes, in_flight))
+        }
+        Counting::Calls | Counting::Transfers if moves || counting == Counting::Calls => {
+            let counted = operations.iter().filter(|o| is_counted(&o.op, counting, kind));
+            // A step ends when nothing is in flight, but each slot then removes the last file that
+            // it has created.
+            let after = if kind == Kind::Create { clients.slots } else { 0 };
+            let server = counted.map(|o| o.count).sum();
+            Some(Comparison::new("operations", server, clients.ops, after))
+        }
+        _ => None,
+    }
+}
+
+/// Bytes that the buffers of both ends of a TCP connection hold at most (`tcp_wmem`, `tcp_rmem`).
+const STREAM_BUFFERS: u64 = (4 << 20) + (6 << 20);
+
+/// Mean latency of the operations that were counted, ns.
+pub fn mean_latency(counts: &ServerCounts, counting: Counting, kind: Kind) -> Option<f64> {
+    let counted = counts.operations.iter().filter(|o| is_counted(&o.op, counting, kind));
+    let add = |(sum, n): (f64, u64), o: &OperationCount| {
+        (sum + o.latency_ns * o.count as f64, n + o.count)
+    };
+    let (sum, n) = counted.fold((0.0, 0), add);
+    (n > 0).then(|| sum / n as f64)
+}
+
+#[cfg(test)]
+mod tests;

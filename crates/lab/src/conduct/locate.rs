@@ -1,0 +1,163 @@
+//! How the server of a run is seen: by an agent on its host, by its API, or as processes of this
+//! machine, whatever its address and network namespace.
+
+use super::agents::{ANSWER_WITHIN, AgentsError};
+use super::server::{LocalApi, ServerSample, ServerView, Unseen, info};
+use super::{RunOptions, agents::Source};
+use crate::agent::clock::{self, Exchange, Offset};
+use crate::agent::connection::Connection;
+use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
+use crate::agent::token::Token;
+use crate::client::Target;
+use crate::observe::{Identity, LocalServer, ObservedTarget};
+use crate::record::ServerInfo;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Exchanges by which the clock of an agent is compared.
+const PINGS: u64 = 8;
+/// How long a sample may take; an agent that is later is not asked again.
+const SAMPLE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The server of a run.
+///
+/// # Errors
+/// The agent that is to observe it cannot be reached, or refuses.
+pub fn view_of(options: &RunOptions) -> Result<Box<dyn ServerView>, AgentsError> {
+    let mut target = ObservedTarget::of(&options.target);
+    if let (Some(exported), Some(name)) = (&mut target.exported, &options.scratch) {
+        exported.push(name);
+    }
+    let protocol = Target::protocol_of(&options.target.to_string());
+    let socket = options.server_socket.clone();
+    let api = socket.and_then(|socket| LocalApi::connect(socket, protocol));
+    let pid = api.as_ref().and_then(|api| api.pid).or(options.server_pid);
+    let machine: Box<dyn ServerView> = match &options.observe.agent {
+        Some(address) => {
+            let token = options.observe.token.as_ref();
+            Box::new(RemoteServer::connect(address, token, &target)?)
+        }
+        None => local(options, &target, pid),
+    };
+    Ok(match api {
+        None => machine,
+        Some(api) => Box::new(api.with(machine)),
+    })
+}
+
+fn local(options: &RunOptions, target: &ObservedTarget, pid: Option<u32>) -> Box<dyn ServerView> {
+    let share_path = options.observe.share_path.as_deref();
+    let of_target = match &options.target {
+        Target::Path(path) | Target::Block(path) => Some(path.as_path()),
+        _ => None,
+    };
+    if let Some(pid) = pid {
+        return Box::new(LocalServer::of(&[pid], None, target, share_path));
+    }
+    if target.port.is_none() {
+        return match options.source {
+            Source::Local { .. } => Box::new(LocalServer::machine(share_path.or(of_target))),
+            Source::Remote { .. } => Box::new(Unseen::default()),
+        };
+    }
+    match LocalServer::find(target, share_path) {
+        Ok(server) => Box::new(server),
+        Err(why) => Box::new(Unseen { why: Some(why.to_string()) }),
+    }
+}
+
+/// A server that an agent on its host observes.
+pub struct RemoteServer {
+    identity: Identity,
+    connection: Option<Connection>,
+    offset: Offset,
+}
+
+impl RemoteServer {
+    fn connect(
+        address: &str,
+        token: Option<&Token>,
+        target: &ObservedTarget,
+    ) -> Result<Self, AgentsError> {
+        let reach = |e| AgentsError::Reach(address.to_owned(), e);
+        let broke = |e| AgentsError::Proto(address.to_owned(), e);
+        let stream = TcpStream::connect(address).and_then(Connection::tcp).map_err(reach)?;
+        let mut observer = Self {
+            identity: Identity::default(),
+            connection: Some(stream),
+            offset: Offset::default(),
+        };
+        let versions = proto::VERSIONS;
+        let token = token.map(|token| token.text().to_owned());
+        let refused = |what| AgentsError::Observer(address.to_owned(), what);
+        match observer.ask(&ToAgent::Hello { versions, token }, ANSWER_WITHIN).map_err(broke)? {
+            FromAgent::Hello { .. } => {}
+            FromAgent::Failed { what } => return Err(refused(what)),
+            _ => return Err(broke(ProtoError::Order("hello"))),
+        }
+        observer.offset = observer.compare_clock().map_err(broke)?;
+        let wanted = ToAgent::Observe(target.clone());
+        match observer.ask(&wanted, ANSWER_WITHIN).map_err(broke)? {
+            FromAgent::Observing { server } => observer.identity = *server,
+            FromAgent::Failed { what } => return Err(refused(what)),
+            _ => return Err(broke(ProtoError::Order("observing"))),
+        }
+        Ok(observer)
+    }
+
+    /// Sends a message and reads the reply to it.
+    fn ask(&mut self, message: &ToAgent, within: Duration) -> Result<FromAgent, ProtoError> {
+        let connection = self.connection.as_mut().ok_or(ProtoError::Ended)?;
+        connection.set_read_timeout(Some(within))?;
+        proto::send(connection, message)?;
+        loop {
+            match proto::receive(connection)? {
+                FromAgent::Beat { .. } => {}
+                reply => return Ok(reply),
+            }
+        }
+    }
+
+    fn compare_clock(&mut self) -> Result<Offset, ProtoError> {
+        let mut exchanges = Vec::new();
+        for id in 0..PINGS {
+            let sent_ns = clock::mono_ns();
+            match self.ask(&ToAgent::Ping { id }, ANSWER_WITHIN)? {
+                FromAgent::Pong { mono_ns, .. } => exchanges.push(Exchange {
+                    sent_ns,
+                    theirs_ns: mono_ns,
+                    received_ns: clock::mono_ns(),
+                }),
+                _ => return Err(ProtoError::Order("pong")),
+            }
+        }
+        Ok(clock::offset(&exchanges).unwrap_or_default())
+    }
+}
+
+impl ServerView for RemoteServer {
+    fn describe(&mut self) -> ServerInfo {
+        info(&self.identity, "observer")
+    }
+
+    fn sample(&mut self) -> Option<ServerSample> {
+        let reply = self.ask(&ToAgent::Sample, SAMPLE_WITHIN);
+        let Ok(FromAgent::Sample { sample }) = reply else {
+            // Late replies would be taken for those to later questions.
+            self.connection = None;
+            return None;
+        };
+        let mut sample = *sample?;
+        sample.at_ns = self.offset.to_ours(sample.at_ns);
+        Some(sample)
+    }
+}
+
+impl Drop for RemoteServer {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            let _gone = proto::send(connection, &ToAgent::Bye);
+            connection.shutdown();
+        }
+    }
+}
