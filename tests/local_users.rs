@@ -16,7 +16,9 @@ use base::random::{Random, SeededRandom};
 use e2e::process::{DEADLINE, wait};
 use e2e::scene::Scene;
 use e2e::server::binary;
+use e2e::tls::{Authority, careless};
 use e2e::{NOBODY, is_root, skip};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
 /// What the attempts follow from.
@@ -41,6 +43,8 @@ struct Aim {
     state: PathBuf,
     /// Where an agent of root listens.
     agent: u16,
+    /// A certificate of another user.
+    tls: Arc<ClientConfig>,
 }
 
 /// Another user: the thread alone has its identity.
@@ -148,14 +152,21 @@ impl Stranger {
 
     fn control_an_agent(&mut self) {
         let Some(mut stream) = self.connect() else { return };
-        let token = match self.below(4) {
+        let proof = match self.below(4) {
             0 => Value::Null,
             1 => json!(""),
             2 => json!(format!("{:064x}", self.random.next_u64())),
             _ => json!([1, 2]),
         };
         let low = self.below(4);
-        let hello = json!({"type": "hello", "versions": [low, 9], "token": token});
+        let hello = match self.below(2) {
+            0 => json!({"type": "hello", "versions": [low, 9], "token": proof}),
+            _ => json!({"role": "controller", "program": "", "versions": [low, 9], "proof": proof}),
+        };
+        // In plain text, as versions before TLS did, or through TLS without a code.
+        if self.below(4) == 0 {
+            return self.join_an_agent(stream, &hello);
+        }
         let target = match self.below(3) {
             0 => format!("block:{}", self.aim.victim.display()),
             1 => format!("path:{}", self.aim.private.display()),
@@ -184,9 +195,28 @@ impl Stranger {
         }
     }
 
+    /// A message through TLS, with a certificate and without the join code.
+    fn join_an_agent(&mut self, stream: TcpStream, message: &Value) {
+        let name = "plimsoll-lab".try_into().expect("a name");
+        let tls = ClientConnection::new(Arc::clone(&self.aim.tls), name).expect("TLS");
+        let mut stream = StreamOwned::new(tls, stream);
+        let text = message.to_string();
+        let _refused = stream
+            .write_all(&(text.len() as u32).to_be_bytes())
+            .and_then(|()| stream.write_all(text.as_bytes()));
+        let mut answer = Vec::new();
+        let _cut = stream.take(64 << 10).read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        if answer.contains("welcome") {
+            self.gained(format!("the agent admits: {answer}"));
+        }
+    }
+
     fn hold_an_agent(&mut self) {
         let Some(mut stream) = self.connect() else { return };
-        let bytes: Vec<u8> = (0..self.below(6)).map(|_| 0).collect();
+        // Of a handshake, or of a message of a version before TLS.
+        let first = if self.below(2) == 0 { 22 } else { 0 };
+        let bytes: Vec<u8> = (0..self.below(6)).map(|_| first).collect();
         let _gone = stream.write_all(&bytes);
         if self.silent.len() >= SILENT {
             let at = self.below(SILENT as u64) as usize;
@@ -291,21 +321,21 @@ impl Stranger {
 struct Agent {
     child: Child,
     port: u16,
-    token: String,
+    code: String,
 }
 
 impl Agent {
     fn start() -> Self {
         let mut command = Command::new(binary());
         command.args(["lab", "agent", "--listen", "127.0.0.1:0", "--announce", "json"]);
-        command.env_remove("PLIMSOLL_AGENT_TOKEN").stdin(Stdio::null()).stdout(Stdio::piped());
+        command.env_remove("PLIMSOLL_AGENT_CODE_FILE").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("an agent");
         let mut line = String::new();
         let out = child.stdout.take().expect("a pipe");
         BufReader::new(out).read_line(&mut line).expect("a line");
         let announced: Value = serde_json::from_str(&line).expect("JSON");
         let listen: SocketAddr = announced["listen"].as_str().unwrap().parse().expect("an address");
-        Self { child, port: listen.port(), token: announced["token"].as_str().unwrap().to_owned() }
+        Self { child, port: listen.port(), code: announced["code"].as_str().unwrap().to_owned() }
     }
 }
 
@@ -317,7 +347,7 @@ impl Drop for Agent {
 }
 
 /// A short run; its exit code.
-fn lab(out: &Path, target: &str, more: &[&str], token: Option<&str>) -> i32 {
+fn lab(out: &Path, target: &str, more: &[&str]) -> i32 {
     let mut command = Command::new(binary());
     command.args(["lab", "run", "iops-4k", "--target", target, "--quiet"]).args(more);
     command.arg("--out").arg(out).stdin(Stdio::null()).stdout(Stdio::null());
@@ -326,9 +356,6 @@ fn lab(out: &Path, target: &str, more: &[&str], token: Option<&str>) -> i32 {
     for set in ["schedule=[[3,1],[3,2]]", &size, "step_max_ms=600", "warmup_ms=50", "window_ms=50"]
     {
         command.args(["--set", set]);
-    }
-    if let Some(token) = token {
-        command.env("PLIMSOLL_AGENT_TOKEN", token);
     }
     let mut child = command.spawn().expect("a run");
     wait(&mut child, DEADLINE).expect("its end").code().unwrap_or(-1)
@@ -364,6 +391,7 @@ fn another_user_of_the_machine_gains_nothing() {
         open: open.clone(),
         state: scene.state.clone(),
         agent: agent.port,
+        tls: Arc::new(careless(&Authority::new("stranger").sign())),
     });
     let before = stamp(&victim);
     let (gains, over) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
@@ -388,7 +416,7 @@ fn another_user_of_the_machine_gains_nothing() {
     });
     while !over.load(Ordering::SeqCst) && !attack.is_finished() {
         // It may fail because of what was planted; it may not be led elsewhere.
-        lab(&open.join("out"), &target, &["--clients", &clients], None);
+        lab(&open.join("out"), &target, &["--clients", &clients]);
     }
     over.store(true, Ordering::SeqCst);
     watch.join().expect("the watch");
@@ -401,6 +429,9 @@ fn another_user_of_the_machine_gains_nothing() {
     // With all these connections a controller is served.
     let agents = format!("127.0.0.1:{}", agent.port);
     let out = scene.scratch.path().join("result");
-    let code = lab(&out, "null:", &["--agents", &agents], Some(&agent.token));
+    let file = scene.scratch.path().join("code");
+    fs::write(&file, &agent.code).expect("a file");
+    let file = file.display().to_string();
+    let code = lab(&out, "null:", &["--agents", &agents, "--code-file", &file]);
     assert!([0, 3].contains(&code), "{code}");
 }

@@ -110,7 +110,7 @@ fn a_server_through_an_agent_that_observes() {
     let dir = memory("observed");
     let target = Target::start(dir.path(), "127.0.0.1", None);
     let agent = Agent::start(observes);
-    let (_, result) = run("iops-4k", &target.url, &["--observe", &agent.address], |_| ());
+    let (_, result) = run("iops-4k", &target.url, &[], |command| agent.observes_for(command));
     assert_eq!(result["server"]["seen"], "observer");
     shows_the_server("an observer", &result, &target, "lo");
     // Clients with their own cores at the other end see no more without it.
@@ -148,7 +148,8 @@ fn what_is_not_seen_is_no_limiter() {
 fn an_agent_that_observes_makes_no_load() {
     let agent = Agent::start(observes);
     let mut command = lab::command();
-    command.args(["run", "iops-4k", "--target", "null:", "--quiet", "--agents", &agent.address]);
+    command.args(["run", "iops-4k", "--target", "null:", "--quiet"]);
+    Agent::used_by(&mut command, &[agent]);
     let out = Scratch::new("observed");
     let output = process::run(command.arg("--out").arg(out.path()), patience(60));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -157,7 +158,8 @@ fn an_agent_that_observes_makes_no_load() {
     // And the other way round.
     let agent = Agent::start(|_| ());
     let mut command = lab::command();
-    command.args(["run", "iops-4k", "--target", "null:", "--quiet", "--observe", &agent.address]);
+    command.args(["run", "iops-4k", "--target", "null:", "--quiet"]);
+    agent.observes_for(&mut command);
     let output = process::run(command.arg("--out").arg(out.path()), patience(60));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{printed}");

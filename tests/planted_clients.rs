@@ -42,10 +42,9 @@ impl Scene {
     }
 
     fn run(&self, settings: &[&str]) -> Run {
-        let addresses: Vec<&str> = self.agents.iter().map(|a| a.address.as_str()).collect();
         let settings = [&SETTINGS, settings].concat();
         Run::start("iops-4k", &self.target, &settings, |command| {
-            command.args(["--agents", &addresses.join(",")]);
+            Agent::used_by(command, &self.agents);
         })
     }
 }

@@ -106,9 +106,8 @@ fn a_link_with_a_limited_rate() {
         let target = Target::start(dir.path(), link::SERVER, Some(&link.server));
         let agents: Vec<Agent> =
             (0..2).map(|_| Agent::start(|command| link.clients.enter(command))).collect();
-        let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
         Ok(short("dram-read-stream", &target, "[[1,1],[2,2],[2,4]]", |command| {
-            command.args(["--agents", &addresses.join(",")]);
+            Agent::used_by(command, &agents);
             link.clients.enter(command);
         }))
     };
@@ -149,9 +148,8 @@ fn a_throttled_generator() {
     let target = Target::start(dir.path(), "127.0.0.1", None);
     let with_agents = |prepare: &dyn Fn(&mut Command)| {
         let agents: Vec<Agent> = (0..2).map(|_| Agent::start(prepare)).collect();
-        let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
         short("iops-4k", &target, "[[1,1],[2,4],[2,16]]", |command| {
-            command.args(["--agents", &addresses.join(",")]);
+            Agent::used_by(command, &agents);
         })
     };
     let planted = with_agents(&|command| quota.enter(command));

@@ -363,10 +363,8 @@ fn half_the_rate_on_one_clients_port() {
                 Agent::at(&format!("10.0.{}.2:0", 10 + n), |command| client.enter(command))
             })
             .collect();
-        let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
-        let agents = addresses.join(",");
         Ok(run("dram-read-stream", &target.url, &LONG, |command| {
-            command.args(["--agents", &agents]);
+            Agent::used_by(command, &agents);
             ports.server.enter(command);
         }))
     };

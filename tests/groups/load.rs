@@ -2,6 +2,8 @@
 
 #[path = "../bridge.rs"]
 mod bridge;
+#[path = "../lab_agents.rs"]
+mod lab_agents;
 #[path = "../lab_runs.rs"]
 mod lab_runs;
 #[path = "../latency.rs"]

@@ -273,6 +273,10 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("LAB_AGENT_HELLO_MAX", AGENT),
     ("LAB_AGENT_GONE_AFTER", AGENT),
     ("LAB_AGENT_BUSY_MAX", AGENT),
+    ("LAB_CONTROLLER_STRANGERS_MAX", Elsewhere("crates/lab/src/agent/gate/tests.rs")),
+    ("LAB_CODES_RETAINED", Elsewhere("crates/lab/src/agent/code/tests.rs")),
+    ("LAB_AGENTS_MAX", Elsewhere("crates/lab/src/conduct/roster/tests.rs")),
+    ("LAB_AGENT_UNSENT_MAX", Elsewhere("crates/lab/src/conduct/exchange/tests.rs")),
     ("ADMIN_CONNECTIONS_CLIENT_MAX", ADMIN_CONNECTIONS),
     ("ADMIN_CONNECTIONS_MAX", ADMIN_CONNECTIONS),
     // Root and the serving user only: this process would take its own.

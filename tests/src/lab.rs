@@ -1,6 +1,8 @@
 //! `plimsoll lab` as a test drives it: short jobs, agents started by hand, the record read back.
 
-use std::io::{BufRead, BufReader};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -18,13 +20,10 @@ const JOB: Duration = crate::patience(90);
 /// How long an agent may take to say where it listens.
 const START: Duration = crate::patience(30);
 
-/// What agents that a test starts, and its runs, know of each other.
-const TOKEN: &str = "the token of the tests' agents";
-
 /// `plimsoll lab`.
 pub fn command() -> Command {
     let mut command = Command::new(server::binary());
-    command.arg("lab").stdin(Stdio::null()).env("PLIMSOLL_AGENT_TOKEN", TOKEN);
+    command.arg("lab").stdin(Stdio::null()).env_remove("PLIMSOLL_AGENT_CODE_FILE");
     command
 }
 
@@ -65,6 +64,8 @@ pub struct Agent {
     child: Child,
     /// Where it listens.
     pub address: String,
+    /// Its join code.
+    pub code: String,
 }
 
 impl Agent {
@@ -79,20 +80,62 @@ impl Agent {
     /// Starts one that listens at this address.
     ///
     /// # Panics
-    /// When it does not say where it listens.
+    /// When it does not print where it listens.
     pub fn at(listen: &str, prepare: impl FnOnce(&mut Command)) -> Self {
+        let once = |command: &mut Command| {
+            command.arg("--once");
+            prepare(command);
+        };
+        Self::listening(listen, once).0
+    }
+
+    /// Starts one that serves more than one run; with the lines that it prints later.
+    ///
+    /// # Panics
+    /// When it does not print where it listens.
+    pub fn lasting(prepare: impl FnOnce(&mut Command)) -> (Self, Receiver<String>) {
+        Self::listening("127.0.0.1:0", prepare)
+    }
+
+    fn listening(at: &str, prepare: impl FnOnce(&mut Command)) -> (Self, Receiver<String>) {
         let mut command = command();
-        command.args(["agent", "--listen", listen, "--once", "--announce", "json"]);
+        command.args(["agent", "--listen", at, "--announce", "json"]);
         command.stdout(Stdio::piped());
         prepare(&mut command);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let lines = lines(child.stdout.take().expect("a pipe"));
-        let mut agent = Self { child, address: String::new() };
+        let mut agent = Self { child, address: String::new(), code: String::new() };
         let line = lines.recv_timeout(START).unwrap_or_default();
         let said: Value = serde_json::from_str(&line).unwrap_or_default();
         agent.address =
             said["listen"].as_str().unwrap_or_else(|| panic!("said {line:?}")).to_owned();
-        agent
+        said["code"].as_str().unwrap_or_default().clone_into(&mut agent.code);
+        (agent, lines)
+    }
+
+    /// Has a run observe its server through this agent; it reads the code from standard input.
+    ///
+    /// # Panics
+    /// When there is no file for the code.
+    pub fn observes_for(&self, command: &mut Command) {
+        command.args(["--observe", &self.address, "--code-file", "-"]);
+        command.stdin(unnamed(&format!("{}\n", self.code)));
+    }
+
+    /// Has a run use these agents; it reads their codes from standard input.
+    ///
+    /// # Panics
+    /// When there is no file for the codes.
+    pub fn used_by(command: &mut Command, agents: &[Self]) {
+        let addresses: Vec<&str> = agents.iter().map(|agent| agent.address.as_str()).collect();
+        let lines = agents.iter().map(|agent| format!("{} {}\n", agent.address, agent.code));
+        command.args(["--agents", &addresses.join(","), "--code-file", "-"]);
+        command.stdin(unnamed(&lines.collect::<String>()));
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends it a signal.
@@ -248,6 +291,15 @@ fn texts(list: &Value) -> String {
 fn read(path: PathBuf) -> Value {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// A file without a name that has this text.
+fn unnamed(text: &str) -> File {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_TMPFILE);
+    let mut file = options.open(std::env::temp_dir()).expect("a file");
+    file.write_all(text.as_bytes()).and_then(|()| file.rewind()).expect("the codes");
+    file
 }
 
 /// Lines of a child's output as they come.

@@ -8,9 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 use wire::nfs3::{NFS_PROGRAM, NFS_V3};
 use wire::rpc::{AUTH_TLS, Auth, CallHeader, STARTTLS, begin_record, end_record};
 use wire::xdr::{Encode, Writer};
@@ -113,6 +117,55 @@ pub fn client(roots: &str, shown: Option<&Pair>) -> ClientConfig {
     };
     config.alpn_protocols = vec![b"sunrpc".to_vec()];
     config
+}
+
+/// A client that accepts every certificate, for a peer that does not care which server it reaches.
+///
+/// # Panics
+/// When that is no certificate.
+pub fn careless(shown: &Pair) -> ClientConfig {
+    let mut config = client("", Some(shown));
+    config.alpn_protocols.clear();
+    config.dangerous().set_certificate_verifier(Arc::new(Careless));
+    config
+}
+
+#[derive(Debug)]
+struct Careless;
+
+impl ServerCertVerifier for Careless {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// Probes and shakes hands, as RFC 9289 §4.1 and §5 have it.

@@ -18,7 +18,11 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Lab(args) => return ::lab::cli::run(args, &cmd::lab::find),
+        Command::Lab(args) => {
+            // Other users of this machine can read the command line.
+            ::lab::cli::secret_words().iter().for_each(|word| sys::hide_argument(word));
+            return ::lab::cli::run(args, &cmd::lab::find);
+        }
         // Where its sockets are is told here, beside those of servers.
         Command::Bridge(args) => return ::lab::bridge::cli::run(args, &registry::default_dir()),
         Command::Demo(args) => cmd::demo::run(&args),

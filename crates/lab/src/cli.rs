@@ -1,17 +1,16 @@
 //! `plimsoll lab …`: run, limits, sweep, agent, list, report, ab, compare.
 //!
-//! Results go to stdout, progress to stderr. Exit codes: 0 success, 1 failure, 2 usage error, 3
-//! completed but degraded.
+//! Results go to stdout, progress to stderr. Exit codes are in [`exit`].
 
 mod ab;
+mod agents;
 pub(crate) mod exit;
 mod output;
 pub mod share;
 
 use self::ab::AbArgs;
-use crate::agent::observe::ObserveOptions;
-use crate::agent::token::Token;
-use crate::agent::{self, AgentOptions, with_sources};
+use self::agents::{AgentArgs, RemoteArgs, run_agent};
+use crate::agent::with_sources;
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, own_command};
@@ -31,9 +30,9 @@ pub(crate) use output::{print_line, print_text};
 use share::{Find, Found, ShareArgs};
 use std::error::Error;
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Find the load limit of a target and the resource that sets it
 #[derive(Debug, Parser)]
@@ -46,12 +45,15 @@ pub struct LabArgs {
 #[derive(Debug, Subcommand)]
 enum LabCommand {
     /// Run one job: raise clients × threads step by step until throughput levels off
+    #[command(after_help = exit::HELP)]
     Run(RunArgs),
     /// Run the six jobs of the Performance Limit Summary
+    #[command(after_help = exit::HELP)]
     Limits(LimitsArgs),
     /// Measure throughput over round-trip time and window on emulated links, compared with a model
     Sweep(SweepArgs),
     /// Run a load agent, controlled from another machine
+    #[command(after_help = exit::AGENT_HELP)]
     Agent(AgentArgs),
     /// Remove the scratch folder left by an interrupted run
     Clean(CleanArgs),
@@ -87,12 +89,8 @@ struct Common {
     /// Number of client processes on this machine
     #[arg(long, value_name = "N", default_value_t = 8)]
     clients: u32,
-    /// Agents on other machines to use instead of local clients, comma-separated
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with = "clients")]
-    agents: Vec<String>,
-    /// File with the token of those agents [default: PLIMSOLL_AGENT_TOKEN in the environment]
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    remote: RemoteArgs,
     /// Override a value of the job, for example block=8k or schedule=[[1,1],[8,4]]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -106,10 +104,6 @@ struct Common {
     /// takes one per target
     #[arg(long = "server-pid", value_name = "PID")]
     server_pids: Vec<u32>,
-    /// Agent on the server's host that only observes it: `lab agent --observe` [default: a server
-    /// on this machine is found by its address, in any network namespace]
-    #[arg(long, value_name = "HOST:PORT")]
-    observe: Option<String>,
     /// Directory, disk file or block device with the data of the share, for a server on this
     /// machine [default: found by the exported path and the files that the server has open]
     #[arg(long, value_name = "PATH", conflicts_with = "observe")]
@@ -179,42 +173,6 @@ struct LimitsArgs {
     rows: Vec<String>,
 }
 
-#[derive(Debug, Args)]
-struct AgentArgs {
-    /// Listen address for the controller
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2150")]
-    listen: SocketAddr,
-    /// json: print one line with pid and address, and the token if the agent made one, when ready
-    #[arg(long, value_name = "FORMAT", value_parser = ["json"])]
-    announce: Option<String>,
-    /// File with a token that the controller must present [default: PLIMSOLL_AGENT_TOKEN in the
-    /// environment; without it the agent makes a token and prints it]
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// Directory that controllers may use as path: target, with all that is below it; repeatable.
-    /// Without it path: targets are refused
-    #[arg(long = "allow-path", value_name = "DIRECTORY")]
-    allow_paths: Vec<PathBuf>,
-    /// Block device or disk file that controllers may overwrite as block: target; repeatable.
-    /// Without it block: targets are refused
-    #[arg(long = "allow-block", value_name = "DEVICE")]
-    allow_blocks: Vec<PathBuf>,
-    /// Make no load, but observe the server on this machine for a controller: its processes,
-    /// network, devices and page cache
-    #[arg(long, conflicts_with_all = ["allow_paths", "allow_blocks", "inherited"])]
-    observe: bool,
-    /// Directory, disk file or block device with the data of the share [default: found by the
-    /// exported path and the files that the server has open]
-    #[arg(long, value_name = "PATH", requires = "observe")]
-    share_path: Option<PathBuf>,
-    /// Exit after one run
-    #[arg(long)]
-    once: bool,
-    /// Serve the process that started this one, over standard input
-    #[arg(long, hide = true)]
-    inherited: bool,
-}
-
 type Outcome = Result<ExitCode, Box<dyn Error>>;
 
 /// Why there is nothing to compare.
@@ -258,17 +216,15 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         note(&format!("plimsoll lab: {}", visible(&with_sources(&*error))));
-        ExitCode::FAILURE
+        exit::of(&*error)
     })
 }
 
 impl Common {
     fn options(&self, target: &str, words: Vec<String>) -> Result<RunOptions, Box<dyn Error>> {
-        let source = if self.agents.is_empty() {
-            Source::Local { clients: self.clients.max(1), command: agent_command() }
-        } else {
-            let token = Token::given(self.token_file.as_deref())?;
-            Source::Remote { addresses: self.agents.clone(), token }
+        let source = match self.remote.roster(self.quiet)? {
+            None => Source::Local { clients: self.clients.max(1), command: agent_command() },
+            Some(roster) => Source::Remote(roster),
         };
         Ok(RunOptions {
             target: Target::parse(target)?,
@@ -277,11 +233,7 @@ impl Common {
             server_socket: self.server_socket.clone(),
             server_pid: self.server_pids.first().copied(),
             observe: ObserveRun {
-                agent: self.observe.clone(),
-                token: match &self.observe {
-                    Some(_) => Token::given(self.token_file.as_deref())?,
-                    None => None,
-                },
+                agent: self.remote.observer()?,
                 share_path: self.share_path.clone(),
             },
             clean: self.clean,
@@ -311,8 +263,19 @@ fn agent_command() -> Vec<String> {
     command
 }
 
+/// The words of the command line without passwords, as they were when they were first asked for.
 fn own_words() -> Vec<String> {
-    std::env::args_os().map(|word| without_password(&word.to_string_lossy())).collect()
+    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
+    let words = || std::env::args_os().map(|word| without_password(&word.to_string_lossy()));
+    WORDS.get_or_init(|| words().collect()).clone()
+}
+
+/// Words of the command line with a password, for a program that can hide them; what is recorded of
+/// a run is the same after that.
+pub fn secret_words() -> Vec<String> {
+    let own = own_words();
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    words.zip(own).filter(|(word, own)| word != own).map(|(word, _)| word).collect()
 }
 
 fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
@@ -375,7 +338,7 @@ fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCom
 /// The comparison of protocols: from this process, over all targets.
 fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
     let common = &args.common;
-    if !common.agents.is_empty() || args.scratch.is_some() {
+    if common.remote.is_used() || args.scratch.is_some() {
         return Err("a comparison runs on this machine in its own folder: omit --agents and \
             --scratch"
             .into());
@@ -486,23 +449,6 @@ fn run_limits(args: &LimitsArgs) -> Outcome {
         print_line(&format!("report: {}", common.out.join("index.html").display()))?;
     }
     Ok(exit(&results.iter().collect::<Vec<_>>()))
-}
-
-fn run_agent(args: &AgentArgs) -> Outcome {
-    if args.inherited {
-        agent::run_inherited()?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    agent::run(&AgentOptions {
-        listen: args.listen,
-        token: Token::given(args.token_file.as_deref())?,
-        allow_paths: args.allow_paths.clone(),
-        allow_blocks: args.allow_blocks.clone(),
-        observe: args.observe.then(|| ObserveOptions { share_path: args.share_path.clone() }),
-        once: args.once,
-        announce: args.announce.is_some(),
-    })?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn list(json: bool) -> Outcome {

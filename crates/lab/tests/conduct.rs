@@ -11,18 +11,22 @@ use lab::limit::Limiter;
 use lab::record::RunResult;
 use std::process::ExitCode;
 
+#[path = "conduct/simulated.rs"]
+mod simulated;
+
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == "lab") {
         return lab::cli::main(words);
     }
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("a_whole_run_adds_up", a_whole_run_adds_up),
         ("nothing_as_target_is_limited_by_the_generator", nothing_as_target),
         ("a_killed_client_degrades_the_run", killed_continue),
         ("a_killed_client_aborts_the_run", killed_abort),
         ("a_killed_client_rebases_the_step", killed_rebase),
         ("a_paused_client_is_noticed", paused),
+        ("many_agents_of_one_controller", simulated::many_agents),
     ];
     let args: Vec<String> = std::env::args().skip(1).collect();
     run_tests(&tests, &args);

@@ -1,15 +1,16 @@
-//! What a controller over TCP may use of the machine that an agent runs on: the directories and
-//! devices that the owner of the agent has listed, and no other file.
+//! What a controller over TCP may use of the machine that an agent runs on, and put load on: the
+//! directories, devices and targets that the owner of the agent has listed, and no other file.
 //!
-//! Without a list there are no `path:` and `block:` targets for it, and no target may name a file
-//! with a password or certificates: the agent would send its content to a server that the
-//! controller chooses.
+//! Without a list of targets every server may be one. Without a list of directories and devices
+//! there are no `path:` and `block:` targets for it, and no target may name a file with a password
+//! or certificates: the agent would send its content to a server that the controller chooses.
 
 use super::observe::ObserveOptions;
 use crate::client::Target;
 use crate::client::service::at::PASSWORD_ENV;
 use crate::client::target::LocalName;
 use base::limits::LAB_AGENT_ALLOWED_MAX;
+use rules::TargetRule;
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -17,6 +18,21 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+mod rules;
+
+/// What the owner of an agent lists for controllers.
+#[derive(Debug, Clone, Default)]
+pub struct Owner {
+    /// Servers that may be targets, as networks, hosts or URLs; none: all.
+    pub targets: Vec<String>,
+    /// Directories, with all that is below them.
+    pub paths: Vec<PathBuf>,
+    /// Block devices, or files that stand for one, that may be overwritten.
+    pub blocks: Vec<PathBuf>,
+    /// Only observe the server of this machine, and where its data is.
+    pub observe: Option<ObserveOptions>,
+}
 
 /// Why the list of an owner cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +44,11 @@ pub enum AllowError {
     #[error("{0} is {1}")]
     Kind(PathBuf, &'static str),
     /// There are too many.
-    #[error("more than {LAB_AGENT_ALLOWED_MAX} directories and devices are listed")]
+    #[error("more than {LAB_AGENT_ALLOWED_MAX} targets, directories and devices are listed")]
     Many,
+    /// It is no target.
+    #[error("--allow-target {0}: use a network (10.0.0.0/8), HOST[:PORT], or SCHEME://HOST[:PORT]")]
+    Target(String),
 }
 
 /// One entry of the list: how it may be named, and a descriptor of what it was when the agent
@@ -43,6 +62,7 @@ struct Entry {
 /// The list of an owner.
 #[derive(Debug, Default)]
 pub struct Allowed {
+    targets: Vec<TargetRule>,
     directories: Vec<Entry>,
     devices: Vec<Entry>,
     /// Only observe, which makes no load on any target.
@@ -78,8 +98,9 @@ impl Allowed {
     ///
     /// # Errors
     /// [`AllowError`]
-    pub fn open(directories: &[PathBuf], devices: &[PathBuf]) -> Result<Self, AllowError> {
-        if directories.len() + devices.len() > LAB_AGENT_ALLOWED_MAX {
+    pub fn open(owner: &Owner) -> Result<Self, AllowError> {
+        let Owner { targets, paths, blocks, observe } = owner;
+        if targets.len() + paths.len() + blocks.len() > LAB_AGENT_ALLOWED_MAX {
             return Err(AllowError::Many);
         }
         let directory = |path: &PathBuf| Entry::of_kind(path, "not a directory", Metadata::is_dir);
@@ -87,9 +108,10 @@ impl Allowed {
         let device =
             |path: &PathBuf| Entry::of_kind(path, "neither a block device nor a file", is_device);
         Ok(Self {
-            directories: directories.iter().map(directory).collect::<Result<_, _>>()?,
-            devices: devices.iter().map(device).collect::<Result<_, _>>()?,
-            observe: None,
+            targets: targets.iter().map(|text| rule(text)).collect::<Result<_, _>>()?,
+            directories: paths.iter().map(directory).collect::<Result<_, _>>()?,
+            devices: blocks.iter().map(device).collect::<Result<_, _>>()?,
+            observe: observe.clone(),
         })
     }
 
@@ -106,6 +128,7 @@ impl Allowed {
         if self.observe.is_some() {
             return Err("this agent only observes; start one without --observe for load".to_owned());
         }
+        self.target(&target)?;
         let mut granted = Granted::any(target);
         let Granted { target, held } = &mut granted;
         for name in target.local_names() {
@@ -130,6 +153,21 @@ impl Allowed {
             held.push((fd, name));
         }
         Ok(granted)
+    }
+
+    /// Whether the server of a target is listed.
+    fn target(&self, target: &Target) -> Result<(), String> {
+        let Some((host, port)) = target.server() else { return Ok(()) };
+        let url = target.url();
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        let fits = |port: &u16| self.targets.iter().any(|rule| rule.fits(scheme, host, *port));
+        if self.targets.is_empty() || target.ports().iter().all(fits) {
+            return Ok(());
+        }
+        Err(format!(
+            "{scheme}://{host}:{port}: not listed by the agent's owner; start the agent with \
+             --allow-target {host}:{port}, or name a server by its address in a listed network"
+        ))
     }
 
     /// A file or directory below a listed directory; `what` names it in the refusal.
@@ -186,6 +224,10 @@ impl Entry {
         let given = std::path::absolute(path).map_err(fail)?;
         Ok(Self { names: [given, real], file })
     }
+}
+
+fn rule(text: &str) -> Result<TargetRule, AllowError> {
+    TargetRule::parse(text).ok_or_else(|| AllowError::Target(text.to_owned()))
 }
 
 fn number(fd: RawFd) -> String {

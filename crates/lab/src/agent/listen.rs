@@ -1,55 +1,65 @@
-//! An agent that listens: peers prove themselves with the token before anything else, several at a
-//! time and each with a deadline, so that a silent one holds up no controller.
+//! An agent that listens: one controller at a time, which has proved the join code; peers that have
+//! not delay it no longer than the limits for them.
 
 use super::allow::Allowed;
+use super::code::{Codes, JoinCode, Role};
 use super::connection::Connection;
-use super::proto::{self, FromAgent, ProtoError, ToAgent};
-use super::token::Token;
-use super::{AgentError, Origin, converse};
-use base::clock::Deadline;
-use base::limits::{
-    LAB_AGENT_ACCEPT_PAUSE, LAB_AGENT_BUSY_MAX, LAB_AGENT_HELLO_MAX, LAB_AGENT_HELLO_TIME_MAX,
-    LAB_AGENT_STRANGERS_MAX,
-};
+use super::gate::{Gate, HalfOpen};
+use super::join::{self, Arrival, Refusal};
+use super::tls::Identity;
+use super::{AgentError, Origin, converse, greet};
+use base::clock::monotonic_ns;
+use base::limits::{LAB_AGENT_BUSY_MAX, LAB_AGENT_STRANGERS_MAX};
 use base::out::note;
-use std::collections::VecDeque;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Connections that have not proved themselves, oldest first, and whether a controller is served.
-#[derive(Default)]
-struct State {
-    strangers: VecDeque<(u64, Connection)>,
-    next: u64,
-    busy: bool,
+/// What an agent listens with.
+pub(super) struct Listening {
+    /// Its certificate.
+    pub identity: Identity,
+    /// Its join codes.
+    pub codes: Codes,
+    /// What prints a code that follows a used one.
+    pub renewed: fn(&JoinCode),
+    /// A file that the agent has written the code to, which is removed when it was used.
+    pub written: Option<PathBuf>,
 }
 
 /// What the threads of a listening agent share.
 struct Admission {
-    token: Token,
-    state: Mutex<State>,
+    identity: Identity,
+    codes: Mutex<Codes>,
+    renewed: fn(&JoinCode),
+    written: Option<PathBuf>,
+    /// Whether a controller is served.
+    busy: Mutex<bool>,
     left: Condvar,
 }
-
-/// The connection of a controller that has proved itself and was greeted.
-type Proved = Connection;
 
 /// Serves one controller at a time; with `once` the first one only, for which it waits that long.
 pub(super) fn serve(
     listener: TcpListener,
-    token: Token,
+    listening: Listening,
     allowed: Allowed,
     once: Option<Duration>,
 ) -> Result<(), AgentError> {
-    let admission = Arc::new(Admission { token, state: Mutex::default(), left: Condvar::new() });
+    let admission = Arc::new(Admission::new(listening));
     let (sender, proved) = sync_channel(0);
     let (shared, origin) = (Arc::clone(&admission), Arc::new(Origin::Tcp(allowed)));
-    std::thread::spawn(move || accept(&listener, &shared, &sender));
+    std::thread::spawn(move || {
+        let never = AtomicBool::new(false);
+        Gate::new(LAB_AGENT_STRANGERS_MAX).accept(&listener, &never, move |socket, half_open| {
+            shared.prove(socket, half_open, &sender);
+        });
+    });
     loop {
-        let connection = next(&proved, once)?;
-        let ended = converse(connection, &origin);
+        let mut connection = next(&proved, once)?;
+        let ended = greet(&mut connection).and_then(|()| converse(connection, &origin));
         admission.leave();
         if once.is_some() {
             return ended.map_err(AgentError::from);
@@ -60,98 +70,91 @@ pub(super) fn serve(
     }
 }
 
-fn next(proved: &Receiver<Proved>, once: Option<Duration>) -> Result<Proved, AgentError> {
+fn next(proved: &Receiver<Connection>, once: Option<Duration>) -> Result<Connection, AgentError> {
     let wait = once.unwrap_or(Duration::MAX);
     proved.recv_timeout(wait).map_err(|error| match error {
-        RecvTimeoutError::Timeout => AgentError::Alone,
+        RecvTimeoutError::Timeout => AgentError::NoController,
         RecvTimeoutError::Disconnected => AgentError::Ended,
     })
 }
 
-/// Accepts for as long as the agent serves.
-fn accept(listener: &TcpListener, admission: &Arc<Admission>, sender: &SyncSender<Proved>) {
-    loop {
-        let accepted = listener.accept().and_then(|(stream, _)| Connection::tcp(stream));
-        let entered =
-            accepted.and_then(|connection| Ok((admission.enter(&connection)?, connection)));
-        let Ok((number, connection)) = entered else {
-            // No descriptors, or a peer that has gone already.
-            std::thread::sleep(LAB_AGENT_ACCEPT_PAUSE);
-            continue;
-        };
-        let (admission, sender) = (Arc::clone(admission), sender.clone());
-        std::thread::spawn(move || {
-            if let Some(connection) = admission.prove(number, connection)
-                && sender.send(connection).is_err()
-            {
-                admission.leave();
-            }
-        });
-    }
-}
-
 impl Admission {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(listening: Listening) -> Self {
+        let Listening { identity, codes, renewed, written } = listening;
+        let (codes, busy, left) = (Mutex::new(codes), Mutex::new(false), Condvar::new());
+        Self { identity, codes, renewed, written, busy, left }
     }
 
-    /// Enters a new connection; the oldest one that has not proved itself gives way if there are
-    /// too many.
-    fn enter(&self, connection: &Connection) -> std::io::Result<u64> {
-        let copy = connection.try_clone()?;
-        let mut state = self.state();
-        if state.strangers.len() >= LAB_AGENT_STRANGERS_MAX
-            && let Some((_, oldest)) = state.strangers.pop_front()
-        {
-            oldest.shutdown();
+    fn codes(&self) -> MutexGuard<'_, Codes> {
+        self.codes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn busy(&self) -> MutexGuard<'_, bool> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the first message, and hands the connection on if its peer has the code and no other
+    /// controller is served.
+    fn prove(&self, socket: TcpStream, half_open: HalfOpen, sender: &SyncSender<Connection>) {
+        let deadline = join::first_message();
+        let arrival = Arrival::read(socket, &self.identity, deadline, || half_open.sends());
+        drop(half_open);
+        // A peer that is no controller gets no reply.
+        let Ok(arrival) = arrival else { return };
+        // The code before all else: a peer without it learns nothing of this agent.
+        if !self.codes().recognises(|code| arrival.proves(code)) {
+            return arrival.refuse_code(Refusal::WrongCode, Role::Agent);
         }
-        state.next += 1;
-        let number = state.next;
-        state.strangers.push_back((number, copy));
-        Ok(number)
-    }
-
-    /// Reads the first message. The connection comes back if its peer has the token, and if no
-    /// other controller is served.
-    fn prove(&self, number: u64, mut connection: Connection) -> Option<Proved> {
-        let deadline = Deadline::after(LAB_AGENT_HELLO_TIME_MAX);
-        let hello = proto::receive::<ToAgent>(&mut connection.until(deadline, LAB_AGENT_HELLO_MAX));
-        self.state().strangers.retain(|(n, _)| *n != number);
-        let answer = self.judge(hello.ok()?);
-        let taken = matches!(answer, FromAgent::Hello { .. });
-        let sent = connection.set_read_timeout(None).is_ok()
-            && proto::send(&mut connection, &answer).is_ok();
-        if taken && !sent {
-            self.leave();
+        if let Some((why, what)) = arrival.unfit(Role::Agent) {
+            return arrival.refuse(why, what, true);
         }
-        (taken && sent).then_some(connection)
+        if !self.take() {
+            let what = Refusal::Busy.sentence(Role::Agent).to_owned();
+            return arrival.refuse(Refusal::Busy, what, true);
+        }
+        match self.redeem(&arrival) {
+            Err(why) => {
+                self.leave();
+                arrival.refuse_code(why, Role::Agent);
+            }
+            Ok(code) => {
+                let welcome = arrival.welcome(Role::Agent, &code);
+                let connection = welcome.map(|joined| joined.connection());
+                if connection.is_ok_and(|connection| sender.send(connection).is_ok()) {
+                    return;
+                }
+                self.leave();
+            }
+        }
     }
 
-    /// The answer to a first message: a peer without the token learns nothing of the agent.
-    fn judge(&self, hello: ToAgent) -> FromAgent {
-        let failed = |what: &dyn std::fmt::Display| FromAgent::Failed { what: what.to_string() };
-        let ToAgent::Hello { versions, token } = hello else {
-            return failed(&ProtoError::Order("hello"));
+    /// The code by which the peer is admitted.
+    fn redeem(&self, arrival: &Arrival) -> Result<JoinCode, Refusal> {
+        let proves = |code: &JoinCode| arrival.proves(code);
+        let redeemed = self.codes().redeem(monotonic_ns(), arrival.peer, proves);
+        let (result, renewed) = match redeemed {
+            Ok(redeemed) => (Ok(redeemed.code), redeemed.renewed),
+            Err((why, renewed)) => (Err(why.into()), renewed),
         };
-        if !self.token.is(token.as_deref()) {
-            return failed(&"wrong token; give the agent's token with --token-file");
+        if let Some(code) = &renewed {
+            (self.renewed)(code);
         }
-        match proto::agree(versions) {
-            Err(error) => failed(&error),
-            Ok(_) if !self.take() => failed(&"the agent is in use by another controller"),
-            Ok(version) => proto::hello(version),
+        if let (Ok(_), Some(file)) = (&result, &self.written) {
+            // The first time only; it may be gone already.
+            let _gone = std::fs::remove_file(file);
         }
+        result
     }
 
-    /// Takes the one place of a controller, for which it waits a while.
+    /// Takes the one permit of a controller, for which it waits a while.
     fn take(&self) -> bool {
-        let waited = self.left.wait_timeout_while(self.state(), LAB_AGENT_BUSY_MAX, |s| s.busy);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !std::mem::replace(&mut state.busy, true)
+        let waited = self.left.wait_timeout_while(self.busy(), LAB_AGENT_BUSY_MAX, |busy| *busy);
+        let (mut busy, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut *busy, true)
     }
 
     fn leave(&self) {
-        self.state().busy = false;
+        *self.busy() = false;
         self.left.notify_one();
     }
 }

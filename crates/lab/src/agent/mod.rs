@@ -6,32 +6,43 @@
 //! length of a run.
 //!
 //! A run starts its agents itself and hands each one end of a pair of sockets: no other process can
-//! reach them. An agent that listens, for a controller on another machine, requires a token, and
-//! opens only those files of its machine that its owner has listed.
+//! reach them. An agent on another machine listens for its controller or calls it, over TLS; both
+//! prove a one-time join code, and it opens only those files of its machine that its owner has
+//! listed.
 //!
 //! - [`proto`]: the messages; [`clock`]: times; [`drive`]: the loop that makes the load.
+//! - [`connection`], [`tls`]: how a controller is connected; [`code`], [`join`]: how both sides
+//!   recognise each other; `gate`: peers that have not proved themselves.
 //! - [`observe`]: an agent that only observes.
-//! - [`connection`], [`token`], [`allow`]: how a controller is connected, how it proves itself,
-//!   what it may use; `listen`: an agent that listens.
+//! - `listen`, `call`: an agent that listens or calls; [`allow`]: what its controller may use.
 
 pub mod allow;
+pub mod binding;
+mod call;
 pub mod clock;
+pub mod code;
 pub mod connection;
 pub mod drive;
+pub mod gate;
+pub mod join;
 mod listen;
 pub mod observe;
 pub mod proto;
-pub mod token;
+pub mod tls;
 
 use crate::client::{self, Options, Target};
 use crate::observe::ClientSource;
-use allow::{AllowError, Allowed, Granted};
+use allow::{AllowError, Allowed, Granted, Owner};
 use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY, LAB_SLOTS_MAX};
 use base::out::{note, offer};
+use code::{CodeError, Codes, JoinCode, ListenerCode};
 use connection::Connection;
 use drive::Driver;
-use observe::{ObserveOptions, Observing};
+use join::JoinError;
+use listen::Listening;
+use observe::Observing;
 use proto::{FromAgent, Prepare, ProtoError, ToAgent, Window};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,21 +50,28 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use token::Token;
+use tls::Identity;
 
-/// How an agent that listens is started.
+/// How an agent is reached, or reaches its controller.
+#[derive(Debug, Clone)]
+pub enum Meeting {
+    /// It listens; port 0 takes a free one.
+    Listen(SocketAddr),
+    /// It calls the controller at this address.
+    Call(String),
+}
+
+/// How an agent is started.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
-    /// Where to listen; port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// What a controller must present; `None`: the agent makes one and prints it.
-    pub token: Option<Token>,
-    /// Directories that controllers may use, with all that is below them.
-    pub allow_paths: Vec<PathBuf>,
-    /// Block devices, or files that stand for one, that controllers may overwrite.
-    pub allow_blocks: Vec<PathBuf>,
-    /// Only observe the server of this machine, and where its data is.
-    pub observe: Option<ObserveOptions>,
+    /// Whether it listens or calls.
+    pub meeting: Meeting,
+    /// File with the join code. One that listens makes a code without it, and prints it.
+    pub code_file: Option<PathBuf>,
+    /// How long the code of an agent that listens is valid.
+    pub code_life: Duration,
+    /// What controllers may use.
+    pub owner: Owner,
     /// End after the first controller, and when none comes within [`ONCE_WAIT`].
     pub once: bool,
     /// Print one JSON line with pid and address when ready.
@@ -68,22 +86,31 @@ pub const ONCE_WAIT: Duration = Duration::from_secs(30);
 pub enum AgentError {
     /// The address cannot be listened on.
     #[error("cannot listen on {0}")]
-    Listen(SocketAddr, #[source] std::io::Error),
+    Listen(SocketAddr, #[source] io::Error),
     /// What its owner has listed cannot be used.
     #[error(transparent)]
     Allow(#[from] AllowError),
+    /// There is no join code.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// The controller that it calls cannot be reached or refuses.
+    #[error("controller: {0}")]
+    Join(#[from] JoinError),
+    /// There is no certificate.
+    #[error("cannot use TLS")]
+    Tls(#[source] io::Error),
     /// Standard input is no connection.
     #[error(
         "--inherited is for agents that a run starts: standard input is not a connected socket; \
          use --listen"
     )]
-    Inherited(#[source] std::io::Error),
+    Inherited(#[source] io::Error),
     /// The exchange with the controller failed.
     #[error("controller: {0}")]
     Proto(#[from] ProtoError),
     /// No controller connected.
     #[error("no controller connected within {ONCE_WAIT:?}")]
-    Alone,
+    NoController,
     /// No connections are accepted any more.
     #[error("the agent stopped accepting connections")]
     Ended,
@@ -94,39 +121,61 @@ pub enum AgentError {
 enum Origin {
     /// The process that has started it, with the same rights.
     Own,
-    /// One with the token, and what it may use of this machine.
+    /// One with the join code, and what it may use of this machine.
     Tcp(Allowed),
 }
 
-/// Runs an agent until its controller leaves (`once`) or for ever.
+/// Runs an agent until its controller leaves (`once`), or the controller that it calls has ended,
+/// or for ever.
 ///
 /// # Errors
-/// When it cannot listen, or, with `once`, when the exchange fails.
+/// When it cannot listen or is refused, or, with `once`, when the exchange fails.
 pub fn run(options: &AgentOptions) -> Result<(), AgentError> {
     clock::skew_for_test();
-    let mut allowed = Allowed::open(&options.allow_paths, &options.allow_blocks)?;
-    allowed.observe.clone_from(&options.observe);
-    let fail = |e| AgentError::Listen(options.listen, e);
-    let listener = TcpListener::bind(options.listen).map_err(fail)?;
+    let allowed = Allowed::open(&options.owner)?;
+    let at = match &options.meeting {
+        Meeting::Listen(at) => *at,
+        Meeting::Call(at) => {
+            let file = options.code_file.as_ref().ok_or(CodeError::None)?;
+            return call::serve(at, file, allowed, options.once);
+        }
+    };
+    let fail = |e| AgentError::Listen(at, e);
+    let listener = TcpListener::bind(at).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
-    let token = options.token.clone().unwrap_or_else(Token::made);
-    // The owner of an agent needs a token that it has made.
-    let made = options.token.is_none().then(|| token.text());
+    let ListenerCode { code, made, written } = ListenerCode::new(options.code_file.as_deref())?;
+    announce(options, address, made.then_some(&code));
+    // A code that only this output shows is followed by another one there.
+    let renews = options.code_file.is_none() && !options.once;
+    let codes = Codes::new(code, 1, options.code_life, renews);
+    let renewed = if options.announce { announce_code } else { note_code };
+    let identity = Identity::new().map_err(AgentError::Tls)?;
+    let listening = Listening { identity, codes, renewed, written };
+    listen::serve(listener, listening, allowed, options.once.then_some(ONCE_WAIT))
+}
+
+/// Prints where the agent listens, and a code that it has made.
+fn announce(options: &AgentOptions, address: SocketAddr, made: Option<&JoinCode>) {
     if options.announce {
         let mut line =
             serde_json::json!({"pid": std::process::id(), "listen": address.to_string()});
         if let Some(made) = made {
-            line["token"] = made.into();
+            line["code"] = made.text().into();
         }
         // An agent without a reader serves all the same.
         let _gone = offer(&format!("{line}\n"));
     } else {
         note(&format!("agent listens on {address}"));
-        if let Some(made) = made {
-            note(&format!("token: {made}"));
-        }
+        made.map(note_code);
     }
-    listen::serve(listener, token, allowed, options.once.then_some(ONCE_WAIT))
+}
+
+fn note_code(code: &JoinCode) {
+    note(&format!("join code: {}", code.text()));
+}
+
+fn announce_code(code: &JoinCode) {
+    let _gone = offer(&format!("{}\n", serde_json::json!({"code": code.text()})));
 }
 
 /// Runs an agent for the process that has started it, over the socket that it inherited as standard
@@ -137,14 +186,19 @@ pub fn run(options: &AgentOptions) -> Result<(), AgentError> {
 pub fn run_inherited() -> Result<(), AgentError> {
     clock::skew_for_test();
     let mut connection = Connection::inherited().map_err(AgentError::Inherited)?;
-    match proto::receive::<ToAgent>(&mut connection)? {
-        ToAgent::Hello { versions, .. } => {
-            let version = proto::agree(versions)?;
-            proto::send(&mut connection, &proto::hello(version))?;
-        }
-        _ => return Err(ProtoError::Order("hello").into()),
-    }
+    greet(&mut connection)?;
     Ok(converse(connection, &Arc::new(Origin::Own))?)
+}
+
+/// Waits for the greeting of the controller and answers it: the beats begin after it.
+fn greet(connection: &mut Connection) -> Result<(), ProtoError> {
+    match proto::receive::<ToAgent>(connection)? {
+        ToAgent::Hello { versions } => {
+            let version = proto::agree(versions)?;
+            proto::send(connection, &proto::hello(version))
+        }
+        _ => Err(ProtoError::Order("hello")),
+    }
 }
 
 /// The way back to the controller, shared by the reader, the beat and the driver.
@@ -168,7 +222,7 @@ enum Command {
 
 /// One controller, from after its greeting until it leaves.
 fn converse(connection: Connection, origin: &Arc<Origin>) -> Result<(), ProtoError> {
-    let mut from = connection.try_clone()?;
+    let mut from = connection.clone();
     let reply = Reply(Arc::new(Mutex::new(connection)));
     let live = Arc::new(AtomicBool::new(true));
     let beat = spawn_beat(reply.clone(), Arc::clone(&live));

@@ -16,7 +16,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 /// Versions this program speaks, lowest and highest.
-pub const VERSIONS: (u32, u32) = (2, 2);
+pub const VERSIONS: (u32, u32) = (3, 3);
 
 /// What a conductor says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,8 +26,6 @@ pub enum ToAgent {
     Hello {
         /// Lowest and highest supported version.
         versions: (u32, u32),
-        /// The token of an agent that listens; one that was started by its controller has none.
-        token: Option<String>,
     },
     /// To be answered at once.
     Ping {
@@ -287,6 +285,19 @@ pub fn send(to: &mut impl Write, message: &impl Serialize) -> Result<(), ProtoEr
     frame[..4].copy_from_slice(&(len as u32).to_be_bytes());
     to.write_all(&frame)?;
     Ok(())
+}
+
+/// Length of the complete message, its mark included, that these bytes begin with.
+///
+/// # Errors
+/// [`ProtoError::TooLong`]
+pub fn frame(bytes: &[u8]) -> Result<Option<usize>, ProtoError> {
+    let Some(mark) = bytes.first_chunk::<4>() else { return Ok(None) };
+    let len = u32::from_be_bytes(*mark) as usize;
+    if len > LAB_MESSAGE_MAX {
+        return Err(ProtoError::TooLong(len));
+    }
+    Ok(Some(4 + len).filter(|end| bytes.len() >= *end))
 }
 
 /// Reads one message.

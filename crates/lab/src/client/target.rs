@@ -205,6 +205,16 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Ports of the server that its client connects to.
+    pub fn ports(&self) -> Vec<u16> {
+        match self {
+            Self::Nfs3(at) => vec![at.port, at.mount_port],
+            other => other.server().into_iter().map(|(_, port)| port).collect(),
+        }
+    }
+}
+
 /// What a target names on the machine that its client runs on.
 pub enum LocalName<'a> {
     /// A directory that is worked in.

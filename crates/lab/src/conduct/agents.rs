@@ -1,18 +1,21 @@
 //! The agents of a run: started or reached, greeted, timed, told, listened to.
 
-use crate::agent::clock::{self, Exchange, Offset};
+use super::exchange::{Event, Exchange};
+use super::roster::{Roster, RosterError};
+use crate::agent::clock::{self, Exchange as Ping, Offset};
+use crate::agent::code::CODE_FILE_ENV;
 use crate::agent::connection::Connection;
+use crate::agent::join::PROGRAM;
 use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
-use crate::agent::token::{TOKEN_ENV, Token};
 use base::clock::Deadline;
-use base::limits::LAB_EVENTS_MAX;
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use base::limits::LAB_AGENT_REPLY_MAX;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Exchanges by which a clock is compared; the least disturbed one counts.
@@ -22,8 +25,6 @@ const PINGS: u64 = 16;
 const PAUSE_NS: u64 = 2_500_000_000;
 /// Address of an agent that a run has started itself.
 const HERE: &str = "this machine";
-/// How long an agent may take to start, to greet, to answer a ping.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why the agents cannot be had or kept.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +35,15 @@ pub enum AgentsError {
     /// There is no program to start.
     #[error("no program for agents")]
     NoProgram,
-    /// It cannot be reached.
-    #[error("cannot reach the agent at {0}")]
-    Reach(String, #[source] std::io::Error),
+    /// The connection to it cannot be used.
+    #[error("cannot use the connection to the agent at {0}")]
+    Reach(String, #[source] io::Error),
+    /// Those on other machines did not join.
+    #[error(transparent)]
+    Roster(#[from] RosterError),
+    /// There are no descriptors or threads for connections.
+    #[error("cannot use connections to agents")]
+    Exchange(#[source] io::Error),
     /// The conversation failed.
     #[error("agent at {0}: {1}")]
     Proto(String, ProtoError),
@@ -44,7 +51,9 @@ pub enum AgentsError {
     #[error("client {0}: {1}")]
     Failed(u32, String),
     /// No message came in time after the connection was made.
-    #[error("the agent at {0} did not reply within {1:?}; it may serve another controller")]
+    #[error(
+        "the agent at {0} did not reply to the greeting within {1:?}: it is paused or too busy"
+    )]
     Mute(String, Duration),
     /// It does not answer.
     #[error("client {0} did not reply within {1:?}")]
@@ -57,16 +66,6 @@ pub enum AgentsError {
     Gone(u32),
 }
 
-/// What came from an agent, stamped when it was read.
-pub struct Event {
-    /// Number of the agent.
-    pub agent: u32,
-    /// Controller's monotonic clock, ns.
-    pub at_ns: u64,
-    /// The message; `None` when the connection ended.
-    pub message: Option<FromAgent>,
-}
-
 /// One agent as the conductor knows it.
 pub struct Agent {
     /// Its number, which is its client's.
@@ -77,46 +76,32 @@ pub struct Agent {
     pub bind: Option<IpAddr>,
     /// Its process.
     pub pid: u32,
+    /// Its program.
+    pub program: String,
     /// Its machine.
     pub machine: serde_json::Value,
     /// Its clock against ours.
     pub offset: Offset,
     /// Its wall clock minus ours, ns.
     pub wall_skew_ns: i64,
-    /// When something last came from it, conductor's monotonic clock, ns.
-    pub heard_ns: u64,
     /// How it was lost.
     pub lost: Option<String>,
     /// When that was noticed, conductor's monotonic clock, ns.
     pub lost_ns: u64,
-    stream: Connection,
     child: Option<Child>,
 }
 
 impl Agent {
-    /// Tells it something.
-    ///
-    /// # Errors
-    /// When the connection is gone.
-    pub fn tell(&mut self, message: &ToAgent) -> Result<(), AgentsError> {
-        proto::send(&mut self.stream, message)
-            .map_err(|e| AgentsError::Proto(self.address.clone(), e))
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = proto::send(&mut self.stream, &ToAgent::Bye);
-        self.stream.shutdown();
-        if let Some(child) = &mut self.child {
-            // It ends by itself when its conductor leaves; a stopped one does not.
-            let deadline = Deadline::after(Duration::from_millis(500));
-            while !deadline.passed() && matches!(child.try_wait(), Ok(None)) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            let _ = child.kill();
-            let _ = child.wait();
+    /// Ends its process, if it was started here.
+    fn reap(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        // It ends when its controller leaves; a stopped one does not.
+        let deadline = Deadline::after(Duration::from_millis(500));
+        while !deadline.passed() && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(5));
         }
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
@@ -130,13 +115,8 @@ pub enum Source {
         /// Program and first arguments, to which `--inherited` is added.
         command: Vec<String>,
     },
-    /// Running already.
-    Remote {
-        /// `HOST:PORT` of each.
-        addresses: Vec<String>,
-        /// The token that they require.
-        token: Option<Token>,
-    },
+    /// Running already, on other machines.
+    Remote(Arc<Roster>),
 }
 
 /// All agents of a run.
@@ -145,7 +125,7 @@ pub struct Agents {
     pub all: Vec<Agent>,
     /// Agents that were silent for longer than [`PAUSE_NS`] and came back: what was seen.
     pub paused: Vec<String>,
-    events: Receiver<Event>,
+    exchange: Exchange,
 }
 
 impl Agents {
@@ -154,35 +134,42 @@ impl Agents {
     /// # Errors
     /// The first agent that cannot be had ends the attempt.
     pub fn gather(source: &Source, bind: bool) -> Result<Self, AgentsError> {
-        let (sender, events) = sync_channel(LAB_EVENTS_MAX);
-        let mut all = Vec::new();
+        let exchange = Exchange::new().map_err(AgentsError::Exchange)?;
+        let mut agents = Self { all: Vec::new(), paused: Vec::new(), exchange };
         match source {
             Source::Local { clients, command } => {
                 let started: Result<Vec<_>, _> = (0..*clients).map(|_| start(command)).collect();
-                for (number, (child, stream)) in started?.into_iter().enumerate() {
+                for (number, (child, connection)) in started?.into_iter().enumerate() {
                     let number = number as u32;
-                    let mut agent = greet(number, HERE.to_owned(), stream, None, &sender)?;
-                    agent.bind = bind.then(|| local_address(number));
-                    agent.child = Some(child);
-                    all.push(agent);
+                    let bind = bind.then(|| local_address(number));
+                    let agent = Agent { bind, child: Some(child), ..agent(number, HERE, PROGRAM) };
+                    agents.greet(agent, connection)?;
                 }
             }
-            Source::Remote { addresses, token } => {
-                for (number, address) in addresses.iter().enumerate() {
-                    let reach = |e| AgentsError::Reach(address.clone(), e);
-                    let stream = TcpStream::connect(address).and_then(Connection::tcp);
-                    let (stream, token) = (stream.map_err(reach)?, token.as_ref());
-                    all.push(greet(number as u32, address.clone(), stream, token, &sender)?);
+            Source::Remote(roster) => {
+                raise_descriptor_limit();
+                for (number, (address, joined)) in roster.gather()?.into_iter().enumerate() {
+                    let agent = agent(number as u32, &address, &joined.program);
+                    agents.greet(agent, joined.connection())?;
                 }
             }
         }
-        let mut agents = Self { all, paused: Vec::new(), events };
         for number in 0..agents.all.len() as u32 {
             let (offset, wall_skew_ns) = agents.compare_clock(number)?;
             let agent = &mut agents.all[number as usize];
             (agent.offset, agent.wall_skew_ns) = (offset, wall_skew_ns);
         }
         Ok(agents)
+    }
+
+    /// Exchanges the first messages, and reads from the agent from then on.
+    fn greet(&mut self, mut agent: Agent, mut stream: Connection) -> Result<(), AgentsError> {
+        let greeted = first_messages(&mut agent, &mut stream);
+        let (number, address) = (agent.number, agent.address.clone());
+        // Its process ends with this value, also if it does not reply.
+        self.all.push(agent);
+        greeted?;
+        self.exchange.add(number, stream).map_err(|e| AgentsError::Reach(address, e))
     }
 
     /// The agents that are not lost.
@@ -192,15 +179,11 @@ impl Agents {
 
     /// The next event, or `None` after `timeout`. Notes who was heard.
     pub fn next(&mut self, timeout: Duration) -> Option<Event> {
-        let event = match self.events.recv_timeout(timeout) {
-            Ok(event) => event,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
-        };
+        let event = self.exchange.next(timeout)?;
         if let Some(agent) = self.all.get_mut(event.agent as usize) {
             match &event.message {
                 Some(_) => {
-                    let silent = event.at_ns.saturating_sub(agent.heard_ns);
-                    agent.heard_ns = event.at_ns;
+                    let silent = event.silent_ns;
                     if silent > PAUSE_NS && agent.lost.is_none() {
                         let time = base::units::time_ns(silent as f64);
                         self.paused.push(format!("client {}: silent for {time}", agent.number));
@@ -216,18 +199,17 @@ impl Agents {
         Some(event)
     }
 
-    /// Marks agents that were not heard for `limit` before `now`, conductor's monotonic clock in
-    /// ns, as lost; returns their numbers.
-    pub fn overdue(&mut self, now: u64, limit: Duration) -> Vec<u32> {
+    /// Marks agents from which nothing has come for `limit` as lost; returns their numbers.
+    pub fn overdue(&mut self, limit: Duration) -> Vec<u32> {
         let mut found = Vec::new();
         for agent in self.all.iter_mut().filter(|a| a.lost.is_none()) {
-            let silent = now.saturating_sub(agent.heard_ns);
+            let silent = self.exchange.silent_ns(agent.number);
             if silent > limit.as_nanos() as u64 {
                 let for_ = base::units::time_ns(silent as f64);
                 agent.lost = Some(format!("paused or disconnected: silent for {for_}"));
-                agent.lost_ns = now;
+                agent.lost_ns = clock::mono_ns();
                 // When it wakes up it must not go on with load that nobody counts.
-                agent.stream.shutdown();
+                self.exchange.shutdown(agent.number);
                 found.push(agent.number);
             }
         }
@@ -251,9 +233,9 @@ impl Agents {
                     }
                     _ => None,
                 })?;
-            mono.push(Exchange { sent_ns, theirs_ns: theirs, received_ns });
+            mono.push(Ping { sent_ns, theirs_ns: theirs, received_ns });
             let on_wall = |ns: u64| ns.saturating_add_signed(wall_offset);
-            wall.push(Exchange {
+            wall.push(Ping {
                 sent_ns: on_wall(sent_ns),
                 theirs_ns: their_wall,
                 received_ns: on_wall(received_ns),
@@ -269,7 +251,7 @@ impl Agents {
         number: u32,
         mut pick: impl FnMut(FromAgent) -> Option<(u64, u64)>,
     ) -> Result<(u64, u64, u64), AgentsError> {
-        let deadline = Deadline::after(ANSWER_WITHIN);
+        let deadline = Deadline::after(LAB_AGENT_REPLY_MAX);
         while !deadline.passed() {
             let Some(event) = self.next(Duration::from_millis(100)) else { continue };
             if event.agent != number {
@@ -285,7 +267,7 @@ impl Agents {
                 }
             }
         }
-        Err(AgentsError::Silent(number, ANSWER_WITHIN))
+        Err(AgentsError::Silent(number, LAB_AGENT_REPLY_MAX))
     }
 
     /// Tells one agent something.
@@ -293,7 +275,69 @@ impl Agents {
     /// # Errors
     /// When the connection is gone.
     pub fn tell(&mut self, number: u32, message: &ToAgent) -> Result<(), AgentsError> {
-        self.all.get_mut(number as usize).ok_or(AgentsError::Gone(number))?.tell(message)
+        let agent = self.all.get(number as usize).ok_or(AgentsError::Gone(number))?;
+        let sent = self.exchange.send(number, message);
+        sent.map_err(|e| AgentsError::Proto(agent.address.clone(), e))
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        for agent in &self.all {
+            // One that is gone already is as good.
+            let _gone = self.exchange.send(agent.number, &ToAgent::Bye);
+            self.exchange.shutdown(agent.number);
+        }
+        self.all.iter_mut().for_each(Agent::reap);
+    }
+}
+
+fn agent(number: u32, address: &str, program: &str) -> Agent {
+    Agent {
+        number,
+        address: address.to_owned(),
+        bind: None,
+        pid: 0,
+        program: program.to_owned(),
+        machine: serde_json::Value::Null,
+        offset: Offset::default(),
+        wall_skew_ns: 0,
+        lost: None,
+        lost_ns: 0,
+        child: None,
+    }
+}
+
+/// The greeting and its reply.
+fn first_messages(agent: &mut Agent, stream: &mut Connection) -> Result<(), AgentsError> {
+    let address = agent.address.clone();
+    let broke = |e| match e {
+        ProtoError::Io(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            AgentsError::Mute(address.clone(), LAB_AGENT_REPLY_MAX)
+        }
+        e => AgentsError::Proto(address.clone(), e),
+    };
+    let timeout = |timeout| stream.set_read_timeout(timeout);
+    timeout(Some(LAB_AGENT_REPLY_MAX)).map_err(|e| AgentsError::Reach(address.clone(), e))?;
+    proto::send(stream, &ToAgent::Hello { versions: proto::VERSIONS }).map_err(broke)?;
+    match proto::receive(stream).map_err(broke)? {
+        FromAgent::Hello { pid, machine, .. } => (agent.pid, agent.machine) = (pid, machine),
+        FromAgent::Failed { what } => return Err(AgentsError::Failed(agent.number, what)),
+        _ => return Err(broke(ProtoError::Order("hello"))),
+    }
+    Ok(())
+}
+
+/// Raises the soft limit on descriptors to the hard one: each agent is one.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit, which the kernel fills and then only reads.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            // With fewer the run says which agent cannot be reached.
+            let _fewer = libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
     }
 }
 
@@ -317,69 +361,12 @@ fn start(command: &[String]) -> Result<(Child, Connection), AgentsError> {
     let child = Command::new(program)
         .args(arguments)
         .arg("--inherited")
-        .env_remove(TOKEN_ENV)
+        .env_remove(CODE_FILE_ENV)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .spawn()
         .map_err(failed)?;
-    Ok((child, Connection::Inherited(ours)))
-}
-
-/// Exchanges the first messages, and listens to the agent from then on.
-fn greet(
-    number: u32,
-    address: String,
-    mut stream: Connection,
-    token: Option<&Token>,
-    sender: &SyncSender<Event>,
-) -> Result<Agent, AgentsError> {
-    let reach = |e| AgentsError::Reach(address.clone(), e);
-    stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(reach)?;
-    let broke = |e| match e {
-        ProtoError::Io(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            AgentsError::Mute(address.clone(), ANSWER_WITHIN)
-        }
-        e => AgentsError::Proto(address.clone(), e),
-    };
-    let versions = proto::VERSIONS;
-    let token = token.map(|token| token.text().to_owned());
-    proto::send(&mut stream, &ToAgent::Hello { versions, token }).map_err(broke)?;
-    let (pid, machine) = match proto::receive(&mut stream).map_err(broke)? {
-        FromAgent::Hello { pid, machine, .. } => (pid, machine),
-        FromAgent::Failed { what } => return Err(AgentsError::Failed(number, what)),
-        _ => return Err(broke(ProtoError::Order("hello"))),
-    };
-    stream.set_read_timeout(None).map_err(reach)?;
-    let from = stream.try_clone().map_err(reach)?;
-    listen(number, from, sender.clone());
-    Ok(Agent {
-        number,
-        address,
-        bind: None,
-        pid,
-        machine,
-        offset: Offset::default(),
-        wall_skew_ns: 0,
-        heard_ns: clock::mono_ns(),
-        lost: None,
-        lost_ns: 0,
-        stream,
-        child: None,
-    })
-}
-
-/// Reads what an agent says until it ends or the conductor lets go of the events.
-fn listen(number: u32, mut from: Connection, sender: SyncSender<Event>) {
-    std::thread::spawn(move || {
-        loop {
-            let message = proto::receive::<FromAgent>(&mut from).ok();
-            let last = message.is_none();
-            let event = Event { agent: number, at_ns: clock::mono_ns(), message };
-            if sender.send(event).is_err() || last {
-                return;
-            }
-        }
-    });
+    Ok((child, Connection::pair(ours)))
 }
 
 fn how_it_ended(agent: &mut Agent) -> String {

@@ -1,17 +1,17 @@
 //! How the server of a run is seen: by an agent on its host, by its API, or as processes of this
 //! machine, whatever its address and network namespace.
 
-use super::agents::{ANSWER_WITHIN, AgentsError};
+use super::agents::AgentsError;
+use super::roster::{Roster, RosterError};
 use super::server::{LocalApi, ServerSample, ServerView, Unseen, info};
 use super::{RunOptions, agents::Source};
 use crate::agent::clock::{self, Exchange, Offset};
 use crate::agent::connection::Connection;
 use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
-use crate::agent::token::Token;
 use crate::client::Target;
 use crate::observe::{Identity, LocalServer, ObservedTarget};
 use crate::record::ServerInfo;
-use std::net::TcpStream;
+use base::limits::LAB_AGENT_REPLY_MAX;
 use std::time::Duration;
 
 /// Exchanges by which the clock of an agent is compared.
@@ -33,10 +33,7 @@ pub fn view_of(options: &RunOptions) -> Result<Box<dyn ServerView>, AgentsError>
     let api = socket.and_then(|socket| LocalApi::connect(socket, protocol));
     let pid = api.as_ref().and_then(|api| api.pid).or(options.server_pid);
     let machine: Box<dyn ServerView> = match &options.observe.agent {
-        Some(address) => {
-            let token = options.observe.token.as_ref();
-            Box::new(RemoteServer::connect(address, token, &target)?)
-        }
+        Some(roster) => Box::new(RemoteServer::connect(roster, &target)?),
         None => local(options, &target, pid),
     };
     Ok(match api {
@@ -74,30 +71,24 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    fn connect(
-        address: &str,
-        token: Option<&Token>,
-        target: &ObservedTarget,
-    ) -> Result<Self, AgentsError> {
-        let reach = |e| AgentsError::Reach(address.to_owned(), e);
-        let broke = |e| AgentsError::Proto(address.to_owned(), e);
-        let stream = TcpStream::connect(address).and_then(Connection::tcp).map_err(reach)?;
+    fn connect(roster: &Roster, target: &ObservedTarget) -> Result<Self, AgentsError> {
+        let (address, joined) = roster.gather()?.pop().ok_or(RosterError::Number)?;
+        let broke = |e| AgentsError::Proto(address.clone(), e);
         let mut observer = Self {
             identity: Identity::default(),
-            connection: Some(stream),
+            connection: Some(joined.connection()),
             offset: Offset::default(),
         };
         let versions = proto::VERSIONS;
-        let token = token.map(|token| token.text().to_owned());
-        let refused = |what| AgentsError::Observer(address.to_owned(), what);
-        match observer.ask(&ToAgent::Hello { versions, token }, ANSWER_WITHIN).map_err(broke)? {
+        let refused = |what| AgentsError::Observer(address.clone(), what);
+        match observer.ask(&ToAgent::Hello { versions }, LAB_AGENT_REPLY_MAX).map_err(broke)? {
             FromAgent::Hello { .. } => {}
             FromAgent::Failed { what } => return Err(refused(what)),
             _ => return Err(broke(ProtoError::Order("hello"))),
         }
         observer.offset = observer.compare_clock().map_err(broke)?;
         let wanted = ToAgent::Observe(target.clone());
-        match observer.ask(&wanted, ANSWER_WITHIN).map_err(broke)? {
+        match observer.ask(&wanted, LAB_AGENT_REPLY_MAX).map_err(broke)? {
             FromAgent::Observing { server } => observer.identity = *server,
             FromAgent::Failed { what } => return Err(refused(what)),
             _ => return Err(broke(ProtoError::Order("observing"))),
@@ -122,7 +113,7 @@ impl RemoteServer {
         let mut exchanges = Vec::new();
         for id in 0..PINGS {
             let sent_ns = clock::mono_ns();
-            match self.ask(&ToAgent::Ping { id }, ANSWER_WITHIN)? {
+            match self.ask(&ToAgent::Ping { id }, LAB_AGENT_REPLY_MAX)? {
                 FromAgent::Pong { mono_ns, .. } => exchanges.push(Exchange {
                     sent_ns,
                     theirs_ns: mono_ns,

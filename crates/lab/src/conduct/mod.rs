@@ -1,21 +1,24 @@
 //! Conducting a run: agents, preparation, the staircase, the verdict.
 //!
-//! - [`agents`]: processes, clocks, events; [`step`]: one step; [`steady`]: the rules of when a
-//!   step and when a staircase is done; [`server`]: the server's side, [`locate`]: where it is,
-//!   [`counts`]: what it counted itself; [`evidence`]: what the limiter is judged by; [`told`]:
-//!   what is told while it goes on.
+//! - [`agents`]: processes, clocks; [`roster`]: agents on other machines; [`exchange`]: all
+//!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a
+//!   step and when a staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what
+//!   it counted itself; [`evidence`]: what the
+//!   limiter is judged by; [`told`]: what is told while it goes on.
 
 pub mod agents;
 pub mod counts;
 pub mod evidence;
+pub mod exchange;
 pub mod locate;
+pub mod roster;
 pub mod server;
 pub mod steady;
 pub mod step;
 pub mod told;
 
+use crate::agent::join::PROGRAM;
 use crate::agent::proto::{FromAgent, Prepare, ToAgent};
-use crate::agent::token::Token;
 use crate::client::target::Counting;
 use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
@@ -33,6 +36,7 @@ use base::clock::Deadline;
 use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
 use server::{ServerSample, ServerView, Unseen};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use step::{Ran, StepError, StepSetup};
 pub use told::{StepTold, Told};
@@ -63,10 +67,8 @@ pub struct RunOptions {
 /// How a server is observed that is not found by its address, or not all of it.
 #[derive(Debug, Clone, Default)]
 pub struct ObserveRun {
-    /// Agent on its host that only observes, `HOST:PORT`.
-    pub agent: Option<String>,
-    /// The token of that agent.
-    pub token: Option<Token>,
+    /// Agent on its host that only observes.
+    pub agent: Option<Arc<roster::Roster>>,
     /// Where the data of the share is on this machine.
     pub share_path: Option<PathBuf>,
 }
@@ -99,7 +101,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
     let checker = Checker::new(Content::new(job.seed), job.check_one_in);
     let mut result = RunResult {
         format: VERSION,
-        program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
+        program: PROGRAM.into(),
         started,
         ended: started,
         job: titled(job, &options.target),
@@ -422,6 +424,7 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.degraded.extend(agents.paused.iter().map(|what| format!("paused {what}")));
     result.degraded.extend(fewer_slots(result));
     result.degraded.extend(disagreeing(result));
+    result.degraded.extend(agents.all.iter().filter_map(other_program));
     result.best = best(result);
     let Some(step) = result.best_step() else { return };
     let mut evidence = step.evidence.clone();
@@ -484,6 +487,13 @@ fn fewer_slots(result: &RunResult) -> Option<String> {
     (most > granted).then(|| {
         format!("the server's sessions have {granted} slots: of {most} threads some waited")
     })
+}
+
+/// Whether an agent is of another version of the program.
+fn other_program(agent: &agents::Agent) -> Option<String> {
+    let (number, program) = (agent.number, &agent.program);
+    (program != PROGRAM)
+        .then(|| format!("client {number}: its program is {program}, not {PROGRAM}"))
 }
 
 /// What is wrong with a client's clock.

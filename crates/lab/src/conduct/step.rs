@@ -112,19 +112,15 @@ pub fn run(
             running.samples.extend(view.sample());
             sample_ns = now.max(sample_ns + running.window_ns);
         }
-        let event = agents.next(LOOK);
-        // With many agents there is always an event. All that came before it was taken, so its
-        // time is the one by which silence is judged.
-        let at_ns = event.as_ref().map_or_else(clock::mono_ns, |event| event.at_ns);
-        match event.map(|event| (event.agent, event.message)) {
+        match agents.next(LOOK).map(|event| (event.agent, event.message)) {
             Some((agent, Some(message))) => running.note(agent, message)?,
             Some((agent, None)) => running.lose(agent, agents)?,
             None => {}
         }
-        if at_ns >= check_ns {
-            check_ns = at_ns + CHECK_NS;
+        if now >= check_ns {
+            check_ns = now + CHECK_NS;
             let limit = Duration::from_millis(wanted.job.lost_after_ms);
-            for number in agents.overdue(at_ns, limit) {
+            for number in agents.overdue(limit) {
                 running.lose(number, agents)?;
             }
         }
@@ -146,7 +142,7 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
         return Err(StepError::Nobody);
     }
     for number in &chosen {
-        let Some(agent) = agents.all.get_mut(*number as usize) else { continue };
+        let Some(agent) = agents.all.get(*number as usize) else { continue };
         let start = Start {
             step: wanted.number,
             threads: wanted.load.1,
@@ -159,7 +155,7 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
             }),
         };
         // One that is gone cannot be told; its reader says so, and the policy decides.
-        let _ = agent.tell(&ToAgent::Start(start));
+        let _ = agents.tell(*number, &ToAgent::Start(start));
     }
     Ok(Running {
         wanted,
@@ -221,10 +217,10 @@ impl Running<'_> {
     fn stop(&mut self, agents: &mut Agents) {
         let now = clock::mono_ns();
         for number in self.parts.keys() {
-            let Some(agent) = agents.all.get_mut(*number as usize) else { continue };
+            let Some(agent) = agents.all.get(*number as usize) else { continue };
             let at_ns = agent.offset.to_theirs(now);
             // As for the start.
-            let _ = agent.tell(&ToAgent::Stop { at_ns });
+            let _ = agents.tell(*number, &ToAgent::Stop { at_ns });
         }
         self.stopped_with.get_or_insert(self.common());
     }

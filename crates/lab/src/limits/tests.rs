@@ -1,8 +1,11 @@
 //! Rows say where to look, as a URL path and as a command.
 
 use super::*;
+use crate::conduct::roster::Roster;
 use crate::record::Steadiness;
 use crate::report::tests::made_up;
+use std::sync::Arc;
+use std::time::Duration;
 
 fn options(target: &str, source: Source) -> RunOptions {
     RunOptions {
@@ -76,7 +79,9 @@ fn a_target_over_rdma_has_its_own_figure_in_the_column() {
 
 #[test]
 fn agents_elsewhere_have_their_own_devices() {
-    let elsewhere = Source::Remote { addresses: vec!["a:2150".into()], token: None };
+    let any = "127.0.0.1:0".parse().unwrap();
+    let (roster, _) = Roster::listen(any, 1, None, Duration::from_secs(60)).unwrap();
+    let elsewhere = Source::Remote(Arc::new(roster));
     let found = RdmaColumn::of(&options("nfs3://nas/x", elsewhere), || panic!("it is not asked"));
     assert!(matches!(found, RdmaColumn::Runs(_)));
 }

@@ -24,7 +24,8 @@ impl Scene {
     }
 
     fn allowed(&self) -> Allowed {
-        Allowed::open(&[self.0.join("listed")], &[self.0.join("disk")]).unwrap()
+        let (paths, blocks) = (vec![self.0.join("listed")], vec![self.0.join("disk")]);
+        Allowed::open(&Owner { paths, blocks, ..Owner::default() }).unwrap()
     }
 }
 
@@ -107,4 +108,25 @@ fn symbolic_links_lead_nowhere() {
     let held = allowed.grant(scene.target("block", "disk")).unwrap();
     let Target::Block(disk) = &held.target else { panic!("{held:?}") };
     assert_eq!(disk.canonicalize().unwrap(), scene.0.join("disk.old"));
+}
+
+#[test]
+fn listed_targets_are_the_only_ones() {
+    let targets = vec!["10.0.0.0/8".to_owned(), "nas:2049".to_owned()];
+    let allowed = Allowed::open(&Owner { targets, ..Owner::default() }).unwrap();
+    let grant = |url: &str| allowed.grant(Target::parse(url).unwrap()).map(drop);
+    for url in ["null:", "nfs3://nas/e", "nfs4://10.9.9.9/e", "https://u@10.1.1.1/s"] {
+        assert_eq!(grant(url), Ok(()), "{url}");
+    }
+    for url in ["nfs3://nas:2050/e", "nfs3://nas/e?mountport=25", "smb://u@nas/s", "ftp://u:p@h/s"]
+    {
+        let why = grant(url).unwrap_err();
+        assert!(why.contains("--allow-target"), "{why}");
+    }
+    // A password that is in the URL is not shown.
+    assert!(!grant("ftp://u:secret@h/s").unwrap_err().contains("secret"));
+    // Directories are listed as such.
+    assert!(grant("path:/tmp").is_err());
+    let wrong = Owner { targets: vec!["a/b".into()], ..Owner::default() };
+    assert!(matches!(Allowed::open(&wrong), Err(AllowError::Target(_))));
 }

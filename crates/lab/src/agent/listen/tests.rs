@@ -1,29 +1,38 @@
 //! An agent that listens, with peers that send nothing, too much, or something wrong.
 
 use super::*;
-use crate::agent::proto::{FromAgent, Prepare};
+use crate::agent::allow::Owner;
+use crate::agent::join::{Caller, JoinError};
+use crate::agent::proto::{self, FromAgent, Prepare, ToAgent};
 use crate::workload::Shape;
+use base::limits::{LAB_AGENT_HELLO_TIME_MAX, LAB_CODE_LIFE};
 use base::random::{Random, SystemRandom};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// How long anything may take on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
-struct Listening {
+struct Scene {
     address: SocketAddr,
-    token: Token,
+    code: JoinCode,
 }
 
-impl Listening {
+impl Scene {
     fn new(allowed: Allowed) -> Self {
+        Self::with(allowed, 64, LAB_CODE_LIFE)
+    }
+
+    /// An agent with a code for a number of controllers and a time.
+    fn with(allowed: Allowed, uses: u32, life: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, token) = (listener.local_addr().unwrap(), Token::made());
-        let its = token.clone();
-        std::thread::spawn(move || serve(listener, its, allowed, None));
-        Self { address, token }
+        let (address, code) = (listener.local_addr().unwrap(), JoinCode::made());
+        let codes = Codes::new(code.clone(), uses, life, false);
+        let identity = Identity::new().unwrap();
+        let listening = Listening { identity, codes, renewed: |_| (), written: None };
+        std::thread::spawn(move || serve(listener, listening, allowed, None));
+        Self { address, code }
     }
 
     fn connect(&self) -> TcpStream {
@@ -32,22 +41,30 @@ impl Listening {
         stream
     }
 
-    fn hello(&self, token: Option<&str>) -> (TcpStream, FromAgent) {
-        let mut stream = self.connect();
-        let (versions, token) = (proto::VERSIONS, token.map(str::to_owned));
-        proto::send(&mut stream, &ToAgent::Hello { versions, token }).unwrap();
-        let answer = proto::receive(&mut stream).unwrap();
-        (stream, answer)
+    fn join(&self, code: &JoinCode) -> Result<Connection, JoinError> {
+        let identity = Identity::new().unwrap();
+        let caller = Caller { role: Role::Controller, identity: &identity, code, pinned: None };
+        caller.call(&self.address.to_string()).map(|joined| joined.connection())
     }
 
-    fn controller(&self) -> TcpStream {
-        let (stream, answer) = self.hello(Some(self.token.text()));
-        assert!(matches!(answer, FromAgent::Hello { .. }), "{answer:?}");
-        stream
+    fn controller(&self) -> Connection {
+        let mut connection = self.join(&self.code).unwrap();
+        connection.set_read_timeout(Some(WAIT)).unwrap();
+        proto::send(&mut connection, &ToAgent::Hello { versions: proto::VERSIONS }).unwrap();
+        let reply: FromAgent = proto::receive(&mut connection).unwrap();
+        assert!(matches!(reply, FromAgent::Hello { .. }), "{reply:?}");
+        connection
     }
 }
 
-fn prepare(stream: &mut TcpStream, target: &str) -> FromAgent {
+fn refusal(joined: Result<Connection, JoinError>) -> (Refusal, String) {
+    match joined {
+        Err(JoinError::Refused { why, what, .. }) => (why, what),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn prepare(stream: &mut Connection, target: &str) -> FromAgent {
     let shape = Shape {
         kind: serde_json::from_str("\"seqread\"").unwrap(),
         block: 4096,
@@ -74,55 +91,35 @@ fn prepare(stream: &mut TcpStream, target: &str) -> FromAgent {
 
 fn closed(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(WAIT)).unwrap();
-    !matches!(stream.read(&mut [0; 64]), Ok(1..))
+    // A TLS alert may come before the end.
+    !matches!(stream.read_to_end(&mut Vec::new()), Err(e) if e.kind() == ErrorKind::WouldBlock)
 }
 
 #[test]
 fn silent_peers_hold_up_no_controller() {
-    let agent = Listening::new(Allowed::default());
+    let agent = Scene::new(Allowed::default());
     let mut silent: Vec<TcpStream> =
-        (0..3 * LAB_AGENT_STRANGERS_MAX).map(|_| agent.connect()).collect();
+        (0..8 * LAB_AGENT_STRANGERS_MAX).map(|_| agent.connect()).collect();
     // Some that send a byte at a time.
-    for stream in &mut silent {
-        let _gone = stream.write_all(&[0]);
+    for stream in silent.iter_mut().step_by(3) {
+        let _gone = stream.write_all(&[22]);
     }
     let begun = Instant::now();
     let mut controller = agent.controller();
     assert!(begun.elapsed() < LAB_AGENT_HELLO_TIME_MAX, "{:?}", begun.elapsed());
     assert!(matches!(prepare(&mut controller, "null:"), FromAgent::Prepared { .. }));
-    // The oldest gave way, the others end with their time.
+    // The oldest were disconnected, the others end with their time.
     assert!(silent.iter_mut().all(closed));
 }
 
 #[test]
-fn the_oldest_connection_gives_way_to_a_newer_one() {
-    let (token, state, left) = (Token::made(), Mutex::default(), Condvar::new());
-    let admission = Admission { token, state, left };
-    let mut pairs: Vec<_> = (0..=LAB_AGENT_STRANGERS_MAX)
-        .map(|_| {
-            let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-            let ours = Connection::Inherited(ours);
-            admission.enter(&ours).unwrap();
-            (ours, theirs)
-        })
-        .collect();
-    assert_eq!(admission.state().strangers.len(), LAB_AGENT_STRANGERS_MAX);
-    let ends = |theirs: &mut std::os::unix::net::UnixStream| {
-        theirs.set_nonblocking(true).unwrap();
-        matches!(theirs.read(&mut [0]), Ok(0))
-    };
-    let ended: Vec<bool> = pairs.iter_mut().map(|(_, theirs)| ends(theirs)).collect();
-    assert!(ended[0] && !ended[1..].contains(&true), "{ended:?}");
-}
-
-#[test]
 fn a_first_message_in_pieces_does_not_last_longer() {
-    let agent = Listening::new(Allowed::default());
+    let agent = Scene::new(Allowed::default());
     let mut slow = agent.connect();
     slow.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let (begun, mut ended) = (Instant::now(), false);
     while !ended && begun.elapsed() < WAIT {
-        let sent = slow.write_all(&[0]);
+        let sent = slow.write_all(&[22]);
         let read = slow.read(&mut [0; 8]);
         ended = sent.is_err() || matches!(read, Ok(0));
     }
@@ -131,45 +128,49 @@ fn a_first_message_in_pieces_does_not_last_longer() {
 
 #[test]
 fn wrong_first_messages_are_refused_and_learn_nothing() {
-    let agent = Listening::new(Allowed::default());
-    let half = &agent.token.text()[..32];
-    for token in [None, Some(""), Some("wrong"), Some(half)] {
-        let (mut stream, answer) = agent.hello(token);
-        let FromAgent::Failed { what } = answer else { panic!("{answer:?}") };
-        assert!(what.contains("wrong token"), "{what}");
-        assert!(closed(&mut stream));
+    let agent = Scene::new(Allowed::default());
+    let identity = Identity::new().unwrap();
+    let code = &JoinCode::made();
+    for role in [Role::Controller, Role::Agent] {
+        let caller = Caller { role, identity: &identity, code, pinned: None };
+        let refused = caller.call(&agent.address.to_string());
+        let Err(JoinError::Refused { why: Refusal::WrongCode, what, program: None, .. }) = refused
+        else {
+            panic!("{refused:?}")
+        };
+        assert!(what.contains("wrong join code") && !what.contains(join::PROGRAM), "{what}");
     }
-    // No token, whatever the version: it is not named.
-    let mut stream = agent.connect();
-    let hello = ToAgent::Hello { versions: (77, 78), token: None };
-    proto::send(&mut stream, &hello).unwrap();
-    let answer: FromAgent = proto::receive(&mut stream).unwrap();
-    assert!(format!("{answer:?}").contains("wrong token"), "{answer:?}");
-    // Another first message, one that is no message, one that is too long.
-    let long = [&8_000_u32.to_be_bytes()[..], &[b' '; 8_000]].concat();
-    for bytes in [&[0, 0, 0, 2, b'{', b'}'][..], &[0xff; 64], b"GET / HTTP/1.0\r\n\r\n", &long] {
+    // What is no handshake, or one that is too long.
+    let long = [&[22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff][..], &[0; 64 << 10]].concat();
+    for bytes in [&[22, 3, 3, 0, 1, 0][..], &[0xff; 64], b"GET / HTTP/1.0\r\n\r\n", &long] {
         let mut stream = agent.connect();
         let _gone = stream.write_all(bytes);
         assert!(closed(&mut stream));
     }
-    let mut stream = agent.connect();
-    proto::send(&mut stream, &ToAgent::Clean).unwrap();
-    let answer: FromAgent = proto::receive(&mut stream).unwrap();
-    assert!(matches!(answer, FromAgent::Failed { .. }));
     drop(agent.controller());
 }
 
 #[test]
+fn a_code_is_used_once_and_expires() {
+    let agent = Scene::with(Allowed::default(), 1, LAB_CODE_LIFE);
+    drop(agent.controller());
+    let (why, what) = refusal(agent.join(&agent.code));
+    assert!(why == Refusal::UsedCode && what.contains("has been used"), "{what}");
+    let agent = Scene::with(Allowed::default(), 1, Duration::ZERO);
+    let (why, what) = refusal(agent.join(&agent.code));
+    assert!(why == Refusal::ExpiredCode && what.contains("has expired"), "{what}");
+}
+
+#[test]
 fn one_controller_at_a_time_is_served_and_others_are_refused_in_words() {
-    let agent = Listening::new(Allowed::default());
+    let agent = Scene::new(Allowed::default());
     let first = agent.controller();
-    let (_second, answer) = agent.hello(Some(agent.token.text()));
-    let FromAgent::Failed { what } = answer else { panic!("{answer:?}") };
-    assert!(what.contains("in use by another controller"), "{what}");
-    drop(first);
-    // The next one gets the place as soon as it is free.
-    drop(agent.controller());
-    drop(agent.controller());
+    let (why, what) = refusal(agent.join(&agent.code));
+    assert!(why == Refusal::Busy && what.contains("in use by another controller"), "{what}");
+    first.shutdown();
+    // The next one gets the permit as soon as it is free.
+    agent.controller().shutdown();
+    agent.controller().shutdown();
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn a_controller_over_tcp_gets_no_file_that_is_not_listed() {
     let target = |scheme: &str, path: &PathBuf| format!("{scheme}:{}", path.display());
     let listed = top.join("listed");
 
-    let agent = Listening::new(Allowed::default());
+    let agent = Scene::new(Allowed::default());
     let mut controller = agent.controller();
     for target in [target("path", &listed), target("path", &top), target("block", &disk)] {
         let answer = prepare(&mut controller, &target);
@@ -196,9 +197,9 @@ fn a_controller_over_tcp_gets_no_file_that_is_not_listed() {
     assert_eq!(std::fs::read_dir(&listed).unwrap().count(), 0);
     assert_eq!(std::fs::read(&disk).unwrap(), vec![7; 1 << 20]);
 
-    let allowed =
-        Allowed::open(std::slice::from_ref(&listed), std::slice::from_ref(&disk)).unwrap();
-    let mut controller = Listening::new(allowed).controller();
+    let (paths, blocks) = (vec![listed.clone()], vec![disk.clone()]);
+    let allowed = Allowed::open(&Owner { paths, blocks, ..Owner::default() }).unwrap();
+    let mut controller = Scene::new(allowed).controller();
     for target in [target("path", &top), target("block", &other)] {
         assert!(matches!(prepare(&mut controller, &target), FromAgent::Failed { .. }), "{target}");
     }
