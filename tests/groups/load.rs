@@ -16,6 +16,8 @@ mod planted_clients;
 mod planted_limits;
 #[path = "../planted_observed.rs"]
 mod planted_observed;
+#[path = "../slurm.rs"]
+mod slurm;
 #[path = "../smb_lab.rs"]
 mod smb_lab;
 #[path = "../sweep.rs"]
