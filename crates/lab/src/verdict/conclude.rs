@@ -43,6 +43,8 @@ pub fn conclude(judged: &Evidence, steps: &[StepEvidence<'_>], seed: u64) -> Con
     if let Some(capped) = capped.as_ref().filter(|_| leaves_room(&verdict, judged)) {
         verdict.limiter = Limiter::Disk;
         verdict.confidence = verdict.confidence.max(0.7);
+        // By its busy time alone it had been ruled out.
+        verdict.ruled_out.retain(|sentence| !sentence.starts_with("disk: "));
         verdict.why = vec![capped.sentence.clone()];
         if let Some(busy) = judged.host_busy {
             verdict.why.push(format!("the CPU was {:.0} % busy", busy * 100.0));

@@ -238,6 +238,10 @@ fn faults(measured: &Measured, found: &Conclusion, planted: &Planted) -> Vec<Str
     if Some(found.verdict.limiter) != planted.limiter {
         out.push(format!("limiter {:?}: {:?}", found.verdict.limiter, found.verdict.why));
     }
+    let excluded = found.verdict.ruled_out.iter().any(|sentence| sentence.starts_with("disk: "));
+    if planted.limiter == Some(Limiter::Disk) && excluded {
+        out.push(format!("the disk is ruled out: {:?}", found.verdict.ruled_out));
+    }
     let next = found.demands.next.as_ref();
     match (planted.next, next) {
         (Some((name, factor)), Some(next)) => {
