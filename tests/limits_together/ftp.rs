@@ -1,6 +1,8 @@
 //! Limits of FTP: sessions, transfers, listings.
 
-use base::limits::FTP_PER_ADDRESS_MAX;
+use std::time::Duration;
+
+use base::limits::{FTP_PER_ADDRESS_MAX, SIGN_IN_QUEUE_CLIENT_MAX};
 use e2e::ftp::Ftp;
 
 use super::attack::fill;
@@ -9,6 +11,8 @@ use super::{Attack, Got};
 
 /// FTP.
 const PORT: u16 = 21;
+/// Time between attempts to sign in that are refused.
+const REFUSED_PAUSE: Duration = Duration::from_millis(250);
 
 fn sign_in(attack: &Attack<'_>, n: usize) -> std::io::Result<Ftp> {
     let mut ftp = Ftp::connect(attack.from, attack.world.server.at(PORT))?;
@@ -31,6 +35,24 @@ pub(crate) fn transfers(attack: &Attack<'_>) -> Got {
         }
     }
     Got::new(format!("{} transfers", held.len()), held)
+}
+
+/// Sign-ins with the right password, as many at once as may wait, repeatedly.
+pub(crate) fn sign_ins(attack: &Attack<'_>) -> Got {
+    let count = SIGN_IN_QUEUE_CLIENT_MAX + 8;
+    let from = attack.from;
+    for n in 0..count {
+        let user = attack.users()[n % attack.users().len()];
+        attack.repeat(move |world| {
+            let signed_in = Ftp::connect(from, world.server.at(PORT))
+                .and_then(|mut ftp| ftp.sign_in(user, PASSWORD));
+            // Those that are refused at once are not to use up the machine.
+            if !signed_in.is_ok_and(|code| code == 230) {
+                std::thread::park_timeout(REFUSED_PAUSE);
+            }
+        });
+    }
+    Got::new(format!("{count} sign-ins at once, repeatedly"), ())
 }
 
 /// Wrong passwords.

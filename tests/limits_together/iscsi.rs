@@ -1,7 +1,8 @@
 //! Limits of iSCSI: sessions, commands, data, a unit that stands still, flushes, registrations.
 
 use base::limits::{
-    ISCSI_COMMANDS_MAX, ISCSI_TRANSFER_MAX, LUN_FLUSHES_BEHIND_MAX, LUN_UNSETTLED_MAX,
+    ISCSI_COMMANDS_MAX, ISCSI_TRANSFER_MAX, LUN_FLUSHES_BEHIND_MAX, LUN_REGISTRATIONS_ADDRESS_MAX,
+    LUN_REGISTRATIONS_INITIATOR_MAX, LUN_UNSETTLED_MAX,
 };
 use e2e::iscsi::{Access, BLOCK, Initiator, blocks, io, reserve};
 use wire::scsi::Cdb;
@@ -67,21 +68,43 @@ pub(crate) fn queue(attack: &Attack<'_>) -> Got {
     Got::new(format!("{} sessions with commands that stand still", held.len()), held)
 }
 
-/// Initiators that register, write and leave.
+/// Ends all registrations when it is dropped: they outlive their sessions.
+struct Registered(Option<(Initiator, u64)>);
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if let Some((mut first, key)) = self.0.take() {
+            let (cdb, list) = reserve(ReserveOut::Clear, 0, key, 0, false);
+            let cleared = first.run(&cdb, &list, 0);
+            assert!(std::thread::panicking() || cleared.is_ok_and(|answer| answer.is_good()));
+        }
+    }
+}
+
+/// Ports of one initiator, or initiators, that register, write and leave.
 pub(crate) fn registrations(attack: &Attack<'_>) -> Got {
-    let (mut registered, mut refused) = (0, 0);
-    let count = attack.count(4, LUN_UNSETTLED_MAX + 8);
+    let (mut registered, mut refused, mut first) = (0, 0, None);
+    let most =
+        if attack.all { LUN_REGISTRATIONS_ADDRESS_MAX } else { LUN_REGISTRATIONS_INITIATOR_MAX };
+    let count = attack.count(most + 8, LUN_UNSETTLED_MAX + 8);
     for n in 0..count {
-        let Ok(mut initiator) = log_in(attack, 1_000 + n) else { break };
+        let stream = attack.connect(attack.world.server.at(PORT)).expect("a connection");
+        let (name, port) = (if attack.all { 1_000 + n } else { 1_000 }, 1_000 + n);
+        let port = (name as u16, port as u16);
+        let mut initiator =
+            Initiator::with_port(stream, &attack.world.access, port).expect("a session");
         let write = Cdb::Write(io(64, 1, false));
         initiator.run(&write, &[6; BLOCK], 0).expect("a response");
-        let (cdb, list) = reserve(ReserveOut::Register, 0, 0, 1 + n as u64, false);
+        let key = 1 + n as u64;
+        let (cdb, list) = reserve(ReserveOut::Register, 0, 0, key, false);
         match initiator.run(&cdb, &list, 0).expect("a response").is_good() {
             true => registered += 1,
             false => refused += 1,
         }
+        first.get_or_insert((initiator, key));
     }
-    Got::new(format!("{registered} of {count} registered, {refused} refused"), ())
+    assert_eq!((registered, refused), (most, count - most));
+    Got::new(format!("{registered} of {count} registered"), Registered(first))
 }
 
 /// Logins with a wrong secret.

@@ -3,7 +3,7 @@
 
 use base::limits::{
     CONNECTION_REQUESTS_MAX, DIR_STREAMS_MAX, NLM_HOSTS_PER_ADDRESS_MAX, NLM_MESSAGES_PER_HOST_MAX,
-    RPC_RECORD_MAX,
+    REPLAY_ENTRIES_MAX, RPC_RECORD_MAX,
 };
 use e2e::nfs3::Client;
 use e2e::nfs4::pipe::exchange;
@@ -20,8 +20,8 @@ use super::{Attack, Got};
 const LARGE: usize = 16;
 /// Calls that are sent together.
 const BATCH: usize = 256;
-/// Calls for the duplicate request cache, where it is not filled: it has 65 536 entries.
-const REPLAYED: u64 = 8_192;
+/// Calls for the duplicate request cache: more than it has entries for.
+const REPLAYED: u64 = REPLAY_ENTRIES_MAX as u64 + 1_024;
 /// Names of a directory: its listing takes several replies.
 const NAMES: usize = 16;
 /// Procedures of NLM (`nlm4.x`).

@@ -1,6 +1,8 @@
 //! Limits of NFSv4: clients, sessions, opens, locks, delegations, connections for callbacks.
 
+use std::fs::Permissions;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 
 use base::limits::{
     DIALS_PER_ADDRESS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX, NFS4_SESSIONS_PER_CLIENT_MAX,
@@ -8,9 +10,10 @@ use base::limits::{
 use e2e::nfs4::pipe::{DEPTH, Pipe, exchange_ids};
 use e2e::nfs4::{Client, lookup, putfh};
 use wire::nfs4::{
-    ArgOp, CbClient4, Clientaddr4, Component4, LockArgs4, Locker4, NfsClientId4, Nfsstat4, Opaque4,
-    OpenArgs4, OpenClaim4, OpenToLockOwner4, Openflag4, ReadArgs4, Res4, ResOp, SetclientidArgs4,
-    SetclientidConfirmArgs4, SetclientidRes4, StateOwner4, Stateid4, Utf8str, locktype4, share4,
+    ArgOp, CbClient4, Clientaddr4, Component4, ExistLockOwner4, LockArgs4, LockRes4, Locker4,
+    NfsClientId4, Nfsstat4, Opaque4, OpenArgs4, OpenClaim4, OpenToLockOwner4, Openflag4, ReadArgs4,
+    Res4, ResOp, SetclientidArgs4, SetclientidConfirmArgs4, SetclientidRes4, StateOwner4, Stateid4,
+    Utf8str, locktype4, share4,
 };
 
 use super::nfs::connect;
@@ -22,6 +25,8 @@ const BATCH: usize = 256;
 const OPENS: usize = 24;
 /// Opens at most, in the gate: the limit is in proportion to a million.
 const OPENS_MAX: usize = 12_000;
+/// Files with ranges: the part of one client takes 123, a million 230.
+const RANGE_FILES: u64 = 128;
 /// Files for delegations.
 const FILES: usize = 600;
 
@@ -160,6 +165,75 @@ pub(crate) fn locks(attack: &Attack<'_>) -> Got {
         held.push(pipe);
     }
     Got::new(format!("{locked} ranges"), held)
+}
+
+/// Ranges of an owner of each of some files: as many as a file has, or this client may have.
+pub(crate) fn ranges(attack: &Attack<'_>) -> Got {
+    let files = e2e::env_number("PLIMSOLL_LIMITS_RANGE_FILES", RANGE_FILES) as usize;
+    let dir = attack.world.share.join("ranges");
+    if !dir.exists() {
+        std::fs::create_dir(&dir).expect("a directory");
+        for n in 0..files {
+            let file = dir.join(n.to_string());
+            std::fs::write(&file, b"x").expect("a file");
+            std::fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
+        }
+    }
+    let (mut locked, mut held) = (0, Vec::new());
+    for client in 0..attack.count(1, 3) {
+        let mut pipe = pipe(attack, &attack.name("ranges", client));
+        for file in 0..files {
+            let from = (1 << 50) + ((client as u64) << 32);
+            let more = ranges_of(&mut pipe, attack, &file.to_string(), from);
+            locked += more;
+            if more == 0 {
+                break;
+            }
+        }
+        held.push(pipe);
+    }
+    assert!(locked > 4_000, "{locked}");
+    Got::new(format!("{locked} ranges of {files} files"), held)
+}
+
+/// Ranges of one file, from this offset on, until one is refused.
+fn ranges_of(pipe: &mut Pipe, attack: &Attack<'_>, name: &str, from: u64) -> usize {
+    let access = share4::ACCESS_BOTH | share4::WANT_NO_DELEG;
+    let at = [putfh(&attack.world.handles.share), lookup("ranges")];
+    let opens = [&at[..], &[open(pipe.id, "opener", name, access)]].concat();
+    let Ok(reply) = pipe.one(&opens) else { return 0 };
+    let Ok(ResOp::Open(Res4::Ok(opened))) = reply.last() else { return 0 };
+    let lock = |offset, locker| {
+        let (locktype, reclaim, length) = (locktype4::WRITE, false, 1);
+        ArgOp::Lock(LockArgs4 { locktype, reclaim, offset, length, locker })
+    };
+    let lock_owner = StateOwner4 { clientid: pipe.id, owner: Opaque4(name.as_bytes()) };
+    let open_stateid = opened.stateid;
+    let new = OpenToLockOwner4 { open_seqid: 0, open_stateid, lock_seqid: 0, lock_owner };
+    let file = [&at[..], &[lookup(name)]].concat();
+    let first = [&file[..], &[lock(from, Locker4::New(new))]].concat();
+    let Ok(reply) = pipe.one(&first) else { return 0 };
+    let Ok(ResOp::Lock(LockRes4::Ok(first))) = reply.last() else { return 0 };
+    // The current one (RFC 8881 §8.2.2).
+    let lock_stateid = Stateid4 { seqid: 0, ..first.stateid };
+    let mut locked = 1;
+    loop {
+        let before = locked;
+        let one = |n| {
+            let locker = Locker4::Existing(ExistLockOwner4 { lock_stateid, lock_seqid: 0 });
+            lock(from + 2 * n as u64, locker)
+        };
+        let numbers: Vec<_> = (locked..locked + DEPTH * OPENS).collect();
+        let locks = |chunk: &[usize]| chunk.iter().map(|n| one(*n)).collect::<Vec<_>>();
+        let compounds: Vec<_> =
+            numbers.chunks(OPENS).map(|chunk| [file.clone(), locks(chunk)].concat()).collect();
+        for reply in pipe.batch(&compounds).expect("replies") {
+            locked += reply.results().expect("results").iter().filter(|one| is_lock(one)).count();
+        }
+        if locked < before + numbers.len() {
+            return locked;
+        }
+    }
 }
 
 fn is_lock(result: &ResOp<'_>) -> bool {

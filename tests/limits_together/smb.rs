@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use base::limits::{
-    SMB_COMPOUND_MAX, SMB_IO_MAX, SMB_LISTINGS_MAX, SMB_REQUESTS_MAX, SMB_SESSIONS_PER_CONNECTION,
-    SMB_SETUPS_MAX, SMB_TREES_MAX,
+    SMB_COMPOUND_MAX, SMB_IO_MAX, SMB_LISTINGS_MAX, SMB_REQUESTS_MAX, SMB_RPC_CONTEXTS_MAX,
+    SMB_SESSIONS_PER_CONNECTION, SMB_SETUPS_MAX, SMB_TREES_MAX,
 };
 use e2e::smb::{Ask, Offer, Smb, framed};
 use wire::smb::create::{FileId, access};
@@ -13,6 +13,7 @@ use wire::smb::header::Command;
 use wire::smb::io::ReadRequest;
 use wire::smb::lock::{Element, Request as Lock, lock_flags};
 use wire::smb::ntlm;
+use wire::smb::rpc::{NDR, SRVSVC};
 use wire::smb::status::NtStatus;
 use wire::smb::{dir, spnego, utf16};
 
@@ -188,6 +189,43 @@ pub(crate) fn listings(attack: &Attack<'_>) -> Got {
         held.push(smb);
     }
     Got::new(format!("{begun} listings"), held)
+}
+
+/// A bind of RPC with as many contexts as it may have: its response is long.
+fn bind() -> Vec<u8> {
+    let mut pdu = vec![5, 0, 11, 3, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+    pdu.extend([4_280u16.to_le_bytes(), 4_280u16.to_le_bytes()].concat());
+    pdu.extend([0, 0, 0, 0, SMB_RPC_CONTEXTS_MAX as u8, 0, 0, 0]);
+    for number in 0..SMB_RPC_CONTEXTS_MAX as u16 {
+        pdu.extend(number.to_le_bytes());
+        pdu.extend([1, 0]);
+        pdu.extend(SRVSVC);
+        pdu.extend(NDR);
+    }
+    let length = (pdu.len() as u16).to_le_bytes();
+    pdu[8..10].copy_from_slice(&length);
+    pdu
+}
+
+/// Pipes with responses that are not read, until no more are taken.
+pub(crate) fn pipes(attack: &Attack<'_>) -> Got {
+    let (mut pipes, mut written, mut held, bind) = (0, 0, Vec::new(), bind());
+    for mut smb in of_users(attack) {
+        assert!(smb.connect_tree("IPC$").expect("a response").is_ok());
+        while let Ok(pipe) = smb.create(&Ask::open("srvsvc")).expect("a response") {
+            let before = written;
+            while smb.write(pipe, 0, &bind, 0).expect("a response") == NtStatus::SUCCESS {
+                written += 1;
+            }
+            pipes += 1;
+            if written == before {
+                break;
+            }
+        }
+        held.push(smb);
+    }
+    assert!(written > 0);
+    Got::new(format!("{pipes} pipes with {written} responses"), held)
 }
 
 /// Frames that do not end, and reads without a reader of the responses.

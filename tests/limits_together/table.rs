@@ -57,6 +57,7 @@ const POOL: Taker = Takes(&[
 ]);
 const HELD: Taker = Takes(&[
     (Smb, smb::listings),
+    (Smb, smb::pipes),
     (Http, http::bytes),
     (Sftp, sftp::handles),
     (Ftp, ftp::transfers),
@@ -69,8 +70,13 @@ const GUESSES: Taker = Takes(&[
     (Ftp, ftp::guesses),
     (Administration, admin::sign_ins),
 ]);
-const LOCKS: Taker =
-    Takes(&[(Smb, smb::locks), (Nfs3, nfs::locks), (Nfs4, nfs4::locks), (Http, http::locks)]);
+const LOCKS: Taker = Takes(&[
+    (Smb, smb::locks),
+    (Nfs3, nfs::locks),
+    (Nfs4, nfs4::locks),
+    (Nfs4, nfs4::ranges),
+    (Http, http::locks),
+]);
 const OPENS: Taker = Takes(&[(Smb, smb::opens), (Nfs4, nfs4::opens), (Sftp, sftp::handles)]);
 const WAITERS: Taker = Takes(&[(Smb, smb::waiters), (Nfs3, nfs::locks)]);
 const SMB_BYTES: Taker = Takes(&[(Smb, smb::bytes)]);
@@ -104,7 +110,9 @@ const COSTS: Taker = PerRequest("crates/serve/tests/costs");
 const SMB_COSTS: Taker = PerRequest("crates/serve/tests/smb/bounds.rs");
 const LOG: Taker = PerRequest("crates/base/src/log/limited/tests.rs");
 const PACE: Taker = PerRequest("crates/serve/engine/src/transport/pace/tests.rs");
-const RDMA: Taker = Elsewhere("crates/serve/tests/nfs3_rdma/credits.rs");
+const RDMA: Taker = Elsewhere("crates/serve/tests/callbacks_rdma/limits.rs");
+const SIGN_INS: Taker = Takes(&[(Ftp, ftp::sign_ins)]);
+const REGISTRATIONS: Taker = Takes(&[(Iscsi, iscsi::registrations)]);
 const AGENT: Taker = Elsewhere("crates/lab/src/agent/listen/tests.rs");
 
 /// All limits of the table.
@@ -138,12 +146,18 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("SIGN_IN_FREE_FAILURES", GUESSES),
     ("SIGN_IN_WAIT_MAX", GUESSES),
     ("SIGN_IN_PEERS_MAX", GUESSES),
+    ("SIGN_IN_THREADS", SIGN_INS),
+    ("SIGN_IN_QUEUE_MAX", SIGN_INS),
+    ("SIGN_IN_QUEUE_CLIENT_MAX", SIGN_INS),
     ("CONNECTION_REQUESTS_MAX", NFS_POOL),
     ("REQUESTS_MAX", NFS_POOL),
     ("RPC_RECORD_MAX", NFS_BYTES),
     ("RECORD_TIME_MAX", NFS_BYTES),
     ("REPLAY_ENTRIES_MAX", REPLIES),
     ("REPLAY_BYTES_MAX", REPLIES),
+    ("MOUNTS_MAX", PerRequest("crates/serve/nfs/src/nfs3/mounts/tests.rs")),
+    ("DIRTY_NODES_MAX", PerRequest("crates/vfs/tests/host/upkeep.rs")),
+    ("RETAINED_PART", PerRequest("crates/vfs/tests/host/retain.rs")),
     ("NFS4_CLIENTS_MAX", V4_CLIENTS),
     ("NFS4_CLIENTS_PER_ADDRESS_MAX", V4_CLIENTS),
     ("NFS4_SESSIONS_PER_CLIENT_MAX", V4_SESSIONS),
@@ -167,9 +181,11 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("NFS4_DELEGATIONS_PER_ADDRESS_MAX", DELEGATIONS),
     ("NFS4_DELEGATIONS_MAX", DELEGATIONS),
     ("LEASES_PER_FILE_MAX", DELEGATIONS),
+    ("LEASES_MAX", DELEGATIONS),
     ("NFS4_OPS_MAX", PerRequest("crates/serve/tests/nfs3/compounds.rs")),
     ("NFS4_REPLY_MAX", PerRequest("crates/serve/tests/nfs3/compounds.rs")),
     ("NLM_HOSTS_PER_ADDRESS_MAX", NLM_LOCKS),
+    ("NLM_HOSTS_MAX", NLM_LOCKS),
     ("NLM_BLOCKED_PER_HOST_MAX", NLM_LOCKS),
     ("NLM_BLOCKED_PER_ADDRESS_MAX", NLM_LOCKS),
     ("NLM_BLOCKED_MAX", NLM_LOCKS),
@@ -181,6 +197,8 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("RDMA_CONNECTIONS_MAX", RDMA),
     ("RDMA_CONNECTION_BYTES_MAX", RDMA),
     ("RDMA_REGISTERED_MAX", RDMA),
+    ("RDMA_IDLE_MIN", PerRequest("crates/serve/nfs/src/rpc/rdma/permits/tests.rs")),
+    ("RDMA_CLOSING_MAX", PerRequest("crates/serve/nfs/src/rpc/rdma/permits/tests.rs")),
     ("SEND_TIME_MAX", RDMA),
     ("FTP_PER_ADDRESS_MAX", Takes(&[(Ftp, ftp::connections)])),
     ("FTP_CONNECTIONS_MAX", Takes(&[(Ftp, ftp::connections)])),
@@ -209,7 +227,10 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("ISCSI_TEXT_MAX", PerRequest("crates/serve/iscsi/src/tests/login.rs")),
     ("LUN_FLUSHES_BEHIND_MAX", QUEUE),
     ("LUN_FLUSHES_BEHIND_CLIENT_MAX", QUEUE),
-    ("LUN_UNSETTLED_MAX", Takes(&[(Iscsi, iscsi::registrations)])),
+    ("LUN_UNSETTLED_MAX", REGISTRATIONS),
+    ("LUN_REGISTRATIONS_MAX", REGISTRATIONS),
+    ("LUN_REGISTRATIONS_ADDRESS_MAX", REGISTRATIONS),
+    ("LUN_REGISTRATIONS_INITIATOR_MAX", REGISTRATIONS),
     ("DSYNC_SHARE_RUNS", Takes(&[(Sftp, sftp::runs)])),
     ("DSYNC_SHARE_RUNS_CLIENT_MAX", Takes(&[(Sftp, sftp::runs)])),
     ("DSYNC_NAMES_BYTES", PerRequest("crates/sync/tests/dsync_hostile.rs")),
@@ -265,7 +286,7 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("SMB_WORK_ENTRY", SMB_COSTS),
     ("SMB_PATTERN_MAX", SMB_COSTS),
     ("SMB_FOLD_INDEX_BYTES", PerRequest("crates/vfs/src/fold/index/tests.rs")),
-    ("SMB_PIPE_BYTES_MAX", PerRequest("crates/serve/tests/smb/held.rs")),
+    ("SMB_PIPE_BYTES_MAX", Takes(&[(Smb, smb::pipes)])),
     ("SMB_RANGES_MAX", Takes(&[(Smb, smb::locks)])),
     ("SMB_LISTINGS_MAX", Takes(&[(Smb, smb::listings)])),
     ("LAB_AGENT_STRANGERS_MAX", AGENT),
@@ -299,7 +320,7 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
 ];
 
 /// The limits of the document, in the order of its rows.
-fn documented() -> Vec<&'static str> {
+pub(super) fn documented() -> Vec<&'static str> {
     let rows = DOCUMENT.lines().filter_map(|line| line.strip_prefix('|')?.strip_suffix('|'));
     let rows = rows.map(|row| row.split('|').collect::<Vec<_>>());
     let cells = rows.filter(|row| row.len() == COLUMNS).map(|row| row[LIMIT]);
@@ -308,7 +329,7 @@ fn documented() -> Vec<&'static str> {
     names.collect()
 }
 
-fn repository() -> PathBuf {
+pub(super) fn repository() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().expect("the repository").to_owned()
 }

@@ -131,6 +131,18 @@ impl Initiator {
     /// # Errors
     /// The connection breaks, or the target refuses.
     pub fn over(stream: TcpStream, access: &Access, number: u16) -> io::Result<Self> {
+        Self::with_port(stream, access, (number, number))
+    }
+
+    /// The same, with numbers for the name of the initiator and for the ISID of its port.
+    ///
+    /// # Errors
+    /// The connection breaks, or the target refuses.
+    pub fn with_port(
+        stream: TcpStream,
+        access: &Access,
+        (name, port): (u16, u16),
+    ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER))?;
         let wishes = Parameters { initial_r2t: false, max_recv_data: 65_536, ..Default::default() };
@@ -147,7 +159,7 @@ impl Initiator {
             lun: 0,
             early: VecDeque::new(),
         };
-        this.log_in(access, number, wishes)?;
+        this.log_in(access, (name, port), wishes)?;
         this.select(0)?;
         Ok(this)
     }
@@ -191,10 +203,15 @@ impl Initiator {
         }
     }
 
-    fn log_in(&mut self, access: &Access, number: u16, wishes: Parameters) -> io::Result<()> {
-        let [high, low] = number.to_be_bytes();
+    fn log_in(
+        &mut self,
+        access: &Access,
+        (name, port): (u16, u16),
+        wishes: Parameters,
+    ) -> io::Result<()> {
+        let [high, low] = port.to_be_bytes();
         let identity = Identity {
-            initiator: format!("iqn.2026-01.test:{number}"),
+            initiator: format!("iqn.2026-01.test:{name}"),
             target: Some(access.target.clone()),
             is_discovery: false,
         };

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::limits::DIR_STREAMS_MAX;
+use base::limits::{DIR_STREAMS_MAX, DIRTY_NODES_MAX};
 use vfs::attr::{FileType, SetAttr};
 use vfs::conformance::{cx, root};
 use vfs::cred::Cred;
@@ -91,6 +91,23 @@ fn few_descriptors_serve_many_files() {
     let counts = fs.counts();
     assert!(counts.nodes + counts.open_files <= 200, "{counts:?}");
     assert!(counts.nodes_forgotten > 1_000 && counts.cold_found > 1_000, "{counts:?}");
+}
+
+#[test]
+fn writes_beyond_the_limit_of_unflushed_files_are_flushed() {
+    let scratch = Scratch::new(&disk(), "unflushed");
+    let fs = HostFs::open(&scratch.share(), scratch.options(true)).expect("can be served");
+    let (me, make) = (root(), |n: usize| create(&*fs, &fs.root(), &format!("f{n}")));
+    let write = |file: &Handle| {
+        let wrote = fs.write(cx(&me), file, 0, b"x", Stable::Unstable).expect("written");
+        wrote.flush.is_empty()
+    };
+    let files: Vec<_> = (0..DIRTY_NODES_MAX).map(make).collect();
+    assert!(files.iter().all(write));
+    assert_eq!(fs.counts().dirty, DIRTY_NODES_MAX as u64);
+    assert!(!write(&make(DIRTY_NODES_MAX)), "before its reply");
+    assert!(write(&files[0]), "it is one of them already");
+    assert_eq!(fs.counts().dirty, DIRTY_NODES_MAX as u64);
 }
 
 /// Descriptors of this process by which directories are read: those of files that are only known

@@ -1,0 +1,158 @@
+//! Limits of the program without a row in docs/security.md, and why they need none. A new constant
+//! of `crates/base/src/limits` that bounds a number of things has a row there, or is listed here.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::table::{documented, repository};
+
+/// Where the limits are.
+const LIMITS: &str = "crates/base/src/limits";
+/// Ends of names of constants that bound a number of things.
+const ENDS: &[&str] = &["_MAX", "_KEPT", "_QUEUE", "_WAITING", "_PENDING"];
+/// What else such a name has in it.
+const EACH: &str = "_PER_";
+
+/// Why some limits need no row, and their names.
+const WITHOUT_ROW: &[(&str, &str)] = &[
+    (
+        "bounds a field or a list of one message or request",
+        "ACL_ENTRIES_MAX ANCESTORS_MAX API_POINTS_MAX API_STATE_ROWS_MAX API_STREAM_STATS_MAX \
+         API_TOP_MAX AUTH_SYS_GIDS_MAX AUTH_SYS_NAME_MAX CLIENT_ANSWER_MAX CLIENT_RECORD_MAX \
+         CLI_SCRIPT_MAX COLD_SEARCH_ENTRIES_MAX COMMENT_MAX DAV_FAILURES_BYTES_MAX \
+         DAV_FAILURES_MAX DAV_IF_CONDITIONS_MAX DAV_IF_MAX DAV_LOCK_OWNER_MAX DAV_LOCK_RECORD_MAX \
+         DAV_PROPS_ASKED_MAX DAV_PROPS_BYTES_MAX DAV_TREE_DEPTH_MAX DAV_TREE_ENTRIES_MAX \
+         DAV_XML_ATTRIBUTES_MAX DAV_XML_DEPTH_MAX DAV_XML_NAME_MAX DEPTH_MAX FTP_ASCII_SIZE_MAX \
+         FTP_LINE_MAX FTP_REPLY_LINES_MAX FTP_REPLY_LINE_MAX FTP_STAT_NAMES_MAX FULL_NAME_MAX \
+         HTTP_CHUNK_LINE_MAX HTTP_DRAIN_MAX HTTP_FORM_MAX HTTP_HEADERS_MAX \
+         HTTP_LISTING_INLINE_MAX HTTP_RANGES_MAX HTTP_SMALL_PUT_MAX HTTP_TARGET_MAX IO_SIZE_MAX \
+         ISCSI_AHS_MAX ISCSI_BINARY_MAX ISCSI_COMPARE_BLOCKS_MAX ISCSI_DATA_MAX ISCSI_KEY_MAX \
+         ISCSI_LARGE_VALUE_MAX ISCSI_LBA_STATUS_MAX ISCSI_LIST_MAX ISCSI_LOGIN_DATA_MAX \
+         ISCSI_LOGIN_REQUESTS_MAX ISCSI_LOGIN_TEXT_MAX ISCSI_NAME_MAX ISCSI_PAIRS_MAX \
+         ISCSI_UNMAP_MAX ISCSI_VALUE_MAX ISCSI_WRITE_SAME_MAX LOCK_GROUP_MAX LOCK_OWNER_MAX \
+         MOUNT_FLAVORS_MAX MOUNT_LIST_MAX NAME_MAX NFS3_STRING_MAX NFS4_ACES_MAX \
+         NFS4_BITMAP_WORDS_MAX NFS4_LIST_MAX NFS4_PATH_PARTS_MAX NFS4_READDIR_MAX \
+         NFS4_SMALL_LIST_MAX NFS4_STRING_MAX NLM_STRING_MAX NLM_WAY_MAX NODE_DEPTH_MAX \
+         NODE_NAME_MAX PASSWORD_MAX PATH_MAX RDMA_CALL_MAX RDMA_READ_SEGMENTS_MAX \
+         RDMA_SEGMENTS_MAX RDMA_WRITE_CHUNKS_MAX READDIR_REPLY_MAX RPCB_STRING_MAX RPC_AUTH_MAX \
+         RPC_FRAGMENTS_MAX SCSI_CDB_MAX SCSI_COPY_SEGMENTS_MAX SCSI_COPY_TARGETS_MAX \
+         SCSI_LIST_MAX SCSI_MODE_PAGES_MAX SCSI_SENSE_MAX SCSI_TRANSPORT_IDS_MAX \
+         SCSI_UNMAP_DESCRIPTORS_MAX SFTP_EXTENDED_ATTRS_MAX SFTP_EXTENSIONS_MAX SFTP_HANDLE_MAX \
+         SFTP_IDS_MAX SFTP_IO_MAX SFTP_NAMES_MAX SFTP_PACKET_MAX SFTP_STRING_MAX SHOWN_NAME_MAX \
+         SMB_ACES_MAX SMB_BLOB_MAX SMB_CONTEXTS_MAX SMB_COPY_CHUNKS_MAX SMB_COPY_CHUNK_MAX \
+         SMB_COPY_TOTAL_MAX SMB_DIALECTS_MAX SMB_IO_MAX SMB_LOCKS_MAX SMB_PATH_MAX \
+         SMB_RPC_CONTEXTS_MAX SMB_TRANSACT_MAX SSH_DATA_MAX SSH_KEY_MAX SSH_LINES_MAX \
+         SSH_MISMATCH_BYTES_MAX SSH_NAME_MAX SSH_PACKET_MAX SSH_PASSWORD_MAX SSH_VERSION_MAX \
+         TRANSFER_LINKS_MAX TRANSFER_PARTS_MAX TRANSFER_PATH_MAX TRANSFER_STEPS_MAX USER_NAME_MAX \
+         XATTR_LIST_MAX XATTR_VALUE_MAX",
+    ),
+    (
+        "bounds what one connection, session, client or file holds; the number of those is limited",
+        "ARRIVALS_MAX BACK_CALLS_MAX DAV_LOCKS_SHARED_MAX DIAL_BUFFER_MAX FLUSH_FAILURES_KEPT \
+         FLUSH_TOLD_MAX FTP_ATTEMPTS_MAX FTP_COMMANDS_PER_TURN FTP_END_LOOKS_MAX \
+         FTP_SESSIONS_KEPT FTP_STRANGERS_MAX ISCSI_ATTENTIONS_MAX ISCSI_IMMEDIATE_MAX \
+         MAPPED_PER_FILE NFS4_BACK_LINES_MAX NFS4_BACK_SLOTS_MAX NFS4_CLIENT_ADDRESSES_MAX \
+         NFS4_CLOSED_MAX NFS4_OWNER_REPLY_MAX NLM_FILES_PER_HOST_MAX OPEN_FILES_PER_NODE \
+         RDMA_CREDITS_MAX REPLAY_WAITERS_MAX SEND_BATCH_MAX SEND_PARTS_MAX SMALL_BLOCKING_MAX \
+         SMALL_RECORD_MAX SMB_CREDITS_MAX SMB_SETUP_KEPT_MAX SMB_UNSIGNED_CREDITS_MAX \
+         SOCKET_UNSENT_MAX SSH_HELD_MAX SSH_KEEPALIVES_MAX SSH_KEY_QUESTIONS_MAX SSH_TRIES_MAX \
+         SUBSCRIBER_QUEUE_MAX TURN_OPS_MAX",
+    ),
+    (
+        "bounds a cache that is filled again, or memory of past requests: no request is refused",
+        "BUFFERS_KEPT CLIENT_NAMES_MAX FILE_SYSTEMS_KEPT ISCSI_COPIES_KEPT KNOWN_DIRS_MAX \
+         KNOWN_MOVED_MAX KNOWN_PARENTS_MAX LARGE_BUFFERS_KEPT LARGE_REPLIES_KEPT MAPPED_MAX \
+         MEM_NAMES_MAX NAMES_MAX NAMES_RECENT_MAX NAMES_REMEMBERED_MAX NFS4_EXPIRED_MAX NODES_MAX \
+         OPEN_FILES_MAX ROOT_ENTRIES_KEPT SIGN_IN_KNOWN_MAX SIGN_IN_NAMES_MAX \
+         SMB_CHANGE_TIMES_MAX SSH_BUFFERS_KEPT SSH_MISMATCHES_KEPT SSH_PENALTIES_KEPT \
+         SWEEP_ALL_MAX",
+    ),
+    (
+        "bounds statistics, logs and their answers: what is beyond is summed up or dropped",
+        "ALERT_RECENT_MAX ANSWER_BYTES_MAX ANSWER_VALUES_MAX AUDIT_FILES_MAX AUDIT_FILE_BYTES_MAX \
+         AUDIT_ROWS_MAX AUDIT_VALUE_MAX BLOCK_MAX COMBINATIONS_MAX DICTIONARY_BYTES_MAX \
+         DICTIONARY_NAMES_MAX FILES_MAX FRAME_MAX LATENCY_GROUPS_MAX LOG_LINES_MAX PACK_BYTES_MAX \
+         PAUSES_MAX POINTS_MAX ROWS_MAX SECONDS_PENDING_MAX STORED_FILES_MAX \
+         STORED_LATENCY_PEERS_MAX STORED_PEERS_MAX STORE_BYTES_MAX SUM_ROWS_MAX \
+         TRANSFER_LOG_BYTES_MAX TRANSFER_LOG_QUEUE_MAX TRANSFER_LOG_ROWS_MAX",
+    ),
+    (
+        "is taken by what other limits of the document bound for a client and an address",
+        "ACCEPT_QUEUE ACME_HTTP_CONNECTIONS_MAX ACME_HTTP_HEAD_MAX CLIENT_RECORDS_MAX \
+         CONNECTIONS_CLOSING_LOOKS_MAX FLUSH_WAITING_MAX LOGIN_ONCE_MAX PASSWORD_CHECKS_MAX \
+         POOL_THREADS_PER_CORE SUBSCRIBERS_MAX",
+    ),
+    (
+        "is taken by administrators, the configuration or files of the server, not by peers",
+        "ACME_ANSWER_MAX ACME_CONTACTS_MAX ALERTS_MAX ALERT_ANSWER_MAX ALERT_ATTEMPTS_MAX \
+         ALERT_MAIL_MAX ALERT_NAME_MAX ALERT_QUEUE_MAX ALERT_TEXT_MAX CERTIFICATES_MAX \
+         CERTIFICATE_CHAIN_LENGTH_MAX CERTIFICATE_CHAIN_MAX CERTIFICATE_KEY_MAX \
+         CERTIFICATE_NAMES_MAX CLIENT_RECORDS_FILE_MAX CONFIGURATION_BYTES_MAX \
+         CONFIGURATION_CHANGES_MAX CONFIGURATION_REVISIONS_MAX DAV_LOCKS_FILE_MAX \
+         EXPORTS_FILE_MAX EXPORT_HOSTS_MAX EXPORT_RULES_MAX ISCSI_GROUPS_MAX ISCSI_GROUP_MAX \
+         ISCSI_INITIATORS_MAX ISCSI_TARGETS_MAX KEPT_DATASETS_MAX KEPT_FILE_MAX \
+         LAB_AGENT_ALLOWED_MAX LAB_BYTES_KEPT LAB_JOBS_MAX LAB_JOB_BYTES_MAX LAB_QUEUE_MAX \
+         LAB_RUNS_KEPT LAB_RUN_CLIENTS_MAX LAB_STEPS_MAX LAB_WORDS_MAX LUNS_MAX LUN_NAME_MAX \
+         LUN_RECORD_MAX LUN_RESERVATIONS_FILE_MAX LUN_RESERVATIONS_RECORD_MAX LUN_SIZE_MAX \
+         MOUNT_GROUPS_MAX NFS4_NAMES_FILE_MAX PORTMAP_ENTRIES_MAX PROJECTS_MAX \
+         REPLICATION_ACTIONS_MAX REPLICATION_EVENT_MAX REPLICATION_EVERY_MAX \
+         REPLICATION_EXCLUDES_MAX REPLICATION_HISTORY_MAX REPLICATION_KEY_MAX \
+         REPLICATION_PLACE_MAX REPLICATION_REASON_MAX REPLICATION_RUNS_MAX REPLICATION_SAID_MAX \
+         ROLES_MAX ROLE_PERMISSIONS_MAX SFTP_AUTHORITIES_MAX SHARES_MAX SHARE_NAME_MAX \
+         SSH_KEYS_MAX SYSLOG_MESSAGE_MAX TLS_FILE_MAX TOKENS_MAX USERS_MAX USER_GROUPS_MAX \
+         USER_HOME_MAX USER_ROLES_MAX USER_SSH_KEYS_MAX WORKSHEETS_MAX WORKSHEET_PANELS_MAX",
+    ),
+    (
+        "bounds a load generator or an emulated link",
+        "BRIDGES_WATCHED_MAX BRIDGE_DATAGRAM_MAX BRIDGE_DEVICE_QUEUE BRIDGE_LINE_MAX \
+         BRIDGE_NAME_MAX BRIDGE_PACKET_MAX BRIDGE_RATE_MAX ECHO_LINE_MAX LAB_CONTENT_MAX \
+         LAB_EVENTS_MAX LAB_HTTP_HEAD_MAX LAB_LIST_MAX LAB_MESSAGE_MAX LAB_OPEN_QUEUE_MAX \
+         LAB_RDMA_REGISTERED_MAX LAB_ROUNDS_MAX LAB_SFTP_KEPT LAB_SLOTS_MAX LAB_WINDOWS_MAX \
+         SWEEP_CONNECTIONS_MAX SWEEP_POINTS_MAX SWEEP_WINDOW_MAX",
+    ),
+    (
+        "bounds one run of dsync; the number of runs is limited",
+        "DSYNC_ADDRESS_MAX DSYNC_BLOCKS_MAX DSYNC_BLOCK_MAX DSYNC_BULK_QUEUE DSYNC_DEPTH_MAX \
+         DSYNC_EARLY_MAX DSYNC_ENTRIES_MAX DSYNC_FRAME_MAX DSYNC_GAPS_MAX DSYNC_GUARD_HIDDEN_MAX \
+         DSYNC_GUARD_OPENS_MAX DSYNC_INDEX_MAX DSYNC_INDEX_PLACE_MAX DSYNC_LAID_MAX \
+         DSYNC_LEFT_MAX DSYNC_LENT_MAX DSYNC_LINKS_MAX DSYNC_NEEDS_MAX DSYNC_OWNERS_MAX \
+         DSYNC_OWNER_ENTRY_MAX DSYNC_OWNER_MAX DSYNC_PATTERN_MAX DSYNC_PLACE_MAX DSYNC_RULES_MAX \
+         DSYNC_SEND_QUEUE DSYNC_STREAMS_MAX DSYNC_STREAMS_PENDING DSYNC_SUMS_MAX DSYNC_TEXT_MAX \
+         DSYNC_WRITE_QUEUE DSYNC_XATTRS_MAX",
+    ),
+];
+
+/// Names of the constants that bound a number of things; none that are times.
+fn bounds() -> BTreeSet<String> {
+    let limits = repository().join(LIMITS);
+    let files =
+        fs::read_dir(&limits).expect("a directory").map(|file| file.expect("a file").path());
+    let mut names = BTreeSet::new();
+    for file in files.chain([limits.with_extension("rs")]) {
+        let text = fs::read_to_string(&file).expect("a file");
+        let constants = text.lines().filter_map(|line| line.strip_prefix("pub const "));
+        let constants = constants.filter_map(|line| line.split_once(": "));
+        let is_bound =
+            |name: &str| ENDS.iter().any(|end| name.ends_with(end)) || name.contains(EACH);
+        let bounds =
+            constants.filter(|(name, kind)| !kind.starts_with("Duration") && is_bound(name));
+        names.extend(bounds.map(|(name, _)| name.to_owned()));
+    }
+    names
+}
+
+#[test]
+fn each_limit_of_the_program_is_in_the_document_or_needs_no_row() {
+    let bounds = bounds();
+    assert!(bounds.len() > 400, "{}", bounds.len());
+    let documented: BTreeSet<_> = documented().into_iter().collect();
+    let mut listed = BTreeSet::new();
+    for name in WITHOUT_ROW.iter().flat_map(|(_, names)| names.split_whitespace()) {
+        assert!(listed.insert(name), "{name} is there twice");
+        assert!(bounds.contains(name), "{name} is not a limit");
+        assert!(!documented.contains(name), "{name} has a row");
+    }
+    let is_missing = |name: &&String| !documented.contains(&***name) && !listed.contains(&***name);
+    let missing: Vec<_> = bounds.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "limits without a row in docs/security.md: {missing:?}");
+}
