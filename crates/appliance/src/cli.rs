@@ -1,10 +1,13 @@
 //! The command line: names, options and their help. `tests/golden/help` holds how it reads.
 
+use std::any::TypeId;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use base::limits::DEMO_CLIENTS;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 /// Open storage appliance in one program: serves directories, measures every operation, and finds
 /// its own load limit.
@@ -16,6 +19,45 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The command line of this process. Ends it where there is none, or for help.
+pub fn parsed() -> Cli {
+    let mut command = Cli::command();
+    command.build();
+    let matches = command.clone().get_matches();
+    let cli = plus_sign(command, &matches).map_or_else(|| Cli::from_arg_matches(&matches), Err);
+    cli.unwrap_or_else(|error| error.exit())
+}
+
+/// The error of a number with a plus sign, which Rust's numbers may have: a number is digits, as in
+/// the API (`base::text::decimal`).
+fn plus_sign(command: clap::Command, matches: &ArgMatches) -> Option<clap::Error> {
+    let numbers = [
+        TypeId::of::<u8>(),
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+        TypeId::of::<usize>(),
+        TypeId::of::<i32>(),
+        TypeId::of::<i64>(),
+        TypeId::of::<f64>(),
+        TypeId::of::<Duration>(),
+    ];
+    for arg in command.get_arguments() {
+        let kind = arg.get_value_parser().type_id();
+        if !numbers.iter().any(|number| kind == *number) {
+            continue;
+        }
+        let values = matches.try_get_raw(arg.get_id().as_str()).ok().flatten();
+        let mut values = values.into_iter().flatten().map(|value| value.to_string_lossy());
+        if let Some(value) = values.find(|value| value.starts_with('+')) {
+            let why = format!("invalid value '{value}' for '{arg}': a number has no plus sign");
+            return Some(command.clone().error(ErrorKind::ValueValidation, why));
+        }
+    }
+    let (name, matches) = matches.subcommand()?;
+    plus_sign(command.find_subcommand(name)?.clone(), matches)
 }
 
 /// The commands.

@@ -10,13 +10,12 @@ mod tree;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use control::state::registry;
 
-use cli::{Cli, Command};
+use cli::Command;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = cli::parsed();
     let done = match cli.command {
         Command::Lab(args) => {
             // Other users of this machine can read the command line.

@@ -62,3 +62,31 @@ fn help_reads_as_agreed() {
     }
     assert!(wrong.is_empty(), "differs; UPDATE_GOLDEN=1 accepts it:\n{}", wrong.join("\n"));
 }
+
+#[test]
+fn no_number_has_a_plus_sign() {
+    let commands: &[&[&str]] = &[
+        &["demo", "--clients", "+1"],
+        &["demo", "--port-offset=+1"],
+        &["serve", "--nfs-lease=+90", "/"],
+        &["serve", "--port-offset", "+1", "/"],
+        &["sftp-server", "-u", "+22"],
+        &["analytics", "show", "nfs3.ops", "--top", "+3"],
+        &["lab", "run", "iops-4k", "--target", "null:", "--clients", "+1"],
+        &["lab", "sweep", "--rtt", "1ms,+5ms"],
+        &["lab", "sweep", "--instances", "1,+5"],
+        &["dsync", "--retry", "+3", "a", "b"],
+        &["dsync", "--streams", "+3", "a", "b"],
+        &["dsync", "--data-port", "+7000", "a", "b"],
+        &["dsync", "--bandwidth", "+5M", "a", "b"],
+    ];
+    for command in commands {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let out = run.args(*command).output().expect("the program starts");
+        let why = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{command:?}: {why}");
+        let value = command.iter().find(|word| word.contains('+')).expect("one");
+        let number = value.rsplit(['=', ',']).next().expect("a part");
+        assert!(why.contains(&format!("'{number}'")) || why.contains(value), "{command:?}: {why}");
+    }
+}

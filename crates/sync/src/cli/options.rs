@@ -187,7 +187,10 @@ pub fn rate(text: &str) -> Option<u64> {
         _ if step > 1000.0 => return None,
         _ => (text, 0),
     };
-    let bytes = number.trim().parse::<f64>().ok()? * step.powi(power);
+    let number = number.trim();
+    // `parse` alone takes signs, exponents and words, too.
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let bytes = number.parse::<f64>().ok().filter(|_| is_plain)? * step.powi(power);
     (bytes.is_finite() && bytes >= 1.0).then_some(bytes as u64)
 }
 
