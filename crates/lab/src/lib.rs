@@ -16,7 +16,9 @@
 //!   which client was served differently; [`ab`]: whether two builds or targets differ; pure as
 //!   well.
 //! - [`shape`]: arrivals by a schedule instead of threads that wait.
-//! - [`record`], [`report`]: `result.json` and the page made from it.
+//! - [`record`], [`report`]: `result.json` and the page made from it; [`operations`]: a hash of what
+//!   the clients were given to do.
+//! - [`measure`]: a run repeated because it was disturbed, or until its interval is narrow.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
 //! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`sweep`]: one connection or several over distances and windows, beside a model.
@@ -40,8 +42,10 @@ pub mod hist;
 pub mod job;
 pub mod limit;
 pub mod limits;
+pub mod measure;
 pub mod node;
 pub mod observe;
+pub mod operations;
 pub mod pattern;
 pub mod proc;
 pub mod record;

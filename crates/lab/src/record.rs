@@ -9,7 +9,9 @@ use crate::agent::clock::Offset;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
+use crate::measure::over::{Disturbed, OverRuns};
 use crate::observe::ClientSource;
+use crate::operations::Operations;
 use crate::shape::open::{Arrival, ArrivalCounts};
 use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
@@ -23,7 +25,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Version of the format; a reader takes this and lower.
+/// Version of the format; a reader takes this and lower. Results of version 1 have no hashes of
+/// operations, no seconds, and are no archives.
 pub const VERSION: u32 = 2;
 
 /// A whole run.
@@ -67,6 +70,15 @@ pub struct RunResult {
     /// How throughput scales with operations in flight.
     #[serde(default)]
     pub scaling: Option<Scaling>,
+    /// What the clients were asked to do, by hash.
+    #[serde(default)]
+    pub operations: Operations,
+    /// How other processes disturbed it, and how often it was repeated for that.
+    #[serde(default)]
+    pub disturbed: Option<Disturbed>,
+    /// The figure over several runs, of which this is the one in the middle.
+    #[serde(default)]
+    pub over_runs: Option<OverRuns>,
     /// Why the run is degraded; empty when it is not.
     pub degraded: Vec<String>,
     /// Why the run failed, if it did.
@@ -184,8 +196,28 @@ pub struct Step {
     pub evidence: Evidence,
     /// The server's own statistics of the time that counts: data objects of its API by id.
     pub server: serde_json::Map<String, serde_json::Value>,
+    /// Bytes per second that the clients' connections carried in both directions, with headers,
+    /// over the windows that count; `None` if TCP did not show it for all of them.
+    #[serde(default)]
+    pub transport_bytes_s: Option<f64>,
+    /// Latencies by second, for the archive (`hist/`).
+    #[serde(skip)]
+    pub seconds: Vec<SecondRecord>,
     /// What went wrong in this step.
     pub notes: Vec<String>,
+}
+
+/// Latencies of all clients in a second of a step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SecondRecord {
+    /// Begin, seconds after the step's.
+    pub after_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
+    /// Worst latency, ns.
+    pub max_ns: u64,
+    /// HdrHistogram V2, base64.
+    pub histogram: String,
 }
 
 /// All clients in one window.

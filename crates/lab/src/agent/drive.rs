@@ -8,6 +8,7 @@ use super::clock;
 use super::proto::{Prepare, Start, StepEnd, Window};
 use crate::client::{Client, ClientError, Completion, Fault, FileSet, Op};
 use crate::hist::{self, Hist};
+use crate::operations::Given;
 use crate::proc;
 use crate::shape::open::{Arrived, OpenLoop, OpenRule};
 use crate::workload::Workload;
@@ -22,6 +23,7 @@ const WAIT: Duration = Duration::from_millis(20);
 pub struct Driver {
     client: Box<dyn Client>,
     work: Workload,
+    given: Given,
     set: FileSet,
     done: Vec<Completion>,
 }
@@ -86,11 +88,12 @@ impl Driver {
         client.prepare(&set)?;
         // Each client draws its own places.
         let seed = wanted.seed ^ (u64::from(wanted.client) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut work = Workload::new(wanted.shape.clone(), seed);
+        let (mut work, mut given) = (Workload::new(wanted.shape.clone(), seed), Given::default());
         if client.streams() {
             work.each_its_own();
+            given.each_its_own();
         }
-        Ok(Self { client, work, set, done: Vec::new() })
+        Ok(Self { client, work, given, set, done: Vec::new() })
     }
 
     /// Keeps the server from forgetting a client that has nothing to do.
@@ -182,6 +185,7 @@ impl Driver {
         end.last_op_ns = end.last_op_ns.max(end.first_op_ns);
         end.resent = self.work.resent - resent_before;
         end.calls = self.client.calls();
+        end.operations = self.given.lanes();
         Ok(end)
     }
 
@@ -209,6 +213,7 @@ impl Driver {
                 break;
             };
             free.pop();
+            self.given.add(slot, op);
             let since_ns = arrived.map_or(now, |arrived| arrived.intended_ns);
             slots[slot as usize] = Some(Running { op, since_ns, arrived });
             self.client.submit(slot, op)?;

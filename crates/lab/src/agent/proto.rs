@@ -7,6 +7,7 @@
 use super::clock;
 use crate::client::Transport;
 use crate::observe::{ClientSource, Identity, ObservedTarget, ServerSample};
+use crate::operations::Lane;
 use crate::shape::open::{OpenEnd, OpenRule};
 use crate::workload::Shape;
 use base::limits::LAB_MESSAGE_MAX;
@@ -221,6 +222,9 @@ pub struct StepEnd {
     /// What became of the arrivals of an open loop.
     #[serde(default)]
     pub open: Option<OpenEnd>,
+    /// Hashes of the operations that were given out since the files were made.
+    #[serde(default)]
+    pub operations: Vec<Lane>,
 }
 
 /// Why the connection cannot continue.

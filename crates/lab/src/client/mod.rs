@@ -243,6 +243,15 @@ pub struct Transport {
     pub retransmits: u32,
     /// Segments sent.
     pub segments_out: u32,
+    /// Segments received.
+    #[serde(default)]
+    pub segments_in: u32,
+    /// Bytes sent, those sent again included, without headers of TCP and below.
+    #[serde(default)]
+    pub bytes_out: u64,
+    /// Bytes received, likewise.
+    #[serde(default)]
+    pub bytes_in: u64,
     /// Bytes waiting in the receive queue now: this side does not read fast enough.
     pub unread_bytes: u32,
     /// Bytes sent and not acknowledged, or not sent yet.
@@ -395,6 +404,23 @@ pub trait Client: Send {
     /// What TCP says, if there is TCP.
     fn transport(&self) -> Option<Transport> {
         None
+    }
+}
+
+/// Blocks of disks, unless a disk has larger ones.
+const DISK_BLOCK: u32 = 512;
+
+/// Why a target cannot do what a job asks for, as far as its protocol alone decides that.
+pub fn unsupported(target: &Target, shape: &Shape) -> Option<String> {
+    match target {
+        Target::Service(at) => service::client::refusal(at.scheme, shape.kind).map(str::to_owned),
+        Target::Iscsi(_) | Target::Block(_) => {
+            layout::check(shape, DISK_BLOCK).err().map(|error| match error {
+                ClientError::Target(kind, why) => format!("{kind} {why}"),
+                other => other.to_string(),
+            })
+        }
+        _ => None,
     }
 }
 

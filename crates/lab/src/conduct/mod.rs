@@ -8,6 +8,7 @@
 
 pub mod agents;
 pub mod counts;
+pub mod distribution;
 pub mod evidence;
 pub mod exchange;
 pub mod locate;
@@ -24,6 +25,7 @@ use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
 use crate::limit::CLOCK_SKEW_MAX_NS;
 use crate::observe::ClientSource;
+use crate::operations::Operations;
 use crate::pattern::Content;
 use crate::record::observed::{ClientStep, Observed, Payload, ServerCounts};
 use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
@@ -84,6 +86,11 @@ pub enum RunError {
 /// Where progress is told.
 pub type Progress<'a> = &'a mut dyn FnMut(&Told);
 
+/// Reports a line.
+pub fn line(progress: Progress<'_>, text: String) {
+    progress(&Told::Line { text });
+}
+
 /// How long preparing may take: the files of all clients through the server.
 const PREPARE_WITHIN: Duration = Duration::from_secs(600);
 /// Length of the measurement against nothing.
@@ -118,6 +125,9 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         limit: None,
         demands: None,
         scaling: None,
+        operations: Default::default(),
+        disturbed: None,
+        over_runs: None,
         degraded: Vec::new(),
         failed: None,
     };
@@ -285,6 +295,7 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
     });
     step.evenness = evenness(&step);
     note_calls(result, ran.calls);
+    result.operations.clients.extend(ran.operations);
     result.steps.push(step);
 }
 
@@ -425,6 +436,7 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.degraded.extend(fewer_slots(result));
     result.degraded.extend(disagreeing(result));
     result.degraded.extend(agents.all.iter().filter_map(other_program));
+    result.operations = Operations::of(std::mem::take(&mut result.operations.clients));
     result.best = best(result);
     let Some(step) = result.best_step() else { return };
     let mut evidence = step.evidence.clone();

@@ -138,12 +138,12 @@ impl ServerView for LocalApi {
     }
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('[', "%5B").replace(']', "%5D").replace('=', "%3D")
 }
 
 /// One GET over a local socket, HTTP/1.0 semantics: the answer ends with the connection.
-fn get(socket: &PathBuf, path: &str) -> Option<Value> {
+pub(crate) fn get(socket: &PathBuf, path: &str) -> Option<Value> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;

@@ -2,12 +2,14 @@
 
 use super::agents::{Agent, Agents, AgentsError};
 use super::counts::ClientTotals;
+use super::distribution::{self, Distributions};
 use super::server::{ServerSample, ServerView};
 use super::steady;
 use crate::agent::clock;
 use crate::agent::proto::{FromAgent, Start, StepEnd, ToAgent, Window};
 use crate::hist;
 use crate::job::{Job, LossPolicy};
+use crate::operations::Lane;
 use crate::record::observed::ClientStep;
 use crate::record::{
     Latency, Little, OpenStep, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord,
@@ -49,6 +51,8 @@ pub struct Ran {
     pub calls: Vec<(u32, u64)>,
     /// What all clients did in the whole step.
     pub totals: ClientTotals,
+    /// Operations that each client was given so far.
+    pub operations: Vec<(u32, Vec<Lane>)>,
 }
 
 /// Why a step was not finished.
@@ -277,10 +281,12 @@ impl Running<'_> {
         }
         let calls = self.parts.iter().filter_map(|(n, p)| Some((*n, p.end.as_ref()?.calls)));
         let calls = calls.collect();
+        let given = |(n, p): (&u32, &Part)| Some((*n, p.end.as_ref()?.operations.clone()));
+        let operations = self.parts.iter().filter_map(given).collect();
         let windows = self.parts.values().flat_map(|p| p.windows.get(from..to).unwrap_or_default());
         let windows = windows.cloned().collect();
         let totals = self.totals();
-        Ok(Ran { step, samples: self.samples, windows, lost: self.lost, calls, totals })
+        Ok(Ran { step, samples: self.samples, windows, lost: self.lost, calls, operations, totals })
     }
 
     fn record(&self, agents: &Agents, used: (usize, usize), steady: Steadiness) -> Step {
@@ -289,14 +295,9 @@ impl Running<'_> {
         let counted = || {
             self.parts.values().flat_map(move |p| p.windows.get(used.0..used.1).unwrap_or_default())
         };
-        let mut all = hist::new();
-        for text in counted().map(|w| &w.latency) {
-            // A histogram of our own agents that cannot be read would be a fault of ours; its
-            // operations are then missing from the distribution, and Little's law shows it.
-            if let Ok(part) = hist::from_text(text) {
-                let _ = all.add(part);
-            }
-        }
+        let parts: Vec<&[Window]> = self.parts.values().map(|p| p.windows.as_slice()).collect();
+        let Distributions { counted: all, heat, seconds: by_second } =
+            distribution::gather(&parts, used, window_s);
         let ends = || self.parts.values().filter_map(|p| p.end.as_ref());
         let ops_s = counted().map(|w| w.ops).sum::<u64>() as f64 / seconds;
         let clients = self.parts.len() as u32;
@@ -310,7 +311,7 @@ impl Running<'_> {
             threads: self.wanted.load.1,
             started: wall - ago,
             window_s,
-            windows: (0..used.1).map(|n| self.window(n)).collect(),
+            windows: heat.into_iter().enumerate().map(|(n, heat)| self.window(n, heat)).collect(),
             used,
             steady,
             ops_s,
@@ -324,6 +325,8 @@ impl Running<'_> {
             commits: ends().map(|e| e.commits).sum(),
             resent: ends().map(|e| e.resent).sum(),
             by_client: self.by_client(used),
+            transport_bytes_s: distribution::transport_bytes(&parts, used, window_s),
+            seconds: by_second,
             notes: self.notes.clone(),
             ..Default::default()
         }
@@ -381,22 +384,16 @@ impl Running<'_> {
         }
     }
 
-    /// All clients in window `n`.
-    fn window(&self, n: usize) -> WindowRecord {
-        let mut out = WindowRecord::default();
-        let mut heat: BTreeMap<u16, u64> = BTreeMap::new();
+    /// All clients in window `n`, which has these latencies.
+    fn window(&self, n: usize, heat: Vec<(u16, u64)>) -> WindowRecord {
+        let mut out = WindowRecord { heat, ..Default::default() };
         for window in self.parts.values().filter_map(|p| p.windows.get(n)) {
             out.ops += window.ops;
             out.bytes += window.bytes;
             out.errors += window.errors;
             out.in_flight += window.in_flight;
             out.generator_cores += window.cpu_ns as f64 / self.window_ns as f64;
-            let part = hist::from_text(&window.latency).map(|h| hist::to_buckets(&h));
-            for (bucket, count) in part.unwrap_or_default() {
-                *heat.entry(bucket).or_default() += count;
-            }
         }
-        out.heat = heat.into_iter().collect();
         out.server_cores = self.server_cores(n);
         out
     }

@@ -36,6 +36,9 @@ pub(crate) fn made_up() -> RunResult {
         limit: Some(judge(&Evidence::default())),
         demands: None,
         scaling: None,
+        operations: Default::default(),
+        disturbed: None,
+        over_runs: None,
         degraded: vec!["lost client 1: <killed>".into()],
         failed: None,
     }

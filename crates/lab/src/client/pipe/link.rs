@@ -118,6 +118,9 @@ impl Link {
             sndbuf_limited_us: u64_at(184).unwrap_or(0),
             retransmits: u32_at(100)?,
             segments_out: u32_at(136).unwrap_or(0),
+            segments_in: u32_at(140).unwrap_or(0),
+            bytes_out: u64_at(200).unwrap_or(0),
+            bytes_in: u64_at(128).unwrap_or(0),
             unread_bytes: queue(&self.socket, libc::FIONREAD),
             unsent_bytes: queue(&self.socket, libc::TIOCOUTQ),
         })
