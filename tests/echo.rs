@@ -288,6 +288,7 @@ fn it_has_a_client_in_the_laboratory() {
     let settings = ["workload=null", "warmup_ms=200", "window_ms=200", "step_max_ms=1000"];
     let mut command = Command::new(&running.program);
     command.args(["lab", "run", "iops-1b", "--target", &target, "--clients", "2", "--json"]);
+    command.args(["--retries", "0"]);
     command.arg("--server-socket").arg(running.scene.state.join("plimsoll.sock"));
     command.args(settings.iter().flat_map(|s| ["--set", s])).arg("--set");
     command.arg("schedule=[[1,1],[2,1]]").arg("--out").arg(&out);

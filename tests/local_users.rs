@@ -350,7 +350,8 @@ impl Drop for Agent {
 fn lab(out: &Path, target: &str, more: &[&str]) -> i32 {
     let mut command = Command::new(binary());
     command.args(["lab", "run", "iops-4k", "--target", target, "--quiet"]).args(more);
-    command.arg("--out").arg(out).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(["--retries", "0"]).arg("--out").arg(out);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::null());
     let size = format!("file_size={FILE}");
     for set in ["schedule=[[3,1],[3,2]]", &size, "step_max_ms=600", "warmup_ms=50", "window_ms=50"]

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 fn run(smb: &SmbShare, job: &str, url: &str, settings: &[&str]) -> (Output, Option<Value>) {
     let out = smb.scratch.path().join("out");
     let mut command = lab::command();
-    command.args(["run", job, "--target", url, "--clients", "1", "--json", "--out"]).arg(&out);
+    command.args(["run", job, "--target", url, "--clients", "1", "--json"]);
+    command.args(["--retries", "0", "--out"]).arg(&out);
     let common = ["warmup_ms=50", "window_ms=50", "step_max_ms=400", "file_size=1m"];
     command.args(common.iter().chain(settings).flat_map(|set| ["--set", set]));
     let output = process::run(&mut command, patience(60));
@@ -71,6 +72,7 @@ fn a_folder_of_a_run_is_made_and_removed() {
     let out = smb.scratch.path().join("out");
     let mut command = lab::command();
     command.args(["run", "iops-4k", "--target", &url, "--clients", "2", "--scratch", "mine"]);
+    command.args(["--retries", "0"]);
     command.args(["--set", "schedule=[[2,1]]", "--set", "step_max_ms=400", "--set"]);
     command.args(["warmup_ms=50", "--set", "window_ms=50", "--set", "file_size=64k", "--out"]);
     let output = process::run(command.arg(&out), patience(60));

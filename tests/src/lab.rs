@@ -189,6 +189,8 @@ impl Run {
         let out = Scratch::new("lab");
         let mut command = command();
         command.args(["run", job, "--target", &target.url, "--json", "--clean"]);
+        // What is planted must not be repeated because others use the machine.
+        command.args(["--retries", "0"]);
         command.arg("--out").arg(out.path()).arg("--server-socket").arg(target.socket());
         command.args(settings.iter().flat_map(|s| ["--set", s]));
         command.stdout(Stdio::null()).stderr(Stdio::piped());

@@ -17,7 +17,7 @@ const LINE: Duration = e2e::patience(60);
 /// With what a command of the documents begins; other lines go on with the one before.
 const BEGINS: [&str; 5] = ["plimsoll ", "api", "echo ", "mkdir ", "curl "];
 /// Makes a load of the documents a short one.
-const SHORT: &str = "--clients 2 --quiet --set warmup_ms=200 --set window_ms=200 \
+const SHORT: &str = "--clients 2 --quiet --retries 0 --set warmup_ms=200 --set window_ms=200 \
     --set step_max_ms=1000 --set file_size=1m --set 'schedule=[[1,1]]' \
     --server-socket \"$STATE\"/plimsoll.sock";
 

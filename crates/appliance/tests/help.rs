@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 30] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["serve"],
     &["cli"],
@@ -29,6 +29,7 @@ const COMMANDS: [&[&str]; 30] = [
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],
+    &["lab", "repeat"],
     &["lab", "sweep"],
     &["lab", "agent"],
     &["lab", "list"],

@@ -39,7 +39,7 @@ fn load(job: &str, target: &str, out: &Path, socket: &Path) -> Child {
     let schedule = "schedule=[[2,16],[2,32]]";
     let mut command =
         plimsoll(&["lab", "run", job, "--target", target, "--clients", "2", "--quiet"]);
-    command.arg("--out").arg(out).arg("--server-socket").arg(socket);
+    command.args(["--retries", "0"]).arg("--out").arg(out).arg("--server-socket").arg(socket);
     for setting in settings.iter().chain([&schedule]) {
         command.args(["--set", setting]);
     }

@@ -1,27 +1,38 @@
-//! `plimsoll lab …`: run, limits, sweep, agent, list, report, ab, compare.
+//! `plimsoll lab …`: run, limits, repeat, sweep, agent, list, report, ab, compare.
 //!
 //! Results go to stdout, progress to stderr. Exit codes are in [`exit`].
 
 mod ab;
 mod agents;
 pub(crate) mod exit;
+mod limits;
+mod make;
 mod output;
+mod repeat;
 pub mod share;
 
 use self::ab::AbArgs;
 use self::agents::{AgentArgs, RemoteArgs, run_agent};
+use self::limits::LimitsArgs;
+use self::make::Retry;
+use self::repeat::RepeatArgs;
 use crate::agent::with_sources;
+use crate::archive;
+use crate::archive::request::{self, NamedTarget};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, own_command};
-use crate::conduct::{self, ObserveRun, RunOptions, Told};
-use crate::job::{BUILT_IN, Job, SUMMARY};
+use crate::conduct::{ObserveRun, RunOptions, Told};
+use crate::job::{BUILT_IN, Job};
+use crate::limits::summary::Summary;
+use crate::measure::Until;
 use crate::record::RunResult;
+use crate::report;
 use crate::sweep::Sweep;
 use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
 use crate::transfer::{self, Comparison, Plan};
-use crate::{limits, report};
+use base::limits::LAB_ROUNDS_MAX;
 use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::{Args, Parser, Subcommand};
@@ -47,9 +58,11 @@ enum LabCommand {
     /// Run one job: raise clients × threads step by step until throughput levels off
     #[command(after_help = exit::HELP)]
     Run(RunArgs),
-    /// Run the six jobs of the Performance Limit Summary
+    /// Run the jobs of the Performance Limit Summary, with a column for each target
     #[command(after_help = exit::HELP)]
     Limits(LimitsArgs),
+    /// Repeat a result of `run` or `limits` with the same seeds, and compare
+    Repeat(RepeatArgs),
     /// Measure throughput over round-trip time and window on emulated links, compared with a model
     Sweep(SweepArgs),
     /// Run a load agent, controlled from another machine
@@ -71,9 +84,9 @@ enum LabCommand {
     /// Compare two targets or builds: run after run in the order A B B A, until the interval of the
     /// ratio is narrow enough
     Ab(AbArgs),
-    /// Compare two results
+    /// Compare two results, or two summaries cell by cell
     Compare {
-        /// First result: result.json, its directory, or a directory of several runs
+        /// First result: result.json or summary.json, its directory, or a directory of several runs
         a: PathBuf,
         /// Second result
         b: PathBuf,
@@ -145,6 +158,18 @@ struct RunArgs {
     /// Resume a comparison: keep the rounds already in the result in --out
     #[arg(long)]
     resume: bool,
+    /// until: run after run until the 95 % interval of the figure over runs is narrower than --to
+    #[arg(long, value_name = "until", value_parser = ["until"])]
+    repeat: Option<String>,
+    /// Width of that interval in percent of the figure
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, requires = "repeat")]
+    to: f64,
+    /// Maximum number of runs; fewer than 6 have no interval
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = rounds())]
+    #[arg(requires = "repeat")]
+    rounds: u32,
+    #[command(flatten)]
+    retry: Retry,
     #[command(flatten)]
     own: ShareArgs,
 }
@@ -157,20 +182,6 @@ struct CleanArgs {
     /// Name of the folder
     #[arg(long, value_name = "NAME")]
     scratch: String,
-}
-
-#[derive(Debug, Args)]
-struct LimitsArgs {
-    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs3+rdma, nfs4; ftp,
-    /// ftps, sftp, http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir;
-    /// null:. An nfs3 target is also measured over RDMA if this machine has a device
-    #[arg(long, value_name = "URL")]
-    target: String,
-    #[command(flatten)]
-    common: Common,
-    /// Run only these rows: job names, comma-separated
-    #[arg(long, value_name = "JOB", value_delimiter = ',')]
-    rows: Vec<String>,
 }
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -205,7 +216,8 @@ where
 pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
     let outcome = match args.command {
         LabCommand::Run(args) => run_job(&args, find),
-        LabCommand::Limits(args) => run_limits(&args),
+        LabCommand::Limits(args) => limits::limits(&args),
+        LabCommand::Repeat(args) => repeat::repeat(&args),
         LabCommand::Sweep(args) => sweep(&args, own_words()),
         LabCommand::Agent(args) => run_agent(&args),
         LabCommand::Clean(args) => clean(&args),
@@ -302,9 +314,13 @@ fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
         options.scratch = Some(folder_name(name)?);
         options.clean = true;
     }
-    let result = conduct::run(&job, &options, &mut common.progress())?;
-    result.write(&common.out)?;
-    report::write(&result, &common.out)?;
+    let asked = vec![NamedTarget { name: String::new(), url: options.target.to_string() }];
+    let mut request = common.request(request::Kind::Run, asked, vec![job], own_words());
+    request.scratch.clone_from(&options.scratch);
+    request.clean = options.clean;
+    request.retries = args.retry.retries;
+    request.until = args.until();
+    let result = make::run(&request, &options, common, &common.out)?;
     if common.json {
         print_line(&serde_json::to_string(&result)?)?;
     } else {
@@ -312,6 +328,18 @@ fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
         print_line(&format!("report: {}", common.out.join("report.html").display()))?;
     }
     Ok(exit(&[&result]))
+}
+
+impl RunArgs {
+    /// When run after run ends.
+    fn until(&self) -> Option<Until> {
+        self.repeat.as_ref().map(|_| Until { to: self.to / 100.0, rounds: self.rounds })
+    }
+}
+
+/// How many runs a command may make.
+fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(LAB_ROUNDS_MAX))
 }
 
 /// The targets of a comparison, and their servers' processes as far as they are known.
@@ -426,31 +454,6 @@ fn exit(results: &[&RunResult]) -> ExitCode {
     }
 }
 
-fn run_limits(args: &LimitsArgs) -> Outcome {
-    let common = &args.common;
-    let names: Vec<String> = if args.rows.is_empty() {
-        SUMMARY.iter().map(|name| (*name).to_owned()).collect()
-    } else {
-        args.rows.clone()
-    };
-    let jobs: Result<Vec<Job>, _> =
-        names.iter().map(|name| Job::load(name, &common.settings)).collect();
-    let jobs = match jobs {
-        Ok(jobs) => jobs,
-        Err(error) => return Ok(usage(&error)),
-    };
-    let options = common.options(&args.target, own_words())?;
-    let mut progress = common.progress();
-    let (summary, results) = limits::run(&jobs, &options, &common.out, &mut progress)?;
-    if common.json {
-        print_line(&serde_json::to_string(&summary)?)?;
-    } else {
-        print_text(&summary.text())?;
-        print_line(&format!("report: {}", common.out.join("index.html").display()))?;
-    }
-    Ok(exit(&results.iter().collect::<Vec<_>>()))
-}
-
 fn list(json: bool) -> Outcome {
     let jobs: Result<Vec<Job>, _> =
         BUILT_IN.iter().map(|(name, text)| Job::parse(name, text, &[])).collect();
@@ -479,11 +482,27 @@ fn make_report(path: &Path) -> Outcome {
         (None, Some(sweep)) => report::write_sweep(&sweep, dir)?,
         (None, None) => report::write(&RunResult::read(path)?, dir)?,
     }
+    archive::renew(dir, "report.html")?;
     print_line(&dir.join("report.html").display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether there is a summary.
+fn is_summary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "summary.json")
+        || path.join("summary.json").is_file()
+}
+
 fn compare(a: &Path, b: &Path, json: bool) -> Outcome {
+    if is_summary(a) && is_summary(b) {
+        let change = report::compare_summaries(&Summary::read(a)?, &Summary::read(b)?);
+        if json {
+            print_line(&serde_json::to_string(&change)?)?;
+        } else {
+            print_text(&visible_lines(&change.text()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let (a, b) = (report::read_runs(a)?, report::read_runs(b)?);
     let comparison = report::compare(&a, &b).ok_or("there is no run to compare")?;
     if json {

@@ -9,17 +9,29 @@ use serde::{Deserialize, Serialize};
 /// Jobs that come with the program: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("dram-read-stream", include_str!("../../../jobs/dram-read-stream.toml")),
+    ("disk-read-stream", include_str!("../../../jobs/disk-read-stream.toml")),
     ("write-stream", include_str!("../../../jobs/write-stream.toml")),
     ("iops-1b", include_str!("../../../jobs/iops-1b.toml")),
     ("iops-4k", include_str!("../../../jobs/iops-4k.toml")),
     ("iops-8k", include_str!("../../../jobs/iops-8k.toml")),
+    ("seqread-4k", include_str!("../../../jobs/seqread-4k.toml")),
     ("syncwrite-4k", include_str!("../../../jobs/syncwrite-4k.toml")),
+    ("client-steps", include_str!("../../../jobs/client-steps.toml")),
     ("create", include_str!("../../../jobs/create.toml")),
 ];
 
 /// The rows of the Performance Limit Summary, in order.
-pub const SUMMARY: &[&str] =
-    &["dram-read-stream", "write-stream", "iops-1b", "iops-4k", "iops-8k", "syncwrite-4k"];
+pub const SUMMARY: &[&str] = &[
+    "dram-read-stream",
+    "disk-read-stream",
+    "write-stream",
+    "iops-1b",
+    "iops-4k",
+    "iops-8k",
+    "seqread-4k",
+    "syncwrite-4k",
+    "client-steps",
+];
 
 /// What to do with the run when a client is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

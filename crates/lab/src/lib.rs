@@ -16,10 +16,10 @@
 //!   which client was served differently; [`ab`]: whether two builds or targets differ; pure as
 //!   well.
 //! - [`shape`]: arrivals by a schedule instead of threads that wait.
-//! - [`record`], [`report`]: `result.json` and the page made from it; [`operations`]: a hash of what
-//!   the clients were given to do.
+//! - [`record`], [`report`]: `result.json` and the page made from it; [`archive`]: all of it, with
+//!   the request and checksums; [`operations`]: a hash of what the clients were given to do.
 //! - [`measure`]: a run repeated because it was disturbed, or until its interval is narrow.
-//! - [`limits`]: the six experiments of the Performance Limit Summary.
+//! - [`limits`]: the Performance Limit Summary, a column for each target.
 //! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`sweep`]: one connection or several over distances and windows, beside a model.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
@@ -33,6 +33,7 @@
 
 pub mod ab;
 pub mod agent;
+pub mod archive;
 pub mod bridge;
 pub mod cli;
 pub mod client;

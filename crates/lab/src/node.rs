@@ -30,11 +30,14 @@ pub static NODE: Context = Context::new(
 /// Names of the jobs that come with the program, in the order of [`crate::job::BUILT_IN`].
 const FIXED: &[&str] = &[
     "dram-read-stream",
+    "disk-read-stream",
     "write-stream",
     "iops-1b",
     "iops-4k",
     "iops-8k",
+    "seqread-4k",
     "syncwrite-4k",
+    "client-steps",
     "create",
 ];
 

@@ -5,16 +5,22 @@
 
 mod compare;
 pub(crate) mod link;
+mod summaries;
+pub mod table;
 
-use crate::limits::Summary;
+use crate::limit;
+use crate::limits::summary::Summary;
 use crate::record::observed::Comparison as CountComparison;
-use crate::record::{self, RecordError, RunResult, SteadyVerdict};
+use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step, figure_text};
 use crate::sweep::Sweep;
 use crate::transfer;
 use base::units::time_ns;
 use std::path::Path;
 
 pub use compare::{Comparison, Distinction, compare, read_runs};
+pub use summaries::{CellChange, SummaryChange, compare_summaries};
+pub use table::Table;
+use table::escaped;
 
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/charts.js");
@@ -65,7 +71,7 @@ pub fn page(result: &RunResult) -> String {
         // A path alone would lead nowhere from a file.
         data["analytics"] = result.steps.iter().map(|s| link::worksheet(result, Some(s))).collect();
     }
-    RUN.fill(&title, &data.to_string())
+    RUN.fill(&title, &figures(result), &data.to_string())
 }
 
 /// Writes `report.html` of a comparison into `dir`.
@@ -75,7 +81,7 @@ pub fn page(result: &RunResult) -> String {
 pub fn write_comparison(result: &transfer::Comparison, dir: &Path) -> Result<(), RecordError> {
     let title = format!("{} over {} protocols", result.plan.title, result.lines.len());
     let data = serde_json::to_string(result).unwrap_or_default();
-    record::write_file(dir, "report.html", &COMPARISON.fill(&title, &data))
+    record::write_file(dir, "report.html", &COMPARISON.fill(&title, "", &data))
 }
 
 /// Writes `report.html` of a sweep into `dir`.
@@ -89,23 +95,23 @@ pub fn write_sweep(result: &Sweep, dir: &Path) -> Result<(), RecordError> {
 /// The page of a sweep.
 pub fn sweep_page(result: &Sweep) -> String {
     let data = serde_json::to_string(result).unwrap_or_default();
-    SWEEP.fill(&result.plan.title, &data)
+    SWEEP.fill(&result.plan.title, "", &data)
 }
 
 /// The page of a Performance Limit Summary.
 pub fn summary_page(summary: &Summary) -> String {
-    let title = format!("Performance Limit Summary of {}", summary.target);
     let data = serde_json::to_string(summary).unwrap_or_default();
-    SUMMARY.fill(&title, &data)
+    SUMMARY.fill(&summary.title(), &summary.html(), &data)
 }
 
 impl Page {
-    fn fill(&self, title: &str, data: &str) -> String {
+    /// With what the page shows without its script.
+    fn fill(&self, title: &str, shown: &str, data: &str) -> String {
         format!(
             include_str!("report/shell.html"),
-            title = title.replace('&', "&amp;").replace('<', "&lt;"),
+            title = escaped(title),
             style = STYLE,
-            main = self.main,
+            main = self.main.replace("<!--shown-->", shown),
             // Within a script element only "</" could end it, and "<!--" could confuse.
             data = data.replace('<', "\\u003c"),
             script = SCRIPT,
@@ -115,32 +121,82 @@ impl Page {
     }
 }
 
-/// The run as text.
-pub fn text(result: &RunResult) -> String {
-    let mut out = format!("{} on {}\n\n", result.job.title, result.target);
-    if !result.steps.is_empty() {
-        out += &format!(
-            "{:>9}  {:>14}  {:>9}  {:>9}  {:>9}  {:>8}  steady\n",
-            "load", "throughput", "mean", "p50", "p99", "Little"
-        );
-    }
-    for (number, step) in result.steps.iter().enumerate() {
-        let mark = if result.best == Some(number) { "<" } else { "" };
+/// The steps, a line each.
+pub fn table(result: &RunResult) -> Table {
+    let line = |(number, step): (usize, &Step)| {
+        let mark = if result.best == Some(number) { " <" } else { "" };
         let verdict = match step.steady.verdict {
             SteadyVerdict::Steady => "yes",
             SteadyVerdict::Drifting => "no: drifting",
             SteadyVerdict::Oscillating => "no: oscillating",
             SteadyVerdict::NotReached => "not reached",
         };
-        out += &format!(
-            "{:>9}  {:>14}  {:>9}  {:>9}  {:>9}  {:>7.1}%  {verdict} {mark}\n",
+        let others = limit::others(&step.evidence);
+        vec![
             format!("{} × {}", step.clients, step.threads),
             result.figure_text(step),
             time_ns(step.latency.mean),
             time_ns(step.latency.p50 as f64),
             time_ns(step.latency.p99 as f64),
-            step.little.deviation_percent,
-        );
+            format!("{:.1} %", step.little.deviation_percent),
+            others.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+            format!("{verdict}{mark}"),
+        ]
+    };
+    let number = |step: &Step| {
+        let latency = &step.latency;
+        let ns = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max];
+        let rates = [step.ops_s, step.bytes_s, latency.mean].map(|rate| rate.to_string());
+        rates.into_iter().chain(ns.map(|ns| ns.to_string())).collect()
+    };
+    let heads = ["load", "throughput", "mean", "p50", "p99", "Little", "others", "steady"];
+    let mut table = Table::new(heads, result.steps.iter().enumerate().map(line).collect());
+    table.raw(
+        ["ops_s", "bytes_s", "mean_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"],
+        result.steps.iter().map(number).collect(),
+    );
+    table
+}
+
+/// What is to be known about the whole run, in sentences.
+fn notes(result: &RunResult) -> Vec<String> {
+    let stream = result.job.workload.is_stream();
+    let over = result.over_runs.iter().map(|over| over.sentence(|f| figure_text(stream, f)));
+    let disturbed = result.disturbed.iter().filter(|d| !d.still).map(|d| d.sentence());
+    let degraded = result.degraded.iter().map(|what| format!("degraded: {what}"));
+    let failed = result.failed.iter().map(|what| format!("failed: {what}"));
+    over.chain(disturbed).chain(degraded).chain(failed).collect()
+}
+
+/// The steps as a page shows them without its script.
+fn figures(result: &RunResult) -> String {
+    if result.steps.is_empty() {
+        return String::new();
+    }
+    let over = result.over_runs.as_ref();
+    let stream = result.job.workload.is_stream();
+    let over = over.map(|over| over.sentence(|f| figure_text(stream, f)));
+    let over = over.map(|text| format!("<p>{}</p>", escaped(&text))).unwrap_or_default();
+    format!("<h2>Figures</h2>{over}<div class=\"scroll\">{}</div>", table(result).html())
+}
+
+/// The run as Markdown.
+pub fn markdown(result: &RunResult) -> String {
+    let mut out =
+        format!("# {} on {}\n\n{}\n", result.job.title, result.target, table(result).markdown());
+    if let Some(limit) = &result.limit {
+        let sure = limit.confidence * 100.0;
+        out += &format!("Limit: {} (confidence {sure:.0} %)\n\n", limit.limiter.title());
+        out += &limit.why.iter().map(|why| format!("- {why}\n")).collect::<String>();
+    }
+    out + &notes(result).iter().map(|what| format!("- {what}\n")).collect::<String>()
+}
+
+/// The run as text.
+pub fn text(result: &RunResult) -> String {
+    let mut out = format!("{} on {}\n\n", result.job.title, result.target);
+    if !result.steps.is_empty() {
+        out += &table(result).text();
     }
     if let Some(limit) = &result.limit {
         let sure = limit.confidence * 100.0;
@@ -155,14 +211,9 @@ pub fn text(result: &RunResult) -> String {
     out += &open_text(result);
     out += &demands_text(result);
     out += &observed_text(result);
-    for what in &result.degraded {
-        out += &format!("degraded: {what}\n");
-    }
-    if let Some(what) = &result.failed {
-        out += &format!("failed: {what}\n");
-        if what.contains("MNT3ERR_ACCES") {
-            out += "  the export rules of the share do not admit the address of this client\n";
-        }
+    out += &notes(result).iter().map(|what| format!("{what}\n")).collect::<String>();
+    if result.failed.as_ref().is_some_and(|what| what.contains("MNT3ERR_ACCES")) {
+        out += "  the export rules of the share do not admit the address of this client\n";
     }
     out
 }

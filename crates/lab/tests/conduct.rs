@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == "lab") {
         return lab::cli::main(words);
     }
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 9] = [
         ("a_whole_run_adds_up", a_whole_run_adds_up),
         ("nothing_as_target_is_limited_by_the_generator", nothing_as_target),
         ("a_killed_client_degrades_the_run", killed_continue),
@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         ("a_killed_client_rebases_the_step", killed_rebase),
         ("a_paused_client_is_noticed", paused),
         ("many_agents_of_one_controller", simulated::many_agents),
+        ("a_summary_has_a_column_for_each_target_and_goes_on", summary),
+        ("an_archive_repeats_with_the_same_operations", archive_repeats),
     ];
     let args: Vec<String> = std::env::args().skip(1).collect();
     run_tests(&tests, &args);
@@ -190,4 +192,96 @@ fn paused() {
     let lost = result.clients[2].lost.clone().unwrap_or_default();
     assert!(lost.contains("paused"), "{lost}");
     assert!(result.is_degraded());
+}
+
+/// A command of the laboratory with short steps.
+fn command(words: &[&str]) -> ExitCode {
+    const SHORT: [&str; 6] = [
+        "schedule=[[1,1],[2,2]]",
+        "file_size=1m",
+        "warmup_ms=50",
+        "window_ms=50",
+        "step_max_ms=500",
+        "steady.windows=3",
+    ];
+    let sets: &[&str] = if words[0] == "repeat" { &[] } else { &SHORT };
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    lab::cli::main(words.iter().copied().chain(sets).chain(["--quiet"]))
+}
+
+/// Done, with whatever else is known of the figures.
+fn done(code: ExitCode) -> bool {
+    code == ExitCode::SUCCESS || code == ExitCode::from(lab::cli::EXIT_DEGRADED)
+}
+
+fn summary() {
+    let (dir, out) = (scratch("summary"), scratch("summary-out"));
+    let path = format!("path:{}", dir.display());
+    let made = |name: &str| {
+        let place = out.join(name);
+        let place = place.to_str().unwrap();
+        let rows = ["limits", "--rows", "iops-4k,create", "--clients", "2", "--retries", "0"];
+        let columns =
+            ["--target", &path, "--target", "disk=iscsi://127.0.0.1:1/iqn.2026-01.org:d/0"];
+        let more = ["--target", "gone=nfs3://127.0.0.1:1/x", "--clean", "--out", place];
+        let words = [rows.as_slice(), &columns, &more].concat();
+        assert!(command(&words) == ExitCode::from(lab::cli::EXIT_DEGRADED), "a column failed");
+        lab::limits::Summary::read(&out.join(name)).unwrap()
+    };
+    let (first, second) = (made("first"), made("second"));
+    let names: Vec<&str> = first.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["path", "disk", "gone"]);
+    let why = first.columns[2].failed.clone().unwrap_or_default();
+    assert!(why.contains("refused"), "{why}");
+    for row in &first.rows {
+        assert!(row.cells[0].value > Some(0.0), "{:?}", row.cells[0]);
+        assert!(out.join("first").join(row.cells[0].report.as_ref().unwrap()).exists());
+        assert_eq!(row.cells[2].text, format!("not measured: {why}"));
+        assert!(row.cells[2].failed);
+    }
+    let [reads, creations] = first.rows.as_slice() else { panic!("two rows") };
+    assert!(reads.cells[1].failed && reads.cells[1].text.contains("refused"));
+    let unsupported = &creations.cells[1];
+    assert!(!unsupported.failed && unsupported.text.contains("a disk does not have"));
+    let change = lab::report::compare_summaries(&first, &second);
+    assert_eq!(change.cells.len(), 6);
+    assert!(change.cells.iter().filter(|c| c.ratio.is_some()).all(|c| c.column == "path"));
+    assert_eq!(change.cells.iter().filter(|c| c.ratio.is_some()).count(), 2);
+    lab::archive::open(&out.join("first")).unwrap();
+    assert!(std::fs::read_dir(&dir).unwrap().next().is_none(), "--clean removes the folder");
+    std::fs::remove_dir_all(dir).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+fn archive_repeats() {
+    let (dir, out) = (scratch("repeats"), scratch("repeats-out"));
+    let (here, there) = (dir.join("here"), dir.join("there"));
+    std::fs::create_dir(&here).unwrap();
+    std::fs::create_dir(&there).unwrap();
+    let url = |dir: &std::path::Path| format!("path:{}", dir.display());
+    let place = |name: &str| out.join(name).display().to_string();
+    let first = ["run", "iops-4k", "--clients", "2", "--retries", "0", "--target"];
+    let (from, to) = (url(&here), place("first"));
+    let words = [first.as_slice(), &[&from, "--out", &to]].concat();
+    assert!(done(command(&words)));
+    let elsewhere =
+        ["repeat", &place("first"), "--target", &url(&there), "--out", &place("second")];
+    assert!(done(command(&elsewhere)));
+    let read = |name: &str| RunResult::read(&out.join(name)).unwrap();
+    let (a, b) = (read("first"), read("second"));
+    assert_eq!((&a.job, a.operations.clients.len()), (&b.job, 2));
+    let common = a.operations.common(&b.operations).expect("hashes");
+    assert!(common.same && common.first > 1, "{common:?}");
+    assert_ne!(a.target, b.target);
+    assert!(out.join("first/hist/000.hlog").exists() && out.join("first/machines.json").exists());
+    let file = out.join("first/result.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text + "x").unwrap();
+    let third = place("third");
+    assert!(
+        command(&["repeat", &to, "--out", &third]) == ExitCode::FAILURE
+            && !out.join("third").exists()
+    );
+    std::fs::remove_dir_all(dir).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
 }

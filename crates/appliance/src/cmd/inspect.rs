@@ -1,6 +1,7 @@
 //! `plimsoll inspect`: any file of ours as text, without a server. The room that writes a format
 //! reads it; this only finds out which it is.
 
+mod archive;
 mod configuration;
 mod handles;
 mod lab;
@@ -108,6 +109,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Inspected> {
         .or_else(|| logs::recognise(name, bytes))
         .or_else(|| handles::recognise(name, bytes))
         .or_else(|| luns::recognise(bytes))
+        .or_else(|| archive::recognise(name, text?))
         .or_else(|| lab::recognise(name, text?))
 }
 

@@ -39,7 +39,7 @@ pub(super) struct RemoteArgs {
     /// Agent on the server's host that only observes it: `lab agent --observe` [default: a server
     /// on this machine is found by its address, in any network namespace]
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
-    pub(super) observe: Option<String>,
+    observe: Option<String>,
     /// File with the join code of that agent [default: --code-file]
     #[arg(long, value_name = "FILE", requires = "observe")]
     observe_code_file: Option<PathBuf>,
@@ -58,6 +58,26 @@ impl RemoteArgs {
     /// Whether agents on other machines are used.
     pub(super) fn is_used(&self) -> bool {
         !self.agents.is_empty()
+    }
+
+    /// Agents on other machines as they were given.
+    pub(super) fn agents(&self) -> &[String] {
+        &self.agents
+    }
+
+    /// The same options with these agents.
+    pub(super) fn with(&self, agents: Vec<String>) -> Self {
+        Self {
+            agents,
+            listen_agents: self.listen_agents,
+            code_file: self.code_file.clone(),
+            code_life: self.code_life,
+            observe: self.observe.clone(),
+            observe_code_file: self.observe_code_file.clone(),
+            roster: Mutex::default(),
+            observer: Mutex::default(),
+            codes: OnceLock::new(),
+        }
     }
 
     /// The agents, if there are any.

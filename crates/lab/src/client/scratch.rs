@@ -47,6 +47,11 @@ impl Target {
         }
     }
 
+    /// Whether it has folders.
+    pub fn has_folders(&self) -> bool {
+        !matches!(self, Self::Iscsi(_) | Self::Block(_) | Self::Null)
+    }
+
     /// The same path on a server at another address, which has MOUNT on the same port.
     pub fn moved(mut self, to: SocketAddr) -> Self {
         match &mut self {
@@ -75,6 +80,19 @@ pub fn make(target: &Target, name: &str) -> Result<(), ClientError> {
     let Some(mut folder) = open(target)? else { return Ok(()) };
     let root = folder.root();
     folder.make(&root, name)
+}
+
+/// Makes the folder `name` on `target` unless it is there.
+///
+/// # Errors
+/// The target cannot be reached or refuses.
+pub fn ensure(target: &Target, name: &str) -> Result<(), ClientError> {
+    let Some(mut folder) = open(target)? else { return Ok(()) };
+    let root = folder.root();
+    match folder.find(&root, name)? {
+        Some(_) => Ok(()),
+        None => folder.make(&root, name),
+    }
 }
 
 /// Removes the folder `name` from `target`, with what clients of the lab have made in it. What is

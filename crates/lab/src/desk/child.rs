@@ -57,6 +57,8 @@ impl Child {
         command.args(["lab", "run"]).arg(place.join(JOB));
         command.args(["--target", &run.target, "--scratch", &run.scratch, "--while-stdin"]);
         command.args(["--clients", &run.clients.to_string(), "--progress", "json"]);
+        // Other runs wait: one that was disturbed is marked, not repeated.
+        command.args(["--retries", "0"]);
         command.arg("--out").arg(&place);
         if run.own {
             command.arg("--server-socket").arg(socket);

@@ -1,7 +1,14 @@
-//! Rows say where to look, as a URL path and as a command.
+//! Columns, cells and what is made of them: the same figures in each form.
 
+use super::quick::fitted;
+use super::summary::neutral;
 use super::*;
+use crate::client::{ClientError, Target};
+use crate::conduct::RunOptions;
+use crate::conduct::agents::Source;
 use crate::conduct::roster::Roster;
+use crate::limit::{Device, Limiter};
+use crate::measure::Disturbed;
 use crate::record::Steadiness;
 use crate::report::tests::made_up;
 use std::sync::Arc;
@@ -21,110 +28,156 @@ fn options(target: &str, source: Source) -> RunOptions {
     }
 }
 
-/// The column of a target, of runs from this machine, where this is missing.
-fn column(target: &str, missing: Option<&str>) -> RdmaColumn {
-    let here = Source::Local { clients: 2, command: Vec::new() };
-    RdmaColumn::of(&options(target, here), || missing.map(str::to_owned))
+fn here() -> Source {
+    Source::Local { clients: 2, command: Vec::new() }
 }
 
-/// The cell of a run that was made.
-fn cell(column: &RdmaColumn, result: &RunResult) -> Option<OverRdma> {
-    let (job, nowhere) = (Job::load("iops-4k", &[]).unwrap(), Path::new("/dev/null"));
-    column.cell(&job, result, nowhere, &mut |_| ()).unwrap()
+fn planned(targets: &[&str]) -> Vec<ColumnPlan> {
+    let targets: Vec<String> = targets.iter().map(|t| (*t).to_owned()).collect();
+    columns(&targets, |_, url| Ok::<_, ClientError>(options(url, here()))).unwrap()
 }
 
-#[test]
-fn without_a_device_the_column_of_rdma_says_so() {
-    let column = column("nfs3://nas/x", Some("no RDMA device"));
-    let cell = cell(&column, &made_up()).expect("a cell");
-    assert_eq!((cell.value, cell.report), (None, None));
-    assert_eq!(cell.text, "not measured: no RDMA device");
-    let mut summary = summarise(&[made_up()]);
-    assert!(!summary.text().contains("RDMA"), "no column without cells");
-    summary.rows[0].rdma = Some(OverRdma::not_measured("no RDMA device"));
-    let text = summary.text();
-    let lines: Vec<&str> = text.lines().collect();
-    let ends = |word: &str, at: usize| lines[at].find(word).map(|start| start + word.len());
-    let head = lines.iter().position(|line| line.contains("over RDMA")).expect("a head");
-    // Letters of the value before it are more than one byte each.
-    let end = ends("over RDMA", head).map(|end| end + 1);
-    assert_eq!(ends("no RDMA device", head + 1), end, "{text}");
-}
-
-#[test]
-fn nfs3_is_measured_over_rdma_too() {
-    let RdmaColumn::Runs(options) = column("nfs3://nas:12049/x?mountport=7", None) else {
-        panic!()
-    };
-    assert_eq!(options.target.to_string(), "nfs3+rdma://nas:30049/x?mountport=7");
-    assert!(options.clean);
-    for other in ["nfs4://nas/x", "path:/srv", "null:"] {
-        let column = column(other, None);
-        assert!(matches!(column, RdmaColumn::None), "{other}");
-        assert_eq!(cell(&column, &made_up()), None);
+/// A summary of one row, with these cells.
+fn summary(cells: Vec<Cell>) -> Summary {
+    let column = |n: usize| Column { name: format!("c{n}"), ..Column::default() };
+    Summary {
+        format: record::VERSION,
+        columns: (0..cells.len()).map(column).collect(),
+        rows: vec![Row {
+            job: "iops-4k".into(),
+            title: "Reads".into(),
+            unit: "ops/s".into(),
+            cells,
+        }],
+        ..Summary::default()
     }
 }
 
 #[test]
-fn a_target_over_rdma_has_its_own_figure_in_the_column() {
-    let mut result = made_up();
-    let same = column("nfs3+rdma://nas/x", Some("no RDMA device"));
-    let found = cell(&same, &result).expect("a cell");
-    assert_eq!((found.value, found.text.as_str()), (Some(1200.0), "1.2 K ops/s"));
-    assert_eq!(found.report.as_deref(), Some("iops-4k/report.html"));
-    result.failed = Some("connect to nas:20049 over RDMA: no route".into());
-    let found = cell(&same, &result).expect("a cell");
-    assert_eq!(found.text, "not measured: connect to nas:20049 over RDMA: no route");
+fn columns_have_names_and_folders_of_their_own() {
+    let all = planned(&[
+        "nfs3://nas/x",
+        "nfs4://nas/x",
+        "ganesha=nfs3://other/x?mountport=7",
+        "nfs3://third/x",
+        "null:",
+    ]);
+    let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["nfs3", "nfs4", "ganesha", "nfs3-2", "null"]);
+    assert_eq!(all[2].asked().url, "nfs3://other:2049/x?mountport=7");
+    let folder = &all[0].folder;
+    assert!(folder.starts_with("plimsoll-limits-") && *folder != all[1].folder);
+    assert_eq!(all[0].options.target.to_string(), format!("nfs3://nas:2049/x/{folder}"));
+    assert_eq!(all[4].options.target, Target::Null);
+    assert!(!all[0].options.clean, "the column removes its folder, not each row");
+    assert_eq!(planned(&["nfs3://nas/x"])[0].folder, *folder, "the next time the same");
 }
 
 #[test]
-fn agents_elsewhere_have_their_own_devices() {
+fn a_single_column_of_nfs3_has_one_over_rdma() {
+    let two = with_rdma(planned(&["nfs3://nas:12049/x"]), || Some("no RDMA device".into()));
+    assert_eq!(two[1].name, "nfs3-rdma");
+    assert_eq!(two[1].unavailable.as_deref(), Some("no RDMA device"));
+    assert_eq!(two[1].folder, two[0].folder, "the same files");
+    let url = two[1].options.target.to_string();
+    assert!(url.starts_with("nfs3+rdma://nas:30049/x/plimsoll-limits-"), "{url}");
+    for targets in [&["nfs4://nas/x"][..], &["nfs3+rdma://nas/x"], &["nfs3://a/x", "nfs3://b/x"]] {
+        assert_eq!(with_rdma(planned(targets), || None).len(), targets.len(), "{targets:?}");
+    }
     let any = "127.0.0.1:0".parse().unwrap();
     let (roster, _) = Roster::listen(any, 1, None, Duration::from_secs(60)).unwrap();
     let elsewhere = Source::Remote(Arc::new(roster));
-    let found = RdmaColumn::of(&options("nfs3://nas/x", elsewhere), || panic!("it is not asked"));
-    assert!(matches!(found, RdmaColumn::Runs(_)));
+    let one = vec!["nfs3://nas/x".to_owned()];
+    let all = columns(&one, |_, url| Ok::<_, ClientError>(options(url, elsewhere.clone())));
+    let two = with_rdma(all.unwrap(), || panic!("agents elsewhere have their own devices"));
+    assert_eq!(two[1].unavailable, None);
 }
 
 #[test]
-fn a_summary_of_an_earlier_version_has_no_column() {
-    let mut row = serde_json::to_value(row(&made_up())).unwrap();
-    row.as_object_mut().unwrap().remove("rdma");
-    let read: Row = serde_json::from_value(row).unwrap();
-    assert_eq!(read.rdma, None);
+fn what_a_protocol_cannot_do_is_no_failure() {
+    let shape = |name: &str| Job::load(name, &[]).unwrap().shape();
+    let target = |url: &str| Target::parse(url).unwrap();
+    let https = target("https://anna@nas/x?insecure");
+    assert!(unsupported(&https, &shape("syncwrite-4k")).unwrap().contains("use seqwrite"));
+    assert_eq!(unsupported(&https, &shape("iops-1b")), None);
+    let disk = target("iscsi://nas:3260/iqn.2026-01.org:disk/0");
+    assert!(unsupported(&disk, &shape("iops-1b")).unwrap().contains("whole blocks"));
+    assert_eq!(unsupported(&disk, &shape("iops-4k")), None);
+    assert_eq!(unsupported(&target("null:"), &shape("create")), None);
 }
 
 #[test]
-fn a_row_names_value_load_limiter_and_interval() {
-    let row = row(&made_up());
-    assert_eq!((row.clients, row.threads, row.text.as_str()), (8, 3, "1.2 K ops/s"));
-    assert_eq!(row.report, "iops-4k/report.html");
-    assert!(row.analytics.starts_with("/analytics?w=nfs3.ops%5Bclient%5D&w="));
-    let command = &row.command;
+fn a_column_fails_when_two_runs_come_to_nothing_for_the_same_reason() {
+    let failed = |why: &str| {
+        let mut run = made_up();
+        run.steps.clear();
+        run.failed = Some(why.into());
+        run
+    };
+    assert_eq!(column_failed(&failed("a"), None), None);
+    assert_eq!(column_failed(&failed("a"), Some(&failed("b"))), None);
+    assert_eq!(column_failed(&failed("a"), Some(&made_up())), None);
+    assert_eq!(column_failed(&failed("a"), Some(&failed("a"))).as_deref(), Some("a"));
+    assert_eq!(column_failed(&made_up(), Some(&failed("a"))), None);
+}
+
+#[test]
+fn a_cell_names_value_load_limiter_and_interval() {
+    let cell = cell(&made_up(), "nfs3/iops-4k");
+    assert_eq!((cell.clients, cell.threads, cell.text.as_str()), (8, 3, "1.2 K ops/s"));
+    assert_eq!(cell.report.as_deref(), Some("nfs3/iops-4k/report.html"));
+    assert!(cell.analytics.starts_with("/analytics?w=nfs3.ops%5Bclient%5D&w="));
+    let command = &cell.command;
     assert!(command.starts_with("plimsoll analytics show 'nfs3.ops[client]' --from "), "{command}");
-    assert!(command.ends_with('Z') && command.matches("Z").count() == 2, "{command}");
-    assert_eq!(row.doubts, ["lost client 1: <killed>"]);
+    assert!(command.ends_with('Z') && command.matches('Z').count() == 2, "{command}");
+    assert_eq!(cell.doubts, ["lost client 1: <killed>"]);
 }
 
 #[test]
-fn the_text_has_a_line_for_each_row() {
-    let text = summarise(&[made_up(), made_up()]).text();
-    assert_eq!(text.matches("8 × 3").count(), 2);
+fn what_generator_or_schedule_ended_is_a_lower_bound() {
+    for (limiter, bound) in
+        [(Limiter::Generator, Bound::Generator), (Limiter::NotReached, Bound::Schedule)]
+    {
+        let mut result = made_up();
+        result.limit.as_mut().expect("a verdict").limiter = limiter;
+        let cell = cell(&result, "x");
+        assert_eq!((cell.text.as_str(), cell.bound), ("≥ 1.2 K ops/s", Some(bound)));
+    }
+    let mut result = made_up();
+    result.limit.as_mut().expect("a verdict").limiter = Limiter::Disk;
+    assert_eq!(cell(&result, "x").bound, None);
 }
 
 #[test]
-fn reservations_stand_in_the_first_lines() {
-    let mut steady = made_up();
-    steady.degraded.clear();
-    assert!(!summarise(&[steady.clone()]).text().contains("Reservations"));
-    let mut unsteady = made_up();
-    unsteady.degraded = vec!["the best step (8 × 3) was not steady".to_owned()];
-    let text = summarise(&[steady, unsteady]).text();
-    let lines: Vec<&str> = text.lines().take(4).collect();
-    let title = made_up().job.title;
-    let reservation = format!("  {title}: the best step (8 × 3) was not steady");
-    assert_eq!(lines[1..], ["", "Reservations:", reservation.as_str()], "{text}");
-    assert_eq!(text.matches("was not steady").count(), 1, "once");
+fn transport_bytes_come_from_the_connections_or_a_device_that_carried_them() {
+    let mut result = made_up();
+    result.steps[2].bytes_s = 1e6;
+    let seen = |result: &RunResult| {
+        let cell = cell(result, "x");
+        (cell.transport_bytes_s, cell.transport_seen)
+    };
+    assert_eq!(seen(&result), (None, None));
+    result.steps[2].evidence.link = Some(("eth0".into(), 5e5, None));
+    assert_eq!(seen(&result), (None, None), "less than the data passed it");
+    result.steps[2].evidence.link = Some(("lo".into(), 1.1e6, None));
+    assert_eq!(seen(&result), (Some(1.1e6), Some("lo".into())));
+    result.steps[2].transport_bytes_s = Some(1.2e6);
+    assert_eq!(seen(&result), (Some(1.2e6), Some("connections".into())));
+}
+
+#[test]
+fn the_disk_row_says_whether_the_device_carried_the_data() {
+    let mut result = made_up();
+    result.degraded.clear();
+    result.job.name = "disk-read-stream".into();
+    result.steps[2].bytes_s = 1e6;
+    let doubts = |result: &RunResult| cell(result, "x").doubts;
+    assert_eq!(doubts(&result), ["not proved to come from the disk: its device was not observed"]);
+    let device = |bytes_s| Some(Device { name: "vda".into(), bytes_s, ..Device::default() });
+    result.steps[2].evidence.device = device(0.94e6);
+    assert_eq!(doubts(&result), ["not from the disk alone: vda carried 94 % of the payload"]);
+    result.steps[2].evidence.device = device(0.96e6);
+    assert!(doubts(&result).is_empty());
 }
 
 #[test]
@@ -142,10 +195,167 @@ fn a_step_that_is_not_steady_says_why() {
 }
 
 #[test]
-fn what_the_generator_limits_is_a_lower_bound() {
+fn reservations_stand_in_the_first_lines() {
+    let mut good = cell(&made_up(), "x");
+    good.doubts.clear();
+    assert!(!summary(vec![good.clone()]).text().contains("Reservations"));
+    let mut doubtful = good.clone();
+    doubtful.doubts = vec!["the best step (8 × 3) was not steady".to_owned()];
+    let text = summary(vec![good, doubtful]).text();
+    let at = |what: &str| text.find(what).unwrap_or(usize::MAX);
+    let reservation = "Reservations:\n  Reads, c1: the best step (8 × 3) was not steady\n";
+    assert!(at(reservation) < at("1.2 K ops/s"), "{text}");
+}
+
+/// Cells of all sorts: measured, disturbed, a lower bound, not measured.
+fn all_sorts() -> Summary {
     let mut result = made_up();
-    if let Some(limit) = &mut result.limit {
-        limit.limiter = Limiter::Generator;
+    let step = &mut result.steps[2];
+    (step.bytes_s, step.transport_bytes_s) = (4_915_200.0, Some(5_300_000.0));
+    (step.latency.p50, step.latency.p99) = (1_234_000, 5_678_000);
+    let plain = cell(&result, "c0/iops-4k");
+    let mut disturbed = plain.clone();
+    disturbed.disturbed = Some(Disturbed { others: 0.43, repeated: 2, still: true });
+    disturbed.text = value_of(&result, 999.0);
+    disturbed.value = Some(999.0);
+    result.limit.as_mut().expect("a verdict").limiter = Limiter::Generator;
+    let bound = cell(&result, "c2/iops-4k");
+    let failed = Cell::not_measured("connect to nas:2049: \"refused\", <again>", true);
+    summary(vec![plain, disturbed, bound, failed])
+}
+
+fn value_of(result: &RunResult, figure: f64) -> String {
+    record::figure_text(result.job.workload.is_stream(), figure)
+}
+
+/// The fields of a line of CSV without line breaks in fields.
+fn fields(line: &str) -> Vec<String> {
+    let (mut out, mut quoted) = (vec![String::new()], false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let last = out.last_mut().expect("a field");
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => last.extend(letters.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => out.push(String::new()),
+            letter => last.push(letter),
+        }
     }
-    assert_eq!(row(&result).text, "at least 1.2 K ops/s");
+    out
+}
+
+#[test]
+fn text_csv_markdown_page_and_json_show_the_same_figures() {
+    let summary = all_sorts();
+    let json: serde_json::Value = serde_json::to_value(&summary).unwrap();
+    let (text, markdown) = (summary.text(), summary.markdown());
+    let page = report::summary_page(&summary);
+    let csv = summary.table().csv();
+    let lines: Vec<Vec<String>> = csv.lines().skip(1).map(fields).collect();
+    for (n, (_, _, cell)) in summary.cells().enumerate() {
+        for figure in cell.figures().iter().filter(|figure| !figure.is_empty()) {
+            assert!(text.contains(figure), "text: {figure}\n{text}");
+            assert!(markdown.contains(figure), "Markdown: {figure}\n{markdown}");
+            let escaped = report::table::escaped(figure);
+            assert!(page.contains(&format!("<td>{escaped}</td>")), "page: {figure}");
+            assert!(lines[n].contains(figure), "CSV: {figure} of {:?}", lines[n]);
+        }
+        let kept = &json["rows"][0]["cells"][n];
+        assert_eq!(kept["text"], cell.text);
+        let raw = cell.value.map_or(String::new(), |value| value.to_string());
+        assert_eq!(lines[n][11], raw, "the number behind the figure");
+        assert_eq!(kept["value"].as_f64(), cell.value);
+    }
+    assert_eq!(fields(csv.lines().next().unwrap())[11], "raw");
+    let read = Summary::of(json).unwrap();
+    assert_eq!(read, summary);
+}
+
+#[test]
+fn a_mark_is_in_each_form() {
+    let summary = all_sorts();
+    let mark = "disturbed: other processes used 43 % of the CPU after 2 repeats";
+    let forms =
+        [summary.text(), summary.markdown(), summary.table().csv(), report::summary_page(&summary)];
+    assert!(forms.iter().all(|form| form.contains(mark)), "{forms:?}");
+    let json = serde_json::to_string(&summary).unwrap();
+    assert!(json.contains(r#""disturbed":{"others":0.43,"repeated":2,"still":true}"#), "{json}");
+    let matrix = summary.matrix().text();
+    assert!(matrix.contains("999 ops/s *") && matrix.contains("≥ 1.2 K ops/s"), "{matrix}");
+}
+
+#[test]
+fn a_summary_of_the_first_version_opens() {
+    let text = include_str!("../../tests/data/summary-1.json");
+    let value: serde_json::Value = serde_json::from_str(text).unwrap();
+    let old = Summary::of(value.clone()).unwrap();
+    assert_eq!((old.columns.len(), old.columns[0].name.as_str()), (1, "null"));
+    let cell = &old.rows[0].cells[0];
+    assert_eq!(cell.value, value["rows"][0]["value"].as_f64());
+    assert!(old.text().contains(&cell.text) && report::summary_page(&old).contains(&cell.text));
+    let mut value = value;
+    value["rows"][0]["rdma"] = serde_json::json!({
+        "value": null, "text": "not measured: no RDMA device", "report": null
+    });
+    let old = Summary::of(value.clone()).unwrap();
+    assert_eq!(old.columns[1].name, "nfs3-rdma");
+    assert_eq!(old.rows[0].cells[1].text, "not measured: no RDMA device");
+    let change = report::compare_summaries(&old, &all_sorts());
+    assert!(change.text().contains("not measured: no RDMA device"));
+    value["format"] = 99.into();
+    assert!(Summary::of(value).unwrap_err().contains("newer"));
+}
+
+#[test]
+fn summaries_are_compared_cell_by_cell() {
+    let (a, mut b) = (all_sorts(), all_sorts());
+    b.rows[0].cells[0].value = Some(2400.0);
+    b.rows[0].cells[0].text = "2.4 K ops/s".into();
+    b.columns[1].target = "nfs3://other/x".into();
+    b.columns[3].name = "new".into();
+    let change = report::compare_summaries(&a, &b);
+    assert_eq!(change.cells.len(), 5, "four columns, and one that only the second has");
+    assert_eq!(change.cells[0].ratio, Some(2.0));
+    assert_eq!(change.cells[3].texts.1, None);
+    assert_eq!((change.cells[3].ratio, change.cells[4].ratio), (None, None));
+    assert_eq!(change.targets, [("c1".into(), String::new(), "nfs3://other/x".into())]);
+    let text = change.text();
+    assert!(text.contains("2.4 K ops/s") && text.contains("2.000"), "{text}");
+}
+
+#[test]
+fn titles_of_rows_leave_the_protocol_to_the_column() {
+    assert_eq!(neutral("NFSv3 streaming write"), "Streaming write");
+    assert_eq!(neutral("My own job"), "My own job");
+}
+
+#[test]
+fn quick_jobs_fit_their_time() {
+    for name in crate::job::SUMMARY {
+        let job = Job::load(name, &[]).unwrap();
+        // Six columns of nine rows.
+        let time = quick::QUICK_MAX / 54;
+        let short = fitted(&job, time).expect("it fits");
+        let steps = short.steps(8).len() as u32;
+        let most = Duration::from_millis(short.step_max_ms) * steps;
+        assert!(most + Duration::from_millis(1_400) < time, "{name}: {most:?} of {time:?}");
+        assert!(short.check().is_ok() && short.file_size <= 4 << 20);
+        let ends = |job: &Job| (job.schedule[0], job.schedule[job.schedule.len() - 1]);
+        assert_eq!(ends(&short), ends(&job), "{name}");
+        assert!(fitted(&job, Duration::from_secs(2)).is_none(), "{name}");
+    }
+    let longest = quick::QUICK_MAX + Duration::from_secs(10);
+    assert!(longest < Duration::from_secs(240), "less than four minutes with all around it");
+}
+
+#[test]
+fn time_that_a_cell_leaves_is_for_those_after_it() {
+    let mut budget = Budget::new(true, 3);
+    let first = budget.next().expect("time is limited");
+    assert!(first <= quick::QUICK_MAX / 3 && first > quick::QUICK_MAX / 4);
+    let began = base::clock::monotonic_ns();
+    assert!(budget.spares(began), "nothing was used yet");
+    // Two cells are left.
+    assert!(budget.has_room(quick::QUICK_MAX / 4) && !budget.has_room(quick::QUICK_MAX / 3));
+    assert!(Budget::new(false, 3).next().is_none() && Budget::new(false, 3).spares(0));
 }

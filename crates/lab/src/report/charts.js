@@ -211,18 +211,16 @@ function run(r) {
   $("command").textContent = r.command.join(" ");
 }
 function summary(s) {
-  $("subtitle").textContent = `${s.target} · ${when(s.started)}, ${digits(s.ended - s.started)} s`;
-  const rdma = s.rows.some((row) => row.rdma);
-  const over = (cell) => el("span", {}, cell?.report ? link(cell.report, cell.text) : cell?.text ?? "");
-  table($("rows"), ["", "#limit", "#clients × threads", "#median", "#99 %", ...(rdma ? ["#over RDMA"] : []), "limited by", "see"], s.rows.map((row) => {
-    const why = el("span", {}, el("strong", {}, `${row.limiter_text} (${(row.confidence * 100).toFixed(0)} %)`), ...row.why.flatMap((w) => [el("br"), w]),
-      ...row.doubts.flatMap((d) => [el("br"), el("span", { class: "warn" }, d)]));
-    const see = el("span", {}, link(row.report, "Report"));
+  $("subtitle").textContent = `${s.columns.map((c) => c.target).filter(Boolean).join(" · ")} · ${when(s.started)}, ${digits(s.ended - s.started)} s`;
+  const cells = s.rows.flatMap((row) => row.cells.map((cell, n) => ({ row, cell, column: s.columns[n] }))).filter((c) => c.cell.report);
+  table($("rows"), ["", "target", "limited by", "see"], cells.map(({ row, cell, column }) => {
+    const reasons = [...cell.why, cell.scaling].filter(Boolean).flatMap((w) => [el("br"), w]);
+    const why = el("span", {}, el("strong", {}, cell.value === null ? cell.text : `${cell.limiter_text} (${(cell.confidence * 100).toFixed(0)} %)`), ...reasons);
+    const see = el("span", {}, link(cell.report, "Report"));
     // Without its host the address would lead nowhere from a file.
-    if (!row.analytics.startsWith("/")) see.append(el("br"), link(row.analytics, "Analytics", row.command));
-    else see.append(el("br"), el("code", {}, row.command));
-    return { cells: [{ node: el("strong", {}, row.title), cls: "wide" }, { node: el("strong", {}, row.text) }, `${row.clients} × ${row.threads}`, time(row.p50_ns), time(row.p99_ns), ...(rdma ? [{ node: over(row.rdma) }] : []), { node: why, cls: "wide" }, { node: see }] };
+    if (cell.value !== null) see.append(el("br"), cell.analytics.startsWith("/") ? el("code", {}, cell.command) : link(cell.analytics, "Analytics", cell.command));
+    return { cells: [{ node: el("strong", {}, row.title), cls: "wide" }, column.name, { node: why, cls: "wide" }, { node: see }] };
   }));
-  pairs($("server"), [["seen", s.server.seen], ["process", s.server.pid], ...machine(s.server.machine)]);
+  for (const c of s.columns) pairs($("server"), [[c.name, c.target], ["seen", c.server.seen], ["process", c.server.pid], ...machine(c.server.machine)]);
   pairs($("machine"), machine(s.machine));
 }

@@ -98,6 +98,11 @@ pub fn compare(a: &[RunResult], b: &[RunResult]) -> Option<Comparison> {
 /// # Errors
 /// When there is none, or they are of several jobs.
 pub fn read_runs(path: &Path) -> Result<Vec<RunResult>, RecordError> {
+    let runs = path.join("runs");
+    if runs.is_dir() {
+        // One of `--repeat until`, with the run in the middle above them.
+        return read_runs(&runs);
+    }
     if path.is_file() || path.join("result.json").exists() {
         return Ok(vec![RunResult::read(path)?]);
     }

@@ -1,5 +1,7 @@
 //! Pages stand alone, and what comes from outside cannot break out of its place.
 
+mod schema;
+
 use super::*;
 use crate::job::Job;
 use crate::limit::{Evidence, judge};
@@ -47,7 +49,10 @@ pub(crate) fn made_up() -> RunResult {
 #[test]
 fn pages_ask_nobody_for_anything() {
     let result = made_up();
-    let summary = crate::limits::summarise(std::slice::from_ref(&result));
+    let cell = crate::limits::cell(&result, "nfs3/iops-4k");
+    let mut summary = Summary::default();
+    summary.columns.push(Default::default());
+    summary.rows.push(crate::limits::Row { cells: vec![cell], ..Default::default() });
     for page in [page(&result), summary_page(&summary)] {
         assert!(!page.contains("{{") && !page.contains("/*STYLE*/"));
         for outside in ["src=", "@import", "url(", "fetch(", "https://"] {
@@ -81,6 +86,46 @@ fn text_names_steps_limiter_and_what_degrades() {
     let text = text(&made_up());
     for part in ["8 × 3", "1.2 K ops/s", "limit: ", "degraded: lost client 1"] {
         assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn text_csv_markdown_page_and_json_of_a_run_show_the_same_figures() {
+    let mut result = made_up();
+    for (step, ns) in result.steps.iter_mut().zip([1_234_567, 23_456_789, 345_678_901]) {
+        (step.latency.p50, step.latency.p99, step.latency.mean) = (ns, ns * 3, ns as f64 * 1.5);
+    }
+    let (text, markdown, page, csv) =
+        (text(&result), markdown(&result), page(&result), table(&result).csv());
+    let json = serde_json::to_value(&result).unwrap();
+    for (n, row) in table(&result).rows().iter().enumerate() {
+        for figure in row {
+            let cell = format!("<td>{}</td>", escaped(figure));
+            assert!(text.contains(figure), "text: {figure}");
+            assert!(markdown.contains(figure), "Markdown: {figure}");
+            assert!(csv.contains(figure), "CSV: {figure}");
+            assert!(page.contains(&cell), "page: {figure}");
+        }
+        let step = &json["steps"][n];
+        assert_eq!(row[1], figure_text(false, step["ops_s"].as_f64().unwrap()));
+        assert_eq!(row[4], time_ns(step["latency"]["p99"].as_f64().unwrap()));
+        assert!(csv.lines().nth(n + 1).unwrap().contains(&step["latency"]["p99"].to_string()));
+    }
+}
+
+#[test]
+fn marks_of_a_run_are_in_each_form() {
+    let mut result = made_up();
+    let disturbed = crate::measure::Disturbed { others: 0.43, repeated: 2, still: true };
+    result.degraded.push(disturbed.sentence());
+    result.disturbed = Some(disturbed);
+    let until = crate::measure::Until { to: 0.03, rounds: 12 };
+    result.over_runs = Some(crate::measure::OverRuns::of(&[1200.0; 7], until));
+    let page = page(&result);
+    for form in [text(&result), markdown(&result), page] {
+        assert!(form.contains("other processes used 43 % of the CPU after 2 repeats"), "{form}");
+        let over = "over 7 runs: 1.2 K ops/s (1.2 K ops/s to 1.2 K ops/s, 95 %)";
+        assert!(form.contains(over), "{form}");
     }
 }
 

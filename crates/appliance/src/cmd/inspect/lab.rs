@@ -2,6 +2,7 @@
 //! are made of them, which hold the same as JSON.
 
 use ::lab::ab::record::{AbResult, KIND};
+use ::lab::archive::request::Request;
 use ::lab::desk::run::Run;
 use ::lab::job::Job;
 use ::lab::limits::Summary;
@@ -20,6 +21,7 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     match name {
         "run.json" => return one_run(text),
         "job.toml" => return job(name, text),
+        "run.toml" => return request(text),
         _ => {}
     }
     let page = text.trim_start().starts_with("<!doctype html>");
@@ -37,7 +39,7 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     } else if value.get("steps").is_some() {
         result(&serde_json::from_value(value.clone()).ok()?)
     } else {
-        summary(&serde_json::from_value(value.clone()).ok()?)
+        summary(&Summary::of(value.clone()).ok()?)
     };
     let of = if page { "report of a " } else { "" };
     Some(Inspected { text: format!("{of}{found}"), value })
@@ -63,6 +65,20 @@ fn one_run(text: &str) -> Option<Inspected> {
     run.why.iter().for_each(|why| line("", why));
     run.degraded.iter().for_each(|why| line("degraded", why));
     Some(Inspected { text: shown, value: serde_json::from_str(text).ok()? })
+}
+
+/// What was asked of a result.
+fn request(text: &str) -> Option<Inspected> {
+    let request: Request = Request::parse(text).ok()?;
+    let mut shown = format!("lab request, format {}\n", request.format);
+    let mut line = |name: &str, value: &str| shown += &format!("  {name:<18} {value}\n");
+    line("command", &request.command.join(" "));
+    request.targets.iter().for_each(|target| line("target", &target.url));
+    for job in &request.jobs {
+        line("job", &format!("{}: {}, seed {}", job.name, job.title, job.seed));
+    }
+    line("clients", &request.clients.to_string());
+    Some(Inspected { text: shown, value: serde_json::to_value(&request).ok()? })
 }
 
 fn job(name: &str, text: &str) -> Option<Inspected> {
@@ -118,17 +134,17 @@ fn one_step(step: &Step) -> String {
 
 fn summary(all: &Summary) -> String {
     let mut text = format!("Performance Limit Summary, format {}\n", all.format);
-    text += &format!("  {:<18} {}\n", "target", all.target);
+    for column in &all.columns {
+        text += &format!("  {:<18} {}\n", column.name, column.target);
+    }
     text += &format!("  {:<18} {} UTC\n", "started", utc(all.started as i64));
-    for row in &all.rows {
-        let (p50, p99) = (units::time_ns(row.p50_ns as f64), units::time_ns(row.p99_ns as f64));
-        text += &format!(
-            "  {:<18} {} at {} x {}, median {p50}, 99 % {p99}, {}\n",
-            row.job, row.text, row.clients, row.threads, row.limiter_text
-        );
-        if let Some(rdma) = &row.rdma {
-            text += &format!("  {:<18} {}\n", "  over RDMA", rdma.text);
-        }
+    for (row, column, cell) in all.cells() {
+        let [value, at, p50, p99, .., limiter, mark] = cell.figures();
+        let cell = match cell.value {
+            None => value,
+            Some(_) => format!("{value} at {at}, median {p50}, 99 % {p99}, {limiter} {mark}"),
+        };
+        text += &format!("  {:<18} {:<10} {}\n", row.job, column.name, cell.trim_end());
     }
     text
 }

@@ -51,12 +51,25 @@ fn the_history_of_replication_is_read() {
 
 #[test]
 fn a_summary_is_read_from_its_page_too() {
-    let summary = ::lab::limits::summarise(&[]);
+    let summary = ::lab::limits::Summary { format: 2, ..Default::default() };
     let json = serde_json::to_string(&summary).expect("JSON");
     assert!(of("summary.json", json.as_bytes()).expect("a summary").starts_with("Performance"));
     let page = ::lab::report::summary_page(&summary);
     let text = of("index.html", page.as_bytes()).expect("a page");
     assert!(text.starts_with("report of a Performance Limit Summary"), "{text}");
+}
+
+#[test]
+fn files_of_an_archive_are_read() {
+    let sums = format!("{}  result.json\n", "0".repeat(64));
+    assert!(of("SHA256SUMS", sums.as_bytes()).expect("checksums").contains("of 1 files"));
+    let step = ::lab::record::Step::default();
+    let log = ::lab::archive::seconds::log(&step);
+    assert!(of("000.hlog", log.as_bytes()).expect("a log").starts_with("latencies of 0 seconds"));
+    assert!(of("result.csv", b"load,throughput\r\n").is_some());
+    assert!(of("result.md", b"# Reads\n").is_some() && of("result.md", b"x").is_none());
+    assert!(of("machines.json", br#"{"format":1,"conductor":{"name":"a"}}"#).is_some());
+    assert!(of("nfs3.ops-by-op.json", br#"{"total":[1]}"#).is_some());
 }
 
 #[test]

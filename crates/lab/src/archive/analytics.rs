@@ -1,0 +1,41 @@
+//! The server's own data of the time of a run, so that what a report links does not age out: a data
+//! object of its API (docs/protocols/api.md) for each statistic that matters, over the whole run.
+
+use crate::client::Target;
+use crate::conduct::server::{escape, get};
+use crate::record::RunResult;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Longest time that is asked for, s: the server has data of each second for longer.
+const SECONDS_MAX: i64 = 3_600;
+/// Breakdowns of the operations and bytes of a protocol.
+const OF_PROTOCOL: [&str; 5] =
+    ["ops[op]", "ops[client]", "ops[latency]", "bytes[client]", "bytes[op]"];
+/// What is of the machine.
+const OF_MACHINE: [&str; 4] =
+    ["cpu.utilization[mode]", "nic.kilobytes[device]", "io.ops[disk]", "io.bytes[disk]"];
+
+/// Name and text of each file; none when the server was not seen through its socket.
+pub fn of(socket: Option<&Path>, results: &[&RunResult]) -> Vec<(String, String)> {
+    let seen: Vec<_> = results.iter().filter(|r| r.server.seen == "api").collect();
+    let (Some(socket), Some(first)) = (socket, seen.first()) else { return Vec::new() };
+    let begin = seen.iter().map(|r| r.started).fold(first.started, f64::min).floor() as i64 - 1;
+    let end = seen.iter().map(|r| r.ended).fold(first.ended, f64::max).ceil() as i64 + 1;
+    let begin = begin.max(end - SECONDS_MAX);
+    let protocols: BTreeSet<&str> = seen.iter().map(|r| Target::protocol_of(&r.target)).collect();
+    let of_protocols =
+        protocols.iter().flat_map(|protocol| OF_PROTOCOL.map(|what| format!("{protocol}.{what}")));
+    let ids = of_protocols.chain(OF_MACHINE.map(str::to_owned));
+    let file = |id: String| {
+        let path = format!("/api/v1/analytics/data?stat={}&from={begin}&to={end}", escape(&id));
+        let data = get(&socket.to_owned(), &path)?;
+        Some((file_name(&id), data.to_string()))
+    };
+    ids.filter_map(file).collect()
+}
+
+/// `nfs3.ops[op]` as `nfs3.ops-by-op.json`.
+fn file_name(id: &str) -> String {
+    format!("{}.json", id.replace('[', "-by-").replace(']', ""))
+}

@@ -1,0 +1,116 @@
+//! The request of a run, all of it: `run.toml`. Passwords are not in it: a repeat takes them from
+//! the environment or from targets that are given to it.
+
+use crate::ab::REPEATS;
+use crate::job::Job;
+use crate::measure::over::Until;
+use crate::record::RecordError;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Version of the format.
+pub const VERSION: u32 = 1;
+
+/// What is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One job.
+    Run,
+    /// The Performance Limit Summary.
+    Limits,
+}
+
+/// A target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedTarget {
+    /// Name of its column.
+    pub name: String,
+    /// URL without a password.
+    pub url: String,
+}
+
+/// A request, resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`VERSION`].
+    pub format: u32,
+    /// What is made.
+    pub kind: Kind,
+    /// Program and version.
+    pub program: String,
+    /// The command, without passwords.
+    pub command: Vec<String>,
+    /// Client processes of this machine; those of agents if there are any.
+    pub clients: u32,
+    /// Agents on other machines.
+    #[serde(default)]
+    pub agents: Vec<String>,
+    /// Whether local clients connect from addresses of their own.
+    pub bind: bool,
+    /// Whether the files are removed afterwards.
+    pub clean: bool,
+    /// The folder of the run on the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<String>,
+    /// The server's local socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_socket: Option<PathBuf>,
+    /// How often a disturbed run is repeated.
+    #[serde(default = "retries")]
+    pub retries: u32,
+    /// Whether all rows together take less than four minutes.
+    #[serde(default)]
+    pub quick: bool,
+    /// Run after run until the interval is narrow enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+    /// Targets: the columns of a summary.
+    pub targets: Vec<NamedTarget>,
+    /// Jobs with their seeds, settings applied: the rows of a summary.
+    pub jobs: Vec<Job>,
+}
+
+fn retries() -> u32 {
+    REPEATS
+}
+
+impl Request {
+    /// As it is kept.
+    ///
+    /// # Errors
+    /// When it cannot be written as TOML.
+    pub fn text(&self) -> Result<String, RecordError> {
+        toml::to_string(self).map_err(|e| RecordError::Form("the request".into(), e.to_string()))
+    }
+
+    /// From its text, unchecked.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|e| e.to_string())
+    }
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not one, or is of a later version.
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| RecordError::Io(format!("cannot read {name}"), e))?;
+        let request = Self::parse(&text).map_err(|why| RecordError::Form(name.clone(), why))?;
+        let wrong = |why: String| Err(RecordError::Form(name.clone(), why));
+        if request.format > VERSION {
+            return wrong(format!("format {} is newer", request.format));
+        }
+        if request.targets.is_empty() || request.jobs.is_empty() {
+            return wrong("it has no target or no job".to_owned());
+        }
+        match request.jobs.iter().find_map(|job| job.check().err()) {
+            Some(error) => wrong(error.to_string()),
+            None => Ok(request),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `plimsoll lab repeat`: an archive's run once more, with the same seeds in the same order, and
+//! how it differs.
+
+use super::agents::RemoteArgs;
+use super::{
+    Common, EXIT_DEGRADED, Outcome, exit, limits, make, own_words, print_line, print_text,
+};
+use crate::archive;
+use crate::archive::request::{Kind, Request};
+use crate::limits::summary::Summary;
+use crate::operations::Common as CommonOperations;
+use crate::record::RunResult;
+use crate::report::{self, Comparison};
+use base::limits::LAB_ROUNDS_MAX;
+use base::out::note;
+use base::text::visible_lines;
+use clap::Args;
+use serde::Serialize;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(super) struct RepeatArgs {
+    /// Directory of the result. Its checksums are verified first
+    archive: PathBuf,
+    /// Target URL in place of the recorded one; of a summary all of them, in the order of its
+    /// columns
+    #[arg(long = "target", value_name = "URL")]
+    targets: Vec<String>,
+    /// Number of runs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = times())]
+    times: u32,
+    /// Directory for results; several runs are in 001, 002 and so on below it
+    #[arg(long, value_name = "DIR", default_value = "lab-repeat")]
+    out: PathBuf,
+    /// Number of client processes on this machine [default: as recorded]
+    #[arg(long, value_name = "N")]
+    clients: Option<u32>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    /// Local socket of the server, STATE/plimsoll.sock [default: as recorded]
+    #[arg(long, value_name = "SOCKET")]
+    server_socket: Option<PathBuf>,
+    /// Process id of the server on this machine; a summary takes one per target
+    #[arg(long = "server-pid", value_name = "PID")]
+    server_pids: Vec<u32>,
+    /// Directory, disk file or block device with the data of the share, for a server on this machine
+    #[arg(long, value_name = "PATH", conflicts_with = "observe")]
+    share_path: Option<PathBuf>,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress on stderr
+    #[arg(long)]
+    quiet: bool,
+}
+
+fn times() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(LAB_ROUNDS_MAX))
+}
+
+/// The outcome.
+#[derive(Debug, Serialize)]
+struct Repeated {
+    /// Whether the operations were the same, for each repeat.
+    operations: Vec<Option<CommonOperations>>,
+    /// The recorded run next to the repeats.
+    comparison: Option<Comparison>,
+}
+
+/// Runs the command. Exit codes: 0 done, 1 the archive was changed or a run failed, 2 wrong usage,
+/// 3 a run is degraded or the operations are not the same.
+pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
+    let mut request = archive::open(&args.archive)?;
+    let common = args.common(&request);
+    let inside = std::path::absolute(&args.out)?.starts_with(std::path::absolute(&args.archive)?);
+    if inside {
+        return Err("--out is in the archive: results there would change it".into());
+    }
+    request.command = own_words();
+    (request.clients, request.agents) = (common.clients, common.remote.agents().to_vec());
+    request.server_socket.clone_from(&common.server_socket);
+    match request.kind {
+        Kind::Run => run(args, &request, &common),
+        Kind::Limits => summary(args, &request, &common),
+    }
+}
+
+impl RepeatArgs {
+    /// What is common to all commands, from the archive and what was given instead.
+    fn common(&self, request: &Request) -> Common {
+        let agents = match (self.remote.is_used(), self.clients) {
+            (false, None) => request.agents.clone(),
+            _ => self.remote.agents().to_vec(),
+        };
+        Common {
+            clients: self.clients.unwrap_or(request.clients),
+            remote: self.remote.with(agents),
+            share_path: self.share_path.clone(),
+            settings: Vec::new(),
+            out: self.out.clone(),
+            server_socket: self.server_socket.clone().or_else(|| request.server_socket.clone()),
+            server_pids: self.server_pids.clone(),
+            clean: request.clean,
+            no_bind: !request.bind,
+            json: self.json,
+            quiet: self.quiet,
+            progress: None,
+        }
+    }
+
+    /// Where a repeat is kept.
+    fn place(&self, n: u32) -> PathBuf {
+        if self.times > 1 { self.out.join(format!("{:03}", n + 1)) } else { self.out.clone() }
+    }
+}
+
+fn run(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
+    let mut request = request.clone();
+    let url = match args.targets.as_slice() {
+        [] => request.targets.first().map(|asked| asked.url.clone()).unwrap_or_default(),
+        [one] => one.clone(),
+        _ => return Err("this result has one target".into()),
+    };
+    let mut options = common.options(&url, own_words())?;
+    options.scratch.clone_from(&request.scratch);
+    request.targets.iter_mut().for_each(|asked| asked.url = options.target.to_string());
+    let recorded = [RunResult::read(&args.archive)?];
+    let mut runs = Vec::new();
+    for n in 0..args.times {
+        runs.push(make::run(&request, &options, common, &args.place(n))?);
+    }
+    let operations: Vec<_> =
+        runs.iter().map(|run| recorded[0].operations.common(&run.operations)).collect();
+    let comparison = report::compare(&recorded, &runs);
+    let same = operations.iter().all(|common| common.is_none_or(|common| common.same));
+    show(&Repeated { operations, comparison }, common)?;
+    let code = exit(&runs.iter().collect::<Vec<_>>());
+    Ok(if same || code != ExitCode::SUCCESS { code } else { ExitCode::from(EXIT_DEGRADED) })
+}
+
+fn show(found: &Repeated, common: &Common) -> Result<(), Box<dyn Error>> {
+    if common.json {
+        return print_line(&serde_json::to_string(found)?);
+    }
+    let mut text = found.comparison.as_ref().map(Comparison::text).unwrap_or_default();
+    for common in &found.operations {
+        let sentence =
+            common.map_or("no hash of operations to compare".to_owned(), |c| c.sentence());
+        text += &format!("{sentence}\n");
+    }
+    print_text(&visible_lines(&text))
+}
+
+fn summary(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
+    let mut request = request.clone();
+    if !args.targets.is_empty() && args.targets.len() != request.targets.len() {
+        let n = request.targets.len();
+        return Err(format!("this summary has {n} columns: give as many targets").into());
+    }
+    for (asked, url) in request.targets.iter_mut().zip(&args.targets) {
+        asked.url.clone_from(url);
+    }
+    let urls: Vec<String> =
+        request.targets.iter().map(|asked| format!("{}={}", asked.name, asked.url)).collect();
+    let recorded = Summary::read(&args.archive)?;
+    let mut code = ExitCode::SUCCESS;
+    for n in 0..args.times {
+        let columns = limits::columns(&urls, common, &own_words())?;
+        request.targets = columns.iter().map(|column| column.asked()).collect();
+        let out = args.place(n);
+        let (summary, runs) = make::limits(&request, columns, common, &out)?;
+        let change = report::compare_summaries(&recorded, &summary);
+        if common.json {
+            print_line(&serde_json::to_string(&change)?)?;
+        } else {
+            print_text(&visible_lines(&change.text()))?;
+            print_line(&format!("report: {}", out.join("index.html").display()))?;
+        }
+        let found = limits::exit(&summary);
+        if found != ExitCode::SUCCESS {
+            code = found;
+        }
+        for different in different(&args.archive, &recorded, &runs) {
+            note(&different);
+            code = if code == ExitCode::SUCCESS { ExitCode::from(EXIT_DEGRADED) } else { code };
+        }
+    }
+    Ok(code)
+}
+
+/// Cells with operations that are not the same.
+fn different(archive: &Path, recorded: &Summary, runs: &[RunResult]) -> Vec<String> {
+    let of = |(row, column, cell): (_, _, &crate::limits::Cell)| {
+        let (row, column): (&crate::limits::Row, &crate::limits::Column) = (row, column);
+        let report = archive.join(cell.report.as_ref()?);
+        let before = RunResult::read(report.parent()?).ok()?;
+        let same = |run: &&RunResult| run.job.name == row.job && run.target == before.target;
+        let common = before.operations.common(&runs.iter().find(same)?.operations)?;
+        (!common.same).then(|| format!("{}, {}: {}", row.job, column.name, common.sentence()))
+    };
+    recorded.cells().filter_map(of).collect()
+}

@@ -1,0 +1,108 @@
+//! A finished run as a cell.
+
+use super::rfc3339;
+use super::summary::{Bound, Cell};
+use crate::client::Target;
+use crate::limit::Limiter;
+use crate::record::{RunResult, SteadyVerdict, Step, figure_text};
+use crate::report;
+
+/// The cell of a run that is kept in `below`, a directory next to the summary.
+pub fn cell(result: &RunResult, below: &str) -> Cell {
+    let report = Some(format!("{below}/report.html"));
+    let mut doubts: Vec<String> = result.failed.iter().chain(&result.degraded).cloned().collect();
+    doubts.dedup();
+    doubts.extend(result.best_step().and_then(|step| not_from_disk(result, step)));
+    let why = match (result.best_step(), &result.failed) {
+        (Some(step), None) => return measured(result, step, report, doubts),
+        (_, Some(why)) => why.as_str(),
+        (None, None) => "no step came to an end",
+    };
+    Cell { report, doubts, ..Cell::not_measured(why, true) }
+}
+
+fn measured(result: &RunResult, step: &Step, report: Option<String>, doubts: Vec<String>) -> Cell {
+    let (stream, value) = (result.job.workload.is_stream(), result.figure(step));
+    let limit = result.limit.as_ref();
+    let bound = limit.and_then(|v| bound(v.limiter));
+    let (transport_bytes_s, transport_seen) = transport(result, step);
+    let (from, to) = report::link::interval(result, Some(step));
+    let stat = report::link::statistic(result);
+    let (from, to) = (rfc3339(from), rfc3339(to));
+    Cell {
+        value: Some(value),
+        text: value_text(bound, &figure_text(stream, value)),
+        bound,
+        payload_bytes_s: Some(step.bytes_s),
+        transport_bytes_s,
+        transport_seen,
+        clients: step.clients,
+        threads: step.threads,
+        p50_ns: step.latency.p50,
+        p99_ns: step.latency.p99,
+        limiter: limit.map(|v| v.limiter),
+        limiter_text: limit.map_or("not found", |v| v.limiter.title()).to_owned(),
+        confidence: limit.map_or(0.0, |v| v.confidence),
+        why: limit.map(|v| v.why.clone()).unwrap_or_default(),
+        steady: step.steady.verdict == SteadyVerdict::Steady,
+        disturbed: result.disturbed.clone(),
+        scaling: result.scaling.as_ref().map(|scaling| scaling.sentence.clone()),
+        analytics: report::link::worksheet(result, Some(step)),
+        command: format!("plimsoll analytics show '{stat}' --from {from} --to {to}"),
+        report,
+        doubts,
+        failed: false,
+    }
+}
+
+/// What the network carried, and where that was seen.
+fn transport(result: &RunResult, step: &Step) -> (Option<f64>, Option<String>) {
+    if let Some(bytes_s) = step.transport_bytes_s {
+        return (Some(bytes_s), Some("connections".to_owned()));
+    }
+    // A directory of this machine has no network before it.
+    let over_network = Target::parse(&result.target).is_ok_and(|target| target.server().is_some());
+    match step.evidence.link.as_ref().filter(|_| over_network) {
+        // What passed a device in less than the data is not the device that carried it.
+        Some((name, bytes_s, _)) if *bytes_s >= step.bytes_s => {
+            (Some(*bytes_s), Some(name.clone()))
+        }
+        _ => (None, None),
+    }
+}
+
+/// Name of the job that is to read from the disk.
+const FROM_DISK: &str = "disk-read-stream";
+/// Share of the payload that the device must have read.
+const FROM_DISK_MIN: f64 = 0.95;
+
+/// Why it is not proved that what was read came from the disk, if it was to.
+fn not_from_disk(result: &RunResult, step: &Step) -> Option<String> {
+    if result.job.name != FROM_DISK {
+        return None;
+    }
+    let Some(device) = &step.evidence.device else {
+        return Some("not proved to come from the disk: its device was not observed".to_owned());
+    };
+    let share = device.bytes_s / step.bytes_s.max(1.0);
+    (share < FROM_DISK_MIN).then(|| {
+        let (name, percent) = (&device.name, share * 100.0);
+        format!("not from the disk alone: {name} carried {percent:.0} % of the payload")
+    })
+}
+
+fn bound(limiter: Limiter) -> Option<Bound> {
+    match limiter {
+        Limiter::Generator => Some(Bound::Generator),
+        Limiter::NotReached => Some(Bound::Schedule),
+        _ => None,
+    }
+}
+
+/// A figure, marked if the server may do more.
+pub fn value_text(bound: Option<Bound>, figure: &str) -> String {
+    match bound {
+        Some(_) => format!("≥ {figure}"),
+        None => figure.to_owned(),
+    }
+}

@@ -1,0 +1,92 @@
+//! `--quick`: all cells of one command in less than four minutes. Each cell has its share of the
+//! time that is left; steps, windows and files shrink to fit, or the cell is not measured.
+
+use crate::job::{Job, Plateau};
+use base::clock::{Deadline, NS_PER_S, monotonic_ns};
+use std::time::Duration;
+
+/// All cells of a quick summary: four minutes, less what the pages and the machine take.
+pub const QUICK_MAX: Duration = Duration::from_secs(225);
+/// What a run takes in addition to its steps: agents, their ceiling against nothing, files, clocks.
+const AROUND: Duration = Duration::from_millis(1_500);
+/// Steps of a quick run at most: as many as a scaling law needs.
+const STEPS: usize = 4;
+/// Warm-up of a step, ms.
+const WARMUP_MS: u64 = 100;
+/// Length of a window, ms.
+const WINDOW_MS: u64 = 50;
+/// Shortest step, ms: the warm-up and as many windows as a steady state takes.
+const STEP_MIN_MS: u64 = 400;
+/// Largest file: what is made before the first step counts, too.
+const FILE_MAX: u64 = 4 << 20;
+
+/// What is left of the time, if it is limited.
+#[derive(Debug)]
+pub struct Budget {
+    deadline: Option<Deadline>,
+    cells: usize,
+}
+
+impl Budget {
+    /// For this number of cells.
+    pub fn new(quick: bool, cells: usize) -> Self {
+        Self { deadline: quick.then(|| Deadline::after(QUICK_MAX)), cells }
+    }
+
+    /// The share of the next cell; `None` if time is not limited.
+    pub fn next(&mut self) -> Option<Duration> {
+        let cells = u32::try_from(self.cells.max(1)).unwrap_or(u32::MAX);
+        self.cells = self.cells.saturating_sub(1);
+        let deadline = self.deadline?;
+        Some(deadline.left().unwrap_or_default() / cells)
+    }
+
+    /// Whether a run that began at `began` (monotonic, ns) can be made once more without taking the
+    /// time of others: after it each cell that is left has as much.
+    pub fn spares(&self, began: u64) -> bool {
+        self.has_room(Duration::from_nanos(monotonic_ns().saturating_sub(began)))
+    }
+
+    /// The same for a run that took this time.
+    pub fn has_room(&self, took: Duration) -> bool {
+        let Some(deadline) = self.deadline else { return true };
+        let cells = u32::try_from(self.cells).unwrap_or(u32::MAX);
+        deadline.left().is_some_and(|left| left > took.saturating_mul(cells.saturating_add(1)))
+    }
+
+    /// The job as it is run within its time.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn fitted(&self, job: &Job, time: Option<Duration>) -> Result<Job, String> {
+        let Some(time) = time else { return Ok(job.clone()) };
+        let seconds = QUICK_MAX.as_nanos() / u128::from(NS_PER_S);
+        fitted(job, time).ok_or_else(|| format!("the {seconds} s of --quick were used up"))
+    }
+}
+
+/// A job that takes no longer than this; `None` if it cannot be made so short.
+pub fn fitted(job: &Job, time: Duration) -> Option<Job> {
+    let mut job = job.clone();
+    job.schedule = spread(&job.schedule);
+    let steps = u32::try_from(job.schedule.len()).ok()?.max(1);
+    let each = (time.checked_sub(AROUND)? / steps).as_millis() as u64;
+    if each < STEP_MIN_MS {
+        return None;
+    }
+    (job.warmup_ms, job.window_ms) = (WARMUP_MS, WINDOW_MS);
+    job.step_max_ms = each.min(job.step_max_ms);
+    job.plateau = Plateau { min_steps: steps, steps: 1, ..job.plateau };
+    job.file_size = job.file_size.min(FILE_MAX).max(u64::from(job.block));
+    Some(job)
+}
+
+/// The first, the last, and some steps between.
+fn spread(steps: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let last = steps.len().saturating_sub(1);
+    if last < STEPS {
+        return steps.to_vec();
+    }
+    let at = |n: usize| steps.get((n * last).div_ceil(STEPS - 1)).copied();
+    (0..STEPS).filter_map(at).collect()
+}
