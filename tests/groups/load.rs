@@ -4,6 +4,8 @@
 mod bridge;
 #[path = "../lab_agents.rs"]
 mod lab_agents;
+#[path = "../lab_archives.rs"]
+mod lab_archives;
 #[path = "../lab_runs.rs"]
 mod lab_runs;
 #[path = "../latency.rs"]

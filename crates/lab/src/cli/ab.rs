@@ -1,16 +1,21 @@
-//! `plimsoll lab ab`: two targets, run after run in the order A B B A.
+//! `plimsoll lab ab`: two targets or two builds, run after run in the order A B B A.
 
-use super::{Common, Outcome, own_words, print_line, print_text, usage};
+mod serve;
+
+use super::{Common, Outcome, own_words, print_line, print_text, rounds, usage};
 use crate::ab::record::{AbResult, folder, sample};
 use crate::ab::{NextRun, Rule, Session, Side};
 use crate::cli::exit::EXIT_DEGRADED;
+use crate::client::Target;
 use crate::job::Job;
+use crate::record::RunResult;
 use crate::{conduct, report};
-use base::limits::LAB_ROUNDS_MAX;
 use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::Args;
+use serve::Served;
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -19,8 +24,15 @@ pub(super) struct AbArgs {
     #[arg(value_name = "JOB", value_delimiter = ',', required = true)]
     jobs: Vec<String>,
     /// Target URL, twice: A, then B. See `lab run --help` for schemes
-    #[arg(long = "target", value_name = "URL", required = true)]
+    #[arg(long = "target", value_name = "URL", required_unless_present = "builds")]
     targets: Vec<String>,
+    /// Program to compare, twice: A, then B. Each run starts it as a server on a scratch share, and
+    /// stops it
+    #[arg(long = "serve", id = "builds", value_name = "PROGRAM", conflicts_with = "targets")]
+    builds: Vec<PathBuf>,
+    /// Protocol of these servers
+    #[arg(long, value_name = "NAME", default_value = "nfs3", value_parser = ["nfs3", "nfs4"])]
+    protocol: String,
     /// End a row when the 95 % interval of its ratio is narrower than this
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
     to: f64,
@@ -29,10 +41,6 @@ pub(super) struct AbArgs {
     rounds: u32,
     #[command(flatten)]
     common: Common,
-}
-
-fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(LAB_ROUNDS_MAX))
 }
 
 /// Runs the command. Exit codes: 0 done, 1 a run failed, 2 wrong usage, 3 a row was disturbed to
@@ -45,12 +53,9 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
         Ok(jobs) => jobs,
         Err(error) => return Ok(usage(&error)),
     };
-    let [a, b] = args.targets.as_slice() else {
-        return Err("a comparison requires two targets: --target A --target B".into());
-    };
-    let options = [common.options(a, own_words())?, common.options(b, own_words())?];
+    let sides = args.sides()?;
     let rule = Rule { to: args.to / 100.0, rounds: args.rounds };
-    let targets = [options[0].target.to_string(), options[1].target.to_string()];
+    let targets = sides.each_ref().map(Compared::name);
     let mut result = AbResult::new(targets, rule, own_words());
     let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
     let mut session = Session::new(&names, rule);
@@ -60,7 +65,7 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
         if !common.quiet {
             note(&announced(&job.name, next, rule));
         }
-        let run = conduct::run(job, &options[side], &mut common.progress())?;
+        let run = args.one(&sides[side], job)?;
         run.write(&common.out.join(folder(&job.name, next)))?;
         report::write(&run, &common.out.join(folder(&job.name, next)))?;
         if let Some(why) = &run.failed {
@@ -72,6 +77,55 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
         result.write(&common.out)?;
     }
     end(&result, common)
+}
+
+/// One of the two.
+enum Compared {
+    /// A target.
+    Target(Target),
+    /// A build of the server.
+    Build(PathBuf),
+}
+
+impl Compared {
+    fn name(&self) -> String {
+        match self {
+            Self::Target(target) => target.to_string(),
+            Self::Build(program) => program.display().to_string(),
+        }
+    }
+}
+
+impl AbArgs {
+    /// A and B.
+    fn sides(&self) -> Result<[Compared; 2], String> {
+        let target = |url: &String| Target::parse(url).map(Compared::Target);
+        match (self.targets.as_slice(), self.builds.as_slice()) {
+            ([a, b], []) => {
+                let sides = (target(a), target(b));
+                Ok([sides.0.map_err(|e| e.to_string())?, sides.1.map_err(|e| e.to_string())?])
+            }
+            ([], [a, b]) => Ok([Compared::Build(a.clone()), Compared::Build(b.clone())]),
+            ([], _) => Err("a comparison requires two programs: --serve OLD --serve NEW".into()),
+            _ => Err("a comparison requires two targets: --target A --target B".into()),
+        }
+    }
+
+    /// One run.
+    fn one(&self, side: &Compared, job: &Job) -> Result<RunResult, Box<dyn Error>> {
+        let common = &self.common;
+        let options = match side {
+            Compared::Target(target) => common.options(&target.url(), own_words())?,
+            Compared::Build(program) => {
+                let served = Served::start(program, &self.protocol)?;
+                let mut options = common.options(&served.url, own_words())?;
+                options.server_pid = Some(served.pid());
+                options.server_socket = Some(served.socket());
+                return Ok(conduct::run(job, &options, &mut common.progress())?);
+            }
+        };
+        Ok(conduct::run(job, &options, &mut common.progress())?)
+    }
 }
 
 fn announced(job: &str, next: NextRun, rule: Rule) -> String {
