@@ -356,6 +356,6 @@ fn time_that_a_cell_leaves_is_for_those_after_it() {
     let began = base::clock::monotonic_ns();
     assert!(budget.spares(began), "nothing was used yet");
     // Two cells are left.
-    assert!(budget.has_room(quick::QUICK_MAX / 4) && !budget.has_room(quick::QUICK_MAX / 3));
+    assert!(budget.has_room(quick::QUICK_MAX / 7) && !budget.has_room(quick::QUICK_MAX / 6));
     assert!(Budget::new(false, 3).next().is_none() && Budget::new(false, 3).spares(0));
 }
