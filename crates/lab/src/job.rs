@@ -1,8 +1,9 @@
 //! Jobs: an experiment as a TOML file, headed by what it answers and what to expect.
 
 use crate::shape::open::OpenShape;
+use crate::shape::{BoundShape, CurveShape, RampShape, RowShape, SoakShape};
 use crate::workload::{Kind, Shape};
-use base::limits::LAB_OPEN_QUEUE_MAX;
+use base::limits::{LAB_OPEN_QUEUE_MAX, LAB_WINDOWS_MAX};
 use base::text::decimal;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("syncwrite-4k", include_str!("../../../jobs/syncwrite-4k.toml")),
     ("client-steps", include_str!("../../../jobs/client-steps.toml")),
     ("create", include_str!("../../../jobs/create.toml")),
+    ("seqread", include_str!("../../../jobs/seqread.toml")),
+    ("syncwrite-4k-ramp", include_str!("../../../jobs/syncwrite-4k-ramp.toml")),
+    ("soak", include_str!("../../../jobs/soak.toml")),
 ];
 
 /// The rows of the Performance Limit Summary, in order.
@@ -84,6 +88,9 @@ impl Default for Plateau {
     }
 }
 
+/// Most points of a curve: each is a step of the result.
+const CURVE_POINTS_MAX: usize = 100;
+
 /// One experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +128,21 @@ pub struct Job {
     /// have in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenShape>,
+    /// The last load of the schedule for a fixed time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<RowShape>,
+    /// Clients and threads added by the clock, in place of the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<RampShape>,
+    /// After the schedule, open loops at shares of its highest throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<CurveShape>,
+    /// After the schedule, the highest rate within a limit of latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundShape>,
+    /// The last load of the schedule for a long time, and its drift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<SoakShape>,
     /// Time before the first window, ms.
     #[serde(default = "default_warmup")]
     pub warmup_ms: u64,
@@ -310,6 +332,61 @@ impl Job {
         if self.window_ms < 10 || self.step_max_ms < self.warmup_ms + 2 * self.window_ms {
             return wrong("a step must be longer than its warm-up and two windows of 10 ms");
         }
+        self.check_shapes().map_err(|why| JobError::Sense(self.name.clone(), why))
+    }
+
+    /// Checks the shape of the load.
+    fn check_shapes(&self) -> Result<(), &'static str> {
+        let shapes = [
+            self.row.is_some(),
+            self.ramp.is_some(),
+            self.curve.is_some(),
+            self.bound.is_some(),
+            self.soak.is_some(),
+        ];
+        if shapes.iter().filter(|given| **given).count() > 1 {
+            return Err("row, ramp, curve, bound and soak exclude each other");
+        }
+        let probes = self.curve.is_some() || self.bound.is_some();
+        if self.open.is_some() && (probes || self.ramp.is_some()) {
+            return Err("ramp, curve and bound exclude open");
+        }
+        if probes && !self.workload.is_independent() {
+            return Err("an open loop requires operations that do not depend on each other");
+        }
+        let longest = LAB_WINDOWS_MAX as u64 * self.window_ms;
+        let long = |ms: u64| ms >= 2 * self.window_ms && self.warmup_ms + ms <= longest;
+        let seconds = self.row.map(|row| row.seconds).or(self.soak.map(|soak| soak.seconds));
+        if seconds.is_some_and(|seconds| !long(u64::from(seconds) * 1_000)) {
+            return Err("seconds must be 2 to 16,384 windows; set window_ms");
+        }
+        if let Some(ramp) = &self.ramp {
+            let threads = (1..=base::limits::LAB_SLOTS_MAX).contains(&ramp.threads);
+            if !threads || !long(ramp.thread_ms) || !long(ramp.client_ms) {
+                return Err("a ramp needs threads, and at least two windows for each of them");
+            }
+        }
+        if let Some(curve) = &self.curve {
+            let shares = !curve.percent.is_empty() && curve.percent.len() <= CURVE_POINTS_MAX;
+            let share = |percent: &u32| (1..=200).contains(percent);
+            if !shares || !curve.percent.iter().all(share) || !long(curve.each_ms) {
+                return Err("a curve needs 1 to 100 shares of 1 to 200 percent, and two windows \
+                    for each");
+            }
+        }
+        if let Some(bound) = &self.bound {
+            let percentile = bound.percentile > 0.0 && bound.percentile < 100.0;
+            let limit = bound.limit_us.is_finite() && bound.limit_us > 0.0;
+            if !percentile || !limit || bound.within_percent < 1.0 || !long(bound.each_ms) {
+                return Err(
+                    "a bound needs a percentile below 100, a limit, at least 1 percent of \
+                    width, and two windows for each rate",
+                );
+            }
+        }
+        if self.soak.is_some_and(|soak| soak.drift_percent <= 0.0) {
+            return Err("soak.drift_percent must be positive");
+        }
         Ok(())
     }
 
@@ -337,7 +414,8 @@ impl Job {
 
     /// Most slots any step gives one client.
     pub fn slots(&self) -> u32 {
-        self.schedule.iter().map(|s| s.1).max().unwrap_or(1)
+        let most = self.schedule.iter().map(|s| s.1).max().unwrap_or(1);
+        self.ramp.map_or(most, |ramp| ramp.threads)
     }
 }
 

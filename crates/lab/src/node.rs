@@ -39,6 +39,9 @@ const FIXED: &[&str] = &[
     "syncwrite-4k",
     "client-steps",
     "create",
+    "seqread",
+    "syncwrite-4k-ramp",
+    "soak",
 ];
 
 static JOBS: Context =

@@ -13,6 +13,7 @@ use crate::measure::over::{Disturbed, OverRuns};
 use crate::observe::ClientSource;
 use crate::operations::Operations;
 use crate::shape::open::{Arrival, ArrivalCounts};
+use crate::shape::plan::ShapeRecord;
 use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
 use crate::verdict::usl::Scaling;
@@ -79,6 +80,9 @@ pub struct RunResult {
     /// The figure over several runs, of which this is the one in the middle.
     #[serde(default)]
     pub over_runs: Option<OverRuns>,
+    /// What the shape of the load has shown.
+    #[serde(default)]
+    pub shape: ShapeRecord,
     /// Why the run is degraded; empty when it is not.
     pub degraded: Vec<String>,
     /// Why the run failed, if it did.
@@ -148,6 +152,12 @@ pub struct Step {
     pub clients: u32,
     /// Operations that each kept in flight.
     pub threads: u32,
+    /// Operations that the last client kept in flight, if fewer: of a ramp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_threads: Option<u32>,
+    /// Whether it is an open loop of a curve or a bound, at a share of the highest throughput.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probe: bool,
     /// Begin, seconds since the Unix epoch.
     pub started: f64,
     /// Length of a window, seconds.

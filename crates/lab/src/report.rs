@@ -209,6 +209,9 @@ pub fn text(result: &RunResult) -> String {
         }
     }
     out += &open_text(result);
+    for sentence in result.shape.sentences() {
+        out += &format!("{sentence}\n");
+    }
     out += &demands_text(result);
     out += &observed_text(result);
     out += &notes(result).iter().map(|what| format!("{what}\n")).collect::<String>();

@@ -75,7 +75,7 @@ fn server_latency(i: &Inputs<'_>) -> Option<f64> {
 /// A step as a point of the curve.
 pub fn point(step: &Step) -> Point {
     Point {
-        in_flight: f64::from(step.clients * step.threads),
+        in_flight: f64::from(super::step::in_flight(step.clients, step.threads, step.last_threads)),
         ops_s: step.ops_s,
         bytes_s: step.bytes_s,
         latency_ns: step.latency.mean,

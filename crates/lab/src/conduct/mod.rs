@@ -28,7 +28,10 @@ use crate::observe::ClientSource;
 use crate::operations::Operations;
 use crate::pattern::Content;
 use crate::record::observed::{ClientStep, Observed, Payload, ServerCounts};
-use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
+use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION, WindowRecord};
+use crate::shape;
+use crate::shape::plan::{Plan, ShapeRecord, StepPlan};
+use crate::shape::soak::Drift;
 use crate::verdict;
 use crate::verdict::conclude::StepEvidence;
 use crate::verdict::evenness::{ClientShare, Evenness};
@@ -128,6 +131,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         operations: Default::default(),
         disturbed: None,
         over_runs: None,
+        shape: ShapeRecord::default(),
         degraded: Vec::new(),
         failed: None,
     };
@@ -200,7 +204,7 @@ fn conduct(
     progress: Progress<'_>,
 ) -> Result<(), StepError> {
     let clients = agents.all.len() as u32;
-    let (name, steps) = (job.name.clone(), job.steps(clients));
+    let (name, steps) = (job.name.clone(), shape::plan::planned(job, clients));
     progress(&Told::Generator { job: name.clone(), clients, steps: steps.clone() });
     result.null_ops_s = Some(against_nothing(job, agents)?);
     progress(&Told::Preparing { job: name, target: result.target.clone() });
@@ -218,25 +222,7 @@ fn conduct(
             (client.prepared_s, client.granted, client.source) = (seconds, granted, source);
         }
     }
-    let mut steps = steps.into_iter();
-    let mut next = steps.next();
-    let mut number = 0;
-    while let Some(load) = next {
-        let ran = step::run(&StepSetup { job, number, load }, agents, view)?;
-        number += 1;
-        let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
-        if !rebase {
-            next = steps.next();
-        }
-        take(job, ran, view, result);
-        let Some(step) = result.steps.last() else { continue };
-        progress(&Told::Step(StepTold::of(result, step)));
-        let figures: Vec<f64> = result.steps.iter().map(|s| result.figure(s)).collect();
-        result.levelled = steady::levelled(&figures, &job.plateau);
-        if result.levelled && !rebase {
-            break;
-        }
-    }
+    run_steps(job, agents, view, result, progress)?;
     if options.clean {
         each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| {
             matches!(m, FromAgent::Cleaned).then_some(())
@@ -244,6 +230,52 @@ fn conduct(
     }
     disconnect(agents, result);
     Ok(())
+}
+
+/// Runs the steps, each as the plan has it after those before.
+fn run_steps(
+    job: &Job,
+    agents: &mut Agents,
+    view: &mut dyn ServerView,
+    result: &mut RunResult,
+    progress: Progress<'_>,
+) -> Result<(), StepError> {
+    let mut plan = Plan::new(job, agents.all.len() as u32);
+    let mut next = plan.next_step();
+    let mut number = 0;
+    while let Some(step_plan) = &next {
+        let StepPlan { load, last_threads, .. } = *step_plan;
+        let (job, fixed) = (&step_plan.job(job), step_plan.fixed_ms.is_some());
+        let setup = StepSetup { job, number, load, last_threads, fixed };
+        let mut ran = step::run(&setup, agents, view)?;
+        number += 1;
+        ran.step.probe = step_plan.probe;
+        let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
+        take(job, ran, view, result);
+        let Some(step) = result.steps.last() else { break };
+        progress(&Told::Step(StepTold::of(result, step)));
+        if !rebase {
+            plan.note(step_plan, &shape::plan::result_of(job, result, step));
+            next = plan.next_step();
+        }
+    }
+    result.levelled = plan.levelled();
+    result.shape.bound = plan.bound();
+    result.shape.curve = shape::plan::curve_of(result);
+    result.shape.drift = drift_of(result);
+    Ok(())
+}
+
+/// The drift of a soak.
+fn drift_of(result: &RunResult) -> Option<Drift> {
+    let (soak, step) = (result.job.soak?, result.steps.last()?);
+    let windows = step.windows.get(step.used.0..step.used.1)?;
+    let figure = |w: &WindowRecord| match result.job.workload.is_stream() {
+        true => w.bytes as f64,
+        false => w.ops as f64,
+    };
+    let rates: Vec<f64> = windows.iter().map(figure).collect();
+    shape::soak::drift(&rates, step.window_s, soak.drift_percent)
 }
 
 /// Has all clients disconnect, and counts their last calls: who waited has renewed its session
@@ -338,7 +370,7 @@ fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
     null.schedule = vec![(agents.all.len() as u32, job.slots())];
     (null.warmup_ms, null.window_ms, null.step_max_ms) = (0, NULL_MS / 4, NULL_MS);
     let load = (agents.all.len() as u32, job.slots());
-    let wanted = StepSetup { job: &null, number: u32::MAX, load };
+    let wanted = StepSetup { job: &null, number: u32::MAX, load, last_threads: None, fixed: true };
     Ok(step::run(&wanted, agents, &mut Unseen::default())?.step.ops_s)
 }
 
@@ -440,13 +472,14 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.best = best(result);
     let Some(step) = result.best_step() else { return };
     let mut evidence = step.evidence.clone();
-    evidence.curve = result.steps.iter().map(evidence::point).collect();
+    evidence.curve = result.steps.iter().filter(|s| !s.probe).map(evidence::point).collect();
     evidence.levelled = result.levelled;
     (evidence.lost, evidence.skewed, evidence.paused) = (lost, skewed, agents.paused.clone());
     let uneven = step.evenness.iter().flat_map(|e| &e.uneven).map(|u| u.sentence.clone());
     let uneven: Vec<String> = uneven.collect();
     let mut doubts = Vec::new();
-    if let Some(why) = step.steady.doubt() {
+    // Of a soak the drift is the finding.
+    if let Some(why) = step.steady.doubt().filter(|_| job.soak.is_none()) {
         let at = format!("{} × {}", step.clients, step.threads);
         doubts.push(format!("the best step ({at}) was not steady: {why}"));
     }
@@ -457,9 +490,12 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     let steps: Vec<StepEvidence<'_>> = result
         .steps
         .iter()
+        .filter(|step| !step.probe)
         .map(|step| StepEvidence { clients: step.clients, evidence: &step.evidence })
         .collect();
-    let opened: Vec<_> = result.steps.iter().filter_map(|step| step.open.as_ref()).collect();
+    let fixed_rate = result.steps.iter().filter(|step| !step.probe);
+    let opened: Vec<_> = fixed_rate.filter_map(|step| step.open.as_ref()).collect();
+    doubts.extend(shape_doubts(result));
     doubts.extend(opened.iter().flat_map(|o| o.condemned.iter().chain(&o.reservation)).cloned());
     // A rate that was kept up with has no limit.
     let kept_up = !opened.is_empty() && opened.iter().all(|open| open.reservation.is_none());
@@ -469,6 +505,24 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.demands = Some(found.demands);
     result.scaling = Some(found.scaling);
     result.degraded.extend(doubts);
+}
+
+/// What limits the value of the figures of a shape.
+fn shape_doubts(result: &RunResult) -> Vec<String> {
+    let shape = &result.shape;
+    let mut out = Vec::new();
+    for point in shape.curve.iter().filter(|point| point.condemned) {
+        let probes = result.steps.iter().filter_map(|step| step.open.as_ref());
+        let mut same = probes.filter(|open| open.rate == point.rate);
+        let why = same.find_map(|open| open.condemned.clone()).unwrap_or_default();
+        out.push(format!("at {} % of the maximum {why}", point.percent));
+    }
+    out.extend(shape.bound.iter().filter(|b| b.at_least).map(|b| b.sentence.clone()));
+    out.extend(shape.drift.iter().filter(|d| d.drifts || d.open).map(|d| d.sentence.clone()));
+    if result.job.soak.is_some() && shape.drift.is_none() {
+        out.push("the soak has too few windows to judge a drift".to_owned());
+    }
+    out
 }
 
 /// How evenly the clients of a step were served.
@@ -528,8 +582,9 @@ fn skew(client: &ClientRecord) -> Option<String> {
 fn best(result: &RunResult) -> Option<usize> {
     let figure = |n: &usize| result.steps.get(*n).map_or(0.0, |s| result.figure(s));
     let by_figure = |a: &usize, b: &usize| figure(a).total_cmp(&figure(b));
-    let top = (0..result.steps.len()).max_by(by_figure)?;
+    let closed = || (0..result.steps.len()).filter(|n| !result.steps[*n].probe);
+    let top = closed().max_by(by_figure)?;
     let near = |n: &usize| figure(n) >= figure(&top) * 0.97;
     let steady = |n: &usize| result.steps[*n].steady.verdict == SteadyVerdict::Steady;
-    (0..result.steps.len()).filter(near).filter(steady).max_by(by_figure).or(Some(top))
+    closed().filter(near).filter(steady).max_by(by_figure).or(Some(top))
 }

@@ -35,6 +35,15 @@ pub struct StepSetup<'a> {
     pub number: u32,
     /// Clients and threads of each.
     pub load: (u32, u32),
+    /// Threads of the last client, if it has fewer.
+    pub last_threads: Option<u32>,
+    /// It runs for its whole time, steady or not.
+    pub fixed: bool,
+}
+
+/// Operations in flight of all clients.
+pub fn in_flight(clients: u32, threads: u32, last: Option<u32>) -> u32 {
+    clients.saturating_sub(1) * threads + if clients > 0 { last.unwrap_or(threads) } else { 0 }
 }
 
 /// A step that was run, with the raw material of its evidence.
@@ -149,7 +158,10 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
         let Some(agent) = agents.all.get(*number as usize) else { continue };
         let start = Start {
             step: wanted.number,
-            threads: wanted.load.1,
+            threads: match wanted.last_threads {
+                Some(threads) if chosen.last() == Some(number) => threads,
+                _ => wanted.load.1,
+            },
             at_ns: agent.offset.to_theirs(at_ns),
             until_ns: agent.offset.to_theirs(at_ns + wanted.job.step_max_ms * 1_000_000),
             window_ns,
@@ -246,7 +258,8 @@ impl Running<'_> {
 
     fn stop_if_steady(&mut self, agents: &mut Agents) {
         let common = self.common();
-        if self.stopped_with.is_some()
+        if self.wanted.fixed
+            || self.stopped_with.is_some()
             || common < self.warmup + self.wanted.job.steady.windows as usize
         {
             return;
@@ -264,7 +277,7 @@ impl Running<'_> {
         let rule = &self.wanted.job.steady;
         let rates = self.rates(self.warmup.min(to), to);
         let steady = steady::test(&rates, rule);
-        let from = if steady.verdict == SteadyVerdict::Steady {
+        let from = if steady.verdict == SteadyVerdict::Steady && !self.wanted.fixed {
             to.saturating_sub(rule.windows as usize)
         } else {
             self.warmup.min(to)
@@ -301,7 +314,8 @@ impl Running<'_> {
         let ends = || self.parts.values().filter_map(|p| p.end.as_ref());
         let ops_s = counted().map(|w| w.ops).sum::<u64>() as f64 / seconds;
         let clients = self.parts.len() as u32;
-        let in_flight =
+        let nominal = f64::from(in_flight(clients, self.wanted.load.1, self.wanted.last_threads));
+        let counted_in_flight =
             counted().map(|w| w.in_flight).sum::<f64>() / (used.1 - used.0).max(1) as f64;
         let wall = base::clock::wall_ns() as f64 / 1e9;
         let ago = clock::mono_ns().saturating_sub(self.at_ns) as f64 / 1e9;
@@ -309,6 +323,7 @@ impl Running<'_> {
             number: self.wanted.number,
             clients,
             threads: self.wanted.load.1,
+            last_threads: self.wanted.last_threads,
             started: wall - ago,
             window_s,
             windows: heat.into_iter().enumerate().map(|(n, heat)| self.window(n, heat)).collect(),
@@ -317,7 +332,7 @@ impl Running<'_> {
             ops_s,
             bytes_s: counted().map(|w| w.bytes).sum::<u64>() as f64 / seconds,
             latency: Latency::of(&all),
-            little: little(f64::from(clients * self.wanted.load.1), ops_s, all.mean(), in_flight),
+            little: little(nominal, ops_s, all.mean(), counted_in_flight),
             start: self.start_proof(agents),
             errors: ends().map(|e| e.errors).sum(),
             corrupt: self.parts.values().flat_map(|p| &p.windows).map(|w| w.corrupt).sum(),

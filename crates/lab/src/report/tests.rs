@@ -41,6 +41,7 @@ pub(crate) fn made_up() -> RunResult {
         operations: Default::default(),
         disturbed: None,
         over_runs: None,
+        shape: Default::default(),
         degraded: vec!["lost client 1: <killed>".into()],
         failed: None,
     }

@@ -70,8 +70,11 @@ pub struct OpenShape {
     pub queue: u32,
 }
 
+/// Arrivals of each client that may wait, unless a job has another number.
+pub const QUEUE: u32 = 10_000;
+
 fn queue_default() -> u32 {
-    10_000
+    QUEUE
 }
 
 impl OpenShape {
