@@ -40,6 +40,14 @@ const GAIN: f64 = 0.03;
 const CONSTANT: f64 = 0.30;
 /// One core counts as hot from this share on, when no thread is known to use it.
 const CORE_HOT: f64 = 0.95;
+/// Other processes that use this share of all cores are why nothing can be concluded.
+const MOST: f64 = 0.5;
+/// A hot core of a machine that both share may be an agent's from this share of a core on.
+const AGENT_HALF: f64 = 0.5;
+/// A side has little to read below this part of what waits to be sent to it.
+const LITTLE_TO_READ: f64 = 0.25;
+/// Share of TCP segments sent again from which it is named.
+const RETRANSMITTED: f64 = 0.001;
 /// All cores together are idle enough below this share that something else must limit.
 const IDLE: f64 = 0.80;
 /// Share of an operation's latency within the server from which it is named.
@@ -317,7 +325,7 @@ fn all_cores(e: &Evidence) -> RuleFinding {
     );
     let mut why = vec![machine, split];
     let others = busy - server - generator;
-    if others >= 0.5 {
+    if others >= MOST {
         why.push(format!("other processes on that machine used {}", percent(others)));
         return Some((Limiter::Unknown, 0.5, why));
     }
@@ -369,13 +377,13 @@ fn network(e: &Evidence) -> RuleFinding {
             let lasts = bytes * e.connections / e.point.bytes_s.max(1.0);
             bytes >= QUEUED && (e.connections == 0.0 || lasts >= QUEUE_LASTS)
         };
-        let from_server = waits(send.0) && read.1 < send.0 / 4.0;
-        let from_client = waits(send.1) && read.0 < send.1 / 4.0;
+        let from_server = waits(send.0) && read.1 < send.0 * LITTLE_TO_READ;
+        let from_client = waits(send.1) && read.0 < send.1 * LITTLE_TO_READ;
         if idle && (from_server || from_client) {
             let (who, bytes, other) = if from_server {
-                ("server", send.0, "clients have")
+                ("server", send.0, ("clients have", read.1))
             } else {
-                ("client", send.1, "server has")
+                ("client", send.1, ("server has", read.0))
             };
             let held = base::units::bytes(bytes);
             let there = format!("{held} per connection are queued for sending at the {who}");
@@ -384,7 +392,8 @@ fn network(e: &Evidence) -> RuleFinding {
                 true => format!(", {} of the throughput", base::units::time_ns(lasts)),
                 false => String::new(),
             };
-            why.push(format!("{there}{lasts}, while the {other} little to read"));
+            let (other, read) = (other.0, base::units::bytes(other.1));
+            why.push(format!("{there}{lasts}, while the {other} {read} to read"));
             confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
         }
     }
@@ -394,7 +403,7 @@ fn network(e: &Evidence) -> RuleFinding {
     if let Some((name, rate, None)) = &e.link {
         why.push(format!("the busiest link, {name}, transferred {}/s", base::units::bytes(*rate)));
     }
-    if e.retransmitted > 0.001 {
+    if e.retransmitted > RETRANSMITTED {
         why.push(format!(
             "{:.2} % of the TCP segments were retransmitted",
             e.retransmitted * 100.0
@@ -441,7 +450,8 @@ fn hot_core(e: &Evidence) -> RuleFinding {
         percent(hottest),
         percent(e.host_busy.unwrap_or(0.0))
     );
-    (!e.same_host || e.generator_busiest < 0.5).then(|| (Limiter::HotCore, confidence, vec![why]))
+    (!e.same_host || e.generator_busiest < AGENT_HALF)
+        .then(|| (Limiter::HotCore, confidence, vec![why]))
 }
 
 fn still_rising(e: &Evidence) -> RuleFinding {
@@ -511,6 +521,7 @@ fn slow_behind(e: &Evidence) -> RuleFinding {
         // The emptier the machine, the surer.
         confidence += (IDLE - busy).max(0.0) * 0.2;
     }
+    why.push(format!("the busiest agent used {} of a core", percent(e.generator_busiest)));
     let each = base::units::time_ns(e.point.latency_ns);
     if let Some(change) = constant {
         let change = percent(change);

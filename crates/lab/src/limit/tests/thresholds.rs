@@ -109,6 +109,20 @@ const EDGES: &[Edge] = &[
         sentence: "the agents 15 %",
     },
     Edge {
+        name: "LARGE, the server",
+        with: |x| shared(x, 0.7),
+        figures: (0.149, 0.151),
+        limiter: Limiter::CpuShared,
+        sentence: "the server used 15 %",
+    },
+    Edge {
+        name: "MOST, other processes",
+        with: |x| shared(0.3, 0.7 - x),
+        figures: (0.499, 0.501),
+        limiter: Limiter::Unknown,
+        sentence: "other processes on that machine used 50 %",
+    },
+    Edge {
         name: "LINK_FULL",
         with: |x| Evidence { link: Some(("eth0".into(), x * 1e8, Some(1e8))), ..quiet() },
         figures: (0.849, 0.851),
@@ -226,6 +240,43 @@ fn rules_end_at_their_thresholds() {
             sentence: "the CPU was 80 % busy",
         },
         Edge {
+            name: "IDLE, all cores around a hot thread",
+            with: |x| Evidence {
+                host_busy: Some(x),
+                server_hot_thread: Some(("core-0".into(), 0.99)),
+                ..quiet()
+            },
+            figures: (0.801, 0.799),
+            limiter: Limiter::HotCore,
+            sentence: "all cores together were 80 % busy",
+        },
+        Edge {
+            name: "IDLE, an agent",
+            with: |x| Evidence { generator_busiest: x, ..quiet() },
+            figures: (0.801, 0.799),
+            limiter: Limiter::Latency,
+            sentence: "the busiest agent used 80 % of a core",
+        },
+        Edge {
+            name: "AGENT_HALF, around a hot core",
+            with: |x| Evidence {
+                same_host: true,
+                hottest_core: Some(0.99),
+                generator_busiest: x,
+                ..quiet()
+            },
+            figures: (0.501, 0.499),
+            limiter: Limiter::HotCore,
+            sentence: "one core was 99 % busy",
+        },
+        Edge {
+            name: "LITTLE_TO_READ, of a queue",
+            with: |x| Evidence { queued_to_read: Some((0.0, x * 1e6)), ..queue(1e6) },
+            figures: (0.251, 0.249),
+            limiter: Limiter::Network,
+            sentence: "the clients have 243 KiB to read",
+        },
+        Edge {
             name: "QUEUE_TELLS",
             with: |x| Evidence { host_busy: Some(x), ..queue(1e6) },
             figures: (0.751, 0.749),
@@ -264,6 +315,14 @@ fn time_within_the_server_is_named_from_its_threshold_on() {
         judge(&e).why.join("\n").contains("was spent within the server")
     };
     assert!(!with(0.59) && with(0.61));
+}
+
+/// Segments sent again are named from one in a thousand on.
+#[test]
+fn retransmissions_are_named_from_their_threshold_on() {
+    let with = |x: f64| judge(&Evidence { retransmitted: x, ..queue(1e6) }).why.join("\n");
+    assert!(!with(0.0009).contains("retransmitted"));
+    assert!(with(0.0012).contains("0.12 % of the TCP segments"), "{}", with(0.0012));
 }
 
 /// What was not seen is never the limiter, and the sentence has the command that observes it.
