@@ -130,6 +130,10 @@ struct Common {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    /// Prove the limiter: run the best step again with twice the clients, half the block, against
+    /// nothing, without encryption, and with one core less for the server
+    #[arg(long)]
+    prove: bool,
     /// No progress on stderr
     #[arg(long)]
     quiet: bool,
@@ -250,6 +254,7 @@ impl Common {
             },
             clean: self.clean,
             scratch: None,
+            prove: self.prove,
             command: words,
         })
     }

@@ -49,6 +49,7 @@ pub mod observe;
 pub mod operations;
 pub mod pattern;
 pub mod proc;
+pub mod prove;
 pub mod record;
 pub mod report;
 pub mod shape;

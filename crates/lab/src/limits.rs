@@ -8,6 +8,7 @@ use crate::client::{scratch, unsupported};
 use crate::conduct::{self, Progress, RunError, line};
 use crate::job::Job;
 use crate::measure;
+use crate::prove;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step};
 use crate::report;
 use base::limits::LAB_CLEAN_MAX;
@@ -167,7 +168,7 @@ fn measured(
 ) -> Result<RunResult, LimitsError> {
     let began = base::clock::monotonic_ns();
     let progress = std::cell::RefCell::new(progress);
-    let result = measure::undisturbed(
+    let mut result = measure::undisturbed(
         plan.retries,
         |share| {
             let again = budget.spares(began);
@@ -189,6 +190,9 @@ fn measured(
             Ok(if unsettled(&again) { result } else { again })
         },
     )?;
+    if column.options.prove {
+        prove::prove(job, &column.options, &mut result, &mut **progress.borrow_mut())?;
+    }
     Ok(result)
 }
 

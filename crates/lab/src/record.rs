@@ -16,6 +16,7 @@ use crate::shape::open::{Arrival, ArrivalCounts};
 use crate::shape::plan::ShapeRecord;
 use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
+use crate::verdict::prove::Proof;
 use crate::verdict::usl::Scaling;
 use observed::{ClientStep, Observed, ServerCounts};
 use serde::de::DeserializeOwned;
@@ -83,6 +84,9 @@ pub struct RunResult {
     /// What the shape of the load has shown.
     #[serde(default)]
     pub shape: ShapeRecord,
+    /// What interventions have shown, with `--prove`.
+    #[serde(default)]
+    pub proof: Option<Proof>,
     /// Why the run is degraded; empty when it is not.
     pub degraded: Vec<String>,
     /// Why the run failed, if it did.

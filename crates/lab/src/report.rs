@@ -212,6 +212,9 @@ pub fn text(result: &RunResult) -> String {
     for sentence in result.shape.sentences() {
         out += &format!("{sentence}\n");
     }
+    for why in result.proof.iter().flat_map(|proof| &proof.not_run) {
+        out += &format!("not proved by {why}\n");
+    }
     out += &demands_text(result);
     out += &observed_text(result);
     out += &notes(result).iter().map(|what| format!("{what}\n")).collect::<String>();

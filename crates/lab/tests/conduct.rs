@@ -79,6 +79,7 @@ fn options(target: Target, clients: u32) -> RunOptions {
         observe: Default::default(),
         clean: true,
         scratch: None,
+        prove: false,
         command: vec!["test".into()],
     }
 }

@@ -8,6 +8,7 @@ use crate::conduct::{self, RunOptions, line};
 use crate::job::Job;
 use crate::limits::{self, ColumnPlan, Plan, Summary};
 use crate::measure;
+use crate::prove;
 use crate::record::RunResult;
 use clap::Args;
 use std::cell::RefCell;
@@ -80,7 +81,7 @@ pub(super) fn run(
             || Ok::<_, Box<dyn Error>>(conduct::run(job, options, &mut *progress.borrow_mut())?),
         )
     };
-    let result = match request.until {
+    let mut result = match request.until {
         None => one()?,
         Some(rule) => measure::until(rule, one, |n, run| {
             let text = format!("run {} of at most {}", n + 1, rule.rounds);
@@ -88,6 +89,9 @@ pub(super) fn run(
             Ok(archive.borrow_mut().put_run(&format!("runs/{:03}", n + 1), run)?)
         })?,
     };
+    if options.prove {
+        prove::prove(job, options, &mut result, &mut *progress.borrow_mut())?;
+    }
     let mut archive = archive.into_inner();
     archive.put_run("", &result)?;
     archive.seal(request, &[&result])?;

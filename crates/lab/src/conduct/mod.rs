@@ -65,6 +65,8 @@ pub struct RunOptions {
     pub clean: bool,
     /// A folder that is made on the target for the files, and removed with them afterwards.
     pub scratch: Option<String>,
+    /// Prove the limiter by interventions afterwards.
+    pub prove: bool,
     /// The command that repeats the run, for the record.
     pub command: Vec<String>,
 }
@@ -132,6 +134,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         disturbed: None,
         over_runs: None,
         shape: ShapeRecord::default(),
+        proof: None,
         degraded: Vec::new(),
         failed: None,
     };

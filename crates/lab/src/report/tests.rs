@@ -42,6 +42,7 @@ pub(crate) fn made_up() -> RunResult {
         disturbed: None,
         over_runs: None,
         shape: Default::default(),
+        proof: None,
         degraded: vec!["lost client 1: <killed>".into()],
         failed: None,
     }

@@ -6,6 +6,7 @@
 //! - [`demand`]: busy seconds per operation of each resource, the limiter and the next one.
 //! - [`device`]: a device that something caps, a cache that warms up.
 //! - [`evenness`]: whether clients were served alike, and which was not.
+//! - [`prove`]: what interventions refute.
 //! - [`ranks`]: exact tests of ranks, intervals without an assumption, Holm's correction.
 //! - [`stats`]: quantiles, lines, random numbers.
 
@@ -13,6 +14,7 @@ pub mod conclude;
 pub mod demand;
 pub mod device;
 pub mod evenness;
+pub mod prove;
 pub mod ranks;
 pub mod stats;
 pub mod usl;
