@@ -1,0 +1,67 @@
+//! Each planted fault is named: a pretended drop, a mapping that stays, another disk's counters.
+
+use super::*;
+
+fn cold() -> ColdEvidence {
+    ColdEvidence {
+        resident: Some((10, 24_576)),
+        share_device: Some("vdb".into()),
+        device: Some(("vdb".into(), 100 << 20)),
+        payload: 100 << 20,
+    }
+}
+
+fn names(evidence: &ColdEvidence, part: &str) {
+    let doubts = doubts(evidence);
+    assert!(doubts.iter().any(|doubt| doubt.contains(part)), "{part}: {doubts:?}");
+}
+
+#[test]
+fn a_cold_read_has_no_doubt() {
+    assert_eq!(doubts(&cold()), Vec::<String>::new());
+}
+
+#[test]
+fn a_pretended_drop_is_named() {
+    // Nothing was dropped: all is resident, and the device reads nothing.
+    let pretended = ColdEvidence {
+        resident: Some((24_576, 24_576)),
+        device: Some(("vdb".into(), 0)),
+        ..cold()
+    };
+    names(&pretended, "100.0 % of the pages were resident");
+    names(&pretended, "vdb read 0.0 %");
+}
+
+#[test]
+fn a_mapping_that_stays_is_named() {
+    // 12 windows of 8 MiB stayed; the rest was dropped.
+    let kept = ColdEvidence { resident: Some((12 * 2_048, 262_144)), ..cold() };
+    names(&kept, "9.4 % of the pages were resident");
+}
+
+#[test]
+fn counters_of_another_disk_are_named() {
+    let other = ColdEvidence { device: Some(("vda".into(), 100 << 20)), ..cold() };
+    names(&other, "the counters are those of vda, the share is on vdb");
+}
+
+/// The thresholds, written out.
+#[test]
+fn rules_trigger_at_their_thresholds() {
+    let resident = |pages| doubts(&ColdEvidence { resident: Some((pages, 100_000)), ..cold() });
+    assert!(resident(999).is_empty() && resident(1_000)[0].starts_with("1.0 %"));
+    let read = |bytes| {
+        let device = Some(("vdb".into(), bytes));
+        doubts(&ColdEvidence { device, payload: 100_000, ..cold() })
+    };
+    assert!(read(95_000).is_empty() && read(94_900)[0].contains("94.9 %"));
+}
+
+#[test]
+fn what_was_not_seen_is_not_cold() {
+    names(&ColdEvidence { resident: None, ..cold() }, "not counted");
+    names(&ColdEvidence { device: None, ..cold() }, "not observed");
+    names(&ColdEvidence { share_device: None, ..cold() }, "not observed");
+    names(&ColdEvidence { resident: Some((0, 0)), ..cold() }, "no pages");
+}
