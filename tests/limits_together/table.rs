@@ -195,6 +195,7 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("NLM_MESSAGES_MAX", NLM_MESSAGES),
     ("RDMA_CONNECTIONS_CLIENT_MAX", RDMA),
     ("RDMA_CONNECTIONS_MAX", RDMA),
+    ("RDMA_ADDRESS_BYTES_MAX", RDMA),
     ("RDMA_CONNECTION_BYTES_MAX", RDMA),
     ("RDMA_REGISTERED_MAX", RDMA),
     ("RDMA_IDLE_MIN", PerRequest("crates/serve/nfs/src/rpc/rdma/permits/tests.rs")),

@@ -39,6 +39,10 @@ pub const RDMA_IDLE_MIN: Duration = Duration::from_secs(60);
 pub const RDMA_CLOSING_MAX: usize = RDMA_CONNECTIONS_MAX / 16;
 /// Most registered bytes, over all connections: beyond, connections are refused and calls wait.
 pub const RDMA_REGISTERED_MAX: usize = 512 << 20;
+/// Of these, those that the connections of one address hold for data in flight, in addition to
+/// their receives. With a reply of 1.25 MiB more for each of its connections, and 120 MiB of
+/// receives, it leaves some 50 MiB to others.
+pub const RDMA_ADDRESS_BYTES_MAX: usize = 3 * RDMA_CONNECTION_BYTES_MAX;
 /// Registered bytes that one connection may hold for data under way, beside its receives.
 pub const RDMA_CONNECTION_BYTES_MAX: usize = 32 << 20;
 /// A device that has gone, or has not come yet, is looked for again after this time.

@@ -33,7 +33,7 @@ use super::super::pending::{BegunCall, Origin, PendingCall};
 use super::super::program::DispatchResult;
 use super::call::{Arrived, Incoming, incoming};
 use super::credits::{BackCredits, Credits, Exceeded};
-use super::permits::Activity;
+use super::permits::{Activity, RdmaPermit};
 use super::reply::{Open, Outgoing, outgoing};
 use super::send::{Device, Event};
 use super::stats::RdmaStats;
@@ -158,7 +158,7 @@ struct Conn {
 pub(super) async fn serve(
     core: Rc<Core>,
     request: Box<dyn Request>,
-    (stats, activity): (&Arc<RdmaStats>, &Arc<Activity>),
+    (stats, permit): (&Arc<RdmaStats>, &RdmaPermit),
 ) {
     let (peer, local) = (request.peer(), request.local());
     let address = peer.ip().to_canonical();
@@ -182,10 +182,10 @@ pub(super) async fn serve(
     let back = Back::new(caller.connection(), Arc::clone(&queue));
     caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
-        device: Device::new(link, Arc::clone(&core.engine), Arc::clone(stats)),
+        device: Device::new(link, &core.engine, (stats, &permit.data)),
         core,
         stats: Arc::clone(stats),
-        activity: Arc::clone(activity),
+        activity: Arc::clone(&permit.activity),
         queue,
         back,
         back_credits: BackCredits::default(),

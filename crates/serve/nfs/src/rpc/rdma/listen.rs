@@ -119,7 +119,7 @@ impl Taker {
             Box::pin(budget.scoped(from, None, async move {
                 // All are held to the end.
                 let _held = permit;
-                conn::serve(core, request, (&counted.0, &open.activity)).await;
+                conn::serve(core, request, (&counted.0, &open)).await;
                 drop(open);
             }))
         }));

@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::limits::{RDMA_CLOSING_MAX, RDMA_CONNECTIONS_CLIENT_MAX, RDMA_CONNECTIONS_MAX};
+use base::limits::{
+    RDMA_ADDRESS_BYTES_MAX, RDMA_CLOSING_MAX, RDMA_CONNECTIONS_CLIENT_MAX, RDMA_CONNECTIONS_MAX,
+};
 use base::peer::network;
 use base::permits::RevokeSignal;
 
@@ -28,6 +30,29 @@ struct PermitTable {
     next: u64,
     /// Evicted connections that have not ended yet.
     closing: usize,
+    /// What the connections of each address hold for data.
+    data: HashMap<IpAddr, Arc<AddressData>>,
+}
+
+/// Bytes that are registered for data of the connections of one address.
+#[derive(Debug, Default)]
+pub(super) struct AddressData(AtomicUsize);
+
+impl AddressData {
+    /// Whether that number of bytes more is within the part of the address.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.0.load(Relaxed) + bytes <= RDMA_ADDRESS_BYTES_MAX
+    }
+
+    /// Notes bytes that are registered.
+    pub(super) fn take(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes bytes that are registered no more.
+    pub(super) fn give(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -63,8 +88,11 @@ impl Activity {
 pub(super) struct RdmaPermit {
     permits: Arc<RdmaPermits>,
     id: u64,
+    address: IpAddr,
     /// Of its connection.
     pub(super) activity: Arc<Activity>,
+    /// Of all connections of its address.
+    pub(super) data: Arc<AddressData>,
     /// Whether another connection was evicted for it.
     pub(super) has_evicted: bool,
 }
@@ -113,7 +141,9 @@ impl RdmaPermits {
         let activity = Activity { idle_since_ns: now_ns.into(), signal: RevokeSignal::default() };
         let activity = Arc::new(activity);
         table.open.insert(id, Entry { address, activity: Arc::clone(&activity) });
-        Some(RdmaPermit { permits: Arc::clone(self), id, activity, has_evicted: is_full })
+        let data = Arc::clone(table.data.entry(address).or_default());
+        let permits = Arc::clone(self);
+        Some(RdmaPermit { permits, id, address, activity, data, has_evicted: is_full })
     }
 }
 
@@ -122,6 +152,10 @@ impl Drop for RdmaPermit {
         let mut table = self.permits.lock();
         if table.open.remove(&self.id).is_none() {
             table.closing = table.closing.saturating_sub(1);
+        }
+        // The table and this permit: no other connection of the address is left.
+        if Arc::strong_count(&self.data) <= 2 {
+            table.data.remove(&self.address);
         }
     }
 }

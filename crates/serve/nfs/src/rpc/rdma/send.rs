@@ -12,6 +12,7 @@ use verbs::{Completion, Connection, Purpose, Region, VerbsError, Work};
 use wire::rpcrdma::Transfer;
 
 use super::call::{Arrived, piece, pieces};
+use super::permits::AddressData;
 use super::reply::{Open, Outgoing};
 use super::stats::RdmaStats;
 use engine::exec::Engine;
@@ -48,8 +49,9 @@ pub(super) struct Device {
     next: u64,
     /// Regions for messages that nobody uses.
     spare: Vec<Region>,
-    /// Bytes registered for data.
+    /// Bytes registered for data, and those of all connections of the address.
     data_bytes: usize,
+    address_data: Arc<AddressData>,
     /// Work under way that a reply needs.
     leaving: usize,
     /// The same with data that is read: the client has a part in it.
@@ -61,11 +63,17 @@ pub(super) struct Device {
     stats: Arc<RdmaStats>,
 }
 
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.give(self.data_bytes);
+    }
+}
+
 impl Device {
     pub(super) fn new(
         link: Box<dyn Connection>,
-        engine: Arc<Engine>,
-        stats: Arc<RdmaStats>,
+        engine: &Arc<Engine>,
+        (stats, address_data): (&Arc<RdmaStats>, &Arc<AddressData>),
     ) -> Self {
         Self {
             link,
@@ -73,12 +81,13 @@ impl Device {
             next: 0,
             spare: Vec::new(),
             data_bytes: 0,
+            address_data: Arc::clone(address_data),
             leaving: 0,
             with_client: 0,
             moved_ns: 0,
             done: Vec::new(),
-            engine,
-            stats,
+            engine: Arc::clone(engine),
+            stats: Arc::clone(stats),
         }
     }
 
@@ -93,10 +102,22 @@ impl Device {
     }
 
     /// Whether there is room for so many bytes of data where the connection holds `others` beside
-    /// what is registered. One call is always let in.
+    /// what is registered. One call is always let in, as far as the part of the address goes.
     pub(super) fn has_room(&self, others: usize, bytes: usize) -> bool {
         let held = self.data_bytes + others;
-        held == 0 || held + bytes <= RDMA_CONNECTION_BYTES_MAX
+        (held == 0 || held + bytes <= RDMA_CONNECTION_BYTES_MAX)
+            && self.address_data.has_room(others + bytes)
+    }
+
+    fn hold(&mut self, bytes: usize) {
+        self.data_bytes += bytes;
+        self.address_data.take(bytes);
+    }
+
+    fn give(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.data_bytes);
+        self.data_bytes -= bytes;
+        self.address_data.give(bytes);
     }
 
     /// Whether the client has a part in what is under way.
@@ -182,7 +203,7 @@ impl Device {
     }
 
     fn take_buffer(&mut self, region: Region) -> Vec<u8> {
-        self.data_bytes = self.data_bytes.saturating_sub(region.len());
+        self.give(region.len());
         region.release()
     }
 
@@ -204,7 +225,7 @@ impl Device {
             }
             Err((_, why)) => return Err(why),
         };
-        self.data_bytes += region.len();
+        self.hold(region.len());
         layout.place(call.message(), &mut region);
         let pieces = pieces(&layout);
         let bytes = pieces.iter().map(|piece| piece.local.len()).sum();
@@ -268,7 +289,7 @@ impl Device {
     fn own_region(&mut self, buffer: Vec<u8>) -> Result<Result<Region, Vec<u8>>, VerbsError> {
         match self.link.register(buffer, Purpose::Local) {
             Ok(region) => {
-                self.data_bytes += region.len();
+                self.hold(region.len());
                 Ok(Ok(region))
             }
             Err((buffer, VerbsError::NoRoom)) => Ok(Err(buffer)),

@@ -1,6 +1,6 @@
 //! Permits for connections: what one address may have of them, and which idle one is evicted.
 
-use base::limits::RDMA_IDLE_MIN;
+use base::limits::{RDMA_CONNECTION_BYTES_MAX, RDMA_IDLE_MIN};
 
 use super::*;
 
@@ -85,7 +85,8 @@ fn the_connection_that_is_idle_for_longest_is_evicted() {
     drop(open.remove(3));
     assert_eq!(bench.permits.lock().closing, 1);
     drop(open);
-    assert_eq!((bench.permits.lock().closing, bench.permits.lock().open.len()), (0, 2));
+    assert_eq!(bench.permits.lock().closing, 0);
+    assert_eq!(bench.permits.lock().open.len(), 2);
     assert!(!is_evicted(&new));
 }
 
@@ -111,4 +112,21 @@ fn only_some_are_closing_at_once() {
     assert_eq!((new.len(), evicted(&open).len()), (RDMA_CLOSING_MAX, RDMA_CLOSING_MAX));
     drop(open);
     assert!(bench.take(3).is_some());
+}
+
+#[test]
+fn connections_of_one_address_have_one_part_of_registered_memory() {
+    let bench = Bench::new();
+    let (one, another) = (bench.take(1).unwrap(), bench.take(1).unwrap());
+    one.data.take(2 * RDMA_CONNECTION_BYTES_MAX);
+    another.data.take(RDMA_CONNECTION_BYTES_MAX);
+    assert!(!one.data.has_room(1), "both have taken the part of the address");
+    assert!(bench.take(2).unwrap().data.has_room(RDMA_CONNECTION_BYTES_MAX), "another address");
+    // What a connection holds counts as long as one of the address is open.
+    drop(another);
+    assert!(!bench.take(1).unwrap().data.has_room(1));
+    one.data.give(RDMA_CONNECTION_BYTES_MAX);
+    assert!(one.data.has_room(RDMA_CONNECTION_BYTES_MAX));
+    drop(one);
+    assert!(bench.permits.lock().data.is_empty());
 }
