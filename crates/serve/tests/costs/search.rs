@@ -17,6 +17,17 @@ const TRIES: usize = 3;
 /// Candidates of the gate.
 const CANDIDATES: usize = 5_000;
 
+/// Bytes of a listing over FTP that may cost as much as a request: it is a stream, which the client
+/// receives as it is read and ends at will.
+const STREAMED: usize = 4 << 20;
+
+/// What a request may cost; the description of a listing over FTP ends with its bytes.
+fn most(protocol: &str, text: &str) -> Duration {
+    let listed = text.strip_suffix(" bytes").filter(|_| protocol == "ftp");
+    let bytes: usize = listed.and_then(|text| text.rsplit(' ').next()?.parse().ok()).unwrap_or(0);
+    MOST * (1 + bytes / STREAMED) as u32
+}
+
 /// A number of the environment.
 pub fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
@@ -67,13 +78,13 @@ impl Search {
     /// Those that cost too much, each as often as it is to be tried again.
     pub fn again(&mut self) -> Vec<u64> {
         self.keep();
-        let over = self.worst.iter().filter(|one| one.0 > MOST);
+        let over = self.worst.iter().filter(|one| one.0 > most(self.protocol, &one.2));
         over.flat_map(|one| [one.1; TRIES]).collect()
     }
 
-    /// What one of them has cost now: the least counts.
-    pub fn note_again(&mut self, seed: u64, cost: Duration) {
-        if let Some(one) = self.worst.iter_mut().find(|one| one.1 == seed) {
+    /// What one of them has cost now: the least counts, as far as it had the same result.
+    pub fn note_again(&mut self, seed: u64, cost: Duration, text: &str) {
+        if let Some(one) = self.worst.iter_mut().find(|one| one.1 == seed && one.2 == text) {
             one.0 = one.0.min(cost);
         }
     }
@@ -87,7 +98,7 @@ impl Search {
             println!("{protocol}: seed {seed} {cost:?} {}", &text[..end]);
         }
         for (cost, seed, text) in worst {
-            assert!(cost <= MOST, "{protocol}, seed {seed}: {cost:?} for {text}");
+            assert!(cost <= most(protocol, &text), "{protocol}, seed {seed}: {cost:?} for {text}");
         }
     }
 }
@@ -110,7 +121,8 @@ pub fn worst_of(
         search.note(seed, cost, text);
     }
     for seed in search.again() {
-        search.note_again(seed, ask(seed).0);
+        let (cost, text) = ask(seed);
+        search.note_again(seed, cost, &text);
     }
     search.end();
 }

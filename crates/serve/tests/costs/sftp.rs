@@ -67,8 +67,8 @@ fn of_sftp() {
         }
         for seed in search.again() {
             let before = clock::process();
-            ask(&mut client, &mut SeededRandom::new(seed)).await;
-            search.note_again(seed, clock::process() - before);
+            let text = ask(&mut client, &mut SeededRandom::new(seed)).await;
+            search.note_again(seed, clock::process() - before, &text);
         }
         search.end();
     });
