@@ -445,7 +445,7 @@ fn agents_that_call_serve_all_rows_and_end_with_their_controller() {
         assert_eq!(status.code(), Some(0), "{text}");
     }
     for row in ["iops-4k", "iops-8k"] {
-        let file = dir.path().join("out").join(row).join("result.json");
+        let file = dir.path().join("out/null").join(row).join("result.json");
         let result: Value = serde_json::from_slice(&fs::read(file).expect("a result")).unwrap();
         assert_eq!(result["clients"].as_array().map(Vec::len), Some(3));
     }

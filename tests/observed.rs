@@ -23,9 +23,9 @@ fn run(job: &str, url: &str, more: &[&str], prepare: impl FnOnce(&mut Command)) 
     let mut command = lab::command();
     command.args(["run", job, "--target", url, "--clients", "2", "--quiet", "--out"]);
     command.arg(out.path()).args(SHORT.iter().flat_map(|set| ["--set", set]));
-    command.args(["--set", "schedule=[[1,2],[2,4]]"]).args(more);
+    command.args(["--set", "schedule=[[1,2],[2,4]]", "--retries", "0"]).args(more);
     prepare(&mut command);
-    let output = process::run(&mut command, patience(90));
+    let output = process::run_with_stdin(&mut command, patience(90));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{url}: {}: {printed}", output.status);
     let text = std::fs::read_to_string(out.path().join("result.json")).expect("a result");
@@ -148,19 +148,19 @@ fn what_is_not_seen_is_no_limiter() {
 fn an_agent_that_observes_makes_no_load() {
     let agent = Agent::start(observes);
     let mut command = lab::command();
-    command.args(["run", "iops-4k", "--target", "null:", "--quiet"]);
+    command.args(["run", "iops-4k", "--target", "null:", "--quiet", "--retries", "0"]);
     Agent::used_by(&mut command, &[agent]);
     let out = Scratch::new("observed");
-    let output = process::run(command.arg("--out").arg(out.path()), patience(60));
+    let output = process::run_with_stdin(command.arg("--out").arg(out.path()), patience(60));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("only observes"), "{printed}");
     // And the other way round.
     let agent = Agent::start(|_| ());
     let mut command = lab::command();
-    command.args(["run", "iops-4k", "--target", "null:", "--quiet"]);
+    command.args(["run", "iops-4k", "--target", "null:", "--quiet", "--retries", "0"]);
     agent.observes_for(&mut command);
-    let output = process::run(command.arg("--out").arg(out.path()), patience(60));
+    let output = process::run_with_stdin(command.arg("--out").arg(out.path()), patience(60));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("start it with --observe"), "{printed}");

@@ -27,10 +27,12 @@ const LONG: [&str; 4] = ["warmup_ms=200", "window_ms=250", "step_max_ms=2500", "
 fn run(job: &str, url: &str, sets: &[&str], prepare: impl FnOnce(&mut Command)) -> Value {
     let out = Scratch::new("planted");
     let mut command = lab::command();
-    command.args(["run", job, "--target", url, "--quiet", "--out"]).arg(out.path());
+    command
+        .args(["run", job, "--target", url, "--quiet", "--retries", "0", "--out"])
+        .arg(out.path());
     command.args(sets.iter().flat_map(|set| ["--set", set]));
     prepare(&mut command);
-    let output = process::run(&mut command, patience(120));
+    let output = process::run_with_stdin(&mut command, patience(120));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{url}: {}: {printed}", output.status);
     println!("{}", String::from_utf8_lossy(&output.stdout));
@@ -184,7 +186,7 @@ struct Loop {
 }
 
 fn tool(command: &mut Command) -> Result<String, String> {
-    let output = process::run(command, patience(60));
+    let output = process::run_with_stdin(command, patience(60));
     let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),

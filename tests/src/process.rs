@@ -13,9 +13,16 @@ pub const DEADLINE: Duration = crate::patience(60);
 /// # Panics
 /// When it does not start, or is not done by the deadline (it is killed then).
 pub fn run(command: &mut Command, deadline: Duration) -> Output {
+    run_with_stdin(command.stdin(Stdio::null()), deadline)
+}
+
+/// The same with the standard input that the command has.
+///
+/// # Panics
+/// When it cannot be started or takes too long.
+pub fn run_with_stdin(command: &mut Command, deadline: Duration) -> Output {
     let what = format!("{command:?}");
     let child = command
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
