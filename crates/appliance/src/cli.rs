@@ -81,7 +81,7 @@ pub enum Command {
     /// Run a complete demo: scratch share, eight clients, Performance Limit Summary
     Demo(DemoArgs),
     /// Find the load limit of a server and the resource that sets it
-    Lab(::lab::cli::LabArgs),
+    Lab(Box<::lab::cli::LabArgs>),
     /// Emulate a network link with delay, rate, queue limit and loss
     Bridge(::lab::bridge::cli::BridgeArgs),
     /// Synchronise two directories, locally or over the network

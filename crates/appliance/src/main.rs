@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => {
             // Other users of this machine can read the command line.
             ::lab::cli::secret_words().iter().for_each(|word| sys::hide_argument(word));
-            return ::lab::cli::run(args, &cmd::lab::find);
+            return ::lab::cli::run(*args, &cmd::lab::find);
         }
         // Where its sockets are is told here, beside those of servers.
         Command::Bridge(args) => return ::lab::bridge::cli::run(args, &registry::default_dir()),

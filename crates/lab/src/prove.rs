@@ -2,9 +2,8 @@
 //! What that shows is judged by [`crate::verdict::prove`].
 
 use crate::client::Target;
-use crate::client::smb::at::Sign;
 use crate::conduct::agents::Source;
-use crate::conduct::{self, Progress, RunError, RunOptions, Told};
+use crate::conduct::{self, Progress, RunError, RunOptions, line};
 use crate::job::Job;
 use crate::record::RunResult;
 use crate::shape::RowShape;
@@ -46,7 +45,7 @@ pub fn prove(
                 continue;
             }
         };
-        progress(&Told::Line { text: format!("intervention: {title}") });
+        line(progress, format!("intervention: {title}"));
         match trial(intervention, &sides)? {
             Ok(trial) => proof.findings.extend(prove::judge(&trial)),
             Err(why) => proof.not_run.push(format!("{title}: {why}")),
@@ -102,10 +101,8 @@ fn sides(
         Intervention::NullTarget => {
             (changed.target, changed.scratch) = (Target::Null, None);
         }
-        Intervention::CipherOff => match &mut changed.target {
-            Target::Smb(at) if at.cipher.is_some() => (at.cipher, at.sign) = (None, Sign::Off),
-            _ => return Err("the target has no cipher that a client can omit"),
-        },
+        Intervention::CipherOff if changed.target.omit_cipher() => {}
+        Intervention::CipherOff => return Err("the target has no cipher that a client can omit"),
         Intervention::OneCoreLess => {
             let own = options.server_socket.is_some().then_some(result.server.pid).flatten();
             let pid = own.ok_or("it requires a Plimsoll server, named by --server-socket")?;

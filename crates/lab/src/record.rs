@@ -13,7 +13,7 @@ use crate::measure::over::{Disturbed, OverRuns};
 use crate::observe::ClientSource;
 use crate::operations::Operations;
 use crate::shape::open::{Arrival, ArrivalCounts};
-use crate::shape::plan::ShapeRecord;
+use crate::shape::outcome::ShapeRecord;
 use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
 use crate::verdict::prove::Proof;

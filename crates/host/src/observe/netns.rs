@@ -1,7 +1,7 @@
 //! Which process listens at an address, in any network namespace of this machine.
 //!
 //! An address of another namespace is as reachable as one of another machine, but its processes are
-//! here to be seen. `/proc/PID/net` shows the namespace of that process, so that none is entered.
+//! visible here. `/proc/PID/net` shows the namespace of that process, so that none is entered.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

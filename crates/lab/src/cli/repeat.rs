@@ -45,7 +45,8 @@ pub(super) struct RepeatArgs {
     /// Process id of the server on this machine; a summary takes one per target
     #[arg(long = "server-pid", value_name = "PID")]
     server_pids: Vec<u32>,
-    /// Directory, disk file or block device with the data of the share, for a server on this machine
+    /// Directory, disk file or block device with the data of the share, for a server on this
+    /// machine
     #[arg(long, value_name = "PATH", conflicts_with = "observe")]
     share_path: Option<PathBuf>,
     /// Print the comparison as JSON

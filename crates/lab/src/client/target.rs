@@ -8,7 +8,7 @@ use super::ClientError;
 use super::echo::EchoAt;
 use super::iscsi::at::IscsiAt;
 use super::service::at::{Scheme, Secret, ServiceAt, without_password};
-use super::smb::at::SmbAt;
+use super::smb::at::{Sign, SmbAt};
 use base::protocol::{Protocol, ports};
 use base::text::decimal;
 use std::fmt;
@@ -144,6 +144,16 @@ impl Target {
                 )),
             },
         }
+    }
+
+    /// Omits encryption and signatures, if the client decides that; false if it does not.
+    pub fn omit_cipher(&mut self) -> bool {
+        let Self::Smb(at) = self else { return false };
+        let had = at.cipher.take().is_some();
+        if had {
+            at.sign = Sign::Off;
+        }
+        had
     }
 
     /// The group of statistics in which a server of ours counts what this target (a URL) is asked.

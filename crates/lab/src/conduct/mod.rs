@@ -1,10 +1,9 @@
 //! Conducting a run: agents, preparation, the staircase, the verdict.
 //!
 //! - [`agents`]: processes, clocks; [`roster`]: agents on other machines; [`exchange`]: all
-//!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a
-//!   step and when a staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what
-//!   it counted itself; [`evidence`]: what the
-//!   limiter is judged by; [`told`]: what is told while it goes on.
+//!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a step and when a
+//!   staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what it
+//!   counted itself; [`evidence`]: what the limiter is judged by; [`told`]: progress.
 
 pub mod agents;
 pub mod counts;
@@ -30,7 +29,8 @@ use crate::pattern::Content;
 use crate::record::observed::{ClientStep, Observed, Payload, ServerCounts};
 use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION, WindowRecord};
 use crate::shape;
-use crate::shape::plan::{Plan, ShapeRecord, StepPlan};
+use crate::shape::outcome::ShapeRecord;
+use crate::shape::plan::{Plan, StepPlan};
 use crate::shape::soak::Drift;
 use crate::verdict;
 use crate::verdict::conclude::StepEvidence;

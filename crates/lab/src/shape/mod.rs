@@ -2,11 +2,13 @@
 //!
 //! - [`open`]: arrivals by a schedule, whatever the server does.
 //! - [`plan`]: which step follows which: steps, a row, a ramp, a soak, a curve, a bound.
+//! - [`outcome`]: what they show, in the record.
 //! - [`bound`]: the search for the highest rate within a limit of latency.
 //! - [`soak`]: drift of throughput over a long run, with its interval.
 
 pub mod bound;
 pub mod open;
+pub mod outcome;
 pub mod plan;
 pub mod soak;
 

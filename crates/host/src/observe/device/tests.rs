@@ -3,7 +3,8 @@
 use super::*;
 use crate::observe::tests::Machine;
 
-const STAT: &str = "   15306        2  1094146     5137    23119     1204  2213552    40322        3    21960    46150      100        0       78       12      500      689\n";
+const STAT: &str = "   15306        2  1094146     5137    23119     1204  2213552    40322 \
+    3    21960    46150      100        0       78       12      500      689\n";
 
 /// A device with its folder, `sys/devices/NAME`, where `sys/dev/block/M:N` leads.
 fn add(machine: &Machine, number: &str, path: &str) {

@@ -62,7 +62,7 @@ fn children_that_no_parent_waits_for_are_counted_as_last_seen() {
 }
 
 #[test]
-fn a_child_whose_parent_ended_belongs_to_the_family_still() {
+fn a_child_left_by_its_parent_belongs_to_the_family_still() {
     let mut f = family();
     f.advance(&[member(10, 1, 100, 0), member(11, 10, 50, 0), member(12, 11, 30, 0)]);
     f.advance(&[member(10, 1, 100, 50), member(12, 1, 40, 0), member(13, 12, 5, 0)]);

@@ -3,11 +3,13 @@
 use super::*;
 use crate::observe::tests::Machine;
 
-const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
+    retrnsmt   uid  timeout inode\n";
 
 fn row(address: &str, state: &str, inode: u64) -> String {
     format!(
-        "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1\n"
+        "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0 0 \
+         {inode} 1\n"
     )
 }
 

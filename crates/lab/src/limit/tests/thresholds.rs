@@ -210,93 +210,95 @@ fn rules_trigger_at_their_thresholds() {
     }
 }
 
+/// Edges of the rules that keep a rule from claiming something.
+const ENDS: &[Edge] = &[
+    Edge {
+        name: "CONSTANT",
+        with: |x| curve(&[(1e4, 1e6), (2e4, 1e6), (4e4, 1e6 * (1.0 + x))]),
+        figures: (0.31, 0.29),
+        limiter: Limiter::Latency,
+        sentence: "at any concurrency, ± 29 %",
+    },
+    Edge {
+        name: "CONSTANT, after the judged step",
+        with: |x| {
+            let mut e = curve(&[(1e4, 1e6), (2e4, 1e6), (2e4, 1e6 * (1.0 + x))]);
+            e.point = e.curve[1];
+            Evidence { server_cores: None, ..e }
+        },
+        figures: (0.31, 0.29),
+        limiter: Limiter::Latency,
+        sentence: "at any concurrency, ± 29 %",
+    },
+    Edge {
+        name: "IDLE, all cores",
+        with: |x| Evidence { host_busy: Some(x), ..quiet() },
+        figures: (0.801, 0.799),
+        limiter: Limiter::Latency,
+        sentence: "the CPU was 80 % busy",
+    },
+    Edge {
+        name: "IDLE, all cores around a hot thread",
+        with: |x| Evidence {
+            host_busy: Some(x),
+            server_hot_thread: Some(("core-0".into(), 0.99)),
+            ..quiet()
+        },
+        figures: (0.801, 0.799),
+        limiter: Limiter::HotCore,
+        sentence: "all cores together were 80 % busy",
+    },
+    Edge {
+        name: "IDLE, an agent",
+        with: |x| Evidence { generator_busiest: x, ..quiet() },
+        figures: (0.801, 0.799),
+        limiter: Limiter::Latency,
+        sentence: "the busiest agent used 80 % of a core",
+    },
+    Edge {
+        name: "AGENT_HALF, around a hot core",
+        with: |x| Evidence {
+            same_host: true,
+            hottest_core: Some(0.99),
+            generator_busiest: x,
+            ..quiet()
+        },
+        figures: (0.501, 0.499),
+        limiter: Limiter::HotCore,
+        sentence: "one core was 99 % busy",
+    },
+    Edge {
+        name: "LITTLE_TO_READ, of a queue",
+        with: |x| Evidence { queued_to_read: Some((0.0, x * 1e6)), ..queue(1e6) },
+        figures: (0.251, 0.249),
+        limiter: Limiter::Network,
+        sentence: "the clients have 243 KiB to read",
+    },
+    Edge {
+        name: "QUEUE_TELLS",
+        with: |x| Evidence { host_busy: Some(x), ..queue(1e6) },
+        figures: (0.751, 0.749),
+        limiter: Limiter::Network,
+        sentence: "per connection",
+    },
+    Edge {
+        name: "UNWANTED",
+        with: |x| Evidence {
+            host_busy: Some(1.0),
+            server_cores: Some(0.1),
+            server_wanted: Some((0.5, x)),
+            ..quiet()
+        },
+        figures: (0.501, 0.499),
+        limiter: Limiter::Latency,
+        sentence: "of 8 cores the server needed 0.50",
+    },
+];
+
 /// These keep a rule from claiming something: above, the limiter is another one.
 #[test]
 fn rules_end_at_their_thresholds() {
-    let edges: &[Edge] = &[
-        Edge {
-            name: "CONSTANT",
-            with: |x| curve(&[(1e4, 1e6), (2e4, 1e6), (4e4, 1e6 * (1.0 + x))]),
-            figures: (0.31, 0.29),
-            limiter: Limiter::Latency,
-            sentence: "at any concurrency, ± 29 %",
-        },
-        Edge {
-            name: "CONSTANT, after the judged step",
-            with: |x| {
-                let mut e = curve(&[(1e4, 1e6), (2e4, 1e6), (2e4, 1e6 * (1.0 + x))]);
-                e.point = e.curve[1];
-                Evidence { server_cores: None, ..e }
-            },
-            figures: (0.31, 0.29),
-            limiter: Limiter::Latency,
-            sentence: "at any concurrency, ± 29 %",
-        },
-        Edge {
-            name: "IDLE, all cores",
-            with: |x| Evidence { host_busy: Some(x), ..quiet() },
-            figures: (0.801, 0.799),
-            limiter: Limiter::Latency,
-            sentence: "the CPU was 80 % busy",
-        },
-        Edge {
-            name: "IDLE, all cores around a hot thread",
-            with: |x| Evidence {
-                host_busy: Some(x),
-                server_hot_thread: Some(("core-0".into(), 0.99)),
-                ..quiet()
-            },
-            figures: (0.801, 0.799),
-            limiter: Limiter::HotCore,
-            sentence: "all cores together were 80 % busy",
-        },
-        Edge {
-            name: "IDLE, an agent",
-            with: |x| Evidence { generator_busiest: x, ..quiet() },
-            figures: (0.801, 0.799),
-            limiter: Limiter::Latency,
-            sentence: "the busiest agent used 80 % of a core",
-        },
-        Edge {
-            name: "AGENT_HALF, around a hot core",
-            with: |x| Evidence {
-                same_host: true,
-                hottest_core: Some(0.99),
-                generator_busiest: x,
-                ..quiet()
-            },
-            figures: (0.501, 0.499),
-            limiter: Limiter::HotCore,
-            sentence: "one core was 99 % busy",
-        },
-        Edge {
-            name: "LITTLE_TO_READ, of a queue",
-            with: |x| Evidence { queued_to_read: Some((0.0, x * 1e6)), ..queue(1e6) },
-            figures: (0.251, 0.249),
-            limiter: Limiter::Network,
-            sentence: "the clients have 243 KiB to read",
-        },
-        Edge {
-            name: "QUEUE_TELLS",
-            with: |x| Evidence { host_busy: Some(x), ..queue(1e6) },
-            figures: (0.751, 0.749),
-            limiter: Limiter::Network,
-            sentence: "per connection",
-        },
-        Edge {
-            name: "UNWANTED",
-            with: |x| Evidence {
-                host_busy: Some(1.0),
-                server_cores: Some(0.1),
-                server_wanted: Some((0.5, x)),
-                ..quiet()
-            },
-            figures: (0.501, 0.499),
-            limiter: Limiter::Latency,
-            sentence: "of 8 cores the server needed 0.50",
-        },
-    ];
-    for edge in edges {
+    for edge in ENDS {
         let outside = judge(&(edge.with)(edge.figures.0));
         assert_ne!(outside.limiter, edge.limiter, "{} outside: {outside:?}", edge.name);
         let inside = judge(&(edge.with)(edge.figures.1));

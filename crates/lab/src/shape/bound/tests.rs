@@ -1,4 +1,5 @@
-//! The search against a queue with a known percentile (M/M/1: p99 = ln 100 ÷ (μ − λ)), and its ends.
+//! The search against a queue with a known percentile (M/M/1: p99 = ln 100 ÷ (μ − λ)), and its
+//! ends.
 
 use super::*;
 
