@@ -144,7 +144,7 @@ fn the_interface_and_the_reports_in_a_browser() {
             ("BASE_URL", &url),
             ("PLIMSOLL_USER", "admin"),
             ("PLIMSOLL_PASSWORD", PASSWORD),
-            ("EXPECT_ACTIVITY", "1"),
+            ("EXPECT_ACTIVITY", &HERE.to_string()),
             ("EXPECT_CLIENT", CLIENT),
             ("SHARE_DIRECTORY", &another),
         ],

@@ -49,8 +49,8 @@ fn shows_the_server(what: &str, result: &Value, target: &Target, interface: &str
         let carried = carried.unwrap_or_else(|| panic!("{what}: no {interface}: {observed:#}"));
         let payload = carried["payload"].as_u64().unwrap_or_default();
         let sent = carried["tx"].as_u64().unwrap_or_default();
-        // The windows that count and the samples have other edges.
-        assert!(payload > 0 && 2 * sent > payload, "{what}: {carried:#}");
+        // The windows that count and the samples have other edges, further apart on a busy machine.
+        assert!(payload > 0 && 4 * sent > payload, "{what}: {carried:#}");
         for client in step["by_client"].as_array().expect("clients") {
             assert!(client["bytes"].as_u64() > Some(0), "{what}: {client:#}");
             assert!(client["interface"].is_string(), "{what}: {client:#}");
@@ -149,7 +149,8 @@ fn an_agent_that_observes_makes_no_load() {
     let agent = Agent::start(observes);
     let mut command = lab::command();
     command.args(["run", "iops-4k", "--target", "null:", "--quiet", "--retries", "0"]);
-    Agent::used_by(&mut command, &[agent]);
+    let agents = [agent];
+    Agent::used_by(&mut command, &agents);
     let out = Scratch::new("observed");
     let output = process::run_with_stdin(command.arg("--out").arg(out.path()), patience(60));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();

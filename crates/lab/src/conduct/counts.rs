@@ -1,5 +1,5 @@
-//! What a Plimsoll server counted over a step, against what the clients counted. Over all of a
-//! step nothing is in flight at either end but data that streams: both counts are then the same.
+//! What a Plimsoll server counted over a step, against what the clients counted: the same, less
+//! what is in flight at its borders.
 
 use crate::client::target::Counting;
 use crate::record::observed::{Comparison, OperationCount, ServerCounts};
@@ -106,9 +106,9 @@ fn compare(
         }
         Counting::Calls | Counting::Transfers if moves || counting == Counting::Calls => {
             let counted = operations.iter().filter(|o| is_counted(&o.op, counting, kind));
-            // A step ends when nothing is in flight, but each slot then removes the last file that
-            // it has created.
-            let after = if kind == Kind::Create { clients.slots } else { 0 };
+            // An operation of each slot may have its reply at the client and no acknowledgement of
+            // it yet at the server; each slot also removes the last file that it has created.
+            let after = clients.slots;
             let server = counted.map(|o| o.count).sum();
             Some(Comparison::new("operations", server, clients.ops, after))
         }

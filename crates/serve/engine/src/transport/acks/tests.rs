@@ -11,6 +11,20 @@ use super::*;
 /// More than the client's kernel receives before the client does.
 const REPLY: usize = 2 << 20;
 
+/// Bytes per second that the server sends: the rate of loopback would take no time for a reply.
+const RATE: u32 = 20 << 20;
+
+/// Limits what a socket sends (`SO_MAX_PACING_RATE`, socket(7)).
+fn limit_rate(socket: &TcpStream) {
+    let (rate, length) = (RATE, size_of::<u32>() as libc::socklen_t);
+    // SAFETY: the option is read from a local number of the length that is given.
+    let done = unsafe {
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const rate).cast(), length)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
 /// Both ends of a connection of which the server has sent a reply that the client does not read.
 async fn sent(bytes: usize) -> (TcpStream, TcpStream, OpenAcks) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
@@ -19,6 +33,7 @@ async fn sent(bytes: usize) -> (TcpStream, TcpStream, OpenAcks) {
     let (client, server) = (client.expect("connected"), server.expect("accepted").0);
     let socket = socket2::SockRef::from(&server);
     socket.set_send_buffer_size(2 * REPLY).expect("room");
+    limit_rate(&server);
     let acks = OpenAcks::new(&server);
     server.writable().await.expect("room");
     let taken = server.try_write(&vec![7; bytes]).expect("taken by the kernel");
