@@ -157,7 +157,7 @@ fn the_interface_and_the_reports_in_a_browser() {
     let pages = format!(
         "{},{}",
         limits.join("index.html").display(),
-        limits.join("iops-4k/report.html").display()
+        limits.join("nfs3/iops-4k/report.html").display()
     );
     suite("report", &[("REPORTS", &pages), ("ANALYTICS", &url)]);
     assert!(server.stop().success(), "SIGTERM ends it cleanly");
