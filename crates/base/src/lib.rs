@@ -20,6 +20,7 @@
 //! - [`permits`]: permits for connections, with a part for each client.
 //! - [`refusals`]: requests refused at limits, by limit.
 //! - [`tally`]: counts and permits for each address. [`throttle`]: waits after wrong passwords.
+//! - [`tcp_info`]: what the kernel knows of a TCP connection.
 //! - [`text`]: bytes in hexadecimal, and escaped for URLs.
 //! - [`units`]: figures for people: bytes, rates, times.
 
@@ -43,6 +44,7 @@ pub mod protocol;
 pub mod random;
 pub mod refusals;
 pub mod tally;
+pub mod tcp_info;
 pub mod text;
 pub mod throttle;
 pub mod units;

@@ -25,7 +25,6 @@
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
-//! - [`tcp_info`]: what TCP says of a connection.
 //! - [`observe`]: the server as its machine shows it.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
@@ -54,7 +53,6 @@ pub mod record;
 pub mod report;
 pub mod shape;
 pub mod sweep;
-pub mod tcp_info;
 pub mod transfer;
 pub mod verdict;
 pub mod workload;

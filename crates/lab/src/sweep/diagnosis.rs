@@ -3,8 +3,8 @@
 
 use super::transport::SweepError;
 use crate::bridge::device::{DeviceError, NetworkNamespace};
-use crate::tcp_info::TcpInfo;
 use base::limits::{LAB_DIAGNOSIS_BUFFER, LAB_DIAGNOSIS_MAX};
+use base::tcp_info::TcpInfo;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -11,8 +11,8 @@ use crate::bridge::scene::Scene;
 use crate::client::service::at::ServiceAt;
 use crate::client::service::{self, Session};
 use crate::client::{ClientError, FileSet};
-use crate::tcp_info::TcpInfo;
 use base::limits::{LAB_STREAM_BUFFER, SWEEP_FILE_TIMES};
+use base::tcp_info::TcpInfo;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 

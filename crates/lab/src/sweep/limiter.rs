@@ -1,7 +1,7 @@
 //! What limited a point, from TCP's own accounting. Pure.
 
 use super::plan::Carrier;
-use crate::tcp_info::TcpInfo;
+use base::tcp_info::TcpInfo;
 use serde::{Deserialize, Serialize};
 
 /// From this share of the link on, the link is the limit.

@@ -10,9 +10,9 @@ use super::transport::{Carried, SweepError, Transport};
 use super::turns::{self, Turn};
 use crate::bridge::scene::Scene;
 use crate::client::{self, Client, ClientError, Completion, Fault, FileSet, Op, Options, Target};
-use crate::tcp_info::TcpInfo;
 use base::clock::Deadline;
 use base::limits::{LAB_SILENCE_MAX, SWEEP_FILE_BLOCKS};
+use base::tcp_info::TcpInfo;
 use std::os::fd::BorrowedFd;
 
 /// See the module.

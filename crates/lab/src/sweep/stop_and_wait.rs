@@ -6,8 +6,8 @@ use super::sockets::{self, Pair, Probe};
 use super::transport::{Carried, SweepError, Transport, tried};
 use super::turns::{self, Turn};
 use crate::bridge::scene::Scene;
-use crate::tcp_info::TcpInfo;
 use base::limits::LAB_STREAM_BUFFER;
+use base::tcp_info::TcpInfo;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 

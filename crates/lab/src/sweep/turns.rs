@@ -7,8 +7,8 @@ use super::limiter::Tcp;
 use super::plan::{At, Plan};
 use super::transport::SweepError;
 use crate::agent::clock::{mono_ns, sleep_until};
-use crate::tcp_info::TcpInfo;
 use base::limits::SWEEP_BLOCKS;
+use base::tcp_info::TcpInfo;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

@@ -1,10 +1,10 @@
 //! The system calls that tell what was used and waited for.
 
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 
 use base::clock::NS_PER_S;
 use base::limits::{DSYNC_QUEUED_PERCENT, DSYNC_QUEUED_US};
+use base::tcp_info::TcpInfo;
 
 /// CPU time of this thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
@@ -50,24 +50,9 @@ impl Tcp {
 
 /// tcp(7), TCP_INFO; nothing from a kernel that does not know it.
 pub fn tcp(socket: &TcpStream) -> Tcp {
-    let mut info = [0u8; 256];
-    let mut length = info.len() as libc::socklen_t;
-    // SAFETY: `info` has `length` bytes; the kernel writes at most that many and says how many.
-    let failed = unsafe {
-        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-        libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &raw mut length)
-    };
-    let length = if failed == 0 { length as usize } else { 0 };
-    let info = info.get(..length).unwrap_or_default();
-    // Offsets of `struct tcp_info` in linux/tcp.h; the kernel only ever adds at its end.
-    let at = |at: usize| {
-        let bytes = info.get(at..).and_then(<[u8]>::first_chunk);
-        bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
-    };
-    let half = |at: usize| {
-        let bytes = info.get(at..).and_then(<[u8]>::first_chunk);
-        bytes.map_or(0, |bytes| u64::from(u32::from_ne_bytes(*bytes)))
-    };
+    let Some(info) = TcpInfo::of(socket) else { return Tcp::default() };
+    let at = |at| info.u64_at(at).unwrap_or(0);
+    let half = |at| info.u32_at(at).map_or(0, u64::from);
     Tcp {
         busy_us: at(168),
         rwnd_us: at(176),

@@ -2,8 +2,8 @@
 //! receiving with a timeout.
 
 use crate::client::{ClientError, Transport};
-use crate::tcp_info::TcpInfo;
 use base::limits::LAB_SILENCE_MAX;
+use base::tcp_info::TcpInfo;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};

@@ -3,6 +3,8 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+use base::tcp_info;
+
 /// Parts of `TCP_INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
@@ -21,43 +23,31 @@ pub struct TcpInfo {
     pub delivery_rate: u64,
 }
 
-// Where they are in `struct tcp_info` of linux/tcp.h, at the end of which others are added.
+// Where they are in `struct tcp_info` of linux/tcp.h.
 const STATE: usize = 0;
 const SND_MSS: usize = 16;
 const RTT: usize = 68;
-const BYTES_ACKED: usize = 120;
 const MIN_RTT: usize = 148;
 const DELIVERY_RATE: usize = 160;
-const SIZE: usize = DELIVERY_RATE + 8;
 
 /// `TCP_CLOSE` of the kernel's states.
 const CLOSED: u8 = 7;
 
 /// That of a socket; `None` if the kernel does not have all of it, or this is no TCP socket.
 pub fn of(socket: RawFd) -> Option<TcpInfo> {
-    let mut info = [0_u8; SIZE];
-    let mut length = SIZE as libc::socklen_t;
-    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-    // SAFETY: the kernel writes at most `length` bytes to `info`, and how many they were.
-    let done =
-        unsafe { libc::getsockopt(socket, level, name, info.as_mut_ptr().cast(), &raw mut length) };
-    (done == 0 && length as usize == SIZE).then_some(())?;
+    let info = tcp_info::TcpInfo::of_descriptor(socket)?;
     Some(TcpInfo {
-        is_closed: number(&info, STATE).map(|[state]: [u8; 1]| state)? == CLOSED,
-        segment: number(&info, SND_MSS).map(u32::from_ne_bytes)?.into(),
-        acknowledged: number(&info, BYTES_ACKED).map(u64::from_ne_bytes)?,
-        round_trip: Duration::from_micros(number(&info, RTT).map(u32::from_ne_bytes)?.into()),
+        is_closed: info.u8_at(STATE)? == CLOSED,
+        segment: info.u32_at(SND_MSS)?.into(),
+        acknowledged: info.acknowledged()?,
+        round_trip: Duration::from_micros(info.u32_at(RTT)?.into()),
         // All ones where none was measured.
-        round_trip_min: match number(&info, MIN_RTT).map(u32::from_ne_bytes)? {
+        round_trip_min: match info.u32_at(MIN_RTT)? {
             u32::MAX => Duration::ZERO,
             microseconds => Duration::from_micros(microseconds.into()),
         },
-        delivery_rate: number(&info, DELIVERY_RATE).map(u64::from_ne_bytes)?,
+        delivery_rate: info.u64_at(DELIVERY_RATE)?,
     })
-}
-
-fn number<const N: usize>(info: &[u8], at: usize) -> Option<[u8; N]> {
-    info.get(at..)?.first_chunk().copied()
 }
 
 /// Bytes that were handed to a socket and that the peer has not acknowledged (`SIOCOUTQ`); none if
