@@ -75,49 +75,52 @@ impl Core {
     /// Records operations after their replies were handed to a socket: once the peer has received
     /// them, as far as that takes longer than the server can measure.
     pub fn sent(&self, spans: &mut Vec<Span>, acks: &Rc<Acks>) {
-        if spans.is_empty() {
-            return;
-        }
-        match acks.in_flight() {
-            None => self.finish(spans),
-            Some(last) => {
-                let operations = spans.drain(..).map(|span| (span.arrived_ns, span.facts));
-                self.acks.wait(acks, &last, operations.collect());
-            }
-        }
+        self.finish_sent(spans.drain(..), Some(acks));
     }
 
     /// The same of operations that end with a status of their protocol, over a socket or not.
-    pub fn all_sent(&self, spans: impl IntoIterator<Item = (Span, u16)>, acks: Option<&Rc<Acks>>) {
+    pub fn all_sent<All>(&self, spans: All, acks: Option<&Rc<Acks>>)
+    where
+        All: IntoIterator<Item = (Span, u16), IntoIter: ExactSizeIterator>,
+    {
         let with_status = |(span, status): (Span, u16)| {
             self.budget.count_taken();
             Span { facts: OpRecord { status, ..span.facts }, ..span }
         };
-        let mut spans: Vec<Span> = spans.into_iter().map(with_status).collect();
-        match acks {
-            Some(acks) => self.sent(&mut spans, acks),
-            None => self.finish(&mut spans),
+        self.finish_sent(spans.into_iter().map(with_status), acks);
+    }
+
+    fn finish_sent(&self, spans: impl ExactSizeIterator<Item = Span>, acks: Option<&Rc<Acks>>) {
+        if spans.len() == 0 {
+            return;
+        }
+        match acks.and_then(|acks| Some((acks, acks.in_flight()?))) {
+            None => self.finish_at(stamp(), spans),
+            Some((acks, last)) => {
+                let operations = spans.map(|span| (span.arrived_ns, span.facts));
+                self.acks.wait(acks, &last, operations.collect());
+            }
         }
     }
 
     /// Records operations of which the peer has received the replies by now.
     pub(super) fn finish_arrived(&self) {
         for (done_ns, operations) in self.acks.look() {
-            let spans =
-                operations.into_iter().map(|(arrived_ns, facts)| Span { facts, arrived_ns });
-            self.finish_at(done_ns, &mut spans.collect());
+            let spans = operations.into_iter();
+            let spans = spans.map(|(arrived_ns, facts)| Span { facts, arrived_ns });
+            self.finish_at(done_ns, spans);
         }
     }
 
     /// Records operations as they end.
     pub fn finish(&self, spans: &mut Vec<Span>) {
-        self.finish_at(stamp(), spans);
+        self.finish_at(stamp(), spans.drain(..));
     }
 
-    fn finish_at(&self, done_ns: u64, spans: &mut Vec<Span>) {
+    fn finish_at(&self, done_ns: u64, spans: impl ExactSizeIterator<Item = Span>) {
         let mut probe = self.meter.probe();
         let count = spans.len();
-        for span in spans.drain(..) {
+        for span in spans {
             if span.facts.flags & flag::REPLAY != 0 {
                 self.budget.count_replay();
             }
