@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use probe::core::thread_cpu_ns;
+
 use crate::{Root, counters};
 use cache::Pages;
 use device::{Cap, DeviceIo, Devices};
@@ -179,14 +181,6 @@ fn speed(
     let speed = megabits.filter(|m| *m > 0).map(|m| m * 1_000_000 / 8);
     known.insert(name.to_owned(), speed);
     speed
-}
-
-/// CPU time of this thread, ns.
-fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one timespec into a local one.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]
