@@ -173,9 +173,7 @@ fn measured(
         |share| {
             let again = budget.spares(began);
             if again {
-                let percent = share * 100.0;
-                let text = format!("other processes used {percent:.0} % of the CPU: repeating it");
-                line(&mut **progress.borrow_mut(), text);
+                line(&mut **progress.borrow_mut(), measure::repeat_line(share));
             }
             again
         },

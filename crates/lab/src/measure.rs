@@ -15,6 +15,11 @@ pub fn others(result: &RunResult) -> Option<f64> {
     limit::others(&result.best_step()?.evidence)
 }
 
+/// The line of progress about a repeat, for a run of which other processes had this share.
+pub fn repeat_line(share: f64) -> String {
+    format!("other processes used {:.0} % of the CPU: repeating it", share * 100.0)
+}
+
 /// Makes a run; while other processes disturb it, again, at most `repeats` times. `again` is asked
 /// before each. Of runs that are all disturbed the least disturbed is kept. The result is marked.
 ///

@@ -1,6 +1,7 @@
 //! The lab as a branch of the tree: jobs, and runs of them. `appliance` joins the declarations with
 //! the [`desk`](crate::desk), and adds what is asked of the shares.
 
+use crate::job::BUILT_IN;
 use base::limits::{
     IO_SIZE_MAX, LAB_JOB_BYTES_MAX, LAB_JOBS_MAX, LAB_QUEUE_MAX, LAB_RUN_CLIENTS_MAX,
     LAB_RUNS_KEPT, LAB_STEPS_MAX, SHARE_NAME_MAX,
@@ -27,22 +28,16 @@ pub static NODE: Context = Context::new(
 ])
 .children(&[&JOBS, &RUNS]);
 
-/// Names of the jobs that come with the program, in the order of [`crate::job::BUILT_IN`].
-const FIXED: &[&str] = &[
-    "dram-read-stream",
-    "disk-read-stream",
-    "write-stream",
-    "iops-1b",
-    "iops-4k",
-    "iops-8k",
-    "seqread-4k",
-    "syncwrite-4k",
-    "client-steps",
-    "create",
-    "seqread",
-    "syncwrite-4k-ramp",
-    "soak",
-];
+/// Names of the jobs that come with the program, in the order of [`BUILT_IN`].
+const FIXED: &[&str] = &{
+    let mut names = [""; BUILT_IN.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = BUILT_IN[at].0;
+        at += 1;
+    }
+    names
+};
 
 static JOBS: Context =
     Context::new("jobs", "Jobs", "Load jobs: built-in ones, and others defined in TOML.", SCOPE)

@@ -73,9 +73,7 @@ pub(super) fn run(
         measure::undisturbed(
             request.retries,
             |share| {
-                let percent = share * 100.0;
-                let text = format!("other processes used {percent:.0} % of the CPU: repeating it");
-                line(&mut *progress.borrow_mut(), text);
+                line(&mut *progress.borrow_mut(), measure::repeat_line(share));
                 true
             },
             || Ok::<_, Box<dyn Error>>(conduct::run(job, options, &mut *progress.borrow_mut())?),

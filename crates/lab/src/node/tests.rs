@@ -1,7 +1,7 @@
 //! The declarations fit the jobs.
 
 use super::*;
-use crate::job::{BUILT_IN, Job};
+use crate::job::Job;
 
 #[test]
 fn jobs_of_the_program_are_always_there() {
