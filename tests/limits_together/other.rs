@@ -300,7 +300,11 @@ fn sftp(world: &World, steps: &Steps) -> Outcome<()> {
         is(sftp.read(&file, 0, 99).map_err(text)?.map_err(text)?, DATA.to_vec())
     })?;
     steps.step("CLOSE", || is(sftp.close(&file).map_err(text)?, StatusCode::OK))?;
-    steps.step("dsync", || Sftp::subsystem((from(), at), (OTHER, PASSWORD), "dsync")).map(drop)
+    let place = format!("/box/{}", steps.name("dsync"));
+    steps.step("dsync", || {
+        let mut run = Sftp::subsystem((from(), at), (OTHER, PASSWORD), "dsync").map_err(text)?;
+        run.begin_dsync(&place, 1).map_err(text)
+    })
 }
 
 fn ftp(world: &World, steps: &Steps) -> Outcome<()> {

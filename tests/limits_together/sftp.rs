@@ -1,6 +1,8 @@
 //! Limits of SSH and SFTP: connections without a user, channels, requests, handles, runs of dsync.
 
-use base::limits::{DSYNC_SHARE_RUNS, SFTP_HANDLES_MAX, SFTP_REQUESTS_MAX, SSH_CHANNELS_MAX};
+use base::limits::{
+    DSYNC_ENTRIES_MAX, DSYNC_SHARE_RUNS, SFTP_HANDLES_MAX, SFTP_REQUESTS_MAX, SSH_CHANNELS_MAX,
+};
 use e2e::sftp::Sftp;
 use wire::sftp::request::OfPath;
 use wire::sftp::{OpenFlags, PathBytes, Request};
@@ -48,17 +50,22 @@ pub(crate) fn handles(attack: &Attack<'_>) -> Got {
     Got::new(format!("{opened} files, {listed} directories"), held)
 }
 
-/// Runs of dsync.
+/// Runs of dsync that are begun, each with directories that wait; then those of which no one is
+/// begun any more.
 pub(crate) fn runs(attack: &Attack<'_>) -> Got {
     let to = attack.world.server.at(PORT);
-    let mut held = Vec::new();
-    for n in 0..=DSYNC_SHARE_RUNS {
-        match Sftp::subsystem((attack.from, to), user(attack, n), "dsync") {
-            Ok(run) => held.push(run),
-            Err(_) => break,
-        }
+    let (mut held, mut begun) = (Vec::new(), 0);
+    for n in 0..=2 * DSYNC_SHARE_RUNS {
+        let Ok(mut run) = Sftp::subsystem((attack.from, to), user(attack, n), "dsync") else {
+            break;
+        };
+        // A directory each: a second run that writes to one is refused.
+        let place = format!("/box/dsync-{}-{n}", attack.from);
+        begun += usize::from(run.begin_dsync(&place, DSYNC_ENTRIES_MAX).is_ok());
+        held.push(run);
     }
-    Got::new(format!("{} runs of dsync", held.len()), held)
+    assert!(begun > 0, "no run of dsync could be begun");
+    Got::new(format!("{begun} of {} runs of dsync begun", held.len()), held)
 }
 
 /// Wrong passwords.

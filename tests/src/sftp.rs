@@ -21,6 +21,8 @@ use wire::xdr::{Encode, Reader, Writer};
 
 use crate::tcp::connect_from;
 
+mod dsync;
+
 /// What the server may send without being told that there is room for more.
 const WINDOW: u32 = 1 << 30;
 

@@ -41,6 +41,8 @@ limits! {
     SmbRanges = "SMB locks of an open",
     /// Listings of a connection of SMB.
     SmbListings = "SMB listings",
+    /// Memory of runs of dsync on shares.
+    DsyncMemory = "dsync memory",
     /// Signed-in users of HTTP.
     HttpSessions = "HTTP sessions",
 }

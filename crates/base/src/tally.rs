@@ -8,6 +8,10 @@ use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use self::bytes::AddressBytes;
+
+mod bytes;
+
 /// The counts. Addresses that have none are not kept.
 #[derive(Debug, Default)]
 pub struct Tally {

@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind};
 use thiserror::Error;
 use wire::xdr::DecodeError;
 
+use crate::memory::MemoryFull;
+
 /// Why a run ends. What fails with a single file is no such reason: it is noted, and the run goes
 /// on.
 #[derive(Debug, Error)]
@@ -53,13 +55,9 @@ pub enum SyncError {
     /// The other side sent what it may not.
     #[error("the other side sent {0}")]
     Broken(&'static str),
-    /// More directories wait to be walked than a run holds, in bytes.
-    #[error(
-        "a directory of the source has too many subdirectories for one run ({held} of names and \
-         metadata): copy parts of it",
-        held = base::units::bytes(*.0 as f64)
-    )]
-    Directories(u64),
+    /// More directories wait to be walked than there is memory for.
+    #[error("too many directories of the source wait to be walked: {0}; copy parts of it")]
+    Directories(MemoryFull),
     /// A rule cannot be used.
     #[error("the rule {0:?} has more than two ** or is empty")]
     Rule(String),

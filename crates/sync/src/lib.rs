@@ -16,7 +16,7 @@
 //! - [`stop`]: how its threads learn that it has to end.
 //! - [`link`]: frames over a pair of byte streams.
 //! - [`lends`]: what a source lends to a destination of the same process.
-//! - [`load`]: what limits a run.
+//! - [`load`]: what limits a run. [`memory`]: what it may hold.
 //! - [`streams`]: streams for data beside the one for control.
 //! - [`source`], [`destination`]: the two sides.
 //! - [`run`]: both together, in this process or one of them elsewhere.
@@ -33,6 +33,7 @@ pub mod index;
 pub mod lends;
 pub mod link;
 pub mod load;
+pub mod memory;
 mod owners;
 mod pack;
 pub mod rules;

@@ -122,7 +122,7 @@ pub fn run_ahead<T: Tree>(
     let (out, _ends_with_the_link) = Out::start(Box::new(write), &pace, &stop)?;
     // Within one process nothing is saved by it.
     let pack = options.pack && lends.is_none();
-    let bulk = Bulk::new(&out, &pace, pack, report, &stop);
+    let bulk = Bulk::new(&out, &pace, pack, report, (&stop, tree.memory()));
     let shared = Arc::new(Shared {
         tree,
         options: options.clone(),

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use base::limits::{DSYNC_NAME_OVERHEAD, DSYNC_NAMES_BYTES};
-use base::units;
+use base::limits::DSYNC_NAME_OVERHEAD;
 use wire::dsync::{FileId, Kind, Meta};
 
 use crate::index;
 use crate::lends::How;
+use crate::memory::{Reserved, RunMemory};
 
 pub mod aside;
 pub mod entry;
@@ -40,11 +41,8 @@ pub trait Tree: Send + Sync + 'static {
         None
     }
 
-    /// Bytes of names that a run may hold of a directory, and of directories that wait to be
-    /// walked: [`DSYNC_NAMES_BYTES`] unless it shares this process with others.
-    fn names_bytes(&self) -> u64 {
-        DSYNC_NAMES_BYTES
-    }
+    /// What a run may hold in memory.
+    fn memory(&self) -> &Arc<RunMemory>;
 
     /// The finest difference of times of change that is kept in a directory, in nanoseconds: a time
     /// that was given may be so much earlier when it is looked at.
@@ -54,9 +52,9 @@ pub trait Tree: Send + Sync + 'static {
 
     /// Opens a directory.
     fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
-    /// The names in a directory, by their bytes, without `.` and `..`; an error if there are more
-    /// than may be held.
-    fn names(&self, dir: &Self::Dir) -> io::Result<Vec<Vec<u8>>>;
+    /// The names in a directory, by their bytes, without `.` and `..`, and the memory that they
+    /// take; an error if there are more than may be held.
+    fn names(&self, dir: &Self::Dir) -> io::Result<(Vec<Vec<u8>>, Reserved)>;
     /// What an entry is; of the directory itself for the empty name.
     fn look(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<ScannedEntry>;
 
@@ -152,15 +150,13 @@ pub trait Tree: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Names {
     names: Vec<Vec<u8>>,
-    /// Bytes that there is still room for.
-    left: u64,
-    most: u64,
+    held: Reserved,
 }
 
 impl Names {
-    /// None yet; all of them may take `most` bytes ([`Tree::names_bytes`]).
-    pub fn new(most: u64) -> Self {
-        Self { names: Vec::new(), left: most, most }
+    /// None yet.
+    pub fn new(memory: &Arc<RunMemory>) -> Self {
+        Self { names: Vec::new(), held: memory.reserve() }
     }
 
     /// One more.
@@ -168,19 +164,17 @@ impl Names {
     /// # Errors
     /// There is no room for it.
     pub fn push(&mut self, name: &[u8]) -> io::Result<()> {
-        let left = self.left.checked_sub(name.len() as u64 + DSYNC_NAME_OVERHEAD);
-        self.left = left.ok_or_else(|| {
-            let most = units::bytes(self.most as f64);
-            io::Error::other(format!("the directory has more than {most} of names"))
-        })?;
+        self.held
+            .grow(name.len() as u64 + DSYNC_NAME_OVERHEAD)
+            .map_err(|full| io::Error::other(format!("too many names in the directory: {full}")))?;
         self.names.push(name.to_vec());
         Ok(())
     }
 
     /// All of them, by their bytes.
-    pub fn sorted(mut self) -> Vec<Vec<u8>> {
+    pub fn sorted(mut self) -> (Vec<Vec<u8>>, Reserved) {
         self.names.sort_unstable();
-        self.names
+        (self.names, self.held)
     }
 }
 

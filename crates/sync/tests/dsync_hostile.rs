@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::thread::JoinHandle;
 
@@ -12,6 +12,7 @@ use crate::common::{Scratch, meta, notes, plain};
 use base::limits::{DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
+use sync::memory::RunMemory;
 use sync::run::pair;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, SyncError, Why, source};
@@ -578,7 +579,7 @@ fn a_source_gives_nothing_that_lies_outside_or_is_left_out() {
 fn directories_that_wait_have_a_bound() {
     let scratch = Scratch::new("waiting");
     let tree = HostTree::open_for_change(&scratch.join("to")).expect("a tree");
-    let tree = tree.with_names_bytes(64 << 10);
+    let tree = tree.with_memory(RunMemory::new(64 << 10));
     let (mut link, far) = pair().expect("sockets");
     let done = std::thread::spawn(move || {
         destination::run(tree, &plain(), far, Tell::Here(notes().0), true)
@@ -595,6 +596,56 @@ fn directories_that_wait_have_a_bound() {
     let _unread = write_now(&mut link.write, &Message::ScanEnd(()));
     let why = done.join().expect("no panic").expect_err("more than there is room for");
     assert!(matches!(why.error(), SyncError::Directories(_)), "{}", why.error());
+}
+
+/// The walk of a source holds the directories that wait, at each depth.
+#[test]
+fn directories_that_wait_at_the_source_have_a_bound() {
+    let scratch = Scratch::new("walk");
+    let (from, to) = (scratch.join("from"), scratch.join("to"));
+    let mut deepest = from.clone();
+    for _ in 0..20 {
+        for n in 0..20 {
+            fs::create_dir_all(deepest.join(format!("b{n:02}"))).expect("folders");
+        }
+        deepest.push("a");
+        fs::create_dir_all(&deepest).expect("folders");
+    }
+    let (near, far) = pair().expect("sockets");
+    // Enough for the names of any of them, and not for all that wait above the deepest.
+    let source = HostTree::open(&from).expect("a tree").with_memory(RunMemory::new(10 << 10));
+    let reads = std::thread::spawn(move || source::run(source, &plain(), far, &notes().0));
+    let tree = HostTree::open_for_change(&to).expect("a tree");
+    let _ends_with_it = destination::run(tree, &plain(), near, Tell::Here(notes().0), true);
+    let why = reads.join().expect("no panic").expect_err("more than there is room for");
+    assert!(matches!(why.error(), SyncError::Directories(_)), "{}", why.error());
+}
+
+/// A source can list files with several names, each with a long path, without an end. Those for
+/// which there is no memory are copied as separate files; that is noted once.
+#[test]
+fn files_of_several_names_have_a_bound() {
+    let scratch = Scratch::new("links");
+    let (from, to) = (scratch.join("from"), scratch.join("to"));
+    fs::create_dir_all(&from).expect("a folder");
+    for n in 0..60 {
+        fs::write(from.join(format!("{n:02}")), "x").expect("a file");
+        fs::hard_link(from.join(format!("{n:02}")), from.join(format!("{n:02}b"))).expect("a link");
+    }
+    let (near, far) = pair().expect("sockets");
+    let source = HostTree::open(&from).expect("a tree");
+    let reads = std::thread::spawn(move || source::run(source, &plain(), far, &notes().0));
+    let tree = HostTree::open_for_change(&to).expect("a tree");
+    let tree = tree.with_memory(RunMemory::new(4 << 10));
+    let (report, notes) = notes();
+    let counts = destination::run(tree, &plain(), near, Tell::Here(report), true).expect("a run");
+    reads.join().expect("no panic").expect("a run");
+    let lines = common::lines(&notes);
+    let noted = lines.iter().filter(|line| line.contains("too many hard links")).count();
+    assert_eq!((noted, counts.failures), (1, 0), "{lines:?}");
+    let names = fs::read_dir(&to).expect("a folder").count();
+    let links = |n: u32| fs::metadata(to.join(format!("{n:02}"))).expect("a file").nlink();
+    assert_eq!((names, links(0), links(59)), (120, 2, 1));
 }
 
 /// One directory can have more names than anybody has room for: it is reported, and the rest is
@@ -614,12 +665,14 @@ fn names_of_a_directory_have_a_bound() {
     let (near, far) = pair().expect("sockets");
     let source = HostTree::open(&from).expect("a tree");
     let reads = std::thread::spawn(move || source::run(source, &plain(), far, &notes().0));
-    let tree = HostTree::open_for_change(&to).expect("a tree").with_names_bytes(1 << 10);
+    let tree = HostTree::open_for_change(&to).expect("a tree").with_memory(RunMemory::new(1 << 10));
     let (report, notes) = notes();
     let counts = destination::run(tree, &plain(), near, Tell::Here(report), true).expect("a run");
     reads.join().expect("no panic").expect("a run");
     let lines = common::lines(&notes);
-    let told = lines.iter().any(|l| l.contains("many the directory has more than 1 KiB of names"));
+    let told = lines.iter().any(|l| {
+        l.contains("many too many names in the directory: a dsync run holds at most 1 KiB")
+    });
     assert!(told && counts.failures == 1, "{lines:?}");
     assert_eq!(fs::read(to.join("some/new")).expect("carried"), b"new");
     assert_eq!(fs::read_dir(to.join("many")).expect("a folder").count(), 40, "nothing is deleted");

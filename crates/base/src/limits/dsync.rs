@@ -118,13 +118,20 @@ pub const DSYNC_PATIENCE_ALONE: u32 = 6;
 /// Bytes of entries that the source may be ahead of the destination's plan: 40 MB/s of them at a
 /// round trip of 200 ms, and what the destination keeps of them at most.
 pub const DSYNC_SCAN_WINDOW: u64 = 8 << 20;
-/// Bytes of names that a run holds of one directory, at either side, each with its overhead, and of
-/// directories that a destination was told of and that were not walked yet, with their metadata:
-/// some 7 million names of 20 bytes. A directory with more is reported as failed; a source with
-/// more directories that wait ends the run.
-pub const DSYNC_NAMES_BYTES: u64 = 512 << 20;
+/// Bytes that a run holds of names, of directories that wait to be walked, of files with several
+/// names, and of data that was sent and not acknowledged, at either side: some 14 million names of
+/// 20 bytes. A directory with more names is reported as failed; more directories that wait end the
+/// run; more files with several names are copied as separate files; data waits.
+pub const DSYNC_RUN_BYTES: u64 = 1 << 30;
 /// The same of a run on a share, within the server: 1.8 million names.
-pub const DSYNC_SHARE_NAMES_BYTES: u64 = 128 << 20;
+pub const DSYNC_SHARE_RUN_BYTES: u64 = 128 << 20;
+/// The same of all runs on shares.
+pub const DSYNC_SHARE_BYTES: u64 = 512 << 20;
+/// The same of the runs of one address: three runs as large as they may be. A quarter is left to
+/// others, so that one of them can have all that a run may have.
+pub const DSYNC_SHARE_BYTES_CLIENT_MAX: u64 = DSYNC_SHARE_BYTES / 4 * 3;
+/// Bytes by which a run takes its part of the memory of all runs: a lock for some thousand names.
+pub const DSYNC_RESERVE_STEP: u64 = 64 << 10;
 /// What holding a name takes beside its bytes.
 pub const DSYNC_NAME_OVERHEAD: u64 = 48;
 /// Files that are asked for and not yet whole: small files of 16 KiB fill 1 Gbit/s at a round trip

@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use base::limits::DSYNC_LINKS_MAX;
 use wire::dsync::FileId;
 
 use super::node::Node;
+use crate::memory::{Reserved, RunMemory};
 
 /// It is the file that was there.
 pub(super) const KEPT: u8 = 0;
@@ -53,11 +55,28 @@ pub(super) struct Other {
 }
 
 /// All files of several names.
-#[derive(Default)]
 pub struct Links {
     pub(super) firsts: HashMap<FileId, First>,
     pub(super) others: Vec<Other>,
     /// Files here of several names that a file of the source has kept already.
     pub(super) taken: HashSet<FileId>,
     pub(super) full: bool,
+    held: Reserved,
+}
+
+/// What a path takes in the table in addition to its bytes: a row and its outcome.
+const ROW_BYTES: u64 = (size_of::<FileId>() + size_of::<First>() + 2 * size_of::<usize>()) as u64;
+
+impl Links {
+    /// No file.
+    pub(super) fn new(memory: &Arc<RunMemory>) -> Self {
+        let (firsts, others, taken) = Default::default();
+        Self { firsts, others, taken, full: false, held: memory.reserve() }
+    }
+
+    /// Whether there is room for one more, with a path of that length.
+    pub(super) fn has_room(&mut self, path: usize) -> bool {
+        let known = self.firsts.len() + self.others.len() + self.taken.len();
+        known < DSYNC_LINKS_MAX && self.held.grow(ROW_BYTES + path as u64).is_ok()
+    }
 }

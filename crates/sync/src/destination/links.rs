@@ -4,7 +4,6 @@
 use std::io;
 use std::sync::Arc;
 
-use base::limits::DSYNC_LINKS_MAX;
 use wire::dsync::{About, FileId, Kind};
 
 use super::entry::EntryDecision;
@@ -25,8 +24,8 @@ impl<T: Tree> Plan<T> {
     ) -> bool {
         let links = &mut self.links;
         let own = case.own.as_ref().and_then(|own| own.meta.link.clone());
-        let known = links.firsts.len() + links.others.len() + links.taken.len();
-        let room = known < DSYNC_LINKS_MAX;
+        let several = case.own.as_ref().is_some_and(|own| own.names > 1);
+        let room = (link.is_some() || several) && links.has_room(case.path.len());
         if let Some(file) = &link {
             if links.firsts.contains_key(file) && room {
                 open.node.hold();
@@ -42,7 +41,6 @@ impl<T: Tree> Plan<T> {
                 self.shared.note(About::NOTICE, &case.path, text);
             }
         }
-        let several = case.own.as_ref().is_some_and(|own| own.names > 1);
         if let Some(own) = own.filter(|_| several) {
             case.shared_elsewhere = !room || links.taken.contains(&own);
             if room {

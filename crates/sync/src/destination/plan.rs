@@ -13,6 +13,7 @@ use super::link_table::Links;
 use super::node::{LocalEntry, Node};
 use super::{Shared, why};
 use crate::error::SyncError;
+use crate::memory::{MemoryFull, Reserved};
 use crate::tree::aside::is_aside;
 use crate::tree::{ScannedEntry, Tree, is_name, join};
 
@@ -32,8 +33,9 @@ pub(super) struct Open<T: Tree> {
     pub node: Arc<Node>,
     /// Nothing where it is not there.
     pub dir: Option<T::Dir>,
-    /// The names here, and how many of them were looked at.
+    /// The names here, the memory of them, and how many of them were looked at.
     own: Vec<Vec<u8>>,
+    own_held: Option<Reserved>,
     at: usize,
     /// Of them, those that the source does not have.
     extra: Vec<Vec<u8>>,
@@ -52,15 +54,17 @@ pub struct Plan<T: Tree> {
     begun: bool,
     /// Bytes that were dealt with and not given back.
     spent: u64,
-    /// Bytes that are held of directories that were told of, until all of each was.
-    held: u64,
+    /// What is held of directories of which not all entries were received.
+    held: Reserved,
+    /// Why no more of them can be held.
+    full: Option<MemoryFull>,
 }
 
 impl<T: Tree> Plan<T> {
     /// Nothing was told.
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        let links = Links::default();
-        Self { shared, open: Vec::new(), links, begun: false, spent: 0, held: 0 }
+        let (links, held) = (Links::new(shared.tree.memory()), shared.tree.memory().reserve());
+        Self { shared, open: Vec::new(), links, begun: false, spent: 0, held, full: None }
     }
 
     /// Takes what the source tells.
@@ -100,7 +104,7 @@ impl<T: Tree> Plan<T> {
 
     fn directory(&mut self, directory: Directory) -> Result<(), Failed> {
         while let Some(open) = self.open.pop_if(|open| open.ended && open.children.is_empty()) {
-            self.held -= open.bytes;
+            self.held.shrink(open.bytes);
         }
         let Some(above) = self.open.last_mut() else { return self.top(directory) };
         if !above.ended {
@@ -163,6 +167,7 @@ impl<T: Tree> Plan<T> {
             node,
             dir: None,
             own: Vec::new(),
+            own_held: None,
             at: 0,
             extra: Vec::new(),
             last: None,
@@ -173,7 +178,8 @@ impl<T: Tree> Plan<T> {
         if open.node.here == LocalEntry::There {
             let listed = shared.tree.dir(&open.node.path);
             match listed.and_then(|dir| Ok((shared.tree.names(&dir)?, dir))) {
-                Ok((names, dir)) => {
+                Ok(((names, held), dir)) => {
+                    open.own_held = Some(held);
                     open.own = shared.without_asides(names, &open.node);
                     open.dir = Some(dir);
                 }
@@ -194,10 +200,7 @@ impl<T: Tree> Plan<T> {
             true => broken("entries after their directory's end"),
             false => entries.entries.0.into_iter().try_for_each(|e| {
                 self.entry(&mut open, e)?;
-                match self.held > self.shared.tree.names_bytes() {
-                    true => Err(Failed::Run(SyncError::Directories(self.held))),
-                    false => Ok(()),
-                }
+                self.full.map_or(Ok(()), |full| Err(Failed::Run(SyncError::Directories(full))))
             }),
         };
         self.open.push(open);
@@ -218,9 +221,9 @@ impl<T: Tree> Plan<T> {
         if !self.shared.rules.carries(&path, entry.meta.kind == Kind::DIRECTORY) {
             return broken("excluded entries");
         }
-        while let Some(own) = open.own.get(open.at) {
-            match own.cmp(&name) {
-                Ordering::Less => open.extra.push(own.clone()),
+        while let Some(own) = open.own.get_mut(open.at) {
+            match (*own).cmp(&name) {
+                Ordering::Less => open.extra.push(std::mem::take(own)),
                 Ordering::Equal => {}
                 Ordering::Greater => break,
             }
@@ -269,7 +272,10 @@ impl<T: Tree> Plan<T> {
         open.node.hold();
         let wanted = self.shared.wanted(wanted);
         let bytes = size(&name, &wanted);
-        self.held += bytes;
+        if let Err(full) = self.held.grow(bytes) {
+            self.full.get_or_insert(full);
+            return;
+        }
         open.children.push_back(Child { name, wanted, here, changed, bytes });
     }
 
@@ -284,7 +290,7 @@ impl<T: Tree> Plan<T> {
         let rest = open.own.split_off(open.at.min(open.own.len()));
         open.extra.extend(rest);
         open.own = Vec::new();
-        let extra = std::mem::take(&mut open.extra);
+        let (extra, _held) = (std::mem::take(&mut open.extra), open.own_held.take());
         match (failed, &open.dir) {
             (Some(text), _) => {
                 // What belongs to a file that was not told of may still be of use.

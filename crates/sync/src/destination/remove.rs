@@ -7,6 +7,7 @@ use wire::dsync::{About, Kind};
 
 use super::node::Node;
 use super::{Shared, why};
+use crate::memory::Reserved;
 use crate::tree::aside::is_aside;
 use crate::tree::{ScannedEntry, Tree, join};
 
@@ -121,9 +122,10 @@ impl<T: Tree> Shared<T> {
         }
         let listed = self.tree.dir(&path).and_then(|dir| Ok((self.tree.names(&dir)?, dir)));
         match listed {
-            Ok((names, inner)) => {
-                let (names, inner) = (names.into_iter(), Some(inner));
-                Begun::Directory(Box::new(Level { path, name, seen, inner, names, gone: true }))
+            Ok(((names, held), inner)) => {
+                let (names, inner, _held) = (names.into_iter(), Some(inner), held);
+                let level = Level { path, name, seen, inner, names, _held, gone: true };
+                Begun::Directory(Box::new(level))
             }
             Err(e) => {
                 self.fail(&path, &why(&e));
@@ -154,6 +156,7 @@ struct Level<T: Tree> {
     /// Opened, unless what is in one of it is looked at.
     inner: Option<T::Dir>,
     names: std::vec::IntoIter<Vec<u8>>,
+    _held: Reserved,
     /// Whether all that was looked at so far is gone.
     gone: bool,
 }

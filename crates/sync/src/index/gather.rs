@@ -35,7 +35,7 @@ fn draft<T: Tree>(tree: &T, rules: &Rules, side: &Side, spool: &Spool) -> io::Re
             let mut inner = VecDeque::new();
             // What cannot be looked at is not kept.
             if let Ok(dir) = tree.dir(&path)
-                && let Ok(names) = tree.names(&dir)
+                && let Ok((names, _held)) = tree.names(&dir)
             {
                 for name in names.into_iter().filter(|name| !is_aside(name)) {
                     let path = join(&path, &name);

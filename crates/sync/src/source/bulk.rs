@@ -25,6 +25,7 @@ use crate::error::{SyncError, Why};
 use crate::events::{Event, Report};
 use crate::link::{Out, RateLimiter, spawn};
 use crate::load::waits;
+use crate::memory::{Reserved, RunMemory};
 use crate::pack::Packer;
 use crate::stop::{Stop, Watched};
 use crate::streams::tls::Stream;
@@ -52,7 +53,6 @@ pub struct Bulk {
     pub room_ns: AtomicU64,
 }
 
-#[derive(Default)]
 struct State {
     carrier: Carrier,
     /// Bytes that may still go over the control stream before it is known what carries them.
@@ -64,8 +64,10 @@ struct State {
     lines: HashMap<u32, Line>,
     /// Numbers of streams that the other side has seen end before they were up here.
     gone: HashSet<u32>,
-    /// Bytes that all of them hold.
-    held: u64,
+    /// Bytes that all of them hold, as far as there was memory for them: each may have some frames
+    /// beyond it, so that it is never idle.
+    held: Reserved,
+    beyond: u64,
     ended: bool,
 }
 
@@ -90,6 +92,37 @@ enum Route {
 }
 
 impl State {
+    fn new(early: u64, held: Reserved) -> Self {
+        let (frames, lines, gone) = Default::default();
+        let (carrier, awaited_ns) = Default::default();
+        Self { carrier, early, awaited_ns, frames, lines, gone, held, beyond: 0, ended: false }
+    }
+
+    /// Holds the next frames for a stream, if there is memory for them or it holds none.
+    fn hold_next(&mut self, idle: bool) -> Option<Vec<u8>> {
+        let full = self.held.used() + self.beyond >= DSYNC_UNTAKEN;
+        if full && !idle {
+            return None;
+        }
+        let bytes = self.pop()?;
+        let length = bytes.len() as u64;
+        if self.held.grow(length).is_err() {
+            if !idle {
+                self.frames.push_front(bytes);
+                return None;
+            }
+            self.beyond += length;
+        }
+        Some(bytes)
+    }
+
+    /// Notes that bytes are not held any more.
+    fn release(&mut self, bytes: u64) {
+        let beyond = bytes.min(self.beyond);
+        self.beyond -= beyond;
+        self.held.shrink(bytes - beyond);
+    }
+
     /// Which way a piece of so many bytes goes; `None` if it has to wait.
     fn way(&mut self, bytes: u64) -> Option<Route> {
         match self.carrier {
@@ -130,12 +163,12 @@ impl Bulk {
         pace: &Arc<RateLimiter>,
         pack: bool,
         report: &Report,
-        stop: &Arc<Stop>,
+        (stop, memory): (&Arc<Stop>, &Arc<RunMemory>),
     ) -> Arc<Self> {
         // Where the rate is limited, a second of it at most: what is for control goes with it.
         let early = pace.rate().map_or(DSYNC_EARLY, |rate| rate.min(DSYNC_EARLY));
         Arc::new(Self {
-            state: Watched::new(State { early, ..State::default() }, stop),
+            state: Watched::new(State::new(early, memory.reserve()), stop),
             out: out.clone(),
             pace: Arc::clone(pace),
             early,
@@ -281,9 +314,8 @@ impl Bulk {
                     let Some(line) = state.lines.get(&number).filter(|line| !line.broken) else {
                         return Some(None);
                     };
-                    let room = state.held < DSYNC_UNTAKEN || line.held() == 0;
-                    let bytes = if room { state.pop()? } else { return None };
-                    state.held += bytes.len() as u64;
+                    let idle = line.held() == 0;
+                    let bytes = state.hold_next(idle)?;
                     let line = state.lines.get_mut(&number);
                     Some(line.map(|line| line.give(bytes, monotonic_ns())))
                 }
@@ -339,13 +371,15 @@ impl Bulk {
                     false => Err(SyncError::Broken("a report about an unknown stream")),
                 };
             };
-            state.held -= line.take(taken.bytes, now)?;
+            let freed = line.take(taken.bytes, now)?;
             if !taken.ended {
+                state.release(freed);
                 return Ok(None);
             }
             let (rest, socket) = (line.rest()?, Arc::clone(&line.socket));
-            state.held -= line.held();
+            let freed = freed + line.held();
             state.lines.remove(&taken.stream);
+            state.release(freed);
             rest.into_iter().rev().for_each(|frame| state.frames.push_front(frame));
             Ok(Some((socket, state.lines.len())))
         })?;

@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::io;
 
-use base::limits::{DSYNC_ENTRIES_BYTES, DSYNC_ENTRIES_MAX, PATH_MAX};
+use base::limits::{DSYNC_ENTRIES_BYTES, DSYNC_ENTRIES_MAX, DSYNC_NAME_OVERHEAD, PATH_MAX};
 use wire::dsync::frame::{self, HEAD};
 use wire::dsync::{Bytes, Directory, DirectoryEnd, Entries, Entry, Kind, Message, Meta, Time};
 use wire::xdr::Seq;
 
 use super::Shared;
-use crate::error::Why;
+use crate::error::{SyncError, Why};
 use crate::link::sentence;
+use crate::memory::Reserved;
 use crate::tree::aside::is_aside;
 use crate::tree::{ScannedEntry, Tree, join};
 
@@ -23,19 +24,19 @@ pub(super) fn walk<T: Tree>(shared: &Shared<T>) -> Result<(), Why> {
     let meta = match top {
         Ok(seen) => sent(shared, seen)?,
         Err(e) => {
-            return Err(shared.stop.fail(crate::SyncError::Place {
-                place: "the top of the source".to_owned(),
-                source: e,
-            }));
+            return Err(shared
+                .stop
+                .fail(SyncError::Place { place: "the top of the source".to_owned(), source: e }));
         }
     };
     let mut scan = Scan { shared, batch: Vec::new(), bytes: 0 };
     // Directories that were not walked yet, by the directory that they are in.
-    let mut above: Vec<(Vec<u8>, VecDeque<Vec<u8>>)> = Vec::new();
+    let mut above: Vec<(Vec<u8>, Waiting)> = Vec::new();
     above.push((Vec::new(), scan.directory(b"", b"", Some(meta))?));
     while let Some((path, left)) = above.last_mut() {
-        match left.pop_front() {
+        match left.names.pop_front() {
             Some(name) => {
+                left.held.shrink(held(&name));
                 let path = join(path, &name);
                 let inner = scan.directory(&path, &name, None)?;
                 above.push((path, inner));
@@ -65,6 +66,17 @@ pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: ScannedEntry) -> Result<Me
     Ok(meta)
 }
 
+/// Directories that wait to be walked, by their names in the one that they are in.
+struct Waiting {
+    names: VecDeque<Vec<u8>>,
+    held: Reserved,
+}
+
+/// What a name takes that waits.
+fn held(name: &[u8]) -> u64 {
+    name.len() as u64 + DSYNC_NAME_OVERHEAD
+}
+
 struct Scan<'a, T> {
     shared: &'a Shared<T>,
     batch: Vec<Entry>,
@@ -73,18 +85,13 @@ struct Scan<'a, T> {
 
 impl<T: Tree> Scan<'_, T> {
     /// Tells of a directory; the names of those in it.
-    fn directory(
-        &mut self,
-        path: &[u8],
-        name: &[u8],
-        meta: Option<Meta>,
-    ) -> Result<VecDeque<Vec<u8>>, Why> {
+    fn directory(&mut self, path: &[u8], name: &[u8], meta: Option<Meta>) -> Result<Waiting, Why> {
         self.send(&Message::Directory(Directory { name: Bytes(name.to_vec()), meta }))?;
-        let mut inner = VecDeque::new();
         let tree = &self.shared.tree;
+        let mut inner = Waiting { names: VecDeque::new(), held: tree.memory().reserve() };
         let listed = tree.dir(path).and_then(|dir| Ok((tree.names(&dir)?, dir)));
         let failed = match listed {
-            Ok((names, dir)) => {
+            Ok(((names, _held), dir)) => {
                 for name in names.into_iter().filter(|name| !is_aside(name)) {
                     self.entry(path, &dir, name, &mut inner)?;
                 }
@@ -102,7 +109,7 @@ impl<T: Tree> Scan<'_, T> {
         path: &[u8],
         dir: &T::Dir,
         name: Vec<u8>,
-        inner: &mut VecDeque<Vec<u8>>,
+        inner: &mut Waiting,
     ) -> Result<(), Why> {
         let path = join(path, &name);
         let meta = match self.shared.tree.look(dir, &name) {
@@ -117,7 +124,9 @@ impl<T: Tree> Scan<'_, T> {
             return Ok(());
         }
         if directory {
-            inner.push_back(name.clone());
+            let grown = inner.held.grow(held(&name));
+            grown.map_err(|full| self.shared.stop.fail(SyncError::Directories(full)))?;
+            inner.names.push_back(name.clone());
         }
         let xattrs = meta.xattrs.0.iter().map(|x| x.name.0.len() + x.value.0.len() + 16);
         let bytes = ENTRY_BYTES + name.len() + meta.target.0.len() + xattrs.sum::<usize>();

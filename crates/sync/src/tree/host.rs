@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::limits::{DSYNC_NAMES_BYTES, DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
+use base::limits::{DSYNC_RUN_BYTES, DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
 use wire::xdr::Seq;
 
@@ -21,6 +21,7 @@ use crate::guard::{Access, Guard, GuardedOpen, in_use};
 use crate::index;
 use crate::lends::How;
 use crate::load::waits;
+use crate::memory::{Reserved, RunMemory};
 use crate::stop::lock;
 
 mod names;
@@ -45,8 +46,8 @@ pub struct HostTree {
     /// Whether its file system was seen not to have files share what they have in common.
     no_sharing: AtomicBool,
     index: Option<index::Side>,
-    /// See [`Tree::names_bytes`].
-    names_bytes: u64,
+    /// See [`Tree::memory`].
+    memory: Arc<RunMemory>,
     /// See [`Tree::time_step_ns`], by device; there are as many as file systems are mounted in it.
     time_steps: Mutex<HashMap<u64, u64>>,
     /// The server that shares it, if that has started the run.
@@ -104,19 +105,8 @@ impl HostTree {
         let (waited_ns, worked) = Default::default();
         let no_sharing = AtomicBool::new(false);
         let (index, guard) = (None, None);
-        let (names_bytes, time_steps) = (DSYNC_NAMES_BYTES, Mutex::default());
-        Self {
-            top,
-            is_new,
-            root,
-            waited_ns,
-            worked,
-            no_sharing,
-            index,
-            names_bytes,
-            time_steps,
-            guard,
-        }
+        let (memory, time_steps) = (RunMemory::new(DSYNC_RUN_BYTES), Mutex::default());
+        Self { top, is_new, root, waited_ns, worked, no_sharing, index, memory, time_steps, guard }
     }
 
     /// The same tree, which a server shares.
@@ -160,10 +150,10 @@ impl HostTree {
         }
     }
 
-    /// The same tree, of which so many bytes of names are held at most ([`Tree::names_bytes`]).
+    /// The same tree, with this memory ([`Tree::memory`]).
     #[must_use]
-    pub fn with_names_bytes(mut self, names_bytes: u64) -> Self {
-        self.names_bytes = names_bytes;
+    pub fn with_memory(mut self, memory: Arc<RunMemory>) -> Self {
+        self.memory = memory;
         self
     }
 
@@ -403,8 +393,8 @@ impl Tree for HostTree {
         self.index.as_ref()
     }
 
-    fn names_bytes(&self) -> u64 {
-        self.names_bytes
+    fn memory(&self) -> &Arc<RunMemory> {
+        &self.memory
     }
 
     fn time_step_ns(&self, dir: &OwnedFd) -> u64 {
@@ -418,9 +408,9 @@ impl Tree for HostTree {
         sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
     }
 
-    fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+    fn names(&self, dir: &OwnedFd) -> io::Result<(Vec<Vec<u8>>, Reserved)> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let mut names = Names::new(self.names_bytes);
+        let mut names = Names::new(&self.memory);
         let hidden = self.guard.as_ref().map(|guard| guard.hidden()).transpose()?;
         let hidden = hidden.unwrap_or_default();
         self.waits(|| {

@@ -37,6 +37,7 @@ pub async fn serve(
         tally: Tally::new(&request.who, core.id, records),
         busy: Arc::clone(&dsync.busy),
         gone: Arc::clone(&gone),
+        memory: Arc::clone(&permit.memory),
         request: Request { refused, ..request },
     };
     let (done, ended) = oneshot::channel();

@@ -4,21 +4,28 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base::limits::{DSYNC_SHARE_RUNS, DSYNC_SHARE_RUNS_CLIENT_MAX};
+use base::limits::{
+    DSYNC_SHARE_BYTES, DSYNC_SHARE_BYTES_CLIENT_MAX, DSYNC_SHARE_RUN_BYTES, DSYNC_SHARE_RUNS,
+    DSYNC_SHARE_RUNS_CLIENT_MAX,
+};
 use base::peer::network;
-use base::tally::{AddressPermit, AddressPermits};
+use base::tally::{AddressBytes, AddressPermit, AddressPermits};
+use sync::memory::RunMemory;
 
 /// The permits.
 #[derive(Default)]
 pub(super) struct RunPermits {
     runs: Arc<AddressPermits>,
     refusals: Arc<AddressPermits>,
+    bytes: Arc<AddressBytes>,
 }
 
 /// A permit, until it is dropped.
 pub(super) struct RunPermit {
     /// Why the run is refused, if it is.
     pub refused: Option<&'static str>,
+    /// What the run may hold.
+    pub memory: Arc<RunMemory>,
     _permit: AddressPermit,
 }
 
@@ -27,12 +34,15 @@ impl RunPermits {
     /// neither.
     pub(super) fn take(&self, from: IpAddr) -> Option<RunPermit> {
         let (from, limits) = (network(from), (DSYNC_SHARE_RUNS, DSYNC_SHARE_RUNS_CLIENT_MAX));
+        let of_all = (DSYNC_SHARE_BYTES, DSYNC_SHARE_BYTES_CLIENT_MAX);
+        let bytes = Arc::clone(&self.bytes);
+        let memory = RunMemory::shared(DSYNC_SHARE_RUN_BYTES, bytes, from, of_all);
         if let Some(permit) = self.runs.take(from, limits) {
-            return Some(RunPermit { refused: None, _permit: permit });
+            return Some(RunPermit { refused: None, memory, _permit: permit });
         }
         let why = "too many dsync runs on this server; try again later";
         let permit = self.refusals.take(from, limits)?;
-        Some(RunPermit { refused: Some(why), _permit: permit })
+        Some(RunPermit { refused: Some(why), memory, _permit: permit })
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use base::clock::{Deadline, stamp};
-use base::limits::{DSYNC_SHARE_NAMES_BYTES, RECALL_LOOK};
+use base::limits::RECALL_LOOK;
 use probe::op::FileId;
+use sync::memory::{Reserved, RunMemory};
 use sync::tree::{Keep, Names, ScannedEntry, Tree};
 use sync::{Options, Role, SyncError};
 use vfs::attr::{Attr, FileType, SetAttr};
@@ -44,6 +45,7 @@ pub(super) struct Asked {
     pub(super) busy: Arc<Busy>,
     /// The client has closed its connection.
     pub(super) gone: Arc<AtomicBool>,
+    pub(super) memory: Arc<RunMemory>,
     pub(super) request: Request,
 }
 
@@ -62,6 +64,7 @@ pub struct ShareTree {
     held: Mutex<Option<ExclusiveDirectory>>,
     /// The client has closed its connection.
     gone: Arc<AtomicBool>,
+    memory: Arc<RunMemory>,
 }
 
 /// A file that was opened.
@@ -103,11 +106,13 @@ impl Asked {
         }
         let mut tally = self.tally;
         tally.on(reached.share.id);
-        let (files, owners, gone) = (self.files, self.request.owners, self.gone);
+        let (files, owners, gone, memory) =
+            (self.files, self.request.owners, self.gone, self.memory);
         let held = Mutex::default();
         let (each, is_new) = (reached.share.fs.whole().is_none(), true);
         let top = None;
-        let tree = ShareTree { files, who, reached, tally, top, is_new, each, owners, held, gone };
+        let tree =
+            ShareTree { files, who, reached, tally, top, is_new, each, owners, held, gone, memory };
         let missing = (role == Role::DESTINATION).then_some(self.request.umask);
         let tree = tree.find(&within, missing, options.dry_run).map_err(at)?;
         match writes {
@@ -278,8 +283,8 @@ impl ShareTree {
         Ok(here)
     }
 
-    fn list(&self, dir: &Handle) -> Result<io::Result<Vec<Vec<u8>>>> {
-        let (mut names, mut full) = (Names::new(DSYNC_SHARE_NAMES_BYTES), Ok(()));
+    fn list(&self, dir: &Handle) -> Result<io::Result<(Vec<Vec<u8>>, Reserved)>> {
+        let (mut names, mut full) = (Names::new(&self.memory), Ok(()));
         let (mut cookie, mut verifier) = (0, [0; 8]);
         loop {
             let from = cookie;
@@ -367,8 +372,8 @@ impl Tree for ShareTree {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn names_bytes(&self) -> u64 {
-        DSYNC_SHARE_NAMES_BYTES
+    fn memory(&self) -> &Arc<RunMemory> {
+        &self.memory
     }
 
     fn time_step_ns(&self, _: &Handle) -> u64 {
@@ -379,7 +384,7 @@ impl Tree for ShareTree {
         self.directory(path).map_err(error)
     }
 
-    fn names(&self, dir: &Handle) -> io::Result<Vec<Vec<u8>>> {
+    fn names(&self, dir: &Handle) -> io::Result<(Vec<Vec<u8>>, Reserved)> {
         self.looked(Op::List, self.id(dir), |_, _| self.list(dir)).map_err(error)?
     }
 

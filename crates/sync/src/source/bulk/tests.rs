@@ -5,6 +5,7 @@ use std::io::Cursor;
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
+use base::limits::DSYNC_RUN_BYTES;
 use wire::dsync::Data;
 
 use super::*;
@@ -20,9 +21,14 @@ const EARLY: usize = DSYNC_EARLY as usize / PIECE;
 /// Pieces of a test: more than wait for a stream.
 const PIECES: u64 = 2 * DSYNC_BULK_QUEUE as u64;
 
+/// Nothing waits, and nothing may go early.
+fn empty() -> State {
+    State::new(0, RunMemory::new(DSYNC_RUN_BYTES).reserve())
+}
+
 #[test]
 fn so_much_goes_early_and_no_more() {
-    let mut state = State { early: 10, ..State::default() };
+    let mut state = State { early: 10, ..empty() };
     assert_eq!(state.way(6), Some(Route::Control));
     assert_eq!(state.way(5), None, "more than is left");
     assert_eq!(state.way(4), Some(Route::Control));
@@ -33,7 +39,7 @@ fn so_much_goes_early_and_no_more() {
 
 #[test]
 fn what_is_early_does_not_count_once_there_are_streams() {
-    let mut state = State { early: 10, carrier: Carrier::Streams, ..State::default() };
+    let mut state = State { early: 10, carrier: Carrier::Streams, ..empty() };
     while state.frames.len() < DSYNC_BULK_QUEUE {
         assert_eq!(state.way(5), Some(Route::Stream));
         state.frames.push_back(Vec::new());
@@ -45,7 +51,7 @@ fn what_is_early_does_not_count_once_there_are_streams() {
 #[test]
 fn a_run_goes_on_while_nothing_lets_streams_come_up() {
     let (awaited, long) = (DSYNC_AWAITED.as_nanos() as u64, 1 << 60);
-    let mut state = State { early: 1, awaited_ns: Some(5), ..State::default() };
+    let mut state = State { early: 1, awaited_ns: Some(5), ..empty() };
     state.go_on(5 + awaited - 1, 10);
     assert_eq!(state.early, 1, "they may come up any moment");
     state.go_on(5 + awaited, 10);
@@ -53,7 +59,7 @@ fn a_run_goes_on_while_nothing_lets_streams_come_up() {
     state.carrier = Carrier::Streams;
     state.go_on(long, 10);
     assert_eq!(state.early, 0, "there are some");
-    let mut state = State { early: 1, ..State::default() };
+    let mut state = State { early: 1, ..empty() };
     state.go_on(long, 10);
     assert_eq!(state.early, 1, "the other side has not answered yet");
 }
@@ -72,7 +78,8 @@ impl Setup {
         let (out, _) =
             Out::start(Box::new(kept.clone()), &RateLimiter::new(0), &stop).expect("a thread");
         let report: Report = Arc::new(|_| {});
-        let bulk = Bulk::new(&out, &RateLimiter::new(rate), false, &report, &stop);
+        let memory = RunMemory::new(DSYNC_RUN_BYTES);
+        let bulk = Bulk::new(&out, &RateLimiter::new(rate), false, &report, (&stop, &memory));
         Self { bulk, out, kept, stop }
     }
 
@@ -216,4 +223,19 @@ fn a_limited_rate_has_less_go_early() {
     // Who waits is woken by the end of the run.
     setup.stop.fail(SyncError::Gone);
     assert!(sends.join().expect("no panic").is_err(), "what waits is not sent");
+}
+
+#[test]
+fn what_is_not_acknowledged_waits_for_memory() {
+    let memory = RunMemory::new(150);
+    let mut state = State::new(0, memory.reserve());
+    state.frames.extend([vec![1; DSYNC_SEND_BYTES], vec![2; 100], vec![3; DSYNC_SEND_BYTES]]);
+    assert_eq!(state.hold_next(false), None, "there is no memory for it");
+    let first = state.hold_next(true).expect("an idle stream is given some all the same");
+    assert_eq!((first.len(), state.beyond), (DSYNC_SEND_BYTES, DSYNC_SEND_BYTES as u64));
+    assert_eq!(state.hold_next(false).map(|bytes| bytes.len()), Some(100));
+    assert_eq!(state.hold_next(false), None, "there is no memory for it");
+    assert_eq!(state.frames.len(), 1, "what has to wait is still there");
+    state.release(DSYNC_SEND_BYTES as u64 + 100);
+    assert_eq!((state.beyond, state.held.used()), (0, 0));
 }
