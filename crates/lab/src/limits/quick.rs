@@ -5,12 +5,13 @@ use crate::job::{Job, Plateau};
 use base::clock::{Deadline, NS_PER_S, monotonic_ns};
 use std::time::Duration;
 
-/// All cells of a quick summary: four minutes, less what the pages and the machine take.
-pub const QUICK_MAX: Duration = Duration::from_secs(225);
+/// All cells of a quick summary: four minutes, less what the last cell takes beyond its share and
+/// what the pages, the server's data and the checksums take, 15 s on a busy machine.
+pub const QUICK_MAX: Duration = Duration::from_secs(215);
 /// What a run takes in addition to its steps: agents, their ceiling against nothing, files, clocks.
 const AROUND: Duration = Duration::from_millis(1_500);
-/// Steps of a quick run at most: as many as a scaling law needs.
-const STEPS: usize = 4;
+/// Steps of a quick run: as many as a scaling law needs; fewer if there is no time for these.
+const STEPS: [usize; 3] = [4, 3, 2];
 /// Warm-up of a step, ms.
 const WARMUP_MS: u64 = 100;
 /// Length of a window, ms.
@@ -70,12 +71,14 @@ impl Budget {
 /// A job that takes no longer than this; `None` if it cannot be made so short.
 pub fn fitted(job: &Job, time: Duration) -> Option<Job> {
     let mut job = job.clone();
-    job.schedule = spread(&job.schedule);
-    let steps = u32::try_from(job.schedule.len()).ok()?.max(1);
-    let each = (time.checked_sub(AROUND)? / steps).as_millis() as u64;
-    if each < STEP_MIN_MS {
-        return None;
-    }
+    let for_steps = time.checked_sub(AROUND)?;
+    let (schedule, steps, each) = STEPS.into_iter().find_map(|most| {
+        let schedule = spread(&job.schedule, most);
+        let steps = u32::try_from(schedule.len()).ok()?.max(1);
+        let each = (for_steps / steps).as_millis() as u64;
+        (each >= STEP_MIN_MS).then_some((schedule, steps, each))
+    })?;
+    job.schedule = schedule;
     (job.warmup_ms, job.window_ms) = (WARMUP_MS, WINDOW_MS);
     job.step_max_ms = each.min(job.step_max_ms);
     job.plateau = Plateau { min_steps: steps, steps: 1, ..job.plateau };
@@ -83,12 +86,12 @@ pub fn fitted(job: &Job, time: Duration) -> Option<Job> {
     Some(job)
 }
 
-/// The first, the last, and some steps between.
-fn spread(steps: &[(u32, u32)]) -> Vec<(u32, u32)> {
+/// The first, the last, and some steps between: at most so many.
+fn spread(steps: &[(u32, u32)], most: usize) -> Vec<(u32, u32)> {
     let last = steps.len().saturating_sub(1);
-    if last < STEPS {
+    if last < most {
         return steps.to_vec();
     }
-    let at = |n: usize| steps.get((n * last).div_ceil(STEPS - 1)).copied();
-    (0..STEPS).filter_map(at).collect()
+    let at = |n: usize| steps.get((n * last).div_ceil(most.max(2) - 1)).copied();
+    (0..most).filter_map(at).collect()
 }

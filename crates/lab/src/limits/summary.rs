@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
+/// What the text of a cell without a figure begins with.
+pub(crate) const NOT_MEASURED: &str = "not measured";
+
 /// Why a figure is a lower bound for the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -120,7 +123,7 @@ pub struct Summary {
 impl Cell {
     /// One that says why there is no figure; `failed` unless there cannot be one.
     pub fn not_measured(why: &str, failed: bool) -> Self {
-        Self { text: format!("not measured: {why}"), failed, ..Self::default() }
+        Self { text: format!("{NOT_MEASURED}: {why}"), failed, ..Self::default() }
     }
 }
 

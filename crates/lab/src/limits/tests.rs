@@ -209,7 +209,7 @@ fn reservations_stand_in_the_first_lines() {
 }
 
 /// Cells of all sorts: measured, disturbed, a lower bound, not measured.
-fn all_sorts() -> Summary {
+pub(crate) fn all_sorts() -> Summary {
     let mut result = made_up();
     let step = &mut result.steps[2];
     (step.bytes_s, step.transport_bytes_s) = (4_915_200.0, Some(5_300_000.0));
@@ -319,9 +319,50 @@ fn summaries_are_compared_cell_by_cell() {
     assert_eq!(change.cells[0].ratio, Some(2.0));
     assert_eq!(change.cells[3].texts.1, None);
     assert_eq!((change.cells[3].ratio, change.cells[4].ratio), (None, None));
+    let why = |n: usize| change.cells[n].not_comparable.clone();
+    assert_eq!(why(0), None);
+    let gone = &a.rows[0].cells[3].text;
+    assert_eq!(why(3), Some(format!("only the first has it: {gone}")));
+    assert_eq!(why(4), Some(format!("only the second has it: {gone}")));
+    let marks = &change.cells[1].marks;
+    assert!(marks.0.starts_with("disturbed") && marks.0 == marks.1, "{marks:?}");
     assert_eq!(change.targets, [("c1".into(), String::new(), "nfs3://other/x".into())]);
     let text = change.text();
     assert!(text.contains("2.4 K ops/s") && text.contains("2.000"), "{text}");
+}
+
+#[test]
+fn cells_that_are_not_comparable_say_why() {
+    let with = |change: &dyn Fn(&mut Summary)| {
+        let (first, mut second) = (all_sorts(), all_sorts());
+        change(&mut second);
+        let made = report::compare_summaries(&first, &second);
+        let cell = made.cells[0].clone();
+        assert_eq!(cell.ratio.is_none(), cell.not_comparable.is_some());
+        if let Some(why) = &cell.not_comparable {
+            assert!(made.text().contains(&format!("not comparable: {why}")), "{}", made.text());
+        }
+        cell.not_comparable.unwrap_or_default()
+    };
+    assert_eq!(with(&|_| ()), "");
+    assert_eq!(with(&|s| s.columns[0].target = "nfs3://other/x".into()), "", "a repeat elsewhere");
+    assert_eq!(with(&|s| s.quick = true), "one is of --quick, the other is not");
+    assert_eq!(with(&|s| s.rows[0].unit = "B/s".into()), "units differ: ops/s and B/s");
+    let failed = Cell::not_measured("gone", true);
+    assert_eq!(with(&|s| s.rows[0].cells[0] = failed.clone()), "the second was not measured: gone");
+    let machine = |cores: u32, kernel: &str| serde_json::json!({"cores": cores, "kernel": kernel});
+    let (mut first, mut second) = (all_sorts(), all_sorts());
+    (first.machine, second.machine) = (machine(2, "6.18"), machine(2, "6.1"));
+    let why = |first: &Summary, second: &Summary| {
+        report::compare_summaries(first, second).cells[0].not_comparable.clone()
+    };
+    let differ = "load generators differ: kernel 6.18 and 6.1";
+    assert_eq!(why(&first, &second).as_deref(), Some(differ));
+    second.machine = machine(2, "6.18");
+    first.columns[0].server.machine = Some(machine(2, "6.18"));
+    assert_eq!(why(&first, &second), None, "one does not say");
+    second.columns[0].server.machine = Some(machine(4, "6.18"));
+    assert_eq!(why(&first, &second).as_deref(), Some("servers differ: cores 2 and 4"));
 }
 
 #[test]
@@ -343,9 +384,11 @@ fn quick_jobs_fit_their_time() {
         assert!(short.check().is_ok() && short.file_size <= 4 << 20);
         let ends = |job: &Job| (job.schedule[0], job.schedule[job.schedule.len() - 1]);
         assert_eq!(ends(&short), ends(&job), "{name}");
+        let shorter = fitted(&job, Duration::from_millis(2_400)).expect("with two steps");
+        assert_eq!((shorter.schedule.len(), ends(&shorter)), (2, ends(&job)), "{name}");
         assert!(fitted(&job, Duration::from_secs(2)).is_none(), "{name}");
     }
-    let longest = quick::QUICK_MAX + Duration::from_secs(10);
+    let longest = quick::QUICK_MAX + Duration::from_secs(20);
     assert!(longest < Duration::from_secs(240), "less than four minutes with all around it");
 }
 
