@@ -160,7 +160,10 @@ fn wrong_panel(panel: &str) -> Option<String> {
     if let Err(e) = schema().check(&stat) {
         return Some(e.to_string());
     }
-    let crop = |text: &str| text.parse::<f64>().is_ok_and(|crop| crop > 0.0 && crop < 100.0);
+    // Digits and a point: Rust's numbers may have a sign, an exponent, or a word.
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let range = |crop: f64| crop > 0.0 && crop < 100.0;
+    let crop = |text: &str| plain(text) && text.parse().is_ok_and(range);
     let good = |option: &str| match option.split_once('=') {
         None => matches!(option, "line" | "stack"),
         Some(("crop", percent)) => crop(percent),

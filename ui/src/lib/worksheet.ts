@@ -29,7 +29,8 @@ export const panel = (stat: StatId): PanelState => ({ stat, plot: 'stack', crop:
 function option(state: PanelState, text: string): PanelState {
   if (text === 'line' || text === 'stack') return { ...state, plot: text };
   if (text.startsWith('crop=')) {
-    const crop = Number(text.slice(5));
+    // As the server takes it: digits and a point, no sign, no exponent.
+    const crop = /^[0-9.]+$/.test(text.slice(5)) ? Number(text.slice(5)) : NaN;
     return crop > 0 && crop < 100 ? { ...state, crop } : state;
   }
   if (text.startsWith('hl=')) {

@@ -78,6 +78,11 @@ test('a logarithmic axis maps there and back', () => {
   assert.equal(logPosition(1000, axis), 0);
 });
 
+test('a share that is cropped is a number without sign and exponent', () => {
+  const crop = (text) => parseWorksheet(`?w=nfs3.ops!crop=${encodeURIComponent(text)}`).panels[0].crop;
+  assert.deepEqual(['1', '0.1', '+1', '-1', '1e1', '100', ''].map(crop), [1, 0.1, 0, 0, 0, 0, 0]);
+});
+
 test('cropping leaves out rare rows at the top only', () => {
   const buckets = [{ low: 1000, high: 1250, values: [999] }, { low: 1e9, high: 1.25e9, values: [1] }];
   assert.ok(rangeAxis(buckets, 0, 1, 0).high > 1e9);

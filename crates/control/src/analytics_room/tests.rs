@@ -46,7 +46,10 @@ fn a_worksheet_has_the_address_of_its_page() {
 #[test]
 fn a_panel_that_nothing_shows_is_refused() {
     let (tree, ..) = tree();
-    for panel in ["nfs3.nothing", "nfs3.ops[", "nfs3.ops!pie", "nfs3.ops!crop=100", "nfs3.ops!"] {
+    let crops =
+        ["100", "0", "+1", "1e1", "-1", "nan", ""].map(|crop| format!("nfs3.ops!crop={crop}"));
+    let others = ["nfs3.nothing", "nfs3.ops[", "nfs3.ops!pie", "nfs3.ops!"];
+    for panel in crops.iter().map(String::as_str).chain(others) {
         let properties = json!({ "panels": [panel] });
         let made = commit(&tree, json!([create("/analytics/worksheets", "w", properties)]));
         let problems = made.expect_err(panel);

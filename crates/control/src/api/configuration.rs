@@ -8,6 +8,7 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use base::limits::{AUDIT_ROWS_MAX, CONFIGURATION_REVISIONS_MAX};
+use base::text::decimal;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -80,9 +81,9 @@ pub async fn history(
 /// `GET /api/v1/configuration/history/N`.
 pub async fn revision(
     State(control): State<Arc<Control>>,
-    number: Result<Path<u64>, PathRejection>,
+    number: Result<Path<String>, PathRejection>,
 ) -> Result<Response, ApiError> {
-    let Path(number) = number.map_err(|_| {
+    let number = number.ok().and_then(|Path(number)| decimal(&number)).ok_or_else(|| {
         ApiError::wrong(HISTORY, "a revision is a number", "GET /api/v1/configuration/history")
     })?;
     let tree = control.tree.clone();

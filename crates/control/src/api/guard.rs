@@ -44,7 +44,8 @@ pub async fn permit(
     let peer = peer.map(|peer| peer.0);
     let identity = identify(&control, peer, request.headers(), SessionUse::Now);
     let refused = refusal(rules.needs, identity.as_ref())
-        .or_else(|| wrong_parameter(rules.query, request.uri().query().unwrap_or("")));
+        .or_else(|| wrong_parameter(rules.query, request.uri().query().unwrap_or("")))
+        .or_else(|| signed_number(request.uri().query().unwrap_or("")));
     if let Some(refused) = refused {
         return refused.into_response();
     }
@@ -69,6 +70,21 @@ fn wrong_parameter(known: &[&str], query: &str) -> Option<ApiError> {
         known => format!("parameters of this path: {}", known.join(", ")),
     };
     Some(ApiError::wrong("read the address", &failed, &hint))
+}
+
+/// Parameters that are numbers, on every path that has them.
+const NUMBERS: [&str; 9] =
+    ["from", "to", "since", "until", "limit", "top", "step", "depth", "revision"];
+
+/// The error for the first number with a plus sign, which Rust's numbers may have: nothing else of
+/// ours takes one. One that is not encoded is a space.
+fn signed_number(query: &str) -> Option<ApiError> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut numbers = pairs.filter(|(name, _)| NUMBERS.contains(name));
+    let (name, value) = numbers.find(|(_, value)| value.to_ascii_lowercase().contains("%2b"))?;
+    let value = value.replace("%2b", "+").replace("%2B", "+");
+    let failed = format!("{name} is {value:?}: a number has no plus sign");
+    Some(ApiError::wrong("read the address", &failed, "leave out the sign"))
 }
 
 /// Middleware: 421 for a request that takes this host for another one (RFC 9110 §15.5.20). A page

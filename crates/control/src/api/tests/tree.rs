@@ -274,6 +274,28 @@ async fn a_parameter_that_a_path_does_not_have_is_not_passed_over() {
 }
 
 #[tokio::test]
+async fn a_number_in_an_address_has_no_plus_sign() {
+    let (server, _) = server();
+    let paths = ["/logs?limit=1", "/audit?from=1", "/transfers?since=1&limit=1", "/nodes?depth=1"];
+    let more = ["/configuration/history?limit=1", "/analytics/data?stat=nfs3.ops&from=-5&top=1"];
+    for path in paths.iter().chain(&more) {
+        assert_eq!(get(&server, path).await.0, StatusCode::OK, "{path}");
+        let signed = path.replace("=1", "=%2B1");
+        let (status, error) = get(&server, &signed).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{signed}");
+        let failed = error["error"]["failed"].as_str().unwrap();
+        assert!(failed.contains("no plus sign"), "{failed}");
+    }
+    // What is no number may have one.
+    assert_eq!(get(&server, "/transfers?user=a%2Bb").await.0, StatusCode::OK);
+    let (status, error) = get(&server, "/configuration/history/%2B1").await;
+    assert_eq!(
+        (status, &error["error"]["failed"]),
+        (StatusCode::BAD_REQUEST, &json!("a revision is a number"))
+    );
+}
+
+#[tokio::test]
 async fn openapi_has_every_route_and_every_route_answers() {
     let (server, _) = server();
     let (status, document) = get(&server, "/openapi.json").await;
