@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use e2e::api::Api;
 use e2e::browser::{PASSWORD, missing, ui};
@@ -135,6 +135,8 @@ fn the_interface_and_the_reports_in_a_browser() {
     let out = scratch.path().join("out");
     let limits = out.join("limits");
     succeed_or_degraded(&mut drive(&["limits", "--rows", "iops-4k"], &target, &state, &limits));
+    let results = ["summary.json", "nfs3/iops-4k/result.json"];
+    let results = results.map(|name| limits.join(name).display().to_string()).join(",");
     let mut client = client_with_a_lock(&server);
     let load = Load::start((HERE, PAUSE), server.nfs(), server.export());
     let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();
@@ -147,6 +149,7 @@ fn the_interface_and_the_reports_in_a_browser() {
             ("EXPECT_ACTIVITY", &HERE.to_string()),
             ("EXPECT_CLIENT", CLIENT),
             ("SHARE_DIRECTORY", &another),
+            ("RESULTS", &results),
         ],
     );
     drop(load);
@@ -212,6 +215,24 @@ fn large_configuration(scene: &Scene, api: &Api) {
     commit(api, &luns.collect::<Vec<_>>());
 }
 
+/// A short run on the share, whose page has figures of all kinds.
+fn run_of_the_lab(api: &Api) {
+    let parameters = json!({"share": "data", "clients": 2, "file_size": 1 << 20,
+        "schedule": ["1x1", "2x1"], "step": 1});
+    let path = "/api/v1/nodes/lab/jobs/iops-4k/actions/run";
+    let (code, answer) = api.post(path, &json!({ "parameters": parameters }));
+    assert_eq!(code, 200, "{answer}");
+    let end = Instant::now() + BROWSER;
+    loop {
+        let (_, runs) = api.get("/api/v1/lab/runs");
+        if runs[0]["state"] == "done" {
+            return;
+        }
+        assert!(Instant::now() < end && runs[0]["state"] != "failed", "{runs}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Each page at both widths. `PLIMSOLL_MEASURES` adds processor time, which depends on the machine.
 #[test]
 fn many_shares_users_and_luns_in_a_browser() {
@@ -220,7 +241,9 @@ fn many_shares_users_and_luns_in_a_browser() {
     }
     let scene = Scene::new("browser-large");
     let mut server = scene.start(&[]);
-    large_configuration(&scene, &Api::new(&scene.state));
+    let api = Api::new(&scene.state);
+    large_configuration(&scene, &api);
+    run_of_the_lab(&api);
     let _client = client_with_a_lock(&server);
     let load = |from| Load::start((address(from), LONG_PAUSE), server.nfs(), server.export());
     let loads = CLIENTS.map(load);

@@ -1,6 +1,8 @@
 //! What the API needs of the lab beyond its branch of the tree: results, reports, and the news of
 //! runs.
 
+use serde_json::Value as Json;
+
 use crate::answer::{AskError, JsonText};
 
 /// Runs of the lab. Calls may block.
@@ -15,6 +17,16 @@ pub trait Lab: Send + Sync {
     /// # Errors
     /// [`AskError::Wrong`] if there is no such run, or it has none.
     fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, AskError>;
+    /// The figures of a run in sections, as a JSON object.
+    ///
+    /// # Errors
+    /// As [`Self::file`].
+    fn figures(&self, run: &str) -> Result<JsonText, AskError>;
+    /// The same of any result of the laboratory, which is JSON.
+    ///
+    /// # Errors
+    /// [`AskError::Wrong`] if it is none.
+    fn figures_of(&self, result: Json) -> Result<JsonText, AskError>;
     /// Two results side by side, as a JSON object.
     ///
     /// # Errors

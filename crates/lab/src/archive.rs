@@ -13,7 +13,7 @@ pub mod seconds;
 pub mod sums;
 
 use crate::record::{self, RecordError, RunResult};
-use crate::report;
+use crate::report::{self, Figures};
 use request::Request;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -140,6 +140,7 @@ impl Archive {
         let table = report::table(result);
         self.put(&place("result.csv"), &table.csv())?;
         self.put(&place("result.md"), &report::markdown(result))?;
+        self.put(&place("figures.csv"), &Figures::of_run(result).csv())?;
         for step in result.steps.iter().filter(|step| !step.seconds.is_empty()) {
             let name = place(&format!("hist/{:03}.hlog", step.number));
             self.put(&name, &seconds::log(step))?;
@@ -195,4 +196,4 @@ pub fn open(dir: &Path) -> Result<Request, ArchiveError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -27,7 +27,7 @@ use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
 use crate::measure::Until;
 use crate::record::RunResult;
-use crate::report;
+use crate::report::{self, Figures};
 use crate::sweep::Sweep;
 use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
@@ -80,6 +80,10 @@ enum LabCommand {
     Report {
         /// result.json or its directory
         result: PathBuf,
+        /// Print all figures of a result of `run`, `limits` or `ab` instead: text, csv, markdown or
+        /// json
+        #[arg(long, value_name = "FORM", value_parser = ["text", "csv", "markdown", "json"])]
+        figures: Option<String>,
     },
     /// Compare two targets or builds: run after run in the order A B B A, until the interval of the
     /// ratio is narrow enough
@@ -226,7 +230,8 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Agent(args) => run_agent(&args),
         LabCommand::Clean(args) => clean(&args),
         LabCommand::List { json } => list(json),
-        LabCommand::Report { result } => make_report(&result),
+        LabCommand::Report { result, figures: Some(form) } => print_figures(&result, &form),
+        LabCommand::Report { result, figures: None } => make_report(&result),
         LabCommand::Ab(args) => ab::ab(&args),
         LabCommand::Compare { a, b, json } => compare(&a, &b, json),
     };
@@ -489,6 +494,19 @@ fn make_report(path: &Path) -> Outcome {
     }
     archive::renew(dir, "report.html")?;
     print_line(&dir.join("report.html").display().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All figures, as the browser shows them.
+fn print_figures(path: &Path, form: &str) -> Outcome {
+    let figures = Figures::read(path)?;
+    let text = match form {
+        "csv" => figures.csv(),
+        "markdown" => figures.markdown(),
+        "json" => serde_json::to_string(&figures)? + "\n",
+        _ => figures.text(),
+    };
+    print_text(&visible_lines(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,7 +14,7 @@ mod store;
 use crate::client::Target;
 use crate::job::Job;
 use crate::record::RunResult;
-use crate::report::{self, Comparison};
+use crate::report::{self, Comparison, Figures};
 use base::limits::{LAB_CLEAN_MAX, LAB_QUEUE_MAX};
 use child::{Child, News};
 use run::{Run, State};
@@ -265,6 +265,16 @@ impl RunQueue {
         let number = self.lock().find(id)?;
         self.store
             .read(&run::id(number), file.name())
+            .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
+    }
+
+    /// The figures of a run, with the files of its archive.
+    ///
+    /// # Errors
+    /// There is no such run, or it has no result.
+    pub fn figures(&self, id: &str) -> Result<Figures, RunQueueError> {
+        let number = self.lock().find(id)?;
+        Figures::read(&self.store.place(&run::id(number)))
             .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
     }
 

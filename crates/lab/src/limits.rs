@@ -19,9 +19,10 @@ mod quick;
 pub mod summary;
 mod text;
 
-pub use cell::cell;
+pub use cell::{cell, text_of};
 pub use column::{ColumnPlan, columns, no_rdma, with_rdma};
 pub use summary::{Bound, Cell, Column, Row, Summary};
+pub(crate) use text::NOTE;
 
 use quick::Budget;
 
@@ -225,4 +226,4 @@ fn rfc3339(second: i64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

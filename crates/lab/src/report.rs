@@ -4,6 +4,7 @@
 //! anything and prints as it looks.
 
 mod compare;
+pub mod figures;
 pub(crate) mod link;
 mod summaries;
 pub mod table;
@@ -14,10 +15,12 @@ use crate::record::observed::Comparison as CountComparison;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step, figure_text};
 use crate::sweep::Sweep;
 use crate::transfer;
+use crate::verdict::evenness::Evenness;
 use base::units::time_ns;
 use std::path::Path;
 
 pub use compare::{Comparison, Distinction, compare, read_runs};
+pub use figures::Figures;
 pub use summaries::{CellChange, SummaryChange, compare_summaries};
 pub use table::Table;
 use table::escaped;
@@ -71,7 +74,7 @@ pub fn page(result: &RunResult) -> String {
         // A path alone would lead nowhere from a file.
         data["analytics"] = result.steps.iter().map(|s| link::worksheet(result, Some(s))).collect();
     }
-    RUN.fill(&title, &figures(result), &data.to_string())
+    RUN.fill(&title, &shown(result), &data.to_string())
 }
 
 /// Writes `report.html` of a comparison into `dir`.
@@ -168,28 +171,15 @@ fn notes(result: &RunResult) -> Vec<String> {
     over.chain(disturbed).chain(degraded).chain(failed).collect()
 }
 
-/// The steps as a page shows them without its script.
-fn figures(result: &RunResult) -> String {
-    if result.steps.is_empty() {
-        return String::new();
-    }
-    let over = result.over_runs.as_ref();
-    let stream = result.job.workload.is_stream();
-    let over = over.map(|over| over.sentence(|f| figure_text(stream, f)));
-    let over = over.map(|text| format!("<p>{}</p>", escaped(&text))).unwrap_or_default();
-    format!("<h2>Figures</h2>{over}<div class=\"scroll\">{}</div>", table(result).html())
+/// The figures as a page shows them without its script.
+fn shown(result: &RunResult) -> String {
+    if result.steps.is_empty() { String::new() } else { Figures::of_run(result).html() }
 }
 
 /// The run as Markdown.
 pub fn markdown(result: &RunResult) -> String {
-    let mut out =
-        format!("# {} on {}\n\n{}\n", result.job.title, result.target, table(result).markdown());
-    if let Some(limit) = &result.limit {
-        let sure = limit.confidence * 100.0;
-        out += &format!("Limit: {} (confidence {sure:.0} %)\n\n", limit.limiter.title());
-        out += &limit.why.iter().map(|why| format!("- {why}\n")).collect::<String>();
-    }
-    out + &notes(result).iter().map(|what| format!("- {what}\n")).collect::<String>()
+    let title = format!("{} on {}", result.job.title, result.target);
+    format!("# {title}\n\n{}", Figures::of_run(result).markdown())
 }
 
 /// The run as text.
@@ -246,15 +236,18 @@ fn open_text(result: &RunResult) -> String {
 fn demands_text(result: &RunResult) -> String {
     let demands = result.demands.iter().flat_map(|demands| demands.sentences());
     let scaling = result.scaling.iter().map(|scaling| scaling.sentence.clone());
-    let even = result.best_step().and_then(|step| step.evenness.as_ref()).map(|even| {
-        format!(
-            "evenness of the clients: least {:.0} % of the mean, Jain's index {:.3}",
-            even.min_over_mean * 100.0,
-            even.jain
-        )
-    });
+    let even = result.best_step().and_then(|step| step.evenness.as_ref()).map(evenness);
     let lines: Vec<String> = demands.chain(scaling).chain(even).collect();
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+}
+
+/// How even the clients were.
+fn evenness(even: &Evenness) -> String {
+    format!(
+        "evenness of the clients: least {:.0} % of the mean, Jain's index {:.3}",
+        even.min_over_mean * 100.0,
+        even.jain
+    )
 }
 
 /// The server at the best step, as its machine shows it, and by its own counts.

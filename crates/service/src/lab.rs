@@ -10,6 +10,7 @@ use ::lab::desk::run::{Run, State};
 use ::lab::desk::{Change, File, RunQueue, RunQueueError, Wanted};
 use ::lab::job::{BUILT_IN, Job};
 use ::lab::node::CLIENTS;
+use ::lab::report::Figures;
 use base::failure::chain;
 use base::limits::{LAB_RUN_CLIENTS_MAX, LAB_STEPS_MAX};
 use base::node::{Path, Value};
@@ -423,6 +424,18 @@ impl Lab for Results {
             LabFile::Report => File::Report,
         };
         self.0.file(run, file).map_err(|e| wrong(&e))
+    }
+
+    fn figures(&self, run: &str) -> Result<JsonText, AskError> {
+        self.0.figures(run).map(|found| as_json(&found)).map_err(|e| wrong(&e))
+    }
+
+    fn figures_of(&self, result: Json) -> Result<JsonText, AskError> {
+        let hint = "it takes result.json of lab run or lab ab, and summary.json of lab limits";
+        Figures::of_json(result).map(|found| as_json(&found)).map_err(|why| AskError::Wrong {
+            failed: format!("this is not such a result: {why}"),
+            hint: hint.to_owned(),
+        })
     }
 
     fn compare(&self, a: &str, b: &str) -> Result<JsonText, AskError> {

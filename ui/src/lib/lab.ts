@@ -51,11 +51,44 @@ export interface Comparison {
   limiters: [string, string];
 }
 
+/** A part of a result, as every report of it has it. */
+export interface Section {
+  id: string;
+  title: string;
+  sentences: string[];
+  heads: string[];
+  rows: string[][];
+}
+
+export interface Figures {
+  kind: 'run' | 'summary' | 'ab';
+  title: string;
+  sections: Section[];
+}
+
 export const RUNS = '/lab/runs';
 export const STREAM = '/lab/stream';
 
 export const compare = (a: string, b: string): Promise<Comparison> =>
   request('GET', `/lab/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`, 'compare the runs');
+
+export const figures = (id: string): Promise<Figures> => request('GET', `/lab/runs/${encodeURIComponent(id)}/figures`, 'show the figures of the run');
+export const figuresOf = (result: unknown): Promise<Figures> => request('POST', '/lab/figures', 'show the result', result);
+
+const emptied = (latency: unknown): unknown => (typeof latency === 'object' && latency !== null ? { ...latency, histogram: '' } : latency);
+
+/** A result without what only its own report draws: windows, histograms, data of the server. */
+export function slim(result: unknown): unknown {
+  if (typeof result !== 'object' || result === null || !('steps' in result) || !Array.isArray(result.steps)) return result;
+  const steps = result.steps.map((step: Record<string, unknown>) => {
+    const open = step.open as Record<string, unknown> | null | undefined;
+    return { ...step, windows: [], server: {}, latency: emptied(step.latency), ...(open ? { open: { ...open, lateness: emptied(open.lateness) } } : {}) };
+  });
+  return { ...result, steps };
+}
+
+/** Parts that are long and seldom read. */
+export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'rounds', 'command'].includes(id);
 
 export const report = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/report`;
 export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;

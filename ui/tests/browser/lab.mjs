@@ -1,8 +1,19 @@
 // The Lab page against a real server: a run is started from the form, followed, and its report opened.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 
 /** A run of one short step on a machine that has other load (ms). */
 const RUN = 180_000;
+
+/** Every sentence and every cell of these figures is on the page, in the section and under the head of its own. */
+async function shows(page, { sections }) {
+  await page.locator(`#figures-${sections.at(-1).id}`).waitFor({ state: 'attached' });
+  const shown = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll('main section[aria-labelledby^="figures-"]')].map((section) => [
+    section.getAttribute('aria-labelledby').slice('figures-'.length),
+    { sentences: [...section.querySelectorAll('li')].map((one) => one.textContent), rows: [...section.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent)) },
+  ])));
+  for (const { id, sentences, rows } of sections) assert.deepEqual(shown[id], { sentences, rows }, id);
+}
 
 export async function lab(t, { page, where }) {
   const there = await page.evaluate(async () => (await fetch('/api/v1/nodes/lab')).ok);
@@ -35,10 +46,35 @@ export async function lab(t, { page, where }) {
     assert.ok(await abort.isDisabled());
     assert.match(await abort.getAttribute('title'), /has ended/);
   });
+  await t.test('its page has every figure that the API has', async () => {
+    const id = page.url().split('/').at(-1);
+    const found = await page.evaluate(async (of) => (await fetch(`/api/v1/lab/runs/${of}/figures`)).json(), id);
+    const ids = found.sections.map((section) => section.id);
+    for (const wanted of ['result', 'steps', 'command', 'archive']) assert.ok(ids.includes(wanted), `${wanted} of ${ids}`);
+    await shows(page, found);
+  });
   await t.test('its report draws itself, and is in an origin of its own', async () => {
     const [report] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Report' }).click()]);
     await report.getByRole('heading', { name: 'Step test' }).waitFor();
     assert.equal(await report.evaluate(() => self.origin), 'null');
     await report.close();
+  });
+  await t.test('results of the command line are opened, and nothing else', async () => {
+    for (const file of (process.env.RESULTS ?? '').split(',').filter(Boolean)) {
+      await page.goto(`${where.url}/lab`);
+      await page.locator('#result').setInputFiles(file);
+      await page.getByRole('button', { name: 'Close' }).waitFor();
+      const sent = JSON.parse(await readFile(file, 'utf8'));
+      const found = await page.evaluate(async (body) => (await fetch('/api/v1/lab/figures', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })).json(), sent);
+      assert.ok(found.sections.length > 3, file);
+      await shows(page, found);
+      await page.getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('heading', { name: found.title }).waitFor({ state: 'detached' });
+    }
+    const choose = (name, text) => page.locator('#result').setInputFiles({ name, mimeType: 'application/json', buffer: Buffer.from(text) });
+    await choose('broken.json', '{');
+    await page.getByRole('alert').filter({ hasText: 'it is not JSON' }).waitFor();
+    await choose('other.json', '{"kind": "sweep"}');
+    await page.getByRole('alert').filter({ hasText: 'has a report of its own' }).waitFor();
   });
 }

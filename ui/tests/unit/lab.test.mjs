@@ -1,7 +1,7 @@
 // What can be done with a run, by its state.
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { difference, differences, isOver, notNow, verdict } from '../../src/lib/lab.ts';
+import { difference, differences, isOver, notNow, slim, verdict } from '../../src/lib/lab.ts';
 
 test('a run is aborted while it lasts, and destroyed afterwards', () => {
   for (const state of ['queued', 'preparing', 'running']) {
@@ -14,6 +14,14 @@ test('a run is aborted while it lasts, and destroyed afterwards', () => {
     assert.match(notNow(state, 'abort'), new RegExp(`the run has ended \\(${state}\\)`));
     assert.equal(notNow(state, 'destroy'), null);
   }
+});
+
+test('a result is sent without what its figures do not need', () => {
+  const step = { ops_s: 7, windows: [1], server: { a: 1 }, latency: { p50: 3, histogram: 'x' } };
+  const open = { rate: 1, lateness: { p99: 2, histogram: 'x' } };
+  const kept = { ops_s: 7, windows: [], server: {}, latency: { p50: 3, histogram: '' } };
+  assert.deepEqual(slim({ job: 'a', steps: [step, { ...step, open }] }), { job: 'a', steps: [kept, { ...kept, open: { rate: 1, lateness: { p99: 2, histogram: '' } } }] });
+  for (const other of [null, 5, { rows: [] }, { steps: 1 }]) assert.deepEqual(slim(other), other);
 });
 
 test('the differences between two records are in words', () => {

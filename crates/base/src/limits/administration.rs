@@ -331,6 +331,9 @@ pub const LAB_JOBS_MAX: usize = 200;
 pub const LAB_JOB_BYTES_MAX: usize = 16 << 10;
 /// Steps of a job that runs through the server: at four seconds each some four minutes.
 pub const LAB_STEPS_MAX: usize = 64;
+/// Bytes of a result that is sent to be shown: a run of 64 steps without its windows has less than
+/// one megabyte, a summary of a hundred cells less than two.
+pub const LAB_SHOWN_BYTES_MAX: usize = 4 << 20;
 /// Client processes of a run that the server starts: each takes some 10 MB of its machine.
 pub const LAB_RUN_CLIENTS_MAX: u32 = 64;
 /// How long a run may take to end when it is told to, before its process is killed.

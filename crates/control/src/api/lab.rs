@@ -4,18 +4,22 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use base::clock::NS_PER_S;
 use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::mpsc::channel;
 
+use super::sign_in::bad_body;
 use super::stream::{Events, NOTICE, place};
 use super::{ApiError, Control, blocking, json};
+use crate::appliance::Appliance;
 use crate::lab::LabFile;
 
 /// A report draws itself with its own script, in an origin of its own: it can neither read nor do
@@ -58,6 +62,28 @@ async fn file(
 ) -> Result<Vec<u8>, ApiError> {
     let found = blocking(control, tried, move |appliance| appliance.lab().file(&run, file)).await?;
     found.map_err(|e| ApiError::missing(tried, e))
+}
+
+/// `GET /api/v1/lab/runs/{run}/figures`.
+pub async fn figures(
+    State(control): State<Arc<Control>>,
+    Path(run): Path<String>,
+) -> Result<Response, ApiError> {
+    let tried = "show the figures of a run";
+    let found = blocking(&control, tried, move |appliance| appliance.lab().figures(&run)).await?;
+    found.map(json).map_err(|e| ApiError::missing(tried, e))
+}
+
+/// `POST /api/v1/lab/figures`: of a result that the caller has; nothing of it is kept.
+pub async fn figures_of(
+    State(control): State<Arc<Control>>,
+    body: Result<Json<Value>, JsonRejection>,
+) -> Result<Response, ApiError> {
+    let tried = "show a result";
+    let Json(result) = body.map_err(|e| bad_body(&e, "send a result.json or summary.json"))?;
+    let shown = move |appliance: &dyn Appliance| appliance.lab().figures_of(result);
+    let found = blocking(&control, tried, shown).await?;
+    found.map(json).map_err(|e| ApiError::from_ask(tried, e))
 }
 
 /// Which runs.

@@ -10,7 +10,7 @@ use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 
-use base::limits::CONFIGURATION_BYTES_MAX;
+use base::limits::{CONFIGURATION_BYTES_MAX, LAB_SHOWN_BYTES_MAX};
 
 use super::route::Needs::{May, Nodes, Nothing, SignedIn};
 use super::route::Route;
@@ -272,6 +272,21 @@ fn lab_runs() -> Vec<Route> {
             "The report of a run, a page",
             lab::report,
         ),
+        Route::new(
+            Method::GET,
+            "/lab/runs/{run}/figures",
+            look,
+            "The figures of a run, in sections",
+            lab::figures,
+        ),
+        Route::new(
+            Method::POST,
+            "/lab/figures",
+            look,
+            "The figures of a result that is sent, in sections",
+            lab::figures_of,
+        )
+        .body_max(LAB_SHOWN_BYTES_MAX),
         Route::new(Method::GET, "/lab/compare", look, "Compare two runs", lab::compare)
             .query(&["a", "b"]),
         Route::new(

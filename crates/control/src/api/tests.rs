@@ -20,7 +20,7 @@ use axum::http::header::{
 };
 use axum::http::{Request, Response, StatusCode, request};
 use base::clock::ManualClock;
-use base::limits::API_BODY_MAX;
+use base::limits::{API_BODY_MAX, LAB_SHOWN_BYTES_MAX};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

@@ -28,7 +28,7 @@ impl Drop for Place {
 }
 
 /// What was asked of the run that is made up.
-fn asked() -> Request {
+pub(crate) fn asked() -> Request {
     let result = made_up();
     Request {
         format: request::VERSION,

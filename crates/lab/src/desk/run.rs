@@ -2,6 +2,7 @@
 
 use super::Wanted;
 use crate::conduct::{StepTold, Told};
+use crate::limits;
 use crate::record::RunResult;
 use base::clock::{NS_PER_S, wall_ns};
 use serde::{Deserialize, Serialize};
@@ -214,7 +215,7 @@ impl Run {
             return;
         };
         if let Some(step) = result.best_step() {
-            self.value = Some(result.figure_text(step));
+            self.value = Some(limits::text_of(result, step));
             self.best = Some((step.clients, step.threads));
         }
         if let Some(limit) = &result.limit {

@@ -55,6 +55,12 @@ fn measured(result: &RunResult, step: &Step, report: Option<String>, doubts: Vec
     }
 }
 
+/// The figure of a step of a run for people, marked if the server may do more.
+pub fn text_of(result: &RunResult, step: &Step) -> String {
+    let bound = result.limit.as_ref().and_then(|verdict| bound(verdict.limiter));
+    value_text(bound, &result.figure_text(step))
+}
+
 /// What the network carried, and where that was seen.
 fn transport(result: &RunResult, step: &Step) -> (Option<f64>, Option<String>) {
     if let Some(bytes_s) = step.transport_bytes_s {

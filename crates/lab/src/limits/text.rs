@@ -90,7 +90,7 @@ impl Summary {
     }
 
     /// What restricts the figures, by cell.
-    fn reservations(&self) -> Vec<String> {
+    pub(crate) fn reservations(&self) -> Vec<String> {
         let failed = self.columns.iter().filter_map(|column| {
             Some(format!("{}: not measured: {}", column.name, column.failed.as_ref()?))
         });
@@ -150,7 +150,8 @@ impl Summary {
 }
 
 /// Under the values.
-const NOTE: &str = "≥: the load generator or the schedule ended the row. *: marked below.\n";
+pub(crate) const NOTE: &str =
+    "≥: the load generator or the schedule ended the row. *: marked below.\n";
 
 fn report_note(what: &str) -> String {
     format!("<p class=\"note\">{}</p>", escaped(what))

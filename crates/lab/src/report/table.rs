@@ -15,7 +15,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// A field of CSV (RFC 4180).
-fn field(text: &str) -> String {
+pub(super) fn field(text: &str) -> String {
     let plain = !text.contains([',', '"', '\n', '\r']);
     if plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }
@@ -34,6 +34,11 @@ impl Table {
     pub fn raw<const N: usize>(&mut self, heads: [&str; N], rows: Vec<Vec<String>>) {
         self.raw_heads = heads.map(str::to_owned).to_vec();
         self.raw = rows;
+    }
+
+    /// The heads.
+    pub fn heads(&self) -> &[String] {
+        &self.heads
     }
 
     /// The lines.

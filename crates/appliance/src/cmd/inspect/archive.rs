@@ -15,7 +15,7 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
             let value: Value = serde_json::from_str(text).ok()?;
             value["conductor"].is_object().then(|| Inspected::from(value))
         }
-        "result.csv" | "summary.csv" => {
+        "result.csv" | "summary.csv" | "figures.csv" => {
             let lines = text.lines().count().saturating_sub(1);
             Some(table("table of figures", lines, text))
         }

@@ -103,6 +103,11 @@ pub(super) fn body(route: &Route) -> Option<(&'static str, Value, Value)> {
         (&Method::POST, "/analytics/collect") => {
             (json, object(json!({ "on": { "type": "boolean" } }), &["on"]), json!({ "on": true }))
         }
+        (&Method::POST, "/lab/figures") => (
+            json,
+            object(json!({ "rows": { "type": "array" }, "columns": { "type": "array" } }), &[]),
+            json!({ "format": 2, "rows": [], "columns": [] }),
+        ),
         (&Method::POST, _) => (
             json,
             object(json!({ "parameters": { "type": "object" } }), &[]),
