@@ -6,6 +6,8 @@ mod bridge;
 mod lab_agents;
 #[path = "../lab_archives.rs"]
 mod lab_archives;
+#[path = "../lab_columns.rs"]
+mod lab_columns;
 #[path = "../lab_open.rs"]
 mod lab_open;
 #[path = "../lab_runs.rs"]

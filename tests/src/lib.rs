@@ -12,6 +12,7 @@ pub mod cgroup;
 pub mod crash;
 pub mod disk;
 pub mod ftp;
+pub mod ganesha;
 pub mod http;
 pub mod iscsi;
 pub mod lab;
