@@ -10,6 +10,8 @@ mod lab_archives;
 mod lab_columns;
 #[path = "../lab_open.rs"]
 mod lab_open;
+#[path = "../lab_prove.rs"]
+mod lab_prove;
 #[path = "../lab_runs.rs"]
 mod lab_runs;
 #[path = "../latency.rs"]

@@ -27,7 +27,7 @@ fn help(command: &[String]) -> (BTreeSet<String>, Vec<String>) {
         if in_commands && line.starts_with("  ") && !line.starts_with("   ") {
             commands.extend(entry.split(' ').next().map(str::to_owned));
         } else if entry.starts_with('-') {
-            let words = entry.split([' ', ',', '=']).filter(|word| word.starts_with("--"));
+            let words = entry.split([' ', ',', '=', '[']).filter(|word| word.starts_with("--"));
             options.extend(words.map(str::to_owned));
         }
     }

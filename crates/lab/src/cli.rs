@@ -21,17 +21,19 @@ use crate::archive;
 use crate::archive::request::{self, NamedTarget};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
-use crate::conduct::agents::{Source, own_command};
+use crate::conduct::agents::{Source, lab_command};
 use crate::conduct::{ObserveRun, RunOptions, Told};
 use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
 use crate::measure::Until;
+use crate::prove;
 use crate::record::RunResult;
 use crate::report::{self, Figures};
 use crate::sweep::Sweep;
 use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
 use crate::transfer::{self, Comparison, Plan};
+use crate::verdict::prove::Selection;
 use base::limits::LAB_ROUNDS_MAX;
 use base::out::note;
 use base::text::{visible, visible_lines};
@@ -88,6 +90,12 @@ enum LabCommand {
     /// Compare two targets or builds: run after run in the order A B B A, until the interval of the
     /// ratio is narrow enough
     Ab(AbArgs),
+    /// Take a core from a server until standard input ends; a run with --prove starts this
+    #[command(name = prove::cores::GUARD, hide = true)]
+    RestrictCores {
+        /// Its process
+        pid: u32,
+    },
     /// Compare two results, or two summaries cell by cell
     Compare {
         /// First result: result.json or summary.json, its directory, or a directory of several runs
@@ -135,9 +143,12 @@ struct Common {
     #[arg(long)]
     json: bool,
     /// Prove the limiter: run the best step again with twice the clients, half the block, against
-    /// nothing, without encryption, and with one core less for the server
-    #[arg(long)]
-    prove: bool,
+    /// nothing, without encryption, and with one core less for the server; or only those of
+    /// twice-clients, half-block, null-target, cipher-off, one-core-less that are listed, with
+    /// commas between
+    #[arg(long, value_name = "CHANGES", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "all")]
+    prove: Option<Selection>,
     /// No progress on stderr
     #[arg(long)]
     quiet: bool,
@@ -233,6 +244,9 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Report { result, figures: Some(form) } => print_figures(&result, &form),
         LabCommand::Report { result, figures: None } => make_report(&result),
         LabCommand::Ab(args) => ab::ab(&args),
+        LabCommand::RestrictCores { pid } => {
+            prove::cores::guard(pid).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         LabCommand::Compare { a, b, json } => compare(&a, &b, json),
     };
     outcome.unwrap_or_else(|error| {
@@ -244,7 +258,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
 impl Common {
     fn options(&self, target: &str, words: Vec<String>) -> Result<RunOptions, Box<dyn Error>> {
         let source = match self.remote.roster(self.quiet)? {
-            None => Source::Local { clients: self.clients.max(1), command: agent_command() },
+            None => Source::Local { clients: self.clients.max(1), command: lab_command("agent") },
             Some(roster) => Source::Remote(roster),
         };
         Ok(RunOptions {
@@ -259,7 +273,7 @@ impl Common {
             },
             clean: self.clean,
             scratch: None,
-            prove: self.prove,
+            prove: self.prove.as_ref().map_or_else(Vec::new, |changes| changes.0.clone()),
             command: words,
         })
     }
@@ -273,16 +287,6 @@ impl Common {
             _ => {}
         }
     }
-}
-
-/// This program as an agent; the example of this crate has no `lab` before `agent`.
-fn agent_command() -> Vec<String> {
-    let mut command = own_command();
-    let takes_lab = std::env::args_os().nth(1).is_some_and(|word| word == "lab");
-    if !takes_lab && std::env::current_exe().is_ok_and(|exe| exe.ends_with("examples/lab")) {
-        command.retain(|word| word != "lab");
-    }
-    command
 }
 
 /// The words of the command line without passwords, as they were when they were first asked for.

@@ -131,6 +131,9 @@ pub struct Job {
     /// The last load of the schedule for a fixed time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<RowShape>,
+    /// As a row, ms: of runs that the laboratory makes for itself.
+    #[serde(skip)]
+    pub fixed_ms: Option<u64>,
     /// Clients and threads added by the clock, in place of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<RampShape>,

@@ -189,7 +189,7 @@ fn measured(
             Ok(if unsettled(&again) { result } else { again })
         },
     )?;
-    if column.options.prove {
+    if !column.options.prove.is_empty() {
         prove::prove(job, &column.options, &mut result, &mut **progress.borrow_mut())?;
     }
     Ok(result)

@@ -1,25 +1,38 @@
 //! `--prove`: the best load of a run again, with one thing changed at a time, in the order A B B A.
-//! What that shows is judged by [`crate::verdict::prove`].
+//! What that shows is judged by [`crate::verdict::prove`]; [`cores`] takes a core from a server.
 
+pub mod cores;
+
+use crate::ab::DISTURBED;
 use crate::client::Target;
 use crate::conduct::agents::Source;
 use crate::conduct::{self, Progress, RunError, RunOptions, line};
 use crate::job::Job;
+use crate::limit::Limiter;
+use crate::measure;
 use crate::record::RunResult;
-use crate::shape::RowShape;
-use crate::verdict::prove::{self, Intervention, Proof, Trial};
+use crate::verdict::prove::{self, Intervention, Proof, Reservation, Trial};
+use cores::Restricted;
 
 /// Rounds of A B B A: six pairs are the least by which an interval of 95 % ends.
 const ROUNDS: usize = 3;
-/// Time of each run after its warm-up.
-const SECONDS: u32 = 1;
+/// Time of each run after its warm-up, ms, unless the steps of the job are shorter.
+const RUN_MS: u64 = 1_000;
 
 /// A run without and one with the change.
 struct Sides {
     without: (Job, RunOptions),
     with: (Job, RunOptions),
-    /// Cores that the server may use with it, of those that it may use without.
-    cores: Option<ServerCores>,
+    /// The server's process, if it has one core less with it.
+    one_core_less: Option<u32>,
+}
+
+/// What one run of a trial has shown.
+struct Sample {
+    ops_s: f64,
+    /// The load generator limited it: the server may do more.
+    at_least: bool,
+    reservations: Vec<String>,
 }
 
 /// Runs the interventions at the best load of `result`, and enters them in its verdict.
@@ -36,7 +49,7 @@ pub fn prove(
         return Ok(());
     };
     let mut proof = Proof::default();
-    for intervention in Intervention::ALL {
+    for intervention in options.prove.iter().copied() {
         let title = intervention.title();
         let sides = match sides(intervention, &row(job, load), options, result) {
             Ok(sides) => sides,
@@ -63,7 +76,8 @@ fn row(job: &Job, load: (u32, u32)) -> Job {
     let mut row = job.clone();
     row.schedule = vec![load];
     (row.open, row.ramp, row.curve, row.bound, row.soak) = (None, None, None, None, None);
-    row.row = Some(RowShape { seconds: SECONDS });
+    row.row = None;
+    row.fixed_ms = Some(RUN_MS.min(job.step_max_ms - job.warmup_ms));
     row
 }
 
@@ -82,7 +96,7 @@ fn sides(
     let mut sides = Sides {
         with: (row.clone(), without.clone()),
         without: (row.clone(), without),
-        cores: None,
+        one_core_less: None,
     };
     let (job, changed) = &mut sides.with;
     match intervention {
@@ -99,14 +113,15 @@ fn sides(
         Intervention::HalfBlock if job.block > 1 => job.set_block(job.block / 2),
         Intervention::HalfBlock => return Err("the block has one byte"),
         Intervention::NullTarget => {
-            (changed.target, changed.scratch) = (Target::Null, None);
+            // There is no server whose counts could agree.
+            (changed.target, changed.scratch, changed.server_socket) = (Target::Null, None, None);
         }
-        Intervention::CipherOff if changed.target.omit_cipher() => {}
-        Intervention::CipherOff => return Err("the target has no cipher that a client can omit"),
+        Intervention::CipherOff => changed.target.omit_cipher()?,
         Intervention::OneCoreLess => {
-            let own = options.server_socket.is_some().then_some(result.server.pid).flatten();
+            // By its local socket it is known to be of this machine.
+            let own = result.server.pid.filter(|_| result.server.seen == "api");
             let pid = own.ok_or("it requires a Plimsoll server, named by --server-socket")?;
-            sides.cores = Some(ServerCores::of(pid)?);
+            sides.one_core_less = Some(pid);
         }
     }
     Ok(sides)
@@ -116,94 +131,61 @@ fn sides(
 fn trial(intervention: Intervention, sides: &Sides) -> Result<Result<Trial, String>, RunError> {
     let without = || run(&sides.without);
     let with = || {
-        let _less = match sides.cores.as_ref().map(ServerCores::less) {
+        let restricted = match sides.one_core_less.map(Restricted::new) {
             Some(Err(why)) => return Ok(Err(why)),
-            Some(Ok(less)) => Some(less),
+            Some(Ok(restricted)) => Some(restricted),
             None => None,
         };
-        run(&sides.with)
+        let sample = run(&sides.with);
+        match restricted.map(Restricted::end) {
+            Some(Err(why)) => Ok(Err(why)),
+            _ => sample,
+        }
     };
-    let mut pairs = Vec::new();
+    let mut trial = Trial::new(intervention);
     for _ in 0..ROUNDS {
         let (a1, b1, b2, a2) = (without()?, with()?, with()?, without()?);
         for (a, b) in [(a1, b1), (a2, b2)] {
             match (a, b) {
-                (Ok(a), Ok(b)) => pairs.push((a, b)),
+                (Ok(a), Ok(b)) => note(&mut trial, [a, b]),
                 (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
             }
         }
     }
-    Ok(Ok(Trial { intervention, pairs }))
+    Ok(Ok(trial))
 }
 
-/// Operations per second of a run.
-fn run((job, options): &(Job, RunOptions)) -> Result<Result<f64, String>, RunError> {
+/// Enters a pair of runs, without and with the change.
+fn note(trial: &mut Trial, pair: [Sample; 2]) {
+    trial.pairs.push((pair[0].ops_s, pair[1].ops_s));
+    for (side, sample) in pair.into_iter().enumerate() {
+        trial.at_least[side] += u32::from(sample.at_least);
+        for text in sample.reservations {
+            match trial.reservations.iter_mut().find(|known| known.text == text) {
+                Some(known) => known.runs += 1,
+                None => trial.reservations.push(Reservation { text, runs: 1 }),
+            }
+        }
+    }
+}
+
+/// Makes one run.
+fn run((job, options): &(Job, RunOptions)) -> Result<Result<Sample, String>, RunError> {
     let result = conduct::run(job, options, &mut |_| {})?;
     if let Some(why) = result.failed {
         return Ok(Err(why));
     }
-    let step = result.best_step().ok_or_else(|| "no step ended".to_owned());
-    Ok(step.map(|step| step.ops_s))
-}
-
-/// The cores that a server's threads may use.
-struct ServerCores {
-    pid: u32,
-    all: libc::cpu_set_t,
-    less: libc::cpu_set_t,
-}
-
-/// Gives the server its cores back at its end.
-struct Less<'a>(&'a ServerCores);
-
-impl ServerCores {
-    fn of(pid: u32) -> Result<Self, &'static str> {
-        // SAFETY: a set of cores is plain numbers.
-        let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: writes at most the size given to a set of that size.
-        let code =
-            unsafe { libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&all), &mut all) };
-        if code != 0 {
-            return Err("the cores of the server's process are not readable");
-        }
-        // SAFETY: the index is below the number of bits of a set.
-        let has = |core: &usize| unsafe { libc::CPU_ISSET(*core, &all) };
-        let cores: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(has).collect();
-        let (Some(last), true) = (cores.last(), cores.len() > 1) else {
-            return Err("the server has one core");
-        };
-        let mut less = all;
-        // SAFETY: as above.
-        unsafe { libc::CPU_CLR(*last, &mut less) };
-        Ok(Self { pid, all, less })
-    }
-
-    fn less(&self) -> Result<Less<'_>, String> {
-        self.set(&self.less)
-            .map_err(|e| format!("cannot restrict the server to fewer cores: {e}"))?;
-        Ok(Less(self))
-    }
-
-    /// Sets the cores of all threads.
-    fn set(&self, cores: &libc::cpu_set_t) -> std::io::Result<()> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid))?.flatten();
-        let ids = tasks.filter_map(|task| task.file_name().to_string_lossy().parse().ok());
-        for id in ids {
-            // SAFETY: reads a set of the size given.
-            let code = unsafe { libc::sched_setaffinity(id, size_of_val(cores), cores) };
-            let error = std::io::Error::last_os_error();
-            // A thread may have ended meanwhile.
-            if code != 0 && error.raw_os_error() != Some(libc::ESRCH) {
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Less<'_> {
-    fn drop(&mut self) {
-        // A server that has ended has no cores to give back.
-        let _ended = self.0.set(&self.0.all);
-    }
+    let Some(step) = result.best_step() else { return Ok(Err("no step ended".to_owned())) };
+    let limiter = result.limit.as_ref().map(|verdict| verdict.limiter);
+    let disturbed = measure::others(&result).is_some_and(|share| share >= DISTURBED);
+    // How much runs vary is in the interval of the ratio.
+    let unsteady = result.unsteady();
+    let mut reservations = result.degraded.clone();
+    reservations.retain(|what| Some(what) != unsteady.as_ref());
+    reservations.extend(disturbed.then(|| "other processes used the CPU".to_owned()));
+    Ok(Ok(Sample {
+        ops_s: step.ops_s,
+        at_least: matches!(limiter, Some(Limiter::Generator | Limiter::NotReached)),
+        reservations,
+    }))
 }

@@ -404,6 +404,13 @@ impl RunResult {
         figure_text(self.job.workload.is_stream(), self.figure(step))
     }
 
+    /// Why the best step is not steady, in a sentence; `None` if it is.
+    pub fn unsteady(&self) -> Option<String> {
+        let step = self.best_step()?;
+        let why = step.steady.doubt()?;
+        Some(format!("the best step ({} × {}) was not steady: {why}", step.clients, step.threads))
+    }
+
     /// The step that is the result.
     pub fn best_step(&self) -> Option<&Step> {
         self.steps.get(self.best?)

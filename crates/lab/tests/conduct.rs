@@ -79,7 +79,7 @@ fn options(target: Target, clients: u32) -> RunOptions {
         observe: Default::default(),
         clean: true,
         scratch: None,
-        prove: false,
+        prove: Vec::new(),
         command: vec!["test".into()],
     }
 }

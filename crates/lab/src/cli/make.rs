@@ -87,7 +87,7 @@ pub(super) fn run(
             Ok(archive.borrow_mut().put_run(&format!("runs/{:03}", n + 1), run)?)
         })?,
     };
-    if options.prove {
+    if !options.prove.is_empty() {
         prove::prove(job, options, &mut result, &mut *progress.borrow_mut())?;
     }
     let mut archive = archive.into_inner();

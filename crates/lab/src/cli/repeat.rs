@@ -104,7 +104,7 @@ impl RepeatArgs {
             server_socket: self.server_socket.clone().or_else(|| request.server_socket.clone()),
             server_pids: self.server_pids.clone(),
             clean: request.clean,
-            prove: false,
+            prove: None,
             no_bind: !request.bind,
             json: self.json,
             quiet: self.quiet,

@@ -146,14 +146,17 @@ impl Target {
         }
     }
 
-    /// Omits encryption and signatures, if the client decides that; false if it does not.
-    pub fn omit_cipher(&mut self) -> bool {
-        let Self::Smb(at) = self else { return false };
-        let had = at.cipher.take().is_some();
-        if had {
-            at.sign = Sign::Off;
+    /// Omits encryption and signatures, if the client decides that.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn omit_cipher(&mut self) -> Result<(), &'static str> {
+        match self {
+            Self::Smb(at) if at.cipher.is_some() => (at.cipher, at.sign) = (None, Sign::Off),
+            Self::Service(at) if at.scheme.is_secure() => *at = at.without_tls()?,
+            _ => return Err("the target has no cipher that a client can omit"),
         }
-        had
+        Ok(())
     }
 
     /// The group of statistics in which a server of ours counts what this target (a URL) is asked.

@@ -352,6 +352,18 @@ pub fn own_command() -> Vec<String> {
     vec![program.display().to_string(), "lab".into(), "agent".into()]
 }
 
+/// This program as `plimsoll lab WORD`; the example of this crate has no `lab` before it.
+pub fn lab_command(word: &str) -> Vec<String> {
+    let mut command = own_command();
+    let takes_lab = std::env::args_os().nth(1).is_some_and(|word| word == "lab");
+    if !takes_lab && std::env::current_exe().is_ok_and(|exe| exe.ends_with("examples/lab")) {
+        command.retain(|word| word != "lab");
+    }
+    command.pop();
+    command.push(word.to_owned());
+    command
+}
+
 /// Starts an agent with one end of a pair of sockets as its standard input: no other process can
 /// take it over, and it ends with this one.
 fn start(command: &[String]) -> Result<(Child, Connection), AgentsError> {

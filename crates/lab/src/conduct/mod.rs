@@ -35,6 +35,7 @@ use crate::shape::soak::Drift;
 use crate::verdict;
 use crate::verdict::conclude::StepEvidence;
 use crate::verdict::evenness::{ClientShare, Evenness};
+use crate::verdict::prove::Intervention;
 use crate::workload::Kind;
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
@@ -65,8 +66,8 @@ pub struct RunOptions {
     pub clean: bool,
     /// A folder that is made on the target for the files, and removed with them afterwards.
     pub scratch: Option<String>,
-    /// Prove the limiter by interventions afterwards.
-    pub prove: bool,
+    /// Interventions that prove the limiter afterwards.
+    pub prove: Vec<Intervention>,
     /// The command that repeats the run, for the record.
     pub command: Vec<String>,
 }
@@ -482,10 +483,7 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     let uneven: Vec<String> = uneven.collect();
     let mut doubts = Vec::new();
     // Of a soak the drift is the finding.
-    if let Some(why) = step.steady.doubt().filter(|_| job.soak.is_none()) {
-        let at = format!("{} × {}", step.clients, step.threads);
-        doubts.push(format!("the best step ({at}) was not steady: {why}"));
-    }
+    doubts.extend(result.unsteady().filter(|_| job.soak.is_none()));
     if result.steps.iter().any(|s| s.corrupt > 0) {
         let what = format!("{}: reads returned wrong content", job.name);
         result.failed.get_or_insert(what);

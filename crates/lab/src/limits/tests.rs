@@ -24,7 +24,7 @@ fn options(target: &str, source: Source) -> RunOptions {
         observe: Default::default(),
         clean: true,
         scratch: None,
-        prove: false,
+        prove: Vec::new(),
         command: Vec::new(),
     }
 }

@@ -179,10 +179,10 @@ fn loads(job: &Job, clients: u32) -> VecDeque<StepPlan> {
     }
     let mut steps: VecDeque<StepPlan> = job.steps(clients).into_iter().map(plain).collect();
     let seconds = job.row.map(|row| row.seconds).or(job.soak.map(|soak| soak.seconds));
-    if let Some(seconds) = seconds {
+    if let Some(ms) = seconds.map(|seconds| u64::from(seconds) * 1_000).or(job.fixed_ms) {
         steps.drain(..steps.len().saturating_sub(1));
         for step in &mut steps {
-            step.fixed_ms = Some(job.warmup_ms + u64::from(seconds) * 1_000);
+            step.fixed_ms = Some(job.warmup_ms + ms);
         }
     }
     steps

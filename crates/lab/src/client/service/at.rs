@@ -12,6 +12,7 @@ use base::protocol::ports;
 use base::text::decimal;
 use base::text::{UNRESERVED, percent};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The environment variable with the password, unless the URL says otherwise.
@@ -182,6 +183,28 @@ impl ServiceAt {
             return Err("has a pin and is insecure: choose one");
         }
         Ok(self)
+    }
+
+    /// The same folder without TLS: with FTP at the same port, else at the port that is as far
+    /// from its standard one as this.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn without_tls(&self) -> Result<Self, &'static str> {
+        let plain = self.scheme.plain().ok_or("its protocol is always encrypted")?;
+        let has_secret = self.user.is_some() || self.secret != Secret::Unsaid;
+        let address = self.host.parse().unwrap_or(IpAddr::from([0; 16]));
+        if has_secret && self.host != "localhost" && !address.is_loopback() {
+            return Err("the password would leave this machine unencrypted");
+        }
+        let offset = match self.scheme {
+            Scheme::Ftps if self.terms.implicit => self.port.checked_sub(ports::FTPS.number),
+            scheme => self.port.checked_sub(scheme.port()),
+        };
+        let port = offset.and_then(|offset| plain.port().checked_add(offset));
+        let port = port.ok_or("the port without TLS is not known")?;
+        let terms = Terms::default();
+        Ok(Self { scheme: plain, port, terms, ..self.clone() })
     }
 
     /// The whole URL, with the password if that is in it: for an agent.

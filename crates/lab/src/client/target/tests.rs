@@ -65,3 +65,17 @@ fn what_is_wrong_is_said() {
         assert!(error.contains(why), "{url}: {error}");
     }
 }
+
+#[test]
+fn a_cipher_is_omitted_where_the_client_decides_that() {
+    let omitted = |url: &str| {
+        let mut target = Target::parse(url).unwrap();
+        target.omit_cipher().map(|()| target.to_string())
+    };
+    let smb = omitted("smb://ann@127.0.0.1:445/box?cipher=aes128-gcm").unwrap();
+    assert!(smb.contains("signing=off") && !smb.contains("cipher"), "{smb}");
+    assert_eq!(omitted("https://127.0.0.1:443/x").as_deref(), Ok("http://127.0.0.1:80/x"));
+    for url in ["smb://ann@127.0.0.1:445/box", "nfs3://127.0.0.1:2049/x", "http://127.0.0.1:80/x"] {
+        assert!(omitted(url).is_err(), "{url}");
+    }
+}

@@ -24,6 +24,10 @@ const CLIENTS: f64 = 4.0;
 
 const WIDE: System = System { cpu: 1e9, bytes: 1e9, client: 1e9, cipher: 0.0, latency: 1e9 };
 
+fn of(intervention: Intervention, pairs: Vec<(f64, f64)>) -> Trial {
+    Trial { pairs, ..Trial::new(intervention) }
+}
+
 impl System {
     fn reaches(&self, changed: Option<Intervention>) -> f64 {
         let is = |which| changed == Some(which);
@@ -45,7 +49,7 @@ impl System {
         let mut noise = || 0.98 + 0.04 * ((random.next_u64() >> 11) as f64 / (1u64 << 53) as f64);
         let mut pair =
             || (self.reaches(None) * noise(), self.reaches(Some(intervention)) * noise());
-        Trial { intervention, pairs: (0..6).map(|_| pair()).collect() }
+        of(intervention, (0..6).map(|_| pair()).collect())
     }
 
     fn proof(&self, seed: u64) -> Proof {
@@ -115,9 +119,8 @@ fn interventions_decide_at_their_thresholds() {
         (CipherOff, 1.10),
         (OneCoreLess, 0.90),
     ] {
-        let at = |ratio: f64| {
-            judge(&Trial { intervention, pairs: vec![(1e4, 1e4 * ratio); 6] }).expect("figures")
-        };
+        let at =
+            |ratio: f64| judge(&of(intervention, vec![(1e4, 1e4 * ratio); 6])).expect("figures");
         let (below, above) = (at(threshold * 0.995), at(threshold * 1.005));
         assert_ne!(
             (&below.refutes, &below.supports),
@@ -130,12 +133,72 @@ fn interventions_decide_at_their_thresholds() {
 
 #[test]
 fn few_or_scattered_runs_decide_nothing() {
-    let with = |pairs: Vec<(f64, f64)>| {
-        judge(&Trial { intervention: Intervention::OneCoreLess, pairs }).expect("figures")
-    };
+    let with =
+        |pairs: Vec<(f64, f64)>| judge(&of(Intervention::OneCoreLess, pairs)).expect("figures");
     for found in [with(vec![(1.0, 0.5); 3]), with([(1.0, 0.5), (1.0, 1.5)].repeat(3))] {
         assert!(found.refutes.is_empty() && found.supports.is_empty(), "{found:?}");
         assert!(found.sentence.contains("decides nothing"), "{found:?}");
     }
-    assert!(judge(&Trial { intervention: Intervention::HalfBlock, pairs: vec![] }).is_none());
+    assert!(judge(&of(Intervention::HalfBlock, vec![])).is_none());
+}
+
+/// Runs that the load generator limited are the least that the server does: a ratio that may be
+/// larger excludes nothing below a threshold, one that may be smaller nothing above it.
+#[test]
+fn a_figure_that_the_generator_limited_is_a_bound() {
+    use Intervention::{CipherOff, HalfBlock, NullTarget, OneCoreLess, TwiceClients};
+    let decides = |intervention, ratio: f64, at_least| {
+        let pairs = vec![(1e4, 1e4 * ratio); 6];
+        let found = judge(&Trial { at_least, ..of(intervention, pairs) }).expect("figures");
+        let bounds = (found.at_most, found.at_least);
+        assert_eq!(found.reservations.len(), usize::from(bounds.0) + usize::from(bounds.1));
+        let sentence = found.sentence.clone();
+        let words = [sentence.contains(": at most "), sentence.contains(": at least ")];
+        let both = bounds == (true, true);
+        assert_eq!(words, [bounds.0 && !both, bounds.1 && !both], "{sentence}");
+        !found.refutes.is_empty() || !found.supports.is_empty()
+    };
+    for (intervention, below, above) in
+        [(HalfBlock, 1.0, 2.0), (CipherOff, 0.5, 1.6), (OneCoreLess, 0.5, 1.0)]
+    {
+        // Without the change, the ratio is at most this.
+        assert!(!decides(intervention, above, [1, 0]), "{intervention:?}");
+        assert!(!decides(intervention, above, [6, 6]) && !decides(intervention, below, [6, 6]));
+        assert!(!decides(intervention, below, [0, 1]), "{intervention:?}");
+        assert!(decides(intervention, above, [0, 6]), "{intervention:?}");
+    }
+    assert!(decides(OneCoreLess, 0.5, [6, 0]));
+    // These are about the load generator.
+    assert!(decides(TwiceClients, 1.5, [6, 6]) && !decides(TwiceClients, 1.0, [6, 6]));
+    assert!(decides(NullTarget, 1.0, [6, 6]) && decides(NullTarget, 2.0, [6, 6]));
+}
+
+#[test]
+fn reservations_of_runs_are_marks_of_the_verdict() {
+    let reservation = Reservation { text: "client 1: paused".into(), runs: 2 };
+    let trial = Trial {
+        reservations: vec![reservation],
+        ..of(Intervention::OneCoreLess, vec![(1e4, 5e3); 6])
+    };
+    let finding = judge(&trial).expect("figures");
+    assert!(finding.sentence.ends_with("; 2 of 12 runs: client 1: paused"), "{finding:?}");
+    let proof = Proof { findings: vec![finding], not_run: Vec::new() };
+    let mut with_marks = verdict(Limiter::ServerCpu);
+    apply(&mut with_marks, &proof);
+    let mark = "intervention one core less for the server: 2 of 12 runs: client 1: paused";
+    assert_eq!(with_marks.marks, [mark]);
+}
+
+#[test]
+fn interventions_have_names() {
+    let all: Selection = "all".parse().unwrap();
+    assert_eq!(all.0, Intervention::ALL);
+    let names: Vec<&str> = Intervention::ALL.into_iter().map(Intervention::name).collect();
+    assert_eq!(names.join(",").parse(), Ok(all));
+    let why = "cipher".parse::<Selection>().unwrap_err();
+    assert!(why.contains("cipher-off") && why.starts_with("\"cipher\""), "{why}");
+    assert_eq!(
+        serde_json::to_value(Intervention::OneCoreLess).unwrap(),
+        Intervention::OneCoreLess.name()
+    );
 }

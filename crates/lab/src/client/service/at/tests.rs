@@ -77,3 +77,25 @@ fn nonsense_is_refused() {
         assert!(parse(url).is_err(), "{url}");
     }
 }
+
+#[test]
+fn without_tls_the_port_keeps_its_distance_and_a_password_its_machine() {
+    let plain = |url: &str| parse(url).unwrap().without_tls().map(|at| at.to_string());
+    for (secure, expected) in [
+        ("https://nas:443/x?insecure", "http://nas:80/x"),
+        ("webdavs://ann@127.0.0.1:30443/x?pin=aa", "webdav://ann@127.0.0.1:30080/x"),
+        ("ftps://ann@localhost:2121/x?tls=1.3", "ftp://ann@localhost:2121/x"),
+        ("ftps://ann@[::1]:1990/x?implicit", "ftp://ann@[::1]:1021/x"),
+    ] {
+        assert_eq!(plain(secure).as_deref(), Ok(expected));
+    }
+    for (url, why) in [
+        ("https://ann@nas:443/x", "the password would leave this machine unencrypted"),
+        ("https://ann@192.0.2.1:443/x", "the password would leave this machine unencrypted"),
+        ("https://nas:442/x", "the port without TLS is not known"),
+        ("sftp://ann@127.0.0.1:218/x", "its protocol is always encrypted"),
+        ("http://nas:80/x", "its protocol is always encrypted"),
+    ] {
+        assert_eq!(plain(url), Err(why), "{url}");
+    }
+}
