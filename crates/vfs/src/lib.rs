@@ -16,6 +16,7 @@
 //! - [`recovery`]: who held state when the server ended, and may reclaim it.
 //! - [`journal`]: records by key that outlive the server.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
+//! - [`cache_drop`]: files taken out of the page cache, and the proof of it.
 //! - [`turn`]: what the READs that a connection answers in one go share.
 //! - [`work`]: what one request may still cost.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
@@ -29,6 +30,7 @@
 pub mod access;
 pub mod acl;
 pub mod attr;
+pub mod cache_drop;
 pub mod conformance;
 pub mod cred;
 pub mod dos;

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use base::limits::{MAPPED_MAX, MAPPED_PER_FILE, MAPPED_WINDOW};
 
@@ -125,6 +125,32 @@ impl Windows {
             *oldest = new;
         }
         None
+    }
+
+    /// Unmaps all of it. What is being sent from a mapping keeps that until it is sent.
+    pub fn clear(&self) -> Sending {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = std::mem::take(&mut places.1);
+        drop(places);
+        let gone = slots.into_iter().filter_map(|slot| slot.mapped);
+        let weak: Vec<_> = gone.map(|mapped| Arc::downgrade(&mapped)).collect();
+        Sending(weak)
+    }
+}
+
+/// Mappings that were let go of and may still be sent from.
+#[derive(Debug, Default)]
+pub struct Sending(Vec<Weak<Mapped>>);
+
+impl Sending {
+    /// Whether one of them is still there.
+    pub fn any(&self) -> bool {
+        self.0.iter().any(|mapped| mapped.strong_count() > 0)
+    }
+
+    /// Adds others.
+    pub fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
     }
 }
 

@@ -127,6 +127,8 @@ fn handles_survive_restart_without_kernel_handles() {
     restart(&disk(), "restart-table", false);
 }
 
+#[path = "host/drop_cache.rs"]
+mod drop_cache;
 #[path = "host/exclusive.rs"]
 mod exclusive;
 #[path = "host/inside.rs"]

@@ -7,6 +7,7 @@
 //!   that we hold no descriptor on.
 //! - [`node`], [`nodes`]: files we hold a descriptor on; [`open`], [`open_files`]: descriptors for
 //!   reading and writing; [`stream`]: directories that are being read; [`descriptors`]: the count.
+//! - [`drop_cache`]: its files out of the page cache.
 //! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs; [`retain`]:
 //!   files that are open and stay usable when they are removed.
 //! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`]: the operations;
@@ -23,6 +24,7 @@ mod cold;
 mod create;
 mod descriptors;
 mod directory;
+mod drop_cache;
 mod durable;
 mod extents;
 mod flush_state;

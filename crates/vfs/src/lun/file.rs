@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Extent, Ledger, Medium, MediumStatus, device};
+use crate::cache_drop::{CacheDrop, CachedFile};
 use crate::flush::FlushSite;
 use crate::fs::Result;
 use crate::host::sys::{self, extents};
@@ -150,6 +151,19 @@ impl FileMedium {
                 _ => error,
             }
         })
+    }
+
+    /// Takes it out of the page cache: written back, unmapped, dropped.
+    pub fn drop_cache(&self) -> CacheDrop {
+        let mut found = CacheDrop::default();
+        found.take(&CachedFile {
+            fd: self.file.as_fd(),
+            size: self.size(),
+            write_back: &|| self.sync(),
+            unmap: &|| self.windows.clear(),
+            name: &|| "its file".to_owned(),
+        });
+        found
     }
 
     /// Brings all of it to disk. The ledger notes the outcome: the kernel tells of a failure once,

@@ -1,5 +1,8 @@
 //! Tests of what only files have: snapshots, and who they are.
 
+use std::os::fd::AsFd;
+
+use crate::host::sys;
 use crate::lun::Medium;
 use crate::lun::file::{FileMedium, Space, sync_name};
 use crate::lun::tests::Folder;
@@ -53,4 +56,26 @@ fn what_is_in_memory_can_be_sent_from_there() {
     assert!(slice.part(0..(128 << 10) + 1).is_none());
     assert!(medium.slice(0, 256 << 10).is_none(), "a hole is not looked at");
     assert!(medium.slice(0, 0).is_none());
+}
+
+#[test]
+fn a_unit_out_of_the_page_cache_is_on_the_disk() {
+    let path = std::env::temp_dir().join(format!("plimsoll-lun-drop-{}", std::process::id()));
+    let medium = FileMedium::create(&path, 1 << 20, Space::Sparse).expect("made");
+    std::fs::remove_file(&path).expect("unlinked");
+    medium.write(4096, &[7; 65_536], true).expect("written");
+    let before = sys::cached_pages(medium.file.as_fd(), 0, 0);
+    if medium.is_memory || before.is_none_or(|pages| pages.resident == 0) {
+        println!("SKIP lun-drop: no disk here, or a kernel that does not count pages");
+        return;
+    }
+    for _ in 0..2 {
+        let _slice = medium.slice(4096, 65_536);
+    }
+    let found = medium.drop_cache();
+    assert_eq!((found.files, found.after, found.failed), (1, 0, 0), "{found:?}");
+    assert!(found.before >= 65_536, "{found:?}");
+    let mut back = vec![0; 65_536];
+    medium.read(4096, &mut back, true).expect("read");
+    assert!(back.iter().all(|byte| *byte == 7));
 }
