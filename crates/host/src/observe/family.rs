@@ -89,6 +89,9 @@ pub struct Family {
     /// The processes that it began with, and when they started.
     roots: Vec<(u32, u64)>,
     members: HashMap<u32, Member>,
+    /// The process that observes, which a server may have started: neither it nor what it starts,
+    /// a load generator, belongs to the server.
+    observer: Option<u32>,
     /// CPU time of processes that ended without their parent counting it.
     lost_ns: u64,
 }
@@ -98,7 +101,8 @@ impl Family {
     pub fn new(root: &Root, pids: &[u32]) -> Option<Self> {
         let started = |pid: &u32| Some((*pid, read(root, *pid)?.started));
         let roots: Vec<(u32, u64)> = pids.iter().filter_map(started).collect();
-        (!roots.is_empty()).then_some(Self { roots, ..Self::default() })
+        let observer = root.is_real().then(std::process::id);
+        (!roots.is_empty()).then_some(Self { roots, observer, ..Self::default() })
     }
 
     /// Its counters now; `None` when all processes that it began with have ended.
@@ -145,7 +149,8 @@ impl Family {
         while let Some(pid) = waiting.pop() {
             let Some(member) = by_pid.get(&pid) else { continue };
             if now.insert(pid, (*member).clone()).is_none() {
-                waiting.extend(children.get(&pid).into_iter().flatten());
+                let started = children.get(&pid).into_iter().flatten().copied();
+                waiting.extend(started.filter(|child| Some(*child) != self.observer));
             }
         }
         self.lost_ns += missing(&self.members, &now);

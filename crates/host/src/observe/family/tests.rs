@@ -33,6 +33,19 @@ fn a_line_of_proc_stat() {
 }
 
 #[test]
+fn an_observer_that_the_server_has_started_is_not_of_it() {
+    let all = [member(10, 1, 100, 0), member(11, 10, 50, 0), member(12, 11, 30, 0)];
+    let with = |observer| {
+        let mut f = Family { observer, ..family() };
+        assert!(f.advance(&all));
+        f.cpu_ns() / TICK
+    };
+    assert_eq!((with(None), with(Some(11)), with(Some(12))), (180, 100, 150));
+    // One that observes itself is what it was asked for.
+    assert_eq!(with(Some(10)), 180);
+}
+
+#[test]
 fn children_that_end_are_counted_once() {
     let mut f = family();
     assert!(f.advance(&[member(10, 1, 100, 0), member(11, 10, 50, 0), member(99, 1, 7, 7)]));
