@@ -12,6 +12,7 @@ use crate::prove;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step};
 use crate::report;
 use base::limits::LAB_CLEAN_MAX;
+use std::time::Duration;
 
 mod cell;
 mod column;
@@ -139,7 +140,10 @@ fn run_column(
         };
         line(progress, format!("row {} of {}: {}", n + 1, plan.jobs.len(), job.title));
         let below = format!("{}/{}", column.name, job.name);
+        let began = base::clock::monotonic_ns();
         let result = measured(plan, &job, column, budget, progress)?;
+        let took = base::clock::monotonic_ns().saturating_sub(began);
+        budget.took(&job, Duration::from_nanos(took));
         archive.put_run(&below, &result)?;
         found.cells.push(cell(&result, &below));
         found.failed = column_failed(&result, found.results.last());

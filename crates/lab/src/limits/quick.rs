@@ -26,12 +26,14 @@ const FILE_MAX: u64 = 4 << 20;
 pub struct Budget {
     deadline: Option<Deadline>,
     cells: usize,
+    /// What a run takes in addition to its steps here.
+    around: Duration,
 }
 
 impl Budget {
     /// For this number of cells.
     pub fn new(quick: bool, cells: usize) -> Self {
-        Self { deadline: quick.then(|| Deadline::after(QUICK_MAX)), cells }
+        Self { deadline: quick.then(|| Deadline::after(QUICK_MAX)), cells, around: AROUND }
     }
 
     /// The share of the next cell; `None` if time is not limited.
@@ -57,6 +59,15 @@ impl Budget {
         deadline.left().is_some_and(|left| left > all)
     }
 
+    /// Takes what a run took. On a busy machine more is around the steps, and without that being
+    /// known the first columns take the time of the last.
+    pub fn took(&mut self, job: &Job, took: Duration) {
+        let steps = u32::try_from(job.schedule.len()).unwrap_or(u32::MAX);
+        let planned = Duration::from_millis(job.step_max_ms).saturating_mul(steps);
+        let found = took.saturating_sub(planned).clamp(AROUND, AROUND * 2);
+        self.around = (self.around * 3 + found) / 4;
+    }
+
     /// The job as it is run within its time.
     ///
     /// # Errors
@@ -64,14 +75,15 @@ impl Budget {
     pub fn fitted(&self, job: &Job, time: Option<Duration>) -> Result<Job, String> {
         let Some(time) = time else { return Ok(job.clone()) };
         let seconds = QUICK_MAX.as_nanos() / u128::from(NS_PER_S);
-        fitted(job, time).ok_or_else(|| format!("the {seconds} s of --quick were used up"))
+        fitted(job, time, self.around)
+            .ok_or_else(|| format!("the {seconds} s of --quick were used up"))
     }
 }
 
-/// A job that takes no longer than this; `None` if it cannot be made so short.
-pub fn fitted(job: &Job, time: Duration) -> Option<Job> {
+/// A job that takes no longer than this, `around` included; `None` if it cannot be made so short.
+pub fn fitted(job: &Job, time: Duration, around: Duration) -> Option<Job> {
     let mut job = job.clone();
-    let for_steps = time.checked_sub(AROUND)?;
+    let for_steps = time.checked_sub(around)?;
     let (schedule, steps, each) = STEPS.into_iter().find_map(|most| {
         let schedule = spread(&job.schedule, most);
         let steps = u32::try_from(schedule.len()).ok()?.max(1);

@@ -373,20 +373,21 @@ fn titles_of_rows_leave_the_protocol_to_the_column() {
 
 #[test]
 fn quick_jobs_fit_their_time() {
+    let around = Duration::from_millis(1_500);
     for name in crate::job::SUMMARY {
         let job = Job::load(name, &[]).unwrap();
         // Six columns of nine rows.
         let time = quick::QUICK_MAX / 54;
-        let short = fitted(&job, time).expect("it fits");
+        let short = fitted(&job, time, around).expect("it fits");
         let steps = short.steps(8).len() as u32;
         let most = Duration::from_millis(short.step_max_ms) * steps;
         assert!(most + Duration::from_millis(1_400) < time, "{name}: {most:?} of {time:?}");
         assert!(short.check().is_ok() && short.file_size <= 4 << 20);
         let ends = |job: &Job| (job.schedule[0], job.schedule[job.schedule.len() - 1]);
         assert_eq!(ends(&short), ends(&job), "{name}");
-        let shorter = fitted(&job, Duration::from_millis(2_400)).expect("with two steps");
+        let shorter = fitted(&job, Duration::from_millis(2_400), around).expect("with two steps");
         assert_eq!((shorter.schedule.len(), ends(&shorter)), (2, ends(&job)), "{name}");
-        assert!(fitted(&job, Duration::from_secs(2)).is_none(), "{name}");
+        assert!(fitted(&job, Duration::from_secs(2), around).is_none(), "{name}");
     }
     let longest = quick::QUICK_MAX + Duration::from_secs(20);
     assert!(longest < Duration::from_secs(240), "less than four minutes with all around it");
@@ -399,6 +400,21 @@ fn time_that_a_cell_leaves_is_for_those_after_it() {
     assert!(first <= quick::QUICK_MAX / 3 && first > quick::QUICK_MAX / 4);
     let began = base::clock::monotonic_ns();
     assert!(budget.spares(began), "nothing was used yet");
+    // A machine on which more is around the steps than planned: cells become shorter from then on.
+    let job = Job::load("iops-4k", &[]).unwrap();
+    let steps = |budget: &Budget| {
+        let fitted = budget.fitted(&job, Some(Duration::from_millis(3_980))).unwrap();
+        (fitted.schedule.len(), fitted.step_max_ms)
+    };
+    let mut busy = Budget::new(true, 54);
+    let mut quiet = Budget::new(true, 54);
+    assert_eq!(steps(&busy), (4, 620));
+    let short = busy.fitted(&job, Some(Duration::from_millis(3_980))).unwrap();
+    for _ in 0..10 {
+        busy.took(&short, Duration::from_secs(7));
+        quiet.took(&short, Duration::from_secs(3));
+    }
+    assert_eq!((steps(&busy).0, steps(&quiet)), (2, (4, 620)));
     // Two cells are left.
     assert!(budget.has_room(quick::QUICK_MAX / 7) && !budget.has_room(quick::QUICK_MAX / 6));
     assert!(Budget::new(false, 3).next().is_none() && Budget::new(false, 3).spares(0));
