@@ -88,7 +88,7 @@ export function slim(result: unknown): unknown {
 }
 
 /** Parts that are long and seldom read. */
-export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'rounds', 'command'].includes(id);
+export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'reasons', 'rounds', 'command'].includes(id);
 
 export const report = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/report`;
 export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;

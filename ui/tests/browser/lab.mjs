@@ -14,7 +14,7 @@ async function shows(page, { sections }) {
   ])));
   const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   for (const { id, sentences, heads, rows } of sections) {
-    const words = rows.length === 0 ? [] : heads.map((head) => capital(head || 'what'));
+    const words = rows.length === 0 ? [] : heads.map((head) => (head === '' ? 'What' : id === 'values' ? head : capital(head)));
     // On a phone each cell has its head before it.
     assert.deepEqual(shown[id], { heads: words, named: rows.map(() => words.slice(1)), sentences, rows }, id);
   }

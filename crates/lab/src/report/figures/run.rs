@@ -57,7 +57,11 @@ fn result(run: &RunResult) -> Section {
     ]
     .map(|row| row.map(str::to_owned))
     .to_vec();
-    let scaling = run.scaling.iter().map(|scaling| ("scaling", scaling.sentence.clone()));
+    // The sentence begins with the name of its line.
+    let scaling = run.scaling.iter().map(|scaling| {
+        let sentence = &scaling.sentence;
+        ("scaling", sentence.strip_prefix("scaling: ").unwrap_or(sentence).to_owned())
+    });
     let mark = Some(mark).filter(|mark| !mark.is_empty()).map(|mark| ("mark", mark));
     rows.extend(scaling.chain(mark).map(|(what, text)| [what.to_owned(), text]));
     section.table(["", "figure"], rows)

@@ -7,9 +7,10 @@ use crate::limits::summary::{Cell, Column, Row, Summary};
 /// All of them.
 pub(super) fn sections(summary: &Summary) -> Vec<Section> {
     let values = Section::new("values", "Values by row and column")
-        .says(summary.reservations())
         .says([NOTE.trim().to_owned()])
         .of(&summary.matrix());
+    // After the values: on a busy machine there are many.
+    let reservations = Section::new("reservations", "Reservations").says(summary.reservations());
     let cells = Section::new("cells", "Cells").of(&summary.table());
     let reason = |(row, column, cell): (&Row, &Column, &Cell)| {
         let place = format!("{}, {}", row.title, column.name);
@@ -37,5 +38,5 @@ pub(super) fn sections(summary: &Summary) -> Vec<Section> {
         summary.columns.iter().map(column).collect(),
     );
     let command = Section::new("command", "Command").says([summary.command.join(" ")]);
-    vec![values, cells, reasons, columns, command]
+    vec![values, columns, reservations, cells, reasons, command]
 }

@@ -45,7 +45,7 @@ fn lines(o: &Observed) -> Vec<[String; 2]> {
     }
     let pages = |pages: Pages| {
         let share = pages.resident as f64 / pages.all.max(1) as f64 * 100.0;
-        format!("{share:.1} % of {} resident", bytes(pages.all as f64))
+        format!("{share:.1} % of {} pages resident", count(pages.all as f64))
     };
     o.pages_before.iter().for_each(|p| add("page cache before", pages(*p)));
     o.pages_after.iter().for_each(|p| add("page cache after", pages(*p)));
