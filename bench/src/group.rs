@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use base::clock::Deadline;
+use host::Root;
+use host::observe::family::Family;
 
 /// Goes into the group before it becomes the server.
 const INTO_GROUP: &str = "[ -z \"$0\" ] || echo $$ >\"$0\"; exec \"$@\"";
@@ -103,7 +105,9 @@ impl Group {
     pub fn cpu(&self) -> io::Result<f64> {
         let Some(folder) = &self.folder else {
             let gone = || io::Error::other("the server is gone");
-            return lab::proc::family_cpu(self.child.id()).ok_or_else(gone);
+            let root = Root::default();
+            let family = Family::new(&root, &[self.child.id()]).and_then(|mut f| f.sample(&root));
+            return family.map(|now| now.cpu_ns as f64 / 1e9).ok_or_else(gone);
         };
         let stat = fs::read_to_string(folder.join("cpu.stat"))?;
         let us = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));

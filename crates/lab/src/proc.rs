@@ -1,7 +1,6 @@
 //! What `/proc` and the control groups say of a process and its machine: pure parsers and the
 //! thin readers around them.
 
-use crate::agent::clock;
 use serde::{Deserialize, Serialize};
 use std::fs;
 
@@ -133,52 +132,6 @@ pub fn family_process(pids: &[u32], seconds: f64, group: u32) -> ProcessCpu {
     }
     (all.throttled_s, all.quota_cores) = throttling(&group.to_string());
     all
-}
-
-/// CPU seconds of process `pid`, of all processes that it has started, and of those of them that
-/// have ended: servers that make a process for each connection. `None` when there is none. Of those
-/// that live it is known to the nanosecond, of those that have ended in clock ticks.
-pub fn family_cpu(pid: u32) -> Option<f64> {
-    let pids = fs::read_dir("/proc").ok()?.flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let families = pids.filter_map(|pid: u32| {
-        Some((pid, parse_family(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
-    });
-    let families: Vec<(u32, Family)> = families.collect();
-    let seconds = |pid: u32, family: &Family| {
-        clock::other_process_cpu_ns(pid).map_or(family.own_s, |ns| ns as f64 / 1e9) + family.ended_s
-    };
-    let mut sum = seconds(pid, &families.iter().find(|f| f.0 == pid)?.1);
-    let mut wanted = vec![pid];
-    while let Some(parent) = wanted.pop() {
-        for (child, family) in families.iter().filter(|f| f.1.parent == parent) {
-            sum += seconds(*child, family);
-            wanted.push(*child);
-        }
-    }
-    Some(sum)
-}
-
-/// Parent and CPU seconds of a process and of its children that have ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Family {
-    /// Its parent.
-    pub parent: u32,
-    /// Its user and system time.
-    pub own_s: f64,
-    /// Those of its children that have ended.
-    pub ended_s: f64,
-}
-
-/// From a `stat` line (proc(5): fields 4 and 14 to 17).
-pub fn parse_family(text: &str) -> Option<Family> {
-    let (_, after) = text.rsplit_once(')')?;
-    let mut words = after.split_whitespace().skip(1);
-    let parent = words.next()?.parse().ok()?;
-    let ticks: Vec<u64> = words.skip(9).take(4).map_while(|w| w.parse().ok()).collect();
-    let [user, system, users, systems] = ticks.as_slice() else { return None };
-    let seconds = |ticks: u64| ticks as f64 / ticks_per_second();
-    Some(Family { parent, own_s: seconds(user + system), ended_s: seconds(users + systems) })
 }
 
 fn ticks_per_second() -> f64 {
@@ -332,33 +285,6 @@ pub fn parse_queues(text: &str, port: u16) -> Vec<(u64, u64)> {
         }
         let (tx, rx) = queues.split_once(':')?;
         Some((hex(tx)?, hex(rx)?))
-    };
-    text.lines().filter_map(row).collect()
-}
-
-/// The process that listens at `port` on this machine, if it may be seen.
-pub fn listener(port: u16) -> Option<u32> {
-    let mut inodes = Vec::new();
-    for name in ["tcp", "tcp6"] {
-        let text = fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
-        inodes.extend(parse_listeners(&text, port));
-    }
-    let wanted: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
-    let pids = fs::read_dir("/proc").ok()?.flatten();
-    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
-        let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        fds.filter_map(|fd| fs::read_link(fd.path()).ok())
-            .any(|link| wanted.iter().any(|w| link.as_os_str() == w.as_str()))
-    })
-}
-
-/// Inodes of the sockets that listen at `port`.
-pub fn parse_listeners(text: &str, port: u16) -> Vec<u64> {
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let local = words.get(1)?.rsplit_once(':')?.1;
-        let listens = *words.get(3)? == "0A" && u16::from_str_radix(local, 16).ok()? == port;
-        if listens { words.get(9)?.parse().ok() } else { None }
     };
     text.lines().filter_map(row).collect()
 }

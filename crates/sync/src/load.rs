@@ -258,9 +258,9 @@ pub fn of_process(began_ns: u64) -> Load {
 
 /// Does something, and counts how long it waited: the time that passed less that of the processor.
 pub fn waits<R>(counter: &AtomicU64, work: impl FnOnce() -> R) -> R {
-    let (began, used) = (monotonic_ns(), sys::thread_cpu_ns());
+    let (began, used) = (monotonic_ns(), probe::core::thread_cpu_ns());
     let result = work();
-    let (took, used) = (monotonic_ns() - began, sys::thread_cpu_ns().saturating_sub(used));
+    let (took, used) = (monotonic_ns() - began, probe::core::thread_cpu_ns().saturating_sub(used));
     counter.fetch_add(took.saturating_sub(used), Ordering::Relaxed);
     result
 }

@@ -91,7 +91,7 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room { name: "e2e", may_import: &["base", "wire", "sim"] },
-    Room { name: "bench", may_import: &["base", "lab"] },
+    Room { name: "bench", may_import: &["base", "host", "lab"] },
     Room { name: "xtask", may_import: &[] },
 ];
 

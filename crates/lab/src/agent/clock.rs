@@ -49,24 +49,9 @@ fn set_skew(file: &Path) {
     }
 }
 
-/// CPU time of the calling thread, in nanoseconds.
-pub fn thread_cpu_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
 /// CPU time of this process, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-/// CPU time of another process, all its threads and those that have ended, in nanoseconds; `None`
-/// when there is none.
-pub fn other_process_cpu_ns(pid: u32) -> Option<u64> {
-    let (pid, mut clock) = (i32::try_from(pid).ok()?, 0);
-    // SAFETY: the call writes to a live clock id.
-    let found = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0;
-    // A process that has ended meanwhile reads as nothing.
-    found.then(|| read(clock)).filter(|ns| *ns > 0)
 }
 
 #[inline]

@@ -13,6 +13,7 @@ use crate::proc;
 use crate::shape::open::{Arrived, OpenLoop, OpenRule};
 use crate::workload::Workload;
 use base::limits::LAB_SILENCE_MAX;
+use probe::core::thread_cpu_ns;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ struct Open {
 impl Open {
     fn new(step: u32, index: u32, begins_ns: u64, ends_ns: u64) -> Self {
         let window = Window { step, index, ..Default::default() };
-        let cpu = (clock::thread_cpu_ns(), clock::process_cpu_ns(), proc::own_waits());
+        let cpu = (thread_cpu_ns(), clock::process_cpu_ns(), proc::own_waits());
         let busy_since_ns = begins_ns;
         Self { window, hist: hist::new(), ends_ns, busy_since_ns, busy_ns: 0.0, cpu }
     }
@@ -65,7 +66,7 @@ impl Open {
 
     fn close(mut self, window_ns: u64, client: &dyn Client) -> Window {
         let waits = proc::own_waits();
-        self.window.driver_cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu.0);
+        self.window.driver_cpu_ns = thread_cpu_ns().saturating_sub(self.cpu.0);
         self.window.cpu_ns = clock::process_cpu_ns().saturating_sub(self.cpu.1);
         self.window.wait_ns = waits.wait_ns.saturating_sub(self.cpu.2.wait_ns);
         self.window.throttled_ns = waits.throttled_ns.saturating_sub(self.cpu.2.throttled_ns);

@@ -5,16 +5,21 @@
 
 use super::plan::Plan;
 use super::record::{Comparison, Line, Sample, VERSION, Way};
-use crate::agent::clock::{mono_ns, thread_cpu_ns};
+use crate::agent::clock::mono_ns;
 use crate::agent::with_sources;
 use crate::client::service::at::ServiceAt;
 use crate::client::service::{self, Failure, Session};
-use crate::client::{Checker, ClientError, FileSet};
+use crate::client::{Checker, ClientError, FileSet, Target};
+use crate::observe::ObservedTarget;
 use crate::pattern::Content;
 use crate::proc;
 use crate::record::ServerInfo;
 use base::limits::{LAB_CONTENT_MAX, LAB_STREAM_BUFFER};
 use base::random::{Random, SeededRandom};
+use host::Root;
+use host::observe::family::Family;
+use host::observe::netns;
+use probe::core::thread_cpu_ns;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 
@@ -114,7 +119,7 @@ impl Files {
 /// Runs a comparison. Whatever goes wrong is in the result: `failed`, `degraded`.
 pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
     let files = Files::new(wanted.plan);
-    let (mut result, first) = begin(wanted);
+    let (mut result, mut servers, first) = begin(wanted);
     for (line, at) in result.lines.iter_mut().zip(wanted.targets) {
         if let Err(error) = make_folder(at, &files.set) {
             line.failed = Some(with_sources(&error));
@@ -122,13 +127,11 @@ pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
     }
     for round in first..wanted.plan.rounds {
         for number in order(wanted.targets.len(), wanted.plan.seed, round) {
-            let (Some(line), Some(at)) = (result.lines.get_mut(number), wanted.targets.get(number))
-            else {
-                continue;
-            };
+            let line = result.lines.get_mut(number).zip(servers.get_mut(number));
+            let Some(((line, server), at)) = line.zip(wanted.targets.get(number)) else { continue };
             for way in Way::BOTH {
                 if line.failed.is_none()
-                    && let Err(error) = turn(line, at, wanted.plan, &files, (round, way))
+                    && let Err(error) = turn(line, server, at, wanted.plan, &files, (round, way))
                 {
                     line.failed = Some(format!("{} {round}: {}", way.name(), with_sources(&error)));
                 }
@@ -154,18 +157,20 @@ pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
 /// Carries one way of one target out and keeps what it took.
 fn turn(
     line: &mut Line,
+    server: &mut Option<Family>,
     at: &ServiceAt,
     plan: &Plan,
     files: &Files,
     (round, way): (u32, Way),
 ) -> Result<(), ClientError> {
-    let (sample, cipher) = transfer(at, plan, files, (round, way), line.server.pid)?;
+    let (sample, cipher) = transfer(at, plan, files, (round, way), server)?;
     line.samples.push(sample);
     line.cipher = cipher;
     Ok(())
 }
 
-fn begin(wanted: &Wanted<'_>) -> (Comparison, u32) {
+/// The comparison before its first round, the servers' processes, and the first round.
+fn begin(wanted: &Wanted<'_>) -> (Comparison, Vec<Option<Family>>, u32) {
     let now = base::clock::wall_ns() as f64 / 1e9;
     let mut result = Comparison {
         kind: "comparison".into(),
@@ -181,15 +186,50 @@ fn begin(wanted: &Wanted<'_>) -> (Comparison, u32) {
         degraded: Vec::new(),
         failed: None,
     };
+    let mut servers = Vec::new();
     for (number, at) in wanted.targets.iter().enumerate() {
         let pid = wanted.server_pids.get(number).or(match wanted.server_pids {
             [all] => Some(all),
             _ => None,
         });
-        result.lines.push(line(at, wanted.targets, pid.copied()));
+        let (server, family) = server_of(at, pid.copied());
+        result.lines.push(line(at, wanted.targets, server));
+        servers.push(family);
     }
     let first = wanted.earlier.as_ref().map_or(0, |earlier| take_over(&mut result, earlier));
-    (result, first)
+    (result, servers, first)
+}
+
+/// The server of a target: its process if that is stated, else the one that listens there, in any
+/// network namespace of this machine; with all that it starts.
+pub(super) fn server_of(at: &ServiceAt, pid: Option<u32>) -> (ServerInfo, Option<Family>) {
+    let root = Root::default();
+    let found = match pid {
+        Some(pid) => Ok((vec![pid], None)),
+        None => {
+            let target = ObservedTarget::of(&Target::Service(at.clone()));
+            netns::find(&root, &target.addresses, at.port).map(|found| {
+                let namespace = format!("net:[{}]", found.namespace);
+                (found.pids, (!found.own_namespace).then_some(namespace))
+            })
+        }
+    };
+    match found {
+        Ok((pids, namespace)) => {
+            let info = ServerInfo {
+                seen: "process".into(),
+                namespace,
+                pid: pids.first().copied(),
+                machine: Some(proc::machine()),
+                ..Default::default()
+            };
+            (info, Family::new(&root, &pids))
+        }
+        Err(why) => {
+            let unseen = Some(why.to_string());
+            (ServerInfo { seen: "unseen".into(), unseen, ..Default::default() }, None)
+        }
+    }
 }
 
 /// Takes over the whole rounds of a comparison of the same; which round comes next.
@@ -213,10 +253,7 @@ fn take_over(result: &mut Comparison, earlier: &Comparison) -> u32 {
     next
 }
 
-fn line(at: &ServiceAt, all: &[ServiceAt], pid: Option<u32>) -> Line {
-    let local = crate::conduct::is_local(&at.host);
-    let pid = pid.or_else(|| if local { proc::listener(at.port) } else { None });
-    let seen = if pid.is_some() { "process" } else { "unseen" };
+fn line(at: &ServiceAt, all: &[ServiceAt], server: ServerInfo) -> Line {
     let terms = &at.terms;
     let identity = match (at.scheme.is_secure(), &terms.pin, terms.insecure) {
         (false, ..) => "none",
@@ -238,12 +275,7 @@ fn line(at: &ServiceAt, all: &[ServiceAt], pid: Option<u32>) -> Line {
         plain,
         cipher: None,
         identity: identity.into(),
-        server: ServerInfo {
-            seen: seen.into(),
-            pid,
-            machine: pid.map(|_| proc::machine()),
-            ..Default::default()
-        },
+        server,
         samples: Vec::new(),
         ways: Vec::new(),
         failed: None,
@@ -289,9 +321,9 @@ fn transfer(
     plan: &Plan,
     files: &Files,
     (round, way): (u32, Way),
-    server: Option<u32>,
+    server: &mut Option<Family>,
 ) -> Result<(Sample, Option<String>), ClientError> {
-    let streams = plan.streams;
+    let (streams, root) = (plan.streams, Root::default());
     // Everybody is signed in; go.
     let (ready, go) = (Barrier::new(streams as usize + 1), Barrier::new(streams as usize + 1));
     let failed = AtomicBool::new(false);
@@ -316,12 +348,12 @@ fn transfer(
             });
         }
         ready.wait();
-        let before = server.and_then(proc::family_cpu);
+        let before = server.as_mut().and_then(|family| family.sample(&root));
         let begin_ns = mono_ns();
         go.wait();
         (begin_ns, before)
     });
-    let after = server.and_then(proc::family_cpu);
+    let after = server.as_mut().and_then(|family| family.sample(&root));
     let told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
     let done = told.into_iter().collect::<Result<Vec<Done>, ClientError>>()?;
     let end_ns = done.iter().map(|d| d.end_ns).max().unwrap_or(begin_ns);
@@ -333,7 +365,7 @@ fn transfer(
         bytes: plan.bytes(),
         sign_in_s: sign_in_ns as f64 / 1e9,
         client_cpu_s: done.iter().map(|d| d.cpu_ns).sum::<u64>() as f64 / 1e9,
-        server_cpu_s: before.zip(after).map(|(before, after)| (after - before).max(0.0)),
+        server_cpu_s: before.zip(after).map(|(a, b)| b.cpu_since(&a) as f64 / 1e9),
     };
     Ok((sample, done.into_iter().find_map(|d| d.cipher)))
 }

@@ -133,3 +133,22 @@ fn plans_that_make_no_sense_are_refused() {
     assert_eq!(Plan::load("iops-4k", &[]).unwrap(), None);
     assert_eq!(Plan::load("secure-protocols", &[]).unwrap().unwrap(), plan(&[]));
 }
+
+/// Without a process that is stated the server is found where it listens.
+#[test]
+fn servers_are_found_by_their_addresses() {
+    let store = Store::new();
+    let all = targets(&store);
+    let plan = plan(&["files=1", "file_size=1000", "streams=1", "rounds=1"]);
+    let wanted =
+        Wanted { plan: &plan, targets: &all, server_pids: &[], command: vec![], earlier: None };
+    let result = run(&wanted, &mut |_, _| {});
+    for line in &result.lines {
+        let own = Some(std::process::id());
+        assert_eq!((line.server.seen.as_str(), line.server.pid), ("process", own));
+        assert!(line.samples.iter().all(|s| s.server_cpu_s.is_some_and(|cpu| cpu > 0.0)));
+    }
+    let absent = ServiceAt { host: "192.0.2.1".into(), ..all[0].clone() };
+    let (server, family) = super::run::server_of(&absent, None);
+    assert!(server.seen == "unseen" && server.unseen.is_some() && family.is_none());
+}

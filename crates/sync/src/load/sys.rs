@@ -6,20 +6,11 @@ use base::clock::NS_PER_S;
 use base::limits::{DSYNC_QUEUED_PERCENT, DSYNC_QUEUED_US};
 use base::tcp_info::TcpInfo;
 
-/// CPU time of this thread, in nanoseconds.
-pub fn thread_cpu_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
 /// CPU time of this process, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec into a local one; the clocks exist on every Linux.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    // SAFETY: the kernel writes one timespec into a local one; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 

@@ -142,7 +142,7 @@ fn a_wait_is_time_without_the_processor() {
     let (send, receive) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || {
         // As long as this one works, the other waits.
-        while sys::thread_cpu_ns() < 20_000_000 {}
+        while probe::core::thread_cpu_ns() < 20_000_000 {}
         drop(send);
     });
     super::waits(&waited, || receive.recv().is_err());
