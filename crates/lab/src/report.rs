@@ -168,7 +168,9 @@ fn notes(result: &RunResult) -> Vec<String> {
     let disturbed = result.disturbed.iter().filter(|d| !d.still).map(|d| d.sentence());
     let degraded = result.degraded.iter().map(|what| format!("degraded: {what}"));
     let failed = result.failed.iter().map(|what| format!("failed: {what}"));
-    over.chain(disturbed).chain(degraded).chain(failed).collect()
+    let counts = result.best_step().and_then(|step| step.server_counts.as_ref());
+    let translated = counts.and_then(|counts| counts.translated.clone());
+    over.chain(translated).chain(disturbed).chain(degraded).chain(failed).collect()
 }
 
 /// The figures as a page shows them without its script.

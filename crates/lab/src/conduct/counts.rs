@@ -42,13 +42,62 @@ pub struct ClientTotals {
     pub slots: u64,
 }
 
-/// The rows of these clients; of all when some clients' addresses are not known, or when none of
-/// them made a call: addresses may be translated on the way.
+/// The rows of these clients, which all made calls; of all when the addresses of some are not
+/// known, or when the server has no call from one: addresses may be translated on the way.
 pub fn of_clients<'a>(counts: &'a Counts, clients: &[Option<String>]) -> Vec<&'a CountRow> {
     let known: Option<Vec<&str>> = clients.iter().map(Option::as_deref).collect();
-    let own = |row: &&CountRow| known.as_ref().is_none_or(|all| all.contains(&&*row.client));
-    let rows: Vec<&CountRow> = counts.rows.iter().filter(own).collect();
-    if rows.is_empty() { counts.rows.iter().collect() } else { rows }
+    let Some(known) = known.filter(|all| all.iter().all(|address| has_calls(counts, address)))
+    else {
+        return counts.rows.iter().collect();
+    };
+    counts.rows.iter().filter(|row| known.contains(&&*row.client)).collect()
+}
+
+fn has_calls(counts: &Counts, address: &str) -> bool {
+    counts.rows.iter().any(|row| row.client == address)
+}
+
+/// Clients that made calls and from whose addresses the server has none, while it has calls from
+/// other addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Translated {
+    /// These clients' own addresses.
+    pub own: Vec<String>,
+    /// The other addresses.
+    pub at_server: Vec<String>,
+}
+
+impl Translated {
+    /// Among the clients that made calls, with their own addresses as far as they are known.
+    pub fn of(counts: &Counts, clients: &[Option<String>]) -> Option<Self> {
+        if !counts.complete {
+            return None;
+        }
+        let mut own: Vec<String> = clients.iter().flatten().cloned().collect();
+        let mut at_server: Vec<String> = counts.rows.iter().map(|r| r.client.clone()).collect();
+        at_server.retain(|address| !own.contains(address));
+        own.retain(|address| !has_calls(counts, address));
+        own.sort();
+        own.dedup();
+        at_server.sort();
+        at_server.dedup();
+        (!own.is_empty() && !at_server.is_empty()).then_some(Self { own, at_server })
+    }
+
+    /// The address that a client with this one has at the server, if it can be only one.
+    pub fn seen_as(&self, own: &str) -> Option<&str> {
+        let is_one = self.own.iter().any(|address| address == own);
+        self.at_server.first().filter(|_| is_one && self.at_server.len() == 1).map(String::as_str)
+    }
+
+    /// In a sentence.
+    pub fn sentence(&self) -> String {
+        format!(
+            "addresses are translated on the way: clients leave from {}, the server sees {}",
+            self.own.join(", "),
+            self.at_server.join(", ")
+        )
+    }
 }
 
 /// The record of a step.
@@ -73,7 +122,7 @@ pub fn record(
     operations.iter_mut().for_each(|o| o.latency_ns /= o.count.max(1) as f64);
     operations.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.op.cmp(&b.op)));
     let compared = complete.then(|| compare(&operations, asked, clients)).flatten();
-    ServerCounts { from, to, complete, operations, compared }
+    ServerCounts { from, to, complete, operations, compared, translated: None }
 }
 
 /// Whether each operation of a workload makes exactly one of this name.

@@ -316,7 +316,7 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
         client.source = source.map(|source| source.address.clone());
         client.interface = source.and_then(|source| source.interface.clone());
     }
-    step.server_counts = counted(&step, ran.totals, (counting, job.workload), view);
+    step.server_counts = counted(&mut step, ran.totals, (counting, job.workload), view);
     step.observe = observed(job, &step, &ran.samples);
     step.evidence = evidence::gather(&evidence::Inputs {
         step: &step,
@@ -337,16 +337,25 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
 
 /// What the server counted itself from the start of the step until now.
 fn counted(
-    step: &Step,
+    step: &mut Step,
     totals: counts::ClientTotals,
     asked: (Counting, Kind),
     view: &mut dyn ServerView,
 ) -> Option<ServerCounts> {
     let interval = (step.started - COUNTS_EARLY_S, base::clock::wall_ns() as f64 / 1e9);
     let counts = view.counts(interval.0, interval.1)?;
-    let clients: Vec<_> = step.by_client.iter().map(|c| c.source.clone()).collect();
+    let active = step.by_client.iter().filter(|c| c.ops > 0);
+    let clients: Vec<_> = active.map(|c| c.source.clone()).collect();
+    let translated = counts::Translated::of(&counts, &clients);
+    for client in &mut step.by_client {
+        let own = client.source.as_deref();
+        let seen = translated.as_ref().zip(own).and_then(|(all, own)| all.seen_as(own));
+        client.seen_as = seen.map(str::to_owned);
+    }
     let rows = counts::of_clients(&counts, &clients);
-    Some(counts::record(interval, counts.complete, &rows, asked, totals))
+    let mut record = counts::record(interval, counts.complete, &rows, asked, totals);
+    record.translated = translated.map(|translated| translated.sentence());
+    Some(record)
 }
 
 /// The server between the first and the last sample of the windows that count.

@@ -85,7 +85,7 @@ pub struct ObservedInterface {
     pub rx: u64,
     /// Bytes sent.
     pub tx: u64,
-    /// Payload of the clients' operations, on the interface that carried most; else `None`.
+    /// Payload of the clients' operations that it carried; `None` on those that carried none.
     pub payload: Option<u64>,
     /// Bytes that headers of the packets in its direction take; of a virtual interface, with
     /// packets as large as the kernel hands them over, a lower bound.
@@ -222,12 +222,32 @@ fn interfaces(a: &Sample, b: &Sample, payload: Payload, seconds: f64) -> Vec<Obs
         found.push(ObservedInterface { name, rx, tx, speed, ..Default::default() });
     }
     let carried = |i: &ObservedInterface| if payload.inward { i.rx } else { i.tx };
-    let most = found.iter_mut().zip(packets).max_by_key(|(interface, _)| carried(interface));
-    if let Some((interface, packets)) = most {
-        interface.payload = Some((payload.bytes_s * seconds) as u64);
-        interface.headers_expected = Some(packets * HEADERS);
+    let loads: Vec<u64> = found.iter().map(carried).collect();
+    for (n, bytes) in spread((payload.bytes_s * seconds) as u64, &loads) {
+        found[n].payload = Some(bytes);
+        found[n].headers_expected = Some(packets[n] * HEADERS);
     }
     found
+}
+
+/// What of the payload each interface carried: those that carried most, as many as it takes, in
+/// proportion to their bytes. If all together carried less, it passed by one that is not seen: then
+/// the one that carried most is compared with all of it.
+fn spread(payload: u64, carried: &[u64]) -> Vec<(usize, u64)> {
+    let mut order: Vec<usize> = (0..carried.len()).collect();
+    order.sort_by_key(|n| std::cmp::Reverse(carried[*n]));
+    let (mut sum, mut needed) = (0, 0);
+    while sum < payload && needed < order.len() {
+        sum += carried[order[needed]];
+        needed += 1;
+    }
+    order.truncate(if sum < payload { 1 } else { needed.max(1) });
+    let sum: u64 = order.iter().map(|n| carried[*n]).sum();
+    let part = |bytes: u64| match order.len() {
+        1 => payload,
+        _ => (payload as f64 * bytes as f64 / sum as f64) as u64,
+    };
+    order.iter().map(|n| (*n, part(carried[*n]))).collect()
 }
 
 /// What one client did in the windows that count.
@@ -246,6 +266,9 @@ pub struct ClientStep {
     pub source: Option<String>,
     /// Interface of its machine that has this address, if known.
     pub interface: Option<String>,
+    /// Address from which the server has its connections, if that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_as: Option<String>,
 }
 
 /// How it is read: format 1 had pairs (client, operations).
@@ -262,6 +285,8 @@ enum ClientForm {
         errors: u64,
         source: Option<String>,
         interface: Option<String>,
+        #[serde(default)]
+        seen_as: Option<String>,
     },
 }
 
@@ -269,8 +294,8 @@ impl From<ClientForm> for ClientStep {
     fn from(form: ClientForm) -> Self {
         match form {
             ClientForm::Pair(client, ops) => Self { client, ops, ..Default::default() },
-            ClientForm::Full { client, ops, bytes, errors, source, interface } => {
-                Self { client, ops, bytes, errors, source, interface }
+            ClientForm::Full { client, ops, bytes, errors, source, interface, seen_as } => {
+                Self { client, ops, bytes, errors, source, interface, seen_as }
             }
         }
     }
@@ -287,6 +312,9 @@ pub struct ServerCounts {
     pub complete: bool,
     /// By operation.
     pub operations: Vec<OperationCount>,
+    /// Clients with other addresses at the server than their own, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translated: Option<String>,
     /// Against what the clients counted; `None` for workloads without such a count.
     pub compared: Option<Comparison>,
 }

@@ -59,3 +59,33 @@ fn other_clients_are_left_out() {
     assert_eq!(of_clients(&counts, &[None]).len(), 2);
     assert_eq!(of_clients(&counts, &[Some("10.0.0.1".to_owned())]).len(), 2);
 }
+
+#[test]
+fn addresses_that_are_translated_on_the_way() {
+    let of = |rows: &[&str]| {
+        let rows = rows.iter().map(|client| row("read", client, 1, 0)).collect();
+        Counts { complete: true, rows }
+    };
+    let clients = |all: &[&str]| all.iter().map(|c| Some((*c).to_owned())).collect::<Vec<_>>();
+    let both = clients(&["10.0.0.2", "10.0.0.3"]);
+    assert_eq!(Translated::of(&of(&["10.0.0.2", "10.0.0.3", "10.0.0.9"]), &both), None);
+    assert_eq!(Translated::of(&of(&[]), &both), None, "nothing was counted");
+    assert_eq!(Translated::of(&of(&["192.0.2.1"]), &[None]), None, "nothing is known");
+    let counts = of(&["192.0.2.1"]);
+    let found = Translated::of(&counts, &both).unwrap();
+    assert_eq!((found.seen_as("10.0.0.2"), found.seen_as("10.0.0.4")), (Some("192.0.2.1"), None));
+    assert_eq!(
+        found.sentence(),
+        "addresses are translated on the way: clients leave from 10.0.0.2, 10.0.0.3, the server \
+         sees 192.0.2.1"
+    );
+    assert_eq!(of_clients(&counts, &both).len(), 1);
+    // One of them directly: all rows count, or the counts would not agree.
+    let counts = of(&["192.0.2.1", "10.0.0.3"]);
+    let found = Translated::of(&counts, &both).unwrap();
+    assert_eq!((found.seen_as("10.0.0.2"), found.seen_as("10.0.0.3")), (Some("192.0.2.1"), None));
+    assert_eq!(of_clients(&counts, &both).len(), 2);
+    // Which of several is which, no count says.
+    let found = Translated::of(&of(&["192.0.2.1", "192.0.2.2"]), &both).unwrap();
+    assert_eq!(found.seen_as("10.0.0.2"), None);
+}

@@ -109,3 +109,13 @@ fn counts_agree_within_what_is_in_flight() {
     let sentence = Comparison::new("operations", 11, 10, 0).sentence();
     assert!(sentence.contains("do not agree: 11 and 10 operations"), "{sentence}");
 }
+
+/// Two subnets: each of the server's ports carries its part.
+#[test]
+fn a_payload_over_two_interfaces() {
+    assert_eq!(spread(1000, &[10, 1070, 0]), [(1, 1000)]);
+    assert_eq!(spread(3000, &[10, 1070, 2140]), [(2, 2000), (1, 1000)]);
+    // Of what passed elsewhere nothing is known.
+    assert_eq!(spread(3000, &[10, 500, 20]), [(1, 3000)]);
+    assert_eq!((spread(0, &[5, 7]), spread(5, &[])), (vec![(1, 0)], vec![]));
+}
