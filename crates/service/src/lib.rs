@@ -9,6 +9,7 @@
 //! - [`shares`]: directories that are served, changed while clients work.
 //! - [`running`]: everything that runs, put together and measured; [`administration`]: its
 //!   branches of the tree, and its alerts.
+//! - [`cache_drops`]: runs that drop cached data of shares and units.
 //! - [`guard`]: the table of opens, for runs of replication.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
 //! - [`server_id`]: by what clients recognise the server.
@@ -16,6 +17,7 @@
 //!   certificates, URLs, names; `values`: settings of a node.
 
 pub mod administration;
+pub mod cache_drops;
 pub mod certificates;
 pub mod comparison;
 #[cfg(feature = "test-services")]

@@ -195,6 +195,11 @@ impl Shares {
         self.list().into_iter().map(|(_, config)| config).collect()
     }
 
+    /// The files of a share that is served.
+    pub fn files(&self, name: &str) -> Option<Arc<HostFs>> {
+        self.served.lock().get(name).map(|one| Arc::clone(&one.files))
+    }
+
     /// Whether files are used with their callers' rights, and a sentence about it.
     pub fn acting_as(&self) -> (bool, String) {
         let served = self.served.lock();

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use base::clock::Deadline;
+use base::node::{self, Kind, Property};
 
 use crate::fs::Result;
 use crate::host::sys;
@@ -21,6 +22,21 @@ const SENDING_MAX: Duration = Duration::from_millis(500);
 const SENDING_STEP: Duration = Duration::from_millis(1);
 /// Failures of which the reason is kept; all are counted.
 const FAILURES_KEPT: usize = 8;
+
+/// The result of `drop_cache`.
+pub const DROPPED: &str = "Files and bytes looked at, bytes in memory before and after (by \
+     cachestat), files that stayed in memory, and failures. With \
+     running, the time to wait was over: the same call returns the result later.";
+
+/// The parameter of `drop_cache` that all nodes have: less than the command line waits for a reply.
+pub const WAIT: Property = Property::setting(
+    "seconds",
+    "Wait",
+    Kind::Integer { min: 0, max: 25 },
+    node::Default::Integer(20),
+    "Time to wait for the result. The run continues after that.",
+)
+.unit("s");
 
 /// What was dropped. Amounts are bytes, in whole pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,6 +69,8 @@ pub(crate) struct CachedFile<'a> {
     pub(crate) fd: BorrowedFd<'a>,
     /// Its size, bytes.
     pub(crate) size: u64,
+    /// Whether writes of clients wait for a flush, wherever their data is.
+    pub(crate) unwritten: bool,
     /// Brings its data to the disk.
     pub(crate) write_back: &'a dyn Fn() -> Result<()>,
     /// Removes our mappings of it.
@@ -76,8 +94,8 @@ impl CacheDrop {
         let before = sys::cached_pages(file.fd, 0, 0);
         self.files += 1;
         self.bytes += file.size.div_ceil(page) * page;
-        // Nothing of it is in memory: nothing is mapped in use, and nothing is dirty.
-        if before.is_some_and(|pages| pages.resident == 0) {
+        // Nothing of it is in memory, and nothing is to be written back.
+        if before.is_some_and(|pages| pages.resident == 0) && !file.unwritten {
             drop((file.unmap)());
             return;
         }

@@ -20,6 +20,7 @@ use super::config::{SAN, is_lun, name_of, problems};
 use super::look::LookTime;
 use super::room::{Entry, Inner, LunNodes};
 use super::ways;
+use crate::cache_drops::CacheDrops;
 
 /// The part of the tree that is about logical units.
 pub struct Luns {
@@ -29,6 +30,7 @@ pub struct Luns {
     at: SocketAddr,
     /// How long storage that does not answer may be waited for.
     time: LookTime,
+    drops: CacheDrops,
 }
 
 fn integer(number: u64) -> Value {
@@ -43,7 +45,8 @@ impl Luns {
     /// The branches of these units.
     pub fn new(room: &Arc<LunNodes>, tree: &Arc<Tree>, at: SocketAddr) -> Arc<Self> {
         let time = LookTime::default();
-        Arc::new(Self { room: Arc::clone(room), tree: Arc::downgrade(tree), at, time })
+        let (room, tree, drops) = (Arc::clone(room), Arc::downgrade(tree), CacheDrops::default());
+        Arc::new(Self { room, tree, at, time, drops })
     }
 
     /// The sessions with a unit, each as name and address.
@@ -145,6 +148,20 @@ impl Luns {
         Ok(opened.medium.size())
     }
 
+    fn drop_cache(
+        &self,
+        path: &Path,
+        parameters: &BTreeMap<String, Value>,
+    ) -> Result<Json, Problem> {
+        let medium = {
+            let inner = self.room.inner();
+            let entry = inner.entries.get(&name_of(path));
+            entry.and_then(|entry| Some(entry.opened.as_ref()?.medium.clone()))
+        };
+        let medium = medium.ok_or_else(|| Problem::conflict(path, "it is offline", ""))?;
+        self.drops.run(path, parameters, move |_| Ok((medium.drop_cache(), true)))
+    }
+
     fn clear(&self, path: &Path) -> Result<Json, Problem> {
         let refused = |why: &str| Problem::conflict(path, why, "");
         let unit = {
@@ -224,7 +241,9 @@ impl Apply for Luns {
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
-        self.room.lead(transition)
+        self.room.lead(transition)?;
+        self.drops.retain(|path| transition.new.exists(path));
+        Ok(())
     }
 }
 
@@ -309,6 +328,7 @@ impl Live for Luns {
             "snapshot" => self.copy(path, name(), true, who),
             "clone" => self.copy(path, name(), false, who),
             "clear_reservations" => self.clear(path),
+            "drop_cache" => self.drop_cache(path, parameters),
             "end" => {
                 let tsih = path.name().and_then(|name| name.parse().ok());
                 match tsih.is_some_and(|tsih| self.room.server.sessions.log_out(tsih)) {

@@ -10,15 +10,18 @@ use std::sync::Arc;
 use base::node::{Path, Shape, Value};
 use base::protocol::ShareMode;
 use base::units::octal;
-use control::tree::{Apply, Document, Live, Override, Problem, Transition};
+use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
 use parking_lot::Mutex;
+use vfs::cache_drop::CacheDrop;
 use vfs::cred::Cred;
 use vfs::fs::Context;
 use vfs::share::node::{DEFAULT_PROJECT, SMB_ENCRYPT};
 use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
+use vfs::status::Status;
 
 use super::{PREFIX, Root, ShareConfig, Shares, System, rules_for};
+use crate::cache_drops::CacheDrops;
 use crate::{node, tls};
 
 /// Who made the share that is in no configuration.
@@ -46,6 +49,7 @@ pub struct Room {
     /// The share of the command line: whatever the configuration says, it is served.
     given: String,
     offline: Mutex<Offline>,
+    drops: CacheDrops,
 }
 
 impl Room {
@@ -57,7 +61,8 @@ impl Room {
         services: Box<dyn Services>,
         given: &str,
     ) -> Self {
-        Self { shares, services, given: given.to_owned(), offline: Mutex::new(offline) }
+        let (given, offline) = (given.to_owned(), Mutex::new(offline));
+        Self { shares, services, given, offline, drops: CacheDrops::default() }
     }
 
     /// Why a share is not served.
@@ -70,6 +75,34 @@ impl Room {
     fn served_as(&self, path: &Path) -> Option<Arc<Share>> {
         let mut all = self.shares.list().into_iter();
         all.find(|(_, config)| config.path() == *path).map(|(share, _)| share)
+    }
+
+    /// Drops what is cached of a share. A run ends when the share is not served any more.
+    fn drop_cache(
+        &self,
+        path: &Path,
+        parameters: &BTreeMap<String, Value>,
+    ) -> Result<serde_json::Value, Problem> {
+        let share = self.served_as(path);
+        let name = share.map(|share| share.name.clone());
+        let files = name.as_ref().and_then(|name| self.shares.files(name));
+        let (Some(name), Some(files)) = (name, files) else {
+            return Err(Problem::conflict(path, "the share is offline", ""));
+        };
+        let directory = parameters.get("directory").and_then(Value::as_text).unwrap_or_default();
+        let below = PathBuf::from(directory);
+        let shares = Arc::clone(&self.shares);
+        self.drops.run(path, parameters, move |more| {
+            let mut served = |found: &CacheDrop| {
+                let same = shares.files(&name).is_some_and(|now| Arc::ptr_eq(&now, &files));
+                more(found) && same
+            };
+            let done = files.drop_cache(&below, &mut served);
+            done.map_err(|status| match status {
+                Status::NotFound => "there is no such directory in the share".to_owned(),
+                other => other.to_string(),
+            })
+        })
     }
 
     /// What is to be served under a configuration, and what keeps the rest of it from being so.
@@ -250,6 +283,8 @@ impl Apply for Room {
         let (shares, offline) = self.wanted(transition).map_err(first)?;
         self.shares.apply(&self.shares.configured(), &shares)?;
         *self.offline.lock() = offline.into_iter().collect();
+        let is_given = |path: &Path| path.name() == Some(&self.given);
+        self.drops.retain(|path| transition.new.exists(path) || is_given(path));
         Ok(())
     }
 }
@@ -263,7 +298,7 @@ impl Live for Room {
         };
         let root = Cred::root();
         let space = share.fs.space(Context { cred: &root, may_block: true }).unwrap_or_default();
-        vec![
+        let mut state = vec![
             ("state", Value::text("online")),
             ("export_path", Value::Text(share.export_path())),
             ("mount", Value::texts(self.services.mount(&share.name))),
@@ -271,7 +306,23 @@ impl Live for Room {
             ("available", Value::number(space.avail_bytes)),
             ("used", Value::number(space.total_bytes.saturating_sub(space.free_bytes))),
             ("holders", Value::texts(self.services.holders(tag(&share.name)))),
-        ]
+        ];
+        state.extend(self.drops.line(path).map(|line| ("cache_drop", Value::Text(line))));
+        state
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        parameters: &BTreeMap<String, Value>,
+        _who: &Who,
+    ) -> Result<serde_json::Value, Problem> {
+        match action {
+            "drop_cache" => self.drop_cache(path, parameters),
+            "stop_drop_cache" => self.drops.stop(path),
+            _ => Err(Problem::unknown(path, &format!("unknown action {action}"), "")),
+        }
     }
 
     fn items(&self, path: &Path) -> Vec<String> {

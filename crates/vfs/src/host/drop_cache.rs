@@ -26,21 +26,21 @@ use crate::status::Status;
 const DEEP_MAX: usize = 256;
 
 impl HostFs {
-    /// Drops the files below a directory of the share, as the server. `go_on` is asked before each
-    /// name with what was done so far; true is returned when it never said no.
+    /// Drops the files below a directory of the share, as the server. `more` is asked before each
+    /// name with what was done so far; true is returned when all was done.
     ///
     /// # Errors
     /// There is no such directory.
     pub fn drop_cache(
         &self,
         below: &Path,
-        go_on: &mut dyn FnMut(&CacheDrop) -> bool,
+        more: &mut dyn FnMut(&CacheDrop) -> bool,
     ) -> Result<(CacheDrop, bool)> {
         let _server = CredGuard::as_server()?;
         let mut found = CacheDrop::default();
         let mut open = vec![self.begin(below)?];
         while let Some(dir) = open.last_mut() {
-            if !go_on(&found) {
+            if !more(&found) {
                 return Ok((found, false));
             }
             let next = dir.peek().map(|dent| dent.and_then(|dent| CString::new(dent.name).ok()));
@@ -134,6 +134,7 @@ impl HostFs {
         found.take(&CachedFile {
             fd: fd.as_fd(),
             size,
+            unwritten: node.as_ref().is_some_and(|node| node.flush.is_dirty()),
             write_back: &|| match &node {
                 Some(node) => self.write_back(node),
                 None => sys::sync(fd.as_fd(), true).map_err(|error| {

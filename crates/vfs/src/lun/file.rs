@@ -159,6 +159,7 @@ impl FileMedium {
         found.take(&CachedFile {
             fd: self.file.as_fd(),
             size: self.size(),
+            unwritten: self.ledger.is_dirty(),
             write_back: &|| self.sync(),
             unmap: &|| self.windows.clear(),
             name: &|| "its file".to_owned(),

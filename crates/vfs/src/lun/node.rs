@@ -1,6 +1,7 @@
 //! What can be configured and seen of logical units, in the words of the appliance that they are
 //! modelled on: `/shares/PROJECT/luns`.
 
+use crate::cache_drop::{DROPPED, WAIT};
 use base::limits::{ISCSI_NAME_MAX, ISCSI_SESSIONS_MAX, LUN_NAME_MAX, LUN_SIZE_MAX, LUNS_MAX};
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -65,6 +66,13 @@ static LUN: Context = Context::new(
         "Nothing.",
     )
     .destructive(),
+    Action::new(
+        "drop_cache",
+        "Drop cached data",
+        "Writes back the LUN and drops it from memory, so that the next reads come from the disk.",
+        DROPPED,
+    )
+    .parameters(&[WAIT]),
 ])
 .statistics(&["iscsi.ops[lun]", "iscsi.bytes[lun]"]);
 

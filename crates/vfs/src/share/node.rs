@@ -1,8 +1,9 @@
 //! Declarations of all nodes of shares: projects, and the shares in them, which take over
 //! what their project says unless they say something else.
 
+use crate::cache_drop::{DROPPED, WAIT};
 use base::limits::{EXPORT_RULES_MAX, PROJECTS_MAX, SHARE_NAME_MAX, SHARES_MAX};
-use base::node::{Context, Default, Items, Kind, Property, Shape};
+use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 use base::protocol::{Service, ShareMode};
 
 /// The project that is always there.
@@ -59,6 +60,33 @@ static SHARE: Context = Context::new(
     SCOPE,
 )
 .properties(&SHARE_PROPERTIES)
+.actions(&[
+    Action::new(
+        "drop_cache",
+        "Drop cached data",
+        "Writes back the files of the share and drops them from memory, so that the next reads \
+         come from the disk. Clients are slower until the data is read again. Symbolic links and \
+         other file systems are not followed.",
+        DROPPED,
+    )
+    .parameters(&[
+        Property::setting(
+            "directory",
+            "Directory",
+            LINE,
+            Default::None,
+            "Drop only files below this directory of the share.",
+        )
+        .example("projects/old"),
+        WAIT,
+    ]),
+    Action::new(
+        "stop_drop_cache",
+        "Stop dropping",
+        "Stops drop_cache after the current file.",
+        "Nothing.",
+    ),
+])
 .statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
 
 static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 1 + STATES.len()] = joined([
@@ -119,7 +147,7 @@ const OWN: [Property; 6] = [
 ];
 
 /// What is seen of a share.
-const STATES: [Property; 8] = [
+const STATES: [Property; 9] = [
     Property::state(
         "state",
         "State",
@@ -145,6 +173,12 @@ const STATES: [Property; 8] = [
         "Holders",
         Kind::List { of: &LINE, max: 10_000 },
         "Addresses of clients with open, locked or delegated files.",
+    ),
+    Property::state(
+        "cache_drop",
+        "Cached data dropped",
+        LINE,
+        "Progress or result of the last drop_cache.",
     ),
 ];
 

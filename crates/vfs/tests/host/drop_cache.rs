@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 /// `TMPFS_MAGIC` of linux/magic.h.
 const TMPFS: u64 = 0x0102_1994;
 
-/// A share on a disk whose pages the kernel counts; `None` where there is none.
+/// A share on a disk of which the kernel counts the pages; `None` without one.
 fn share(name: &str) -> Option<(Scratch, Arc<HostFs>)> {
     let scratch = Scratch::new(&disk(), name);
     let top = std::fs::File::open(scratch.share()).expect("a directory");
@@ -124,7 +124,7 @@ fn a_mapping_that_is_being_sent_from_is_reported_as_kept() {
 }
 
 #[test]
-fn reads_and_writes_go_on_meanwhile() {
+fn reads_and_writes_continue_meanwhile() {
     const ROUNDS: usize = 60;
     let Some((_scratch, fs)) = share("drop-busy") else { return };
     let (still, changing) = (create(&*fs, "still"), create(&*fs, "changing"));
@@ -192,7 +192,7 @@ fn what_is_not_of_the_share_stays_in_memory() {
 }
 
 #[test]
-fn it_stops_when_it_is_not_to_go_on() {
+fn it_stops_when_it_is_not_to_continue() {
     let Some((scratch, fs)) = share("drop-stop") else { return };
     for n in 0..20 {
         std::fs::write(scratch.share().join(format!("f{n}")), "x").expect("written");
