@@ -177,7 +177,8 @@ const PLANTED = `<style>body { margin: 0 } .hide { overflow: hidden; width: 60px
 <div class="hide" style="margin-top: 150px"><button style="width: 90px">wider</button></div>
 <button style="width: 40px; overflow: hidden; white-space: nowrap">a text that is too long</button>
 <table style="table-layout: fixed"><tr><td>a cell with a text that is too long</td><td></td></tr></table>
-<div style="width: 500px">wide</div></main>`;
+<div style="width: 500px">wide</div>
+<div style="height: 30px; overflow-y: auto"><button>seen</button><div style="height: 12px"></div><button>further down</button></div><button>next to it</button><br><br><br><br></main>`;
 
 /** What the checks would not see they could not find on the pages. */
 async function planted() {
@@ -185,6 +186,8 @@ async function planted() {
   await page.setContent(PLANTED);
   const found = await faults(page);
   const wanted = [/^the page is \d+ px wider/, /"outside" is outside the window/, /"wider" is cut by div/, /the text of button "a text/, /"one" and button "other" cover each other/, /"a cell .* runs \d+ px out of td/];
+  // What is further down in a box that scrolls covers nothing.
+  assert.ok(!found.some((fault) => fault.includes('further down')), found.join('; '));
   for (const one of wanted) assert.ok(found.some((fault) => one.test(fault)), `${one}: ${found.join('; ')}`);
   assert.equal((await covered(page)).length, 1, 'one button is covered by the other');
   await page.close();

@@ -41,7 +41,13 @@ export const faults = (page) => page.evaluate((most) => {
     if (one.matches('button, a.button') && one.scrollWidth > one.clientWidth + SLACK) found.push(`the text of ${what(one)} is cut`);
   }
 
-  const rects = controls.filter((one) => !isApart(one)).map((one) => ({ one, boxes: [...one.getClientRects()] }));
+  /** What is further down in a box that scrolls covers nothing. */
+  const inSight = (one) => {
+    const rooms = above(one).filter((at) => at !== document.body && at !== document.documentElement && /auto|scroll/.test(style(at).overflowY)).map((at) => at.getBoundingClientRect());
+    return [...one.getClientRects()].map(({ left, right, top, bottom }) => ({ left, right,
+      top: Math.max(top, ...rooms.map((room) => room.top)), bottom: Math.min(bottom, ...rooms.map((room) => room.bottom)) }));
+  };
+  const rects = controls.filter((one) => !isApart(one)).map((one) => ({ one, boxes: inSight(one) }));
   for (const [at, { one, boxes }] of rects.entries()) {
     for (const { one: other, boxes: others } of rects.slice(at + 1)) {
       if (one.contains(other) || other.contains(one)) continue;
