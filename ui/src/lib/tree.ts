@@ -89,10 +89,16 @@ const COLUMNS_MAX = 5;
 const isBroad = ({ kind, role, required }: Property): boolean =>
   role === 'secret' || (role === 'at-create' && required !== true) || (kind.type === 'text' && kind.shape === 'lines') || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
 
-/** Which properties of items stand in their table: of those, if there are some, that any of them has. */
+const isState = ({ name, role }: Property): boolean => name === 'state' && role === 'state';
+
+/**
+ * Which properties of items stand in their table: of those, if there are some, that any of them has. Whether an
+ * item works comes first: a narrow window has no room for more than two.
+ */
 export function columns(context: Context, of: Node[] = []): Property[] {
   const says = ({ name }: Property): boolean => of.length === 0 || of.some((node) => !isNothing(valueOf(node, name)?.value));
-  const shown = context.properties.filter((property) => !isBroad(property) && says(property));
+  const told = context.properties.filter((property) => !isBroad(property) && says(property));
+  const shown = [...told.filter(isState), ...told.filter((property) => !isState(property))];
   // What says itself in a sentence need not be told word by word.
   return (shown.some(isSentence) ? shown.filter(({ role }) => role === 'state').slice(0, COLUMNS_MAX - 2) : shown).slice(0, COLUMNS_MAX);
 }

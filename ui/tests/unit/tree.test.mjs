@@ -151,6 +151,9 @@ test('tables have no secrets and no keys in them', () => {
   const [first, second] = columns(user);
   const node = { properties: [{ name: first.name, value: null }, { name: second.name, value: 'x' }] };
   assert.deepEqual(columns(user, [node]).map(({ name }) => name), [second.name], 'what no item has is no column');
+  const state = { ...first, name: 'state', role: 'state' };
+  const names = columns({ ...user, properties: [...user.properties, state] }).map(({ name }) => name);
+  assert.deepEqual([names[0], names.length], ['state', 5], 'whether an item works comes first');
 });
 
 test('the mock is all or nothing, as the server is', () => {
