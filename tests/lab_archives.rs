@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use e2e::lab::command;
+use e2e::lab::command as lab_command;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server, binary};
 use e2e::{patience, process};
@@ -47,6 +48,38 @@ fn two_builds_are_served_in_turn_and_leave_nothing() {
         let run = read(&out.join("iops-4k").join(run).join("result.json"));
         assert_eq!((&run["failed"], &run["server"]["seen"]), (&Value::Null, &"api".into()));
     }
+    // It is an archive, which repeats with the same builds.
+    let mut check = std::process::Command::new("sha256sum");
+    check.args(["--check", "--quiet", "SHA256SUMS"]).current_dir(&out);
+    assert!(process::run(&mut check, patience(30)).status.success());
+    let sums = fs::read_to_string(out.join("SHA256SUMS")).expect("checksums");
+    for file in ["run.toml", "machines.json", "result.json", "iops-4k/b/000/result.json"] {
+        assert!(sums.lines().any(|line| line.ends_with(&format!("  {file}"))), "{file}: {sums}");
+    }
+    let again = scratch.path().join("again");
+    let repeat = |more: &[&str]| {
+        let mut command = lab_command();
+        command.arg("repeat").arg(&out).arg("--out").arg(&again).args(["--quiet", "--json"]);
+        command.args(more).env("TMPDIR", &place).env("XDG_RUNTIME_DIR", &place);
+        process::run(&mut command, patience(120))
+    };
+    let output = repeat(&[]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}\n{said}", output.status);
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(printed["recorded"]["rows"][0]["job"], printed["repeats"][0]["rows"][0]["job"]);
+    assert_eq!(read(&again.join("result.json"))["rows"], printed["repeats"][0]["rows"]);
+    let operations = printed["operations"].as_array().expect("each side");
+    assert_eq!(operations.len(), 2, "{printed}");
+    assert!(operations.iter().all(|common| common["same"] == true), "{operations:?}");
+    let refused = repeat(&["--target", "null:"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("this comparison is of builds"));
+    fs::write(out.join("iops-4k/b/000/result.json"), "{}").expect("a change");
+    let refused = repeat(&[]);
+    assert!(
+        String::from_utf8_lossy(&refused.stderr)
+            .contains("iops-4k/b/000/result.json has other content")
+    );
     let left: Vec<_> =
         fs::read_dir(&place).expect("a folder").flatten().map(|e| e.path()).collect();
     let ours = |path: &&std::path::PathBuf| path.display().to_string().contains("plimsoll-ab-");

@@ -506,6 +506,8 @@ fn of_another(name: &str, command: impl Fn(&Path, u16) -> Command, url: impl Fn(
     let _gone = child.kill();
     let _reaped = child.wait();
     assert!(points.abs() <= 3.0, "{name}: {points} points");
-    assert!((own_read - read).abs() <= 0.03 * read, "{name}: {own_read} of {read}");
+    // The group counts a request when it begins, the device when it has ended.
+    let in_flight = 2.0 * 4.0 * 65_536.0;
+    assert!((own_read - read).abs() <= 0.03 * read + in_flight, "{name}: {own_read} of {read}");
     assert_eq!(observed["devices"][0]["name"], disk.name(), "{name}: {observed:#}");
 }

@@ -63,7 +63,7 @@ enum LabCommand {
     /// Run the jobs of the Performance Limit Summary, with a column for each target
     #[command(after_help = exit::HELP)]
     Limits(LimitsArgs),
-    /// Repeat a result of `run` or `limits` with the same seeds, and compare
+    /// Repeat a result of `run`, `limits` or `ab` with the same seeds, and compare
     Repeat(RepeatArgs),
     /// Measure throughput over round-trip time and window on emulated links, compared with a model
     Sweep(SweepArgs),

@@ -1,8 +1,9 @@
 //! A comparison as it is kept: `result.json` of `plimsoll lab ab`, docs/formats/result.md.
 
 use super::{NextRun, Outcome, RowRuns, Rule, Sample, Session, Side};
+use crate::archive::Archive;
 use crate::limit;
-use crate::record::{RecordError, RunResult, write_result};
+use crate::record::{RecordError, RunResult, read_kind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -75,12 +76,23 @@ impl AbResult {
         self.ended = base::clock::wall_ns() as f64 / 1e9;
     }
 
-    /// Writes `result.json` into `dir`.
+    /// Writes `result.json` into its archive.
     ///
     /// # Errors
     /// When the directory cannot be written.
-    pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
-        write_result(self, "the comparison", dir)
+    pub fn write(&self, archive: &mut Archive) -> Result<(), RecordError> {
+        let text = serde_json::to_string(self)
+            .map_err(|e| RecordError::Form("the comparison".into(), e.to_string()))?;
+        archive.put("result.json", &text)
+    }
+
+    /// Reads the one in `dir`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn read(dir: &Path) -> Result<Self, RecordError> {
+        let other = || RecordError::Form(dir.display().to_string(), "not a comparison".into());
+        read_kind(dir, KIND, VERSION)?.ok_or_else(other)
     }
 
     /// As text.

@@ -1,7 +1,7 @@
 //! The request of a run, all of it: `run.toml`. Passwords are not in it: a repeat takes them from
 //! the environment or from targets that are given to it.
 
-use crate::ab::REPEATS;
+use crate::ab::{REPEATS, Rule};
 use crate::job::Job;
 use crate::measure::over::Until;
 use crate::record::RecordError;
@@ -19,6 +19,20 @@ pub enum Kind {
     Run,
     /// The Performance Limit Summary.
     Limits,
+    /// A comparison of two targets or builds.
+    Ab,
+}
+
+/// What a comparison has in addition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AbRequest {
+    /// When it ends.
+    pub rule: Rule,
+    /// The programs, if builds are compared: A, then B.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<PathBuf>,
+    /// Protocol of the servers that they are.
+    pub protocol: String,
 }
 
 /// A target.
@@ -65,7 +79,11 @@ pub struct Request {
     /// Run after run until the interval is narrow enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
-    /// Targets: the columns of a summary.
+    /// Of a comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ab: Option<AbRequest>,
+    /// Targets: the columns of a summary, the sides of a comparison.
+    #[serde(default)]
     pub targets: Vec<NamedTarget>,
     /// Jobs with their seeds, settings applied: the rows of a summary.
     pub jobs: Vec<Job>,
@@ -105,8 +123,12 @@ impl Request {
         if request.format > VERSION {
             return wrong(format!("format {} is newer", request.format));
         }
-        if request.targets.is_empty() || request.jobs.is_empty() {
+        let builds = request.ab.as_ref().map_or(0, |ab| ab.builds.len());
+        if request.targets.len() + builds == 0 || request.jobs.is_empty() {
             return wrong("it has no target or no job".to_owned());
+        }
+        if request.kind == Kind::Ab && request.targets.len() + builds != 2 {
+            return wrong("a comparison has two sides".to_owned());
         }
         match request.jobs.iter().find_map(|job| job.check().err()) {
             Some(error) => wrong(error.to_string()),

@@ -44,6 +44,7 @@ pub(crate) fn asked() -> Request {
         retries: REPEATS,
         quick: false,
         until: Some(Until { to: 0.03, rounds: 12 }),
+        ab: None,
         targets: vec![NamedTarget { name: "nfs3".into(), url: result.target.clone() }],
         jobs: vec![result.job],
     }
@@ -233,4 +234,25 @@ fn a_result_of_the_first_version_opens() {
     assert_eq!(both.ratio, 1.0);
     assert_eq!(run.operations.common(&run.operations), None);
     assert!(matches!(open(&place.0), Err(ArchiveError::NoSums(_))), "it is no archive");
+}
+
+#[test]
+fn a_comparison_has_two_sides() {
+    let place = written("archive-sides");
+    let ab = |targets: usize, builds: usize| {
+        let mut request = asked();
+        request.kind = Kind::Ab;
+        request.targets = vec![request.targets[0].clone(); targets];
+        let rule = crate::ab::Rule::default();
+        let builds = vec!["/usr/bin/plimsoll".into(); builds];
+        request.ab = Some(request::AbRequest { rule, builds, protocol: "nfs3".into() });
+        fs::write(place.0.join(REQUEST), request.text().unwrap()).unwrap();
+        renew(&place.0, REQUEST).unwrap();
+        open(&place.0).map(|read| assert_eq!(read, request))
+    };
+    ab(2, 0).unwrap();
+    ab(0, 2).unwrap();
+    for (targets, builds) in [(1, 0), (0, 1), (0, 0)] {
+        assert!(ab(targets, builds).is_err());
+    }
 }

@@ -5,17 +5,19 @@ mod serve;
 use super::{Common, Outcome, own_words, print_line, print_text, rounds, usage};
 use crate::ab::record::{AbResult, folder, sample};
 use crate::ab::{NextRun, Rule, Session, Side};
+use crate::archive::Archive;
+use crate::archive::request::{AbRequest, Kind, NamedTarget, Request};
 use crate::cli::exit::EXIT_DEGRADED;
 use crate::client::Target;
+use crate::conduct;
 use crate::job::Job;
 use crate::record::RunResult;
-use crate::{conduct, report};
 use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::Args;
 use serve::Served;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -55,32 +57,82 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
     };
     let sides = args.sides()?;
     let rule = Rule { to: args.to / 100.0, rounds: args.rounds };
+    let mut request = common.request(Kind::Ab, Vec::new(), jobs, own_words());
+    let mut asked = AbRequest { rule, builds: Vec::new(), protocol: args.protocol.clone() };
+    for (side, name) in sides.iter().zip(["A", "B"]) {
+        match side {
+            Compared::Build(program) => asked.builds.push(std::path::absolute(program)?),
+            Compared::Target(target) => {
+                request.targets.push(NamedTarget { name: name.into(), url: target.to_string() });
+            }
+        }
+    }
+    request.ab = Some(asked);
+    let result = made(&request, &sides, common, &common.out)?;
+    if common.json {
+        print_line(&serde_json::to_string(&result)?)?;
+    } else {
+        print_text(&visible_lines(&result.text()))?;
+        print_line(&format!("result: {}", common.out.join("result.json").display()))?;
+    }
+    Ok(exit(&result))
+}
+
+/// Makes the comparison of a request into an archive.
+///
+/// # Errors
+/// There are no agents, a build does not serve, or nothing can be written.
+pub(super) fn made(
+    request: &Request,
+    sides: &[Compared; 2],
+    common: &Common,
+    out: &Path,
+) -> Result<AbResult, Box<dyn Error>> {
+    let asked = request.ab.as_ref().ok_or("the request is of no comparison")?;
+    let names: Vec<String> = request.jobs.iter().map(|job| job.name.clone()).collect();
     let targets = sides.each_ref().map(Compared::name);
-    let mut result = AbResult::new(targets, rule, own_words());
-    let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
-    let mut session = Session::new(&names, rule);
+    let mut result = AbResult::new(targets, asked.rule, request.command.clone());
+    let mut session = Session::new(&names, asked.rule);
+    let mut archive = Archive::begin(out)?;
+    // For the machines and the server's own data: the first runs of each side, and the last run.
+    let mut ends: Vec<RunResult> = Vec::new();
     while let Some(next) = session.next_run() {
-        let job = &jobs[next.row];
+        let job = &request.jobs[next.row];
         let side = usize::from(next.side == Side::B);
         if !common.quiet {
-            note(&announced(&job.name, next, rule));
+            note(&announced(&job.name, next, asked.rule));
         }
-        let run = args.one(&sides[side], job)?;
-        run.write(&common.out.join(folder(&job.name, next)))?;
-        report::write(&run, &common.out.join(folder(&job.name, next)))?;
+        let run = one(&sides[side], job, &asked.protocol, common)?;
+        archive.put_run(&folder(&job.name, next).display().to_string(), &run)?;
         if let Some(why) = &run.failed {
             result.failed = Some(format!("{}: {why}", result.targets[side]));
             break;
         }
         session.record(sample(&run));
         result.take(&session);
-        result.write(&common.out)?;
+        result.write(&mut archive)?;
+        ends.truncate(2);
+        ends.push(run);
     }
-    end(&result, common)
+    result.write(&mut archive)?;
+    archive.seal(request, &ends.iter().collect::<Vec<_>>())?;
+    Ok(result)
+}
+
+/// Prints what went wrong; 1 when a run failed, 3 when a row was disturbed to the last, else 0.
+pub(super) fn exit(result: &AbResult) -> ExitCode {
+    for what in result.failed.iter().chain(&result.degraded) {
+        note(&format!("ab: {}", visible(what)));
+    }
+    match (&result.failed, result.degraded.is_empty()) {
+        (Some(_), _) => ExitCode::FAILURE,
+        (None, false) => ExitCode::from(EXIT_DEGRADED),
+        (None, true) => ExitCode::SUCCESS,
+    }
 }
 
 /// One of the two.
-enum Compared {
+pub(super) enum Compared {
     /// A target.
     Target(Target),
     /// A build of the server.
@@ -88,7 +140,7 @@ enum Compared {
 }
 
 impl Compared {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Self::Target(target) => target.to_string(),
             Self::Build(program) => program.display().to_string(),
@@ -110,44 +162,29 @@ impl AbArgs {
             _ => Err("a comparison requires two targets: --target A --target B".into()),
         }
     }
+}
 
-    /// One run.
-    fn one(&self, side: &Compared, job: &Job) -> Result<RunResult, Box<dyn Error>> {
-        let common = &self.common;
-        let options = match side {
-            Compared::Target(target) => common.options(&target.url(), own_words())?,
-            Compared::Build(program) => {
-                let served = Served::start(program, &self.protocol)?;
-                let mut options = common.options(&served.url, own_words())?;
-                options.server_pid = Some(served.pid());
-                options.server_socket = Some(served.socket());
-                return Ok(conduct::run(job, &options, &mut common.progress())?);
-            }
-        };
-        Ok(conduct::run(job, &options, &mut common.progress())?)
-    }
+/// One run.
+fn one(
+    side: &Compared,
+    job: &Job,
+    protocol: &str,
+    common: &Common,
+) -> Result<RunResult, Box<dyn Error>> {
+    let options = match side {
+        Compared::Target(target) => common.options(&target.url(), own_words())?,
+        Compared::Build(program) => {
+            let served = Served::start(program, protocol)?;
+            let mut options = common.options(&served.url, own_words())?;
+            options.server_pid = Some(served.pid());
+            options.server_socket = Some(served.socket());
+            return Ok(conduct::run(job, &options, &mut common.progress())?);
+        }
+    };
+    Ok(conduct::run(job, &options, &mut common.progress())?)
 }
 
 fn announced(job: &str, next: NextRun, rule: Rule) -> String {
     let repeat = if next.attempt > 0 { ", repeated because it was disturbed" } else { "" };
     format!("{job}: round {} of {}: {:?}{repeat}", next.round + 1, rule.rounds, next.side)
-}
-
-/// Writes and prints the result.
-fn end(result: &AbResult, common: &Common) -> Result<ExitCode, Box<dyn Error>> {
-    result.write(&common.out)?;
-    if common.json {
-        print_line(&serde_json::to_string(result)?)?;
-    } else {
-        print_text(&visible_lines(&result.text()))?;
-        print_line(&format!("result: {}", common.out.join("result.json").display()))?;
-    }
-    for what in result.failed.iter().chain(&result.degraded) {
-        note(&format!("ab: {}", visible(what)));
-    }
-    Ok(match (&result.failed, result.degraded.is_empty()) {
-        (Some(_), _) => ExitCode::FAILURE,
-        (None, false) => ExitCode::from(EXIT_DEGRADED),
-        (None, true) => ExitCode::SUCCESS,
-    })
 }

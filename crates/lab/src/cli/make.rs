@@ -50,6 +50,7 @@ impl Common {
             retries: REPEATS,
             quick: false,
             until: None,
+            ab: None,
             targets,
             jobs,
         }

@@ -1,12 +1,17 @@
 //! `plimsoll lab repeat`: an archive's run once more, with the same seeds in the same order, and
 //! how it differs.
 
+use super::ab::{self, Compared};
 use super::agents::RemoteArgs;
 use super::{
     Common, EXIT_DEGRADED, Outcome, exit, limits, make, own_words, print_line, print_text,
 };
+use crate::ab::record::{AbResult, folder};
+use crate::ab::{NextRun, Side};
 use crate::archive;
-use crate::archive::request::{Kind, Request};
+use crate::archive::request::{Kind, NamedTarget, Request};
+use crate::client::Target;
+use crate::job::Job;
 use crate::limits::summary::Summary;
 use crate::operations::Common as CommonOperations;
 use crate::record::RunResult;
@@ -25,7 +30,7 @@ pub(super) struct RepeatArgs {
     /// Directory of the result. Its checksums are verified first
     archive: PathBuf,
     /// Target URL in place of the recorded one; of a summary all of them, in the order of its
-    /// columns
+    /// columns, of a comparison both
     #[arg(long = "target", value_name = "URL")]
     targets: Vec<String>,
     /// Number of runs
@@ -85,6 +90,7 @@ pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
     match request.kind {
         Kind::Run => run(args, &request, &common),
         Kind::Limits => summary(args, &request, &common),
+        Kind::Ab => repeat_ab(args, &request, &common),
     }
 }
 
@@ -203,4 +209,77 @@ fn different(archive: &Path, recorded: &Summary, runs: &[RunResult]) -> Vec<Stri
         (!common.same).then(|| format!("{}, {}: {}", row.job, column.name, common.sentence()))
     };
     recorded.cells().filter_map(of).collect()
+}
+
+/// The outcome of a comparison that was repeated.
+#[derive(Debug, Serialize)]
+struct RepeatedAb {
+    recorded: AbResult,
+    repeats: Vec<AbResult>,
+    /// Whether the operations of each row and side were the same, for each repeat.
+    operations: Vec<Option<CommonOperations>>,
+}
+
+/// What the first runs of each row and side have in common.
+fn operations_of(archive: &Path, out: &Path, jobs: &[Job]) -> Vec<Option<CommonOperations>> {
+    let sides = jobs.iter().flat_map(|job| [Side::A, Side::B].map(|side| (job, side)));
+    let common = |(job, side): (&Job, Side)| {
+        let first = folder(&job.name, NextRun { row: 0, round: 0, side, attempt: 0 });
+        let [recorded, repeated] = [archive, out].map(|dir| RunResult::read(&dir.join(&first)));
+        recorded.ok()?.operations.common(&repeated.ok()?.operations)
+    };
+    sides.map(common).collect()
+}
+
+fn repeat_ab(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
+    let mut request = request.clone();
+    let builds = request.ab.as_ref().map(|ab| ab.builds.clone()).unwrap_or_default();
+    let sides: Vec<Compared> = match (args.targets.as_slice(), builds.is_empty()) {
+        ([], false) => builds.into_iter().map(Compared::Build).collect(),
+        (_, false) => return Err("this comparison is of builds: it takes no --target".into()),
+        (given, true) => {
+            let n = given.len();
+            if n != 0 && n != request.targets.len() {
+                return Err("this comparison has two targets: give both or none".into());
+            }
+            for (asked, url) in request.targets.iter_mut().zip(given) {
+                asked.url.clone_from(url);
+            }
+            let target = |asked: &NamedTarget| Target::parse(&asked.url).map(Compared::Target);
+            request.targets.iter().map(target).collect::<Result<_, _>>()?
+        }
+    };
+    let sides: [Compared; 2] = sides.try_into().map_err(|_| "a comparison has two sides")?;
+    for (asked, side) in request.targets.iter_mut().zip(&sides) {
+        // Without a password.
+        asked.url = side.name();
+    }
+    let recorded = AbResult::read(&args.archive)?;
+    let (mut repeats, mut operations, mut code) = (Vec::new(), Vec::new(), ExitCode::SUCCESS);
+    for n in 0..args.times {
+        let result = ab::made(&request, &sides, common, &args.place(n))?;
+        let found = ab::exit(&result);
+        code = if found == ExitCode::SUCCESS { code } else { found };
+        repeats.push(result);
+        operations.extend(operations_of(&args.archive, &args.place(n), &request.jobs));
+    }
+    let same = operations.iter().flatten().all(|common| common.same);
+    if !same && code == ExitCode::SUCCESS {
+        code = ExitCode::from(EXIT_DEGRADED);
+    }
+    if common.json {
+        let found = RepeatedAb { recorded, repeats, operations };
+        print_line(&serde_json::to_string(&found)?)?;
+        return Ok(code);
+    }
+    let all = std::iter::once(("recorded", &recorded)).chain(repeats.iter().map(|r| ("repeat", r)));
+    for (which, result) in all {
+        print_text(&visible_lines(&format!("{which}\n{}\n", result.text())))?;
+    }
+    for common in operations {
+        print_line(
+            &common.map_or("no hash of operations to compare".to_owned(), |c| c.sentence()),
+        )?;
+    }
+    Ok(code)
 }
