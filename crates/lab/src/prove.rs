@@ -113,7 +113,7 @@ fn sides(
         Intervention::HalfBlock if job.block > 1 => job.set_block(job.block / 2),
         Intervention::HalfBlock => return Err("the block has one byte"),
         Intervention::NullTarget => {
-            // There is no server whose counts could agree.
+            // There is no server, and no counts that could agree.
             (changed.target, changed.scratch, changed.server_socket) = (Target::Null, None, None);
         }
         Intervention::CipherOff => changed.target.omit_cipher()?,

@@ -57,7 +57,7 @@ fn has_calls(counts: &Counts, address: &str) -> bool {
     counts.rows.iter().any(|row| row.client == address)
 }
 
-/// Clients that made calls and from whose addresses the server has none, while it has calls from
+/// Clients that made calls and that the server has none from, while it has calls from
 /// other addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Translated {
