@@ -112,6 +112,7 @@ impl Ready {
             until_ns,
             window_ns: 3_600_000_000_000,
             open: None,
+            ops_max: None,
         };
         let (server_before, own_before) = (used()?, cpu::own()?);
         let ends: Vec<_> = std::thread::scope(|scope| {

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use probe::core::thread_cpu_ns;
 
 use crate::{Root, counters};
-use cache::Pages;
-use device::{Cap, DeviceIo, Devices};
+use cache::{Dropped, Pages};
+use device::{Cap, DeviceIo, Devices, Number};
 use family::{Family, FamilySample};
 use storage::Hints;
 
@@ -141,7 +141,10 @@ impl Observer {
             sample.devices = devices.counters(&self.root);
             sample.no_device.clone_from(&devices.none);
             sample.caps = pids.first().map_or(Vec::new(), |pid| devices.caps(&self.root, *pid));
-            sample.pages = devices.folder.as_deref().and_then(cache::of_test_files);
+            sample.pages = match &devices.folder {
+                Some(folder) => cache::of_test_files(folder),
+                None => cache::of_files(&devices.units),
+            };
         }
         sample.cost_ns = thread_cpu_ns().saturating_sub(begun);
         Some(sample)
@@ -153,6 +156,37 @@ impl Observer {
         }
         self.looked += 1;
         self.devices = storage::find(&self.root, pids, &self.hints);
+    }
+
+    /// Drops the test files, or those of logical units, from the page cache, and names the block
+    /// device of their file system.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    pub fn drop_cache(&mut self) -> Result<(Dropped, Option<String>), String> {
+        let pids: Vec<u32> = match &mut self.family {
+            Some(family) => match family.sample(&self.root) {
+                Some(sample) => sample.processes,
+                None => return Err("the server has ended".to_owned()),
+            },
+            None => Vec::new(),
+        };
+        // A folder that was made since is looked for again.
+        self.devices = storage::find(&self.root, &pids, &self.hints).or(self.devices.take());
+        let Some(devices) = &self.devices else {
+            return Err("the folder of the data is not known".to_owned());
+        };
+        let dropped = match &devices.folder {
+            Some(folder) => cache::drop_test_files(folder)?,
+            None if devices.units.is_empty() => {
+                return Err("no file of the data is known".to_owned());
+            }
+            None => cache::drop_files(&devices.units, None),
+        };
+        let pid = pids.first().map_or_else(|| "self".to_owned(), u32::to_string);
+        let below = |dev| Devices::of(&self.root, Number::of(dev), &pid);
+        let first = dropped.device.and_then(|dev| below(dev).chain.into_iter().next());
+        Ok((dropped, first.map(|(_, name)| name)))
     }
 
     /// The folder with the test files, once it is known.

@@ -88,6 +88,10 @@ impl Default for Plateau {
     }
 }
 
+/// Of this many blocks a cold step reads one at random: in the mean 3 % of its reads meet a block
+/// that was read before.
+const RANDOM_SHARE: u64 = 16;
+
 /// Most points of a curve: each is a step of the result.
 const CURVE_POINTS_MAX: usize = 100;
 
@@ -114,6 +118,10 @@ pub struct Job {
     /// Size of each file, bytes.
     #[serde(default = "default_file_size")]
     pub file_size: u64,
+    /// Read from the disk: cached data is dropped before each step, which reads each byte at most
+    /// once. The result states whether it is proved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cold: bool,
     /// Seed of content and of random places.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -332,6 +340,9 @@ impl Job {
                 return wrong("an open loop requires operations that do not depend on each other");
             }
         }
+        if self.cold && !matches!(self.workload, Kind::SeqRead | Kind::RandRead) {
+            return wrong("cold requires a workload that reads");
+        }
         if self.window_ms < 10 || self.step_max_ms < self.warmup_ms + 2 * self.window_ms {
             return wrong("a step must be longer than its warm-up and two windows of 10 ms");
         }
@@ -401,6 +412,14 @@ impl Job {
             files: self.files,
             file_size: self.file_size,
         }
+    }
+
+    /// Operations of each client in a step that is to read from the disk: each file once, or so
+    /// few blocks at random that hardly one is read twice.
+    pub fn read_once(&self) -> Option<u64> {
+        let all = u64::from(self.files) * (self.file_size / u64::from(self.block.max(1)));
+        let share = if self.workload == Kind::RandRead { RANDOM_SHARE } else { 1 };
+        self.cold.then_some((all / share).max(1))
     }
 
     /// The steps for this many clients.

@@ -4,6 +4,7 @@
 use crate::agent::clock;
 use crate::client::Target;
 use crate::proc::{self, MachineCounters, ProcessCpu};
+use crate::record::cold::CacheDropped;
 use host::Root;
 use host::observe::netns::{self, Unseen};
 use host::observe::storage::Hints;
@@ -38,9 +39,15 @@ pub struct ObservedTarget {
     pub port: Option<u16>,
     /// The path that it exports.
     pub exported: Option<PathBuf>,
+    /// The folder of the run, below the data of the share.
+    #[serde(default)]
+    pub below: Option<PathBuf>,
     /// Whether it serves blocks.
     pub blocks: bool,
 }
+
+/// How the names of the folders begin that the laboratory makes.
+const FOLDERS: &str = "plimsoll-l";
 
 impl ObservedTarget {
     /// The server of a target. Names that have no address have none here either.
@@ -53,16 +60,36 @@ impl ObservedTarget {
         }
         found.exported = target.exported().map(PathBuf::from);
         found.blocks = target.is_blocks();
+        found.below = folder_of(&target.to_string());
         found
+    }
+
+    /// The same in a folder of the run.
+    pub fn in_folder(mut self, name: &str) -> Self {
+        if let Some(exported) = &mut self.exported {
+            exported.push(name);
+        }
+        self.below.get_or_insert_default().push(name);
+        self
     }
 
     fn hints(&self, share_path: Option<&Path>) -> Hints {
         Hints {
             path: share_path.map(Path::to_owned),
             exported: self.exported.clone(),
+            below: self.below.clone(),
             blocks: self.blocks,
         }
     }
+}
+
+/// The folders of the laboratory at the end of a URL.
+fn folder_of(url: &str) -> Option<PathBuf> {
+    let path = url.split_once('?').map_or(url, |(path, _)| path);
+    let last = path.rsplit('/').take_while(|name| name.starts_with(FOLDERS));
+    let mut names: Vec<&str> = last.collect();
+    names.reverse();
+    (!names.is_empty()).then(|| names.iter().collect())
 }
 
 /// What is known of a server that is observed.
@@ -129,6 +156,15 @@ impl LocalServer {
     /// No server, but this machine.
     pub fn machine(share_path: Option<&Path>) -> Self {
         Self::of(&[], None, &ObservedTarget::default(), share_path)
+    }
+
+    /// Takes its test files out of the page cache, and counts what stayed.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    pub fn drop_cache(&mut self) -> Result<CacheDropped, String> {
+        let (pages, device) = self.observer.drop_cache()?;
+        Ok(CacheDropped { pages, device })
     }
 
     /// Its counters now; `None` when it has ended.

@@ -3,6 +3,7 @@
 //! Everything that a reader needs to believe the figure, or to repeat it: the job with its seed,
 //! the command, both ends, the clocks, and every window of every step with its histogram.
 
+pub mod cold;
 pub mod observed;
 
 use crate::agent::clock::Offset;
@@ -18,6 +19,7 @@ use crate::verdict::demand::Demands;
 use crate::verdict::evenness::Evenness;
 use crate::verdict::prove::Proof;
 use crate::verdict::usl::Scaling;
+use cold::ColdStep;
 use observed::{ClientStep, Observed, ServerCounts};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -203,6 +205,9 @@ pub struct Step {
     /// The server's own counts of the whole step.
     #[serde(default)]
     pub server_counts: Option<ServerCounts>,
+    /// What shows that it read from the disk, if the job asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold: Option<ColdStep>,
     /// How evenly the clients were served; `None` with one.
     #[serde(default)]
     pub evenness: Option<Evenness>,

@@ -11,6 +11,7 @@ pub mod table;
 
 use crate::limit;
 use crate::limits::summary::Summary;
+use crate::record::cold::ColdStep;
 use crate::record::observed::Comparison as CountComparison;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step, figure_text};
 use crate::sweep::Sweep;
@@ -260,7 +261,8 @@ fn observed_text(result: &RunResult) -> String {
     let counts = compared.map(CountComparison::sentence);
     let namespace = result.server.namespace.iter().map(|n| format!("network namespace: {n}"));
     let unseen = result.server.unseen.iter().map(|why| format!("server not seen: {why}"));
-    let lines = observed.chain(counts).chain(namespace).chain(unseen);
+    let cold = step.cold.iter().map(ColdStep::sentence);
+    let lines = cold.chain(observed).chain(counts).chain(namespace).chain(unseen);
     lines.map(|line| format!("{line}\n")).collect()
 }
 

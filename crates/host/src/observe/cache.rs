@@ -1,10 +1,15 @@
 //! What of the test files is in the page cache: `cachestat` (Linux 6.5), or mincore(2) of a mapping
-//! that touches nothing.
+//! that touches nothing. And how they leave it: written back, then dropped; what a server has
+//! mapped stays, which the count afterwards shows.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +17,10 @@ use crate::process::page_size;
 
 /// How the names of the laboratory's folders and files begin.
 pub const TEST_FILES: &str = "plimsoll-lab";
+/// How the names of folders begin that hold such files.
+const TEST_FOLDERS: [&str; 2] = [TEST_FILES, "plimsoll-limits"];
+/// Longest time for dropping files: their data is written back first.
+const DROP_MAX: Duration = Duration::from_secs(120);
 /// Test files that are looked at; a run of file creation makes more.
 const FILES_MAX: usize = 1024;
 /// Directories on top of each other that are entered.
@@ -40,13 +49,90 @@ impl Pages {
 
 /// Pages of the test files in a folder; `None` when there are none or too many.
 pub fn of_test_files(folder: &Path) -> Option<Pages> {
+    of_files(&test_files(folder)?)
+}
+
+/// Pages of these files; `None` without any.
+pub fn of_files(files: &[PathBuf]) -> Option<Pages> {
     let mut pages = Pages::default();
-    let files = test_files(folder)?;
-    for path in &files {
+    for path in files {
         let Ok(file) = File::open(path) else { continue };
         pages.add(of(&file).ok()?);
     }
     (!files.is_empty()).then_some(pages)
+}
+
+/// What became of files that were to leave the page cache.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Files.
+    pub files: u64,
+    /// Their pages before.
+    pub before: Pages,
+    /// Their pages after: the proof.
+    pub after: Pages,
+    /// Number of the device of their file system, as `st_dev` has it; of a block device its own.
+    pub device: Option<u64>,
+    /// The first thing that failed.
+    pub failed: Option<String>,
+}
+
+/// Drops the test files in a folder, those on its file system.
+///
+/// # Errors
+/// There are none, or too many.
+pub fn drop_test_files(folder: &Path) -> Result<Dropped, String> {
+    let files = test_files(folder).ok_or_else(|| format!("more than {FILES_MAX} test files"))?;
+    if files.is_empty() {
+        return Err(format!("{} has no test files", folder.display()));
+    }
+    let dev = std::fs::metadata(folder).map_err(|e| format!("{}: {e}", folder.display()))?.dev();
+    Ok(drop_files(&files, Some(dev)))
+}
+
+/// Drops files or block devices. With `on` only those of this file system, and no symbolic links.
+pub fn drop_files(files: &[PathBuf], on: Option<u64>) -> Dropped {
+    let mut dropped = Dropped::default();
+    let deadline = Deadline::after(DROP_MAX);
+    for path in files {
+        let done = match deadline.passed() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => drop_file(path, on, &mut dropped),
+        };
+        if let Err(error) = done {
+            let why = format!("{}: {error}", path.display());
+            dropped.failed.get_or_insert(why);
+        }
+    }
+    dropped
+}
+
+fn drop_file(path: &Path, on: Option<u64>, dropped: &mut Dropped) -> io::Result<()> {
+    let follow = if on.is_some() { libc::O_NOFOLLOW } else { 0 };
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK | follow).open(path)?;
+    let found = file.metadata()?;
+    let is_device = found.mode() & libc::S_IFMT == libc::S_IFBLK;
+    let device = if is_device { found.rdev() } else { found.dev() };
+    if on.is_some_and(|on| on != device) {
+        return Ok(());
+    }
+    dropped.device.get_or_insert(device);
+    dropped.files += 1;
+    dropped.before.add(of(&file)?);
+    // Dirty pages stay: a file of which data is not on the disk keeps them.
+    let done = file.sync_data().and_then(|()| dont_need(&file));
+    dropped.after.add(of(&file)?);
+    done
+}
+
+/// Removes a file's clean pages from the page cache; mapped ones stay.
+fn dont_need(file: &File) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }
 
 /// The test files in a folder; `None` when they are more than [`FILES_MAX`].
@@ -55,8 +141,13 @@ fn test_files(folder: &Path) -> Option<Vec<PathBuf>> {
     let mut dirs = vec![(folder.to_owned(), 0)];
     while let Some((dir, depth)) = dirs.pop() {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-            let named = entry.file_name().to_str().is_some_and(|n| n.starts_with(TEST_FILES));
+            let name = entry.file_name();
+            let begins = |with: &str| name.to_str().is_some_and(|name| name.starts_with(with));
             let Ok(kind) = entry.file_type() else { continue };
+            let named = match kind.is_dir() {
+                true => TEST_FOLDERS.into_iter().any(begins),
+                false => begins(TEST_FILES),
+            };
             if kind.is_dir() && depth < DEEP && (named || depth > 0) {
                 dirs.push((entry.path(), depth + 1));
             } else if kind.is_file() && (named || depth > 0) {
@@ -75,7 +166,13 @@ fn test_files(folder: &Path) -> Option<Vec<PathBuf>> {
 /// # Errors
 /// When the kernel does not say.
 pub fn of(file: &File) -> io::Result<Pages> {
-    let all = file.metadata()?.len().div_ceil(page_size());
+    use std::io::{Seek, SeekFrom};
+    let found = file.metadata()?;
+    let is_device = found.mode() & libc::S_IFMT == libc::S_IFBLK;
+    // A block device has its size at its end only.
+    let mut end = file;
+    let size = if is_device { end.seek(SeekFrom::End(0))? } else { found.len() };
+    let all = size.div_ceil(page_size());
     match cachestat(file) {
         Ok((resident, dirty)) => Ok(Pages { all, resident, dirty }),
         Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {

@@ -105,6 +105,8 @@ pub struct Devices {
     pub none: Option<String>,
     /// The folder with the test files, as this process reaches it.
     pub folder: Option<PathBuf>,
+    /// The files or devices of logical units, as this process reaches them.
+    pub units: Vec<PathBuf>,
 }
 
 impl Devices {

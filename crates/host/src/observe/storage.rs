@@ -21,6 +21,8 @@ pub struct Hints {
     pub path: Option<PathBuf>,
     /// The path that is exported, which may be one of the server's machine.
     pub exported: Option<PathBuf>,
+    /// The folder of the run below the stated path, once it is made.
+    pub below: Option<PathBuf>,
     /// Whether it serves blocks: then the files or devices that it has open are the data.
     pub blocks: bool,
 }
@@ -29,8 +31,13 @@ pub struct Hints {
 pub fn find(root: &Root, pids: &[u32], hints: &Hints) -> Option<Devices> {
     let first = pids.first().map_or_else(|| "self".to_owned(), u32::to_string);
     if let Some(path) = &hints.path {
+        let below = hints.below.as_ref().map(|below| path.join(below)).filter(|dir| dir.is_dir());
+        let path = below.as_ref().unwrap_or(path);
         let mut devices = Devices::below(root, path, "self")?;
-        devices.folder = Some(path.clone()).filter(|path| path.is_dir());
+        match path.is_dir() {
+            true => devices.folder = Some(path.clone()),
+            false => devices.units = vec![path.clone()],
+        }
         return Some(devices);
     }
     if let Some(path) = &hints.exported {
@@ -83,6 +90,7 @@ fn open_test_files(root: &Root, pid: u32) -> Option<Devices> {
 fn open_units(root: &Root, pid: u32) -> Option<Devices> {
     let dir = format!("proc/{pid}/fd");
     let mut found: Option<Devices> = None;
+    let mut units = Vec::new();
     for fd in root.list(&dir).into_iter().take(OPEN_MAX) {
         let path = root.path(&format!("{dir}/{fd}"));
         let Ok(data) = std::fs::metadata(&path) else { continue };
@@ -95,8 +103,9 @@ fn open_units(root: &Root, pid: u32) -> Option<Devices> {
             return None;
         }
         found = Some(devices);
+        units.push(path);
     }
-    found
+    found.map(|devices| Devices { units, ..devices })
 }
 
 #[cfg(test)]

@@ -143,12 +143,14 @@ impl Driver {
         let mut last_progress = clock::mono_ns();
         let schedule = |rule: OpenRule| OpenLoop::new(rule, start.at_ns, start.until_ns);
         let mut arrivals = start.open.clone().map(schedule);
+        let mut left = start.ops_max.unwrap_or(u64::MAX);
         loop {
             let now = clock::mono_ns();
             open.account(now, slots.len() - free.len());
             let stopped = stopped(now, stop.load(Ordering::Relaxed), arrivals.as_mut());
             if !stopped || arrivals.is_some() {
-                self.fill(now, &mut free, &mut slots, &mut end, arrivals.as_mut())?;
+                let room = (&mut free, &mut left);
+                self.fill(now, room, &mut slots, &mut end, arrivals.as_mut())?;
             }
             if free.len() == slots.len() {
                 if stopped || arrivals.is_none() {
@@ -194,7 +196,7 @@ impl Driver {
     fn fill(
         &mut self,
         now: u64,
-        free: &mut Vec<u32>,
+        (free, left): (&mut Vec<u32>, &mut u64),
         slots: &mut [Option<Running>],
         end: &mut StepEnd,
         mut arrivals: Option<&mut OpenLoop>,
@@ -207,13 +209,15 @@ impl Driver {
                 },
                 None => None,
             };
-            let Some(op) = self.work.next(slot) else {
+            let op = if *left == 0 { None } else { self.work.next(slot) };
+            let Some(op) = op else {
                 if let Some(arrivals) = &mut arrivals {
                     arrivals.refuse();
                 }
                 break;
             };
             free.pop();
+            *left -= 1;
             self.given.add(slot, op);
             let since_ns = arrived.map_or(now, |arrived| arrived.intended_ns);
             slots[slot as usize] = Some(Running { op, since_ns, arrived });

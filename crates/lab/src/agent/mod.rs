@@ -274,6 +274,10 @@ fn obey(
                 reply.send(&observing.sample())?;
                 continue;
             }
+            ToAgent::DropCache => {
+                reply.send(&observing.drop_cache())?;
+                continue;
+            }
             ToAgent::Bye => return Ok(()),
             ToAgent::Prepare(prepare) => Command::Prepare(prepare),
             ToAgent::Start(start) => {

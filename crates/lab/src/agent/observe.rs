@@ -48,6 +48,15 @@ impl Observing {
         let sample = self.server.as_mut().and_then(LocalServer::sample);
         FromAgent::Sample { sample: sample.map(Box::new) }
     }
+
+    /// Takes its test files out of the page cache.
+    pub(super) fn drop_cache(&mut self) -> FromAgent {
+        let none = || "no server is observed".to_owned();
+        match self.server.as_mut().ok_or_else(none).and_then(LocalServer::drop_cache) {
+            Ok(dropped) => FromAgent::Dropped { dropped: Box::new(dropped) },
+            Err(why) => failed(&why),
+        }
+    }
 }
 
 fn failed(what: &str) -> FromAgent {

@@ -8,6 +8,7 @@ use super::clock;
 use crate::client::Transport;
 use crate::observe::{ClientSource, Identity, ObservedTarget, ServerSample};
 use crate::operations::Lane;
+use crate::record::cold::CacheDropped;
 use crate::shape::open::{OpenEnd, OpenRule};
 use crate::workload::Shape;
 use base::limits::LAB_MESSAGE_MAX;
@@ -17,7 +18,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 /// Versions this program speaks, lowest and highest.
-pub const VERSIONS: (u32, u32) = (3, 3);
+pub const VERSIONS: (u32, u32) = (3, 4);
+/// The version from which on an agent drops cached data and limits the operations of a step.
+pub const COLD_VERSION: u32 = 4;
 
 /// What a conductor says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +53,8 @@ pub enum ToAgent {
     Observe(ObservedTarget),
     /// Its counters now.
     Sample,
+    /// Take the test files of that server out of the page cache.
+    DropCache,
     /// The run is over.
     Bye,
 }
@@ -90,6 +95,9 @@ pub struct Start {
     /// this has no `open` at the end of the step.
     #[serde(default)]
     pub open: Option<OpenRule>,
+    /// Operations at most: the step ends after them, for data that is read once.
+    #[serde(default)]
+    pub ops_max: Option<u64>,
 }
 
 /// What an agent says.
@@ -147,6 +155,11 @@ pub enum FromAgent {
     Sample {
         /// None when it has ended.
         sample: Option<Box<ServerSample>>,
+    },
+    /// What was dropped.
+    Dropped {
+        /// By files and pages.
+        dropped: Box<CacheDropped>,
     },
     /// The last command could not be carried out.
     Failed {

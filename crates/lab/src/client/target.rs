@@ -188,6 +188,14 @@ impl Target {
         }
     }
 
+    /// Number of the unit, of a target that a server serves blocks from.
+    pub fn unit(&self) -> Option<u16> {
+        match self {
+            Self::Iscsi(at) => Some(at.lun),
+            _ => None,
+        }
+    }
+
     /// Whether a server serves blocks here.
     pub fn is_blocks(&self) -> bool {
         matches!(self, Self::Iscsi(_))

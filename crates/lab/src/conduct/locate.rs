@@ -3,7 +3,7 @@
 
 use super::agents::AgentsError;
 use super::roster::{Roster, RosterError};
-use super::server::{LocalApi, ServerSample, ServerView, Unseen, info};
+use super::server::{LocalApi, ServerSample, ServerView, Unseen, info, observed};
 use super::{RunOptions, agents::Source};
 use crate::agent::clock::{self, Exchange, Offset};
 use crate::agent::connection::Connection;
@@ -11,11 +11,15 @@ use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
 use crate::client::Target;
 use crate::observe::{Identity, LocalServer, ObservedTarget};
 use crate::record::ServerInfo;
+use crate::record::cold::DropReport;
 use base::limits::LAB_AGENT_REPLY_MAX;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Exchanges by which the clock of an agent is compared.
 const PINGS: u64 = 8;
+/// How long dropping cached data may take: it is written back first.
+const DROP_WITHIN: Duration = Duration::from_secs(150);
 /// How long a sample may take; an agent that is later is not asked again.
 const SAMPLE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -25,16 +29,20 @@ const SAMPLE_WITHIN: Duration = Duration::from_secs(1);
 /// The agent that is to observe it cannot be reached, or refuses.
 pub fn view_of(options: &RunOptions) -> Result<Box<dyn ServerView>, AgentsError> {
     let mut target = ObservedTarget::of(&options.target);
-    if let (Some(exported), Some(name)) = (&mut target.exported, &options.scratch) {
-        exported.push(name);
-    }
     let protocol = Target::protocol_of(&options.target.to_string());
     let socket = options.server_socket.clone();
     let api = socket.and_then(|socket| LocalApi::connect(socket, protocol));
+    let mut api = api.map(|api| api.of_target(&options.target));
     let pid = api.as_ref().and_then(|api| api.pid).or(options.server_pid);
+    let share_path = options.observe.share_path.clone();
+    let share_path = share_path.or_else(|| directory(api.as_ref()?, pid?, &mut target));
+    if let Some(name) = &options.scratch {
+        target = target.in_folder(name);
+        api = api.map(|api| api.in_folder(name));
+    }
     let machine: Box<dyn ServerView> = match &options.observe.agent {
         Some(roster) => Box::new(RemoteServer::connect(roster, &target)?),
-        None => local(options, &target, pid),
+        None => local(options, &target, pid, share_path.as_deref()),
     };
     Ok(match api {
         None => machine,
@@ -42,14 +50,30 @@ pub fn view_of(options: &RunOptions) -> Result<Box<dyn ServerView>, AgentsError>
     })
 }
 
-fn local(options: &RunOptions, target: &ObservedTarget, pid: Option<u32>) -> Box<dyn ServerView> {
-    let share_path = options.observe.share_path.as_deref();
+/// The directory of a share of our server, as this process reaches it.
+fn directory(api: &LocalApi, pid: u32, target: &mut ObservedTarget) -> Option<PathBuf> {
+    let data = api.data()?;
+    let share = data.share.as_ref()?.strip_prefix("/").ok()?;
+    // The server may have another root.
+    let share = Path::new("/proc").join(pid.to_string()).join("root").join(share);
+    target.below = Some(data.directory().to_owned()).filter(|dir| !dir.as_os_str().is_empty());
+    Some(share).filter(|share| share.is_dir())
+}
+
+fn local(
+    options: &RunOptions,
+    target: &ObservedTarget,
+    pid: Option<u32>,
+    share_path: Option<&Path>,
+) -> Box<dyn ServerView> {
     let of_target = match &options.target {
         Target::Path(path) | Target::Block(path) => Some(path.as_path()),
         _ => None,
     };
     if let Some(pid) = pid {
-        return Box::new(LocalServer::of(&[pid], None, target, share_path));
+        // The directory of a `path:` target need not be one of the server's.
+        let data = share_path.or(of_target);
+        return Box::new(LocalServer::of(&[pid], None, target, data));
     }
     if target.port.is_none() {
         return match options.source {
@@ -68,6 +92,7 @@ pub struct RemoteServer {
     identity: Identity,
     connection: Option<Connection>,
     offset: Offset,
+    version: u32,
 }
 
 impl RemoteServer {
@@ -78,11 +103,12 @@ impl RemoteServer {
             identity: Identity::default(),
             connection: Some(joined.connection()),
             offset: Offset::default(),
+            version: 0,
         };
         let versions = proto::VERSIONS;
         let refused = |what| AgentsError::Observer(address.clone(), what);
         match observer.ask(&ToAgent::Hello { versions }, LAB_AGENT_REPLY_MAX).map_err(broke)? {
-            FromAgent::Hello { .. } => {}
+            FromAgent::Hello { version, .. } => observer.version = version,
             FromAgent::Failed { what } => return Err(refused(what)),
             _ => return Err(broke(ProtoError::Order("hello"))),
         }
@@ -141,6 +167,21 @@ impl ServerView for RemoteServer {
         let mut sample = *sample?;
         sample.at_ns = self.offset.to_ours(sample.at_ns);
         Some(sample)
+    }
+
+    fn drop_cache(&mut self) -> DropReport {
+        if self.version < proto::COLD_VERSION {
+            return observed(Err("the observer is of an earlier version; update it".to_owned()));
+        }
+        observed(match self.ask(&ToAgent::DropCache, DROP_WITHIN) {
+            Ok(FromAgent::Dropped { dropped }) => Ok(*dropped),
+            Ok(FromAgent::Failed { what }) => Err(what),
+            _ => {
+                // As for a sample.
+                self.connection = None;
+                Err("the observer did not answer".to_owned())
+            }
+        })
     }
 }
 

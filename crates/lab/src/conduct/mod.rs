@@ -6,6 +6,7 @@
 //!   counted itself; [`evidence`]: what the limiter is judged by; [`told`]: progress.
 
 pub mod agents;
+mod cold;
 pub mod counts;
 pub mod distribution;
 pub mod evidence;
@@ -251,11 +252,13 @@ fn run_steps(
         let StepPlan { load, last_threads, .. } = *step_plan;
         let (job, fixed) = (&step_plan.job(job), step_plan.fixed_ms.is_some());
         let setup = StepSetup { job, number, load, last_threads, fixed };
+        let cold = cold::Begun::of(job, view);
         let mut ran = step::run(&setup, agents, view)?;
+        let cold = cold.map(|begun| begun.end(view));
         number += 1;
         ran.step.probe = step_plan.probe;
         let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
-        take(job, ran, view, result);
+        take(job, ran, cold, view, result);
         let Some(step) = result.steps.last() else { break };
         progress(&Told::Step(StepTold::of(result, step)));
         if !rebase {
@@ -301,7 +304,13 @@ fn note_calls(result: &mut RunResult, calls: Vec<(u32, u64)>) {
     }
 }
 
-fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) {
+fn take(
+    job: &Job,
+    ran: Ran,
+    cold: Option<cold::Ended>,
+    view: &mut dyn ServerView,
+    result: &mut RunResult,
+) {
     let mut step = ran.step;
     let begin = step.started + step.used.0 as f64 * step.window_s;
     let end = step.started + step.used.1 as f64 * step.window_s;
@@ -330,6 +339,7 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
         counting,
     });
     step.evenness = evenness(&step);
+    step.cold = cold.map(|ended| ended.judge(job, &step, ran.totals, &ran.samples));
     note_calls(result, ran.calls);
     result.operations.clients.extend(ran.operations);
     result.steps.push(step);
@@ -380,6 +390,7 @@ const COUNTS_EARLY_S: f64 = 0.002;
 fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
     prepare(job, agents, "null:")?;
     let mut null = job.clone();
+    null.cold = false;
     null.schedule = vec![(agents.all.len() as u32, job.slots())];
     (null.warmup_ms, null.window_ms, null.step_max_ms) = (0, NULL_MS / 4, NULL_MS);
     let load = (agents.all.len() as u32, job.slots());

@@ -1,10 +1,15 @@
 //! The server as the conductor sees it: its process and machine when they are here, its own
 //! statistics when its socket is, and "unseen" otherwise.
 
+pub mod drop_cache;
+
+use self::drop_cache::DataNode;
 use super::counts::Counts;
+use crate::client::Target;
 pub use crate::observe::ServerSample;
 use crate::observe::{Identity, LocalServer};
 use crate::record::ServerInfo;
+use crate::record::cold::{CacheDropped, DropReport};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,6 +25,11 @@ pub trait ServerView {
     /// Its statistics between two times of the wall clock, seconds since the epoch, by id.
     fn statistics(&mut self, _from: f64, _to: f64) -> serde_json::Map<String, Value> {
         serde_json::Map::new()
+    }
+    /// Takes its data out of the page cache, before a step that is to read from the disk.
+    fn drop_cache(&mut self) -> DropReport {
+        let failed = vec!["the server's host is not observed".to_owned()];
+        DropReport { failed, ..DropReport::default() }
     }
     /// What it counted itself between two times of the wall clock, seconds since the epoch.
     fn counts(&mut self, _from: f64, _to: f64) -> Option<Counts> {
@@ -53,6 +63,23 @@ impl ServerView for LocalServer {
     fn sample(&mut self) -> Option<ServerSample> {
         Self::sample(self)
     }
+
+    fn drop_cache(&mut self) -> DropReport {
+        observed(Self::drop_cache(self))
+    }
+}
+
+/// What an observer has done.
+pub(super) fn observed(done: Result<CacheDropped, String>) -> DropReport {
+    let mut report = DropReport::default();
+    match done {
+        Ok(dropped) => {
+            report.failed.extend(dropped.pages.failed.clone());
+            report.observer = Some(dropped);
+        }
+        Err(why) => report.failed.push(why),
+    }
+    report
 }
 
 /// What a record has of a server that is observed.
@@ -86,6 +113,8 @@ pub struct LocalApi {
     pub pid: Option<u32>,
     /// Group of the protocol's statistics.
     protocol: &'static str,
+    /// Where it has the data of the target.
+    data: Option<DataNode>,
 }
 
 impl LocalApi {
@@ -94,7 +123,25 @@ impl LocalApi {
         let status = get(&socket, "/api/v1/status")?;
         let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         let machine = Box::new(Unseen::default());
-        Some(Self { socket, machine, status: Some(status), pid, protocol })
+        Some(Self { socket, machine, status: Some(status), pid, protocol, data: None })
+    }
+
+    /// The same server, of which the data of a target is of interest.
+    pub fn of_target(mut self, target: &Target) -> Self {
+        let status = self.status.as_ref();
+        self.data = status.and_then(|status| DataNode::find(&self.socket, status, target));
+        self
+    }
+
+    /// Where the server has the data of the target.
+    pub fn data(&self) -> Option<&DataNode> {
+        self.data.as_ref()
+    }
+
+    /// The same in a folder of the run.
+    pub fn in_folder(mut self, name: &str) -> Self {
+        self.data = self.data.map(|data| data.in_folder(name));
+        self
     }
 
     /// The same server, of which the machine is seen so.
@@ -112,6 +159,19 @@ impl ServerView for LocalApi {
 
     fn sample(&mut self) -> Option<ServerSample> {
         self.machine.sample()
+    }
+
+    fn drop_cache(&mut self) -> DropReport {
+        // The server first: what it has mapped nothing else can drop.
+        let none = || "the server does not know the data of the target".to_owned();
+        let server = self.data.as_ref().ok_or_else(none);
+        let server = server.and_then(|data| data.drop_cache(&self.socket));
+        let mut report = self.machine.drop_cache();
+        match server {
+            Ok(done) => report.server = Some(done),
+            Err(why) => report.failed.push(why),
+        }
+        report
     }
 
     fn counts(&mut self, from: f64, to: f64) -> Option<Counts> {
@@ -144,26 +204,60 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// One GET over a local socket, HTTP/1.0 semantics: the answer ends with the connection.
 pub(crate) fn get(socket: &PathBuf, path: &str) -> Option<Value> {
-    let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer).ok()?;
-    body(&answer)
+    body(&exchanged(socket, &request, PATIENCE).ok()?)
 }
 
-/// The JSON body of a successful answer, chunked or not (RFC 9112 §6 and §7.1).
+/// One POST of JSON, as [`get`].
+///
+/// # Errors
+/// Why not, as the server reports it.
+pub(crate) fn post(
+    socket: &PathBuf,
+    path: &str,
+    body: &Value,
+    within: Duration,
+) -> Result<Value, String> {
+    let (body, none) = (body.to_string(), "the server sent no usable reply");
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let failed = |e| format!("the server could not be asked: {e}");
+    let reply = exchanged(socket, &request, within).map_err(failed)?;
+    let (status, found) = reply_of(&reply).ok_or(none)?;
+    if status == "200" {
+        return Ok(found);
+    }
+    let why = found["error"]["failed"].as_str().unwrap_or(none);
+    Err(format!("the server refused: {why}"))
+}
+
+/// Sends a request and reads the reply to its end.
+fn exchanged(socket: &PathBuf, request: &str, within: Duration) -> std::io::Result<Vec<u8>> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(within))?;
+    stream.set_write_timeout(Some(within))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// The JSON body of a successful answer.
 fn body(answer: &[u8]) -> Option<Value> {
+    reply_of(answer).filter(|(status, _)| status == "200").map(|(_, body)| body)
+}
+
+/// Status and JSON body of an answer, chunked or not (RFC 9112 §6 and §7.1).
+fn reply_of(answer: &[u8]) -> Option<(String, Value)> {
     let end = answer.windows(4).position(|w| w == b"\r\n\r\n")?;
     let head = std::str::from_utf8(answer.get(..end)?).ok()?.to_ascii_lowercase();
     let rest = answer.get(end + 4..)?;
-    if head.split_whitespace().nth(1)? != "200" {
-        return None;
-    }
+    let status = head.split_whitespace().nth(1)?.to_owned();
     if !head.contains("transfer-encoding: chunked") {
-        return serde_json::from_slice(rest).ok();
+        return Some((status, serde_json::from_slice(rest).ok()?));
     }
     let (mut rest, mut whole) = (rest, Vec::new());
     loop {
@@ -172,7 +266,7 @@ fn body(answer: &[u8]) -> Option<Value> {
             std::str::from_utf8(rest.get(..line)?).ok()?.split(';').next()?.trim().to_owned();
         let size = usize::from_str_radix(&size, 16).ok()?;
         if size == 0 {
-            return serde_json::from_slice(&whole).ok();
+            return Some((status, serde_json::from_slice(&whole).ok()?));
         }
         whole.extend_from_slice(rest.get(line + 2..line.checked_add(2)?.checked_add(size)?)?);
         rest = rest.get(line + 2 + size + 2..)?;

@@ -169,6 +169,7 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
                 let (all, threads) = (chosen.len() as u32, wanted.load.1);
                 shape.for_client(*number, all, threads, wanted.job.seed ^ u64::from(wanted.number))
             }),
+            ops_max: wanted.job.read_once(),
         };
         // One that is gone cannot be told; its reader says so, and the policy decides.
         let _ = agents.tell(*number, &ToAgent::Start(start));

@@ -4,6 +4,7 @@ use super::rfc3339;
 use super::summary::{Bound, Cell};
 use crate::client::Target;
 use crate::limit::Limiter;
+use crate::record::cold::ColdStep;
 use crate::record::{RunResult, SteadyVerdict, Step, figure_text};
 use crate::report;
 
@@ -12,7 +13,7 @@ pub fn cell(result: &RunResult, below: &str) -> Cell {
     let report = Some(format!("{below}/report.html"));
     let mut doubts: Vec<String> = result.failed.iter().chain(&result.degraded).cloned().collect();
     doubts.dedup();
-    doubts.extend(result.best_step().and_then(|step| not_from_disk(result, step)));
+    doubts.extend(result.best_step().and_then(not_from_disk));
     let why = match (result.best_step(), &result.failed) {
         (Some(step), None) => return measured(result, step, report, doubts),
         (_, Some(why)) => why.as_str(),
@@ -43,7 +44,7 @@ fn measured(result: &RunResult, step: &Step, report: Option<String>, doubts: Vec
         limiter: limit.map(|v| v.limiter),
         limiter_text: limit.map_or("not found", |v| v.limiter.title()).to_owned(),
         confidence: limit.map_or(0.0, |v| v.confidence),
-        why: limit.map(|v| v.why.clone()).unwrap_or_default(),
+        why: why(result, step),
         steady: step.steady.verdict == SteadyVerdict::Steady,
         disturbed: result.disturbed.clone(),
         scaling: result.scaling.as_ref().map(|scaling| scaling.sentence.clone()),
@@ -59,6 +60,13 @@ fn measured(result: &RunResult, step: &Step, report: Option<String>, doubts: Vec
 pub fn text_of(result: &RunResult, step: &Step) -> String {
     let bound = result.limit.as_ref().and_then(|verdict| bound(verdict.limiter));
     value_text(bound, &result.figure_text(step))
+}
+
+/// Why that limits, and the proof that it was read from the disk.
+fn why(result: &RunResult, step: &Step) -> Vec<String> {
+    let proved = step.cold.as_ref().filter(|cold| cold.uncached).map(ColdStep::sentence);
+    let limit = result.limit.iter().flat_map(|limit| limit.why.iter().cloned());
+    proved.into_iter().chain(limit).collect()
 }
 
 /// What the network carried, and where that was seen.
@@ -77,24 +85,9 @@ fn transport(result: &RunResult, step: &Step) -> (Option<f64>, Option<String>) {
     }
 }
 
-/// Name of the job that is to read from the disk.
-const FROM_DISK: &str = "disk-read-stream";
-/// Share of the payload that the device must have read.
-const FROM_DISK_MIN: f64 = 0.95;
-
 /// Why it is not proved that what was read came from the disk, if it was to.
-fn not_from_disk(result: &RunResult, step: &Step) -> Option<String> {
-    if result.job.name != FROM_DISK {
-        return None;
-    }
-    let Some(device) = &step.evidence.device else {
-        return Some("not proved to come from the disk: its device was not observed".to_owned());
-    };
-    let share = device.bytes_s / step.bytes_s.max(1.0);
-    (share < FROM_DISK_MIN).then(|| {
-        let (name, percent) = (&device.name, share * 100.0);
-        format!("not from the disk alone: {name} carried {percent:.0} % of the payload")
-    })
+fn not_from_disk(step: &Step) -> Option<String> {
+    step.cold.as_ref().filter(|cold| !cold.uncached).map(ColdStep::sentence)
 }
 
 fn bound(limiter: Limiter) -> Option<Bound> {

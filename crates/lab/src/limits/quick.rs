@@ -22,6 +22,11 @@ const STEP_MIN_MS: u64 = 400;
 /// Largest file: what is made before the first step counts, too.
 const FILE_MAX: u64 = 4 << 20;
 
+/// The same of data that each step reads once from the disk: it is what the step can measure.
+const COLD_FILE_MAX: u64 = 32 << 20;
+/// Windows of such a step are short, and there is nothing to warm up.
+const COLD_WINDOW_MS: u64 = 10;
+
 /// What is left of the time, if it is limited.
 #[derive(Debug)]
 pub struct Budget {
@@ -95,7 +100,11 @@ pub fn fitted(job: &Job, time: Duration, around: Duration) -> Option<Job> {
     (job.warmup_ms, job.window_ms) = (WARMUP_MS, WINDOW_MS);
     job.step_max_ms = each.min(job.step_max_ms);
     job.plateau = Plateau { min_steps: steps, steps: 1, ..job.plateau };
-    job.file_size = job.file_size.min(FILE_MAX).max(u64::from(job.block));
+    let file_max = if job.cold { COLD_FILE_MAX } else { FILE_MAX };
+    if job.cold {
+        (job.warmup_ms, job.window_ms) = (0, COLD_WINDOW_MS);
+    }
+    job.file_size = job.file_size.min(file_max).max(u64::from(job.block));
     Some(job)
 }
 

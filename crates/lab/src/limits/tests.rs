@@ -7,10 +7,12 @@ use crate::client::{ClientError, Target};
 use crate::conduct::RunOptions;
 use crate::conduct::agents::Source;
 use crate::conduct::roster::Roster;
-use crate::limit::{Device, Limiter};
+use crate::limit::Limiter;
 use crate::measure::Disturbed;
 use crate::record::Steadiness;
+use crate::record::cold::{ColdStep, DropReport};
 use crate::report::tests::made_up;
+use crate::verdict::cold::ColdEvidence;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,18 +169,35 @@ fn transport_bytes_come_from_the_connections_or_a_device_that_carried_them() {
 }
 
 #[test]
-fn the_disk_row_says_whether_the_device_carried_the_data() {
+fn the_disk_row_is_uncached_only_with_the_proof() {
     let mut result = made_up();
     result.degraded.clear();
-    result.job.name = "disk-read-stream".into();
-    result.steps[2].bytes_s = 1e6;
-    let doubts = |result: &RunResult| cell(result, "x").doubts;
-    assert_eq!(doubts(&result), ["not proved to come from the disk: its device was not observed"]);
-    let device = |bytes_s| Some(Device { name: "vda".into(), bytes_s, ..Device::default() });
-    result.steps[2].evidence.device = device(0.94e6);
-    assert_eq!(doubts(&result), ["not from the disk alone: vda carried 94 % of the payload"]);
-    result.steps[2].evidence.device = device(0.96e6);
-    assert!(doubts(&result).is_empty());
+    let evidence = |resident, bytes| ColdEvidence {
+        resident: Some((resident, 1_000)),
+        share_device: Some("vda".into()),
+        device: Some(("vda".into(), bytes)),
+        payload: 1_000_000,
+        ..ColdEvidence::default()
+    };
+    let mut of = |evidence| {
+        let report = DropReport { failed: vec!["not permitted".into()], ..DropReport::default() };
+        result.steps[2].cold = Some(ColdStep::of(report, evidence, "observe it"));
+        cell(&result, "x")
+    };
+    let proved = of(evidence(9, 950_000));
+    assert!(proved.doubts.is_empty(), "{:?}", proved.doubts);
+    let sentence = "uncached: 0.9 % of the pages were resident before, vda read 95.0 % of what \
+        clients did";
+    assert_eq!(proved.why[0], sentence);
+    let doubts = |evidence, of: &mut dyn FnMut(ColdEvidence) -> Cell| of(evidence).doubts.join("|");
+    let pretended = doubts(evidence(10, 940_000), &mut of);
+    assert_eq!(
+        pretended,
+        "not proved to be uncached: 1.0 % of the pages were resident before: less than 1.0 % is \
+         cold; vda read 94.0 % of what clients did: at least 95.0 % is cold; not permitted"
+    );
+    let unseen = doubts(ColdEvidence { payload: 1, ..ColdEvidence::default() }, &mut of);
+    assert!(unseen.ends_with("`observe it` on the server's host shows it"), "{unseen}");
 }
 
 #[test]
@@ -382,7 +401,8 @@ fn quick_jobs_fit_their_time() {
         let steps = short.steps(8).len() as u32;
         let most = Duration::from_millis(short.step_max_ms) * steps;
         assert!(most + Duration::from_millis(1_400) < time, "{name}: {most:?} of {time:?}");
-        assert!(short.check().is_ok() && short.file_size <= 4 << 20);
+        let most = if job.cold { 32 << 20 } else { 4 << 20 };
+        assert!(short.check().is_ok() && short.file_size <= most);
         let ends = |job: &Job| (job.schedule[0], job.schedule[job.schedule.len() - 1]);
         assert_eq!(ends(&short), ends(&job), "{name}");
         let shorter = fitted(&job, Duration::from_millis(2_400), around).expect("with two steps");

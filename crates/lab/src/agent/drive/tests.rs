@@ -28,8 +28,15 @@ fn windows_add_up_to_the_step() {
         let now = clock::mono_ns();
         let window_ns = 20_000_000;
         let until_ns = now + LONG_NS;
-        let start =
-            Start { step: 1, threads: 8, at_ns: now + 1_000_000, until_ns, window_ns, open: None };
+        let start = Start {
+            step: 1,
+            threads: 8,
+            at_ns: now + 1_000_000,
+            until_ns,
+            window_ns,
+            open: None,
+            ops_max: None,
+        };
         let stop = AtomicU64::new(until_ns);
         let mut windows = Vec::new();
         let mut ops = 0;
@@ -64,6 +71,7 @@ fn a_stop_ends_the_step_early() {
         until_ns: now + LONG_NS,
         window_ns: 5_000_000,
         open: None,
+        ops_max: None,
     };
     let stop = AtomicU64::new(now + 8_000_000);
     let end = driver(Kind::Null).step(&start, &stop, &mut |_| {}).unwrap();
@@ -86,7 +94,7 @@ fn an_open_loop_starts_what_its_schedule_has() {
     let until_ns = now + 100_000_000;
     let window_ns = 20_000_000;
     let open = Some(rule);
-    let start = Start { step: 1, threads: 8, at_ns: now, until_ns, window_ns, open };
+    let start = Start { step: 1, threads: 8, at_ns: now, until_ns, window_ns, open, ops_max: None };
     let stop = AtomicU64::new(until_ns);
     let mut windows = 0;
     let end = driver(Kind::RandRead).step(&start, &stop, &mut |_| windows += 1).unwrap();

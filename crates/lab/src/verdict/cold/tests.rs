@@ -8,6 +8,7 @@ fn cold() -> ColdEvidence {
         share_device: Some("vdb".into()),
         device: Some(("vdb".into(), 100 << 20)),
         payload: 100 << 20,
+        ..ColdEvidence::default()
     }
 }
 
@@ -41,6 +42,34 @@ fn a_mapping_that_stays_is_named() {
 }
 
 #[test]
+fn read_ahead_that_warms_the_set_is_named() {
+    // Random reads: 128 KiB came for each 4 KiB at first, then all was in memory.
+    let device = Some(("vdb".into(), 400 << 20));
+    let warmed = ColdEvidence { device, later: Some((3 << 20, 50 << 20)), ..cold() };
+    names(&warmed, "vdb read 6.0 % of the later half");
+    let later = |bytes| doubts(&ColdEvidence { later: Some((bytes, 1_000)), ..cold() });
+    assert!(later(500).is_empty() && later(499)[0].contains("49.9 %"));
+}
+
+#[test]
+fn other_files_do_not_lessen_its_share() {
+    // All of a small set in a large logical unit.
+    let beside = ColdEvidence { resident: Some((1_024, 1 << 24)), set: Some(1_024), ..cold() };
+    names(&beside, "100.0 % of the pages were resident");
+    let larger = ColdEvidence { resident: Some((1_024, 2_048)), set: Some(1 << 24), ..cold() };
+    names(&larger, "50.0 % of the pages were resident");
+}
+
+#[test]
+fn a_proof_has_its_figures() {
+    let sentence = proof(&cold());
+    assert_eq!(
+        sentence,
+        "0.0 % of the pages were resident before, vdb read 100.0 % of what clients did"
+    );
+}
+
+#[test]
 fn counters_of_another_disk_are_named() {
     let other = ColdEvidence { device: Some(("vda".into(), 100 << 20)), ..cold() };
     names(&other, "the counters are those of vda, the share is on vdb");
@@ -64,4 +93,5 @@ fn what_was_not_seen_is_not_cold() {
     names(&ColdEvidence { device: None, ..cold() }, "not observed");
     names(&ColdEvidence { share_device: None, ..cold() }, "not observed");
     names(&ColdEvidence { resident: Some((0, 0)), ..cold() }, "no pages");
+    names(&ColdEvidence { payload: 0, ..cold() }, "clients read nothing");
 }
