@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use e2e::lab::{self, Agent, Target};
 use e2e::link;
+use e2e::loops::{LoopDisk, tool};
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
 use e2e::{has, is_root, patience, process, skip};
@@ -178,70 +179,16 @@ fn cpu_and_interfaces_are_what_the_kernel_counts() {
     }
 }
 
-/// A loop device with a file system, mounted. It goes with this value.
-struct Loop {
-    device: String,
-    place: PathBuf,
-    _scratch: Scratch,
-}
-
-fn tool(command: &mut Command) -> Result<String, String> {
-    let output = process::run_with_stdin(command, patience(60));
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(format!("{command:?}: {why}")),
-    }
-}
-
-impl Loop {
-    fn new() -> Result<Self, String> {
-        let scratch = Scratch::new("loop");
-        let place = scratch.folder("mounted", None);
-        let image = scratch.path().join("image");
-        let file = std::fs::File::create(&image).map_err(|e| e.to_string())?;
-        file.set_len(512 << 20).map_err(|e| e.to_string())?;
-        let device = tool(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
-        let disk = Self { device, place, _scratch: scratch };
-        tool(Command::new("mkfs.ext4").args(["-q", &disk.device]))?;
-        tool(Command::new("mount").arg(&disk.device).arg(&disk.place))?;
-        Ok(disk)
-    }
-
-    fn name(&self) -> String {
-        self.device.trim_start_matches("/dev/").to_owned()
-    }
-
-    /// `MAJOR:MINOR`.
-    fn number(&self) -> String {
-        let path = format!("/sys/block/{}/dev", self.name());
-        std::fs::read_to_string(path).expect("a number").trim().to_owned()
-    }
-
-    /// Writes back and drops what is cached, so that reads come from the device.
-    fn drop_cache(&self) {
-        tool(&mut Command::new("sync")).expect("sync");
-        std::fs::write("/proc/sys/vm/drop_caches", "3").expect("drop_caches");
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _gone = tool(Command::new("umount").arg("-l").arg(&self.place));
-        let _gone = tool(Command::new("losetup").args(["--detach", &self.device]));
-    }
-}
-
 /// Makes the files of two clients with a server that then ends: pages that a server has mapped stay
 /// in memory. Another one has none of them.
-fn cold_server(disk: &Loop, group: &Control) -> Target {
+fn cold_server(disk: &LoopDisk, group: &Control) -> Target {
     let sets = ["file_size=96m", "block=64k", "warmup_ms=50", "window_ms=50", "step_max_ms=300"];
     let sets = [&sets[..], &["schedule=[[2,1]]", "check_one_in=1000"]].concat();
-    let target = Target::start(&disk.place, "127.0.0.1", None);
+    let target = Target::start(disk.path(), "127.0.0.1", None);
     let _files = run("iops-4k", &target.url, &sets, two_clients);
     drop(target);
     disk.drop_cache();
-    let target = Target::start(&disk.place, "127.0.0.1", None);
+    let target = Target::start(disk.path(), "127.0.0.1", None);
     group.take(target.pid());
     target
 }
@@ -260,7 +207,7 @@ fn a_capped_device_that_is_read_cold() {
     if !is_root() || !has("losetup") || !has("mkfs.ext4") {
         skip!("planted-observed-device", "needs root, losetup and mkfs.ext4");
     }
-    let disk = match Loop::new() {
+    let disk = match LoopDisk::new() {
         Ok(disk) => disk,
         Err(why) => skip!("planted-observed-device", "{why}"),
     };
@@ -469,12 +416,12 @@ fn servers_of_others() {
 /// Starts a server in a control group that counts its CPU time and its I/O, on a loop device, and
 /// holds what a run records of it against these.
 fn of_another(name: &str, command: impl Fn(&Path, u16) -> Command, url: impl Fn(u16) -> String) {
-    let disk = Loop::new().unwrap_or_else(|why| panic!("{why}"));
+    let disk = LoopDisk::new().unwrap_or_else(|why| panic!("{why}"));
     let (cpu, io) =
         (Control::new("cpuacct").expect("a group"), Control::new("blkio").expect("one"));
-    std::fs::create_dir(disk.place.join("data")).expect("a folder");
+    std::fs::create_dir(disk.path().join("data")).expect("a folder");
     let port = e2e::ports::free_offset("127.0.0.1") + 2049;
-    let mut child = command(&disk.place, port).spawn().unwrap_or_else(|e| panic!("{name}: {e}"));
+    let mut child = command(disk.path(), port).spawn().unwrap_or_else(|e| panic!("{name}: {e}"));
     cpu.take(child.id());
     io.take(child.id());
     let deadline = std::time::Instant::now() + patience(60);

@@ -2,6 +2,8 @@
 
 #[path = "../bridge.rs"]
 mod bridge;
+#[path = "../cold_reads.rs"]
+mod cold_reads;
 #[path = "../lab_agents.rs"]
 mod lab_agents;
 #[path = "../lab_archives.rs"]

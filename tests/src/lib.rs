@@ -17,6 +17,7 @@ pub mod http;
 pub mod iscsi;
 pub mod lab;
 pub mod link;
+pub mod loops;
 pub mod netns;
 pub mod nfs3;
 pub mod nfs4;
