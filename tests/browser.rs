@@ -215,7 +215,7 @@ fn large_configuration(scene: &Scene, api: &Api) {
     commit(api, &luns.collect::<Vec<_>>());
 }
 
-/// A short run on the share, whose page has figures of all kinds.
+/// A short run on the share: its page has figures of all kinds.
 fn run_of_the_lab(api: &Api) {
     let parameters = json!({"share": "data", "clients": 2, "file_size": 1 << 20,
         "schedule": ["1x1", "2x1"], "step": 1});

@@ -1,5 +1,5 @@
-//! One command measures our server over five protocols and another server: a column each, one that
-//! cannot be measured says why, and a second summary is compared with the first cell by cell.
+//! One command measures our server over five protocols and another server, a column each. A column
+//! that cannot be measured has the reason; a second summary is compared with it cell by cell.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! nfs-ganesha with one export, for NFSv3 and NFSv4, if it is installed. It registers with a port
-//! mapper whatever its configuration says: one of its own, in a network namespace that nothing
+//! mapper with any configuration: one of its own, in a network namespace that nothing
 //! reaches, by a socket below a `/run` of its own.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::{has, patience, ports, process};
 
 /// How long it may take to listen.
 const START: Duration = patience(60);
-/// Starts the port mapper, then the server in its place.
+/// Starts the port mapper, then the server.
 const BEGIN: &str = "mount -t tmpfs none /run && mkdir /run/rpcbind || exit 1
 unshare -n rpcbind -f & echo $! >\"$1/rpcbind.pid\"
 while [ ! -S /run/rpcbind.sock ]; do kill -0 $! || exit 1; sleep 0.02; done

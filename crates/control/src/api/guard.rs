@@ -76,8 +76,8 @@ fn wrong_parameter(known: &[&str], query: &str) -> Option<ApiError> {
 const NUMBERS: [&str; 9] =
     ["from", "to", "since", "until", "limit", "top", "step", "depth", "revision"];
 
-/// The error for the first number with a plus sign, which Rust's numbers may have: nothing else of
-/// ours takes one. One that is not encoded is a space.
+/// The error for the first number with a plus sign, which `parse` alone would take. A sign that is
+/// not encoded is a space.
 fn signed_number(query: &str) -> Option<ApiError> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let mut numbers = pairs.filter(|(name, _)| NUMBERS.contains(name));

@@ -74,7 +74,7 @@ pub async fn figures(
     found.map(json).map_err(|e| ApiError::missing(tried, e))
 }
 
-/// `POST /api/v1/lab/figures`: of a result that the caller has; nothing of it is kept.
+/// `POST /api/v1/lab/figures`: of a result that is sent and not stored.
 pub async fn figures_of(
     State(control): State<Arc<Control>>,
     body: Result<Json<Value>, JsonRejection>,

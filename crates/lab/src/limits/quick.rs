@@ -108,7 +108,7 @@ pub fn fitted(job: &Job, time: Duration, around: Duration) -> Option<Job> {
     Some(job)
 }
 
-/// The first, the last, and some steps between: at most so many.
+/// The first, the last, and some steps between, `most` together.
 fn spread(steps: &[(u32, u32)], most: usize) -> Vec<(u32, u32)> {
     let last = steps.len().saturating_sub(1);
     if last < most {

@@ -51,7 +51,7 @@ pub fn compare_summaries(a: &Summary, b: &Summary) -> SummaryChange {
     let whole = not_comparable(a, b);
     let cells = places.into_iter().map(|(row, job, column)| {
         let (first, second) = (find(a, &job, &column), find(b, &job, &column));
-        let text = |place: Option<Place<'_>>| place.map(|place| place.cell.text.clone());
+        let text = |at: Option<CellAt<'_>>| at.map(|at| at.cell.text.clone());
         let limiter = |place| measured(place).map_or(String::new(), |c| c.limiter_text.clone());
         let mark = |place| measured(place).map(Cell::mark).unwrap_or_default();
         let ratio = ratio(first, second, whole.as_deref());
@@ -71,21 +71,21 @@ pub fn compare_summaries(a: &Summary, b: &Summary) -> SummaryChange {
 
 /// A cell with its row and column.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
+struct CellAt<'a> {
     row: &'a Row,
     column: &'a Column,
     cell: &'a Cell,
 }
 
 /// Its cell, if that has a figure.
-fn measured<'a>(place: Option<Place<'a>>) -> Option<&'a Cell> {
-    place.map(|place| place.cell).filter(|cell| cell.value.is_some())
+fn measured<'a>(at: Option<CellAt<'a>>) -> Option<&'a Cell> {
+    at.map(|at| at.cell).filter(|cell| cell.value.is_some())
 }
 
 /// Second ÷ first, or why there is none.
-fn ratio(a: Option<Place<'_>>, b: Option<Place<'_>>, whole: Option<&str>) -> Result<f64, String> {
-    let only = |which: &str, place: Option<Place<'_>>| {
-        let why = place.map(|place| place.cell).filter(|cell| cell.value.is_none());
+fn ratio(a: Option<CellAt<'_>>, b: Option<CellAt<'_>>, whole: Option<&str>) -> Result<f64, String> {
+    let only = |which: &str, at: Option<CellAt<'_>>| {
+        let why = at.map(|at| at.cell).filter(|cell| cell.value.is_none());
         let why = why.map_or(String::new(), |cell| format!(": {}", cell.text));
         Err(format!("only the {which} has it{why}"))
     };
@@ -127,7 +127,7 @@ fn not_comparable(a: &Summary, b: &Summary) -> Option<String> {
     machines_differ(&a.machine, &b.machine).map(|why| format!("load generators differ: {why}"))
 }
 
-/// How two machines differ in what decides a figure. What one of them does not say is no difference.
+/// How two machines differ in what decides a figure. What is unknown of one is no difference.
 fn machines_differ(a: &Value, b: &Value) -> Option<String> {
     ["cpu", "cores", "kernel"].into_iter().find_map(|what| {
         let shown = |machine: &Value| match &machine[what] {
@@ -140,10 +140,10 @@ fn machines_differ(a: &Value, b: &Value) -> Option<String> {
     })
 }
 
-fn find<'a>(summary: &'a Summary, job: &str, column: &str) -> Option<Place<'a>> {
+fn find<'a>(summary: &'a Summary, job: &str, column: &str) -> Option<CellAt<'a>> {
     let mut cells = summary.cells();
     let found = cells.find(|(row, c, _)| row.job == job && c.name == column)?;
-    Some(Place { row: found.0, column: found.1, cell: found.2 })
+    Some(CellAt { row: found.0, column: found.1, cell: found.2 })
 }
 
 impl SummaryChange {

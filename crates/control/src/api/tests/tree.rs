@@ -286,7 +286,7 @@ async fn a_number_in_an_address_has_no_plus_sign() {
         let failed = error["error"]["failed"].as_str().unwrap();
         assert!(failed.contains("no plus sign"), "{failed}");
     }
-    // What is no number may have one.
+    // A text may have one.
     assert_eq!(get(&server, "/transfers?user=a%2Bb").await.0, StatusCode::OK);
     let (status, error) = get(&server, "/configuration/history/%2B1").await;
     assert_eq!(

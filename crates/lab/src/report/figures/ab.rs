@@ -9,7 +9,7 @@ use base::units::count;
 pub(super) fn sections(result: &AbResult) -> Vec<Section> {
     let [a, b] = &result.targets;
     let rule = format!(
-        "a row ends when the 95 % interval of its ratio is narrower than {:.1} %, or after {} rounds",
+        "a row ends with a 95 % interval of its ratio narrower than {:.1} %, or after {} rounds",
         result.rule.to * 100.0,
         result.rule.rounds
     );

@@ -1,6 +1,5 @@
-//! Sections of a run: the result and the next limit, steps, demands, clients and how even they were,
-//! the server as its machine and as itself saw it, interventions, the open loop, the shape of the
-//! load, several runs.
+//! Sections of a run: result and next limit, steps, demands, clients and their evenness, the server
+//! as its machine shows it and by its own counts, interventions, open loop, shape, several runs.
 
 mod observed;
 

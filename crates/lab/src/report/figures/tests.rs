@@ -18,6 +18,15 @@ use crate::verdict::evenness::{ClientShare, judge};
 use crate::verdict::prove::{Finding, Intervention, Proof};
 use host::observe::cache::Pages;
 
+fn share(c: &ClientStep) -> ClientShare {
+    ClientShare {
+        number: c.client,
+        done: c.ops as f64,
+        source: c.source.clone(),
+        interface: c.interface.clone(),
+    }
+}
+
 /// What the server and its machine have shown in a step.
 fn seen(step: &mut Step) {
     let client = |n: u32| ClientStep {
@@ -29,12 +38,6 @@ fn seen(step: &mut Step) {
         interface: Some("eth1".into()),
     };
     step.by_client = (0..4).map(client).collect();
-    let share = |c: &ClientStep| ClientShare {
-        number: c.client,
-        done: c.ops as f64,
-        source: c.source.clone(),
-        interface: c.interface.clone(),
-    };
     step.evenness = judge(&step.by_client.iter().map(share).collect::<Vec<_>>());
     let device = ObservedDevice {
         name: "vda".into(),
@@ -49,7 +52,7 @@ fn seen(step: &mut Step) {
         tx: 9_000_000,
         payload: Some(8_000_000),
         headers_expected: Some(400_000),
-        speed: Some(125_000_000),
+        ..Default::default()
     };
     let pages = |resident| Some(Pages { all: 1 << 20, resident, dirty: 0 });
     step.observe = vec![Observed {
@@ -186,7 +189,7 @@ fn figures_of_a_run_are_the_same_in_each_form() {
     ];
     assert_eq!(ids, wanted);
     same_everywhere(&figures);
-    // The page and the Markdown of the run are made of them.
+    // Page and Markdown of the run consist of these.
     let (page, markdown) = (report::page(&run), report::markdown(&run));
     assert!(page.contains(&figures.html()) && markdown.contains(&figures.markdown()));
     // And the JSON of the result, read again, has the same.

@@ -1,4 +1,4 @@
-//! The server of a run: as its machine shows it, and by its own counts beside those of the clients.
+//! The server of a run, as its machine shows it and by its own counts.
 
 use super::{NONE, Section};
 use crate::record::observed::{Comparison, Observed, ObservedInterface, OperationCount};
@@ -66,7 +66,7 @@ fn most(cap: &Cap) -> String {
     format!("{rate} by control group {}", cap.group)
 }
 
-/// What the interfaces of the server's network namespace carried, beside the clients' payload.
+/// What the interfaces of the server's network namespace carried, next to the clients' payload.
 pub(super) fn interfaces(step: &Step) -> Section {
     let line = |(o, i): (&Observed, &ObservedInterface)| {
         let rate = |n: u64| format!("{}/s", bytes(n as f64 / o.seconds));
@@ -104,7 +104,7 @@ pub(super) fn counts(run: &RunResult, step: &Step) -> Section {
         [c.op.clone(), counted, carried, time_ns(c.latency_ns)]
     };
     let operations = step.server_counts.iter().flat_map(|counts| &counts.operations);
-    Section::new("counts", "Counts of the server beside those of the clients")
+    Section::new("counts", "Counts of the server next to those of the clients")
         .says(compared.map(Comparison::sentence).chain(gone).chain(latency).chain(seen))
         .table(
             ["operation", "count", "bytes", "latency at the server"],
