@@ -27,7 +27,7 @@ const COLD: [&str; 6] = [
     "cold=true",
     "file_size=24m",
     "warmup_ms=0",
-    "window_ms=20",
+    "window_ms=50",
     "step_max_ms=60000",
     "schedule=[[1,1],[2,2]]",
 ];

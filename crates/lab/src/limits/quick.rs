@@ -25,7 +25,7 @@ const FILE_MAX: u64 = 4 << 20;
 /// The same of data that each step reads once from the disk: it is what the step can measure.
 const COLD_FILE_MAX: u64 = 32 << 20;
 /// Windows of such a step are short, and there is nothing to warm up.
-const COLD_WINDOW_MS: u64 = 10;
+const COLD_WINDOW_MS: u64 = 20;
 
 /// What is left of the time, if it is limited.
 #[derive(Debug)]
