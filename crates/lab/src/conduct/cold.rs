@@ -8,6 +8,7 @@ use crate::limit::OBSERVE;
 use crate::record::Step;
 use crate::record::cold::{ColdStep, DropReport};
 use crate::verdict::cold::ColdEvidence;
+use crate::workload::Kind;
 use host::process::page_size;
 
 /// Least time from the middle of a step to its end, ns: at the middle, counters are read some
@@ -60,7 +61,11 @@ impl Ended {
             device,
             payload: totals.bytes,
             set: Some(set.div_ceil(page_size())),
-            later: last.as_ref().and_then(|last| later(step, totals, samples, last)),
+            // What is read from start to end, once, cannot be warmed by what was read before.
+            later: last
+                .as_ref()
+                .filter(|_| job.workload == Kind::RandRead)
+                .and_then(|last| later(step, totals, samples, last)),
         };
         ColdStep::of(dropped, evidence, &format!("{OBSERVE} --share-path DIRECTORY"))
     }

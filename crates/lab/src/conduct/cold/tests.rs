@@ -49,6 +49,7 @@ fn counted(resident: u64, device: &str) -> DropReport {
 fn judged(report: DropReport, name: &str, read: [u64; 2]) -> ColdStep {
     let mut job = Job::load("disk-read-stream", &[]).unwrap();
     (job.cold, job.files, job.file_size) = (true, 1, 64 * MIB);
+    job.workload = Kind::RandRead;
     let begin_ns = crate::agent::clock::mono_ns().saturating_sub(1_000_000_000);
     let samples = [
         sample(begin_ns, 0, name, 1_000),
