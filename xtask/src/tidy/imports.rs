@@ -52,7 +52,8 @@ const ROOMS: &[Room] = &[
             "verbs",
         ],
     },
-    Room { name: "lab", may_import: &["base", "wire", "probe", "host", "verbs"] },
+    Room { name: "lab-program", may_import: &["base"] },
+    Room { name: "lab", may_import: &["base", "wire", "probe", "host", "verbs", "lab-program"] },
     Room { name: "sync", may_import: &["base", "wire", "probe"] },
     Room { name: "sim", may_import: &["base"] },
     Room {
