@@ -28,7 +28,8 @@ const ALSO_OWN: [(&str, &[&str]); 8] = [
 ];
 
 /// Where a name of the registry means something else: the protocol, the file, and what it is there.
-const OTHER_MEANINGS: [(&str, &str, &str); 13] = [
+const OTHER_MEANINGS: [(&str, &str, &str); 15] = [
+    ("dsync", "crates/lab/program/src/wml/expand/acts.rs", "an attribute of WML"),
     ("echo", "crates/appliance/src/cmd/cli/outside.rs", "characters of a terminal"),
     ("echo", "crates/lab/src/client/smb/mod.rs", "a command of SMB"),
     ("echo", "crates/lab/src/client/smb/session.rs", "a command of SMB"),
@@ -37,6 +38,7 @@ const OTHER_MEANINGS: [(&str, &str, &str); 13] = [
     ("echo", "crates/wire/src/smb/header.rs", "a command of SMB"),
     ("echo", "schema/smb.toml", "a command of SMB"),
     ("echo", "crates/wire/src/ssh/message.rs", "whether an answer is shown as it is typed"),
+    ("echo", "crates/lab/program/src/wml/parse.rs", "a command of WML"),
     ("http", "crates/control/src/api/openapi.rs", "a scheme of authentication"),
     ("http", "crates/control/src/certificates/acme.rs", "the challenge http-01"),
     ("http", "crates/control/src/certificates/wanted.rs", "the challenge http-01"),

@@ -8,6 +8,7 @@
 //! - [`members`]: which files of a set exist.
 //! - [`program`]: threads, their acts, and the files that these use.
 //! - [`cursor`]: one thread in its program.
+//! - [`wml`]: the workload model language of Filebench, read into a program.
 //! - [`limits`]: bounds of all of it.
 
 pub mod cursor;
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod members;
 pub mod program;
 pub mod tree;
+pub mod wml;
 
 use base::random::{Random, SeededRandom};
 
