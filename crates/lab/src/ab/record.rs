@@ -1,7 +1,6 @@
 //! A comparison as it is kept: `result.json` of `plimsoll lab ab`, docs/formats/result.md.
 
 use super::{NextRun, Outcome, RowRuns, Rule, Sample, Session, Side};
-use crate::archive::Archive;
 use crate::limit;
 use crate::record::{RecordError, RunResult, read_kind};
 use serde::{Deserialize, Serialize};
@@ -76,14 +75,13 @@ impl AbResult {
         self.ended = base::clock::wall_ns() as f64 / 1e9;
     }
 
-    /// Writes `result.json` into its archive.
+    /// `result.json` of its archive.
     ///
     /// # Errors
-    /// When the directory cannot be written.
-    pub fn write(&self, archive: &mut Archive) -> Result<(), RecordError> {
-        let text = serde_json::to_string(self)
-            .map_err(|e| RecordError::Form("the comparison".into(), e.to_string()))?;
-        archive.put("result.json", &text)
+    /// It has no form in JSON.
+    pub fn json(&self) -> Result<String, RecordError> {
+        serde_json::to_string(self)
+            .map_err(|e| RecordError::Form("the comparison".into(), e.to_string()))
     }
 
     /// Reads the one in `dir`.

@@ -110,11 +110,11 @@ pub(super) fn made(
         }
         session.record(sample(&run));
         result.take(&session);
-        result.write(&mut archive)?;
+        archive.put("result.json", &result.json()?)?;
         ends.truncate(2);
         ends.push(run);
     }
-    result.write(&mut archive)?;
+    archive.put("result.json", &result.json()?)?;
     archive.seal(request, &ends.iter().collect::<Vec<_>>())?;
     Ok(result)
 }

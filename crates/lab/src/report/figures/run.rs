@@ -6,6 +6,7 @@ mod observed;
 use super::{NONE, Section};
 use crate::limit::Limiter;
 use crate::limits;
+use crate::record::observed::ClientStep;
 use crate::record::{OpenStep, RunResult, Step, figure_text};
 use crate::report;
 use crate::shape::outcome::CurvePoint;
@@ -121,21 +122,38 @@ fn clients(run: &RunResult) -> Section {
         let named = even.uneven.iter().map(|client| client.sentence.clone());
         std::iter::once(report::evenness(even)).chain(named).collect::<Vec<_>>()
     };
-    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| NONE.to_owned());
-    let line = |client: &crate::record::observed::ClientStep| {
+    let line = |client: &ClientStep| {
         [
             client.client.to_string(),
             count(client.ops as f64),
             bytes(client.bytes as f64),
             client.errors.to_string(),
-            text(&client.source),
-            text(&client.interface),
+            source(client),
+            client.interface.clone().unwrap_or_else(|| NONE.to_owned()),
         ]
     };
     section.says(step.evenness.iter().flat_map(even)).table(
         ["client", "operations", "bytes", "errors", "connects from", "interface"],
         step.by_client.iter().map(line).collect(),
     )
+}
+
+/// The address of a client, and that from which the server has its connections if it is another.
+fn source(client: &ClientStep) -> String {
+    let own = client.source.as_deref().unwrap_or(NONE);
+    match &client.seen_as {
+        Some(seen) => format!("{own}, at the server {seen}"),
+        None => own.to_owned(),
+    }
+}
+
+/// A ratio, marked if the load generator limited one side of it.
+fn bounded(finding: &Finding) -> String {
+    match (finding.at_least, finding.at_most) {
+        (true, false) => format!("≥ {:.2}", finding.ratio),
+        (false, true) => format!("≤ {:.2}", finding.ratio),
+        _ => format!("{:.2}", finding.ratio),
+    }
 }
 
 /// What interventions have shown.
@@ -150,7 +168,7 @@ fn proof(run: &RunResult) -> Section {
         let (low, high) = finding.interval;
         [
             finding.intervention.title().to_owned(),
-            format!("{:.2}", finding.ratio),
+            bounded(finding),
             format!("{low:.2} to {high:.2}"),
             list(&finding.supports),
             list(&finding.refutes),

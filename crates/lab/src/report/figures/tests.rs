@@ -36,6 +36,7 @@ fn seen(step: &mut Step) {
         errors: 0,
         source: Some(format!("10.0.11.{n}")),
         interface: Some("eth1".into()),
+        seen_as: (n == 2).then(|| "192.0.2.7".into()),
     };
     step.by_client = (0..4).map(client).collect();
     step.evenness = judge(&step.by_client.iter().map(share).collect::<Vec<_>>());
@@ -127,6 +128,9 @@ fn whole() -> RunResult {
         interval: (1.31, 1.55),
         refutes: vec![Limiter::Network],
         supports: vec![Limiter::Generator],
+        at_least: true,
+        at_most: false,
+        reservations: vec!["in the sentence".into()],
         sentence: "in the table".into(),
     };
     let not_run = vec!["without encryption: the target has none".to_owned()];
