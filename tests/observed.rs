@@ -167,41 +167,49 @@ fn an_agent_that_observes_makes_no_load() {
     assert!(printed.contains("start it with --observe"), "{printed}");
 }
 
-/// That the server's own counts are in each step, and are those of the clients.
-fn counted(what: &str, job: &str, url: &str, socket: &Path) {
+/// That the server's own counts are in each step, and are those of the clients. What all of them
+/// are together: on a busy machine a step can be so short that all of it was in flight at its ends.
+fn counted(what: &str, job: &str, url: &str, socket: &Path) -> u64 {
     let socket = socket.to_str().expect("a path");
     let (_, result) = run(job, url, &["--server-socket", socket], |_| ());
     assert_eq!(result["server"]["seen"], "api", "{what}");
     assert_eq!(steps(&result).len(), 2, "{what}");
+    let mut all = 0;
     for step in steps(&result) {
         let counts = &step["server_counts"];
         assert_eq!(counts["complete"], true, "{what}: {counts:#}");
         let compared = &counts["compared"];
         assert_eq!(compared["agrees"], true, "{what}: {counts:#}");
-        assert!(compared["server"].as_u64() > Some(0), "{what}: {counts:#}");
+        let number = |name: &str| compared[name].as_u64().expect("a number");
+        let short = number("clients") <= number("in_flight");
+        assert!(number("server") > 0 || short, "{what}: {counts:#}");
         println!("{what} {job}: {} {} {}", compared["of"], compared["server"], compared["clients"]);
+        all += number("server");
     }
+    all
+}
+
+/// The same of several jobs, of which the server has counted something.
+fn all_counted(what: &str, jobs: &[&str], url: &str, socket: &Path) {
+    let all: u64 = jobs.iter().map(|job| counted(what, job, url, socket)).sum();
+    assert!(all > 0, "{what}: the server has counted nothing");
 }
 
 #[test]
 fn counts_of_nfs() {
     let dir = memory("counted");
     let target = Target::start(dir.path(), "127.0.0.1", None);
-    for job in ["iops-4k", "dram-read-stream", "write-stream", "syncwrite-4k", "create"] {
-        counted("nfs3", job, &target.url, &target.socket());
-    }
+    let jobs = ["iops-4k", "dram-read-stream", "write-stream", "syncwrite-4k", "create"];
+    all_counted("nfs3", &jobs, &target.url, &target.socket());
     let url = target.url.replacen("nfs3:", "nfs4:", 1);
-    for job in ["iops-4k", "write-stream", "syncwrite-4k"] {
-        counted("nfs4", job, &url, &target.socket());
-    }
+    all_counted("nfs4", &["iops-4k", "write-stream", "syncwrite-4k"], &url, &target.socket());
 }
 
 #[test]
 fn counts_of_smb() {
     let smb = SmbShare::start("counted-smb", &[]);
-    for job in ["iops-4k", "write-stream", "syncwrite-4k"] {
-        counted("smb", job, &smb.url(""), &smb.state.join("plimsoll.sock"));
-    }
+    let socket = smb.state.join("plimsoll.sock");
+    all_counted("smb", &["iops-4k", "write-stream", "syncwrite-4k"], &smb.url(""), &socket);
 }
 
 #[test]
@@ -209,9 +217,8 @@ fn counts_of_iscsi() {
     let scene = Scene::new("counted-iscsi");
     let server = scene.start(&["--lun", "disk=16M"]);
     let url = Access::of(&scene.state).url(server.at(3260), 0);
-    for job in ["iops-4k", "write-stream", "syncwrite-4k"] {
-        counted("iscsi", job, &url, &scene.state.join("plimsoll.sock"));
-    }
+    let socket = scene.state.join("plimsoll.sock");
+    all_counted("iscsi", &["iops-4k", "write-stream", "syncwrite-4k"], &url, &socket);
 }
 
 #[test]
@@ -229,8 +236,6 @@ fn counts_of_services_that_transfer_files() {
     ];
     for (scheme, port, options) in services {
         let url = format!("{scheme}://anna:sailing%20again@{}/box{options}", server.at(port));
-        for job in ["dram-read-stream", "write-stream"] {
-            counted(scheme, job, &url, &socket);
-        }
+        all_counted(scheme, &["dram-read-stream", "write-stream"], &url, &socket);
     }
 }
