@@ -15,7 +15,8 @@ use parking_lot::{Condvar, Mutex};
 use serde_json::{Value as Json, json};
 use vfs::cache_drop::CacheDrop;
 
-/// Runs at the same time, of shares and of units: each may hold a thread that waits for storage.
+/// Runs of shares at the same time, and as many of units: each may hold a thread that waits for
+/// storage.
 const RUNS_MAX: usize = 4;
 /// Longest run. What is left then is reported as left.
 const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
