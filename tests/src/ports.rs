@@ -9,8 +9,8 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Standard ports of the services, which all move by the offset.
-const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
+/// Standard ports of the services, of the test service too, which all move by the offset.
+const PORTS: [u16; 12] = [7, 21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
 /// Offsets that tests use: below the range that the kernel hands out by itself (32768 and up), and
 /// above the ports of the default offset of 10000, which tests of `crates/appliance` use.
 const OFFSETS: Range<u16> = 13_300..29_000;

@@ -32,6 +32,9 @@ const drawnPixels = (plot) => plot.locator('canvas').first().evaluate((canvas) =
   return { colours: colours.size, drawn: data.length / 4 - Math.max(...colours.values()) };
 });
 
+/** Follows a link of a page that moves while its data arrives: a click might begin on it and end beside it. */
+const follow = (link) => link.press('Enter');
+
 const search = (page) => decodeURIComponent(new URL(page.url()).search);
 const waitForSearch = (page, wanted) =>
   page.waitForURL((url) => wanted.test(decodeURIComponent(url.search)), { timeout: PATIENCE });
@@ -116,7 +119,7 @@ async function statusPage(t, { page }) {
     await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
   });
   await t.test('leads to the page of a share, which has the commands of each protocol as one block', async () => {
-    await page.getByRole('link', { name: /^Mount / }).first().click();
+    await follow(page.getByRole('link', { name: /^Mount / }).first());
     await page.getByRole('radio', { name: 'NFSv3' }).check();
     await page.getByRole('button', { name: /Copy the NFSv3 commands/ }).click();
     const text = await page.evaluate(() => navigator.clipboard.readText());
@@ -125,7 +128,7 @@ async function statusPage(t, { page }) {
     await page.goBack();
   });
   await t.test('numbers lead to their graphs', async () => {
-    await page.getByRole('region', { name: 'Activity' }).getByRole('link').first().click();
+    await follow(page.getByRole('region', { name: 'Activity' }).getByRole('link').first());
     await page.getByRole('toolbar', { name: 'Worksheet' }).waitFor();
     await page.goBack();
   });
@@ -286,7 +289,7 @@ async function activity(t, { page, where }) {
 /** From the status page to a client, what it holds, and its end. */
 async function nfsClients(t, { page, where }) {
   await page.goto(where.url);
-  await page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'NFS clients' }).click();
+  await follow(page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'NFS clients' }));
   await page.getByRole('heading', { level: 1, name: 'NFS clients' }).waitFor();
   const clients = page.getByRole('table', { name: 'NFS clients' });
   const some = await clients.waitFor({ timeout: PATIENCE }).then(() => true, () => false);
@@ -336,7 +339,7 @@ async function transfers({ page, where }) {
 
 async function webdavLocks(t, { page, where }) {
   await page.goto(where.url);
-  await page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'WebDAV locks' }).click();
+  await follow(page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'WebDAV locks' }));
   await page.getByRole('heading', { level: 1, name: 'WebDAV locks' }).waitFor();
   const locks = page.getByRole('table', { name: 'WebDAV locks' });
   await locks.or(page.getByText('No locks.')).waitFor();
