@@ -12,21 +12,21 @@ pub use self::bytes::AddressBytes;
 
 mod bytes;
 
-/// The counts. Addresses that have none are not kept.
+/// The amounts. Addresses that have none are not kept.
 #[derive(Debug, Default)]
 pub struct Tally {
-    each: HashMap<IpAddr, usize>,
-    all: usize,
+    each: HashMap<IpAddr, u64>,
+    all: u64,
 }
 
 impl Tally {
-    /// How many this address has.
-    pub fn of(&self, address: IpAddr) -> usize {
+    /// How much this address has.
+    pub fn of(&self, address: IpAddr) -> u64 {
         self.each.get(&address).copied().unwrap_or(0)
     }
 
-    /// How many there are.
-    pub fn all(&self) -> usize {
+    /// How much there is.
+    pub fn all(&self) -> u64 {
         self.all
     }
 
@@ -35,17 +35,26 @@ impl Tally {
         self.each.len()
     }
 
-    /// One more.
-    pub fn add(&mut self, address: IpAddr) {
-        self.all += 1;
-        *self.each.entry(address).or_default() += 1;
+    /// Adds an amount for an address where there may be `most`, and `most_each` of an address;
+    /// false, with nothing added, if that would be more.
+    pub fn add(&mut self, address: IpAddr, n: u64, (most, most_each): (u64, u64)) -> bool {
+        let fits = |held: u64, most| held.checked_add(n).is_some_and(|sum| sum <= most);
+        if !fits(self.all, most) || !fits(self.of(address), most_each) {
+            return false;
+        }
+        if n > 0 {
+            self.all += n;
+            *self.each.entry(address).or_default() += n;
+        }
+        true
     }
 
-    /// One less, of those that were added.
-    pub fn remove(&mut self, address: IpAddr) {
+    /// Takes off an amount of those that were added.
+    pub fn remove(&mut self, address: IpAddr, n: u64) {
         let Entry::Occupied(mut of_it) = self.each.entry(address) else { return };
-        self.all -= 1;
-        *of_it.get_mut() -= 1;
+        let n = n.min(*of_it.get());
+        self.all -= n;
+        *of_it.get_mut() -= n;
         if *of_it.get() == 0 {
             of_it.remove();
         }
@@ -78,17 +87,13 @@ impl AddressPermits {
         address: IpAddr,
         (most, most_each): (usize, usize),
     ) -> Option<AddressPermit> {
-        let mut taken = self.lock();
-        if taken.all() >= most || taken.of(address) >= most_each {
-            return None;
-        }
-        taken.add(address);
-        Some(AddressPermit { permits: Arc::clone(self), address })
+        let is_taken = self.lock().add(address, 1, (most as u64, most_each as u64));
+        is_taken.then(|| AddressPermit { permits: Arc::clone(self), address })
     }
 
     /// Permits taken.
     pub fn taken(&self) -> usize {
-        self.lock().all()
+        self.lock().all() as usize
     }
 
     /// Addresses that have any.
@@ -99,7 +104,7 @@ impl AddressPermits {
 
 impl Drop for AddressPermit {
     fn drop(&mut self) {
-        self.permits.lock().remove(self.address);
+        self.permits.lock().remove(self.address, 1);
     }
 }
 

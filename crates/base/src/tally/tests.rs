@@ -7,17 +7,18 @@ use std::sync::Arc;
 use super::{AddressPermits, Tally, evict_of_most};
 
 #[test]
-fn each_has_its_count_and_those_without_are_forgotten() {
+fn each_has_its_amount_and_those_without_are_forgotten() {
     let [a, b] = [1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
-    let mut tally = Tally::default();
-    tally.remove(a);
+    let (mut tally, limits) = (Tally::default(), (5, 3));
+    tally.remove(a, 1);
     assert_eq!((tally.of(a), tally.all()), (0, 0), "nothing was added");
-    tally.add(a);
-    tally.add(a);
-    tally.add(b);
+    assert!(tally.add(a, 2, limits) && tally.add(b, 1, limits));
     assert_eq!((tally.of(a), tally.of(b), tally.all()), (2, 1, 3));
-    tally.remove(a);
-    tally.remove(b);
+    assert!(!tally.add(a, 2, limits), "more than an address may have");
+    assert!(!tally.add(b, 3, (5, 9)), "more than there may be");
+    assert!(!tally.add(a, u64::MAX, (u64::MAX, u64::MAX)), "more than can be counted");
+    tally.remove(a, 1);
+    tally.remove(b, 7);
     assert_eq!((tally.of(a), tally.of(b), tally.all()), (1, 0, 1));
     assert_eq!(tally.each.len(), 1);
 }
