@@ -2,6 +2,8 @@
 
 use std::io;
 
+use base::memory::page_size;
+
 use crate::Root;
 
 /// Nanoseconds in a tick of `/proc/PID/stat`: USER_HZ is 100 on every architecture that we know.
@@ -66,13 +68,6 @@ pub fn read(root: &Root, pid: &str) -> io::Result<Process> {
 /// Open descriptors of `pid`; `None` when they may not be seen.
 pub fn descriptors(root: &Root, pid: &str) -> Option<usize> {
     Some(root.list(&format!("proc/{pid}/fd")).len()).filter(|n| *n > 0)
-}
-
-/// Bytes of a page of memory.
-pub fn page_size() -> u64 {
-    // SAFETY: asks for a constant of the system.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).unwrap_or(4096)
 }
 
 /// CPU time of process `pid` (0: this one), all threads, dead ones too, to the nanosecond.

@@ -9,10 +9,10 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use base::clock::Deadline;
+use base::memory::{cached_pages, dont_need, page_size};
 use base::node::{self, Kind, Property};
 
 use crate::fs::Result;
-use crate::host::sys;
 use crate::mapped::Sending;
 
 /// How long replies may take that are sent from mappings of a file. A client that takes no data
@@ -90,24 +90,24 @@ impl CacheDrop {
 
     /// Drops one file and counts it.
     pub(crate) fn take(&mut self, file: &CachedFile<'_>) {
-        let page = sys::page_size();
-        let before = sys::cached_pages(file.fd, 0, 0);
+        let page = page_size();
+        let before = cached_pages(file.fd, 0, 0);
         self.files += 1;
         self.bytes += file.size.div_ceil(page) * page;
         // Nothing of it is in memory, and nothing is to be written back.
-        if before.is_some_and(|pages| pages.resident == 0) && !file.unwritten {
+        if before.as_ref().is_ok_and(|pages| pages.resident == 0) && !file.unwritten {
             drop((file.unmap)());
             return;
         }
         let dropped = self.drop_pages(file);
-        let after = sys::cached_pages(file.fd, 0, 0);
-        let (Some(before), Some(after)) = (before, after) else {
+        let after = cached_pages(file.fd, 0, 0);
+        let (Ok(before), Ok(after)) = (before, after) else {
             self.uncounted += 1;
             return;
         };
         self.before += before.resident * page;
         self.after += after.resident * page;
-        self.dirty += after.dirty * page;
+        self.dirty += (after.dirty + after.writeback) * page;
         if after.resident > 0 {
             self.kept += 1;
             self.sending += u64::from(dropped == Some(false));
@@ -125,7 +125,7 @@ impl CacheDrop {
         while sending.any() && !deadline.passed() {
             std::thread::sleep(SENDING_STEP);
         }
-        if let Err(error) = sys::dont_need(file.fd) {
+        if let Err(error) = dont_need(file.fd) {
             self.fail(|| format!("{}: dropping it failed: {error}", (file.name)()));
         }
         Some(!sending.any())

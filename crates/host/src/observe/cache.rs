@@ -4,16 +4,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd as _, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::clock::Deadline;
+use base::memory::{CachedPages, cached_pages, dont_need, page_size};
 
 use serde::{Deserialize, Serialize};
-
-use crate::process::page_size;
 
 /// How the names of the laboratory's folders and files begin.
 pub const TEST_FILES: &str = "plimsoll-lab";
@@ -121,18 +120,9 @@ fn drop_file(path: &Path, on: Option<u64>, dropped: &mut Dropped) -> io::Result<
     dropped.files += 1;
     dropped.before.add(of(&file)?);
     // Dirty pages stay: a file of which data is not on the disk keeps them.
-    let done = file.sync_data().and_then(|()| dont_need(&file));
+    let done = file.sync_data().and_then(|()| dont_need(file.as_fd()));
     dropped.after.add(of(&file)?);
     done
-}
-
-/// Removes a file's clean pages from the page cache; mapped ones stay.
-fn dont_need(file: &File) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
 }
 
 /// The test files in a folder; `None` when they are more than [`FILES_MAX`].
@@ -173,31 +163,13 @@ pub fn of(file: &File) -> io::Result<Pages> {
     let mut end = file;
     let size = if is_device { end.seek(SeekFrom::End(0))? } else { found.len() };
     let all = size.div_ceil(page_size());
-    match cachestat(file) {
-        Ok((resident, dirty)) => Ok(Pages { all, resident, dirty }),
+    match cached_pages(file.as_fd(), 0, 0) {
+        Ok(CachedPages { resident, dirty, .. }) => Ok(Pages { all, resident, dirty }),
         Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => {
             Ok(Pages { all, resident: mincore(file)?, dirty: 0 })
         }
         Err(e) => Err(e),
     }
-}
-
-/// Resident and dirty pages by cachestat(2).
-fn cachestat(file: &File) -> io::Result<(u64, u64)> {
-    /// Its number, the same on all architectures.
-    const CACHESTAT: libc::c_long = 451;
-    // Offset and length; 0 is up to the end.
-    let range = [0u64; 2];
-    // Cached, dirty, in writeback, evicted, recently evicted.
-    let mut counts = [0u64; 5];
-    // SAFETY: the call reads two and writes five 64-bit numbers, which live as long as it lasts.
-    let failed = unsafe {
-        libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0u32)
-    };
-    if failed != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok((counts[0], counts[1]))
 }
 
 /// Resident pages by mincore(2).

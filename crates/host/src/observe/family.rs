@@ -122,7 +122,7 @@ impl Family {
         Some(FamilySample {
             cpu_ns: self.cpu_ns(),
             group_ns: group.filter(|g| self.is_own(root, g)).and_then(|g| g.cpu_ns(root)),
-            resident: pages * process::page_size(),
+            resident: pages * base::memory::page_size(),
             processes,
         })
     }

@@ -71,7 +71,7 @@ fn this_process_with_a_file_of_a_run() {
     assert!(observer.folder().unwrap().ends_with(machine.dir.strip_prefix("/").unwrap()));
     assert!(!sample.devices.is_empty() || sample.no_device.is_some());
     let pages = sample.pages.unwrap();
-    assert_eq!(pages.all, 100_000u64.div_ceil(crate::process::page_size()));
+    assert_eq!(pages.all, 100_000u64.div_ceil(base::memory::page_size()));
     assert_eq!(pages.resident, pages.all, "it was just written");
     drop(file);
 }

@@ -9,7 +9,7 @@ use crate::record::Step;
 use crate::record::cold::{ColdStep, DropReport};
 use crate::verdict::cold::ColdEvidence;
 use crate::workload::Kind;
-use host::process::page_size;
+use base::memory::page_size;
 
 /// Least time from the middle of a step to its end, ns: at the middle, counters are read some
 /// milliseconds after the clients' windows end.

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
+use base::memory::cached_pages;
 use libc::{c_int, c_long};
 
 pub mod extents;
@@ -259,46 +260,9 @@ pub fn read_at(fd: BorrowedFd<'_>, buf: &mut [u8], offset: u64, nowait: bool) ->
 /// kernel does not tell: before Linux 6.5, or of a file that is not ours.
 pub fn in_cache(fd: BorrowedFd<'_>, offset: u64, count: usize) -> Option<bool> {
     const PAGE: u64 = 4096;
-    let cached = cached_pages(fd, offset, count as u64)?;
+    let cached = cached_pages(fd, offset, count as u64).ok()?;
     let last = offset + (count as u64).saturating_sub(1);
     Some(cached.resident > last / PAGE - offset / PAGE)
-}
-
-/// Pages of a part of a file that are in the page cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CachedPages {
-    /// In memory.
-    pub resident: u64,
-    /// Of these not on the disk yet, or on their way.
-    pub dirty: u64,
-}
-
-/// cachestat(2); a `length` of 0 is up to the end. `None` as in [`in_cache`].
-pub fn cached_pages(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Option<CachedPages> {
-    /// The same on every architecture.
-    const CACHESTAT: c_long = 451;
-    let range = [offset, length];
-    // Pages in the cache; dirty, under way, evicted, lately evicted.
-    let mut pages = [0_u64; 5];
-    let (ask, answer) = (range.as_ptr(), pages.as_mut_ptr());
-    // SAFETY: the kernel reads two numbers and writes five, which is what is there.
-    let done = unsafe { libc::syscall(CACHESTAT, fd.as_raw_fd(), ask, answer, 0) } == 0;
-    done.then_some(CachedPages { resident: pages[0], dirty: pages[1] + pages[2] })
-}
-
-/// Bytes of a page.
-pub fn page_size() -> u64 {
-    // SAFETY: no memory is involved.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
-
-/// Removes a file's clean pages from the page cache (posix_fadvise(2)); mapped ones stay.
-pub fn dont_need(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    match unsafe { libc::posix_fadvise(fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
 }
 
 /// Asks for a part of a file to be read into the page cache, and does not wait for it

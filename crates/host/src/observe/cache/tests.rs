@@ -10,8 +10,8 @@ fn both_ways_count_the_same() {
     let file = File::open(machine.at("plimsoll-lab.0/f")).unwrap();
     assert_eq!(mincore(&file).unwrap(), 6);
     assert_eq!(of(&file).unwrap().all, 6);
-    match cachestat(&file) {
-        Ok((resident, _)) => assert_eq!(resident, 6),
+    match cached_pages(file.as_fd(), 0, 0) {
+        Ok(pages) => assert_eq!(pages.resident, 6),
         Err(e) => assert_eq!(e.raw_os_error(), Some(libc::ENOSYS), "{e}"),
     }
 }
