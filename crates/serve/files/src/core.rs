@@ -6,16 +6,16 @@ use std::net::TcpListener;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Deadline;
-use base::limits::{POOL_LOOK, POOL_PATIENCE, RECALL_LOOK};
+use base::limits::{POOL_PATIENCE, RECALL_LOOK};
 use tokio::sync::oneshot;
 use vfs::cred::Cred;
 use vfs::fs::{Change, Context, Flush, Result};
 use vfs::status::Status;
 
 use super::Files;
+use super::backoff::Backoff;
 use super::caller::Caller;
 use super::grace;
 use super::held::HeldBetween;
@@ -226,16 +226,12 @@ impl Core {
     }
 
     async fn slot(&self, who: &Caller) -> Result<Slot> {
-        let until = Deadline::after(POOL_PATIENCE);
+        let mut wait = Backoff::until(Deadline::after(POOL_PATIENCE));
         loop {
             if let Some(slot) = self.engine.pool.reserve(who.queue()) {
                 return Ok(slot);
             }
-            if until.passed() {
-                return Err(Status::Busy);
-            }
-            self.engine.budgets.stalls.fetch_add(1, Relaxed);
-            tokio::time::sleep(POOL_LOOK).await;
+            wait.pause(&self.core).await?;
         }
     }
 }

@@ -1,18 +1,17 @@
 //! What is in a directory, some entries at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::{Deadline, NS_PER_S, wall_ns};
 use base::limits::{
-    POOL_LOOK, POOL_PATIENCE, TRANSFER_LIST_BATCH, TRANSFER_LIST_BATCH_BYTES,
-    TRANSFER_LIST_LOOKED_MAX, TRANSFER_LIST_SCANNED_MAX,
+    POOL_PATIENCE, TRANSFER_LIST_BATCH, TRANSFER_LIST_BATCH_BYTES, TRANSFER_LIST_LOOKED_MAX,
+    TRANSFER_LIST_SCANNED_MAX,
 };
 use vfs::attr::{Attr, FileType, Time};
 use vfs::fs::{Context, DirEntry, FileSystem, Result};
 use vfs::handle::Handle;
-use vfs::status::Status;
 
+use super::backoff::Backoff;
 use super::caller::Caller;
 use super::core::Core;
 use super::held::HeldBytes;
@@ -238,7 +237,7 @@ impl Listing {
     /// at once and no more.
     ///
     /// # Errors
-    /// As of READDIR; [`Status::Busy`] if there is no room for a batch for too long.
+    /// As of READDIR; [`Busy`](vfs::status::Status::Busy) if there is no room for a batch for too long.
     pub async fn next(&mut self, core: &Core, who: &Caller) -> Result<Option<Vec<Listed>>> {
         if self.done {
             return Ok(None);
@@ -273,16 +272,12 @@ impl Listing {
 
 /// Waits for room for a batch of the usual size, in the part of the client.
 async fn room(core: &Core, who: &Caller) -> Result<HeldBytes> {
-    let until = Deadline::after(POOL_PATIENCE);
+    let mut wait = Backoff::until(Deadline::after(POOL_PATIENCE));
     loop {
         if let Some(held) = core.held.take(who.queue(), TRANSFER_LIST_BATCH_BYTES) {
             return Ok(held);
         }
-        if until.passed() {
-            return Err(Status::Busy);
-        }
-        core.engine.budgets.stalls.fetch_add(1, Relaxed);
-        tokio::time::sleep(POOL_LOOK).await;
+        wait.pause(core).await?;
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use base::clock::{Deadline, stamp};
 use base::limits::{
     DRAIN_TIME_MAX, FTP_COMMANDS_HELD, FTP_COMMANDS_PER_TURN, FTP_HANDSHAKE_TIME_MAX, FTP_RECEIVE,
-    FTP_SIGN_IN_TIME_MAX, FTP_USER_LOOK, POOL_LOOK,
+    FTP_SIGN_IN_TIME_MAX, FTP_USER_LOOK,
 };
 use base::permits::{AccountPermit, PermitLimits};
 use socket2::SockRef;
@@ -39,6 +39,7 @@ use engine::exec::accept;
 use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
 use engine::transport::tasks::Ending;
+use files::backoff::Backoff;
 use files::{Caller, Core, Transfer};
 
 /// The control connection has ended, or is of no use any more.
@@ -81,9 +82,9 @@ impl Control {
         let core = (&self.core.buffers, &*self.core.budget);
         self.link.rest(core);
         poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
+        let mut wait = Backoff::endless();
         while !self.link.make_room(core, false) {
-            self.core.engine.budgets.stalls.fetch_add(1, Relaxed);
-            tokio::time::sleep(POOL_LOOK).await;
+            wait.pause(&self.core).await.map_err(|_| Gone)?;
         }
         let (link, lines) = (&mut self.link, &mut self.lines);
         poll_fn(|cx| {

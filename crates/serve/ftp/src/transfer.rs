@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 
 use base::clock::{Deadline, monotonic_ns, stamp};
 use base::limits::{
-    FTP_PIECE, FTP_UPLOAD_FIRST, POOL_LOOK, POOL_PATIENCE, SEND_FILE_MIN, TRANSFER_SEND_PIECE,
+    FTP_PIECE, FTP_UPLOAD_FIRST, POOL_PATIENCE, SEND_FILE_MIN, TRANSFER_SEND_PIECE,
 };
 use base::random::{Random, SystemRandom};
 use tokio::io::ReadBuf;
@@ -26,6 +26,7 @@ use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::Link;
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::send::SendError;
+use files::backoff::Backoff;
 use files::reader::Reader;
 use files::transfer::Direction;
 use files::upload::{Finished, How, Upload};
@@ -175,12 +176,10 @@ struct TransferMemory<'a>(&'a Core, usize);
 
 impl<'a> TransferMemory<'a> {
     async fn take(core: &'a Core, bytes: usize) -> Result<Self, Answer> {
-        let until = Deadline::after(POOL_PATIENCE);
+        let mut wait = Backoff::until(Deadline::after(POOL_PATIENCE));
         while !core.budget.has_bytes(bytes) {
-            if until.passed() {
-                return Err(Answer::of(450, "Too many transfers; try again later."));
-            }
-            tokio::time::sleep(POOL_LOOK).await;
+            let paused = wait.pause(core).await;
+            paused.map_err(|_| Answer::of(450, "Too many transfers; try again later."))?;
         }
         core.budget.take_bytes(bytes);
         Ok(Self(core, bytes))

@@ -67,19 +67,19 @@ impl Frame {
         }
     }
 
-    /// Bytes that it takes until it is answered, with what it is answered with at most.
+    /// Bytes that it takes until it is answered: its own, those of the answers, beyond which its
+    /// requests are refused ([`Before::takes`]), and a chunk that is copied, one at a time.
     pub fn held(&self) -> usize {
-        let messages = Messages::new(self.messages()).map_while(Result::ok);
-        let more = messages.map(|(header, message)| held(header.command, message));
-        self.bytes.len() + usize::try_from(more.sum::<u64>()).unwrap_or(usize::MAX)
+        let (mut wanted, mut copied) = (0_u64, 0);
+        for (header, message) in Messages::new(self.messages()).map_while(Result::ok) {
+            wanted = wanted.saturating_add(Payload::of(header.command, message).wanted);
+            if header.command == Command::IOCTL {
+                copied = u64::from(SMB_COPY_CHUNK_MAX);
+            }
+        }
+        let more = wanted.min(SMB_COMPOUND_REPLY_MAX) + copied;
+        self.bytes.len() + usize::try_from(more).unwrap_or(usize::MAX)
     }
-}
-
-/// Bytes that a request takes in addition to itself: its answer, and a chunk that it copies.
-fn held(command: Command, message: &[u8]) -> u64 {
-    let payload = Payload::of(command, message);
-    let copied = if command == Command::IOCTL { u64::from(SMB_COPY_CHUNK_MAX) } else { 0 };
-    copied + payload.wanted.min(SMB_COMPOUND_REPLY_MAX)
 }
 
 /// One answer.

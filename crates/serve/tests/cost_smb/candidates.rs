@@ -86,6 +86,12 @@ impl Client {
         self.put(vec![part])
     }
 
+    /// As many searches as a compound may have, each for entries of 1 MiB.
+    pub fn large_searches(&mut self) -> Candidate {
+        let one = |_| search((self.long, "b*".to_owned()), 0x10, 1 << 20);
+        self.put((0..SMB_COMPOUND_MAX).map(one).collect())
+    }
+
     fn put(&mut self, parts: Vec<Part>) -> Candidate {
         let (mut requests, mut words) = (Vec::new(), format!("{} requests:", parts.len()));
         for (command, size, body, text) in parts {

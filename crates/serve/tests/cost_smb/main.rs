@@ -122,3 +122,14 @@ fn a_long_pattern_costs_little() {
         assert!(cost <= COST_MAX / 2, "{pattern}: {cost:?}");
     }
 }
+
+/// What they may be answered with together is bounded, and no more is reserved: a compound that
+/// reserved all of its client's memory would wait for itself.
+#[test]
+fn a_compound_of_large_searches_does_not_wait_for_memory() {
+    let world = World::new();
+    let mut client = Client::new(&world);
+    let candidate = client.large_searches();
+    client.ask(&candidate);
+    assert_eq!(world.stalls(), 0);
+}

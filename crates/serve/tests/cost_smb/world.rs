@@ -61,6 +61,11 @@ impl World {
         File::create(path).expect("a file");
     }
 
+    /// How often an operation had to wait for a place or for memory.
+    pub fn stalls(&self) -> u64 {
+        self.scene.files.engine.budgets.stalls.load(Relaxed)
+    }
+
     fn share(&self) -> PathBuf {
         self.folder.0.join("share")
     }
