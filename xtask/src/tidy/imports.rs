@@ -34,6 +34,7 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room { name: "host", may_import: &["base", "probe"] },
+    Room { name: "host-network", may_import: &["base"] },
     Room { name: "analytics", may_import: &["base", "probe"] },
     Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
     Room {

@@ -1,0 +1,23 @@
+//! The network of this machine, from device to interface: what it is now, what a configuration
+//! makes of it, and the steps from one to the other.
+//!
+//! - [`configuration`]: what an administrator sets. [`check`]: what is wrong with it, by property.
+//! - [`state`]: links, addresses, routes and names as a kernel has them. [`compile`]: the state
+//!   that a configuration asks for.
+//! - [`plan`]: the steps from a state to another one; pure. [`step`]: the steps.
+//! - [`backend`]: what observes and takes steps. [`fake`]: a kernel in memory, for tests.
+//!
+//! The way back from a change is a plan too, from the state that is observed then to the old one.
+//! A list of inverse steps would lose what the kernel removes without a request: the routes through
+//! an address that was deleted, the VLANs of a link.
+
+pub mod backend;
+pub mod check;
+pub mod cidr;
+pub mod compile;
+pub mod configuration;
+pub mod fake;
+pub mod pkey;
+pub mod plan;
+pub mod state;
+pub mod step;
