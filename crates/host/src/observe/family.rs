@@ -134,25 +134,15 @@ impl Family {
 
     /// Takes in what lives now. Whether the family does.
     pub fn advance(&mut self, all: &[Member]) -> bool {
-        let by_pid: HashMap<u32, &Member> = all.iter().map(|m| (m.pid, m)).collect();
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-        for member in all {
-            children.entry(member.parent).or_default().push(member.pid);
-        }
-        let lives = |pid: u32, started: u64| by_pid.get(&pid).is_some_and(|m| m.started == started);
+        let started: HashMap<u32, u64> = all.iter().map(|m| (m.pid, m.started)).collect();
+        let lives = |pid: u32, at: u64| started.get(&pid) == Some(&at);
         let roots = self.roots.iter().copied();
         // A member that its parent has left behind is one still.
         let known = self.members.values().map(|m| (m.pid, m.started));
-        let mut waiting: Vec<u32> =
+        let first: Vec<u32> =
             roots.chain(known).filter(|(pid, at)| lives(*pid, *at)).map(|p| p.0).collect();
-        let mut now: HashMap<u32, Member> = HashMap::new();
-        while let Some(pid) = waiting.pop() {
-            let Some(member) = by_pid.get(&pid) else { continue };
-            if now.insert(pid, (*member).clone()).is_none() {
-                let started = children.get(&pid).into_iter().flatten().copied();
-                waiting.extend(started.filter(|child| Some(*child) != self.observer));
-            }
-        }
+        let now = descendants(all, &first, self.observer);
+        let now: HashMap<u32, Member> = now.into_iter().map(|(pid, m)| (pid, m.clone())).collect();
         self.lost_ns += missing(&self.members, &now);
         self.members = now;
         self.roots.iter().any(|(pid, at)| lives(*pid, *at))
@@ -169,6 +159,29 @@ impl Family {
         foreign.into_iter().all(just_started)
             && outside.into_iter().all(|m| read(root, m.pid).is_none_or(|m| m.zombie))
     }
+}
+
+/// Of `all` processes those in `first` and what they have started, by their numbers; without one
+/// that is left out and what only that has started.
+pub fn descendants<'a>(
+    all: &'a [Member],
+    first: &[u32],
+    left_out: Option<u32>,
+) -> HashMap<u32, &'a Member> {
+    let by_pid: HashMap<u32, &Member> = all.iter().map(|m| (m.pid, m)).collect();
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for member in all {
+        children.entry(member.parent).or_default().push(member.pid);
+    }
+    let (mut found, mut waiting) = (HashMap::new(), first.to_vec());
+    while let Some(pid) = waiting.pop() {
+        let Some(member) = by_pid.get(&pid) else { continue };
+        if found.insert(pid, *member).is_none() {
+            let started = children.get(&pid).into_iter().flatten().copied();
+            waiting.extend(started.filter(|child| Some(*child) != left_out));
+        }
+    }
+    found
 }
 
 /// CPU time of members that have ended and that no surviving ancestor has counted.
@@ -199,7 +212,7 @@ fn missing(before: &HashMap<u32, Member>, now: &HashMap<u32, Member>) -> u64 {
 }
 
 /// One process; its CPU time to the nanosecond where this machine's clocks can be asked.
-fn read(root: &Root, pid: u32) -> Option<Member> {
+pub fn read(root: &Root, pid: u32) -> Option<Member> {
     let mut member = Member::parse(pid, &root.read(&format!("proc/{pid}/stat")).ok()?)?;
     if root.is_real()
         && let Some(ns) = i32::try_from(pid).ok().and_then(|pid| process::cpu_ns(pid).ok())

@@ -155,7 +155,7 @@ struct Less {
 impl Less {
     fn take(pid: u32) -> Result<Self, String> {
         let root = Root::default();
-        let started = member(&root, pid).ok_or("the server has ended")?.started;
+        let started = family::read(&root, pid).ok_or("the server has ended")?.started;
         let all = Cores::of(pid).map_err(|e| format!("cannot read its cores: {e}"))?;
         let cores = all.list();
         let (Some(last), true) = (cores.last(), cores.len() > 1) else {
@@ -196,7 +196,7 @@ impl Less {
     fn give_back(&self) -> Result<(), String> {
         for _ in 0..PASSES {
             let mut changed = false;
-            if member(&self.root, self.pid).is_none_or(|m| m.started != self.started) {
+            if family::read(&self.root, self.pid).is_none_or(|m| m.started != self.started) {
                 // A server that has ended has no cores to get back.
                 return Ok(());
             }
@@ -231,10 +231,6 @@ impl Less {
     }
 }
 
-fn member(root: &Root, pid: u32) -> Option<Member> {
-    Member::parse(pid, &root.read(&format!("proc/{pid}/stat")).ok()?)
-}
-
 /// The threads of a process.
 fn threads(root: &Root, pid: u32) -> Vec<Thread> {
     let ids = root.list(&format!("proc/{pid}/task"));
@@ -248,14 +244,7 @@ fn threads(root: &Root, pid: u32) -> Vec<Thread> {
 
 /// A process and all that it has started.
 fn descendants(root: &Root, pid: u32) -> Vec<u32> {
-    let all = family::processes(root);
-    let (mut found, mut next) = (vec![pid], 0);
-    while let Some(parent) = found.get(next).copied() {
-        next += 1;
-        let children = all.iter().filter(|m| m.parent == parent && m.pid != parent);
-        found.extend(children.map(|m| m.pid));
-    }
-    found
+    family::descendants(&family::processes(root), &[pid], None).into_keys().collect()
 }
 
 #[cfg(test)]
