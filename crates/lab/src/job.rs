@@ -1,5 +1,6 @@
 //! Jobs: an experiment as a TOML file, headed by what it answers and what to expect.
 
+use crate::limit::Direction;
 use crate::shape::open::OpenShape;
 use crate::shape::{BoundShape, CurveShape, RampShape, RowShape, SoakShape};
 use crate::workload::{Kind, Shape};
@@ -340,7 +341,7 @@ impl Job {
                 return wrong("an open loop requires operations that do not depend on each other");
             }
         }
-        if self.cold && !matches!(self.workload, Kind::SeqRead | Kind::RandRead) {
+        if self.cold && self.workload.payload() != Some(Direction::Read) {
             return wrong("cold requires a workload that reads");
         }
         if self.window_ms < 10 || self.step_max_ms < self.warmup_ms + 2 * self.window_ms {

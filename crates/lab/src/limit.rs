@@ -121,6 +121,16 @@ pub struct Point {
     pub latency_ns: f64,
 }
 
+/// Which way the payload of a workload goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// To the clients.
+    Read,
+    /// To the server.
+    Write,
+}
+
 /// The device below a share in one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Device {
@@ -138,6 +148,9 @@ pub struct Device {
     /// Time of a read, ns.
     #[serde(default)]
     pub read_latency_ns: Option<f64>,
+    /// Time of a write, ns.
+    #[serde(default)]
+    pub write_latency_ns: Option<f64>,
     /// What the server's control group caps.
     #[serde(default)]
     pub caps: Vec<Cap>,
@@ -197,6 +210,9 @@ pub struct Evidence {
     pub server_latency_ns: Option<f64>,
     /// Whether every operation must reach the disk before it is answered.
     pub synchronous: bool,
+    /// Which way the payload goes; `None` where it goes neither way, or an older result does not
+    /// have it.
+    pub payload: Option<Direction>,
     /// Throughput levelled by the declared rule.
     pub levelled: bool,
     /// The judged step.
@@ -419,10 +435,15 @@ fn disk(e: &Evidence) -> RuleFinding {
     }
     // Synchronous writes keep a disk busy with few of them in flight; that is its latency.
     let per_op_ms = e.point.latency_ns / 1e6;
-    let mut why = vec![
-        format!("{name} was busy {} of the time", percent(*busy)),
-        format!("a write or flush took {ms:.2} ms there, an operation {per_op_ms:.2} ms"),
-    ];
+    let read = e.device.as_ref().and_then(|device| device.read_latency_ns);
+    let each = match (e.payload, read) {
+        (Some(Direction::Read), Some(ns)) => {
+            format!("a read took {:.2} ms there, an operation {per_op_ms:.2} ms", ns / 1e6)
+        }
+        (Some(Direction::Read), None) => format!("an operation took {per_op_ms:.2} ms"),
+        _ => format!("a write or flush took {ms:.2} ms there, an operation {per_op_ms:.2} ms"),
+    };
+    let mut why = vec![format!("{name} was busy {} of the time", percent(*busy)), each];
     if let Some(cpu) = e.host_busy {
         why.push(format!("the CPU was {} busy", percent(cpu)));
     }

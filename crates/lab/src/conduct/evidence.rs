@@ -42,6 +42,7 @@ pub fn gather(i: &Inputs<'_>) -> Evidence {
         null_ops_s: i.null_ops_s,
         little_deviation: i.step.little.deviation_percent / 100.0,
         synchronous: i.kind == Kind::SyncWrite,
+        payload: i.kind.payload(),
         point: point(i.step),
         server_latency_ns: server_latency(i),
         ..Default::default()
@@ -149,6 +150,7 @@ fn observed(observed: &Observed, e: &mut Evidence) {
         busy: busiest,
         by_direction: Some([0, 1].map(|n| (rate(device.bytes[n]), rate(device.ops[n])))),
         read_latency_ns: device.latency[0],
+        write_latency_ns: device.latency[1],
         caps: observed.caps.clone(),
     });
 }

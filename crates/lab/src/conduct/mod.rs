@@ -23,7 +23,7 @@ use crate::agent::proto::{FromAgent, Prepare, ToAgent};
 use crate::client::target::Counting;
 use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
-use crate::limit::CLOCK_SKEW_MAX_NS;
+use crate::limit::{CLOCK_SKEW_MAX_NS, Direction};
 use crate::observe::ClientSource;
 use crate::operations::Operations;
 use crate::pattern::Content;
@@ -371,7 +371,7 @@ fn counted(
 /// The server between the first and the last sample of the windows that count.
 fn observed(job: &Job, step: &Step, samples: &[ServerSample]) -> Vec<Observed> {
     let Some((first, last)) = samples.first().zip(samples.last()) else { return Vec::new() };
-    let inward = matches!(job.workload, Kind::SeqWrite | Kind::SyncWrite);
+    let inward = job.workload.payload() == Some(Direction::Write);
     let payload = Payload { bytes_s: step.bytes_s, inward };
     let ago = crate::agent::clock::mono_ns().saturating_sub(first.at_ns) as f64 / 1e9;
     let started = base::clock::wall_ns() as f64 / 1e9 - ago;

@@ -85,6 +85,20 @@ fn throttled_generator() {
 }
 
 #[test]
+fn a_busy_disk_is_described_by_what_the_workload_does_there() {
+    let device = Device { read_latency_ns: Some(3e6), ..Default::default() };
+    let busy = Evidence { disk: Some(("vda".into(), 0.97, 1.5)), ..quiet() };
+    let why = |e: &Evidence| judge(e).why.join("; ");
+    let read = Evidence { payload: Some(Direction::Read), ..busy.clone() };
+    let found = why(&read);
+    assert!(!found.contains("write") && found.contains("; an operation took 0.52 ms"), "{found}");
+    let found = why(&Evidence { device: Some(device), ..read });
+    assert!(found.contains("a read took 3.00 ms there, an operation 0.52 ms"), "{found}");
+    let found = why(&Evidence { payload: Some(Direction::Write), ..busy });
+    assert!(found.contains("a write or flush took 1.50 ms there"), "{found}");
+}
+
+#[test]
 fn hot_thread() {
     let hot = Some(("plimsoll-core-0".to_owned(), 0.97));
     let e = Evidence { server_hot_thread: hot, hottest_core: Some(0.99), ..quiet() };

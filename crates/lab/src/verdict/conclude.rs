@@ -37,8 +37,9 @@ pub fn conclude(judged: &Evidence, steps: &[StepEvidence<'_>], seed: u64) -> Con
         .iter()
         .filter_map(|s| Some((s.evidence.point, s.evidence.device.as_ref()?)))
         .collect();
+    let payload = judged.payload;
     let at_cap = judged.device.as_ref().and_then(|d| device::at_cap(judged.point, d));
-    let flat = || device::capped(&devices).filter(|_| devices.len() == steps.len());
+    let flat = || device::capped(&devices, payload).filter(|_| devices.len() == steps.len());
     let capped = at_cap.or_else(flat);
     if let Some(capped) = capped.as_ref().filter(|_| leaves_room(&verdict, judged)) {
         verdict.limiter = Limiter::Disk;
@@ -50,7 +51,7 @@ pub fn conclude(judged: &Evidence, steps: &[StepEvidence<'_>], seed: u64) -> Con
             verdict.why.push(format!("the CPU was {:.0} % busy", busy * 100.0));
         }
     }
-    verdict.marks.extend(device::warmed(&devices));
+    verdict.marks.extend(device::warmed(&devices, payload));
     let ops_s: Vec<f64> = steps.iter().map(|s| s.evidence.point.ops_s).collect();
     let demands = demand::judge(&ops_s, &resources(judged, steps, capped.as_ref()));
     verdict.marks.extend(demands.inconsistent.iter().cloned());

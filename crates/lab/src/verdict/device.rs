@@ -5,7 +5,7 @@
 //! front of it. What shows is that it moves the same bytes however many operations are in flight,
 //! while they take longer and longer.
 
-use crate::limit::{Device, Point};
+use crate::limit::{Device, Direction, Point};
 use base::units::{bytes, count};
 use host::observe::device::{Cap, Capped as CapOf};
 
@@ -81,17 +81,30 @@ impl Capped {
     }
 }
 
-/// Share of the payload that came from the device, or went there.
-fn share(point: &Point, device: &Device) -> f64 {
-    device.bytes_s / point.bytes_s.max(1.0)
+/// Share of the payload that the device moved in this direction, or in both.
+fn share(point: &Point, device: &Device, of: Option<Direction>) -> f64 {
+    let one = |n: usize| device.by_direction.map_or(device.bytes_s, |both| both[n].0);
+    let bytes = match of {
+        None => device.bytes_s,
+        Some(Direction::Read) => one(0),
+        Some(Direction::Write) => one(1),
+    };
+    bytes / point.bytes_s.max(1.0)
 }
 
-/// Whether the device gave as much as a control group lets it.
-pub fn at_cap(point: Point, device: &Device) -> Option<Capped> {
-    if share(&point, device) < FROM_DEVICE {
-        return None;
+/// What a cap is on.
+fn direction(cap: CapOf) -> Direction {
+    match cap {
+        CapOf::ReadBytes | CapOf::Reads => Direction::Read,
+        CapOf::WriteBytes | CapOf::Writes => Direction::Write,
     }
-    device.caps.iter().find_map(|cap| {
+}
+
+/// Whether the device gave as much as a control group lets it. What is written may be read first:
+/// a cap on reads is one on writes, too, if the device reads that much.
+pub fn at_cap(point: Point, device: &Device) -> Option<Capped> {
+    let matters = |cap: &&Cap| share(&point, device, Some(direction(cap.of))) >= FROM_DEVICE;
+    device.caps.iter().filter(matters).find_map(|cap| {
         let of = Rate::Cap(cap.of);
         let rate = of.value(device);
         let used = rate / cap.most.max(1) as f64;
@@ -113,17 +126,17 @@ fn described(cap: &Cap) -> String {
 }
 
 /// Whether the device gave the same at the last steps although more and more was in flight.
-pub fn capped(steps: &[(Point, &Device)]) -> Option<Capped> {
-    [Rate::Bytes, Rate::Operations].into_iter().find_map(|of| flat(steps, of))
+pub fn capped(steps: &[(Point, &Device)], payload: Option<Direction>) -> Option<Capped> {
+    [Rate::Bytes, Rate::Operations].into_iter().find_map(|of| flat(steps, of, payload))
 }
 
-fn flat(steps: &[(Point, &Device)], of: Rate) -> Option<Capped> {
+fn flat(steps: &[(Point, &Device)], of: Rate, payload: Option<Direction>) -> Option<Capped> {
     let (last, device) = steps.last()?;
     let (mut low, mut high) = (f64::INFINITY, 0.0f64);
     let flat = steps.iter().rev().take_while(|(point, device)| {
         let rate = of.value(device);
         (low, high) = (low.min(rate), high.max(rate));
-        high <= FLAT * low && share(point, device) >= FROM_DEVICE
+        high <= FLAT * low && share(point, device, payload) >= FROM_DEVICE
     });
     let flat: Vec<_> = flat.collect();
     let first = flat.last()?.0;
@@ -138,11 +151,15 @@ fn flat(steps: &[(Point, &Device)], of: Rate) -> Option<Capped> {
         of.text(rate),
         first.in_flight,
         last.in_flight,
-        share(last, device) * 100.0,
+        share(last, device, payload) * 100.0,
         device.busy * 100.0
     );
-    if let Some(each) = device.read_latency_ns {
-        sentence += &format!("; a read took {} there", base::units::time_ns(each));
+    let (what, each) = match payload {
+        Some(Direction::Write) => ("write", device.write_latency_ns),
+        _ => ("read", device.read_latency_ns),
+    };
+    if let Some(each) = each {
+        sentence += &format!("; a {what} took {} there", base::units::time_ns(each));
     }
     for cap in &device.caps {
         sentence += &format!("; it may give at most {}", described(cap));
@@ -150,9 +167,11 @@ fn flat(steps: &[(Point, &Device)], of: Rate) -> Option<Capped> {
     Some(Capped { name: device.name.clone(), rate, of, sentence })
 }
 
-/// Whether less and less of the payload came from the device, in a sentence.
-pub fn warmed(steps: &[(Point, &Device)]) -> Option<String> {
-    let of = |step: &(Point, &Device)| share(&step.0, step.1);
+/// Whether less and less of the payload came from the device, in a sentence. What is written goes
+/// to the device sooner or later; a cache that warms up saves reads alone.
+pub fn warmed(steps: &[(Point, &Device)], payload: Option<Direction>) -> Option<String> {
+    payload.filter(|payload| *payload == Direction::Read)?;
+    let of = |step: &(Point, &Device)| share(&step.0, step.1, payload);
     let (first, last) = (of(steps.first()?), of(steps.last()?));
     let name = &steps.first()?.1.name;
     (first >= COLD && last <= WARM * first).then(|| {

@@ -1,5 +1,6 @@
 //! The kinds of load, and the size and shape of one.
 
+use crate::limit::Direction;
 use serde::{Deserialize, Serialize};
 
 /// The kinds of load.
@@ -44,6 +45,14 @@ impl Kind {
     /// Whether bytes per second is the figure of interest, rather than operations.
     pub fn is_stream(self) -> bool {
         matches!(self, Self::SeqRead | Self::SeqWrite)
+    }
+    /// Which way its payload goes.
+    pub fn payload(self) -> Option<Direction> {
+        match self {
+            Self::SeqRead | Self::RandRead => Some(Direction::Read),
+            Self::SeqWrite | Self::SyncWrite => Some(Direction::Write),
+            Self::Create | Self::Getattr | Self::Lookup | Self::Null => None,
+        }
     }
     /// Whether each operation can be started whatever became of others.
     pub fn is_independent(self) -> bool {

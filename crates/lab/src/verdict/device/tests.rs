@@ -16,10 +16,10 @@ fn steps(of: &[(f64, f64, f64, f64)]) -> Vec<(Point, Device)> {
 
 fn judged<T>(
     of: &[(f64, f64, f64, f64)],
-    rule: impl Fn(&[(Point, &Device)]) -> Option<T>,
+    rule: impl Fn(&[(Point, &Device)], Option<Direction>) -> Option<T>,
 ) -> Option<T> {
     let steps = steps(of);
-    rule(&steps.iter().map(|(p, d)| (*p, d)).collect::<Vec<_>>())
+    rule(&steps.iter().map(|(p, d)| (*p, d)).collect::<Vec<_>>(), Some(Direction::Read))
 }
 
 #[test]
@@ -65,6 +65,65 @@ fn thresholds_of_a_warming_cache() {
     assert!(is(90.0, 44.0).is_some() && is(90.0, 46.0).is_none(), "WARM");
 }
 
+/// Steps of writes: payload, read and written by the device, MB/s.
+fn writes(of: &[(f64, f64, f64)]) -> Vec<(Point, Device)> {
+    let step = |(n, &(payload, read, written)): (usize, &(f64, f64, f64))| {
+        let in_flight = 4f64.powi(n as i32);
+        let latency_ns = in_flight * 1e6;
+        let point = Point { in_flight, ops_s: 100.0, bytes_s: payload * 1e6, latency_ns };
+        let by_direction = Some([(read * 1e6, 10.0), (written * 1e6, 100.0)]);
+        let bytes_s = (read + written) * 1e6;
+        let (read_latency_ns, write_latency_ns) = (Some(2e6), Some(7e6));
+        let device = Device { name: "vda".into(), bytes_s, by_direction, ..Default::default() };
+        (point, Device { read_latency_ns, write_latency_ns, ..device })
+    };
+    of.iter().enumerate().map(step).collect()
+}
+
+#[test]
+fn a_cache_that_warms_up_is_one_of_reads() {
+    // The journal doubles what is written, until the file system joins it.
+    let steps = writes(&[(100.0, 0.0, 198.0), (100.0, 0.0, 60.0)]);
+    let steps: Vec<_> = steps.iter().map(|(p, d)| (*p, d)).collect();
+    for payload in [Some(Direction::Write), None] {
+        assert_eq!(warmed(&steps, payload), None);
+    }
+    // What another process writes to the device is no part of what clients read.
+    let steps = writes(&[(100.0, 90.0, 0.0), (100.0, 3.0, 90.0)]);
+    let steps: Vec<_> = steps.iter().map(|(p, d)| (*p, d)).collect();
+    let sentence = warmed(&steps, Some(Direction::Read)).unwrap();
+    assert!(sentence.contains("90 %") && sentence.contains("3 % at the last"), "{sentence}");
+}
+
+#[test]
+fn a_device_that_writes_no_more_is_described_by_its_writes() {
+    let steps = writes(&[(20.0, 0.0, 20.0), (20.0, 0.0, 20.0)]);
+    let steps: Vec<_> = steps.iter().map(|(p, d)| (*p, d)).collect();
+    let found = capped(&steps, Some(Direction::Write)).unwrap();
+    assert!(found.sentence.contains("a write took 7 ms"), "{}", found.sentence);
+    assert!(!found.sentence.contains("a read"), "{}", found.sentence);
+    let found = capped(&steps, None).unwrap();
+    assert!(found.sentence.contains("a read took 2 ms"), "{}", found.sentence);
+    // It reads as much for others, and does not move what is written.
+    let steps = writes(&[(20.0, 20.0, 1.0), (20.0, 20.0, 1.0)]);
+    let steps: Vec<_> = steps.iter().map(|(p, d)| (*p, d)).collect();
+    assert_eq!(capped(&steps, Some(Direction::Write)), None);
+}
+
+#[test]
+fn a_cap_on_reads_does_not_limit_writes_that_need_none() {
+    let cap = |of, most| Cap { device: "vda".into(), of, most, group: "/small".into() };
+    let at = |payload: f64, read: f64, written: f64| {
+        let (point, mut device) = writes(&[(payload, read, written)]).remove(0);
+        device.caps = vec![cap(CapOf::ReadBytes, 1_000_000)];
+        at_cap(point, &device)
+    };
+    assert_eq!(at(20.0, 1.0, 20.0), None);
+    // Small writes for which whole blocks are read first.
+    let found = at(1.9, 1.0, 2.0).unwrap();
+    assert_eq!(found.of, Rate::Cap(CapOf::ReadBytes));
+}
+
 #[test]
 fn operations_that_stay_the_same_are_a_cap_too() {
     // Larger and larger requests: bytes grow, operations do not.
@@ -73,7 +132,7 @@ fn operations_that_stay_the_same_are_a_cap_too() {
         (point, Device { name: "sda".into(), bytes_s, ops_s: 150.0, ..Default::default() })
     };
     let steps = [at(4.0, 1e6, 1e6), at(8.0, 2e6, 2e6), at(16.0, 4e6, 4e6)];
-    let found = capped(&steps.iter().map(|(p, d)| (*p, d)).collect::<Vec<_>>()).unwrap();
+    let found = capped(&steps.iter().map(|(p, d)| (*p, d)).collect::<Vec<_>>(), None).unwrap();
     assert_eq!((found.of, found.rate), (Rate::Operations, 150.0));
     assert!(found.sentence.contains("sda moved 150 operations/s with 4"), "{}", found.sentence);
 }

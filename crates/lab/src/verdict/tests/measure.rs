@@ -4,7 +4,7 @@
 use super::system::{Run, Simulated, System, WINDOW_US, WINDOWS, step};
 use crate::conduct::steady::levelled;
 use crate::job::Plateau;
-use crate::limit::{Device, Evidence, Point};
+use crate::limit::{Device, Direction, Evidence, Point};
 use crate::verdict::conclude::{Conclusion, StepEvidence, conclude};
 use std::fmt;
 
@@ -93,6 +93,7 @@ fn observe(system: &System, s: &Simulated, run: &mut Run) -> Evidence {
         null_ops_s: Some(f64::from(s.load.0) * 1e6 / system.generator_us),
         little_deviation: (in_flight - ops_s * latency_us / 1e6) / in_flight,
         point,
+        payload: Some(Direction::Read),
         ..Evidence::default()
     };
     if system.unseen {
