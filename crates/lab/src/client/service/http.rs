@@ -88,9 +88,14 @@ impl HttpSession {
         it.connect()?;
         let head = it.ask("OPTIONS", &at.path, "", b"")?;
         it.drain()?;
-        match head.status {
+        match (head.status, &head.location) {
             // Servers that only give files know nothing of OPTIONS.
-            401 | 403 => Err(refused("sign in", &head).into()),
+            (401 | 403, _) => Err(refused("sign in", &head).into()),
+            // Followed, it would be another target: one with TLS.
+            (300..=399, Some(to)) if !secure && to.starts_with("https://") => {
+                let what = format!("use HTTP without TLS ({} to {to})", head.status);
+                Err(ClientError::Required { what, needs: "HTTPS" })
+            }
             _ => Ok(it),
         }
     }

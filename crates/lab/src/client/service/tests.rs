@@ -250,6 +250,25 @@ fn what_was_agreed_on_is_what_was_asked_for() {
 }
 
 #[test]
+fn http_that_leads_to_https_is_not_followed() {
+    fn redirect(mut socket: TcpStream, _: Arc<Store>) {
+        let _asked = socket.read(&mut [0; 4096]);
+        let there = "Location: https://127.0.0.1:9/share\r\n";
+        let head = format!("HTTP/1.1 308 x\r\n{there}Content-Length: 0\r\n\r\n");
+        let _sent = socket.write_all(head.as_bytes());
+    }
+    let port = listen(&Store::new(), redirect);
+    for scheme in ["http", "webdav"] {
+        let at = service(&format!("{scheme}://ann:a%40b@127.0.0.1:{port}/share"));
+        let why = open(&at, None).err().expect("refused").to_string();
+        assert_eq!(
+            why,
+            "use HTTP without TLS (308 to https://127.0.0.1:9/share): the server requires HTTPS"
+        );
+    }
+}
+
+#[test]
 fn a_wrong_password_is_refused_in_words() {
     let store = Store::new();
     for at in targets(&store) {

@@ -22,6 +22,8 @@ pub struct Head {
     pub length: Length,
     /// The server ends the connection behind it.
     pub closes: bool,
+    /// Where a redirection leads (RFC 9110 §10.2.2).
+    pub location: Option<String>,
 }
 
 impl Head {
@@ -42,8 +44,8 @@ impl Head {
         }
         let status = first.next().and_then(|s| s.parse().ok()).ok_or("an answer without status")?;
         let reason = first.next().unwrap_or_default().to_owned();
-        let mut head =
-            Self { status, reason, length: Length::ToEnd, closes: version == "HTTP/1.0" };
+        let closes = version == "HTTP/1.0";
+        let mut head = Self { status, reason, length: Length::ToEnd, closes, location: None };
         for line in lines {
             let (name, value) = line.split_once(':').ok_or("a field without a colon")?;
             let value = value.trim();
@@ -53,6 +55,7 @@ impl Head {
                         value.parse().map_err(|_| "a Content-Length that is not a number")?;
                     head.length = Length::Bytes(bytes);
                 }
+                "location" => head.location = Some(value.to_owned()),
                 "transfer-encoding" => head.length = Length::Chunked,
                 "connection" => {
                     head.closes = value.eq_ignore_ascii_case("close")
