@@ -325,7 +325,8 @@ fn take(
         client.source = source.map(|source| source.address.clone());
         client.interface = source.and_then(|source| source.interface.clone());
     }
-    step.server_counts = counted(&mut step, ran.totals, (counting, job.workload), view);
+    let clients = (ran.totals, ran.active.as_slice());
+    step.server_counts = counted(&mut step, clients, (counting, job.workload), view);
     step.observe = observed(job, &step, &ran.samples);
     step.evidence = evidence::gather(&evidence::Inputs {
         step: &step,
@@ -345,16 +346,17 @@ fn take(
     result.steps.push(step);
 }
 
-/// What the server counted itself from the start of the step until now.
+/// What the server counted itself from the start of the step until now, of the clients that did
+/// anything in it: a short step may end before a window does.
 fn counted(
     step: &mut Step,
-    totals: counts::ClientTotals,
+    (totals, active): (counts::ClientTotals, &[u32]),
     asked: (Counting, Kind),
     view: &mut dyn ServerView,
 ) -> Option<ServerCounts> {
     let interval = (step.started - COUNTS_EARLY_S, base::clock::wall_ns() as f64 / 1e9);
     let counts = view.counts(interval.0, interval.1)?;
-    let active = step.by_client.iter().filter(|c| c.ops > 0);
+    let active = step.by_client.iter().filter(|c| active.contains(&c.client));
     let clients: Vec<_> = active.map(|c| c.source.clone()).collect();
     let translated = counts::Translated::of(&counts, &clients);
     for client in &mut step.by_client {

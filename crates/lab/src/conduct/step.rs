@@ -65,6 +65,8 @@ pub struct Ran {
     pub calls: Vec<(u32, u64)>,
     /// What all clients did in the whole step.
     pub totals: ClientTotals,
+    /// Clients that did anything in the whole step.
+    pub active: Vec<u32>,
     /// Operations that each client was given so far.
     pub operations: Vec<(u32, Vec<Lane>)>,
 }
@@ -311,8 +313,9 @@ impl Running<'_> {
         let operations = self.parts.iter().filter_map(given).collect();
         let windows = self.parts.values().flat_map(|p| p.windows.get(from..to).unwrap_or_default());
         let windows = windows.cloned().collect();
-        let totals = self.totals();
-        Ok(Ran { step, samples: self.samples, windows, lost: self.lost, calls, operations, totals })
+        let (totals, active) = (self.totals(), self.active());
+        let (samples, lost) = (self.samples, self.lost);
+        Ok(Ran { step, samples, windows, lost, calls, operations, totals, active })
     }
 
     fn record(&self, agents: &Agents, used: (usize, usize), steady: Steadiness) -> Step {
@@ -410,6 +413,14 @@ impl Running<'_> {
             bytes: ends().map(|end| end.bytes).sum(),
             slots: self.parts.len() as u64 * u64::from(self.wanted.load.1),
         }
+    }
+
+    fn active(&self) -> Vec<u32> {
+        let did = |part: &Part| {
+            let counted = part.end.as_ref().is_some_and(|end| end.ops > 0);
+            counted || part.windows.iter().any(|window| window.ops > 0)
+        };
+        self.parts.iter().filter(|(_, part)| did(part)).map(|(number, _)| *number).collect()
     }
 
     /// All clients in window `n`, which has these latencies.
