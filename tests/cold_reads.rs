@@ -6,6 +6,9 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use e2e::api::Api;
 use e2e::iscsi::Access;
@@ -35,15 +38,25 @@ const COLD: [&str; 6] = [
 /// Runs the disk row against `url`; its files stay.
 fn run(url: &str, sets: &[&str], prepare: impl FnOnce(&mut Command)) -> (String, Value) {
     let out = Scratch::new("cold");
+    run_to(out.path(), url, sets, prepare)
+}
+
+/// The same into a folder that stays.
+fn run_to(
+    out: &Path,
+    url: &str,
+    sets: &[&str],
+    prepare: impl FnOnce(&mut Command),
+) -> (String, Value) {
     let mut command = lab::command();
     command.args(["run", "disk-read-stream", "--target", url, "--clients", "2", "--quiet"]);
-    command.args(["--retries", "0", "--out"]).arg(out.path());
+    command.args(["--retries", "0", "--out"]).arg(out);
     command.args(COLD.iter().chain(sets).flat_map(|set| ["--set", set]));
     prepare(&mut command);
     let output = process::run_with_stdin(&mut command, patience(120));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{url}: {}: {printed}", output.status);
-    let text = std::fs::read_to_string(out.path().join("result.json")).expect("a result");
+    let text = std::fs::read_to_string(out.join("result.json")).expect("a result");
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     (shown, serde_json::from_str(&text).expect("JSON"))
 }
@@ -141,6 +154,107 @@ fn a_plimsoll_server_drops_its_cache() {
 
     let (shown, result) = run(&target.url, &[], own);
     is_uncached("without the mapping", &shown, &result, &disk);
+}
+
+/// Files with a token of this role, and the certificate next to it.
+fn token(api: &Api, state: &Path, folder: &Scratch, role: &str) -> (PathBuf, String) {
+    let create = json!({"create": "/configuration/tokens", "name": role,
+        "properties": {"role": role}});
+    let (code, answer) = api.post("/api/v1/changes", &json!({"changes": [create]}));
+    assert_eq!(code, 200, "{answer}");
+    let issue = format!("/api/v1/nodes/configuration/tokens/{role}/actions/issue");
+    let (_, answer) = api.post(&issue, &json!({"parameters": {}}));
+    let text = answer["result"]["token"].as_str().expect("a token").to_owned();
+    let file = folder.path().join(role);
+    std::fs::write(&file, &text).expect("written");
+    let certificate = folder.path().join("certificate.pem");
+    std::fs::copy(state.join("certificate.pem"), certificate).expect("copied");
+    (file, text)
+}
+
+/// Looks for a text in the arguments and the environment of all processes until told to stop, at
+/// least once.
+fn in_processes(text: &str, stop: Arc<AtomicBool>) -> JoinHandle<Vec<PathBuf>> {
+    let text = text.as_bytes().to_vec();
+    std::thread::spawn(move || {
+        let mut found = Vec::new();
+        loop {
+            let ended = stop.load(Ordering::Relaxed);
+            let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+            for entry in entries.flat_map(|e| ["cmdline", "environ"].map(|n| e.path().join(n))) {
+                let shown = std::fs::read(&entry).unwrap_or_default();
+                if shown.windows(text.len()).any(|part| part == text) {
+                    found.push(entry);
+                }
+            }
+            if ended {
+                return found;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    })
+}
+
+#[test]
+fn a_plimsoll_server_on_another_machine_drops_its_cache_for_a_token() {
+    let disk = match disk() {
+        Ok(disk) => disk,
+        Err(why) => skip!("cold-server", "{why}"),
+    };
+    let target = Target::start(disk.path(), "127.0.0.1", None);
+    let (api, folder) = (Api::new(target.state()), Scratch::new("cold-token"));
+    let cold = json!({"create": "/configuration/roles", "name": "cold", "properties":
+        {"permissions": ["status:read", "analytics:read", "shares:change"]}});
+    let (code, answer) = api.post("/api/v1/changes", &json!({"changes": [cold]}));
+    assert_eq!(code, 200, "{answer}");
+    let with = |file: &Path| {
+        let (url, file) = (target.admin_url(), file.to_owned());
+        move |command: &mut Command| {
+            command.args(["--server", &url, "--token-file"]).arg(&file);
+        }
+    };
+    let (file, text) = token(&api, target.state(), &folder, "cold");
+    let stop = Arc::new(AtomicBool::new(false));
+    let watched = in_processes(&text, stop.clone());
+    let out = Scratch::new("cold-archive");
+    let (shown, result) = run_to(out.path(), &target.url, &[], with(&file));
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(watched.join().expect("a reader"), [] as [PathBuf; 0]);
+    assert_eq!(result["server"]["seen"], "remote-api");
+    is_uncached("a token", &shown, &result, &disk);
+    for (cold, step) in judged(&result).into_iter().zip(result["steps"].as_array().expect("steps"))
+    {
+        assert_eq!(cold["dropped"]["server"]["complete"], true, "{cold:#}");
+        assert_eq!(
+            step["server_counts"]["compared"]["agrees"], true,
+            "{:#}",
+            step["server_counts"]
+        );
+    }
+    let archive = files(out.path());
+    assert!(archive.iter().any(|path| path.ends_with("run.toml")), "{archive:?}");
+    assert!(archive.iter().any(|path| path.parent().is_some_and(|p| p.ends_with("analytics"))));
+    for path in archive {
+        let bytes = std::fs::read(&path).expect("a file");
+        let has = bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(!has, "the token is in {}", path.display());
+    }
+
+    // The built-in role that may look and not change.
+    let (file, _) = token(&api, target.state(), &folder, "operator");
+    let (_, result) = run(&target.url, &[], with(&file));
+    doubted("a role that may not", &result, 1, "of the pages were resident before");
+    let failed = judged(&result)[1]["dropped"]["failed"].to_string();
+    assert!(failed.contains("has no role with shares:change"), "{failed}");
+
+    std::fs::write(&file, "plimsoll_wrong").expect("written");
+    let mut command = lab::command();
+    command.args(["run", "disk-read-stream", "--target", &target.url, "--out"]).arg(out.path());
+    with(&file)(&mut command);
+    let output = process::run(&mut command, patience(30));
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("the server refused: "), "{printed}");
 }
 
 #[test]

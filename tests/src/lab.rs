@@ -53,6 +53,20 @@ impl Target {
         self.server.pid()
     }
 
+    /// Its state directory.
+    pub fn state(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// URL of its API.
+    ///
+    /// # Panics
+    /// When it announced none.
+    pub fn admin_url(&self) -> String {
+        let url = self.server.announced["admin"].as_str().expect("a URL");
+        url.trim_end_matches('/').to_owned()
+    }
+
     /// Its local socket, for its statistics.
     pub fn socket(&self) -> PathBuf {
         self.state.path().join("plimsoll.sock")

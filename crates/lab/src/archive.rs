@@ -158,7 +158,7 @@ impl Archive {
         let text = serde_json::to_string_pretty(&machines)
             .map_err(|e| RecordError::Form("the machines".to_owned(), e.to_string()))?;
         self.put(MACHINES, &text)?;
-        for (name, text) in analytics::of(request.server_socket.as_deref(), results) {
+        for (name, text) in analytics::of(request.server_api().as_ref(), results) {
             self.put(&format!("analytics/{name}"), &text)?;
         }
         let text = self.sums.text();

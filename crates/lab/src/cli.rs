@@ -4,6 +4,7 @@
 
 mod ab;
 mod agents;
+mod api;
 pub(crate) mod exit;
 mod limits;
 mod make;
@@ -270,6 +271,7 @@ impl Common {
             observe: ObserveRun {
                 agent: self.remote.observer()?,
                 share_path: self.share_path.clone(),
+                api: self.remote.server.api()?,
             },
             clean: self.clean,
             scratch: None,

@@ -6,6 +6,7 @@ pub mod cores;
 use crate::ab::DISTURBED;
 use crate::client::Target;
 use crate::conduct::agents::Source;
+use crate::conduct::server::SEEN_BY_API;
 use crate::conduct::{self, Progress, RunError, RunOptions, line};
 use crate::job::Job;
 use crate::limit::Limiter;
@@ -119,7 +120,7 @@ fn sides(
         Intervention::CipherOff => changed.target.omit_cipher()?,
         Intervention::OneCoreLess => {
             // By its local socket it is known to be of this machine.
-            let own = result.server.pid.filter(|_| result.server.seen == "api");
+            let own = result.server.pid.filter(|_| result.server.seen == SEEN_BY_API);
             let pid = own.ok_or("it requires a Plimsoll server, named by --server-socket")?;
             sides.one_core_less = Some(pid);
         }

@@ -2,10 +2,10 @@
 //! object of its API (docs/protocols/api.md) for each statistic that matters, over the whole run.
 
 use crate::client::Target;
-use crate::conduct::server::{escape, get};
+use crate::conduct::server::api::ServerApi;
+use crate::conduct::server::{SEEN_BY_API, SEEN_BY_REMOTE_API, escape};
 use crate::record::RunResult;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// Longest time that is asked for, s: the server has data of each second for longer.
 const SECONDS_MAX: i64 = 3_600;
@@ -16,10 +16,12 @@ const OF_PROTOCOL: [&str; 5] =
 const OF_MACHINE: [&str; 4] =
     ["cpu.utilization[mode]", "nic.kilobytes[device]", "io.ops[disk]", "io.bytes[disk]"];
 
-/// Name and text of each file; none when the server was not seen through its socket.
-pub fn of(socket: Option<&Path>, results: &[&RunResult]) -> Vec<(String, String)> {
-    let seen: Vec<_> = results.iter().filter(|r| r.server.seen == "api").collect();
-    let (Some(socket), Some(first)) = (socket, seen.first()) else { return Vec::new() };
+/// Name and text of each file; none when the server was not seen through its API.
+pub fn of(api: Option<&ServerApi>, results: &[&RunResult]) -> Vec<(String, String)> {
+    let through_api = [SEEN_BY_API, SEEN_BY_REMOTE_API];
+    let seen = |r: &&&RunResult| through_api.contains(&r.server.seen.as_str());
+    let seen: Vec<_> = results.iter().filter(seen).collect();
+    let (Some(api), Some(first)) = (api, seen.first()) else { return Vec::new() };
     let begin = seen.iter().map(|r| r.started).fold(first.started, f64::min).floor() as i64 - 1;
     let end = seen.iter().map(|r| r.ended).fold(first.ended, f64::max).ceil() as i64 + 1;
     let begin = begin.max(end - SECONDS_MAX);
@@ -29,7 +31,7 @@ pub fn of(socket: Option<&Path>, results: &[&RunResult]) -> Vec<(String, String)
     let ids = of_protocols.chain(OF_MACHINE.map(str::to_owned));
     let file = |id: String| {
         let path = format!("/api/v1/analytics/data?stat={}&from={begin}&to={end}", escape(&id));
-        let data = get(&socket.to_owned(), &path)?;
+        let data = api.get(&path)?;
         Some((file_name(&id), data.to_string()))
     };
     ids.filter_map(file).collect()

@@ -2,6 +2,7 @@
 //! the environment or from targets that are given to it.
 
 use crate::ab::{REPEATS, Rule};
+use crate::conduct::server::api::ServerApi;
 use crate::job::Job;
 use crate::measure::over::Until;
 use crate::record::RecordError;
@@ -70,6 +71,9 @@ pub struct Request {
     /// The server's local socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_socket: Option<PathBuf>,
+    /// The API of a server on another machine. A repeat is given it anew, with its token.
+    #[serde(skip)]
+    pub server: Option<ServerApi>,
     /// How often a disturbed run is repeated.
     #[serde(default = "retries")]
     pub retries: u32,
@@ -94,6 +98,11 @@ fn retries() -> u32 {
 }
 
 impl Request {
+    /// Where the server itself is asked.
+    pub fn server_api(&self) -> Option<ServerApi> {
+        self.server_socket.clone().map(ServerApi::Local).or_else(|| self.server.clone())
+    }
+
     /// As it is kept.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ pub(crate) fn asked() -> Request {
         clean: false,
         scratch: None,
         server_socket: None,
+        server: None,
         retries: REPEATS,
         quick: false,
         until: Some(Until { to: 0.03, rounds: 12 }),

@@ -1,6 +1,7 @@
 //! `plimsoll lab agent`, and the options of commands that use agents on other machines.
 
 use super::Outcome;
+use super::api::ApiArgs;
 use crate::agent::allow::Owner;
 use crate::agent::code::{CodeError, CodeFile, file_given};
 use crate::agent::observe::ObserveOptions;
@@ -43,6 +44,9 @@ pub(super) struct RemoteArgs {
     /// File with the join code of that agent [default: --code-file]
     #[arg(long, value_name = "FILE", requires = "observe")]
     observe_code_file: Option<PathBuf>,
+    /// The server's own API.
+    #[command(flatten)]
+    pub(super) server: ApiArgs,
     /// One for the process: a code is used once, and later runs recognise the agents.
     #[arg(skip)]
     roster: Mutex<Option<Arc<Roster>>>,
@@ -74,6 +78,7 @@ impl RemoteArgs {
             code_life: self.code_life,
             observe: self.observe.clone(),
             observe_code_file: self.observe_code_file.clone(),
+            server: self.server.clone(),
             roster: Mutex::default(),
             observer: Mutex::default(),
             codes: OnceLock::new(),

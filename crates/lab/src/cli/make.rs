@@ -47,6 +47,8 @@ impl Common {
             clean: self.clean,
             scratch: None,
             server_socket: self.server_socket.clone(),
+            // One that cannot be asked is reported when options are made of it.
+            server: self.remote.server.api().ok().flatten(),
             retries: REPEATS,
             quick: false,
             until: None,

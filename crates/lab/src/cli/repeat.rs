@@ -87,6 +87,7 @@ pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
     request.command = own_words();
     (request.clients, request.agents) = (common.clients, common.remote.agents().to_vec());
     request.server_socket.clone_from(&common.server_socket);
+    request.server = common.remote.server.api()?;
     match request.kind {
         Kind::Run => run(args, &request, &common),
         Kind::Limits => summary(args, &request, &common),
@@ -107,7 +108,9 @@ impl RepeatArgs {
             share_path: self.share_path.clone(),
             settings: Vec::new(),
             out: self.out.clone(),
-            server_socket: self.server_socket.clone().or_else(|| request.server_socket.clone()),
+            server_socket: self.server_socket.clone().or_else(|| {
+                request.server_socket.clone().filter(|_| !self.remote.server.is_given())
+            }),
             server_pids: self.server_pids.clone(),
             clean: request.clean,
             prove: None,

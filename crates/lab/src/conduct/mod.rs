@@ -41,6 +41,7 @@ use crate::workload::Kind;
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
 use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
+use server::api::ServerApi;
 use server::{ServerSample, ServerView, Unseen};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,6 +81,15 @@ pub struct ObserveRun {
     pub agent: Option<Arc<roster::Roster>>,
     /// Where the data of the share is on this machine.
     pub share_path: Option<PathBuf>,
+    /// API of a Plimsoll server on another machine.
+    pub api: Option<ServerApi>,
+}
+
+impl RunOptions {
+    /// Where the server itself is asked.
+    pub fn server_api(&self) -> Option<ServerApi> {
+        self.server_socket.clone().map(ServerApi::Local).or_else(|| self.observe.api.clone())
+    }
 }
 
 /// Why a run did not come to a result.

@@ -1,8 +1,10 @@
 //! The server as the conductor sees it: its process and machine when they are here, its own
 //! statistics when its socket is, and "unseen" otherwise.
 
+pub mod api;
 pub mod drop_cache;
 
+use self::api::ServerApi;
 use self::drop_cache::DataNode;
 use super::counts::Counts;
 use crate::client::Target;
@@ -11,10 +13,6 @@ use crate::observe::{Identity, LocalServer};
 use crate::record::ServerInfo;
 use crate::record::cold::{CacheDropped, DropReport};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::time::Duration;
 
 /// A way to see the server.
 pub trait ServerView {
@@ -94,22 +92,22 @@ pub(super) fn info(of: &Identity, seen: &str) -> ServerInfo {
     }
 }
 
+/// How a server on this machine is seen that is asked itself, in records.
+pub const SEEN_BY_API: &str = "api";
+/// The same of a server on another machine.
+pub const SEEN_BY_REMOTE_API: &str = "remote-api";
+
 /// Statistics that belong into a record, whatever the protocol.
 const STATISTICS: [&str; 3] = ["cpu.utilization[mode]", "nic.kilobytes[device]", "io.ops[disk]"];
 /// The breakdowns of the protocol's operations.
 const BREAKDOWNS: [&str; 3] = ["op", "client", "latency"];
-/// Longest answer that is taken.
-const ANSWER_MAX: u64 = 8 << 20;
-/// How long the server may take over one question.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// A server of ours, asked through its local socket (docs/protocols/api.md).
-pub struct LocalApi {
-    socket: PathBuf,
+/// A Plimsoll server that is asked itself (docs/protocols/api.md).
+pub struct AskedServer {
+    api: ServerApi,
     /// How its machine is seen.
     machine: Box<dyn ServerView>,
     status: Option<Value>,
-    /// Its process, as it says.
+    /// Its process, as it reports it; `None` of one on another machine.
     pub pid: Option<u32>,
     /// Group of the protocol's statistics.
     protocol: &'static str,
@@ -117,19 +115,23 @@ pub struct LocalApi {
     data: Option<DataNode>,
 }
 
-impl LocalApi {
-    /// Asks who is there. `None` when nothing answers.
-    pub fn connect(socket: PathBuf, protocol: &'static str) -> Option<Self> {
-        let status = get(&socket, "/api/v1/status")?;
+impl AskedServer {
+    /// Asks for its status.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn connect(api: ServerApi, protocol: &'static str) -> Result<Self, String> {
+        let status = api.read("/api/v1/status")?;
         let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        let pid = pid.filter(|_| api.is_local());
         let machine = Box::new(Unseen::default());
-        Some(Self { socket, machine, status: Some(status), pid, protocol, data: None })
+        Ok(Self { api, machine, status: Some(status), pid, protocol, data: None })
     }
 
     /// The same server, of which the data of a target is of interest.
     pub fn of_target(mut self, target: &Target) -> Self {
         let status = self.status.as_ref();
-        self.data = status.and_then(|status| DataNode::find(&self.socket, status, target));
+        self.data = status.and_then(|status| DataNode::find(&self.api, status, target));
         self
     }
 
@@ -150,11 +152,12 @@ impl LocalApi {
     }
 }
 
-impl ServerView for LocalApi {
+impl ServerView for AskedServer {
     fn describe(&mut self) -> ServerInfo {
         let machine = self.machine.describe();
         let pid = self.pid.or(machine.pid);
-        ServerInfo { seen: "api".into(), pid, status: self.status.take(), ..machine }
+        let seen = if self.api.is_local() { SEEN_BY_API } else { SEEN_BY_REMOTE_API };
+        ServerInfo { seen: seen.into(), pid, status: self.status.take(), ..machine }
     }
 
     fn sample(&mut self) -> Option<ServerSample> {
@@ -165,7 +168,7 @@ impl ServerView for LocalApi {
         // The server first: what it has mapped nothing else can drop.
         let none = || "the server does not know the data of the target".to_owned();
         let server = self.data.as_ref().ok_or_else(none);
-        let server = server.and_then(|data| data.drop_cache(&self.socket));
+        let server = server.and_then(|data| data.drop_cache(&self.api));
         let mut report = self.machine.drop_cache();
         match server {
             Ok(done) => report.server = Some(done),
@@ -177,7 +180,7 @@ impl ServerView for LocalApi {
     fn counts(&mut self, from: f64, to: f64) -> Option<Counts> {
         let group = self.protocol;
         let path = format!("/api/v1/analytics/counts?group={group}&from={from:.6}&to={to:.6}");
-        serde_json::from_value(get(&self.socket, &path)?).ok()
+        serde_json::from_value(self.api.get(&path)?).ok()
     }
 
     fn statistics(&mut self, from: f64, to: f64) -> serde_json::Map<String, Value> {
@@ -190,7 +193,7 @@ impl ServerView for LocalApi {
         let operations = BREAKDOWNS.map(|by| format!("{}.ops[{by}]", self.protocol));
         for id in operations.into_iter().chain(STATISTICS.map(str::to_owned)) {
             let path = format!("/api/v1/analytics/data?stat={}&from={from}&to={to}", escape(&id));
-            if let Some(data) = get(&self.socket, &path) {
+            if let Some(data) = self.api.get(&path) {
                 found.insert(id, data);
             }
         }
@@ -200,77 +203,6 @@ impl ServerView for LocalApi {
 
 pub(crate) fn escape(text: &str) -> String {
     text.replace('[', "%5B").replace(']', "%5D").replace('=', "%3D")
-}
-
-/// One GET over a local socket, HTTP/1.0 semantics: the answer ends with the connection.
-pub(crate) fn get(socket: &PathBuf, path: &str) -> Option<Value> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
-    body(&exchanged(socket, &request, PATIENCE).ok()?)
-}
-
-/// One POST of JSON, as [`get`].
-///
-/// # Errors
-/// Why not, as the server reports it.
-pub(crate) fn post(
-    socket: &PathBuf,
-    path: &str,
-    body: &Value,
-    within: Duration,
-) -> Result<Value, String> {
-    let (body, none) = (body.to_string(), "the server sent no usable reply");
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let failed = |e| format!("the server could not be asked: {e}");
-    let reply = exchanged(socket, &request, within).map_err(failed)?;
-    let (status, found) = reply_of(&reply).ok_or(none)?;
-    if status == "200" {
-        return Ok(found);
-    }
-    let why = found["error"]["failed"].as_str().unwrap_or(none);
-    Err(format!("the server refused: {why}"))
-}
-
-/// Sends a request and reads the reply to its end.
-fn exchanged(socket: &PathBuf, request: &str, within: Duration) -> std::io::Result<Vec<u8>> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(within))?;
-    stream.set_write_timeout(Some(within))?;
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer)?;
-    Ok(answer)
-}
-
-/// The JSON body of a successful answer.
-fn body(answer: &[u8]) -> Option<Value> {
-    reply_of(answer).filter(|(status, _)| status == "200").map(|(_, body)| body)
-}
-
-/// Status and JSON body of an answer, chunked or not (RFC 9112 §6 and §7.1).
-fn reply_of(answer: &[u8]) -> Option<(String, Value)> {
-    let end = answer.windows(4).position(|w| w == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(answer.get(..end)?).ok()?.to_ascii_lowercase();
-    let rest = answer.get(end + 4..)?;
-    let status = head.split_whitespace().nth(1)?.to_owned();
-    if !head.contains("transfer-encoding: chunked") {
-        return Some((status, serde_json::from_slice(rest).ok()?));
-    }
-    let (mut rest, mut whole) = (rest, Vec::new());
-    loop {
-        let line = rest.windows(2).position(|w| w == b"\r\n")?;
-        let size =
-            std::str::from_utf8(rest.get(..line)?).ok()?.split(';').next()?.trim().to_owned();
-        let size = usize::from_str_radix(&size, 16).ok()?;
-        if size == 0 {
-            return Some((status, serde_json::from_slice(&whole).ok()?));
-        }
-        whole.extend_from_slice(rest.get(line + 2..line.checked_add(2)?.checked_add(size)?)?);
-        rest = rest.get(line + 2 + size + 2..)?;
-    }
 }
 
 /// Mean latency, ns, from a data object of a latency breakdown.

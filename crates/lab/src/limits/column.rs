@@ -5,8 +5,7 @@ use crate::archive::sums::sha256;
 use crate::client::{ClientError, Target, rdma};
 use crate::conduct::RunOptions;
 use crate::conduct::agents::Source;
-use crate::conduct::server::get;
-use std::path::Path;
+use crate::conduct::server::api::ServerApi;
 
 /// A column that is to be run.
 #[derive(Debug, Clone)]
@@ -109,8 +108,7 @@ impl ColumnPlan {
         // Folders are kept for the next row; the column removes its own.
         (options.clean, options.scratch) = (false, None);
         options.target = if target.has_folders() { target.below(&folder) } else { target.clone() };
-        // A socket belongs to one server.
-        options.server_socket = options.server_socket.filter(|socket| serves(socket, &target));
+        keep_own_api(&mut options, &target);
         Self { name, target, folder, options, unavailable: None }
     }
 
@@ -120,10 +118,18 @@ impl ColumnPlan {
     }
 }
 
-/// Whether the server behind a socket listens at a target's port.
-fn serves(socket: &Path, target: &Target) -> bool {
+/// An API belongs to one server: that of another target is not asked.
+fn keep_own_api(options: &mut RunOptions, target: &Target) {
+    let own = |api: &ServerApi| serves(api, target);
+    let socket = options.server_socket.take();
+    options.server_socket = socket.filter(|socket| own(&ServerApi::Local(socket.clone())));
+    options.observe.api = options.observe.api.take().filter(own);
+}
+
+/// Whether the server behind an API listens at a target's port.
+fn serves(api: &ServerApi, target: &Target) -> bool {
     let Some((_, port)) = target.server() else { return true };
-    let Some(status) = get(&socket.to_owned(), "/api/v1/status") else { return false };
+    let Some(status) = api.get("/api/v1/status") else { return false };
     let at = |service: &serde_json::Value| {
         let listen = service["listen"].as_str()?;
         Some(listen.rsplit_once(':')?.1 == port.to_string())

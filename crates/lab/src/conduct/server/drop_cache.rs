@@ -1,7 +1,7 @@
 //! Which node of a Plimsoll server has the data of a target, and its `drop_cache`
 //! (docs/protocols/api.md).
 
-use super::{get, post};
+use super::api::ServerApi;
 use crate::client::Target;
 use base::clock::Deadline;
 use serde_json::{Value, json};
@@ -26,19 +26,19 @@ pub struct DataNode {
 
 impl DataNode {
     /// That of a target; `status` is what the server reports of itself.
-    pub fn find(socket: &PathBuf, status: &Value, target: &Target) -> Option<Self> {
+    pub fn find(api: &ServerApi, status: &Value, target: &Target) -> Option<Self> {
         if let Some(number) = target.unit() {
-            return unit(socket, number);
+            return unit(api, number);
         }
         let url = target.to_string();
         let path = path_of(&url)?;
         let shares = status["shares"].as_array()?;
         let (share, below) = share_of(shares, path)?;
         let name = share["name"].as_str()?;
-        let projects = get(socket, "/api/v1/nodes/shares")?;
+        let projects = api.get("/api/v1/nodes/shares")?;
         let has = |project: &&str| {
             let above = format!("/api/v1/nodes/shares/{}", encoded(project));
-            get(socket, &above).is_some_and(|node| names(&node).any(|one| one == name))
+            api.get(&above).is_some_and(|node| names(&node).any(|one| one == name))
         };
         let project = names(&projects).find(has)?.to_owned();
         Some(Self {
@@ -66,7 +66,7 @@ impl DataNode {
     ///
     /// # Errors
     /// Why not, as the server reports it.
-    pub fn drop_cache(&self, socket: &PathBuf) -> Result<Value, String> {
+    pub fn drop_cache(&self, api: &ServerApi) -> Result<Value, String> {
         let path = format!("/api/v1/nodes/{}/actions/drop_cache", self.node);
         let mut parameters = json!({ "seconds": 20 });
         if let Some(directory) = &self.directory {
@@ -75,7 +75,7 @@ impl DataNode {
         let body = json!({ "parameters": parameters });
         let deadline = Deadline::after(DROP_MAX);
         loop {
-            let found = post(socket, &path, &body, ANSWER_WITHIN)?["result"].take();
+            let found = api.post(&path, &body, ANSWER_WITHIN)?["result"].take();
             if found["running"] != true || deadline.passed() {
                 return Ok(found);
             }
@@ -84,11 +84,11 @@ impl DataNode {
 }
 
 /// The node of a logical unit, by its number: no two of a server have the same.
-fn unit(socket: &PathBuf, number: u16) -> Option<DataNode> {
-    let projects = get(socket, "/api/v1/nodes/shares")?;
+fn unit(api: &ServerApi, number: u16) -> Option<DataNode> {
+    let projects = api.get("/api/v1/nodes/shares")?;
     names(&projects).find_map(|project| {
         let above = format!("shares/{}/luns", encoded(project));
-        let node = get(socket, &format!("/api/v1/nodes/{above}?depth=1"))?;
+        let node = api.get(&format!("/api/v1/nodes/{above}?depth=1"))?;
         let units = node["items"].as_array()?;
         let is_it = |unit: &&Value| {
             let mut properties = unit["properties"].as_array().into_iter().flatten();
