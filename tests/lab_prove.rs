@@ -7,11 +7,14 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use e2e::scene::Scene;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::smb_share::SmbShare;
 use e2e::{lab, patience, process, skip};
 use serde_json::{Value, json};
+
+const PASSWORD: &str = "sailing again";
 
 /// One short step. All threads of a client can be on two clients, a half each.
 const SHORT: [&str; 6] = [
@@ -148,4 +151,40 @@ fn what_cannot_be_changed_is_listed_with_the_reason() {
     let wrong = process::run(&mut run(&url, "--prove=cipher"), patience(30));
     let text = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert!(wrong.status.code() == Some(2) && text.contains("null-target, cipher-off"), "{text}");
+}
+
+#[test]
+fn http_that_leads_back_to_tls_is_not_compared_with_itself() {
+    let scene = Scene::new("prove-https");
+    // As it is unless it is set otherwise: plain HTTP is redirected.
+    let (server, api) = scene.start_for_anna(PASSWORD, &[]);
+    let url = format!("https://anna@{}/box?insecure", server.at(443));
+    let out = scene.scratch.path().join("out");
+    let prove = || {
+        let mut command = run(&url, "--prove=cipher-off");
+        command.env("PLIMSOLL_LAB_PASSWORD", PASSWORD).arg("--out").arg(&out);
+        let output = process::run(&mut command, patience(90));
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{}: {printed}", output.status);
+        let text = fs::read_to_string(out.join("result.json")).expect("a result");
+        serde_json::from_str::<Value>(&text).expect("JSON")
+    };
+    let result = prove();
+    assert_eq!(findings(&result).len(), 0, "{:#}", result["proof"]);
+    let why = result["proof"]["not_run"][0].as_str().expect("a reason");
+    assert!(why.starts_with("without encryption: use HTTP without TLS (308 to https://"), "{why}");
+    assert!(why.ends_with("the server requires HTTPS"), "{why}");
+
+    if std::env::var_os("PLIMSOLL_TEST_LONG").is_none() {
+        return;
+    }
+    let plain = json!({"set": "/configuration/services/http", "property": "plain",
+        "value": "serve"});
+    let basic = json!({"set": "/configuration/services/http", "property": "basic_over_plain",
+        "value": true});
+    let (code, done) = api.post("/api/v1/changes", &json!({ "changes": [plain, basic] }));
+    assert_eq!(code, 200, "{done}");
+    let result = prove();
+    assert_eq!(result["proof"]["not_run"], json!([]));
+    assert_eq!(findings(&result).len(), 1, "{:#}", result["proof"]);
 }

@@ -4,7 +4,8 @@
 pub mod cores;
 
 use crate::ab::DISTURBED;
-use crate::client::Target;
+use crate::agent::with_sources;
+use crate::client::{Target, service};
 use crate::conduct::agents::Source;
 use crate::conduct::server::SEEN_BY_API;
 use crate::conduct::{self, Progress, RunError, RunOptions, line};
@@ -88,7 +89,7 @@ fn sides(
     row: &Job,
     options: &RunOptions,
     result: &RunResult,
-) -> Result<Sides, &'static str> {
+) -> Result<Sides, String> {
     let load = row.schedule.first().copied().unwrap_or((1, 1));
     let mut without = options.clone();
     if let Source::Local { clients, .. } = &mut without.source {
@@ -103,21 +104,28 @@ fn sides(
     match intervention {
         Intervention::TwiceClients => {
             let Source::Local { clients, .. } = &mut changed.source else {
-                return Err("it requires agents on this machine");
+                return Err("it requires agents on this machine".into());
             };
             if !load.1.is_multiple_of(2) {
-                return Err("the best step has an odd number of threads");
+                return Err("the best step has an odd number of threads".into());
             }
             *clients = load.0 * 2;
             job.schedule = vec![(load.0 * 2, load.1 / 2)];
         }
         Intervention::HalfBlock if job.block > 1 => job.set_block(job.block / 2),
-        Intervention::HalfBlock => return Err("the block has one byte"),
+        Intervention::HalfBlock => return Err("the block has one byte".into()),
         Intervention::NullTarget => {
             // There is no server, and no counts that could agree.
             (changed.target, changed.scratch, changed.server_socket) = (Target::Null, None, None);
         }
-        Intervention::CipherOff => changed.target.omit_cipher()?,
+        Intervention::CipherOff => {
+            changed.target.omit_cipher()?;
+            // What is served without TLS may lead back to TLS. Agents elsewhere find that.
+            if let (Target::Service(at), Source::Local { .. }) = (&changed.target, &changed.source)
+            {
+                service::open(at, None).map_err(|e| with_sources(&e))?;
+            }
+        }
         Intervention::OneCoreLess => {
             // By its local socket it is known to be of this machine.
             let own = result.server.pid.filter(|_| result.server.seen == SEEN_BY_API);
