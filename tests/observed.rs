@@ -10,6 +10,7 @@ use e2e::lab::{self, Agent, Target};
 use e2e::link::{self, Link};
 use e2e::scene::Scene;
 use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
 use e2e::smb_share::SmbShare;
 use e2e::{is_root, patience, process, skip};
 use serde_json::Value;
@@ -237,5 +238,49 @@ fn counts_of_services_that_transfer_files() {
     for (scheme, port, options) in services {
         let url = format!("{scheme}://anna:sailing%20again@{}/box{options}", server.at(port));
         all_counted(scheme, &["dram-read-stream", "write-stream"], &url, &socket);
+    }
+}
+
+#[test]
+fn a_comparison_of_protocols_across_namespaces() {
+    if !is_root() {
+        skip!("observed-namespace", "needs root");
+    }
+    let link = match Link::new(None) {
+        Ok(link) => link,
+        Err(why) => skip!("observed-namespace", "{why}"),
+    };
+    let (dir, state) = (memory("compared"), memory("state"));
+    let namespace = Some(&link.server);
+    let options =
+        Options { address: link::SERVER, namespace, ..Options::new(dir.path(), state.path()) };
+    let server = Server::start(&options);
+    let out = Scratch::new("compared");
+    let mut command = lab::command();
+    command.args(["run", "secure-protocols", "--quiet", "--out"]).arg(out.path());
+    command.args(["--set", "rounds=1", "--set", "files=2", "--set", "file_size=4m"]);
+    let share = server.export().replace("/export", "");
+    for (scheme, port) in [("ftps", 21), ("https", 443)] {
+        let (address, port) = (link::SERVER, server.at(port).port());
+        let url = format!("{scheme}://admin:only-for-this-test@{address}:{port}{share}?insecure");
+        command.args(["--target", &url]);
+    }
+    link.clients.enter(&mut command);
+    let output = process::run(&mut command, patience(90));
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}: {printed}", output.status);
+    let text = std::fs::read_to_string(out.path().join("result.json")).expect("a result");
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    let lines = result["lines"].as_array().expect("lines");
+    assert_eq!(lines.len(), 2, "{printed}");
+    for line in lines {
+        assert_eq!(line["failed"], Value::Null, "{line:#}");
+        assert_eq!(line["server"]["seen"], "process", "{line:#}");
+        assert_eq!(line["server"]["pid"], server.pid(), "{line:#}");
+        let namespace = line["server"]["namespace"].as_str().expect("a namespace");
+        assert!(namespace.starts_with("net:["), "{namespace}");
+        for sample in line["samples"].as_array().expect("samples") {
+            assert!(sample["server_cpu_s"].as_f64() > Some(0.0), "{sample:#}");
+        }
     }
 }

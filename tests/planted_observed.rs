@@ -1,19 +1,21 @@
 //! What a run records of the server's machine, against the counts of the kernel, and
 //! limits that are planted in front of the device and of a client's port. Each has a control run.
 
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use e2e::lab::{self, Agent, Target};
-use e2e::link;
+use e2e::link::{self, Link};
 use e2e::loops::{LoopDisk, tool};
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
-use e2e::{has, is_root, patience, process, skip};
+use e2e::server::{Options, Server};
+use e2e::{ganesha, has, is_root, patience, process, skip};
 use serde_json::Value;
 
 /// One at a time: each of them measures the machine.
@@ -182,7 +184,7 @@ fn cpu_and_interfaces_are_what_the_kernel_counts() {
 /// Makes the files of two clients with a server that then ends: pages that a server has mapped stay
 /// in memory. Another one has none of them.
 fn cold_server(disk: &LoopDisk, group: &Control) -> Target {
-    let sets = ["file_size=96m", "block=64k", "warmup_ms=50", "window_ms=50", "step_max_ms=300"];
+    let sets = ["file_size=200m", "block=64k", "warmup_ms=50", "window_ms=50", "step_max_ms=300"];
     let sets = [&sets[..], &["schedule=[[2,1]]", "check_one_in=1000"]].concat();
     let target = Target::start(disk.path(), "127.0.0.1", None);
     let _files = run("iops-4k", &target.url, &sets, two_clients);
@@ -193,11 +195,17 @@ fn cold_server(disk: &LoopDisk, group: &Control) -> Target {
     target
 }
 
-/// Random reads, which come from the device as long as few pages are in memory.
+/// Steps that take all of their time: a cap grants slices of a megabyte, and counts what the device
+/// is going to do, so that what they differ by must be little of the whole.
+const WHOLE: [&str; 4] =
+    ["warmup_ms=0", "window_ms=250", "step_max_ms=6500", "steady.range_percent=0"];
+
+/// Random reads, which come from the device as long as few pages are in memory: of files that are
+/// several times as large as what a capped device reads meanwhile.
 fn random_reads(target: &Target) -> Value {
-    let sets = ["file_size=96m", "block=64k", "warmup_ms=0", "window_ms=250", "step_max_ms=2000"];
-    let sets = [&sets[..], &["schedule=[[2,1],[2,4],[2,16]]", "check_one_in=1000"]].concat();
-    run("iops-4k", &target.url, &sets, two_clients)
+    let sets = ["file_size=200m", "block=64k", "schedule=[[2,1],[2,4],[2,16]]"];
+    let sets = [&sets[..], &["check_one_in=1000"]].concat();
+    run("iops-4k", &target.url, &[&sets[..], &WHOLE].concat(), two_clients)
 }
 
 #[test]
@@ -230,7 +238,7 @@ fn a_capped_device_that_is_read_cold() {
     let from = observed["started"].as_f64().expect("a time");
     let counted = read.between(from, from + observed["seconds"].as_f64().expect("seconds"));
     let own = observed["disk_read"].as_f64().expect("bytes");
-    println!("{own} bytes, the group {counted}");
+    println!("{own} bytes, the group {counted}: {:+.2} %", (own / counted - 1.0) * 100.0);
     assert!((own / counted - 1.0).abs() <= 0.03, "{own} of {counted}");
     let why = planted["limit"]["why"].to_string();
     assert_eq!(planted["limit"]["limiter"], "disk", "{why}");
@@ -248,6 +256,26 @@ fn a_capped_device_that_is_read_cold() {
     assert!(!why.contains("control group"), "{why}");
 }
 
+/// Runs a tool in a namespace.
+fn within(namespace: &Namespace, program: &str, args: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    namespace.enter(command.args(args));
+    tool(&mut command).map(drop)
+}
+
+/// Connects two namespaces: name and address of each end.
+fn cable(ends: [(&Namespace, &str, &str); 2]) -> Result<(), String> {
+    let [one, other] = ends.map(|(namespace, ..)| namespace.pid().to_string());
+    let mut add = Command::new("ip");
+    add.args(["link", "add", ends[0].1, "netns", &one, "type", "veth"]);
+    tool(add.args(["peer", "name", ends[1].1, "netns", &other]))?;
+    for (namespace, name, address) in ends {
+        within(namespace, "ip", &["addr", "add", address, "dev", name])?;
+        within(namespace, "ip", &["link", "set", name, "up"])?;
+    }
+    Ok(())
+}
+
 /// A server and two clients, each in a namespace with a port of its own to the server's.
 struct Ports {
     server: Namespace,
@@ -258,35 +286,16 @@ impl Ports {
     fn new() -> Result<Self, String> {
         let end = || Namespace::with("ip link set lo up").map_err(|e| format!("no namespace: {e}"));
         let ports = Self { server: end()?, clients: [end()?, end()?] };
-        let server = ports.server.pid().to_string();
         for (n, client) in ports.clients.iter().enumerate() {
             let (theirs, own) = (format!("port{n}"), format!("eth{n}"));
-            let pid = client.pid().to_string();
-            let mut ip = Command::new("ip");
-            ip.args(["link", "add", &theirs, "netns", &server, "type", "veth"]);
-            tool(ip.args(["peer", "name", &own, "netns", &pid]))?;
-            for (namespace, name, host) in [(&ports.server, &theirs, 1), (client, &own, 2)] {
-                let address = format!("10.0.{}.{host}/24", 10 + n);
-                for args in
-                    [["addr", "add", &address, "dev", name], ["link", "set", name, "up", ""]]
-                {
-                    let mut ip = Command::new("ip");
-                    ip.args(args.iter().filter(|a| !a.is_empty()));
-                    namespace.enter(&mut ip);
-                    tool(&mut ip)?;
-                }
-            }
+            let address = |host: u32| format!("10.0.{}.{host}/24", 10 + n);
+            cable([(&ports.server, &theirs, &address(1)), (client, &own, &address(2))])?;
             // The server has one address, on its loopback device, that both clients reach.
-            let mut route = Command::new("ip");
             let via = format!("10.0.{}.1", 10 + n);
-            route.args(["route", "add", link::SERVER, "via", &via]);
-            client.enter(&mut route);
-            tool(&mut route)?;
+            within(client, "ip", &["route", "add", link::SERVER, "via", &via])?;
         }
-        let mut address = Command::new("ip");
-        address.args(["addr", "add", &format!("{}/32", link::SERVER), "dev", "lo"]);
-        ports.server.enter(&mut address);
-        tool(&mut address)?;
+        let address = format!("{}/32", link::SERVER);
+        within(&ports.server, "ip", &["addr", "add", &address, "dev", "lo"])?;
         Ok(ports)
     }
 
@@ -340,121 +349,340 @@ fn half_the_rate_on_one_clients_port() {
     assert_eq!(uneven.as_array().map(Vec::len), Some(0), "{uneven:#}");
 }
 
-/// Servers of others, if they are installed: a process for each client (smbd), and one with threads
-/// (nfs-ganesha).
-#[test]
-fn servers_of_others() {
-    let _alone = alone();
-    if !is_root() {
-        skip!("planted-observed-others", "needs root");
+/// Clients that reach a server over a router.
+struct Routed {
+    server: Namespace,
+    router: Namespace,
+    clients: Namespace,
+}
+
+impl Routed {
+    fn new() -> Result<Self, String> {
+        let end = || Namespace::with("ip link set lo up").map_err(|e| format!("no namespace: {e}"));
+        let routed = Self { server: end()?, router: end()?, clients: end()? };
+        let Self { server, router, clients } = &routed;
+        cable([(router, "inner", "10.0.20.1/24"), (clients, "eth0", "10.0.20.2/24")])?;
+        cable([(router, "outer", "10.0.21.2/24"), (server, "eth0", "10.0.21.1/24")])?;
+        within(router, "sh", &["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])?;
+        within(clients, "ip", &["route", "add", "default", "via", "10.0.20.1"])?;
+        within(server, "ip", &["route", "add", "10.0.20.0/24", "via", "10.0.21.2"])?;
+        Ok(routed)
     }
-    let smbd = |dir: &Path, port: u16| {
-        let state = dir.join("state");
-        std::fs::create_dir_all(state.join("ncalrpc")).expect("a folder");
-        let of = |name: &str| format!("{name} = {}\n", state.display());
-        let folders = ["private dir", "lock directory", "state directory", "cache directory"];
-        let config = format!(
-            "[global]\nserver role = standalone server\n{}{}ncalrpc dir = {}/ncalrpc\n\
-             passdb backend = tdbsam:{}/passdb.tdb\nsmb ports = {port}\ninterfaces = 127.0.0.1/8\n\
-             bind interfaces only = yes\ndisable spoolss = yes\nload printers = no\n\
-             log file = {}/log\n[box]\npath = {}\nread only = no\n",
-            folders.map(of).concat(),
-            of("pid directory"),
-            state.display(),
-            state.display(),
-            state.display(),
-            dir.join("data").display(),
-        );
-        let file = dir.join("smb.conf");
-        std::fs::write(&file, config).expect("a file");
-        let add =
-            format!("printf 'sailing\\nsailing\\n' | smbpasswd -c {} -s -a root", file.display());
-        tool(Command::new("sh").args(["-c", &add])).expect("a user");
-        let mut command = Command::new("smbd");
-        command.args(["--foreground", "--no-process-group", "--debug-stdout", "--configfile"]);
-        command.arg(file);
-        command
-    };
-    let ganesha = |dir: &Path, port: u16| {
-        let (data, recovery) = (dir.join("data"), dir.join("recovery"));
-        std::fs::create_dir_all(&recovery).expect("a folder");
-        // Debian's folder of plugins, or another one.
-        let plugins =
-            std::env::var("GANESHA_PLUGINS").map(|dir| format!("Plugins_Dir = \"{dir}\";"));
-        let config = format!(
-            "NFS_CORE_PARAM {{ NFS_Port = {port}; Protocols = 4; Enable_NLM = false; \
-             Enable_RQUOTA = false; {} }}\n\
-             NFSV4 {{ Graceless = true; RecoveryBackend = fs; RecoveryRoot = \"{}\"; }}\n\
-             EXPORT {{ Export_Id = 1; Path = {}; Pseudo = /x; Access_Type = RW; \
-             Squash = No_Root_Squash; Protocols = 4; Transports = TCP; SecType = sys; \
-             FSAL {{ Name = VFS; }} }}\n",
-            plugins.unwrap_or_default(),
-            recovery.display(),
-            data.display(),
-        );
-        let file = dir.join("ganesha.conf");
-        std::fs::write(&file, config).expect("a file");
-        let mut command = Command::new("ganesha.nfsd");
-        command.args(["-F", "-N", "NIV_EVENT"]).arg("-L").arg(dir.join("log"));
-        command.arg("-p").arg(dir.join("pid")).arg("-f").arg(file);
-        command
-    };
-    let mut made = 0;
-    if has("smbd") {
-        made += 1;
-        of_another("smbd", smbd, |port| format!("smb://root:sailing@127.0.0.1:{port}/box"));
-    }
-    if has("ganesha.nfsd") {
-        made += 1;
-        of_another("ganesha", ganesha, |port| format!("nfs4://127.0.0.1:{port}/x"));
-    }
-    if made == 0 {
-        skip!("planted-observed-others", "neither smbd nor ganesha.nfsd");
+
+    /// Has the router put its own address in place of those of clients.
+    fn translate(&self) -> Result<(), String> {
+        let chain = "add chain ip nat after { type nat hook postrouting priority 100 ; }";
+        for rule in ["add table ip nat", chain, "add rule ip nat after oifname outer masquerade"] {
+            within(&self.router, "nft", &[rule])?;
+        }
+        Ok(())
     }
 }
 
-/// Starts a server in a control group that counts its CPU time and its I/O, on a loop device, and
-/// holds what a run records of it against these.
-fn of_another(name: &str, command: impl Fn(&Path, u16) -> Command, url: impl Fn(u16) -> String) {
-    let disk = LoopDisk::new().unwrap_or_else(|why| panic!("{why}"));
-    let (cpu, io) =
-        (Control::new("cpuacct").expect("a group"), Control::new("blkio").expect("one"));
-    std::fs::create_dir(disk.path().join("data")).expect("a folder");
-    let port = e2e::ports::free_offset("127.0.0.1") + 2049;
-    let mut child = command(disk.path(), port).spawn().unwrap_or_else(|e| panic!("{name}: {e}"));
-    cpu.take(child.id());
-    io.take(child.id());
-    let deadline = std::time::Instant::now() + patience(60);
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+#[test]
+fn clients_of_which_addresses_are_translated() {
+    let _alone = alone();
+    if !is_root() || !has("nft") {
+        skip!("planted-observed-translated", "needs root and nft (nftables)");
+    }
+    let routed = match Routed::new() {
+        Ok(routed) => routed,
+        Err(why) => skip!("planted-observed-translated", "{why}"),
+    };
+    let dir = Scratch::below(Path::new("/dev/shm"), "translated");
+    let target = Target::start(dir.path(), "10.0.21.1", Some(&routed.server));
+    let steps = || {
+        let result = run("iops-4k", &target.url, &LONG, |command| {
+            two_clients(command);
+            command.arg("--no-bind").arg("--server-socket").arg(target.socket());
+            routed.clients.enter(command);
+        });
+        result["steps"].as_array().expect("steps").clone()
+    };
+    for step in steps() {
+        let counts = &step["server_counts"];
+        assert_eq!(counts["translated"], Value::Null, "{counts:#}");
+        assert_eq!(step["by_client"][0]["source"], "10.0.20.2");
+        assert_eq!(step["by_client"][0]["seen_as"], Value::Null);
+        assert_eq!(counts["compared"]["agrees"], true, "{counts:#}");
+    }
+    if let Err(why) = routed.translate() {
+        skip!("planted-observed-translated", "{why}");
+    }
+    for step in steps() {
+        for client in step["by_client"].as_array().expect("clients") {
+            assert_eq!(client["source"], "10.0.20.2", "{client:#}");
+            assert_eq!(client["seen_as"], "10.0.21.2", "{client:#}");
+        }
+        let counts = &step["server_counts"];
+        let sentence = counts["translated"].as_str().expect("a sentence");
+        println!("{sentence}; {}", counts["compared"]);
+        assert!(sentence.ends_with("clients leave from 10.0.20.2, the server sees 10.0.21.2"));
+        assert_eq!(counts["compared"]["agrees"], true, "{counts:#}");
+    }
+}
+
+/// A way to a server in a namespace of its own, and how it is observed.
+struct Reach {
+    name: &'static str,
+    host: &'static str,
+    /// Interface of the server's namespace that has the payload.
+    interface: &'static str,
+    /// Whether clients are in another namespace than the server.
+    apart: bool,
+    /// Whether an agent observes it.
+    observer: bool,
+}
+
+const REACHES: [Reach; 4] = [
+    Reach { name: "loopback", host: "127.0.0.1", interface: "lo", apart: false, observer: false },
+    Reach {
+        name: "another address",
+        host: link::SERVER,
+        interface: "lo",
+        apart: false,
+        observer: false,
+    },
+    Reach {
+        name: "another namespace",
+        host: link::SERVER,
+        interface: "wire0",
+        apart: true,
+        observer: false,
+    },
+    Reach {
+        name: "an observer",
+        host: link::SERVER,
+        interface: "wire0",
+        apart: true,
+        observer: true,
+    },
+];
+
+/// A cable, a disk, and control groups that count what a server takes of CPU and disk.
+struct Counted {
+    link: Link,
+    disk: LoopDisk,
+    cpu: Control,
+    io: Control,
+}
+
+impl Counted {
+    fn new() -> Result<Self, String> {
+        if !is_root() || !has("losetup") || !has("mkfs.ext4") {
+            return Err("needs root, losetup and mkfs.ext4".to_owned());
+        }
+        let (link, disk) = (Link::new(None)?, LoopDisk::new()?);
+        Ok(Self { link, disk, cpu: Control::new("cpuacct")?, io: Control::new("blkio")? })
+    }
+
+    /// Counts a server, and what it starts from now on.
+    fn count(&self, server: u32) {
+        self.cpu.take(server);
+        self.io.take(server);
+    }
+
+    /// Holds what runs record of the server `pid` over each way against the kernel's counts.
+    fn holds(&self, name: &str, pid: u32, url: impl Fn(&str) -> String) {
+        let files = ["file_size=150m", "block=32k", "check_one_in=1000", "schedule=[[2,4]]"];
+        let short = ["warmup_ms=50", "window_ms=50", "step_max_ms=300"];
+        let made = [&files[..], &short].concat();
+        let inside = |command: &mut Command| {
+            two_clients(command);
+            self.link.server.enter(command);
+        };
+        let _files = run("iops-4k", &url("127.0.0.1"), &made, inside);
+        let sets = [&files[..], &WHOLE].concat();
+        for reach in &REACHES {
+            self.disk.drop_cache();
+            let agent = reach.observer.then(|| {
+                Agent::at(&format!("{}:0", link::SERVER), |command| {
+                    command.arg("--observe");
+                    self.link.server.enter(command);
+                })
+            });
+            let counters = self.watch(pid, reach.interface);
+            let result = run("iops-4k", &url(reach.host), &sets, |command| {
+                two_clients(command);
+                match reach.apart {
+                    true => self.link.clients.enter(command),
+                    false => self.link.server.enter(command),
+                }
+                if let Some(agent) = &agent {
+                    agent.observes_for(command);
+                }
+            });
+            let seen = if reach.observer { "observer" } else { "process" };
+            assert_eq!(result["server"]["seen"], seen, "{name}: {:#}", result["server"]);
+            self.compare(&format!("{name}, {}", reach.name), reach.interface, &result, counters);
+        }
+    }
+
+    /// The kernel's counts: CPU time in ns, bytes read, bytes of the interface.
+    fn watch(&self, pid: u32, interface_name: &'static str) -> [Watched; 3] {
+        let usage = self.cpu.0.join("cpuacct.usage");
+        let stat = self.io.0.join("blkio.throttle.io_service_bytes");
+        let device = self.disk.number();
+        let read = move || {
+            let text = std::fs::read_to_string(&stat).unwrap_or_default();
+            let line = text.lines().find_map(|l| l.strip_prefix(&format!("{device} Read ")));
+            line.and_then(|n| n.parse().ok()).unwrap_or(0.0)
+        };
+        [
+            Watched::new(move || number(&usage)),
+            Watched::new(read),
+            Watched::new(move || interface(pid, interface_name)),
+        ]
+    }
+
+    fn compare(&self, what: &str, interface: &str, result: &Value, counters: [Watched; 3]) {
+        let (from, to, observed) = observed(result);
+        let [cpu, read, bytes] = counters.map(|counter| counter.between(from, to));
+        let figure = |name: &str| observed[name].as_f64().unwrap_or_else(|| panic!("no {name}"));
+        let points = (figure("cpu") - cpu / 1e9) / (to - from) * 100.0;
+        let own_read = figure("disk_read");
+        let all = observed["interfaces"].as_array().expect("interfaces");
+        let carried = all.iter().find(|i| i["name"] == interface);
+        let carried = carried.unwrap_or_else(|| panic!("{what}: no {interface}: {observed:#}"));
+        let own_bytes =
+            carried["rx"].as_f64().unwrap_or(0.0) + carried["tx"].as_f64().unwrap_or(0.0);
+        let percent = |own: f64, counted: f64| (own / counted - 1.0) * 100.0;
+        println!(
+            "{what}: {:.3} s of CPU, {points:+.2} points, {} processes by {}; {:.1} MB read, \
+             {:+.2} %; {:.1} MB over {interface}, {:+.3} %",
+            figure("cpu"),
+            observed["processes"],
+            observed["cpu_by"],
+            read / 1e6,
+            percent(own_read, read),
+            bytes / 1e6,
+            percent(own_bytes, bytes),
+        );
+        // What is in flight at the borders must be little of it.
+        assert!(read >= 20e6, "{what}: {read} bytes read");
+        assert!(points.abs() <= 3.0, "{what}: {points} points");
+        assert!(percent(own_read, read).abs() <= 3.0, "{what}: {own_read} of {read}");
+        assert!(percent(own_bytes, bytes).abs() <= 1.0, "{what}: {own_bytes} of {bytes}");
+        assert_eq!(observed["devices"][0]["name"], self.disk.name(), "{what}: {observed:#}");
+    }
+}
+
+/// Waits until a server listens in a namespace.
+fn listens(name: &str, namespace: &Namespace, port: u16, child: &mut Child) {
+    let deadline = Instant::now() + patience(60);
+    loop {
+        let connect = move || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        if namespace.spawn(connect).join().expect("a thread") {
+            return;
+        }
         assert!(child.try_wait().expect("a child").is_none(), "{name} has ended");
-        assert!(std::time::Instant::now() < deadline, "{name} does not listen");
+        assert!(Instant::now() < deadline, "{name} does not listen");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let (usage, stat) = (cpu.0.join("cpuacct.usage"), io.0.join("blkio.throttle.io_service_bytes"));
-    let number_of = disk.number();
-    let sets = ["file_size=64m", "block=64k", "warmup_ms=100", "window_ms=100", "step_max_ms=700"];
-    let sets = [&sets[..], &["schedule=[[2,4]]", "check_one_in=1000"]].concat();
-    let _files = run("iops-4k", &url(port), &sets, two_clients);
-    disk.drop_cache();
-    let cpu = Watched::new(move || number(&usage));
-    let read = Watched::new(move || {
-        let text = std::fs::read_to_string(&stat).unwrap_or_default();
-        let line = text.lines().find_map(|l| l.strip_prefix(&format!("{number_of} Read ")));
-        line.and_then(|n| n.parse().ok()).unwrap_or(0.0)
+}
+
+#[test]
+fn our_server_over_each_way() {
+    let _alone = alone();
+    let counted = match Counted::new() {
+        Ok(counted) => counted,
+        Err(why) => skip!("planted-observed-ours", "{why}"),
+    };
+    let state = Scratch::below(Path::new("/dev/shm"), "state");
+    let data = counted.disk.path().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    let namespace = Some(&counted.link.server);
+    let options = Options { address: "0.0.0.0", namespace, ..Options::new(&data, state.path()) };
+    let server = Server::start(&options);
+    counted.count(server.pid());
+    counted.holds("plimsoll", server.pid(), |host| {
+        format!("nfs3://{host}:{}{}", server.nfs_port(), server.export())
     });
-    let result = run("iops-4k", &url(port), &sets, two_clients);
-    let (from, to, observed) = observed(&result);
-    let (cpu, read) = (cpu.between(from, to) / 1e9, read.between(from, to));
-    let own = observed["cpu"].as_f64().expect("CPU");
-    let points = (own - cpu) / (to - from) * 100.0;
-    let own_read = observed["disk_read"].as_f64().expect("bytes");
-    println!("{name}: {own:.3} s of {cpu:.3} s ({points:+.2} points), {own_read} bytes of {read}");
-    println!("{name}: {} processes, by {}", observed["processes"], observed["cpu_by"]);
-    let _gone = child.kill();
-    let _reaped = child.wait();
-    assert!(points.abs() <= 3.0, "{name}: {points} points");
-    // The group counts a request when it begins, the device when it has ended.
-    let in_flight = 2.0 * 4.0 * 65_536.0;
-    assert!((own_read - read).abs() <= 0.03 * read + in_flight, "{name}: {own_read} of {read}");
-    assert_eq!(observed["devices"][0]["name"], disk.name(), "{name}: {observed:#}");
+}
+
+/// A process for each client.
+#[test]
+fn smbd_over_each_way() {
+    let _alone = alone();
+    if !has("smbd") || !has("smbpasswd") {
+        skip!("planted-observed-smbd", "smbd is not installed (samba)");
+    }
+    let counted = match Counted::new() {
+        Ok(counted) => counted,
+        Err(why) => skip!("planted-observed-smbd", "{why}"),
+    };
+    let port = 4450;
+    let mut command = smbd(counted.disk.path(), port);
+    counted.link.server.enter(&mut command);
+    let mut child = Ended(command.spawn().expect("smbd"));
+    counted.count(child.0.id());
+    listens("smbd", &counted.link.server, port, &mut child.0);
+    let url = |host: &str| format!("smb://root:sailing@{host}:{port}/box");
+    counted.holds("smbd", child.0.id(), url);
+}
+
+/// One process with threads.
+#[test]
+fn ganesha_over_each_way() {
+    let _alone = alone();
+    if let Some(why) = ganesha::missing() {
+        skip!("planted-observed-ganesha", "{why}");
+    }
+    let counted = match Counted::new() {
+        Ok(counted) => counted,
+        Err(why) => skip!("planted-observed-ganesha", "{why}"),
+    };
+    let scratch = Scratch::new("ganesha-observed");
+    let data = counted.disk.path().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    let ports = [2049, 20_048];
+    let mut command = ganesha::command(scratch.path(), &data, ports);
+    counted.link.server.enter(&mut command);
+    let mut child = Ended(command.spawn().expect("ganesha"));
+    counted.count(child.0.id());
+    listens("ganesha", &counted.link.server, ports[0], &mut child.0);
+    counted.holds("ganesha", child.0.id(), |host| format!("nfs4://{host}:{}/x", ports[0]));
+    ganesha::end_mapper(scratch.path());
+}
+
+/// A process that ends with this value.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Those of clients end with the one that listens.
+        process::signal(self.0.id(), libc::SIGTERM);
+        if process::wait(&mut self.0, patience(10)).is_none() {
+            let _gone = self.0.kill();
+            let _reaped = self.0.wait();
+        }
+    }
+}
+
+/// The command of smbd with its configuration, its state and the data of its share in `dir`.
+fn smbd(dir: &Path, port: u16) -> Command {
+    let (state, data) = (dir.join("state"), dir.join("data"));
+    std::fs::create_dir_all(state.join("ncalrpc")).expect("a folder");
+    std::fs::create_dir_all(&data).expect("a folder");
+    let of = |name: &str| format!("{name} = {}\n", state.display());
+    let folders = ["private dir", "lock directory", "state directory", "cache directory"];
+    let config = format!(
+        "[global]\nserver role = standalone server\n{}{}ncalrpc dir = {}/ncalrpc\n\
+         passdb backend = tdbsam:{}/passdb.tdb\nsmb ports = {port}\ndisable spoolss = yes\n\
+         load printers = no\nlog file = {}/log\n[box]\npath = {}\nread only = no\n",
+        folders.map(of).concat(),
+        of("pid directory"),
+        state.display(),
+        state.display(),
+        state.display(),
+        data.display(),
+    );
+    let file = dir.join("smb.conf");
+    std::fs::write(&file, config).expect("a file");
+    let add = format!("printf 'sailing\\nsailing\\n' | smbpasswd -c {} -s -a root", file.display());
+    tool(Command::new("sh").args(["-c", &add])).expect("a user");
+    let mut command = Command::new("smbd");
+    command.args(["--foreground", "--no-process-group", "--debug-stdout", "--configfile"]);
+    command.arg(file).stdout(Stdio::null());
+    command
 }

@@ -42,13 +42,8 @@ impl Ganesha {
     pub fn start() -> Self {
         let scratch = Scratch::new("ganesha");
         let data = scratch.folder("data", None);
-        fs::create_dir(scratch.path().join("recovery")).expect("a folder");
         let [nfs, mount] = [0; 2].map(|_| ports::free_offset("127.0.0.1") + 2049);
-        let config = config(scratch.path(), &data, [nfs, mount]);
-        fs::write(scratch.path().join("ganesha.conf"), config).expect("a file");
-        let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-c", BEGIN, "sh"]).arg(scratch.path());
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("unshare");
+        let child = command(scratch.path(), &data, [nfs, mount]).spawn().expect("unshare");
         let url = format!("ganesha=nfs3://127.0.0.1:{nfs}{}?mountport={mount}", data.display());
         let mut server = Self { child, scratch, url };
         server.listens(&[nfs, mount]);
@@ -71,12 +66,30 @@ impl Ganesha {
 
 impl Drop for Ganesha {
     fn drop(&mut self) {
-        let pid = fs::read_to_string(self.scratch.path().join("rpcbind.pid"));
-        if let Some(pid) = pid.ok().and_then(|pid| pid.trim().parse().ok()) {
-            process::signal(pid, libc::SIGKILL);
-        }
+        end_mapper(self.scratch.path());
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
+    }
+}
+
+/// The command of one that serves `data`, with NFS and MOUNT at these ports and its state in `at`.
+///
+/// # Panics
+/// When its configuration cannot be written.
+pub fn command(at: &Path, data: &Path, ports: [u16; 2]) -> Command {
+    fs::create_dir(at.join("recovery")).expect("a folder");
+    fs::write(at.join("ganesha.conf"), config(at, data, ports)).expect("a file");
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", BEGIN, "sh"]).arg(at);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Ends the port mapper that a command has started.
+pub fn end_mapper(at: &Path) {
+    let pid = fs::read_to_string(at.join("rpcbind.pid"));
+    if let Some(pid) = pid.ok().and_then(|pid| pid.trim().parse().ok()) {
+        process::signal(pid, libc::SIGKILL);
     }
 }
 
