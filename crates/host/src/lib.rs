@@ -10,6 +10,7 @@
 //! - [`observe`]: a server of this machine: its processes, network, devices, page cache.
 //! - [`sampler`]: all of it as statistics, once a second.
 //! - [`bridges`]: the emulated links that run here, as statistics.
+//! - [`segments`]: what leaves the TCP stack, counted by programs in the kernel.
 //! - [`inventory`]: the machine for reports. [`addresses`]: what others may reach it by.
 
 pub mod addresses;
@@ -20,6 +21,7 @@ pub mod memory;
 pub mod observe;
 pub mod process;
 pub mod sampler;
+pub mod segments;
 
 use std::io;
 use std::path::{Path, PathBuf};
