@@ -5,6 +5,7 @@
 //!
 //! - [`counters`]: `/proc/stat`, `meminfo`, `diskstats`, `net/dev`, `net/snmp`, `net/netstat`,
 //!   pressure.
+//! - [`connections`]: what TCP knows of its connections, by client.
 //! - [`memory`]: how much of it this process may use.
 //! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
 //! - [`observe`]: a server of this machine: its processes, network, devices, page cache.
@@ -15,6 +16,7 @@
 
 pub mod addresses;
 pub mod bridges;
+pub mod connections;
 pub mod counters;
 pub mod inventory;
 pub mod memory;

@@ -1,0 +1,200 @@
+//! What TCP knows of its connections, by client, as statistics (`schema/tcp.toml`): by the
+//! kernel's own diagnosis, sock_diag(7), in the network namespace of this process.
+//!
+//! A look at all connections costs in proportion to their number, so the interval between two
+//! looks grows with that cost. What came between two looks is spread over the seconds until the
+//! next, so that sums stay what the kernel counted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv6Addr;
+
+use probe::sample::{Sample, Sampler};
+
+use crate::Root;
+use crate::counters::protocol_counter;
+use diagnosis::{Connection, connections};
+
+pub mod diagnosis;
+
+/// The part of a core that looks may cost.
+const COST_PART: f64 = 0.01;
+/// Longest interval: a level that is older says little.
+const INTERVAL_MAX_S: u32 = 60;
+/// Clients with rows of their own in each statistic, the greatest first: what they have together
+/// is in the total in any case.
+const CLIENTS_MAX: usize = 256;
+/// What limits a connection that has data to send.
+const WHY: [&str; 3] = ["network", "receiver", "send-buffer"];
+
+/// Samples the connections.
+pub struct ConnectionSampler {
+    root: Root,
+    last: Option<Look>,
+    /// Seconds until the next look, and between looks.
+    wait: u32,
+    interval: u32,
+    /// What is given in each second until the next look.
+    held: Vec<Sample>,
+}
+
+/// One look.
+struct Look {
+    time_ns: u64,
+    /// By cookie, which the kernel gives no other socket.
+    connections: HashMap<u64, Connection>,
+    /// Of the whole namespace: retransmitted, received out of order.
+    counters: [u64; 2],
+}
+
+/// A client's part between two looks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    connections: u64,
+    events: [u64; 2],
+    /// Microseconds by [`WHY`].
+    limited: [u64; 3],
+    rtt_us: u64,
+    /// Connections with a round-trip time.
+    timed: u64,
+}
+
+impl ConnectionSampler {
+    /// A sampler of the namespace of this process.
+    pub fn new(root: Root) -> Self {
+        Self { root, last: None, wait: 0, interval: 1, held: Vec::new() }
+    }
+
+    /// Seconds between two looks now.
+    pub const fn interval(&self) -> u32 {
+        self.interval
+    }
+
+    fn look(&self, time_ns: u64) -> Look {
+        let text = |name: &str| self.root.read(name).unwrap_or_default();
+        let connections = match self.root.is_real() {
+            true => connections().unwrap_or_default(),
+            false => HashMap::new(),
+        };
+        // Behind the connections: what comes in between is theirs rather than missing.
+        let retransmits = protocol_counter(&text("proc/net/snmp"), "Tcp", "RetransSegs");
+        let disordered = protocol_counter(&text("proc/net/netstat"), "TcpExt", "TCPOFOQueue");
+        let counters = [retransmits, disordered].map(Option::unwrap_or_default);
+        Look { time_ns, connections, counters }
+    }
+}
+
+impl Sampler for ConnectionSampler {
+    fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
+        if self.wait > 1 {
+            self.wait -= 1;
+            return self.held.clone();
+        }
+        let before = probe::core::thread_cpu_ns();
+        let now = self.look(now_ns);
+        let cost = probe::core::thread_cpu_ns().saturating_sub(before);
+        self.interval = interval(cost);
+        self.wait = self.interval;
+        self.held = match &self.last {
+            Some(last) => samples(last, &now, self.interval),
+            None => Vec::new(),
+        };
+        self.last = Some(now);
+        self.held.clone()
+    }
+}
+
+/// Seconds between looks that cost so much processor time.
+fn interval(cost_ns: u64) -> u32 {
+    let seconds = (cost_ns as f64 / 1e9 / COST_PART).ceil();
+    (seconds as u32).clamp(1, INTERVAL_MAX_S)
+}
+
+/// What came between two looks, for each of the `seconds` until the next.
+fn samples(last: &Look, now: &Look, seconds: u32) -> Vec<Sample> {
+    let parts = parts(last, now);
+    let passed_us = now.time_ns.saturating_sub(last.time_ns) as f64 / 1e3;
+    let rate = |n: u64| n as f64 / f64::from(seconds);
+    let mut samples = Vec::new();
+    for (n, stat) in ["tcp.retransmits", "tcp.out_of_order"].into_iter().enumerate() {
+        let mut sample = by_client(stat, &parts, |part| rate(part.events[n]));
+        // What the kernel counted beyond them was of connections that have ended since.
+        let counted = rate(now.counters[n].saturating_sub(last.counters[n]));
+        sample.total = sample.total.max(counted);
+        samples.push(sample);
+    }
+    samples.push(by_client("tcp.connections", &parts, |part| part.connections as f64));
+    let rtt = |sum: u64, count: u64| sum as f64 * 1e3 / count.max(1) as f64;
+    let mut sample = by_client("tcp.rtt", &parts, |part| rtt(part.rtt_us, part.timed));
+    let sum = |figure: fn(&Part) -> u64| parts.values().map(figure).sum::<u64>();
+    sample.total = rtt(sum(|part| part.rtt_us), sum(|part| part.timed));
+    samples.push(sample);
+    samples.push(limited(&parts, passed_us));
+    samples.push(Sample::raw("tcp.diagnosis_interval", f64::from(seconds) * 1e9));
+    samples
+}
+
+/// A figure by client; the total is of all clients, whether they have a row or not.
+fn by_client(
+    stat: &'static str,
+    parts: &BTreeMap<Ipv6Addr, Part>,
+    figure: impl Fn(&Part) -> f64,
+) -> Sample {
+    let mut all: Vec<(Ipv6Addr, f64)> = parts.iter().map(|(a, p)| (*a, figure(p))).collect();
+    let total = all.iter().map(|(_, value)| value).sum();
+    all.retain(|(_, value)| *value > 0.0);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.truncate(CLIENTS_MAX);
+    let rows = all.into_iter().map(|(address, value)| (shown(address), String::new(), value));
+    Sample { stat, dimensions: ["client", ""], total, rows: rows.collect() }
+}
+
+/// Connections with data to send, by what limited them and by client.
+fn limited(parts: &BTreeMap<Ipv6Addr, Part>, passed_us: f64) -> Sample {
+    let mut rows = Vec::new();
+    let mut busy: Vec<(&Ipv6Addr, &Part)> = parts.iter().collect();
+    busy.sort_by_key(|(_, part)| std::cmp::Reverse(part.limited.iter().sum::<u64>()));
+    let mut rest = [0.0; WHY.len()];
+    for (n, (address, part)) in busy.into_iter().enumerate() {
+        for (why, (name, us)) in WHY.into_iter().zip(part.limited).enumerate() {
+            let value = us as f64 / passed_us.max(1.0);
+            match n < CLIENTS_MAX {
+                true if value > 0.0 => rows.push((name.to_owned(), shown(*address), value)),
+                true => {}
+                false => rest[why] += value,
+            }
+        }
+    }
+    let others = WHY.into_iter().zip(rest).filter(|(_, value)| *value > 0.0);
+    rows.extend(others.map(|(name, value)| (name.to_owned(), String::new(), value)));
+    let total = rows.iter().map(|(_, _, value)| value).sum();
+    Sample { stat: "tcp.limited", dimensions: ["why", "client"], total, rows }
+}
+
+fn shown(address: Ipv6Addr) -> String {
+    address.to_canonical().to_string()
+}
+
+/// What each client's connections did between two looks.
+fn parts(last: &Look, now: &Look) -> BTreeMap<Ipv6Addr, Part> {
+    let mut parts: BTreeMap<Ipv6Addr, Part> = BTreeMap::new();
+    for (cookie, after) in &now.connections {
+        // One that is new began with nothing.
+        let before = last.connections.get(cookie).copied().unwrap_or_default();
+        let part = parts.entry(after.peer).or_default();
+        part.connections += 1;
+        for (n, count) in after.events.into_iter().enumerate() {
+            part.events[n] += u64::from(count.wrapping_sub(before.events[n]));
+        }
+        let [busy, receiver, buffer] =
+            [0, 1, 2].map(|n| after.limited_us[n].saturating_sub(before.limited_us[n]));
+        let network = busy.saturating_sub(receiver + buffer);
+        let new = [network, receiver, buffer];
+        part.limited.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
+        part.rtt_us += u64::from(after.rtt_us);
+        part.timed += u64::from(after.rtt_us > 0);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Parts of clients from two looks, and how the interval grows.
+
+use probe::schema::schema;
+use probe::stat::StatId;
+
+use super::*;
+
+const S: u64 = 1_000_000_000;
+
+fn connection(last: u8, events: [u32; 2], limited_us: [u64; 3], rtt_us: u32) -> Connection {
+    let peer = std::net::Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped();
+    Connection { peer, events, limited_us, rtt_us }
+}
+
+fn look(second: u64, all: &[(u64, Connection)], counters: [u64; 2]) -> Look {
+    Look { time_ns: second * S, connections: all.iter().copied().collect(), counters }
+}
+
+fn one<'a>(samples: &'a [Sample], stat: &str) -> &'a Sample {
+    samples.iter().find(|s| s.stat == stat).unwrap_or_else(|| panic!("{stat}"))
+}
+
+fn two_looks(seconds: u32) -> Vec<Sample> {
+    let before = [(1, connection(1, [5, 0], [0; 3], 100)), (2, connection(2, [9, 9], [0; 3], 0))];
+    let after = [
+        (1, connection(1, [15, 4], [S / 1000, S / 2000, 0], 100)),
+        // Another connection of the same client, and one that has ended.
+        (3, connection(1, [10, 0], [0; 3], 300)),
+    ];
+    samples(&look(10, &before, [100, 50]), &look(11, &after, [124, 54]), seconds)
+}
+
+#[test]
+fn every_sample_is_declared_in_the_schema() {
+    for sample in two_looks(1) {
+        let stat: StatId = sample.stat.parse().expect("an id");
+        let statistic = schema().check(&stat).unwrap_or_else(|e| panic!("{}: {e}", sample.stat));
+        for dimension in sample.dimensions.iter().filter(|d| !d.is_empty()) {
+            assert!(statistic.breakdowns.iter().any(|b| b == dimension), "{sample:?}");
+        }
+    }
+}
+
+#[test]
+fn clients_have_what_their_connections_did_between_two_looks() {
+    let samples = two_looks(1);
+    let retransmits = one(&samples, "tcp.retransmits");
+    assert_eq!(retransmits.rows, [("10.0.0.1".to_owned(), String::new(), 20.0)]);
+    assert_eq!(retransmits.total, 24.0, "four were of connections that have ended");
+    assert_eq!(one(&samples, "tcp.out_of_order").total, 4.0);
+    assert_eq!(one(&samples, "tcp.rtt").rows[0].2, 200_000.0);
+    assert_eq!(one(&samples, "tcp.connections").total, 2.0);
+    let limited = one(&samples, "tcp.limited");
+    let row = |why: &str, value| (why.to_owned(), "10.0.0.1".to_owned(), value);
+    assert_eq!(limited.rows, [row("network", 0.5), row("receiver", 0.5)]);
+}
+
+#[test]
+fn events_are_spread_over_the_seconds_until_the_next_look() {
+    let samples = two_looks(4);
+    assert_eq!(one(&samples, "tcp.retransmits").rows[0].2, 5.0);
+    assert_eq!(one(&samples, "tcp.rtt").rows[0].2, 200_000.0, "a level is not");
+    assert_eq!(one(&samples, "tcp.diagnosis_interval").total, 4e9);
+}
+
+/// 34 ms, as 10,000 connections took here, are 1 % of 3.4 s.
+#[test]
+fn the_interval_grows_with_the_cost() {
+    assert_eq!(interval(0), 1);
+    assert_eq!(interval(9_900_000), 1);
+    assert_eq!(interval(34_000_000), 4);
+    assert_eq!(interval(u64::MAX), INTERVAL_MAX_S);
+}
+
+#[test]
+fn more_clients_than_rows_are_in_the_total() {
+    let many: Vec<(u64, Connection)> = (0..400u64)
+        .map(|n| {
+            let peer = std::net::Ipv4Addr::new(10, 1, (n / 200) as u8, (n % 200) as u8);
+            let limited_us = [S / 1000, 0, 0];
+            let peer = peer.to_ipv6_mapped();
+            (n, Connection { peer, events: [2, 0], limited_us, rtt_us: 10 })
+        })
+        .collect();
+    let samples = samples(&look(1, &[], [0; 2]), &look(2, &many, [800, 0]), 1);
+    let retransmits = one(&samples, "tcp.retransmits");
+    assert_eq!((retransmits.rows.len(), retransmits.total), (CLIENTS_MAX, 800.0));
+    let limited = one(&samples, "tcp.limited");
+    assert_eq!(limited.total.round(), 400.0);
+    let others = limited.rows.iter().find(|row| row.1.is_empty()).expect("the rest");
+    assert_eq!(others.2.round(), 144.0);
+}
