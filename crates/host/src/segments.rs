@@ -173,9 +173,6 @@ pub enum Unavailable {
         /// What the verifier says, or the error.
         reason: String,
     },
-    /// It was switched off.
-    #[error("it is switched off")]
-    Off,
 }
 
 /// From what the statistics come.

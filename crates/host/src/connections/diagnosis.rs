@@ -28,7 +28,7 @@ const RTT: usize = 68;
 const EVENTS: [usize; 2] = [100, 224];
 const LIMITED: [usize; 3] = [168, 176, 184];
 /// Bytes of an answer: the kernel fills what it is given, up to 32 KiB.
-const ANSWER: usize = 32 << 10;
+pub const ANSWER: usize = 32 << 10;
 /// Most connections of one look; those beyond are not seen.
 pub const CONNECTIONS_MAX: usize = 1 << 16;
 /// The kernel answers at once.
@@ -100,7 +100,7 @@ fn request(family: i32) -> Vec<u8> {
 }
 
 /// Keeps what one answer has; whether it was the last of them.
-fn collect(mut answer: &[u8], seen: &mut HashMap<u64, Connection>) -> bool {
+pub fn collect(mut answer: &[u8], seen: &mut HashMap<u64, Connection>) -> bool {
     while let Some((length, kind)) = u32_at(answer, 0).zip(u16_at(answer, 4)) {
         let length = length as usize;
         if matches!(i32::from(kind), libc::NLMSG_DONE | libc::NLMSG_ERROR) {

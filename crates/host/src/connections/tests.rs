@@ -13,11 +13,17 @@ fn connection(last: u8, events: [u32; 2], limited_us: [u64; 3], rtt_us: u32) -> 
 }
 
 fn look(second: u64, all: &[(u64, Connection)], counters: [u64; 2]) -> Look {
-    Look { time_ns: second * S, connections: all.iter().copied().collect(), counters }
+    let (connections, ended) = (all.iter().copied().collect(), HashMap::new());
+    Look { time_ns: second * S, connections, ended, counters }
 }
 
 fn one<'a>(samples: &'a [Sample], stat: &str) -> &'a Sample {
     samples.iter().find(|s| s.stat == stat).unwrap_or_else(|| panic!("{stat}"))
+}
+
+/// What a sampler gives in each of the `seconds` after the second look.
+fn samples(last: &Look, now: &Look, seconds: u32) -> Vec<Sample> {
+    super::samples(&parts(last, now), last, now, seconds)
 }
 
 fn two_looks(seconds: u32) -> Vec<Sample> {
@@ -63,13 +69,60 @@ fn events_are_spread_over_the_seconds_until_the_next_look() {
     assert_eq!(one(&samples, "tcp.diagnosis_interval").total, 4e9);
 }
 
+#[test]
+fn a_connection_that_has_ended_counts_from_the_last_look_on() {
+    let before = [(1, connection(1, [5, 1], [0; 3], 100))];
+    let mut now = look(11, &[], [12, 0]);
+    // Another one began and ended between the looks.
+    now.ended.insert(1, connection(1, [9, 4], [S / 1000, 0, 0], 100));
+    now.ended.insert(2, connection(2, [8, 0], [0; 3], 100));
+    let samples = samples(&look(10, &before, [0, 0]), &now, 1);
+    let row = |address: &str, value| (address.to_owned(), String::new(), value);
+    let retransmits = one(&samples, "tcp.retransmits");
+    assert_eq!(retransmits.rows, [row("10.0.0.2", 8.0), row("10.0.0.1", 4.0)]);
+    assert_eq!(one(&samples, "tcp.out_of_order").rows, [row("10.0.0.1", 3.0)]);
+    assert_eq!(one(&samples, "tcp.connections").total, 0.0);
+    assert_eq!(one(&samples, "tcp.limited").total, 1.0);
+}
+
+/// Seconds until the next look, after one that used this.
+fn after(used_ns: u64) -> u32 {
+    let mut schedule = Schedule::default();
+    schedule.spend(used_ns);
+    schedule.looked()
+}
+
 /// 34 ms, as 10,000 connections took here, are 1 % of 3.4 s.
 #[test]
 fn the_interval_grows_with_the_cost() {
-    assert_eq!(interval(0), 1);
-    assert_eq!(interval(9_900_000), 1);
-    assert_eq!(interval(34_000_000), 4);
-    assert_eq!(interval(u64::MAX), INTERVAL_MAX_S);
+    assert_eq!(after(0), 1);
+    assert_eq!(after(9_900_000), 1);
+    assert_eq!(after(34_000_000), 4);
+    assert_eq!(after(u64::MAX), INTERVAL_MAX_S);
+}
+
+/// An hour in which the number of connections changes: looks and the seconds between them
+/// together use at most a hundredth.
+#[test]
+fn over_an_hour_all_that_is_used_is_at_most_a_hundredth() {
+    const SECONDS: u64 = 3600;
+    let mut schedule = Schedule::default();
+    let (mut used_ns, mut looks, mut longest) = (0, 0, 0);
+    for second in 0..SECONDS {
+        // From no connection to 10,000 and back.
+        let look_ns = 34_000_000 * second.min(SECONDS - second) / (SECONDS / 2);
+        let small_ns = 200_000;
+        if schedule.is_due() {
+            (used_ns, looks) = (used_ns + look_ns, looks + 1);
+            schedule.spend(look_ns);
+            longest = longest.max(schedule.looked());
+        }
+        used_ns += small_ns;
+        schedule.spend(small_ns);
+    }
+    assert!(used_ns * 100 <= SECONDS * S, "{used_ns} ns of {SECONDS} s");
+    assert!((SECONDS / 4..SECONDS).contains(&looks), "{looks} looks");
+    assert_eq!(longest, 4);
 }
 
 #[test]

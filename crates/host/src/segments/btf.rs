@@ -75,9 +75,17 @@ pub struct Field {
 #[derive(Debug)]
 pub struct Btf {
     bytes: Vec<u8>,
-    /// Where each type begins; number 0 is `void`.
-    types: Vec<u32>,
+    types: Types,
     strings: (usize, usize),
+}
+
+/// Where types are.
+#[derive(Debug, Default)]
+struct Types {
+    /// Where each type begins; number 0 is `void`.
+    all: Vec<u32>,
+    /// Numbers of the types that [`Btf::id`] finds by name: one in ten, so that a search is short.
+    named: Vec<u32>,
 }
 
 impl Btf {
@@ -112,9 +120,11 @@ impl Btf {
     /// # Errors
     /// [`BtfError::NoType`].
     pub fn id(&self, name: &str, kind: Kind) -> Result<u32, BtfError> {
-        let is = |at: &u32| self.kind(*at) == Some(kind as u8) && self.is_named(*at, name);
-        // Number 0 has no entry.
-        let found = self.types.iter().skip(1).position(is).map(|n| n as u32 + 1);
+        let is = |id: &u32| {
+            let at = self.position(*id).map(|at| at as u32);
+            at.is_some_and(|at| self.kind(at) == Some(kind as u8) && self.is_named(at, name))
+        };
+        let found = self.types.named.iter().copied().find(is);
         found.ok_or_else(|| BtfError::NoType(name.to_owned()))
     }
 
@@ -219,7 +229,7 @@ impl Btf {
     }
 
     fn position(&self, id: u32) -> Option<usize> {
-        self.types.get(id as usize).filter(|_| id > 0).map(|at| *at as usize)
+        self.types.all.get(id as usize).filter(|_| id > 0).map(|at| *at as usize)
     }
 
     fn kind(&self, at: u32) -> Option<u8> {
@@ -237,8 +247,8 @@ impl Btf {
 }
 
 /// Where each type begins.
-fn positions(bytes: &[u8], (start, end): (usize, usize)) -> Result<Vec<u32>, BtfError> {
-    let mut types = vec![0];
+fn positions(bytes: &[u8], (start, end): (usize, usize)) -> Result<Types, BtfError> {
+    let mut types = Types { all: vec![0], named: Vec::new() };
     let mut at = start;
     while at < end {
         let info = u32_at(bytes, at + 4).ok_or(BtfError::Damaged(at))?;
@@ -256,10 +266,13 @@ fn positions(bytes: &[u8], (start, end): (usize, usize)) -> Result<Vec<u32>, Btf
             6 | 13 => 8 * members,
             other => return Err(BtfError::Kind(other)),
         };
-        if types.len() >= TYPES_MAX {
+        if types.all.len() >= TYPES_MAX {
             return Err(BtfError::TooMany);
         }
-        types.push(u32::try_from(at).map_err(|_| BtfError::Damaged(at))?);
+        if [Kind::Structure, Kind::Union, Kind::Alias].iter().any(|k| *k as u8 == kind) {
+            types.named.push(types.all.len() as u32);
+        }
+        types.all.push(u32::try_from(at).map_err(|_| BtfError::Damaged(at))?);
         at += TYPE + more;
     }
     if at == end { Ok(types) } else { Err(BtfError::Damaged(at)) }

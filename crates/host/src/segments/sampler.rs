@@ -12,8 +12,6 @@ use super::fallback::Sent;
 use super::{Count, Key, Observer, Tier, Unavailable, bpf};
 use crate::Root;
 
-/// Shorter intervals than this give rates without meaning.
-const INTERVAL_MIN_S: f64 = 0.05;
 /// Names of interfaces that are kept.
 const NAMES_MAX: usize = 4096;
 /// An interface that is gone.
@@ -42,7 +40,6 @@ struct Interface {
 
 #[derive(Debug, Default)]
 struct Reading {
-    time_ns: u64,
     counts: HashMap<Key, Count>,
     duplicates: HashMap<Ipv6Addr, u64>,
     lost: [u64; 2],
@@ -75,9 +72,9 @@ impl SegmentSampler {
         }
     }
 
-    fn read(&mut self, time_ns: u64) -> Reading {
+    fn read(&mut self) -> Reading {
         let sent = Sent::read(&self.root);
-        let mut reading = Reading { time_ns, sent, ..Reading::default() };
+        let mut reading = Reading { sent, ..Reading::default() };
         let Some(Ok(observer)) = self.loaded.get() else { return reading };
         match (observer.counts(), observer.duplicates()) {
             (Ok(counts), Ok(duplicates)) => {
@@ -85,11 +82,17 @@ impl SegmentSampler {
                 reading.duplicates = duplicates.into_iter().collect();
                 reading.lost = observer.lost();
             }
-            (Err(e), _) | (_, Err(e)) if !self.failed => {
-                self.failed = true;
-                base::warning!("segments", "counts of TCP segments cannot be read: {e}");
+            (Err(e), _) | (_, Err(e)) => {
+                if !std::mem::replace(&mut self.failed, true) {
+                    base::warning!("segments", "counts of TCP segments cannot be read: {e}");
+                }
+                // Nothing new, rather than everything since the start in the next second.
+                if let Some(last) = &self.last {
+                    reading.counts.clone_from(&last.counts);
+                    reading.duplicates.clone_from(&last.duplicates);
+                    reading.lost = last.lost;
+                }
             }
-            _ => {}
         }
         self.learn_names(&reading);
         reading
@@ -136,11 +139,9 @@ impl SegmentSampler {
         vec![Sample { stat: "tcp.segment_source", dimensions: ["tier", ""], total: 1.0, rows }]
     }
 
+    /// What came between two readings is counted to the second of the later one, whenever that was
+    /// read: sums over an interval are exact.
     fn rates(&self, last: &Reading, now: &Reading) -> Vec<Sample> {
-        let seconds = now.time_ns.saturating_sub(last.time_ns) as f64 / 1e9;
-        if seconds < INTERVAL_MIN_S {
-            return Vec::new();
-        }
         match self.loaded.get() {
             Some(Ok(_)) => {
                 let mut new: BTreeMap<Key, Count> = BTreeMap::new();
@@ -153,8 +154,8 @@ impl SegmentSampler {
                 }
                 let lost = now.lost[0].saturating_sub(last.lost[0]);
                 let name = |key: &Key| self.names.get(&key.interface).map_or(GONE, |i| &i.name);
-                let mut samples = segments(&new, name, lost, seconds);
-                samples.push(duplicates(last, now, seconds));
+                let mut samples = segments(&new, name, lost);
+                samples.push(duplicates(last, now));
                 samples
             }
             Some(Err(_)) => {
@@ -167,8 +168,8 @@ impl SegmentSampler {
 }
 
 impl Sampler for SegmentSampler {
-    fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
-        let mut now = self.read(now_ns);
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        let mut now = self.read();
         let mut samples = self.source();
         if let Some(last) = &self.last {
             samples.extend(self.rates(last, &now));
@@ -206,17 +207,16 @@ fn segments<'a>(
     new: &'a BTreeMap<Key, Count>,
     name: impl Fn(&'a Key) -> &'a str,
     lost: u64,
-    seconds: f64,
 ) -> Vec<Sample> {
     let size = |key: &Key| buckets::low(usize::from(key.bucket)).to_string();
     let context = |key: &Key| key.context.name().to_owned();
     let device = |key: &'a Key| name(key).to_owned();
     let none = String::new;
     let all = new.values().fold(Count::default(), |all, one| all.plus(*one));
-    let of = |figure: Figure, n: &Count| figure(n) as f64 / seconds;
+    let of = |figure: Figure, n: &Count| figure(n) as f64;
     let rate = |stat, dimensions, sums: BTreeMap<(String, String), Count>, figure, more: u64| {
         let rows = sums.into_iter().map(|((a, b), n)| (a, b, of(figure, &n))).collect();
-        let total = of(figure, &all) + more as f64 / seconds;
+        let total = of(figure, &all) + more as f64;
         Sample { stat, dimensions, total, rows }
     };
     let pieces: Figure = |n| n.segments;
@@ -244,16 +244,16 @@ fn segments<'a>(
     samples
 }
 
-fn duplicates(last: &Reading, now: &Reading, seconds: f64) -> Sample {
+fn duplicates(last: &Reading, now: &Reading) -> Sample {
     let mut rows = Vec::new();
     for (address, count) in &now.duplicates {
         let before = last.duplicates.get(address).copied().unwrap_or(0);
-        let new = count.saturating_sub(before) as f64 / seconds;
+        let new = count.saturating_sub(before) as f64;
         if new > 0.0 {
             rows.push((address.to_canonical().to_string(), String::new(), new));
         }
     }
-    let lost = now.lost[1].saturating_sub(last.lost[1]) as f64 / seconds;
+    let lost = now.lost[1].saturating_sub(last.lost[1]) as f64;
     let total = rows.iter().map(|(_, _, n)| n).sum::<f64>() + lost;
     Sample { stat: "tcp.duplicate_acks", dimensions: ["client", ""], total, rows }
 }

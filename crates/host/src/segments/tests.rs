@@ -1,4 +1,4 @@
-//! The programs in this kernel, as root; without the rights they are skipped by name.
+//! The programs in this kernel, as root; without the rights they are skipped.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -12,11 +12,11 @@ use super::*;
 /// What a child process of a test is to do.
 const CHILD: &str = "PLIMSOLL_TEST_SEGMENTS_CHILD";
 
-fn observer(test: &str) -> Option<Observer> {
+fn observer() -> Option<Observer> {
     match Observer::start(&Root::default()) {
         Ok(observer) => Some(observer),
         Err(why @ (Unavailable::Rights | Unavailable::Hidden(_))) => {
-            println!("SKIP {test}: {why}");
+            println!("SKIP tcp-programs: {why}");
             None
         }
         Err(why) => panic!("{why}"),
@@ -52,8 +52,7 @@ fn send(size: usize, pieces: usize) {
 
 #[test]
 fn segments_are_counted_with_their_sizes_and_contexts() {
-    let name = "segments_are_counted_with_their_sizes_and_contexts";
-    let Some(observer) = observer(name) else { return };
+    let Some(observer) = observer() else { return };
     let (size, pieces) = (23_456, 200);
     let before = on_loopback(&observer);
     send(size, pieces);
@@ -81,7 +80,7 @@ fn child_that_observes() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let Some(observer) = observer("child_that_observes") else { return };
+    let Some(observer) = observer() else { return };
     println!("programs: {:?}", observer.programs());
     // Until it is killed, or its parent has ended.
     let _ = std::io::stdin().read(&mut [0]);
@@ -89,8 +88,7 @@ fn child_that_observes() {
 
 #[test]
 fn programs_go_with_the_process() {
-    let name = "programs_go_with_the_process";
-    if observer(name).is_none() {
+    if observer().is_none() {
         return;
     }
     let own = std::env::current_exe().expect("this program");
@@ -156,7 +154,7 @@ impl Drop for Changed {
 /// refuses the program.
 #[test]
 fn a_program_that_the_kernel_refuses_is_named_with_its_reason() {
-    if observer("a_program_that_the_kernel_refuses_is_named_with_its_reason").is_none() {
+    if observer().is_none() {
         return;
     }
     let mut bytes = std::fs::read(TYPES).expect("type information");
@@ -171,7 +169,7 @@ fn a_program_that_the_kernel_refuses_is_named_with_its_reason() {
 
 #[test]
 fn hidden_or_damaged_type_information_is_named() {
-    if observer("hidden_or_damaged_type_information_is_named").is_none() {
+    if observer().is_none() {
         return;
     }
     let changed = Changed::with(b"\x9f\xeb");

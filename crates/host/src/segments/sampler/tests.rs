@@ -6,8 +6,6 @@ use probe::stat::StatId;
 use super::super::Context;
 use super::*;
 
-const S: u64 = 1_000_000_000;
-
 fn count(segments: u64, size: u64) -> Count {
     Count { segments, bytes: segments * size, squares: segments * size * size }
 }
@@ -16,12 +14,12 @@ fn key(interface: u32, context: Context, size: u64) -> Key {
     Key { interface, context, bucket: buckets::index(size) as u8 }
 }
 
-fn with(sampler: &mut SegmentSampler, all: &[(Key, Count)], time_ns: u64) -> Reading {
+fn with(sampler: &mut SegmentSampler, all: &[(Key, Count)]) -> Reading {
     for (key, _) in all {
         let (name, is_upper) = (format!("eth{}", key.interface), key.interface == 9);
         sampler.names.insert(key.interface, Interface { name, is_upper });
     }
-    Reading { time_ns, counts: all.iter().copied().collect(), ..Reading::default() }
+    Reading { counts: all.iter().copied().collect(), ..Reading::default() }
 }
 
 fn sampler() -> SegmentSampler {
@@ -47,7 +45,7 @@ fn replies() -> BTreeMap<Key, Count> {
 #[test]
 fn every_sample_is_declared_and_sums_agree() {
     let new = replies();
-    let samples = segments(&new, |k| if k.interface == 1 { "eth1" } else { "eth2" }, 0, 2.0);
+    let samples = segments(&new, |k| if k.interface == 1 { "eth1" } else { "eth2" }, 0);
     for sample in &samples {
         let stat: StatId = sample.stat.parse().expect("an id");
         let statistic = schema().check(&stat).unwrap_or_else(|e| panic!("{}: {e}", sample.stat));
@@ -55,14 +53,14 @@ fn every_sample_is_declared_and_sums_agree() {
             assert!(statistic.breakdowns.iter().any(|b| b == dimension), "{sample:?}");
         }
         if sample.stat == "tcp.segments" {
-            assert_eq!(sample.total, 50.0);
-            assert_eq!(sample.rows.iter().map(|r| r.2).sum::<f64>(), 50.0, "{sample:?}");
+            assert_eq!(sample.total, 100.0);
+            assert_eq!(sample.rows.iter().map(|r| r.2).sum::<f64>(), 100.0, "{sample:?}");
         }
     }
     let by = ["device", "context"];
-    assert_eq!(row(&samples, "tcp.segments", by, "eth1", "sender"), 20.0);
-    assert_eq!(row(&samples, "tcp.segment_bytes", by, "eth2", "ack"), 30.0 * 1448.0);
-    assert_eq!(row(&samples, "tcp.segments", ["context", "size"], "sender", "57344"), 10.0);
+    assert_eq!(row(&samples, "tcp.segments", by, "eth1", "sender"), 40.0);
+    assert_eq!(row(&samples, "tcp.segment_bytes", by, "eth2", "ack"), 60.0 * 1448.0);
+    assert_eq!(row(&samples, "tcp.segments", ["context", "size"], "sender", "57344"), 20.0);
     let (mean, bytes) = ("tcp.segment_mean", "tcp.segment_mean_by_bytes");
     assert_eq!(row(&samples, mean, ["context", ""], "sender", ""), 32_768.0);
     assert_eq!(row(&samples, bytes, ["device", ""], "eth1", "").round(), 64_788.0);
@@ -71,9 +69,9 @@ fn every_sample_is_declared_and_sums_agree() {
 #[test]
 fn what_found_no_room_is_in_the_total() {
     let new = replies();
-    let samples = segments(&new, |_| "eth0", 20, 2.0);
-    assert_eq!(samples[0].total, 60.0);
-    assert_eq!(samples[0].rows.iter().map(|r| r.2).sum::<f64>(), 50.0);
+    let samples = segments(&new, |_| "eth0", 20);
+    assert_eq!(samples[0].total, 120.0);
+    assert_eq!(samples[0].rows.iter().map(|r| r.2).sum::<f64>(), 100.0);
 }
 
 #[test]
@@ -81,11 +79,11 @@ fn an_interface_on_top_of_others_is_left_out_and_counts_are_differences() {
     let mut sampler = sampler();
     let nothing = Count::default();
     let lower = key(1, Context::Sender, 1000);
-    let before = with(&mut sampler, &[(lower, count(10, 1000))], S);
+    let before = with(&mut sampler, &[(lower, count(10, 1000))]);
     let upper = key(9, Context::Sender, 1000);
     let after = [(lower, count(15, 1000)), (upper, count(15, 1000))];
-    let after = with(&mut sampler, &after, 2 * S);
-    sampler.loaded.set(Err(Unavailable::Off)).expect("set once");
+    let after = with(&mut sampler, &after);
+    sampler.loaded.set(Err(Unavailable::Namespace)).expect("set once");
     // Without programs there are no rows, whatever a reading has.
     assert!(sampler.rates(&before, &after).is_empty());
     let new = after.counts[&lower].since(before.counts[&lower]);
@@ -108,7 +106,7 @@ fn without_programs_the_source_says_why() {
 fn duplicate_acknowledgements_are_of_clients() {
     let address: Ipv6Addr = "::ffff:10.0.0.7".parse().expect("an address");
     let at = |n| Reading { duplicates: [(address, n)].into(), ..Reading::default() };
-    let sample = duplicates(&at(4), &at(10), 2.0);
-    assert_eq!(sample.rows, [("10.0.0.7".to_owned(), String::new(), 3.0)]);
-    assert_eq!(sample.total, 3.0);
+    let sample = duplicates(&at(4), &at(10));
+    assert_eq!(sample.rows, [("10.0.0.7".to_owned(), String::new(), 6.0)]);
+    assert_eq!(sample.total, 6.0);
 }
