@@ -53,6 +53,7 @@ const ROOMS: &[Room] = &[
             "verbs",
         ],
     },
+    Room { name: "lab-net", may_import: &["base"] },
     Room { name: "lab-program", may_import: &["base"] },
     Room { name: "lab", may_import: &["base", "wire", "probe", "host", "verbs", "lab-program"] },
     Room { name: "sync", may_import: &["base", "wire", "probe"] },

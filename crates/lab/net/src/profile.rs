@@ -1,0 +1,241 @@
+//! What a profile has: groups of threads, transactions that all threads begin together, flowops.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A profile, all variables replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Its groups.
+    pub groups: Vec<Group>,
+    /// What is ignored or replaced, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Threads that do the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Its name, or its number.
+    pub name: String,
+    /// How many threads it has. Processes are threads here.
+    pub threads: u32,
+    /// One after the other.
+    pub transactions: Vec<Transaction>,
+}
+
+/// Flowops that a thread repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// Its line.
+    pub line: u32,
+    /// How often, unless there is a duration.
+    pub iterations: u64,
+    /// For how long, ns.
+    pub duration_ns: Option<u64>,
+    /// How many begin in a second, in each thread.
+    pub rate: Option<u32>,
+    /// In their order.
+    pub flowops: Vec<Flowop>,
+}
+
+/// One call, possibly repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flowop {
+    /// Its line.
+    pub line: u32,
+    /// Which connection of the thread; 0 without a number.
+    pub conn: u32,
+    /// How often.
+    pub count: u64,
+    /// A failure is counted and ends nothing.
+    pub canfail: bool,
+    /// How long it may wait, ns.
+    pub timeout_ns: Option<u64>,
+    /// What it does.
+    pub op: Op,
+}
+
+/// What a flowop does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Opens a connection.
+    Connect(Endpoint),
+    /// Takes a connection that the other end opens.
+    Accept(Endpoint),
+    /// Closes it.
+    Disconnect,
+    /// Sends bytes.
+    Write(Transfer),
+    /// Receives bytes.
+    Read(Transfer),
+    /// Sends bytes of a file.
+    Sendfile(Transfer),
+    /// Waits.
+    Think {
+        /// How long, ns.
+        ns: u64,
+        /// With a busy processor.
+        busy: bool,
+    },
+    /// Nothing.
+    Nop,
+}
+
+/// A transfer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// The name in the profile: read, recv, write, send, sendfile, sendfilev.
+    pub verb: Verb,
+    /// How many bytes.
+    pub size: Size,
+    /// Bytes of each call of the other end, if those are more.
+    pub rsize: Option<u32>,
+}
+
+/// How a transfer is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// `read`
+    Read,
+    /// `recv`
+    Recv,
+    /// `write`
+    Write,
+    /// `send`
+    Send,
+    /// `sendfile`
+    Sendfile,
+    /// `sendfilev`
+    Sendfilev,
+}
+
+/// Bytes of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Size {
+    /// Always the same.
+    Fixed(u32),
+    /// Drawn for each transfer, both ends draw the same.
+    Random {
+        /// Least.
+        min: u32,
+        /// Most.
+        max: u32,
+    },
+}
+
+impl Size {
+    /// Most bytes that it can be.
+    pub fn max(self) -> u32 {
+        match self {
+            Self::Fixed(bytes) => bytes,
+            Self::Random { max, .. } => max,
+        }
+    }
+}
+
+/// Where a connection leads, and how its socket is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The other end.
+    pub host: String,
+    /// Address of this end.
+    pub local: Option<String>,
+    /// Transport.
+    pub protocol: Protocol,
+    /// Bytes of both socket buffers; without it the kernel chooses.
+    pub window: Option<u32>,
+    /// Small segments leave at once.
+    pub nodelay: bool,
+    /// Congestion control algorithm.
+    pub congestion: Option<String>,
+}
+
+/// Transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        })
+    }
+}
+
+impl Op {
+    /// The name in the profile.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "connect",
+            Self::Accept(_) => "accept",
+            Self::Disconnect => "disconnect",
+            Self::Write(t) | Self::Read(t) | Self::Sendfile(t) => t.verb.name(),
+            Self::Think { .. } => "think",
+            Self::Nop => "nop",
+        }
+    }
+}
+
+impl Verb {
+    /// The name in the profile.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Recv => "recv",
+            Self::Write => "write",
+            Self::Send => "send",
+            Self::Sendfile => "sendfile",
+            Self::Sendfilev => "sendfilev",
+        }
+    }
+}
+
+impl Profile {
+    /// The hosts of all connections, in the order in which they are named first.
+    pub fn hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = Vec::new();
+        for endpoint in self.flowops().filter_map(Flowop::endpoint) {
+            if !hosts.contains(&endpoint.host) {
+                hosts.push(endpoint.host.clone());
+            }
+        }
+        hosts
+    }
+
+    /// Threads of all groups.
+    pub fn threads(&self) -> u32 {
+        self.groups.iter().map(|group| group.threads).sum()
+    }
+
+    /// The most transactions of a group.
+    pub fn transactions(&self) -> usize {
+        self.groups.iter().map(|group| group.transactions.len()).max().unwrap_or(0)
+    }
+
+    /// All flowops.
+    pub fn flowops(&self) -> impl Iterator<Item = &Flowop> {
+        self.groups.iter().flat_map(|g| &g.transactions).flat_map(|t| &t.flowops)
+    }
+}
+
+impl Flowop {
+    /// Where it connects to, if it does.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        match &self.op {
+            Op::Connect(endpoint) | Op::Accept(endpoint) => Some(endpoint),
+            _ => None,
+        }
+    }
+}
