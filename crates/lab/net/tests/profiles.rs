@@ -1,5 +1,5 @@
-//! Profiles from outside: the own corpus, seeded mutations of it, and the profiles that uperf ships,
-//! if a checkout is given.
+//! Profiles from outside: the own corpus, seeded mutations of it, and the profiles that uperf
+//! ships, if a checkout is given.
 
 use base::random::{Random, SeededRandom};
 use lab_net::read::{Variables, read};
