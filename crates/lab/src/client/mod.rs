@@ -8,6 +8,7 @@
 //! - [`iscsi`]: a logical unit; [`block`]: a block device of this machine; [`layout`]: where files
 //!   lie on either.
 //! - [`fill`]: files get their content before the load.
+//! - [`files`]: files by their paths, for programs.
 //! - [`path`]: a directory of this machine.
 //! - [`service`]: FTP, SFTP, HTTP and WebDAV, with and without TLS.
 //! - [`smb`]: SMB 2.1 to 3.1.1.
@@ -19,6 +20,7 @@ pub mod block;
 pub mod check;
 #[cfg(feature = "test-services")]
 pub mod echo;
+pub mod files;
 mod fill;
 mod folder;
 pub mod iscsi;
@@ -422,6 +424,55 @@ pub fn unsupported(target: &Target, shape: &Shape) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Why the files of a target cannot be used by their paths, and what to use instead; `None` if they
+/// can.
+pub fn lacks_files(target: &Target) -> Option<&'static str> {
+    match target {
+        Target::Null | Target::Path(_) | Target::Nfs3(_) | Target::Nfs4(_) | Target::Smb(_) => None,
+        Target::Service(_) => Some(
+            "its protocol transfers whole files: use nfs3, nfs4 or smb, or mount the share and use \
+             path:/MOUNTPOINT",
+        ),
+        Target::Iscsi(_) | Target::Block(_) => Some(
+            "a disk has no names of files: make a file system on it and use path:/MOUNTPOINT, or \
+             use `lab run` with a job",
+        ),
+        #[cfg(feature = "test-services")]
+        Target::Echo(_) => Some("the test service has no files"),
+    }
+}
+
+/// Connects to the files of `target`; `None` if it has none by path, or is no server.
+///
+/// # Errors
+/// When the target cannot be reached or refuses.
+pub fn open_files(
+    target: &Target,
+    options: &Options,
+) -> Result<Option<Box<dyn files::Files>>, ClientError> {
+    let checker = || Checker::new(Content::new(options.seed), options.check_one_in);
+    Ok(match target {
+        Target::Smb(at) => {
+            let client = smb::SmbClient::open(at, checker(), options)?;
+            Some(Box::new(smb::program::SmbFiles::new(client)))
+        }
+        Target::Nfs4(at) => {
+            let client = nfs4::Nfs4Client::open(at, checker(), options)?;
+            Some(Box::new(nfs4::files::Nfs4Files::new(client)))
+        }
+        Target::Nfs3(at) if at.rdma => {
+            let machine = rdma::machine();
+            let client = nfs3::Nfs3Client::open_rdma(at, checker(), options, &*machine)?;
+            Some(Box::new(nfs3::files::Nfs3Files::new(client)))
+        }
+        Target::Nfs3(at) => {
+            let client = nfs3::Nfs3Client::open(at, checker(), options)?;
+            Some(Box::new(nfs3::files::Nfs3Files::new(client)))
+        }
+        _ => None,
+    })
 }
 
 /// Opens a client of `target`.

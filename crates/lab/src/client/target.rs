@@ -196,6 +196,11 @@ impl Target {
         }
     }
 
+    /// Whether closing a file is a call: NFSv3 has none.
+    pub fn has_close(&self) -> bool {
+        !matches!(self, Self::Nfs3(_))
+    }
+
     /// Whether a server serves blocks here.
     pub fn is_blocks(&self) -> bool {
         matches!(self, Self::Iscsi(_))

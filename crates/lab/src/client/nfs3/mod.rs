@@ -1,10 +1,12 @@
 //! An NFSv3 client over TCP (RFC 1813, RFC 5531) or RDMA (RFC 8166).
 //!
-//! - [`dialect`]: what each operation looks like; [`setup`]: mount, files, cleaning. The
+//! - [`dialect`]: what each operation looks like; [`setup`]: mount, files, cleaning; [`files`]:
+//!   files of programs. The
 //!   connection is a [`CallChannel`]: a [`Pipe`](super::pipe::Pipe) or a
 //!   [`RdmaConnection`](super::rdma::RdmaConnection).
 
 pub(super) mod dialect;
+pub(super) mod files;
 mod setup;
 
 use super::pipe::link::Link;
@@ -13,6 +15,7 @@ use super::rdma::RdmaConnection;
 use super::target::Nfs3At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V3;
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::time::Duration;
 use verbs::Verbs;
@@ -24,6 +27,8 @@ pub(crate) type Handle = Vec<u8>;
 pub struct Nfs3Client<C = Pipe<V3>> {
     channel: C,
     root: Handle,
+    /// Calls of [`Nfs3Client::ask`] that were answered, by procedure.
+    by_name: BTreeMap<&'static str, u64>,
 }
 
 impl Nfs3Client {
@@ -34,7 +39,8 @@ impl Nfs3Client {
     pub fn open(at: &Nfs3At, checker: Checker, options: &Options) -> Result<Self, ClientError> {
         let root = setup::mount(at, options.bind)?;
         let link = Link::open(&at.host, at.port, options.bind)?;
-        Ok(Self { channel: Pipe::new(link, checker, V3::new(), options.slots), root })
+        let channel = Pipe::new(link, checker, V3::new(), options.slots);
+        Ok(Self { channel, root, by_name: BTreeMap::new() })
     }
 }
 
@@ -53,7 +59,7 @@ impl Nfs3Client<RdmaConnection<V3>> {
         // What is missing here is said first.
         let channel =
             RdmaConnection::open(verbs, (&at.host, at.port), checker, V3::new(), options)?;
-        Ok(Self { channel, root: setup::mount(at, options.bind)? })
+        Ok(Self { channel, root: setup::mount(at, options.bind)?, by_name: BTreeMap::new() })
     }
 }
 

@@ -68,7 +68,7 @@ const LIST_BYTES: u32 = 32 << 10;
 
 impl<C: CallChannel<V3>> Nfs3Client<C> {
     /// One call and its answer, when nothing else is in flight.
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &mut self,
         procedure: Proc,
         args: &dyn Encode,
@@ -81,12 +81,13 @@ impl<C: CallChannel<V3>> Nfs3Client<C> {
             w.raw(&call);
             w.patch_u32(start + header::XID_AT, xid);
         })?;
+        *self.by_name.entry(Proc::name(procedure.0)).or_default() += 1;
         let mut r = Reader::new(&record);
         answer(&mut r)?;
         read(&mut r).map_err(protocol)
     }
 
-    fn lookup(&mut self, dir: &[u8], name: &str) -> Result<Option<Handle>, ClientError> {
+    pub(super) fn lookup(&mut self, dir: &[u8], name: &str) -> Result<Option<Handle>, ClientError> {
         let args = LookupArgs { what: entry(dir, name) };
         let found = self.ask(Proc::LOOKUP, &args, |r| {
             Ok(LookupRes::decode(r)?.into_result().map(|ok| ok.object.0.to_vec()))
@@ -252,7 +253,7 @@ fn new_handle(made: Result<NewResOk<'_>, Nfsstat3>) -> Result<Option<Handle>, Nf
     made.map(|ok| ok.obj.map(|fh| fh.0.to_vec()))
 }
 
-fn refused(what: String, status: Nfsstat3) -> ClientError {
+pub(super) fn refused(what: String, status: Nfsstat3) -> ClientError {
     ClientError::Refused { what, status: status.name().to_owned() }
 }
 

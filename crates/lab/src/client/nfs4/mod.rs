@@ -2,11 +2,12 @@
 //! has threads, files opened once. Each operation is one compound.
 //!
 //! - [`session`]: client id and session; [`setup`]: the way to the share, files, cleaning;
-//!   [`dialect`]: what each operation looks like; [`compound`]: the others. The connection is a
-//!   [`Pipe`].
+//!   [`dialect`]: what each operation looks like; [`compound`]: the others; [`files`]: files of
+//!   programs. The connection is a [`Pipe`].
 
 mod compound;
 mod dialect;
+pub(super) mod files;
 mod session;
 mod setup;
 
@@ -17,6 +18,7 @@ use super::target::Nfs4At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V4;
 use session::Session;
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ pub struct Nfs4Client {
     session: Session,
     asked: u32,
     root: Vec<u8>,
+    /// Operations of compounds that were answered one at a time, by name.
+    by_name: BTreeMap<&'static str, u64>,
 }
 
 impl Nfs4Client {
@@ -36,8 +40,8 @@ impl Nfs4Client {
     pub fn open(at: &Nfs4At, checker: Checker, options: &Options) -> Result<Self, ClientError> {
         let link = Link::open(&at.host, at.port, options.bind)?;
         let pipe = Pipe::new(link, checker, V4::new(), options.slots);
-        let (session, root) = (Session::default(), Vec::new());
-        let mut client = Self { pipe, session, asked: options.slots, root };
+        let (session, root, by_name) = (Session::default(), Vec::new(), BTreeMap::new());
+        let mut client = Self { pipe, session, asked: options.slots, root, by_name };
         client.begin(options.slots)?;
         client.root = client.walk(&at.path)?;
         Ok(client)

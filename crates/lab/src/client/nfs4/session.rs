@@ -149,6 +149,9 @@ impl Nfs4Client {
         })?;
         let reply = Reply::new(record)?;
         self.pipe.dialect.answered += u64::from(reply.count);
+        for op in ops.iter().take(reply.count as usize) {
+            *self.by_name.entry(op.number().name()).or_default() += 1;
+        }
         Ok(reply)
     }
 
@@ -170,8 +173,10 @@ impl Nfs4Client {
 
     /// Gives everything back, so that the server need not remember a client that will never
     /// return. What fails is left to the lease.
-    fn leave(&mut self) -> Result<(), ClientError> {
+    pub(super) fn leave(&mut self) -> Result<(), ClientError> {
         self.close_files(LAB_LEAVE_MAX)?;
+        // Once, also if it fails.
+        self.session.slots = 0;
         let sessionid = self.session.id;
         let destroy = ArgOp::DestroySession(DestroySessionArgs4 { sessionid });
         self.send(&[destroy], LAB_LEAVE_MAX)?.done("DESTROY_SESSION")?;

@@ -23,13 +23,17 @@ impl Nfs4Client {
     }
 
     /// A compound that begins at a file.
-    fn at(&mut self, handle: &[u8], ops: &[ArgOp<'_>]) -> Result<Reply, ClientError> {
+    pub(super) fn at(&mut self, handle: &[u8], ops: &[ArgOp<'_>]) -> Result<Reply, ClientError> {
         let put = ArgOp::Putfh(PutfhArgs4 { object: Fh4(handle) });
         let all: Vec<_> = std::iter::once(put).chain(ops.iter().cloned()).collect();
         self.patient(&all)
     }
 
-    fn lookup(&mut self, dir: &[u8], name: &str) -> Result<Option<Vec<u8>>, ClientError> {
+    pub(super) fn lookup(
+        &mut self,
+        dir: &[u8],
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, ClientError> {
         let reply = self.at(dir, &[lookup(name), ArgOp::Getfh(())])?;
         match reply.status {
             Nfsstat4::NOENT => Ok(None),
@@ -52,7 +56,7 @@ impl Nfs4Client {
         }
     }
 
-    fn mkdir(&mut self, dir: &[u8], name: &str) -> Result<Reply, ClientError> {
+    pub(super) fn mkdir(&mut self, dir: &[u8], name: &str) -> Result<Reply, ClientError> {
         let mut buf = Vec::new();
         let create = ArgOp::Create(CreateArgs4 {
             objtype: Createtype4::Other(Ftype4::DIR),
@@ -127,7 +131,7 @@ impl Nfs4Client {
         }
     }
 
-    fn gone(&mut self, dir: &[u8], name: &str) -> Result<Reply, ClientError> {
+    pub(super) fn gone(&mut self, dir: &[u8], name: &str) -> Result<Reply, ClientError> {
         let target = Component4(name.as_bytes());
         self.at(dir, &[ArgOp::Remove(RemoveArgs4 { target })])
     }
@@ -177,11 +181,11 @@ impl Folder for Nfs4Client {
 /// Bytes of one answer to READDIR: well within what a session carries.
 const LIST_BYTES: u32 = 32 << 10;
 
-fn lookup(name: &str) -> ArgOp<'_> {
+pub(super) fn lookup(name: &str) -> ArgOp<'_> {
     ArgOp::Lookup(LookupArgs4 { objname: Component4(name.as_bytes()) })
 }
 
-fn length(size: u64, buf: &mut Vec<u8>) -> Fattr4<'_> {
+pub(super) fn length(size: u64, buf: &mut Vec<u8>) -> Fattr4<'_> {
     Attrs4 { size: Some(size), ..Default::default() }.encode(&mut Writer::new(buf));
     // What was encoded just now can be decoded.
     wire::xdr::decode_all(buf).unwrap_or(Fattr4::NONE)

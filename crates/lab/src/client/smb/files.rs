@@ -18,7 +18,7 @@ use wire::smb::utf16;
 /// Bytes of one answer to QUERY_DIRECTORY: what one credit pays for.
 const LIST_BYTES: u32 = 64 << 10;
 /// What a directory is opened with.
-const DIRECTORY: OpenRequest = OpenRequest {
+pub(super) const DIRECTORY: OpenRequest = OpenRequest {
     access: access::GENERIC_READ,
     disposition: Disposition::Open,
     options: options::DIRECTORY,
@@ -31,17 +31,17 @@ const FILE: OpenRequest = OpenRequest {
 };
 
 /// Whether there is nothing of this name.
-fn is_missing(status: NtStatus) -> bool {
+pub(super) fn is_missing(status: NtStatus) -> bool {
     matches!(status, NtStatus::OBJECT_NAME_NOT_FOUND | NtStatus::OBJECT_PATH_NOT_FOUND)
 }
 
-fn opened(reply: &Reply, what: &str) -> Result<FileId, ClientError> {
+pub(super) fn opened(reply: &Reply, what: &str) -> Result<FileId, ClientError> {
     Ok(Created::decode(reply.done(what)?).map_err(broken)?.file)
 }
 
 impl SmbClient {
     /// A path in the share, below the folder of the target.
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         match self.root.as_str() {
             "" => name.to_owned(),
             root => format!("{root}\\{name}"),
@@ -58,7 +58,12 @@ impl SmbClient {
         Ok(reply.status())
     }
 
-    fn succeed(&mut self, path: &str, open: OpenRequest, what: &str) -> Result<(), ClientError> {
+    pub(super) fn succeed(
+        &mut self,
+        path: &str,
+        open: OpenRequest,
+        what: &str,
+    ) -> Result<(), ClientError> {
         match self.touch(path, open)? {
             NtStatus::SUCCESS => Ok(()),
             status => Err(refused(&format!("{what} {path}"), status)),
@@ -146,7 +151,7 @@ impl SmbClient {
         }
     }
 
-    fn list(&mut self, file: FileId) -> Result<Vec<String>, ClientError> {
+    pub(super) fn list(&mut self, file: FileId) -> Result<Vec<String>, ClientError> {
         let pattern = utf16::encode("*");
         let mut names = Vec::new();
         loop {
@@ -172,7 +177,7 @@ impl SmbClient {
 }
 
 /// Options with which an empty directory is removed.
-const OWN_DIRECTORY: u32 = options::DELETE_ON_CLOSE | options::DIRECTORY;
+pub(super) const OWN_DIRECTORY: u32 = options::DELETE_ON_CLOSE | options::DIRECTORY;
 
 /// Handles are paths in the share.
 impl Folder for SmbClient {

@@ -5,12 +5,14 @@
 //! CREATE and CLOSE, as clients do it. All of them count as the server counts them: each request
 //! by itself.
 //!
-//! - [`at`]: URLs; `setup`: how the session begins; `files`: files, cleaning; `session`: requests;
+//! - [`at`]: URLs; `setup`: how the session begins; `files`: files, cleaning; `program`: files of
+//!   programs; `session`: requests;
 //!   `outstanding`: their responses; `protection`: signatures and encryption; `stream`: frames.
 
 pub mod at;
 mod files;
 mod outstanding;
+pub(super) mod program;
 mod protection;
 mod session;
 mod setup;

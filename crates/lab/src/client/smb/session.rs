@@ -5,7 +5,7 @@ use super::protection::Protection;
 use super::stream::Stream;
 use crate::client::{ClientError, Completion, FileSet, Op, Transport, content_key};
 use base::limits::LAB_SILENCE_MAX;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::time::Duration;
 use wire::smb::class::file_class;
@@ -70,7 +70,7 @@ impl OpenRequest {
         options: options::NON_DIRECTORY,
     };
     /// What is there, to look at.
-    const LOOK: Self =
+    pub const LOOK: Self =
         Self { access: access::READ_ATTRIBUTES, disposition: Disposition::Open, options: 0 };
     /// What is there, to be removed when it is closed.
     pub const GONE: Self = Self {
@@ -121,6 +121,8 @@ pub struct Session {
     pub files: Vec<FileId>,
     /// The directory of the files, with `\` at its end.
     pub dir: String,
+    /// Requests of [`Session::exchange`] that were answered, by command.
+    pub by_name: BTreeMap<&'static str, u64>,
     next_id: u64,
     pending: VecDeque<(u32, Op)>,
 }
@@ -135,6 +137,7 @@ impl Session {
             tree: 0,
             files: Vec::new(),
             dir: String::new(),
+            by_name: BTreeMap::new(),
             next_id: 0,
             pending: VecDeque::new(),
         }
@@ -349,7 +352,19 @@ impl Session {
         command: Command,
         body: impl FnOnce(&mut Vec<u8>, usize),
     ) -> Result<Reply, ClientError> {
-        let part = Part { command, charge: 1, related: false, last: true };
+        self.exchange_charged((command, 1), body)
+    }
+
+    /// The same for a request that takes several credits.
+    ///
+    /// # Errors
+    /// As [`Session::exchange`].
+    pub fn exchange_charged(
+        &mut self,
+        (command, charge): (Command, u16),
+        body: impl FnOnce(&mut Vec<u8>, usize),
+    ) -> Result<Reply, ClientError> {
+        let part = Part { command, charge, related: false, last: true };
         let frame = self.begin();
         let mut sent = Vec::new();
         self.message(Owner::Single, part, |_, out, start| {
@@ -362,6 +377,7 @@ impl Session {
         loop {
             self.push()?;
             if let Some(reply) = self.outstanding.alone.take() {
+                *self.by_name.entry(what).or_default() += 1;
                 return Ok(Reply { sent, ..reply });
             }
             if !self.pull()? {
