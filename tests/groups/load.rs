@@ -12,6 +12,8 @@ mod lab_archives;
 mod lab_columns;
 #[path = "../lab_open.rs"]
 mod lab_open;
+#[path = "../lab_programs.rs"]
+mod lab_programs;
 #[path = "../lab_prove.rs"]
 mod lab_prove;
 #[path = "../lab_runs.rs"]

@@ -9,6 +9,7 @@ pub(crate) mod exit;
 mod limits;
 mod make;
 mod output;
+mod program;
 mod repeat;
 pub mod share;
 
@@ -27,6 +28,7 @@ use crate::conduct::{ObserveRun, RunOptions, Told};
 use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
 use crate::measure::Until;
+use crate::programs::{self, record::ProgramResult};
 use crate::prove;
 use crate::record::RunResult;
 use crate::report::{self, Figures};
@@ -160,7 +162,7 @@ struct Common {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// Job name (see `lab list`) or TOML file
+    /// Job name (see `lab list`), TOML file, or program in the language of Filebench (FILE.f)
     job: String,
     /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs3+rdma, nfs4; ftp,
     /// ftps, sftp, http, https, webdav, webdavs, smb (user@host:port/share); iscsi; path:/dir;
@@ -190,6 +192,12 @@ struct RunArgs {
     rounds: u32,
     #[command(flatten)]
     retry: Retry,
+    /// Time of a program, instead of the one that it states
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    seconds: Option<u64>,
+    /// Seed of a program [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     own: ShareArgs,
 }
@@ -308,6 +316,9 @@ pub fn secret_words() -> Vec<String> {
 
 fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
     let common = &args.common;
+    if programs::run::is_program(&args.job) {
+        return program::run(args);
+    }
     match Plan::load(&args.job, &common.settings) {
         Ok(Some(plan)) => return run_comparison(&plan, args, find),
         Ok(None) => {}
@@ -317,6 +328,9 @@ fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
         Ok(job) => job,
         Err(error) => return Ok(usage(&error)),
     };
+    if args.seconds.is_some() || args.seed.is_some() {
+        return Err("--seconds and --seed are of programs; use --set row.seconds=N, seed=N".into());
+    }
     if args.while_stdin {
         end_with_stdin();
     }
@@ -489,6 +503,11 @@ fn list(json: bool) -> Outcome {
 
 fn make_report(path: &Path) -> Outcome {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
+    if let Some(program) = ProgramResult::read(path)? {
+        report::write_program(&program, dir)?;
+        print_line(&dir.join("report.html").display().to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match (Comparison::read(path)?, Sweep::read(path)?) {
         (Some(mut comparison), _) => {
             // One of an earlier version has no sentences yet.

@@ -20,6 +20,7 @@
 //!   the request and checksums; [`operations`]: a hash of what the clients were given to do.
 //! - [`measure`]: a run repeated because it was disturbed, or until its interval is narrow.
 //! - [`limits`]: the Performance Limit Summary, a column for each target.
+//! - [`programs`]: programs in the language of Filebench.
 //! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`sweep`]: one connection or several over distances and windows, beside a model.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
@@ -48,6 +49,7 @@ pub mod observe;
 pub mod operations;
 pub mod pattern;
 pub mod proc;
+pub mod programs;
 pub mod prove;
 pub mod record;
 pub mod report;

@@ -61,7 +61,7 @@ pub struct Given {
 
 /// Mixes 64 bits so that each one changes half of the others (SplitMix64's finish).
 #[inline]
-fn mixed(word: u64) -> u64 {
+pub fn mixed(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)

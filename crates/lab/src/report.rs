@@ -11,6 +11,7 @@ pub mod table;
 
 use crate::limit;
 use crate::limits::summary::Summary;
+use crate::programs::record::ProgramResult;
 use crate::record::cold::ColdStep;
 use crate::record::observed::Comparison as CountComparison;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step, figure_text};
@@ -52,6 +53,25 @@ const SWEEP: Page = Page {
     panels: include_str!("report/sweep.js"),
     draw: "sweep",
 };
+
+const PROGRAM: Page = Page { main: include_str!("report/program.html"), panels: "", draw: "void" };
+
+/// Writes the result of a program, its page and its tables into `dir`, which is made.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_program(result: &ProgramResult, dir: &Path) -> Result<(), RecordError> {
+    record::write_result(result, "the run", dir)?;
+    let figures = Figures::of_program(result);
+    let data = serde_json::to_string(result).unwrap_or_default();
+    let page = PROGRAM.fill(&figures.title, &figures.html(), &data);
+    let page = page.replace("<!--title-->", &escaped(&figures.title));
+    record::write_file(dir, "report.html", &page)?;
+    record::write_file(dir, "figures.csv", &figures.csv())?;
+    let title = &figures.title;
+    record::write_file(dir, "result.md", &format!("# {title}\n\n{}", figures.markdown()))?;
+    record::write_file(dir, "result.csv", &figures::acts(result).csv())
+}
 
 /// Writes `report.html` into `dir`.
 ///

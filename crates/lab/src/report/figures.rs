@@ -1,22 +1,26 @@
 //! The figures of a result as sections: sentences and a table each. Text, CSV, Markdown, the page
 //! of a run, the API and the browser show these sections, so that a figure is the same everywhere.
 //!
-//! - [`run`]: of a run; [`summary`]: of a summary; [`ab`]: of a comparison of builds or targets.
+//! - [`run`]: of a run; [`program`]: of a program; [`summary`]: of a summary; [`ab`]: of a
+//!   comparison of builds or targets.
 
 mod ab;
 mod archive;
+mod program;
 mod run;
 mod summary;
 
 use super::table::{Table, escaped, field};
 use crate::ab::record::{self as ab_record, AbResult};
 use crate::limits::summary::Summary;
+use crate::programs::record::{self as program_record, ProgramResult};
 use crate::record::{RecordError, RunResult, VERSION};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
 pub use archive::archive;
+pub use program::acts;
 
 /// What was not seen, or does not apply.
 const NONE: &str = "–";
@@ -39,7 +43,7 @@ pub struct Section {
 /// All figures of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// `run`, `summary` or `ab`.
+    /// `run`, `program`, `summary` or `ab`.
     pub kind: &'static str,
     /// What was measured, and where.
     pub title: String,
@@ -93,6 +97,12 @@ impl Figures {
         Self::new("run", title, run::sections(result))
     }
 
+    /// Of a program.
+    pub fn of_program(result: &ProgramResult) -> Self {
+        let title = format!("{} on {}", result.file, result.target);
+        Self::new("program", title, program::sections(result))
+    }
+
     /// Of a summary.
     pub fn of_summary(summary: &Summary) -> Self {
         Self::new("summary", summary.title(), summary::sections(summary))
@@ -113,7 +123,11 @@ impl Figures {
             return Summary::of(value).map(|summary| Self::of_summary(&summary));
         }
         let (kind, format) = (value["kind"].as_str(), value["format"].as_u64().unwrap_or(0));
-        let newest = if kind == Some(ab_record::KIND) { ab_record::VERSION } else { VERSION };
+        let newest = match kind {
+            Some(ab_record::KIND) => ab_record::VERSION,
+            Some(program_record::KIND) => program_record::VERSION,
+            _ => VERSION,
+        };
         if format > u64::from(newest) {
             return Err(format!("format {format} is newer"));
         }
@@ -122,6 +136,9 @@ impl Figures {
             None => serde_json::from_value(value).map_err(read).map(|run| Self::of_run(&run)),
             Some(ab_record::KIND) => {
                 serde_json::from_value(value).map_err(read).map(|ab| Self::of_ab(&ab))
+            }
+            Some(program_record::KIND) => {
+                serde_json::from_value(value).map_err(read).map(|run| Self::of_program(&run))
             }
             Some(other) => Err(format!("a result of kind {other:?} has a report of its own")),
         }

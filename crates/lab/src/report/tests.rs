@@ -1,6 +1,6 @@
 //! Pages stand alone, and what comes from outside cannot break out of its place.
 
-mod schema;
+pub(crate) mod schema;
 
 use super::*;
 use crate::job::Job;

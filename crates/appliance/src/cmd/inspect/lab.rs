@@ -6,6 +6,7 @@ use ::lab::archive::request::Request;
 use ::lab::desk::run::Run;
 use ::lab::job::Job;
 use ::lab::limits::Summary;
+use ::lab::programs::record::{self as program, ProgramResult};
 use ::lab::record::{RunResult, Step};
 use ::lab::transfer::Comparison;
 use base::units::{self, utc};
@@ -33,6 +34,10 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     let found = if value["kind"] == KIND {
         let ab: AbResult = serde_json::from_value(value.clone()).ok()?;
         format!("lab A/B comparison, format {}\n{}", ab.format, ab.text())
+    } else if value["kind"] == program::KIND {
+        let run: ProgramResult = serde_json::from_value(value.clone()).ok()?;
+        let sentences = run.sentences().join("\n");
+        format!("lab program, format {}\n{} on {}\n{sentences}\n", run.format, run.file, run.target)
     } else if value.get("lines").is_some() {
         let comparison: Comparison = serde_json::from_value(value.clone()).ok()?;
         format!("lab comparison, format {}\n{}", comparison.format, comparison.text())

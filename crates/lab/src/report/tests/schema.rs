@@ -69,7 +69,7 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec
     }
 }
 
-fn all_faults(schema: &str, value: &Value) -> Vec<String> {
+pub(crate) fn all_faults(schema: &str, value: &Value) -> Vec<String> {
     let (schema, mut found) = (serde_json::from_str(schema).expect("a schema"), Vec::new());
     faults(&schema, &schema, value, "", &mut found);
     found

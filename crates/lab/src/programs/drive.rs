@@ -1,0 +1,302 @@
+//! The threads of a program: each goes through its own acts until the run ends.
+
+use super::control::{Control, Throttle};
+use super::sequence::Sequence;
+use super::tally::ActTally;
+use super::worker::{CallCounts, CallError, Worker};
+use crate::operations::Lane;
+use base::clock::monotonic_ns;
+use lab_program::cursor::{Call, Cursor, End, Next, Wait};
+use lab_program::program::{Op, Plan, Step};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Failures in a row after which a thread ends the run: its target is gone.
+const FAILURES_MAX: u32 = 100;
+/// How long a thread waits for a file that another one may free.
+const FILE_WAIT: Duration = Duration::from_secs(1);
+/// How long it sleeps in between.
+const FILE_LOOK: Duration = Duration::from_millis(10);
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// After this time.
+    pub seconds: f64,
+    /// Calls of each thread, for tests.
+    pub calls: u64,
+}
+
+impl Limit {
+    /// After `seconds`.
+    pub fn seconds(seconds: f64) -> Self {
+        Self { seconds, calls: u64::MAX }
+    }
+}
+
+/// What all threads did.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// By act.
+    pub acts: Vec<ActTally>,
+    /// Calls of the protocol, or of the system, during the run, by name.
+    pub during: BTreeMap<&'static str, u64>,
+    /// The same before and after it.
+    pub around: BTreeMap<&'static str, u64>,
+    /// The first fault of each act.
+    pub faults: BTreeMap<u32, String>,
+    /// What each instance was asked to do, by its number.
+    pub sequences: BTreeMap<u32, Vec<Lane>>,
+    /// Seconds from the start to the end.
+    pub seconds: f64,
+    /// Why the run ended before its time.
+    pub reason: Option<String>,
+    /// Whether it ended because the target cannot be reached any more.
+    pub lost: bool,
+}
+
+/// One thread.
+struct Player<'a> {
+    plan: &'a Plan,
+    control: &'a Control,
+    cursor: Cursor,
+    worker: Box<dyn Worker>,
+    acts: Vec<ActTally>,
+    faults: BTreeMap<u32, String>,
+    sequence: Sequence,
+    throttles: HashMap<u32, Throttle>,
+    /// Numbers of its counters, by act.
+    own: HashMap<u32, usize>,
+    failures: u32,
+    lost: bool,
+}
+
+/// What a thread did.
+struct Played {
+    instance: u64,
+    acts: Vec<ActTally>,
+    faults: BTreeMap<u32, String>,
+    lane: Lane,
+    before: CallCounts,
+    during: CallCounts,
+    after: CallCounts,
+    lost: bool,
+}
+
+/// Runs the instances of a plan, each with its worker.
+///
+/// # Errors
+/// A thread cannot be started.
+pub fn run(plan: &Arc<Plan>, workers: Vec<Box<dyn Worker>>, limit: Limit) -> io::Result<Totals> {
+    let control = Control::new(&plan.program, limit.seconds, plan.agent.1);
+    let counters: Vec<HashMap<u32, usize>> =
+        plan.instances().map(|instance| counters(plan, &control, instance)).collect();
+    let acts = vec![ActTally::default(); plan.program.acts.len()];
+    let mut totals = Totals { acts, ..Totals::default() };
+    thread::scope(|scope| -> io::Result<()> {
+        let control = &control;
+        let mut threads = Vec::new();
+        for ((instance, own), worker) in plan.instances().zip(counters).zip(workers) {
+            let play = move || {
+                Player::new(plan, control, instance, own, worker)?.play(instance, limit.calls)
+            };
+            match thread::Builder::new().spawn_scoped(scope, play) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    control.stop(|| "a thread cannot be started".into());
+                    return Err(error);
+                }
+            }
+        }
+        for thread in threads {
+            match thread.join() {
+                Ok(Some(played)) => totals.add(played),
+                Ok(None) => {}
+                Err(_) => control.stop(|| "a thread of the generator ended by a fault".into()),
+            }
+        }
+        Ok(())
+    })?;
+    totals.seconds = control.elapsed();
+    totals.reason = control.reason();
+    Ok(totals)
+}
+
+impl Totals {
+    fn add(&mut self, played: Played) {
+        for (sum, act) in self.acts.iter_mut().zip(&played.acts) {
+            sum.add(act);
+        }
+        for (act, fault) in played.faults {
+            self.faults.entry(act).or_insert(fault);
+        }
+        self.lost |= played.lost;
+        self.sequences.insert(played.instance as u32, vec![played.lane]);
+        let count = |counts: &CallCounts, name: &str| {
+            counts.iter().find(|(other, _)| *other == name).map_or(0, |(_, calls)| *calls)
+        };
+        for (name, all) in &played.after {
+            let during = count(&played.during, name) - count(&played.before, name);
+            *self.during.entry(name).or_default() += during;
+            *self.around.entry(name).or_default() += all - during;
+        }
+    }
+
+    /// Adds calls that were made before or after the run.
+    pub fn add_around(&mut self, counts: CallCounts) {
+        for (name, calls) in counts {
+            *self.around.entry(name).or_default() += calls;
+        }
+    }
+}
+
+/// Counters of an instance, which must exist before another one posts to them.
+fn counters(plan: &Plan, control: &Control, instance: u64) -> HashMap<u32, usize> {
+    let Some((thread, _)) = plan.program.instance(instance) else { return HashMap::new() };
+    let steps = plan.program.threads[thread].steps.iter();
+    let takes = steps.filter_map(|step| match step {
+        Step::Act(act) => Some(*act),
+        _ => None,
+    });
+    takes
+        .filter(|act| plan.program.acts[*act as usize].op == Op::Take)
+        .map(|act| (act, control.register(act)))
+        .collect()
+}
+
+impl<'a> Player<'a> {
+    fn new(
+        plan: &'a Arc<Plan>,
+        control: &'a Control,
+        instance: u64,
+        own: HashMap<u32, usize>,
+        worker: Box<dyn Worker>,
+    ) -> Option<Self> {
+        Some(Self {
+            plan,
+            control,
+            cursor: Cursor::new(plan, instance)?,
+            worker,
+            acts: vec![ActTally::default(); plan.program.acts.len()],
+            faults: BTreeMap::new(),
+            sequence: Sequence::default(),
+            throttles: HashMap::new(),
+            own,
+            failures: 0,
+            lost: false,
+        })
+    }
+
+    /// From start to end.
+    fn play(mut self, instance: u64, calls: u64) -> Option<Played> {
+        let before = self.worker.counts();
+        self.go(calls);
+        let during = self.worker.counts();
+        if !self.lost {
+            self.worker.leave();
+        }
+        Some(Played {
+            instance,
+            acts: self.acts,
+            faults: self.faults,
+            lane: self.sequence.lane(),
+            before,
+            during,
+            after: self.worker.counts(),
+            lost: self.lost,
+        })
+    }
+
+    fn go(&mut self, mut left: u64) {
+        let mut dry: Option<u64> = None;
+        let mut now = monotonic_ns();
+        while left > 0 && !self.control.has_ended(now) {
+            match self.cursor.next_act() {
+                Next::Call(call) => {
+                    dry = None;
+                    left -= 1;
+                    now = self.call(&call, now);
+                }
+                Next::Wait(wait) => now = self.wait(wait, now),
+                Next::Ended { act, why } => {
+                    let waits = matches!(why, End::NoneExists | End::AllExist);
+                    let since = *dry.get_or_insert(now);
+                    if waits && now - since < FILE_WAIT.as_nanos() as u64 {
+                        thread::sleep(FILE_LOOK);
+                        now = monotonic_ns();
+                        continue;
+                    }
+                    self.ended(act, why);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Makes a call that begins now; returns when it ended.
+    #[inline]
+    fn call(&mut self, call: &Call, now: u64) -> u64 {
+        self.sequence.add(call);
+        let outcome = self.worker.call(call);
+        let end = monotonic_ns();
+        match outcome {
+            Ok(done) => {
+                self.failures = 0;
+                if !call.hidden {
+                    self.acts[call.act as usize].record(end - now, done.bytes);
+                    self.control.count(call.act, done.bytes);
+                }
+                self.cursor.done(done);
+            }
+            Err(error) => self.failed(call.act, &error),
+        }
+        end
+    }
+
+    /// A thread cannot continue: it ends alone, or the run with it.
+    fn ended(&self, act: u32, why: End) {
+        let act = &self.plan.program.acts[act as usize];
+        let set = act.set.map(|set| self.plan.program.sets[set as usize].name.as_str());
+        if self.control.ends_with_one() {
+            let of = set.map(|set| format!(" of {set}")).unwrap_or_default();
+            self.control.stop(|| format!("{}{of}: {why}", act.name));
+        }
+    }
+
+    fn failed(&mut self, act: u32, error: &CallError) {
+        self.acts[act as usize].errors += 1;
+        self.failures += 1;
+        let name = &self.plan.program.acts[act as usize].name;
+        let open = self.cursor.failed();
+        if error.is_final() {
+            self.lost = true;
+            self.control.stop(|| format!("{name}: {error}"));
+        } else if self.failures >= FAILURES_MAX {
+            self.control.stop(|| format!("{name} fails repeatedly: {error}"));
+        }
+        if !self.lost {
+            open.into_iter().for_each(|fd| self.worker.close(fd));
+        }
+        self.faults.entry(act).or_insert_with(|| error.to_string());
+    }
+
+    fn wait(&mut self, wait: Wait, now: u64) -> u64 {
+        if self.control.has_no_effect(wait.op) {
+            // As Filebench counts: not at all.
+            return monotonic_ns();
+        }
+        let throttle = self.throttles.entry(wait.act).or_default();
+        let own = self.own.get(&wait.act).copied().unwrap_or(0);
+        self.control.wait(&self.plan.program, wait, own, throttle);
+        let end = monotonic_ns();
+        self.acts[wait.act as usize].record(end - now, 0);
+        self.control.count(wait.act, 0);
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests;

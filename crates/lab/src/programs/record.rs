@@ -1,0 +1,280 @@
+//! The result of a program: `result.json`, docs/formats/result.md.
+
+use super::drive::Totals;
+use super::set::Figures;
+use super::tally::ActTally;
+use crate::operations::{Mark, Operations};
+use crate::record::{RecordError, read_kind};
+use base::units;
+use lab_program::program::{Plan, Program, Step};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Version of the format.
+pub const VERSION: u32 = 1;
+/// Its kind, which distinguishes it from a run of a job.
+pub const KIND: &str = "program";
+
+/// One act of a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActResult {
+    /// Its name.
+    pub name: String,
+    /// Process and thread.
+    pub thread: String,
+    /// The operation, in Filebench's words.
+    pub op: String,
+    /// Times it was done.
+    pub calls: u64,
+    /// Share of all acts, in percent.
+    pub share_percent: f64,
+    /// Bytes that it moved or listed.
+    pub bytes: u64,
+    /// Times it failed.
+    pub errors: u64,
+    /// The first failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+    /// Mean latency, µs.
+    pub latency_us_mean: f64,
+    /// Median, µs.
+    pub latency_us_p50: f64,
+    /// 99th percentile, µs.
+    pub latency_us_p99: f64,
+    /// Longest, µs.
+    pub latency_us_max: f64,
+}
+
+/// One set of a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetResult {
+    /// Its name.
+    pub name: String,
+    /// How threads share it: fixed, divided, common.
+    pub sharing: String,
+    /// What it is at the start.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// What all threads together were asked to do, as a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SequenceHash {
+    /// Calls of each thread that it is of, from the first on.
+    pub first: u64,
+    /// The hash.
+    pub hash: Mark,
+}
+
+/// The result of a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramResult {
+    /// [`KIND`].
+    pub kind: String,
+    /// [`VERSION`].
+    pub format: u32,
+    /// Program and version that wrote this.
+    pub program: String,
+    /// Begin, seconds since the Unix epoch.
+    pub started: f64,
+    /// End, seconds since the Unix epoch.
+    pub ended: f64,
+    /// The command that repeats it.
+    pub command: Vec<String>,
+    /// The machine that it ran on.
+    pub machine: serde_json::Value,
+    /// Name of the file that states the program.
+    pub file: String,
+    /// Variables that were set.
+    pub settings: Vec<String>,
+    /// The seed.
+    pub seed: u64,
+    /// The target, without its password.
+    pub target: String,
+    /// Agents that it ran on.
+    pub agents: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Seconds that it ran.
+    pub seconds: f64,
+    /// Why it ended before its time.
+    pub stopped: Option<String>,
+    /// Whether the same seed gives the same calls whatever the speed of threads is.
+    pub repeatable: bool,
+    /// Hash of the calls of all threads.
+    pub sequence: Option<SequenceHash>,
+    /// What has no effect.
+    pub notes: Vec<String>,
+    /// Its sets.
+    pub sets: Vec<SetResult>,
+    /// Its acts.
+    pub acts: Vec<ActResult>,
+    /// Acts that are calls to the target, all together.
+    pub operations: u64,
+    /// These in a second.
+    pub operations_per_second: f64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Acts that failed.
+    pub errors: u64,
+    /// Processor time of the load generator for each of these operations, µs.
+    pub cpu_us_per_operation: f64,
+    /// Calls of the protocol, or of the system, during the run, by name.
+    pub protocol_calls: BTreeMap<String, u64>,
+    /// The same before and after it: signing in, files, leaving.
+    pub preparation_calls: BTreeMap<String, u64>,
+    /// Why the result has a reservation.
+    pub degraded: Vec<String>,
+    /// Why the run failed, if it did.
+    pub failed: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// Name of the file that states the program.
+    pub file: &'a str,
+    /// Variables that were set.
+    pub settings: &'a [String],
+    /// The target, without its password.
+    pub target: String,
+    /// The command.
+    pub command: Vec<String>,
+    /// What has no effect.
+    pub notes: Vec<String>,
+    /// When it began, seconds since the Unix epoch.
+    pub started: f64,
+}
+
+/// Seconds since the Unix epoch.
+pub fn now() -> f64 {
+    base::clock::wall_ns() as f64 / 1e9
+}
+
+impl ProgramResult {
+    /// The result of a run that took `cpu` seconds of processor time.
+    pub fn new(request: Request<'_>, plan: &Plan, totals: &Totals, cpu: f64) -> Self {
+        let program = &plan.program;
+        let all: u64 = totals.acts.iter().map(|act| act.calls).sum();
+        let sum = |of: &dyn Fn(usize) -> u64| (0..program.acts.len()).map(of).sum::<u64>();
+        let calls = |n: usize| if program.acts[n].op.is_call() { totals.acts[n].calls } else { 0 };
+        let read = |n: usize| if program.acts[n].op.is_read() { totals.acts[n].bytes } else { 0 };
+        let written =
+            |n: usize| if program.acts[n].op.is_write() { totals.acts[n].bytes } else { 0 };
+        let operations = sum(&calls);
+        let sets = plan.pools.iter().map(|pool| SetResult {
+            name: pool.tree.spec().name.clone(),
+            sharing: pool.sharing.to_string(),
+            figures: Figures::of(&pool.tree),
+        });
+        let sequence = Operations::of(totals.sequences.clone());
+        let errors: u64 = totals.acts.iter().map(|act| act.errors).sum();
+        let degraded = (errors > 0).then(|| format!("{errors} operations failed"));
+        let failed = totals.reason.clone().filter(|_| totals.lost);
+        Self {
+            kind: KIND.into(),
+            format: VERSION,
+            program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
+            started: request.started,
+            ended: now(),
+            command: request.command,
+            machine: crate::proc::machine(),
+            file: request.file.to_owned(),
+            settings: request.settings.to_vec(),
+            seed: plan.seed,
+            target: request.target,
+            agents: plan.agent.1,
+            threads: program.instances(),
+            seconds: totals.seconds,
+            stopped: totals.reason.clone(),
+            repeatable: program.is_repeatable(),
+            sequence: sequence.hash.map(|hash| SequenceHash { first: sequence.first, hash }),
+            notes: request.notes,
+            sets: sets.collect(),
+            acts: acts(program, totals, all),
+            operations,
+            operations_per_second: operations as f64 / totals.seconds.max(1e-9),
+            bytes_read: sum(&read),
+            bytes_written: sum(&written),
+            errors,
+            cpu_us_per_operation: cpu * 1e6 / operations.max(1) as f64,
+            protocol_calls: named(&totals.during),
+            preparation_calls: named(&totals.around),
+            degraded: degraded.into_iter().collect(),
+            failed,
+        }
+    }
+
+    /// Reads the result in a file, or in `result.json` of a directory; `None` if that is another
+    /// kind.
+    ///
+    /// # Errors
+    /// It cannot be read, or is of a later version.
+    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
+        read_kind(path, KIND, VERSION)
+    }
+
+    /// The figures of the whole run in a sentence.
+    pub fn sentence(&self) -> String {
+        let each = |bytes: u64| units::bytes(bytes as f64 / self.seconds.max(1e-9));
+        format!(
+            "{} threads, {:.1} s: {} operations/s, {}/s read, {}/s written, {:.1} µs CPU for each \
+             operation, {} errors",
+            self.threads,
+            self.seconds,
+            units::count(self.operations_per_second),
+            each(self.bytes_read),
+            each(self.bytes_written),
+            self.cpu_us_per_operation,
+            self.errors,
+        )
+    }
+
+    /// What else there is to know, in sentences.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut out = vec![self.sentence()];
+        out.extend(self.stopped.iter().map(|why| format!("ended before its time: {why}")));
+        out.extend(self.sequence.as_ref().map(|SequenceHash { first, hash }| {
+            let which =
+                if self.repeatable { "" } else { ", which depends on the speed of threads" };
+            format!("the first {first} calls of each thread: hash {}{which}", String::from(*hash))
+        }));
+        out.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        out.extend(self.degraded.iter().map(|why| format!("degraded: {why}")));
+        out.extend(self.failed.iter().map(|why| format!("failed: {why}")));
+        out
+    }
+}
+
+fn named(calls: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+    let some = calls.iter().filter(|(_, calls)| **calls > 0);
+    some.map(|(name, calls)| ((*name).to_owned(), *calls)).collect()
+}
+
+fn acts(program: &Program, totals: &Totals, all: u64) -> Vec<ActResult> {
+    let thread_of = |act: u32| {
+        let has = |steps: &[Step]| steps.contains(&Step::Act(act));
+        program.threads.iter().find(|thread| has(&thread.steps)).map(|t| t.name.clone())
+    };
+    let one = |(number, tally): (usize, &ActTally)| ActResult {
+        name: program.acts[number].name.clone(),
+        thread: thread_of(number as u32).unwrap_or_default(),
+        op: program.acts[number].op.name().to_owned(),
+        calls: tally.calls,
+        share_percent: tally.calls as f64 * 100.0 / all.max(1) as f64,
+        bytes: tally.bytes,
+        errors: tally.errors,
+        fault: totals.faults.get(&(number as u32)).cloned(),
+        latency_us_mean: tally.mean_us(),
+        latency_us_p50: tally.quantile_us(0.5),
+        latency_us_p99: tally.quantile_us(0.99),
+        latency_us_max: tally.max_ns as f64 / 1e3,
+    };
+    totals.acts.iter().enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests;
