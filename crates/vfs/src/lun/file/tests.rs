@@ -4,7 +4,6 @@ use std::os::fd::AsFd;
 
 use base::memory::cached_pages;
 
-use crate::host::sys;
 use crate::lun::Medium;
 use crate::lun::file::{FileMedium, Space, sync_name};
 use crate::lun::tests::Folder;
