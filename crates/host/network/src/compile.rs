@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::configuration::{Class, Configuration, Datalink, Interface};
-use crate::state::{Address, Dns, Kind, Link, Mode, Owner, ROUTE_PROTOCOL, Route, State};
+use crate::state::{Address, Dns, Kind, Link, MARK, Mode, Owner, Route, State};
 
 /// MTU of an aggregation that sets none.
 const MTU: u32 = 1500;
@@ -233,7 +233,7 @@ impl<'a> Compiler<'a> {
                 link: link.to_owned(),
                 metric: item.metric,
                 source: None,
-                protocol: ROUTE_PROTOCOL,
+                protocol: MARK,
             });
         }
         self.state.routes = routes;

@@ -5,7 +5,8 @@
 //! - [`state`]: links, addresses, routes and names as a kernel has them. [`compile`]: the state
 //!   that a configuration asks for.
 //! - [`plan`]: the steps from a state to another one; pure. [`step`]: the steps.
-//! - [`backend`]: what observes and takes steps. [`fake`]: a kernel in memory, for tests.
+//! - [`backend`]: what observes and takes steps. [`linux`]: this machine. [`fake`]: a kernel in
+//!   memory, for tests.
 //!
 //! The way back from a change is a plan too, from the state that is observed then to the old one.
 //! A list of inverse steps would lose what the kernel removes without a request: the routes through
@@ -17,6 +18,8 @@ pub mod cidr;
 pub mod compile;
 pub mod configuration;
 pub mod fake;
+pub mod linux;
+mod netlink;
 pub mod pkey;
 pub mod plan;
 pub mod state;

@@ -7,9 +7,10 @@ use std::net::IpAddr;
 use crate::cidr::Cidr;
 use crate::pkey::Pkey;
 
-/// Protocol number of routes that Plimsoll makes (`ip route … proto 186`): free in
-/// `/etc/iproute2/rt_protos` and in the kernel's `rtnetlink.h`.
-pub const ROUTE_PROTOCOL: u8 = 186;
+/// Marks what Plimsoll makes: the group of links (`ip link show group 215`), the protocol of
+/// addresses and of routes (`ip route show proto 215`). The number is that of the administration's
+/// port; `/etc/iproute2/rt_protos` does not have it.
+pub const MARK: u8 = 215;
 
 /// All of it. What the kernel makes alone (link-local addresses, routes to connected networks,
 /// addresses with a lifetime) is left out.
@@ -295,7 +296,7 @@ impl Address {
 impl Route {
     /// Whether Plimsoll has made it.
     pub fn is_made(&self) -> bool {
-        self.protocol == ROUTE_PROTOCOL
+        self.protocol == MARK
     }
 
     /// Whether both stand in each other's place in the kernel's table.

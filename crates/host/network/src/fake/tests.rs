@@ -22,7 +22,7 @@ fn route(text: &str, gateway: &str, link: &str) -> Route {
         link: link.to_owned(),
         metric: 0,
         source: None,
-        protocol: crate::state::ROUTE_PROTOCOL,
+        protocol: crate::state::MARK,
     }
 }
 
