@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
-    NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_EXCL, NLM_F_REPLACE,
+    NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope,
@@ -39,6 +39,13 @@ const LISTS_MAX: usize = 5;
 const CARRIER_MS: u32 = 100;
 /// The main table of routes (RT_TABLE_MAIN).
 const MAIN: u8 = 254;
+
+/// The attribute with the kind of a link, in IFLA_LINKINFO.
+const IFLA_INFO_KIND: u16 = 1;
+/// Flags of a request that makes a link which must not exist.
+const MAKE: u16 = NLM_F_CREATE | NLM_F_EXCL;
+/// What the kernel calls a kind of links that it does not have.
+const UNKNOWN_KIND: &str = "Unknown device type";
 
 /// A connection with the kernel.
 #[derive(Debug)]
@@ -136,13 +143,7 @@ impl Netlink {
     /// The same; nothing if the list changed while it was read.
     fn call_once(&mut self, message: Message, flags: u16) -> Result<Option<Vec<Message>>, String> {
         self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.sequence_number = self.sequence;
-        header.flags = NLM_F_REQUEST | flags;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
+        let bytes = encode(message, flags, self.sequence);
         self.socket.send(&bytes).map_err(|e| e.to_string())?;
         let (mut list, mut changed) = (Vec::new(), false);
         loop {
@@ -221,33 +222,18 @@ impl Netlink {
 
     /// Makes a link of Plimsoll's, which is down.
     pub(crate) fn create(&mut self, name: &str, kind: &Kind, mtu: u32) -> Result<(), String> {
-        let (kind, data, on) = match kind {
-            Kind::Vlan { on, id } => {
-                (InfoKind::Vlan, InfoData::Vlan(vec![InfoVlan::Id(*id)]), Some(on))
-            }
-            Kind::Partition { on, pkey, mode } => {
-                let mode = match mode {
-                    LinkMode::Datagram => IpoibMode::Datagram,
-                    LinkMode::Connected => IpoibMode::Connected,
-                };
-                let data = vec![InfoIpoib::Pkey(pkey.full()), InfoIpoib::Mode(mode)];
-                (InfoKind::Ipoib, InfoData::Ipoib(data), Some(on))
-            }
-            Kind::Aggregation(mode) => (InfoKind::Bond, InfoData::Bond(new_bond(mode)), None),
+        let (module, on) = match kind {
+            Kind::Vlan { on, .. } => ("8021q", Some(on)),
+            Kind::Partition { on, .. } => ("ib_ipoib", Some(on)),
+            Kind::Aggregation(_) => ("bonding", None),
             Kind::Device { .. } => return Err("devices are not made".to_owned()),
         };
-        let mut message = LinkMessage::default();
-        message.attributes = vec![
-            LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::Mtu(mtu),
-            // It is marked from the first moment on.
-            LinkAttribute::Group(MARK.into()),
-            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind), LinkInfo::Data(data)]),
-        ];
-        if let Some(on) = on {
-            message.attributes.push(LinkAttribute::Link(self.index(on)?));
-        }
-        self.change(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+        let on = on.map(|on| self.index(on)).transpose()?;
+        let message = Message::NewLink(new_link(name, kind, mtu, on));
+        self.change(message, MAKE).map_err(|why| match why.contains(UNKNOWN_KIND) {
+            true => format!("{why}: this kernel does not have it; load its module {module}"),
+            false => why,
+        })
     }
 
     /// Deletes a link.
@@ -416,6 +402,46 @@ impl Bond {
             _ => None,
         }
     }
+}
+
+/// The request for a link of Plimsoll's, with attributes in the order of iproute2.
+fn new_link(name: &str, kind: &Kind, mtu: u32, on: Option<u32>) -> LinkMessage {
+    let info = match kind {
+        Kind::Vlan { id, .. } => Some((InfoKind::Vlan, InfoData::Vlan(vec![InfoVlan::Id(*id)]))),
+        Kind::Partition { pkey, mode, .. } => {
+            let mode = match mode {
+                LinkMode::Datagram => IpoibMode::Datagram,
+                LinkMode::Connected => IpoibMode::Connected,
+            };
+            let data = vec![InfoIpoib::Pkey(pkey.full()), InfoIpoib::Mode(mode)];
+            Some((InfoKind::Ipoib, InfoData::Ipoib(data)))
+        }
+        Kind::Aggregation(mode) => Some((InfoKind::Bond, InfoData::Bond(new_bond(mode)))),
+        Kind::Device { .. } => None,
+    };
+    let mut message = LinkMessage::default();
+    // It is marked from the first moment on.
+    message.attributes = vec![LinkAttribute::Mtu(mtu), LinkAttribute::Group(MARK.into())];
+    message.attributes.extend(on.map(LinkAttribute::Link));
+    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    message.attributes.extend(info.map(|(kind, data)| {
+        // The library would send the kind with a NUL, which iproute2 does not.
+        let kind = DefaultNla::new(IFLA_INFO_KIND, kind.to_string().into_bytes());
+        LinkAttribute::LinkInfo(vec![LinkInfo::Other(kind), LinkInfo::Data(data)])
+    }));
+    message
+}
+
+/// A request as it is sent.
+fn encode(message: Message, flags: u16, sequence: u32) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.sequence_number = sequence;
+    header.flags = NLM_F_REQUEST | flags;
+    let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+    request.finalize();
+    let mut bytes = vec![0; request.buffer_len()];
+    request.serialize(&mut bytes);
+    bytes
 }
 
 fn new_bond(mode: &Mode) -> Vec<InfoBond> {

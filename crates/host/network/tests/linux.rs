@@ -17,8 +17,10 @@ use host_network::check::{Machine, check};
 use host_network::compile::{Record, compile};
 use host_network::configuration::{Class, Configuration, Datalink, Interface, RouteItem};
 use host_network::linux::{Files, Linux};
+use host_network::pkey::Pkey;
 use host_network::plan::plan;
-use host_network::state::{Dns, Mode, Policy, State, Timer};
+use host_network::state::{Dns, Kind, LinkMode, Mode, Policy, State, Timer};
+use host_network::step::Step;
 
 use guest::case;
 use iproute::Dumps;
@@ -159,6 +161,26 @@ fn an_aggregation_by_lacp_and_a_group() {
         let group = Interface { enabled: true, links, standbys, addresses, ..Interface::default() };
         configuration.interfaces.insert("group".to_owned(), group);
         round_trip(&configuration);
+    });
+}
+
+#[test]
+fn a_kind_that_the_kernel_does_not_have_is_refused_with_its_module() {
+    case("a_kind_that_the_kernel_does_not_have_is_refused_with_its_module", &["veth"], || {
+        guest::isolate(&devices(&["e0"]));
+        let mut linux = open();
+        let before = observe(&mut linux);
+        let pkey = Pkey::new(0x8001).expect("a P_Key");
+        let kind = Kind::Partition { on: "e0".to_owned(), pkey, mode: LinkMode::Datagram };
+        let step = Step::CreateLink { name: "p".to_owned(), kind, mtu: 1500 };
+        let why = linux.take(&step).expect_err("e0 is Ethernet").to_string();
+        let start = "cannot create p: partition 0x0001 (limited 0x0001, full 0x8001) on e0, MTU \
+                     1500: ";
+        assert!(why.starts_with(start), "{why}");
+        let module = "this kernel does not have it; load its module ib_ipoib";
+        assert!(!why.contains("Unknown device type") || why.ends_with(module), "{why}");
+        println!("{why}");
+        assert_eq!(observe(&mut linux), before);
     });
 }
 
