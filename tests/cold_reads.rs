@@ -172,8 +172,8 @@ fn token(api: &Api, state: &Path, folder: &Scratch, role: &str) -> (PathBuf, Str
     (file, text)
 }
 
-/// Looks for a text in the arguments and the environment of all processes until told to stop, at
-/// least once.
+/// Looks for a text in the arguments and the environment of all processes until `stop`, at least
+/// once.
 fn in_processes(text: &str, stop: Arc<AtomicBool>) -> JoinHandle<Vec<PathBuf>> {
     let text = text.as_bytes().to_vec();
     std::thread::spawn(move || {

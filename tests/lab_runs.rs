@@ -209,3 +209,66 @@ fn jobs_of_users_are_checked_and_run() {
     let ended = until(&api, &id, in_state("done"));
     assert_eq!(ended["job"], "mine");
 }
+
+/// Queues a summary or comparison; its id.
+fn several(api: &Api, action: &str, parameters: &Value) -> String {
+    let (code, answer) = act(api, "/lab", action, parameters);
+    assert_eq!(code, 200, "{answer}");
+    answer["result"]["run"].as_str().expect("an id").to_owned()
+}
+
+/// Values of jobs for steps of less than a second.
+const SMALL: [&str; 5] =
+    ["schedule=[[1,1],[2,1]]", "file_size=1m", "warmup_ms=50", "window_ms=50", "step_max_ms=500"];
+
+#[test]
+fn a_summary_and_a_comparison_leave_results_and_nothing_else() {
+    let scene = Scene::new("lab-several");
+    let (mut server, api) = scene.start();
+    let summary = several(
+        &api,
+        "limits",
+        &json!({"targets": ["data"], "protocols": ["nfs3", "nfs4"], "quick": false,
+            "rows": ["iops-4k"], "clients": 2, "settings": SMALL}),
+    );
+    let comparison = several(
+        &api,
+        "ab",
+        &json!({"a": "data", "b": "data", "jobs": ["iops-4k"], "rounds": 1, "clients": 2,
+            "settings": SMALL}),
+    );
+    let stopped = several(
+        &api,
+        "ab",
+        &json!({"a": "data", "b": "data", "jobs": ["iops-4k"], "rounds": 500, "clients": 2,
+            "settings": SMALL}),
+    );
+    let part = |run: &Value| run["part"].as_str().unwrap_or_default().to_owned();
+    until(&api, &summary, |run| part(run).starts_with("column 2 of 2: nfs4; row 1 of 1: "));
+    let ended = until(&api, &summary, in_state("done"));
+    assert_eq!(ended["value"], "2 of 2 cells measured", "{ended}");
+    let (code, result) = api.get(&format!("/api/v1/lab/runs/{summary}/result"));
+    let columns = result["columns"].as_array().expect("columns");
+    assert_eq!((code, columns.len()), (200, 2), "{result}");
+    for column in columns {
+        assert_eq!(column["server"]["seen"], "api", "{column}");
+    }
+    let (code, page) = api.text(&format!("/api/v1/lab/runs/{summary}/report"));
+    assert!(code == 200 && page.contains("Performance Limit Summary"));
+    let (_, figures) = api.get(&format!("/api/v1/lab/runs/{summary}/figures"));
+    assert_eq!(figures["kind"], "summary");
+
+    let ended = until(&api, &comparison, in_state("done"));
+    assert!(ended["why"][0].as_str().is_some_and(|why| why.contains("undecided")), "{ended}");
+    let (_, figures) = api.get(&format!("/api/v1/lab/runs/{comparison}/figures"));
+    assert_eq!(figures["kind"], "ab");
+    let file = |what: &str| api.get(&format!("/api/v1/lab/runs/{comparison}/{what}")).0;
+    assert_eq!((file("result"), file("report")), (200, 404));
+
+    until(&api, &stopped, |run| part(run).contains("round 1 of 500: "));
+    assert_eq!(act(&api, &format!("/lab/runs/{stopped}"), "abort", &json!({})).0, 200);
+    until(&api, &stopped, in_state("aborted"));
+    until(&api, &stopped, |run| run["cleaned"] == true);
+    scene.only_ours_is_there();
+    assert!(server.stop().success());
+}

@@ -11,13 +11,15 @@ mod child;
 pub mod run;
 mod store;
 
+use crate::ab::Rule;
+use crate::archive::request::Kind;
 use crate::client::Target;
 use crate::job::Job;
 use crate::record::RunResult;
 use crate::report::{self, Comparison, Figures};
 use base::limits::{LAB_CLEAN_MAX, LAB_QUEUE_MAX};
 use child::{Child, News};
-use run::{Run, State};
+use run::{Run, RunOutcome, RunTarget, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,23 +57,29 @@ pub enum RunQueueError {
 
 /// What is wanted of a run.
 #[derive(Debug, Clone)]
-pub struct Wanted {
-    /// The job, parameters applied.
-    pub job: Job,
+pub struct RunRequest {
+    /// What is made: one job, a summary, a comparison.
+    pub kind: Kind,
+    /// The job, parameters applied; the rows of a summary or comparison.
+    pub jobs: Vec<Job>,
     /// Who wants it.
     pub by: String,
     /// From where.
     pub from: String,
-    /// Target URL.
-    pub target: String,
+    /// The target; the columns of a summary, the sides of a comparison.
+    pub targets: Vec<RunTarget>,
     /// The share of this server that it is, if it is one.
     pub share: Option<String>,
     /// The folder of the share in which it works.
     pub folder: String,
     /// Client processes.
     pub clients: u32,
-    /// Whether the target is this server.
-    pub own: bool,
+    /// Whether a summary takes less than four minutes.
+    pub quick: bool,
+    /// Whether the limiters of a summary are proved.
+    pub prove: bool,
+    /// When a comparison ends.
+    pub rule: Rule,
 }
 
 /// A file of a run.
@@ -84,11 +92,13 @@ pub enum File {
 }
 
 impl File {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Result => "result.json",
-            Self::Report => "report.html",
+    /// Its name, of a run of this kind.
+    pub fn name(self, kind: Kind) -> &'static str {
+        match (self, kind) {
+            (Self::Result, Kind::Limits) => "summary.json",
+            (Self::Result, _) => "result.json",
+            (Self::Report, Kind::Limits) => "index.html",
+            (Self::Report, _) => "report.html",
         }
     }
 }
@@ -176,7 +186,7 @@ impl RunQueue {
     ///
     /// # Errors
     /// Too many wait, or it cannot be kept.
-    pub fn queue(&self, wanted: &Wanted) -> Result<Run, RunQueueError> {
+    pub fn queue(&self, wanted: &RunRequest) -> Result<Run, RunQueueError> {
         let mut inner = self.lock();
         if inner.ending {
             return Err(RunQueueError::Ending);
@@ -186,7 +196,7 @@ impl RunQueue {
         }
         let number = inner.next;
         let run = Run::new(number, wanted);
-        self.store.create(&run, &wanted.job).map_err(RunQueueError::Keep)?;
+        self.store.create(&run, &wanted.jobs).map_err(RunQueueError::Keep)?;
         inner.next += 1;
         inner.put(run.clone());
         inner.queue.push_back(number);
@@ -262,9 +272,9 @@ impl RunQueue {
     /// # Errors
     /// There is no such run, or it has none.
     pub fn file(&self, id: &str, file: File) -> Result<Vec<u8>, RunQueueError> {
-        let number = self.lock().find(id)?;
+        let kind = self.run(id).ok_or_else(|| RunQueueError::Unknown(id.to_owned()))?.kind;
         self.store
-            .read(&run::id(number), file.name())
+            .read(id, file.name(kind))
             .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
     }
 
@@ -285,7 +295,7 @@ impl RunQueue {
     pub fn compare(&self, a: &str, b: &str) -> Result<Comparison, RunQueueError> {
         let read = |id: &str| -> Result<RunResult, RunQueueError> {
             self.lock().find(id)?;
-            RunResult::read(&self.store.place(id).join(File::Result.name()))
+            RunResult::read(&self.store.place(id).join(File::Result.name(Kind::Run)))
                 .map_err(|_| RunQueueError::State(id.to_owned(), "has no result"))
         };
         let (first, second) = ([read(a)?], [read(b)?]);
@@ -354,10 +364,10 @@ impl RunQueue {
         let code = inner.current.take().and_then(|(_, child)| child.end());
         let stopped = inner.stop.take();
         drop(inner);
-        let result = RunResult::read(&self.store.place(&run.id)).ok();
+        let result = RunOutcome::read(run.kind, &self.store.place(&run.id));
         self.change(number, |run| match stopped {
             Some(why) => run.finish(State::Aborted, &why),
-            None => run.conclude(result.as_ref(), code, &words),
+            None => run.conclude(result, code, &words),
         });
     }
 
@@ -371,8 +381,11 @@ impl RunQueue {
         if run.cleaned || later {
             return;
         }
-        let target = self.reached(&run);
-        let done = child::clean(&self.program, &target, &run.scratch, LAB_CLEAN_MAX);
+        let clean = |target: RunTarget| {
+            let target = self.reached(&target);
+            child::clean(&self.program, &target, &run.scratch, LAB_CLEAN_MAX)
+        };
+        let done = run.all_targets().into_iter().try_for_each(clean);
         self.change(number, |run| match &done {
             Ok(()) => run.cleaned = true,
             // Once more with the next start of the server; whose target is gone has nothing left.
@@ -384,11 +397,11 @@ impl RunQueue {
     }
 
     /// A run's target as it is reached now: since a restart this server may be at another address.
-    fn reached(&self, run: &Run) -> String {
-        let here = self.here.get().filter(|_| run.own);
-        match (here, Target::parse(&run.target)) {
+    fn reached(&self, target: &RunTarget) -> String {
+        let here = self.here.get().filter(|_| target.own);
+        match (here, Target::parse(&target.url)) {
             (Some(here), Ok(target)) => target.moved(*here).to_string(),
-            _ => run.target.clone(),
+            _ => target.url.clone(),
         }
     }
 

@@ -21,11 +21,13 @@ pub mod summary;
 mod text;
 
 pub use cell::{cell, text_of};
+pub(crate) use column::keep_own_api;
 pub use column::{ColumnPlan, columns, no_rdma, with_rdma};
 pub use summary::{Bound, Cell, Column, Row, Summary};
 pub(crate) use text::NOTE;
 
 use quick::Budget;
+pub use quick::QUICK_FILE_MAX;
 
 /// Why there is no summary.
 #[derive(Debug, thiserror::Error)]

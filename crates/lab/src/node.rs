@@ -3,8 +3,8 @@
 
 use crate::job::BUILT_IN;
 use base::limits::{
-    IO_SIZE_MAX, LAB_JOB_BYTES_MAX, LAB_JOBS_MAX, LAB_QUEUE_MAX, LAB_RUN_CLIENTS_MAX,
-    LAB_RUNS_KEPT, LAB_STEPS_MAX, SHARE_NAME_MAX,
+    IO_SIZE_MAX, LAB_JOB_BYTES_MAX, LAB_JOBS_MAX, LAB_QUEUE_MAX, LAB_ROUNDS_MAX,
+    LAB_RUN_CLIENTS_MAX, LAB_RUNS_KEPT, LAB_STEPS_MAX, SHARE_NAME_MAX,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -26,7 +26,155 @@ pub static NODE: Context = Context::new(
     Property::state("now", "Current run", LINE, "Current run."),
     Property::state("waiting", "Waiting", COUNT, "Number of queued runs."),
 ])
+.actions(&[
+    Action::new(
+        "limits",
+        "Summarise limits",
+        "Queues a Performance Limit Summary: jobs as rows, targets as columns, a limit with its \
+         reason in each cell. It works in a folder that it creates in each target and removes.",
+        "Run id and location.",
+    )
+    .parameters(LIMITS),
+    Action::new(
+        "ab",
+        "Compare targets",
+        "Queues a comparison of two targets: run after run in the order A B B A, until the \
+         interval of the ratio is narrow enough. It works in a folder that it creates in each \
+         target and removes.",
+        "Run id and location.",
+    )
+    .parameters(AB),
+])
 .children(&[&JOBS, &RUNS]);
+
+/// Most columns of a summary that is started here: by default each takes minutes.
+pub const COLUMNS_MAX: usize = 16;
+
+const LIMITS: &[Property] = &[
+    Property::setting(
+        "targets",
+        "Targets",
+        Kind::List { of: &LINES, max: COLUMNS_MAX },
+        Default::None,
+        "Columns: shares of this appliance, or directories of other servers, \
+         nfs3://HOST:PORT/PATH, over RDMA nfs3+rdma://HOST:PORT/PATH, or nfs4://HOST:PORT/PATH.",
+    )
+    .required()
+    .example("data, nfs3://10.0.0.7:2049/export/data"),
+    Property::setting(
+        "protocols",
+        "Protocols",
+        Kind::List { of: &SHARE_PROTOCOLS, max: 2 },
+        Default::List(&["nfs3"]),
+        "Protocols used for shares of this appliance: a column each.",
+    )
+    .example("nfs3, nfs4"),
+    Property::setting(
+        "rows",
+        "Rows",
+        Kind::List { of: &NAME, max: LAB_JOBS_MAX },
+        Default::None,
+        "Jobs; not set: those of the Performance Limit Summary.",
+    )
+    .example("iops-4k, write-stream"),
+    Property::setting(
+        "quick",
+        "Quick",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether all rows and columns take less than four minutes: shorter steps, smaller files.",
+    ),
+    CLIENTS_SETTING,
+    SETTINGS,
+    Property::setting(
+        "prove",
+        "Prove",
+        Kind::Bool,
+        Default::Bool(false),
+        "Whether the limiter of each cell is proved by changing one thing at a time.",
+    ),
+];
+
+const AB: &[Property] = &[
+    Property::setting(
+        "a",
+        "A",
+        LINE,
+        Default::None,
+        "First target: a share of this appliance, or a \
+        directory of another server, nfs3://HOST:PORT/PATH or nfs4://HOST:PORT/PATH.",
+    )
+    .required()
+    .example("data"),
+    Property::setting(
+        "b",
+        "B",
+        LINE,
+        Default::None,
+        "Second target, which is compared with the first.",
+    )
+    .required()
+    .example("nfs3://10.0.0.7:2049/export/data"),
+    Property::setting(
+        "jobs",
+        "Jobs",
+        Kind::List { of: &NAME, max: LAB_JOBS_MAX },
+        Default::List(&["iops-4k"]),
+        "Jobs, a row each.",
+    )
+    .example("iops-4k, write-stream"),
+    Property::setting(
+        "rounds",
+        "Rounds",
+        Kind::Integer { min: 1, max: LAB_ROUNDS_MAX as i64 },
+        Default::Integer(12),
+        "Maximum number of rounds, each a run of A and a run of B. Fewer than 6 decide nothing.",
+    )
+    .example("12"),
+    Property::setting(
+        "to",
+        "Width",
+        Kind::Integer { min: 1, max: 100 },
+        Default::Integer(3),
+        "Width of the interval of the ratio, in percent, at which a row ends.",
+    )
+    .unit("%")
+    .example("3"),
+    Property::setting(
+        "protocol",
+        "Protocol",
+        SHARE_PROTOCOL,
+        Default::Text("nfs3"),
+        "Protocol used for shares of this appliance.",
+    )
+    .example("nfs4"),
+    CLIENTS_SETTING,
+    SETTINGS,
+];
+
+/// Values of jobs that are changed for a run.
+const SETTINGS: Property = Property::setting(
+    "settings",
+    "Settings",
+    Kind::List { of: &LINES, max: LAB_STEPS_MAX },
+    Default::None,
+    "Values of the jobs to override, KEY=VALUE.",
+)
+.example("block=8k, step_max_ms=2000");
+
+const CLIENTS_SETTING: Property = Property::setting(
+    "clients",
+    "Clients",
+    Kind::Integer { min: 1, max: LAB_RUN_CLIENTS_MAX as i64 },
+    Default::Integer(CLIENTS as i64),
+    "Number of client processes on this machine; steps with more clients use these.",
+)
+.example("8");
+
+/// Protocols of shares of this appliance.
+const SHARE_PROTOCOL: Kind =
+    Kind::Choice(&[("nfs3", "NFS version 3"), ("nfs4", "NFS version 4.1")]);
+static SHARE_PROTOCOLS: Kind = SHARE_PROTOCOL;
 
 /// Names of the jobs that come with the program, in the order of [`BUILT_IN`].
 const FIXED: &[&str] = &{
@@ -111,7 +259,7 @@ const PARAMETERS: &[Property] = &[
     Property::setting(
         "protocol",
         "Protocol",
-        Kind::Choice(&[("nfs3", "NFS version 3"), ("nfs4", "NFS version 4.1")]),
+        SHARE_PROTOCOL,
         Default::Text("nfs3"),
         "Protocol used by the clients.",
     )
@@ -126,14 +274,7 @@ const PARAMETERS: &[Property] = &[
          itself.",
     )
     .example("nfs3://10.0.0.7:2049/export/data"),
-    Property::setting(
-        "clients",
-        "Clients",
-        Kind::Integer { min: 1, max: LAB_RUN_CLIENTS_MAX as i64 },
-        Default::Integer(CLIENTS as i64),
-        "Number of client processes on this machine; steps with more clients use these.",
-    )
-    .example("8"),
+    CLIENTS_SETTING,
     Property::setting(
         "schedule",
         "Schedule",
@@ -190,7 +331,8 @@ static RUNS: Context = Context::new(
 
 static RUN: Context = Context::new("run", "Run", "A run of a load job and its result.", SCOPE)
     .properties(&[
-        Property::state("job", "Job", LINE, "Name of the job."),
+        Property::state("kind", "Kind", LINE, "One of run, limits and ab."),
+        Property::state("job", "Job", LINE, "Name of the job, or limits, ab."),
         Property::state("title", "Title", LINE, "Title of the job."),
         Property::state(
             "state",

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use ::lab::ab::Rule;
+use ::lab::archive::request::Kind;
 use ::lab::client::Target;
-use ::lab::desk::run::{Run, State};
-use ::lab::desk::{Change, File, RunQueue, RunQueueError, Wanted};
-use ::lab::job::{BUILT_IN, Job};
-use ::lab::node::CLIENTS;
+use ::lab::desk::run::{Run, RunTarget, State};
+use ::lab::desk::{Change, File, RunQueue, RunQueueError, RunRequest};
+use ::lab::job::{BUILT_IN, Job, SUMMARY};
+use ::lab::limits::QUICK_FILE_MAX;
+use ::lab::node::{CLIENTS, COLUMNS_MAX};
 use ::lab::report::Figures;
 use base::failure::chain;
 use base::limits::{LAB_RUN_CLIENTS_MAX, LAB_STEPS_MAX};
@@ -86,11 +89,14 @@ impl Room {
     }
 
     fn job(&self, name: &str) -> Result<Job, String> {
-        let text = match built_in(name) {
-            Some(text) => text.to_owned(),
-            None => self.jobs.lock().get(name).cloned().ok_or("its definition is not set")?,
-        };
-        checked(name, &text)
+        checked(name, &self.definition(name)?)
+    }
+
+    fn definition(&self, name: &str) -> Result<String, String> {
+        match built_in(name) {
+            Some(text) => Ok(text.to_owned()),
+            None => Ok(self.jobs.lock().get(name).cloned().ok_or("its definition is not set")?),
+        }
     }
 
     /// Queues a run.
@@ -107,12 +113,12 @@ impl Room {
         let mut job = self.job(name).map_err(|why| wrong(&why))?;
         with_parameters(&mut job, given).map_err(|why| wrong(&why).property("schedule"))?;
         job.check().map_err(|e| wrong(&chain(&e)))?;
-        let clients = integer(given, "clients").unwrap_or(CLIENTS.into());
-        let clients = u32::try_from(clients).unwrap_or(1).clamp(1, LAB_RUN_CLIENTS_MAX);
+        let clients = clients(given);
         let bytes = space(&job, clients);
         let (target, share, folder) = self.target(path, given, bytes)?;
-        let (by, from, own) = (who.user.clone(), who.from.clone(), share.is_some());
-        let wanted = Wanted { job, by, from, target, share, folder, clients, own };
+        let targets = vec![RunTarget { url: target, own: share.is_some() }];
+        let wanted =
+            RunRequest { share, folder, ..wanted(Kind::Run, vec![job], targets, given, who) };
         let run = self.desk.queue(&wanted).map_err(|e| problem(path, &e))?;
         let size = base::units::bytes(bytes as f64);
         let Run { id, target, scratch, .. } = run;
@@ -129,6 +135,119 @@ impl Room {
         }))
     }
 
+    /// Queues a Performance Limit Summary.
+    fn limits(&self, path: &Path, given: &Parameters, who: &Who) -> Result<Json, Problem> {
+        let rows = texts(given, "rows");
+        let rows = match rows.is_empty() {
+            true => SUMMARY.iter().map(|name| (*name).to_owned()).collect(),
+            false => rows,
+        };
+        let jobs = self.jobs(path, "rows", &rows, given)?;
+        let quick = given.get("quick") != Some(&Value::Bool(false));
+        let prove = given.get("prove") == Some(&Value::Bool(true));
+        let protocols = texts(given, "protocols");
+        let protocols = if protocols.is_empty() { vec!["nfs3".to_owned()] } else { protocols };
+        let clients = clients(given);
+        let bytes = jobs.iter().map(|job| quick_space(job, clients, quick)).sum();
+        let mut targets = Vec::new();
+        for target in texts(given, "targets") {
+            for protocol in &protocols {
+                let found = self.one_target(path, "targets", &target, protocol, bytes)?;
+                let own = found.own;
+                targets.push(found);
+                if !own {
+                    break;
+                }
+            }
+        }
+        if targets.is_empty() || targets.len() > COLUMNS_MAX {
+            let sentence = format!("a summary has 1 to {COLUMNS_MAX} columns");
+            let hint = "give shares of this appliance, or URLs of other servers";
+            return Err(Problem::new(path, &sentence, hint).property("targets"));
+        }
+        let wanted = wanted(Kind::Limits, jobs, targets, given, who);
+        self.queue(path, &RunRequest { quick, prove, ..wanted })
+    }
+
+    /// Queues a comparison of two targets.
+    fn ab(&self, path: &Path, given: &Parameters, who: &Who) -> Result<Json, Problem> {
+        let names = texts(given, "jobs");
+        let names = if names.is_empty() { vec!["iops-4k".to_owned()] } else { names };
+        let jobs = self.jobs(path, "jobs", &names, given)?;
+        let clients = clients(given);
+        let bytes = jobs.iter().map(|job| space(job, clients)).max().unwrap_or(0);
+        let protocol = text(given, "protocol").unwrap_or("nfs3");
+        let one = |name: &str| {
+            let target = text(given, name).unwrap_or_default();
+            self.one_target(path, name, target, protocol, bytes)
+        };
+        let targets = vec![one("a")?, one("b")?];
+        let percent = integer(given, "to").unwrap_or(3) as f64;
+        let rounds = integer(given, "rounds").and_then(|n| u32::try_from(n).ok()).unwrap_or(12);
+        let rule = Rule { to: percent / 100.0, rounds };
+        let wanted = wanted(Kind::Ab, jobs, targets, given, who);
+        self.queue(path, &RunRequest { rule, ..wanted })
+    }
+
+    /// Jobs by their names, with the settings that are given.
+    fn jobs(
+        &self,
+        path: &Path,
+        property: &str,
+        names: &[String],
+        given: &Parameters,
+    ) -> Result<Vec<Job>, Problem> {
+        let settings = texts(given, "settings");
+        let wrong = |property: &str, why: &str| {
+            let hint = "plimsoll lab list shows the jobs; a setting is KEY=VALUE, as block=8k";
+            Problem::new(path, why, hint).property(property)
+        };
+        let one = |name: &String| {
+            let known = built_in(name).is_some() || self.jobs.lock().contains_key(name);
+            if !known {
+                return Err(wrong(property, &format!("there is no job {name:?}")));
+            }
+            let text = self.definition(name).map_err(|why| wrong(property, &why))?;
+            checked(name, &text).map_err(|why| wrong(property, &why))?;
+            let job = Job::parse(name, &text, &settings);
+            let mut job = job.map_err(|e| wrong("settings", &e.without_name()))?;
+            name.clone_into(&mut job.name);
+            Ok(job)
+        };
+        names.iter().map(one).collect()
+    }
+
+    /// A share of this appliance, or a directory of another server.
+    fn one_target(
+        &self,
+        path: &Path,
+        property: &str,
+        target: &str,
+        protocol: &str,
+        bytes: u64,
+    ) -> Result<RunTarget, Problem> {
+        let found = match target.contains("://") || target == "null:" {
+            true => elsewhere(path, target).map(|url| RunTarget { url, own: false }),
+            false => {
+                let url = self.own(path, target, "", protocol, bytes);
+                url.map(|url| RunTarget { url, own: true })
+            }
+        };
+        found.map_err(|problem| problem.property(property))
+    }
+
+    /// Queues a summary or comparison.
+    fn queue(&self, path: &Path, wanted: &RunRequest) -> Result<Json, Problem> {
+        let run = self.desk.queue(wanted).map_err(|e| problem(path, &e))?;
+        let targets: Vec<String> = run.all_targets().into_iter().map(|t| t.url).collect();
+        let Run { id, scratch, .. } = run;
+        let note = format!(
+            "{id} is queued; it makes the folder {scratch} on {}, and removes it",
+            targets.join(", ")
+        );
+        Ok(json!({ "run": id, "targets": targets, "folder": scratch, "note": note }))
+    }
+
     /// The target's URL, the share that it is, and the folder of it.
     fn target(
         &self,
@@ -139,7 +258,8 @@ impl Room {
         let folder = text(given, "folder").unwrap_or_default().trim_matches('/').to_owned();
         match (text(given, "share"), text(given, "target")) {
             (Some(share), None) => {
-                let url = self.own(path, share, &folder, given, bytes)?;
+                let protocol = text(given, "protocol").unwrap_or("nfs3");
+                let url = self.own(path, share, &folder, protocol, bytes)?;
                 Ok((url, Some(share.to_owned()), folder))
             }
             (None, Some(url)) => Ok((elsewhere(path, url)?, None, String::new())),
@@ -162,7 +282,7 @@ impl Room {
         path: &Path,
         name: &str,
         folder: &str,
-        given: &Parameters,
+        protocol: &str,
         bytes: u64,
     ) -> Result<String, Problem> {
         let shares = self.serving.shares();
@@ -191,7 +311,6 @@ impl Room {
             return wrong("a name with '?' cannot be used in a URL", "choose another folder");
         }
         let at = from_here(self.serving.nfs());
-        let protocol = text(given, "protocol").unwrap_or("nfs3");
         let below = if folder.is_empty() { String::new() } else { format!("/{folder}") };
         Ok(format!("{protocol}://{at}/export/{name}{below}"))
     }
@@ -239,6 +358,42 @@ fn integer(given: &Parameters, name: &str) -> Option<i64> {
     given.get(name).and_then(Value::as_integer)
 }
 
+fn texts(given: &Parameters, name: &str) -> Vec<String> {
+    match given.get(name) {
+        Some(Value::List(all)) => all.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Client processes.
+fn clients(given: &Parameters) -> u32 {
+    let clients = integer(given, "clients").unwrap_or(CLIENTS.into());
+    u32::try_from(clients).unwrap_or(1).clamp(1, LAB_RUN_CLIENTS_MAX)
+}
+
+/// What is wanted of a run without options of its own.
+fn wanted(
+    kind: Kind,
+    jobs: Vec<Job>,
+    targets: Vec<RunTarget>,
+    given: &Parameters,
+    who: &Who,
+) -> RunRequest {
+    RunRequest {
+        kind,
+        jobs,
+        by: who.user.clone(),
+        from: who.from.clone(),
+        targets,
+        share: None,
+        folder: String::new(),
+        clients: clients(given),
+        quick: false,
+        prove: false,
+        rule: Rule::default(),
+    }
+}
+
 /// Changes what the parameters name. Their ranges are checked.
 fn with_parameters(job: &mut Job, given: &Parameters) -> Result<(), String> {
     let number = |name: &str| integer(given, name).and_then(|n| u64::try_from(n).ok());
@@ -267,6 +422,15 @@ fn space(job: &Job, clients: u32) -> u64 {
     files.saturating_mul(job.file_size).saturating_mul(clients.into())
 }
 
+/// The same of a row of a summary, of which files may be smaller.
+fn quick_space(job: &Job, clients: u32, quick: bool) -> u64 {
+    let mut job = job.clone();
+    if quick {
+        job.file_size = job.file_size.min(QUICK_FILE_MAX);
+    }
+    space(&job, clients)
+}
+
 fn about(job: &Job) -> Vec<(&'static str, Value)> {
     let workload = serde_json::to_value(job.workload).unwrap_or_default();
     let steps = job.schedule.iter().map(|(clients, threads)| format!("{clients}x{threads}"));
@@ -285,9 +449,19 @@ fn about(job: &Job) -> Vec<(&'static str, Value)> {
     ]
 }
 
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Run => "run",
+        Kind::Limits => "limits",
+        Kind::Ab => "ab",
+    }
+}
+
 fn told(run: &Run) -> Vec<(&'static str, Value)> {
     let lines = |texts: &[String]| Value::texts(texts.iter().take(100));
+    let targets: Vec<String> = run.all_targets().into_iter().map(|target| target.url).collect();
     let mut told = vec![
+        ("kind", Value::text(kind_name(run.kind))),
         ("job", Value::text(&run.job)),
         ("title", Value::text(&run.title)),
         ("state", Value::text(run.state.name())),
@@ -297,7 +471,7 @@ fn told(run: &Run) -> Vec<(&'static str, Value)> {
         ("why", lines(&run.why)),
         ("degraded", lines(&run.degraded)),
         ("by", Value::Text(format!("{} from {}", run.by, run.from))),
-        ("target", Value::text(&run.target)),
+        ("target", Value::Text(targets.join(", "))),
         ("folder", Value::text(&run.scratch)),
         ("queued", Value::number(run.queued)),
     ];
@@ -307,7 +481,9 @@ fn told(run: &Run) -> Vec<(&'static str, Value)> {
     told.extend(run.ended.map(|at| ("ended", Value::number(at))));
     if run.value.is_some() {
         let at = |what: &str| Value::Text(format!("/api/v1/lab/runs/{}/{what}", run.id));
-        told.extend([("report", at("report")), ("result", at("result"))]);
+        // A comparison has no page of its own.
+        let report = (run.kind != Kind::Ab).then(|| ("report", at("report")));
+        told.extend(report.into_iter().chain([("result", at("result"))]));
     }
     told
 }
@@ -380,6 +556,8 @@ impl Live for Room {
         who: &Who,
     ) -> Result<Json, Problem> {
         let done = match (&names(path)[..], action) {
+            (["lab"], "limits") => return self.limits(path, parameters, who),
+            (["lab"], "ab") => return self.ab(path, parameters, who),
             (["lab", "jobs", name], "run") => return self.start(path, name, parameters, who),
             (["lab", "runs", id], "abort") => self.desk.abort(id, &who.user),
             (["lab", "runs", id], "destroy") => self.desk.destroy(id),

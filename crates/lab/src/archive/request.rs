@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 pub const VERSION: u32 = 1;
 
 /// What is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// One job.
+    #[default]
     Run,
     /// The Performance Limit Summary.
     Limits,

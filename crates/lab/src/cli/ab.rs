@@ -2,15 +2,18 @@
 
 mod serve;
 
-use super::{Common, Outcome, own_words, print_line, print_text, rounds, usage};
+use super::{
+    Common, Outcome, end_with_stdin, folder_name, own_words, print_line, print_text, rounds, usage,
+};
 use crate::ab::record::{AbResult, folder, sample};
 use crate::ab::{NextRun, Rule, Session, Side};
 use crate::archive::Archive;
 use crate::archive::request::{AbRequest, Kind, NamedTarget, Request};
 use crate::cli::exit::EXIT_DEGRADED;
 use crate::client::Target;
-use crate::conduct;
+use crate::conduct::{self, line};
 use crate::job::Job;
+use crate::limits::keep_own_api;
 use crate::record::RunResult;
 use base::out::note;
 use base::text::{visible, visible_lines};
@@ -41,6 +44,12 @@ pub(super) struct AbArgs {
     /// Maximum number of rounds, each a run of A and a run of B
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = rounds())]
     rounds: u32,
+    /// For each run create this folder on its target, work inside it, and remove it afterwards
+    #[arg(long, value_name = "NAME", conflicts_with = "builds")]
+    scratch: Option<String>,
+    /// Exit when standard input is closed
+    #[arg(long)]
+    while_stdin: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -56,6 +65,10 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
         Err(error) => return Ok(usage(&error)),
     };
     let sides = args.sides()?;
+    let scratch = args.scratch.as_deref().map(folder_name).transpose()?;
+    if args.while_stdin {
+        end_with_stdin();
+    }
     let rule = Rule { to: args.to / 100.0, rounds: args.rounds };
     let mut request = common.request(Kind::Ab, Vec::new(), jobs, own_words());
     let mut asked = AbRequest { rule, builds: Vec::new(), protocol: args.protocol.clone() };
@@ -67,7 +80,7 @@ pub(super) fn ab(args: &AbArgs) -> Outcome {
             }
         }
     }
-    request.ab = Some(asked);
+    (request.ab, request.scratch) = (Some(asked), scratch);
     let result = made(&request, &sides, common, &common.out)?;
     if common.json {
         print_line(&serde_json::to_string(&result)?)?;
@@ -99,10 +112,8 @@ pub(super) fn made(
     while let Some(next) = session.next_run() {
         let job = &request.jobs[next.row];
         let side = usize::from(next.side == Side::B);
-        if !common.quiet {
-            note(&announced(&job.name, next, asked.rule));
-        }
-        let run = one(&sides[side], job, &asked.protocol, common)?;
+        line(&mut common.progress(), announced(&job.name, next, asked.rule));
+        let run = one(&sides[side], job, (request, asked), common)?;
         archive.put_run(&folder(&job.name, next).display().to_string(), &run)?;
         if let Some(why) = &run.failed {
             result.failed = Some(format!("{}: {why}", result.targets[side]));
@@ -168,13 +179,20 @@ impl AbArgs {
 fn one(
     side: &Compared,
     job: &Job,
-    protocol: &str,
+    (request, asked): (&Request, &AbRequest),
     common: &Common,
 ) -> Result<RunResult, Box<dyn Error>> {
     let options = match side {
-        Compared::Target(target) => common.options(&target.url(), own_words())?,
+        Compared::Target(target) => {
+            let mut options = common.options(&target.url(), own_words())?;
+            keep_own_api(&mut options, target);
+            if request.scratch.is_some() {
+                (options.scratch, options.clean) = (request.scratch.clone(), true);
+            }
+            options
+        }
         Compared::Build(program) => {
-            let served = Served::start(program, protocol)?;
+            let served = Served::start(program, &asked.protocol)?;
             let mut options = common.options(&served.url, own_words())?;
             options.server_pid = Some(served.pid());
             options.server_socket = Some(served.socket());

@@ -1,7 +1,10 @@
 //! `plimsoll lab limits`: the Performance Limit Summary, a column for each target.
 
 use super::make::{self, Retry};
-use super::{Common, EXIT_DEGRADED, Outcome, own_words, print_line, print_text, usage};
+use super::{
+    Common, EXIT_DEGRADED, Outcome, end_with_stdin, folder_name, own_words, print_line, print_text,
+    usage,
+};
 use crate::archive::request::Kind;
 use crate::job::{Job, SUMMARY};
 use crate::limits::{self, Cell, ColumnPlan, Summary};
@@ -28,6 +31,13 @@ pub(super) struct LimitsArgs {
     /// All rows and columns in less than four minutes: shorter steps, smaller files
     #[arg(long)]
     quick: bool,
+    /// Work in this folder of each target, created if it is missing [default: a name made of the
+    /// target]
+    #[arg(long, value_name = "NAME")]
+    scratch: Option<String>,
+    /// Exit when standard input is closed
+    #[arg(long)]
+    while_stdin: bool,
     #[command(flatten)]
     retry: Retry,
 }
@@ -36,6 +46,7 @@ pub(super) struct LimitsArgs {
 pub(super) fn columns(
     targets: &[String],
     common: &Common,
+    scratch: Option<&str>,
     words: &[String],
 ) -> Result<Vec<ColumnPlan>, Box<dyn Error>> {
     let pids = &common.server_pids;
@@ -44,6 +55,7 @@ pub(super) fn columns(
         let mut options = common.options(url, words.to_vec())?;
         // One process for several targets is the server of none in particular.
         options.server_pid = pids.get(n).copied().filter(|_| each);
+        options.scratch = scratch.map(str::to_owned);
         Ok::<_, Box<dyn Error>>(options)
     })?;
     Ok(limits::with_rdma(all, limits::no_rdma))
@@ -64,7 +76,11 @@ pub(super) fn limits(args: &LimitsArgs) -> Outcome {
         Ok(jobs) => jobs,
         Err(error) => return Ok(usage(&error)),
     };
-    let columns = columns(&args.targets, common, &own_words())?;
+    let scratch = args.scratch.as_deref().map(folder_name).transpose()?;
+    if args.while_stdin {
+        end_with_stdin();
+    }
+    let columns = columns(&args.targets, common, scratch.as_deref(), &own_words())?;
     let asked = columns.iter().map(ColumnPlan::asked).collect();
     let mut request = common.request(Kind::Limits, asked, jobs, own_words());
     (request.retries, request.quick) = (args.retry.retries, args.quick);

@@ -178,7 +178,7 @@ fn summary(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
     let recorded = Summary::read(&args.archive)?;
     let mut code = ExitCode::SUCCESS;
     for n in 0..args.times {
-        let columns = limits::columns(&urls, common, &own_words())?;
+        let columns = limits::columns(&urls, common, None, &own_words())?;
         request.targets = columns.iter().map(|column| column.asked()).collect();
         let out = args.place(n);
         let (summary, runs) = make::limits(&request, columns, common, &out)?;

@@ -1,7 +1,8 @@
 //! The process of a run: started, listened to, ended.
 
 use super::run::Run;
-use super::store::{JOB, Store};
+use super::store::{JOB, Store, job_of};
+use crate::archive::request::Kind;
 use crate::conduct::Told;
 use base::clock::Deadline;
 use base::limits::{LAB_MESSAGE_MAX, LAB_STOP_MAX, LAB_WORDS_MAX};
@@ -52,17 +53,7 @@ impl Child {
         store: &Store,
         run: &Run,
     ) -> io::Result<(Self, Feed)> {
-        let place = store.place(&run.id);
-        let mut command = Command::new(program);
-        command.args(["lab", "run"]).arg(place.join(JOB));
-        command.args(["--target", &run.target, "--scratch", &run.scratch, "--while-stdin"]);
-        command.args(["--clients", &run.clients.to_string(), "--progress", "json"]);
-        // Other runs wait: one that was disturbed is marked, not repeated.
-        command.args(["--retries", "0"]);
-        command.arg("--out").arg(&place);
-        if run.own {
-            command.arg("--server-socket").arg(socket);
-        }
+        let mut command = command(program, socket, &store.place(&run.id), run);
         let mut process =
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let input = process.stdin.take();
@@ -98,6 +89,43 @@ impl Child {
     pub(super) fn end(mut self) -> Option<i32> {
         wait(&mut self.process, LAB_STOP_MAX)
     }
+}
+
+/// The command of a run. Its jobs are files in its folder, in which it works.
+fn command(program: &Path, socket: &Path, place: &Path, run: &Run) -> Command {
+    let mut command = Command::new(program);
+    command.arg("lab");
+    let jobs: Vec<String> = (0..run.jobs.max(1)).map(|n| format!("./{}", job_of(n))).collect();
+    let jobs = jobs.join(",");
+    match run.kind {
+        Kind::Run => {
+            command.arg("run").arg(place.join(JOB));
+        }
+        Kind::Limits => {
+            // Folders of columns are removed after the last row.
+            command.args(["limits", "--clean", "--rows", &jobs]);
+            command.args(run.quick.then_some("--quick"));
+            command.args(run.prove.then_some("--prove"));
+        }
+        Kind::Ab => {
+            let to = format!("{}", run.rule.to * 100.0);
+            command.args(["ab", &jobs, "--to", &to, "--rounds", &run.rule.rounds.to_string()]);
+        }
+    }
+    for target in run.all_targets() {
+        command.args(["--target", &target.url]);
+    }
+    command.args(["--scratch", &run.scratch, "--while-stdin"]);
+    command.args(["--clients", &run.clients.to_string(), "--progress", "json"]);
+    if run.kind != Kind::Ab {
+        // Other runs wait: one that was disturbed is marked, not repeated.
+        command.args(["--retries", "0"]);
+    }
+    command.arg("--out").arg(place).current_dir(place);
+    if run.own {
+        command.arg("--server-socket").arg(socket);
+    }
+    command
 }
 
 /// A process's exit code. One that does not end in time is killed.

@@ -1,11 +1,15 @@
 //! What is known of one run of a server's: `run.json`, described in `docs/formats/state.md`.
 
-use super::Wanted;
+use super::RunRequest;
+use crate::ab::Rule;
+use crate::ab::record::AbResult;
+use crate::archive::request::Kind;
 use crate::conduct::{StepTold, Told};
-use crate::limits;
+use crate::limits::{self, Summary};
 use crate::record::RunResult;
 use base::clock::{NS_PER_S, wall_ns};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Version of the format.
 pub const VERSION: u32 = 1;
@@ -47,6 +51,36 @@ impl State {
     }
 }
 
+/// A target of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTarget {
+    /// Its URL.
+    pub url: String,
+    /// Whether it is this server.
+    pub own: bool,
+}
+
+/// What the process of a run has left.
+pub(super) enum RunOutcome {
+    /// Of one job.
+    Run(Box<RunResult>),
+    /// Of a summary.
+    Limits(Box<Summary>),
+    /// Of a comparison.
+    Ab(Box<AbResult>),
+}
+
+impl RunOutcome {
+    /// That of a run of this kind in its folder; `None` if there is none.
+    pub(super) fn read(kind: Kind, place: &Path) -> Option<Self> {
+        match kind {
+            Kind::Run => RunResult::read(place).ok().map(Box::new).map(Self::Run),
+            Kind::Limits => Summary::read(place).ok().map(Box::new).map(Self::Limits),
+            Kind::Ab => AbResult::read(place).ok().map(Box::new).map(Self::Ab),
+        }
+    }
+}
+
 /// One run. Times are seconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -54,16 +88,34 @@ pub struct Run {
     pub format: u32,
     /// `r1`, `r2`, …
     pub id: String,
-    /// Name of its job.
+    /// What is made.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Name of its job, or `limits`, `ab`.
     pub job: String,
+    /// Jobs of a summary or comparison.
+    #[serde(default)]
+    pub jobs: usize,
+    /// Whether a summary takes less than four minutes.
+    #[serde(default)]
+    pub quick: bool,
+    /// Whether the limiters of a summary are proved.
+    #[serde(default)]
+    pub prove: bool,
+    /// When a comparison ends.
+    #[serde(default)]
+    pub rule: Rule,
     /// Title of its job.
     pub title: String,
     /// Who wanted it.
     pub by: String,
     /// From where.
     pub from: String,
-    /// Target URL.
+    /// Target URL; the first one of several.
     pub target: String,
+    /// All targets of a summary or comparison.
+    #[serde(default)]
+    pub targets: Vec<RunTarget>,
     /// The share of this server that the target is.
     pub share: Option<String>,
     /// The folder of the share in which it works.
@@ -72,7 +124,7 @@ pub struct Run {
     pub scratch: String,
     /// Whether that folder is known to be gone.
     pub cleaned: bool,
-    /// Whether the target is this server.
+    /// Whether the target, or one of several, is this server.
     pub own: bool,
     /// Client processes.
     pub clients: u32,
@@ -88,6 +140,9 @@ pub struct Run {
     pub planned: Vec<(u32, u32)>,
     /// The steps that are made.
     pub steps: Vec<StepTold>,
+    /// Which run of a summary or comparison is made now.
+    #[serde(default)]
+    pub part: String,
     /// What it does now, or how it ended; a sentence without its full stop.
     pub message: String,
     /// The figure for people.
@@ -115,29 +170,42 @@ fn now() -> u64 {
 
 impl Run {
     /// A run that waits.
-    pub fn new(number: u64, wanted: &Wanted) -> Self {
+    pub fn new(number: u64, wanted: &RunRequest) -> Self {
         let id = id(number);
+        let one = wanted.jobs.first().filter(|_| wanted.kind == Kind::Run);
+        let (job, title) = match (wanted.kind, one) {
+            (Kind::Limits, _) => ("limits", "Performance Limit Summary"),
+            (Kind::Ab, _) => ("ab", "Comparison of two targets"),
+            (_, job) => job.map_or(("", ""), |job| (&job.name, &job.title)),
+        };
         Self {
             format: VERSION,
-            job: wanted.job.name.clone(),
-            title: wanted.job.title.clone(),
+            kind: wanted.kind,
+            job: job.to_owned(),
+            jobs: wanted.jobs.len(),
+            quick: wanted.quick,
+            prove: wanted.prove,
+            rule: wanted.rule,
+            title: title.to_owned(),
             by: wanted.by.clone(),
             from: wanted.from.clone(),
-            target: wanted.target.clone(),
+            target: wanted.targets.first().map(|target| target.url.clone()).unwrap_or_default(),
+            targets: if one.is_some() { Vec::new() } else { wanted.targets.clone() },
             share: wanted.share.clone(),
             folder: wanted.folder.clone(),
             // With the time, so that it is nobody else's, whatever became of an earlier state.
             scratch: format!("plimsoll-lab-{id}-{:x}", now()),
             // Nothing is made on a target before it begins.
             cleaned: true,
-            own: wanted.own,
+            own: wanted.targets.iter().any(|target| target.own),
             clients: wanted.clients,
             state: State::Queued,
             queued: now(),
             started: None,
             ended: None,
-            planned: wanted.job.steps(wanted.clients),
+            planned: one.map(|job| job.steps(wanted.clients)).unwrap_or_default(),
             steps: Vec::new(),
+            part: String::new(),
             message: "queued".to_owned(),
             value: None,
             best: None,
@@ -154,8 +222,20 @@ impl Run {
         self.id.strip_prefix('r')?.parse().ok()
     }
 
-    /// How far it is, as steps made of steps planned. Many end before, when throughput levels.
+    /// Its targets.
+    pub fn all_targets(&self) -> Vec<RunTarget> {
+        match self.targets.is_empty() {
+            true => vec![RunTarget { url: self.target.clone(), own: self.own }],
+            false => self.targets.clone(),
+        }
+    }
+
+    /// How far it is, as steps made of steps planned. Many end before, when throughput levels. Of
+    /// several runs, which of them is made.
     pub fn progress(&self) -> String {
+        if self.kind != Kind::Run {
+            return self.part.clone();
+        }
         format!("{} of at most {} steps", self.steps.len(), self.planned.len())
     }
 
@@ -170,21 +250,41 @@ impl Run {
     /// Takes what its process tells.
     pub(super) fn hear(&mut self, told: &Told) {
         match told {
-            Told::Line { text } => self.message.clone_from(text),
+            Told::Line { text } => {
+                if self.kind != Kind::Run {
+                    self.note_part(text);
+                }
+                self.message.clone_from(text);
+            }
             Told::Generator { steps, .. } => {
                 self.planned.clone_from(steps);
-                self.message = "calibrating the load generator".to_owned();
+                // Each run of several has steps of its own.
+                self.steps.clear();
+                self.say("calibrating the load generator".to_owned());
             }
-            Told::Preparing { .. } => self.message = "creating files".to_owned(),
+            Told::Preparing { .. } => self.say("creating files".to_owned()),
             Told::Running => {
                 self.state = State::Running;
-                self.message = self.next_step();
+                self.say(self.next_step());
             }
             Told::Step(step) => {
                 self.steps.push(step.clone());
-                self.message = self.next_step();
+                self.say(self.next_step());
             }
         }
+    }
+
+    /// Notes a line of a summary or comparison. One of a column stays before those of its rows.
+    fn note_part(&mut self, text: &str) {
+        let column = self.part.split("; ").next().filter(|part| part.starts_with("column "));
+        self.part = match column {
+            Some(column) if !text.starts_with("column ") => format!("{column}; {text}"),
+            _ => text.to_owned(),
+        };
+    }
+
+    fn say(&mut self, what: String) {
+        self.message = if self.part.is_empty() { what } else { format!("{}: {what}", self.part) };
     }
 
     fn next_step(&self) -> String {
@@ -202,8 +302,8 @@ impl Run {
     }
 
     /// Its process has ended by itself, with this exit code; `words` is what it said.
-    pub(super) fn conclude(&mut self, result: Option<&RunResult>, code: Option<i32>, words: &str) {
-        let Some(result) = result else {
+    pub(super) fn conclude(&mut self, found: Option<RunOutcome>, code: Option<i32>, words: &str) {
+        let Some(found) = found else {
             let last = words.lines().rev().find(|line| !line.trim().is_empty());
             let last = last.map(|line| line.trim_start_matches("plimsoll lab: ").trim());
             let why = match (last, code) {
@@ -214,6 +314,44 @@ impl Run {
             self.finish(State::Failed, &why);
             return;
         };
+        match found {
+            RunOutcome::Run(result) => self.conclude_run(&result),
+            RunOutcome::Limits(summary) => self.conclude_summary(&summary),
+            RunOutcome::Ab(result) => self.conclude_ab(&result),
+        }
+    }
+
+    fn conclude_summary(&mut self, summary: &Summary) {
+        let all = summary.cells().count();
+        let measured = summary.cells().filter(|(_, _, cell)| cell.value.is_some()).count();
+        self.degraded = summary.reservations();
+        if measured == 0 {
+            self.finish(State::Failed, "nothing was measured");
+            return;
+        }
+        self.value = Some(format!("{measured} of {all} cells measured"));
+        self.finish(State::Done, "has a result");
+    }
+
+    fn conclude_ab(&mut self, result: &AbResult) {
+        let rows = &result.outcome.rows;
+        self.why = rows.iter().map(|row| format!("{}: {}", row.job, row.sentence())).collect();
+        self.degraded.clone_from(&result.degraded);
+        if let Some(why) = &result.failed {
+            self.finish(State::Failed, why);
+            return;
+        }
+        self.value = Some(match rows.as_slice() {
+            [one] => one.sentence(),
+            _ => {
+                let differ = rows.iter().filter(|row| row.differs()).count();
+                format!("{differ} of {} jobs differ", rows.len())
+            }
+        });
+        self.finish(State::Done, "has a result");
+    }
+
+    fn conclude_run(&mut self, result: &RunResult) {
         if let Some(step) = result.best_step() {
             self.value = Some(limits::text_of(result, step));
             self.best = Some((step.clients, step.threads));

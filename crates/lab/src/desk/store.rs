@@ -2,6 +2,7 @@
 //! its process has left.
 
 use super::run::{self, Run, VERSION};
+use crate::archive::request::Kind;
 use crate::job::Job;
 use base::limits::{LAB_BYTES_KEPT, LAB_RUNS_KEPT};
 use std::fs::{self, File};
@@ -10,6 +11,12 @@ use std::path::{Path, PathBuf};
 
 /// The job as it is run.
 pub(super) const JOB: &str = "job.toml";
+
+/// Name of the file of a job of several.
+pub(super) fn job_of(n: usize) -> String {
+    format!("job-{}.toml", n + 1)
+}
+
 /// What is known of the run.
 const RUN: &str = "run.json";
 
@@ -61,11 +68,14 @@ impl Store {
     }
 
     /// Makes the folder of a new run.
-    pub(super) fn create(&self, run: &Run, job: &Job) -> io::Result<()> {
+    pub(super) fn create(&self, run: &Run, jobs: &[Job]) -> io::Result<()> {
         let place = self.place(&run.id);
         fs::create_dir_all(&place)?;
-        let text = toml::to_string(job).map_err(io::Error::other)?;
-        write(&place.join(JOB), text.as_bytes())?;
+        for (n, job) in jobs.iter().enumerate() {
+            let name = if run.kind == Kind::Run { JOB.to_owned() } else { job_of(n) };
+            let text = toml::to_string(job).map_err(io::Error::other)?;
+            write(&place.join(name), text.as_bytes())?;
+        }
         self.write(run)
     }
 

@@ -26,17 +26,20 @@ impl Drop for Place {
     }
 }
 
-fn wanted() -> Wanted {
+fn wanted() -> RunRequest {
     let (name, text) = BUILT_IN[3];
-    Wanted {
-        job: Job::parse(name, text, &[]).unwrap(),
+    RunRequest {
+        kind: Kind::Run,
+        jobs: vec![Job::parse(name, text, &[]).unwrap()],
         by: "anna".into(),
         from: "local".into(),
-        target: "null:".into(),
+        targets: vec![RunTarget { url: "null:".into(), own: false }],
         share: None,
         folder: String::new(),
         clients: 2,
-        own: false,
+        quick: false,
+        prove: false,
+        rule: Rule::default(),
     }
 }
 

@@ -103,10 +103,13 @@ pub fn no_rdma() -> Option<String> {
 
 impl ColumnPlan {
     fn new(name: String, target: Target, mut options: RunOptions) -> Self {
-        let hash = sha256(target.to_string().as_bytes());
-        let folder = format!("plimsoll-limits-{}", hash.get(..8).unwrap_or_default());
+        let own = || {
+            let hash = sha256(target.to_string().as_bytes());
+            format!("plimsoll-limits-{}", hash.get(..8).unwrap_or_default())
+        };
+        let folder = options.scratch.take().unwrap_or_else(own);
         // Folders are kept for the next row; the column removes its own.
-        (options.clean, options.scratch) = (false, None);
+        options.clean = false;
         options.target = if target.has_folders() { target.below(&folder) } else { target.clone() };
         keep_own_api(&mut options, &target);
         Self { name, target, folder, options, unavailable: None }
@@ -119,7 +122,7 @@ impl ColumnPlan {
 }
 
 /// An API belongs to one server: that of another target is not asked.
-fn keep_own_api(options: &mut RunOptions, target: &Target) {
+pub(crate) fn keep_own_api(options: &mut RunOptions, target: &Target) {
     let own = |api: &ServerApi| serves(api, target);
     let socket = options.server_socket.take();
     options.server_socket = socket.filter(|socket| own(&ServerApi::Local(socket.clone())));

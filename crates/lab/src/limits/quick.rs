@@ -24,6 +24,8 @@ const FILE_MAX: u64 = 4 << 20;
 
 /// The same of data that each step reads once from the disk: it is what the step can measure.
 const COLD_FILE_MAX: u64 = 32 << 20;
+/// Largest file of any quick run.
+pub const QUICK_FILE_MAX: u64 = COLD_FILE_MAX;
 /// Windows of such a step are short, and there is nothing to warm up.
 const COLD_WINDOW_MS: u64 = 20;
 

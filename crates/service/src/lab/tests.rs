@@ -47,6 +47,14 @@ impl Scene {
     }
 }
 
+impl Scene {
+    fn act(&self, action: &str, parameters: &[(&str, Value)]) -> Result<Json, Problem> {
+        let given = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let path = Path::of(&["lab"]);
+        self.room.act(&path, action, &given.collect(), &Who::new("anna", "local"))
+    }
+}
+
 impl Drop for Scene {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
@@ -95,6 +103,74 @@ fn what_cannot_be_run_is_told_why() {
         let refused = scene.run(&given).expect_err(says);
         assert!(refused.sentence.contains(says), "{says}: {refused:?}");
         assert!(!refused.hint.is_empty(), "{says}");
+    }
+    assert!(scene.room.desk.runs().is_empty());
+}
+
+#[test]
+fn a_summary_has_a_column_for_each_protocol_of_a_share() {
+    let scene = Scene::new("limits");
+    let other = "nfs3://10.0.0.7:2049/export/x";
+    let done = scene.act(
+        "limits",
+        &[
+            ("targets", Value::texts(["data", other])),
+            ("protocols", Value::texts(["nfs3", "nfs4"])),
+            ("rows", Value::texts(["iops-4k", "write-stream"])),
+            ("settings", Value::texts(["files=3"])),
+        ],
+    );
+    let done = done.expect("queued");
+    let own = ["nfs3", "nfs4"].map(|p| format!("{p}://127.0.0.1:2049/export/data"));
+    assert_eq!(done["targets"], json!([own[0], own[1], other]));
+    let run = scene.room.desk.run("r1").expect("it is there");
+    assert_eq!((run.kind, run.jobs, run.quick, run.prove), (Kind::Limits, 2, true, false));
+    assert_eq!(run.all_targets().iter().map(|t| t.own).collect::<Vec<_>>(), [true, true, false]);
+    let job = std::fs::read_to_string(scene.dir.join("runs/r1/job-2.toml")).expect("a job");
+    assert!(job.contains("name = \"write-stream\"") && job.contains("files = 3"), "{job}");
+}
+
+#[test]
+fn a_comparison_has_two_targets() {
+    let scene = Scene::new("ab");
+    let text = |name: &'static str, value: &str| (name, Value::text(value));
+    let done = scene.act(
+        "ab",
+        &[
+            text("a", "data"),
+            text("b", "null:"),
+            ("rounds", Value::Integer(7)),
+            ("to", Value::Integer(5)),
+        ],
+    );
+    assert_eq!(done.expect("queued")["targets"][1], "null:");
+    let run = scene.room.desk.run("r1").expect("it is there");
+    assert_eq!((run.kind, run.rule), (Kind::Ab, Rule { to: 0.05, rounds: 7 }));
+}
+
+#[test]
+fn summaries_and_comparisons_that_cannot_be_made_are_refused() {
+    let scene = Scene::new("refused-both");
+    let text = |name: &'static str, value: &str| (name, Value::text(value));
+    let targets = |all: &[&str]| ("targets", Value::texts(all));
+    let many = vec!["null:"; COLUMNS_MAX + 1];
+    let cases = [
+        ("limits", vec![], "1 to 16 columns"),
+        ("limits", vec![targets(&many)], "1 to 16 columns"),
+        ("limits", vec![targets(&["nope"])], "is not served"),
+        ("limits", vec![targets(&["old"])], "read-only"),
+        ("limits", vec![targets(&["full"])], "would write"),
+        ("limits", vec![targets(&["path:/etc"])], "is not served"),
+        ("limits", vec![targets(&["path:///etc"])], "for `plimsoll lab run` alone"),
+        ("limits", vec![targets(&["null:"]), ("rows", Value::texts(["x"]))], "no job \"x\""),
+        ("limits", vec![targets(&["null:"]), ("settings", Value::texts(["x"]))], "KEY=VALUE"),
+        ("ab", vec![text("a", "data")], "is not served"),
+        ("ab", vec![text("a", "null:"), text("b", "http://x/y")], "for `plimsoll lab run` alone"),
+    ];
+    for (action, given, says) in cases {
+        let refused = scene.act(action, &given).expect_err(says);
+        assert!(refused.sentence.contains(says), "{says}: {refused:?}");
+        assert!(!refused.hint.is_empty() && refused.property.is_some(), "{says}");
     }
     assert!(scene.room.desk.runs().is_empty());
 }
