@@ -169,7 +169,11 @@ const REFUSED: &[&str] = &[
 ];
 
 /// Actions that are asked for and not done, and why.
-const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time")];
+const NOT_DONE: &[(&str, &str, &str)] = &[
+    ("/lab", "run", "a load takes its time"),
+    ("/lab", "limits", "so do several"),
+    ("/lab", "ab", "so do several"),
+];
 
 /// Actions that a page has and does not offer in the state that things have here, and what it says.
 const NOT_NOW: &[(&str, &str, &str)] = &[

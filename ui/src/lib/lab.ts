@@ -15,6 +15,7 @@ export interface Step {
 
 export interface Run {
   id: string;
+  kind: 'run' | 'limits' | 'ab';
   job: string;
   title: string;
   by: string;
@@ -65,6 +66,12 @@ export interface Figures {
   title: string;
   sections: Section[];
 }
+
+/** Actions that take several targets. */
+export const SEVERAL = [
+  { name: 'limits', title: 'Performance Limit Summary', about: 'What is the limit of each job on each target, and what sets it?' },
+  { name: 'ab', title: 'Comparison', about: 'Is one target faster than the other, and by how much?' },
+];
 
 export const RUNS = '/lab/runs';
 export const STREAM = '/lab/stream';
@@ -150,9 +157,13 @@ export const load = ([clients, threads]: readonly [number, number]): string => `
 
 /** What came of it, or what it does, in a few words. */
 export function outcome(run: Run): string {
-  if (run.value !== null && run.best !== null) return `${run.value} at ${load(run.best)}`;
-  return run.message;
+  if (run.value === null) return run.message;
+  return run.best === null ? run.value : `${run.value} at ${load(run.best)}`;
 }
+
+/** A comparison has no page of its own, and only runs of one job can be laid side by side. */
+export const hasReport = (run: Run): boolean => isOver(run) && run.value !== null && run.kind !== 'ab';
+export const isComparable = (run: Run): boolean => isOver(run) && run.value !== null && run.kind === 'run';
 
 /** A step that was made, or one that is still to come. */
 export interface Stair {

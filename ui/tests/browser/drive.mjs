@@ -218,7 +218,7 @@ const WAYS = {
       for (const { title } of narrowing) await page.getByLabel(new RegExp(`^${title}`)).first().waitFor();
       return 'shown';
     }
-    const head = page.locator('.head').first();
+    const head = page.locator(`[data-node="${path}"]`).first();
     await (await usable(head, action.title)).click();
     const form = dialog(new RegExp(`^${action.title.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`));
     if (!action.destructive && action.parameters.length === 0) {

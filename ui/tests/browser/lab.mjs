@@ -64,6 +64,61 @@ export async function lab(t, { page, where }) {
     assert.equal(await report.evaluate(() => self.origin), 'null');
     await report.close();
   });
+  const ended = (name, state) => runs.getByRole('row').filter({ hasText: name }).getByText(state, { exact: true }).first().waitFor({ timeout: RUN });
+  const entry = async (dialog, list, ...texts) => {
+    const group = dialog.getByRole('group', { name: list, exact: true });
+    for (const [at, text] of texts.entries()) {
+      await group.getByRole('button', { name: /^Add/ }).click();
+      await group.getByLabel(`${list}, entry ${at + 1}`).fill(text);
+    }
+  };
+  await t.test('a summary of two targets is started from the form, followed and kept', async () => {
+    await page.goto(`${where.url}/lab`);
+    await page.getByRole('button', { name: 'Summarise limits' }).click();
+    const dialog = page.getByRole('dialog');
+    await entry(dialog, 'Targets', 'nowhere');
+    await dialog.getByRole('button', { name: 'Summarise limits' }).click();
+    await dialog.getByRole('alert').filter({ hasText: '"nowhere" is not served' }).waitFor();
+    await dialog.getByLabel('Targets, entry 1').fill('null:');
+    await entry(dialog, 'Rows', 'iops-4k', 'seqread-4k');
+    await dialog.getByText('More options').click();
+    await dialog.getByLabel('Clients', { exact: true }).fill('1');
+    await entry(dialog, 'Settings', 'schedule=[[1,1],[1,2]]');
+    await dialog.getByRole('button', { name: 'Summarise limits' }).click();
+    await dialog.getByText('is queued').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    // Which cell is measured, while it is.
+    await page.getByRole('status').filter({ hasText: /^column 1 of 1: null; row [12] of 2: / }).first().waitFor({ timeout: RUN });
+    await ended('limits', 'done');
+    await runs.getByRole('row').filter({ hasText: 'limits' }).getByRole('link', { name: /^r\d+$/ }).click();
+    await page.getByText('2 of 2 cells measured').first().waitFor();
+    const id = page.url().split('/').at(-1);
+    const found = await page.evaluate(async (of) => (await fetch(`/api/v1/lab/runs/${of}/figures`)).json(), id);
+    assert.equal(found.kind, 'summary');
+    await shows(page, found);
+    const [report] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Report' }).click()]);
+    await report.getByRole('heading', { name: 'Performance Limit Summary' }).first().waitFor();
+    await report.close();
+  });
+  await t.test('a comparison is started from the form and stopped', async () => {
+    await page.goto(`${where.url}/lab`);
+    await page.getByRole('button', { name: 'Compare targets' }).click();
+    const dialog = page.getByRole('dialog');
+    assert.ok(await dialog.getByRole('button', { name: 'Compare targets' }).isDisabled(), 'two targets are required');
+    await dialog.getByLabel('A', { exact: true }).fill('null:');
+    await dialog.getByLabel('B', { exact: true }).fill('null:');
+    await dialog.getByLabel('Rounds', { exact: true }).fill('500');
+    await dialog.getByRole('button', { name: 'Compare targets' }).click();
+    await dialog.getByText('is queued').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('status').filter({ hasText: /round 1 of 500: A/ }).first().waitFor({ timeout: RUN });
+    await runs.getByRole('link', { name: /^r\d+$/ }).first().click();
+    await page.getByRole('button', { name: 'Abort' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Abort' }).click();
+    await page.getByRole('status').filter({ hasText: /^aborted: aborted by / }).waitFor({ timeout: RUN });
+    assert.equal(await page.getByRole('link', { name: 'Report' }).count(), 0);
+    await page.goto(`${where.url}/lab`);
+  });
   await t.test('results of the command line are opened, and nothing else', async () => {
     for (const file of (process.env.RESULTS ?? '').split(',').filter(Boolean)) {
       await page.goto(`${where.url}/lab`);
