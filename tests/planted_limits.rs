@@ -2,7 +2,7 @@
 //! limited rate, a throttled generator. Each has a control run without the plant, which must name
 //! something else.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,8 +10,9 @@ use std::time::Duration;
 use e2e::cgroup::Group;
 use e2e::lab::{Agent, Ended, Run, Target};
 use e2e::link::{self, Link};
+use e2e::loops::LoopDisk;
 use e2e::scratch::Scratch;
-use e2e::{is_root, skip};
+use e2e::{has, is_root, skip};
 use sim::forget::{self, ForgetFs};
 
 /// Steps of about a second and a half at most: this is about the verdict, not about the figure.
@@ -157,4 +158,107 @@ fn a_throttled_generator() {
     assert!(planted.why().contains("agent's control group was throttled"), "{}", planted.why());
     let control = with_agents(&|_| ());
     assert!(!control.why().contains("quota"), "{}", control.summary());
+}
+
+/// What a run with a plant predicts as the next limit, and what the run without it reaches.
+fn predicted(name: &str, planted: &Ended, control: &Ended) -> Option<f64> {
+    let demands = &planted.result["demands"];
+    let next = demands["next"]["name"].as_str();
+    let all = demands["demands"].as_array().into_iter().flatten();
+    let bound = { all }.find(|d| d["name"].as_str() == next).and_then(|d| d["bound"].as_f64());
+    let reached = |ended: &Ended| {
+        let steps = ended.result["steps"].as_array().into_iter().flatten();
+        steps.filter_map(|step| step["ops_s"].as_f64()).fold(0.0, f64::max)
+    };
+    let (at, measured) = (reached(planted), reached(control));
+    let ratio = bound.map(|bound| bound / measured);
+    println!(
+        "next limit, {name}: {} at {at:.0} ops/s; next {} at {:.0}; without the plant \
+         {measured:.0} ({}): predicted ÷ measured {:.2}",
+        planted.limiter(),
+        next.unwrap_or("none"),
+        bound.unwrap_or(f64::NAN),
+        control.limiter(),
+        ratio.unwrap_or(f64::NAN),
+    );
+    ratio
+}
+
+/// A quota, a link and a capped disk are planted; what comes after each is predicted, and measured
+/// without it. What the ratio is on a busy machine decides nothing; docs/howto/limits.md has some.
+#[test]
+fn the_next_limit_is_that_of_a_run_without_the_plant() {
+    let _alone = alone();
+    if !is_root() || !has("losetup") || !has("mkfs.ext4") {
+        skip!("planted-next", "needs root, losetup and mkfs.ext4");
+    }
+    let schedule = "[[1,1],[2,1],[2,2],[2,4],[2,8],[2,16]]";
+    let mut ratios = Vec::new();
+
+    let quota = Group::with_cores(0.5).expect("a group");
+    let dir = memory("next-quota");
+    let target = Target::start(dir.path(), "127.0.0.1", None);
+    let control = short("iops-4k", &target, schedule, two_clients);
+    quota.take(target.pid());
+    let planted = short("iops-4k", &target, schedule, two_clients);
+    ratios.extend(predicted("CPU quota", &planted, &control));
+    drop(target);
+
+    let over = |megabits: Option<u32>| {
+        let link = Link::new(megabits).expect("a link");
+        let dir = memory("next-link");
+        let target = Target::start(dir.path(), link::SERVER, Some(&link.server));
+        short("iops-4k", &target, schedule, |command| {
+            two_clients(command);
+            link.clients.enter(command);
+        })
+    };
+    let (planted, control) = (over(Some(400)), over(None));
+    ratios.extend(predicted("link", &planted, &control));
+
+    // One that answers late, as a disk under a cap does, and then at once.
+    let disk = LoopDisk::new().expect("a disk");
+    let capped = IoGroup::new().expect("a group");
+    let run = |cap: u64| {
+        disk.drop_cache();
+        let target = Target::start(disk.path(), "127.0.0.1", None);
+        capped.take(target.pid());
+        capped.set(&disk.number(), cap);
+        let sets = ["file_size=200m", "block=32k", "check_one_in=1000", "warmup_ms=0"];
+        let mut settings = sets.to_vec();
+        let schedule = format!("schedule={schedule}");
+        settings.extend(["window_ms=200", "step_max_ms=1600", &schedule]);
+        let ended = Run::start("iops-4k", &target, &settings, two_clients).end();
+        capped.set(&disk.number(), 0);
+        ended
+    };
+    let _files = run(0);
+    let (planted, control) = (run(60_000_000), run(0));
+    ratios.extend(predicted("capped disk", &planted, &control));
+    assert_eq!(ratios.len(), 3, "a prediction for each");
+}
+
+/// A control group of version 1 that caps reads.
+struct IoGroup(PathBuf);
+
+impl IoGroup {
+    fn new() -> std::io::Result<Self> {
+        let dir = format!("/sys/fs/cgroup/blkio/plimsoll-next-{}", std::process::id());
+        std::fs::create_dir(&dir).map(|()| Self(dir.into()))
+    }
+
+    fn take(&self, pid: u32) {
+        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).expect("a member");
+    }
+
+    fn set(&self, device: &str, cap: u64) {
+        let file = self.0.join("blkio.throttle.read_bps_device");
+        std::fs::write(file, format!("{device} {cap}")).expect("a cap");
+    }
+}
+
+impl Drop for IoGroup {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir(&self.0);
+    }
 }

@@ -2,6 +2,7 @@
 //! limits that are planted in front of the device and of a client's port. Each has a control run.
 
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -614,7 +615,7 @@ fn smbd_over_each_way() {
     let port = 4450;
     let mut command = smbd(counted.disk.path(), port);
     counted.link.server.enter(&mut command);
-    let mut child = Ended(command.spawn().expect("smbd"));
+    let mut child = Ended::start(&mut command);
     counted.count(child.0.id());
     listens("smbd", &counted.link.server, port, &mut child.0);
     let url = |host: &str| format!("smb://root:sailing@{host}:{port}/box");
@@ -638,24 +639,26 @@ fn ganesha_over_each_way() {
     let ports = [2049, 20_048];
     let mut command = ganesha::command(scratch.path(), &data, ports);
     counted.link.server.enter(&mut command);
-    let mut child = Ended(command.spawn().expect("ganesha"));
+    let mut child = Ended::start(&mut command);
     counted.count(child.0.id());
     listens("ganesha", &counted.link.server, ports[0], &mut child.0);
     counted.holds("ganesha", child.0.id(), |host| format!("nfs4://{host}:{}/x", ports[0]));
     ganesha::end_mapper(scratch.path());
 }
 
-/// A process that ends with this value.
+/// A process with a group of its own, which ends with this value: what it has started, too.
 struct Ended(Child);
+
+impl Ended {
+    fn start(command: &mut Command) -> Self {
+        Self(command.process_group(0).spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")))
+    }
+}
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Those of clients end with the one that listens.
-        process::signal(self.0.id(), libc::SIGTERM);
-        if process::wait(&mut self.0, patience(10)).is_none() {
-            let _gone = self.0.kill();
-            let _reaped = self.0.wait();
-        }
+        process::signal_group(self.0.id(), libc::SIGKILL);
+        let _reaped = self.0.wait();
     }
 }
 
