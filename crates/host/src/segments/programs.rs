@@ -28,6 +28,12 @@ const FLAGS: i16 = 13;
 const WINDOW: i16 = 14;
 /// FIN, SYN, RST.
 const NO_DUPLICATE: i32 = 7;
+/// The option SACK (RFC 2018), and where it is: behind two bytes of padding, either first or behind
+/// timestamps (RFC 7323, appendix A); with the length of the shortest header that has it there.
+const SACK: i32 = 5;
+const SACK_PLACES: [(i16, i32); 2] = [(22, 32), (34, 44)];
+/// Bytes of a header up to there.
+const HEADER_READ: i32 = 36;
 
 /// The key of a count: interface, running vector, bucket of the size.
 pub const SEGMENT_KEY: usize = 8;
@@ -238,14 +244,14 @@ pub(super) fn size(p: &mut Program) {
 }
 
 /// Counts a duplicate acknowledgement (`tcp_probe`, of each segment of an established connection):
-/// RFC 5681 §2, (a) to (e).
+/// RFC 5681 §2, (a) to (e), or with SACK in place of (e): a receiver may open its window meanwhile.
 pub fn duplicate(f: &Fields, maps: Maps, namespace: u32) -> Vec<[u8; 8]> {
     let mut p = Program::new();
     let out = p.label();
     p.load(Width::B8, R6, R1, 0).load(Width::B8, R7, R1, 8);
     p.field(R1, R6, f.sk_net).only_in(f.inum, namespace, out);
-    let header: i16 = -24;
-    p.address(R1, R10, i32::from(header)).set(R2, 16).field(R3, R7, f.data);
+    let header: i16 = -88;
+    p.address(R1, R10, i32::from(header)).set(R2, HEADER_READ).field(R3, R7, f.data);
     p.call(READ_KERNEL).jump(Jump::Differs, R0, 0, out);
     // (b) It has no data, (c) and no SYN or FIN.
     p.load(Width::B1, R1, R10, header + LENGTH).alu(Alu::Right, R1, 4).alu(Alu::Left, R1, 2);
@@ -257,16 +263,30 @@ pub fn duplicate(f: &Fields, maps: Maps, namespace: u32) -> Vec<[u8; 8]> {
     // (d) It acknowledges what was acknowledged last.
     p.load(Width::B4, R1, R10, header + ACKNOWLEDGED).host_order(R1, 32);
     p.field(R2, R8, f.snd_una).jump_of(Jump::Differs, R1, R2, out);
-    // (e) Its window is the last one.
-    p.load(Width::B2, R1, R10, header + WINDOW).host_order(R1, 16);
-    p.field(R2, R8, f.snd_wscale).alu_of(Alu::Left, R1, R2);
-    p.field(R2, R8, f.snd_wnd).jump_of(Jump::Differs, R1, R2, out);
+    no_news(&mut p, f, header, out);
     client(&mut p, f, out);
     p.store_value(Width::B8, R10, -48, 0);
     p.entry(maps.duplicates, -40, -48, (maps.lost, 1), out);
     p.set(R1, 1).add_atomic(R0, 0, R1);
     p.here(out).exit();
     p.assemble()
+}
+
+/// Leaves if the acknowledgement in the header there says something else to the socket `R8`.
+fn no_news(p: &mut Program, f: &Fields, header: i16, out: Label) {
+    let counted = p.label();
+    // (e) Its window is the last one.
+    p.load(Width::B2, R1, R10, header + WINDOW).host_order(R1, 16);
+    p.field(R2, R8, f.snd_wscale).alu_of(Alu::Left, R1, R2);
+    p.field(R2, R8, f.snd_wnd).jump_of(Jump::Equal, R1, R2, counted);
+    for (kind, shortest) in SACK_PLACES {
+        let absent = p.label();
+        p.load(Width::B1, R1, R10, header + LENGTH).alu(Alu::Right, R1, 4).alu(Alu::Left, R1, 2);
+        p.jump(Jump::Below, R1, shortest, absent);
+        p.load(Width::B1, R1, R10, header + kind).jump(Jump::Equal, R1, SACK, counted);
+        p.here(absent);
+    }
+    p.go(out).here(counted);
 }
 
 /// The address of the other end of the socket `R6`, as IPv6 has it, at `R10 - 40`.
