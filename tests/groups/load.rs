@@ -34,3 +34,5 @@ mod slurm;
 mod smb_lab;
 #[path = "../sweep.rs"]
 mod sweep;
+#[path = "../tcp_segments.rs"]
+mod tcp_segments;

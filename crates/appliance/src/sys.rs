@@ -69,19 +69,6 @@ pub fn try_io_uring() -> Result<()> {
     take(fd as RawFd).map(drop)
 }
 
-/// Whether eBPF maps may be made.
-pub fn try_bpf() -> Result<()> {
-    const BPF_MAP_CREATE: libc::c_int = 0;
-    const BPF_MAP_TYPE_ARRAY: u32 = 2;
-    // union bpf_attr: type, key size, value size, entries; the rest zero.
-    let mut attr = [0u32; 32];
-    attr[..4].copy_from_slice(&[BPF_MAP_TYPE_ARRAY, 4, 8, 1]);
-    // SAFETY: the kernel reads the 128 bytes of `attr`.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attr.as_ptr(), size_of_val(&attr)) };
-    take(fd as RawFd).map(drop)
-}
-
 /// Whether the kernel can encrypt on a TCP connection (kernel TLS); tried on one to ourselves.
 pub fn try_kernel_tls() -> Result<()> {
     const TCP_ULP: libc::c_int = 31;

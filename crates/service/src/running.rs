@@ -31,7 +31,9 @@ use control::transfers::Transfers;
 use control::tree::store::Folder;
 use control::tree::{Document, Override};
 use host::bridges::BridgeSampler;
+use host::connections::ConnectionSampler;
 use host::sampler::HostSampler;
+use host::segments::sampler::SegmentSampler;
 use parking_lot::Mutex;
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
@@ -332,6 +334,8 @@ fn collect(
     let keeper = Keeper { shares, parts, nfs, trim: base::memory::Trim::default() };
     let samplers: Vec<Box<dyn Sampler>> = vec![
         Box::new(HostSampler::new(host::Root::default())),
+        Box::new(SegmentSampler::new(host::Root::default())),
+        Box::new(ConnectionSampler::new(host::Root::default())),
         Box::new(BridgeSampler::new(setup.links.clone(), effective_uid())),
         Box::new(keeper),
         Box::new(Levels::new(&services.nfs)),

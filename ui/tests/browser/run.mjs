@@ -153,6 +153,22 @@ async function worksheet(t, { page, where }) {
     await panel.locator('.row').first().waitFor();
     assert.match(search(page), /w=cpu\.utilization\[mode\]/);
   });
+  await t.test('the menu lists what leaves TCP, and TCP by client', async () => {
+    await page.getByRole('button', { name: 'Add statistic' }).click();
+    const menu = page.getByRole('dialog', { name: 'Add statistic' });
+    const filter = page.getByLabel('Filter statistics');
+    for (const [words, entry] of [
+      ['handed to adapters size', /^TCP segments handed.* by size$/],
+      ['handed to adapters context', /^TCP bytes of payload handed.* by context/],
+      ['tcp retransmitted client', /^TCP segments retransmitted.* by client$/],
+      ['tcp data to send', /^TCP connections with data to send.* by what limits/],
+    ]) {
+      await filter.fill(words);
+      await menu.getByRole('button', { name: entry }).waitFor();
+    }
+    await page.keyboard.press('Escape');
+    await menu.waitFor({ state: 'detached' });
+  });
   await t.test('it is alive: time and values go on', async () => {
     const figures = panel.locator('.list');
     await waitForChange(figures, await figures.textContent());

@@ -9,12 +9,13 @@ use std::path::Path;
 use base::units;
 use host::Root;
 use host::inventory::Inventory;
+use host::segments::{Observer, Tier, Unavailable};
 use serve::transport::raise_descriptor_limit;
 use vfs::host::acting;
 use vfs::host::sys::{self as calls, extents, xattr};
 
 use super::Place;
-use super::finding::{Outcome, why_not};
+use super::finding::{Outcome, State, why_not};
 use crate::cmd::memory;
 use crate::sys;
 
@@ -193,6 +194,18 @@ pub fn offloads(_: &Place<'_>) -> Outcome {
     };
     let all = asked.iter().all(|(_, (tso, gro))| *tso && *gro);
     Outcome::is(all, asked.iter().map(words).collect::<Vec<_>>().join("; "))
+}
+
+/// The programs are loaded as `serve` does, and are gone with the answer.
+pub fn segments() -> Outcome {
+    match Observer::start(&Root::default()) {
+        Ok(_) => Outcome::is(true, Tier::Programs.to_string()),
+        Err(why) => {
+            let rights = matches!(why, Unavailable::Rights);
+            let advice = rights.then_some("root, or CAP_BPF and CAP_PERFMON");
+            Outcome(State::No, Tier::Counters(why).to_string(), advice)
+        }
+    }
 }
 
 /// TLS is in the program.
