@@ -34,5 +34,7 @@ mod slurm;
 mod smb_lab;
 #[path = "../sweep.rs"]
 mod sweep;
+#[path = "../tcp_loss.rs"]
+mod tcp_loss;
 #[path = "../tcp_segments.rs"]
 mod tcp_segments;
