@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use e2e::api::{self, Api};
@@ -190,7 +190,7 @@ fn a_program_on_a_directory_leaves_a_result_in_every_form() {
     let csv = text(csv);
     assert!(csv.contains("acts,deliver,operation,createfile"), "{csv}");
     for file in ["result.json", "report.html"] {
-        let mut command = std::process::Command::new(e2e::server::binary());
+        let mut command = Command::new(e2e::server::binary());
         let shown = text(process::succeed(command.arg("inspect").arg(out.join(file))));
         assert!(shown.contains("lab program, format 1"), "{file}: {shown}");
     }
@@ -212,5 +212,72 @@ fn what_is_refused_is_a_usage_error_with_file_line_and_token() {
     refused(&bad, "null:", &[], "bad.f:2: at 'system': ");
     refused(&good, "null:", &["--set", "$m=1"], "it sets $n");
     refused(&good, "ftp://u:p@127.0.0.1/x", &[], "use nfs3, nfs4 or smb");
-    refused(&good, "null:", &["--agents", "h:1"], "--agents has no effect on a program");
+    refused(&good, "null:", &["--scratch", "x"], "--scratch has no effect on a program");
+}
+
+/// Runs a program on agents that listen on this machine.
+fn on_agents(scratch: &Path, agents: usize, target: &str, more: &[&str]) -> Value {
+    let mail = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/lab/tests/programs/mail.f");
+    let allow = |command: &mut Command| {
+        command.arg("--allow-path").arg(scratch);
+    };
+    let agents: Vec<lab::Agent> = (0..agents).map(|_| lab::Agent::start(allow)).collect();
+    let out = scratch.join("out");
+    let mut command = lab::command();
+    command.arg("run").arg(&mail).args(["--target", target, "--quiet", "--out"]).arg(&out);
+    command.args(["--set", "$nthreads=6"]).args(more);
+    lab::Agent::used_by(&mut command, &agents);
+    let output = process::run_with_stdin(&mut command, RUN);
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    result(&out)
+}
+
+#[test]
+fn a_program_is_the_same_on_any_number_of_agents() {
+    let scratch = Scratch::below(Path::new("/dev/shm"), "programs-agents");
+    let marks = |result: &Value| result["sequence"]["marks"].as_array().expect("marks").clone();
+    let one = marks(&on_agents(scratch.path(), 1, "null:", &["--seconds", "2"]));
+    // 4^7 calls of each of six threads are 98,304.
+    assert!(one.len() > 7, "{one:?}");
+    for agents in [2, 3] {
+        let several = on_agents(scratch.path(), agents, "null:", &["--seconds", "2"]);
+        assert_eq!(several["agents"], agents);
+        let several = marks(&several);
+        let both = one.len().min(several.len());
+        assert!(both > 7, "{several:?}");
+        assert_eq!(one[..both], several[..both], "{agents} agents");
+    }
+    let other = on_agents(scratch.path(), 2, "null:", &["--seconds", "1", "--seed", "2"]);
+    assert_ne!(one[4], marks(&other)[4], "another seed");
+}
+
+#[test]
+fn calls_of_agents_are_those_that_the_server_counts() {
+    let (scratch, server, api) = scene("programs-agents-nfs");
+    let at = format!("127.0.0.1:{}{}", server.nfs_port(), server.export());
+    for (target, stat) in
+        [(format!("nfs3://{at}"), "nfs3.ops"), (format!("nfs4://{at}"), "nfs4.ops")]
+    {
+        let from = api::now() + 1;
+        api.wait_for_second(from - 1);
+        let more = ["--seconds", "1", "--set", "$nfiles=300", "--clean"];
+        let result = on_agents(scratch.path(), 2, &target, &more);
+        let to = api::now() + 1;
+        api.wait_for_second(to);
+        let mut calls = counts(&result["protocol_calls"]);
+        for (name, more) in counts(&result["preparation_calls"]) {
+            *calls.entry(name).or_default() += more;
+        }
+        assert_eq!(served(&api, stat, (from, to)), calls, "{stat}");
+        let each = result["by_agent"].as_array().expect("agents");
+        let operations: u64 = each.iter().filter_map(|a| a["operations"].as_u64()).sum();
+        assert_eq!((each.len(), Some(operations)), (2, result["operations"].as_u64()));
+        assert_eq!(result["errors"], 0, "{result:#}");
+    }
+    let dir = scratch.folder("local", None);
+    let more = ["--seconds", "1", "--set", "$nfiles=300", "--clean"];
+    let result = on_agents(scratch.path(), 2, &format!("path:{}", dir.display()), &more);
+    assert_eq!(result["errors"], 0, "{result:#}");
+    assert_eq!(fs::read_dir(dir).expect("a directory").count(), 0, "--clean");
 }

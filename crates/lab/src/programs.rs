@@ -6,8 +6,9 @@
 //! - [`control`]: what threads of one agent share: counters, tokens, the end.
 //! - [`tally`]: counts and latencies of acts; [`sequence`]: a hash of the calls; [`set`]: files.
 //! - [`drive`]: the threads.
-//! - [`record`]: the result; [`run`]: reads a program, checks it, runs it.
+//! - [`record`]: the result; [`run`]: reads a program, checks it, runs it; [`conduct`]: on agents.
 
+pub mod conduct;
 pub mod control;
 pub mod drive;
 pub mod null;

@@ -13,7 +13,7 @@
 //! - [`proto`]: the messages; [`clock`]: times; [`drive`]: the loop that makes the load.
 //! - [`connection`], [`tls`]: how a controller is connected; [`code`], [`join`]: how both sides
 //!   recognise each other; `gate`: peers that have not proved themselves.
-//! - [`observe`]: an agent that only observes.
+//! - [`observe`]: an agent that only observes; `program`: programs of threads.
 //! - `listen`, `call`: an agent that listens or calls; [`allow`]: what its controller may use.
 
 pub mod allow;
@@ -27,6 +27,7 @@ pub mod gate;
 pub mod join;
 mod listen;
 pub mod observe;
+mod program;
 pub mod proto;
 pub mod tls;
 
@@ -41,7 +42,8 @@ use drive::Driver;
 use join::JoinError;
 use listen::Listening;
 use observe::Observing;
-use proto::{FromAgent, Prepare, ProtoError, ToAgent, Window};
+use program::Programs;
+use proto::{FromAgent, Prepare, ProgramJob, ProtoError, ToAgent, Window};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -218,6 +220,9 @@ enum Command {
     Start(proto::Start),
     Clean,
     Disconnect,
+    Program(Box<ProgramJob>),
+    RunProgram(u64),
+    CleanProgram,
 }
 
 /// One controller, from after its greeting until it leaves.
@@ -287,6 +292,12 @@ fn obey(
             }
             ToAgent::Clean => Command::Clean,
             ToAgent::Disconnect => Command::Disconnect,
+            ToAgent::Program(job) => Command::Program(job),
+            ToAgent::RunProgram { at_ns } => {
+                stop.store(u64::MAX, Ordering::SeqCst);
+                Command::RunProgram(at_ns)
+            }
+            ToAgent::CleanProgram => Command::CleanProgram,
         };
         if commands.send(told).is_err() {
             return Err(ProtoError::Order("a running driver"));
@@ -312,7 +323,7 @@ fn spawn_driver(
     origin: Arc<Origin>,
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        let mut driver = None;
+        let (mut driver, mut programs) = (None, Programs::default());
         loop {
             let command = match inbox.recv_timeout(LAB_RENEW_EVERY) {
                 Ok(command) => command,
@@ -323,7 +334,8 @@ fn spawn_driver(
                     continue;
                 }
             };
-            if let Err(what) = carry_out(command, &mut driver, (&reply, &origin), &stop) {
+            let driver = (&mut driver, &mut programs);
+            if let Err(what) = carry_out(command, driver, (&reply, &origin), &stop) {
                 // The controller may be gone already.
                 let _ = reply.send(&FromAgent::Failed { what });
             }
@@ -333,7 +345,7 @@ fn spawn_driver(
 
 fn carry_out(
     command: Command,
-    driver: &mut Option<Driver>,
+    (driver, programs): (&mut Option<Driver>, &mut Programs),
     (reply, origin): (&Reply, &Origin),
     stop: &AtomicU64,
 ) -> Result<(), String> {
@@ -372,6 +384,9 @@ fn carry_out(
             driver.clean().map_err(|e| with_sources(&e))?;
             send(FromAgent::Cleaned)
         }
+        Command::Program(job) => send(programs.prepare(&job, origin)?),
+        Command::RunProgram(at_ns) => send(programs.run(at_ns, stop)?),
+        Command::CleanProgram => send(programs.clean()?),
         Command::Disconnect => {
             let calls = driver.take().ok_or_else(missing)?.calls();
             send(FromAgent::Disconnected { calls })

@@ -14,13 +14,17 @@ use crate::workload::Shape;
 use base::limits::LAB_MESSAGE_MAX;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 /// Versions this program speaks, lowest and highest.
-pub const VERSIONS: (u32, u32) = (3, 4);
+pub const VERSIONS: (u32, u32) = (3, 5);
 /// The version from which on an agent drops cached data and limits the operations of a step.
 pub const COLD_VERSION: u32 = 4;
+
+/// The version from which on an agent runs programs of threads.
+pub const PROGRAM_VERSION: u32 = 5;
 
 /// What a conductor says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,8 +59,50 @@ pub enum ToAgent {
     Sample,
     /// Take the test files of that server out of the page cache.
     DropCache,
+    /// Read a program and connect its threads.
+    Program(Box<ProgramJob>),
+    /// Run it.
+    RunProgram {
+        /// When, agent's monotonic clock, ns.
+        at_ns: u64,
+    },
+    /// Remove its files.
+    CleanProgram,
     /// The run is over.
     Bye,
+}
+
+/// A program for one of several agents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramJob {
+    /// Target URL.
+    pub target: String,
+    /// Name of the file that states it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// Variables.
+    pub settings: Vec<String>,
+    /// How long it runs.
+    pub seconds: f64,
+    /// Calls of each thread at most.
+    pub calls: u64,
+    /// Seed of everything.
+    pub seed: u64,
+    /// Number of this agent, and of all.
+    pub agent: (u64, u64),
+    /// Whether it makes the files on a server.
+    pub make: bool,
+}
+
+/// What the threads of one agent did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramEnd {
+    /// When it began, agent's monotonic clock, ns.
+    pub began_ns: u64,
+    /// What they did: [`crate::programs::drive::Totals`], which has numbers as keys. A tagged
+    /// message cannot have these.
+    pub totals: serde_json::Value,
 }
 
 /// What a client is to be and to prepare.
@@ -160,6 +206,13 @@ pub enum FromAgent {
     Dropped {
         /// By files and pages.
         dropped: Box<CacheDropped>,
+    },
+    /// A program has ended.
+    ProgramEnd(Box<ProgramEnd>),
+    /// Its files are gone.
+    ProgramCleaned {
+        /// Calls that it took, by name.
+        calls: BTreeMap<String, u64>,
     },
     /// The last command could not be carried out.
     Failed {

@@ -7,6 +7,7 @@ use crate::conduct::RunError;
 use crate::conduct::agents::AgentsError;
 use crate::conduct::roster::RosterError;
 use crate::limits::LimitsError;
+use crate::programs::run::ProgramError;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -42,6 +43,10 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> ExitCode {
         LimitsError::Run(error) => Some(agents(error)),
         LimitsError::Record(_) => None,
     });
+    let program = error.downcast_ref::<ProgramError>().and_then(|error| match error {
+        ProgramError::Agents(error) => Some(of_agents(error)),
+        _ => None,
+    });
     let roster = error.downcast_ref::<RosterError>().map(of_roster);
     let agent = error.downcast_ref::<AgentError>().map(|error| match error {
         AgentError::Join(error) => of_join(error),
@@ -49,7 +54,7 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> ExitCode {
         _ => 1,
     });
     let code = error.downcast_ref::<CodeError>().map(of_code);
-    ExitCode::from(run.or(limits).or(roster).or(agent).or(code).unwrap_or(1))
+    ExitCode::from(run.or(limits).or(program).or(roster).or(agent).or(code).unwrap_or(1))
 }
 
 fn of_agents(error: &AgentsError) -> u8 {

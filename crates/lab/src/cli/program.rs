@@ -1,6 +1,8 @@
 //! `plimsoll lab run FILE.f`: a program in the language of Filebench.
 
 use super::{EXIT_DEGRADED, Outcome, RunArgs, own_words, print_line, print_text, usage};
+use crate::conduct::agents::Source;
+use crate::programs::conduct;
 use crate::programs::record::ProgramResult;
 use crate::programs::run::{Checked, ProgramError, ProgramRequest};
 use crate::report::{self, Figures};
@@ -41,7 +43,12 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
         let lines = checked.messages.iter().chain(&checked.notes);
         lines.for_each(|line| note(&visible_lines(line)));
     }
-    let result = match checked.run(&request) {
+    let agents = common.remote.roster(common.quiet)?;
+    let result = match agents {
+        Some(roster) => conduct::run(&checked, &request, &Source::Remote(roster)),
+        None => checked.run(&request),
+    };
+    let result = match result {
         Err(error) if error.is_usage() => return Ok(usage(&error)),
         other => other?,
     };
@@ -59,7 +66,6 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
 fn without_effect(args: &RunArgs) -> Option<&'static str> {
     let common = &args.common;
     let options = [
-        (common.remote.is_used(), "--agents"),
         (common.prove.is_some(), "--prove"),
         (args.scratch.is_some(), "--scratch"),
         (args.repeat.is_some(), "--repeat"),

@@ -78,6 +78,8 @@ pub struct Agent {
     pub pid: u32,
     /// Its program.
     pub program: String,
+    /// Version of the protocol that both use.
+    pub version: u32,
     /// Its machine.
     pub machine: serde_json::Value,
     /// Its clock against ours.
@@ -299,6 +301,7 @@ fn agent(number: u32, address: &str, program: &str) -> Agent {
         bind: None,
         pid: 0,
         program: program.to_owned(),
+        version: 0,
         machine: serde_json::Value::Null,
         offset: Offset::default(),
         wall_skew_ns: 0,
@@ -321,7 +324,9 @@ fn first_messages(agent: &mut Agent, stream: &mut Connection) -> Result<(), Agen
     timeout(Some(LAB_AGENT_REPLY_MAX)).map_err(|e| AgentsError::Reach(address.clone(), e))?;
     proto::send(stream, &ToAgent::Hello { versions: proto::VERSIONS }).map_err(broke)?;
     match proto::receive(stream).map_err(broke)? {
-        FromAgent::Hello { pid, machine, .. } => (agent.pid, agent.machine) = (pid, machine),
+        FromAgent::Hello { version, pid, machine, .. } => {
+            (agent.version, agent.pid, agent.machine) = (version, pid, machine);
+        }
         FromAgent::Failed { what } => return Err(AgentsError::Failed(agent.number, what)),
         _ => return Err(broke(ProtoError::Order("hello"))),
     }

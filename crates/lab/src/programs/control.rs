@@ -144,8 +144,8 @@ impl Control {
         }
     }
 
-    /// Does what is not a call. `own` is the number of the thread's counter, `throttle` the state of
-    /// its limit.
+    /// Does what is not a call. `own` is the number of the thread's counter, `throttle` the state
+    /// of its limit.
     pub fn wait(&self, program: &Program, wait: Wait, own: usize, throttle: &mut Throttle) {
         let act = &program.acts[wait.act as usize];
         match wait.op {

@@ -8,9 +8,11 @@ use crate::operations::Lane;
 use base::clock::monotonic_ns;
 use lab_program::cursor::{Call, Cursor, End, Next, Wait};
 use lab_program::program::{Op, Plan, Step};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -18,40 +20,51 @@ use std::time::Duration;
 const FAILURES_MAX: u32 = 100;
 /// How long a thread waits for a file that another one may free.
 const FILE_WAIT: Duration = Duration::from_secs(1);
+/// How often an agent looks whether its controller has ended the run.
+const STOP_LOOK: Duration = Duration::from_millis(10);
 /// How long it sleeps in between.
 const FILE_LOOK: Duration = Duration::from_millis(10);
 
 /// When a run ends.
 #[derive(Debug, Clone, Copy)]
-pub struct Limit {
+pub struct Limit<'a> {
     /// After this time.
     pub seconds: f64,
-    /// Calls of each thread, for tests.
+    /// After this number of calls of each thread.
     pub calls: u64,
+    /// As soon as this is less than [`u64::MAX`].
+    pub stop: Option<&'a AtomicU64>,
 }
 
-impl Limit {
+impl Limit<'_> {
     /// After `seconds`.
     pub fn seconds(seconds: f64) -> Self {
-        Self { seconds, calls: u64::MAX }
+        Self::of(seconds, u64::MAX)
+    }
+
+    /// After `seconds`, or `calls` of each thread.
+    pub fn of(seconds: f64, calls: u64) -> Self {
+        Self { seconds, calls, stop: None }
     }
 }
 
 /// What all threads did.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// By act.
     pub acts: Vec<ActTally>,
     /// Calls of the protocol, or of the system, during the run, by name.
-    pub during: BTreeMap<&'static str, u64>,
+    pub during: BTreeMap<String, u64>,
     /// The same before and after it.
-    pub around: BTreeMap<&'static str, u64>,
+    pub around: BTreeMap<String, u64>,
     /// The first fault of each act.
     pub faults: BTreeMap<u32, String>,
     /// What each instance was asked to do, by its number.
     pub sequences: BTreeMap<u32, Vec<Lane>>,
     /// Seconds from the start to the end.
     pub seconds: f64,
+    /// Processor time of the process meanwhile, seconds.
+    pub cpu: f64,
     /// Why the run ended before its time.
     pub reason: Option<String>,
     /// Whether it ended because the target cannot be reached any more.
@@ -90,7 +103,11 @@ struct Played {
 ///
 /// # Errors
 /// A thread cannot be started.
-pub fn run(plan: &Arc<Plan>, workers: Vec<Box<dyn Worker>>, limit: Limit) -> io::Result<Totals> {
+pub fn run(
+    plan: &Arc<Plan>,
+    workers: Vec<Box<dyn Worker>>,
+    limit: Limit<'_>,
+) -> io::Result<Totals> {
     let control = Control::new(&plan.program, limit.seconds, plan.agent.1);
     let counters: Vec<HashMap<u32, usize>> =
         plan.instances().map(|instance| counters(plan, &control, instance)).collect();
@@ -109,6 +126,14 @@ pub fn run(plan: &Arc<Plan>, workers: Vec<Box<dyn Worker>>, limit: Limit) -> io:
                     control.stop(|| "a thread cannot be started".into());
                     return Err(error);
                 }
+            }
+        }
+        if let Some(stop) = limit.stop {
+            while threads.iter().any(|thread| !thread.is_finished()) {
+                if stop.load(Ordering::SeqCst) < u64::MAX {
+                    control.stop(|| "the controller has ended it".into());
+                }
+                thread::sleep(STOP_LOOK);
             }
         }
         for thread in threads {
@@ -140,15 +165,34 @@ impl Totals {
         };
         for (name, all) in &played.after {
             let during = count(&played.during, name) - count(&played.before, name);
-            *self.during.entry(name).or_default() += during;
-            *self.around.entry(name).or_default() += all - during;
+            *self.during.entry((*name).to_owned()).or_default() += during;
+            *self.around.entry((*name).to_owned()).or_default() += all - during;
         }
+    }
+
+    /// Adds what the threads of another agent did in the same run.
+    pub fn merge(&mut self, other: Self) {
+        self.acts.resize_with(self.acts.len().max(other.acts.len()), ActTally::default);
+        for (sum, act) in self.acts.iter_mut().zip(&other.acts) {
+            sum.add(act);
+        }
+        for (sum, more) in [(&mut self.during, other.during), (&mut self.around, other.around)] {
+            more.into_iter().for_each(|(name, calls)| *sum.entry(name).or_default() += calls);
+        }
+        other.faults.into_iter().for_each(|(act, fault)| {
+            self.faults.entry(act).or_insert(fault);
+        });
+        self.sequences.extend(other.sequences);
+        self.seconds = self.seconds.max(other.seconds);
+        self.cpu += other.cpu;
+        self.reason = self.reason.take().or(other.reason);
+        self.lost |= other.lost;
     }
 
     /// Adds calls that were made before or after the run.
     pub fn add_around(&mut self, counts: CallCounts) {
         for (name, calls) in counts {
-            *self.around.entry(name).or_default() += calls;
+            *self.around.entry(name.to_owned()).or_default() += calls;
         }
     }
 }

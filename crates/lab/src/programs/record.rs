@@ -3,7 +3,7 @@
 use super::drive::Totals;
 use super::set::Figures;
 use super::tally::ActTally;
-use crate::operations::{Mark, Operations};
+use crate::operations::{Lane, Mark, mixed};
 use crate::record::{RecordError, read_kind};
 use base::units;
 use lab_program::program::{Plan, Program, Step};
@@ -58,13 +58,57 @@ pub struct SetResult {
     pub figures: Figures,
 }
 
+/// What one agent did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct AgentResult {
+    /// Its number.
+    pub number: u64,
+    /// Where it was reached.
+    pub address: String,
+    /// Acts that are calls to the target.
+    pub operations: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Acts that failed.
+    pub errors: u64,
+    /// Seconds that it ran.
+    pub seconds: f64,
+    /// How much after the common start it began, µs; its clock is known to within the error.
+    pub late_us: f64,
+    /// That error, µs.
+    pub clock_error_us: f64,
+    /// How it was lost, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
 /// What all threads together were asked to do, as a hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceHash {
     /// Calls of each thread that it is of, from the first on.
     pub first: u64,
     /// The hash.
     pub hash: Mark,
+    /// Hashes of the first 1, 4, 16, … calls of each thread, up to that one: runs of different
+    /// length agree as far as the shorter one goes.
+    pub marks: Vec<Mark>,
+}
+
+impl SequenceHash {
+    /// Of the calls of all threads: a sum, whatever their order.
+    fn of(sequences: &BTreeMap<u32, Vec<Lane>>) -> Option<Self> {
+        let lanes = || sequences.iter().flat_map(|(n, lanes)| lanes.iter().map(move |l| (*n, l)));
+        let marks = lanes().map(|(_, lane)| lane.marks.len()).min()?;
+        let at = |mark: usize| {
+            let each = lanes().map(|(n, lane)| mixed(lane.marks[mark].0 ^ mixed(n.into())));
+            Mark(each.fold(0, u64::wrapping_add))
+        };
+        let marks: Vec<Mark> = (0..marks).map(at).collect();
+        let hash = *marks.last()?;
+        Some(Self { first: 1 << (2 * (marks.len() - 1)), hash, marks })
+    }
 }
 
 /// The result of a program.
@@ -94,6 +138,9 @@ pub struct ProgramResult {
     pub target: String,
     /// Agents that it ran on.
     pub agents: u64,
+    /// Each of the agents on other machines; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_agent: Vec<AgentResult>,
     /// Threads.
     pub threads: u64,
     /// Seconds that it ran.
@@ -149,29 +196,50 @@ pub struct Request<'a> {
     pub started: f64,
 }
 
+/// Acts of all threads added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// Acts that are calls to the target.
+    pub operations: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Acts that failed.
+    pub errors: u64,
+}
+
+impl Sums {
+    /// Of what threads did.
+    pub fn of(program: &Program, totals: &Totals) -> Self {
+        let mut sums = Self::default();
+        for (act, tally) in program.acts.iter().zip(&totals.acts) {
+            let only = |is: bool, n: u64| if is { n } else { 0 };
+            sums.operations += only(act.op.is_call(), tally.calls);
+            sums.bytes_read += only(act.op.is_read(), tally.bytes);
+            sums.bytes_written += only(act.op.is_write(), tally.bytes);
+            sums.errors += tally.errors;
+        }
+        sums
+    }
+}
+
 /// Seconds since the Unix epoch.
 pub fn now() -> f64 {
     base::clock::wall_ns() as f64 / 1e9
 }
 
 impl ProgramResult {
-    /// The result of a run that took `cpu` seconds of processor time.
-    pub fn new(request: Request<'_>, plan: &Plan, totals: &Totals, cpu: f64) -> Self {
+    /// The result of a run.
+    pub fn new(request: Request<'_>, plan: &Plan, totals: &Totals) -> Self {
         let program = &plan.program;
         let all: u64 = totals.acts.iter().map(|act| act.calls).sum();
-        let sum = |of: &dyn Fn(usize) -> u64| (0..program.acts.len()).map(of).sum::<u64>();
-        let calls = |n: usize| if program.acts[n].op.is_call() { totals.acts[n].calls } else { 0 };
-        let read = |n: usize| if program.acts[n].op.is_read() { totals.acts[n].bytes } else { 0 };
-        let written =
-            |n: usize| if program.acts[n].op.is_write() { totals.acts[n].bytes } else { 0 };
-        let operations = sum(&calls);
+        let Sums { operations, bytes_read, bytes_written, errors } = Sums::of(program, totals);
         let sets = plan.pools.iter().map(|pool| SetResult {
             name: pool.tree.spec().name.clone(),
             sharing: pool.sharing.to_string(),
             figures: Figures::of(&pool.tree),
         });
-        let sequence = Operations::of(totals.sequences.clone());
-        let errors: u64 = totals.acts.iter().map(|act| act.errors).sum();
         let degraded = (errors > 0).then(|| format!("{errors} operations failed"));
         let failed = totals.reason.clone().filter(|_| totals.lost);
         Self {
@@ -187,22 +255,23 @@ impl ProgramResult {
             seed: plan.seed,
             target: request.target,
             agents: plan.agent.1,
+            by_agent: Vec::new(),
             threads: program.instances(),
             seconds: totals.seconds,
             stopped: totals.reason.clone(),
             repeatable: program.is_repeatable(),
-            sequence: sequence.hash.map(|hash| SequenceHash { first: sequence.first, hash }),
+            sequence: SequenceHash::of(&totals.sequences),
             notes: request.notes,
             sets: sets.collect(),
             acts: acts(program, totals, all),
             operations,
             operations_per_second: operations as f64 / totals.seconds.max(1e-9),
-            bytes_read: sum(&read),
-            bytes_written: sum(&written),
+            bytes_read,
+            bytes_written,
             errors,
-            cpu_us_per_operation: cpu * 1e6 / operations.max(1) as f64,
-            protocol_calls: named(&totals.during),
-            preparation_calls: named(&totals.around),
+            cpu_us_per_operation: totals.cpu * 1e6 / operations.max(1) as f64,
+            protocol_calls: some(&totals.during),
+            preparation_calls: some(&totals.around),
             degraded: degraded.into_iter().collect(),
             failed,
         }
@@ -237,7 +306,7 @@ impl ProgramResult {
     pub fn sentences(&self) -> Vec<String> {
         let mut out = vec![self.sentence()];
         out.extend(self.stopped.iter().map(|why| format!("ended before its time: {why}")));
-        out.extend(self.sequence.as_ref().map(|SequenceHash { first, hash }| {
+        out.extend(self.sequence.as_ref().map(|SequenceHash { first, hash, .. }| {
             let which =
                 if self.repeatable { "" } else { ", which depends on the speed of threads" };
             format!("the first {first} calls of each thread: hash {}{which}", String::from(*hash))
@@ -249,9 +318,8 @@ impl ProgramResult {
     }
 }
 
-fn named(calls: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
-    let some = calls.iter().filter(|(_, calls)| **calls > 0);
-    some.map(|(name, calls)| ((*name).to_owned(), *calls)).collect()
+fn some(calls: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    calls.iter().filter(|(_, n)| **n > 0).map(|(name, n)| (name.clone(), *n)).collect()
 }
 
 fn acts(program: &Program, totals: &Totals, all: u64) -> Vec<ActResult> {

@@ -4,9 +4,10 @@ use super::drive::{self, Limit, Totals};
 use super::null::NullWorker;
 use super::path::{self, PathWorker};
 use super::record::{self, ProgramResult};
-use super::worker::Worker;
+use super::worker::{CallCounts, Worker};
 use super::{plan, remote};
 use crate::client::{Checker, ClientError, Target};
+use crate::conduct::agents::AgentsError;
 use crate::pattern::Content;
 use lab_program::limits::TEXT_MAX;
 use lab_program::program::{Note, Plan, Program};
@@ -62,6 +63,12 @@ pub enum ProgramError {
     /// The target failed.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// Agents are unavailable.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+    /// One of them cannot do it.
+    #[error("{0}")]
+    Agent(String),
     /// This machine has no more threads.
     #[error("cannot start {0} threads")]
     Threads(u64, #[source] io::Error),
@@ -70,7 +77,7 @@ pub enum ProgramError {
 impl ProgramError {
     /// Whether the user has to change the text or the command.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Client(_) | Self::Threads(..))
+        !matches!(self, Self::Client(_) | Self::Threads(..) | Self::Agents(_) | Self::Agent(_))
     }
 }
 
@@ -83,7 +90,10 @@ pub fn is_program(job: &str) -> bool {
 #[derive(Debug)]
 pub struct Checked {
     program: Program,
-    target: Target,
+    /// Where it runs.
+    pub target: Target,
+    /// The text.
+    pub text: String,
     name: String,
     /// What has no effect.
     pub notes: Vec<String>,
@@ -99,6 +109,18 @@ impl Checked {
     pub fn new(request: &ProgramRequest<'_>) -> Result<Self, ProgramError> {
         let name = request.file.display().to_string();
         let text = text(request.file).map_err(|error| ProgramError::File(name.clone(), error))?;
+        Self::of(name, text, request)
+    }
+
+    /// The same for a text that was read.
+    ///
+    /// # Errors
+    /// See [`ProgramError`].
+    pub fn of(
+        name: String,
+        text: String,
+        request: &ProgramRequest<'_>,
+    ) -> Result<Self, ProgramError> {
         let program = read(&name, &text, request.settings)?;
         let target = Target::parse(request.target).map_err(ProgramError::Target)?;
         if let Some(why) = plan::refusal(&target, &program) {
@@ -106,82 +128,136 @@ impl Checked {
         }
         let notes = plan::notes(&target, &program).iter().map(|note| line(&name, note)).collect();
         let messages = program.messages.clone();
-        Ok(Self { program, target, name, notes, messages })
+        Ok(Self { program, target, text, name, notes, messages })
     }
 
-    /// Makes its files and runs it.
+    /// Makes its files and runs it on this machine.
     ///
     /// # Errors
     /// See [`ProgramError`].
     pub fn run(self, request: &ProgramRequest<'_>) -> Result<ProgramResult, ProgramError> {
-        let Self { program, target, name, notes, .. } = self;
-        let seconds = request.seconds.or(program.seconds).unwrap_or(SECONDS) as f64;
-        let plan = Plan::new(program, request.seed, 0, 1);
-        let plan = Arc::new(plan.map_err(|(set, error)| ProgramError::Set(set, error))?);
-        let asked = record::Request {
-            file: &name,
+        let (seconds, started) = (self.seconds(request), record::now());
+        let plan = Arc::new(self.plan(request, (0, 1))?);
+        let totals = on(&self.target, &plan, Limit::seconds(seconds), request.clean)?;
+        Ok(ProgramResult::new(self.asked(request, started), &plan, &totals))
+    }
+
+    /// How long it runs.
+    pub fn seconds(&self, request: &ProgramRequest<'_>) -> f64 {
+        request.seconds.or(self.program.seconds).unwrap_or(SECONDS) as f64
+    }
+
+    /// Its files and threads as one of several agents has them: its number, and how many.
+    ///
+    /// # Errors
+    /// A set is too large.
+    pub fn plan(
+        &self,
+        request: &ProgramRequest<'_>,
+        (agent, agents): (u64, u64),
+    ) -> Result<Plan, ProgramError> {
+        let plan = Plan::new(self.program.clone(), request.seed, agent, agents);
+        plan.map_err(|(set, error)| ProgramError::Set(set, error))
+    }
+
+    /// What was asked for, for a result.
+    pub fn asked<'a>(&'a self, request: &ProgramRequest<'a>, started: f64) -> record::Request<'a> {
+        record::Request {
+            file: &self.name,
             settings: request.settings,
-            target: target.to_string(),
+            target: self.target.to_string(),
             command: request.command.clone(),
-            notes,
-            started: record::now(),
-        };
-        let (totals, cpu) = on(&target, &plan, Limit::seconds(seconds), request.clean)?;
-        Ok(ProgramResult::new(asked, &plan, &totals, cpu))
+            notes: self.notes.clone(),
+            started,
+        }
     }
 }
 
-/// Runs a plan on its target: what it did, and the processor time that it took.
+/// The threads of one agent, connected to their target, and the files.
+pub struct Session {
+    target: Target,
+    plan: Arc<Plan>,
+    workers: Vec<Box<dyn Worker>>,
+    around: CallCounts,
+}
+
+impl Session {
+    /// Makes the files, unless another agent has made them on the same server, and connects the
+    /// threads.
+    ///
+    /// # Errors
+    /// The target fails.
+    pub fn open(target: &Target, plan: &Arc<Plan>, make: bool) -> Result<Self, ClientError> {
+        let checker = Checker::new(Content::new(plan.seed), CHECK_ONE_IN);
+        let each = plan.instances();
+        let mut around = CallCounts::new();
+        let workers = match target {
+            Target::Path(directory) => {
+                let root = Arc::new(path::prepare(directory, plan, &checker)?);
+                let worker = |_| -> Box<dyn Worker> {
+                    Box::new(PathWorker::new(Arc::clone(plan), Arc::clone(&root), checker.clone()))
+                };
+                each.map(worker).collect()
+            }
+            Target::Null => each.map(|_| Box::new(NullWorker) as Box<dyn Worker>).collect(),
+            server => {
+                if make {
+                    around = remote::prepare(server, plan, &checker)?;
+                }
+                each.map(|_| remote::worker(server, plan, &checker)).collect::<Result<_, _>>()?
+            }
+        };
+        Ok(Self { target: target.clone(), plan: Arc::clone(plan), workers, around })
+    }
+
+    /// The threads, for another driver.
+    pub fn take_workers(&mut self) -> Vec<Box<dyn Worker>> {
+        std::mem::take(&mut self.workers)
+    }
+
+    /// Runs the threads, once.
+    ///
+    /// # Errors
+    /// This machine has too few threads.
+    pub fn run(&mut self, limit: Limit<'_>) -> Result<Totals, ProgramError> {
+        let workers = self.take_workers();
+        let (before, threads) = (cpu_seconds(), workers.len() as u64);
+        let totals = drive::run(&self.plan, workers, limit);
+        let mut totals = totals.map_err(|error| ProgramError::Threads(threads, error))?;
+        totals.cpu = cpu_seconds() - before;
+        totals.add_around(std::mem::take(&mut self.around));
+        Ok(totals)
+    }
+
+    /// Removes the files; the calls that it took.
+    ///
+    /// # Errors
+    /// The target fails.
+    pub fn clean(&self) -> Result<CallCounts, ClientError> {
+        match &self.target {
+            Target::Path(directory) => path::remove(directory, &self.plan).map(|()| Vec::new()),
+            Target::Null => Ok(Vec::new()),
+            server => remote::remove(server, &self.plan),
+        }
+    }
+}
+
+/// Runs a plan on its target: what it did.
 ///
 /// # Errors
 /// The target fails, or this machine has too few threads.
 pub fn on(
     target: &Target,
     plan: &Arc<Plan>,
-    limit: Limit,
+    limit: Limit<'_>,
     clean: bool,
-) -> Result<(Totals, f64), ProgramError> {
-    let checker = Checker::new(Content::new(plan.seed), CHECK_ONE_IN);
-    let each = plan.instances();
-    match target {
-        Target::Path(directory) => {
-            let root = Arc::new(path::prepare(directory, plan, &checker)?);
-            let worker = |_| -> Box<dyn Worker> {
-                Box::new(PathWorker::new(Arc::clone(plan), Arc::clone(&root), checker.clone()))
-            };
-            let done = timed(plan, each.map(worker).collect(), limit)?;
-            if clean {
-                path::remove(directory)?;
-            }
-            Ok(done)
-        }
-        Target::Null => {
-            timed(plan, each.map(|_| Box::new(NullWorker) as Box<dyn Worker>).collect(), limit)
-        }
-        other => {
-            let before = remote::prepare(other, plan, &checker)?;
-            let worker = |_| remote::worker(other, plan, &checker);
-            let workers = each.map(worker).collect::<Result<Vec<_>, _>>()?;
-            let (mut totals, cpu) = timed(plan, workers, limit)?;
-            totals.add_around(before);
-            if clean && !totals.lost {
-                totals.add_around(remote::remove(other, plan)?);
-            }
-            Ok((totals, cpu))
-        }
+) -> Result<Totals, ProgramError> {
+    let mut session = Session::open(target, plan, true)?;
+    let mut totals = session.run(limit)?;
+    if clean && !totals.lost {
+        totals.add_around(session.clean()?);
     }
-}
-
-fn timed(
-    plan: &Arc<Plan>,
-    workers: Vec<Box<dyn Worker>>,
-    limit: Limit,
-) -> Result<(Totals, f64), ProgramError> {
-    let before = cpu_seconds();
-    let threads = workers.len() as u64;
-    let totals = drive::run(plan, workers, limit);
-    let totals = totals.map_err(|error| ProgramError::Threads(threads, error))?;
-    Ok((totals, cpu_seconds() - before))
+    Ok(totals)
 }
 
 fn line(name: &str, note: &Note) -> String {

@@ -1,9 +1,10 @@
 //! Counts and latencies of acts, by each thread and added up.
 
 use base::buckets::{COUNT, index, quantile};
+use serde::{Deserialize, Serialize};
 
 /// One act, as often as it was done.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ActTally {
     /// Times it was done.
     pub calls: u64,

@@ -30,3 +30,16 @@ fn the_highest_common_version_is_used() {
     assert_eq!(agree((1, 9)).unwrap(), VERSIONS.1);
     assert!(matches!(agree((VERSIONS.1 + 1, 99)), Err(ProtoError::Version(..))));
 }
+
+#[test]
+fn what_threads_did_survives_a_round_trip() {
+    use crate::programs::drive::Totals;
+    let faults = [(7, "short read".to_owned())].into();
+    let totals = Totals { faults, during: [("read".to_owned(), 3)].into(), ..Totals::default() };
+    let value = serde_json::to_value(&totals).unwrap();
+    let end = ProgramEnd { began_ns: 5, totals: value };
+    let mut wire = Vec::new();
+    send(&mut wire, &FromAgent::ProgramEnd(Box::new(end))).unwrap();
+    let FromAgent::ProgramEnd(end) = receive(&mut wire.as_slice()).unwrap() else { panic!() };
+    assert_eq!(serde_json::from_value::<Totals>(end.totals).unwrap(), totals);
+}

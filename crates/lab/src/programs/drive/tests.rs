@@ -20,8 +20,8 @@ fn nulls(plan: &Plan) -> Vec<Box<dyn Worker>> {
     plan.instances().map(|_| Box::new(NullWorker) as Box<dyn Worker>).collect()
 }
 
-fn limit(calls: u64) -> Limit {
-    Limit { seconds: LONG, calls }
+fn limit(calls: u64) -> Limit<'static> {
+    Limit::of(LONG, calls)
 }
 
 /// 10⁵ calls of a program by `agents`: hash, and calls of each act.
@@ -136,7 +136,7 @@ fn a_set_that_is_used_up_ends_the_run_in_words() {
 #[test]
 fn the_time_of_a_run_ends_it() {
     let plan = plan(MAIL, 1, (0, 1));
-    let limit = Limit { seconds: 0.2, calls: u64::MAX };
+    let limit = Limit::seconds(0.2);
     let totals = run(&plan, nulls(&plan), limit).expect("a run");
     assert!(totals.reason.is_none() && totals.seconds >= 0.2, "{}", totals.seconds);
 }

@@ -8,12 +8,20 @@ use lab_program::tree::Tree;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes written at a time.
 const FILL_BYTES: usize = 1 << 20;
 /// Bytes compared at both ends of a file that is used again.
 const END_BYTES: u64 = 4096;
+
+/// The folder of an agent: each has its own, since several may run on one machine.
+fn folder(target: &Path, plan: &Plan) -> PathBuf {
+    match plan.agent {
+        (_, 1) => target.join(FOLDER),
+        (agent, _) => target.join(format!("{FOLDER}.{agent}")),
+    }
+}
 
 /// Makes the files of a program below `target`, and opens their folder. Sets that state `reuse`
 /// retain files of the right size and content; others are made again each time.
@@ -22,7 +30,7 @@ const END_BYTES: u64 = 4096;
 /// The directory is not there, is full, or refuses.
 pub fn prepare(target: &Path, plan: &Plan, checker: &Checker) -> Result<File, ClientError> {
     let fail = |what: &str, path: &Path| ClientError::io(format!("{what} {}", path.display()));
-    let folder = target.join(FOLDER);
+    let folder = folder(target, plan);
     match std::fs::create_dir(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(fail("create the directory", &folder)(error));
@@ -31,7 +39,8 @@ pub fn prepare(target: &Path, plan: &Plan, checker: &Checker) -> Result<File, Cl
     }
     let root = File::open(target).map_err(fail("open the directory", target))?;
     let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-    let root = sys::open(&root, FOLDER, flags).map_err(fail("open the directory", &folder))?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let root = sys::open(&root, &name, flags).map_err(fail("open the directory", &folder))?;
     for (number, pool) in plan.pools.iter().enumerate() {
         let set = Set { root: &root, tree: &pool.tree, seed: plan.seed, number, checker };
         let name = &pool.tree.spec().name;
@@ -47,8 +56,8 @@ pub fn prepare(target: &Path, plan: &Plan, checker: &Checker) -> Result<File, Cl
 ///
 /// # Errors
 /// Something in it cannot be removed.
-pub fn remove(target: &Path) -> Result<(), ClientError> {
-    let folder = target.join(FOLDER);
+pub fn remove(target: &Path, plan: &Plan) -> Result<(), ClientError> {
+    let folder = folder(target, plan);
     clear(&folder).map_err(ClientError::io(format!("remove {}", folder.display())))
 }
 

@@ -43,7 +43,7 @@ fn one_thread(files: &str, flowops: &str) -> Arc<Plan> {
 
 fn run(dir: &Scratch, plan: &Arc<Plan>, calls: u64) -> Totals {
     let target = crate::client::Target::Path(dir.0.clone());
-    on(&target, plan, Limit { seconds: LONG, calls }, false).expect("a run").0
+    on(&target, plan, Limit::of(LONG, calls), false).expect("a run")
 }
 
 fn files(dir: &Path) -> usize {
@@ -145,7 +145,7 @@ fn what_was_made_is_removed_and_nothing_else() {
     let plan = plan(MAIL, &["$nfiles=50", "$nthreads=2"]);
     run(&dir, &plan, 13);
     assert_eq!(files(&dir.0), 2);
-    remove(&dir.0).expect("removed");
+    remove(&dir.0, &plan).expect("removed");
     assert_eq!(files(&dir.0), 1);
 }
 

@@ -72,7 +72,7 @@ fn shares_of_operations_are_those_of_filebench() {
         let plan = Arc::new(Plan::new(program, 1, 0, 1).expect("a plan"));
         let dir = Scratch::new(name);
         let target = Target::Path(dir.0.clone());
-        let (totals, _) = on(&target, &plan, Limit { seconds: LONG, calls }, false).expect("a run");
+        let totals = on(&target, &plan, Limit::of(LONG, calls), false).expect("a run");
         assert!(totals.faults.is_empty(), "{name}: {:?}", totals.faults);
         let ours: Vec<u64> = totals.acts.iter().map(|act| act.calls).collect();
         let line = RECORDED.lines().find(|line| line.starts_with(&format!("{name} ")));

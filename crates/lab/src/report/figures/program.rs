@@ -1,7 +1,7 @@
 //! Sections of a program: its acts, its sets, and the calls that these took.
 
 use super::{NONE, Section};
-use crate::programs::record::{ActResult, ProgramResult, SetResult};
+use crate::programs::record::{ActResult, AgentResult, ProgramResult, SetResult};
 use crate::report::table::Table;
 use base::units::{bytes, time_ns};
 
@@ -12,6 +12,10 @@ pub(super) fn sections(result: &ProgramResult) -> Vec<Section> {
     let sets = Section::new("sets", "File sets").table(
         ["set", "files", "exist", "mean size", "width", "depth", "directories", "shared"],
         result.sets.iter().map(set).collect(),
+    );
+    let agents = Section::new("agents", "Agents").table(
+        ["agent", "operations", "read", "written", "errors", "seconds", "late", "lost"],
+        result.by_agent.iter().map(agent).collect(),
     );
     let name = result.target.split(':').next().unwrap_or_default();
     let of = match name {
@@ -31,7 +35,7 @@ pub(super) fn sections(result: &ProgramResult) -> Vec<Section> {
         .says((!names.is_empty()).then_some(of))
         .table(["call", "during the run", "before and after"], names.iter().map(call).collect());
     let command = Section::new("command", "Command").says([result.command.join(" ")]);
-    vec![whole, acts, sets, calls, command]
+    vec![whole, acts, agents, sets, calls, command]
 }
 
 /// A line for each act, with the numbers behind the figures.
@@ -89,5 +93,18 @@ fn set(set: &SetResult) -> [String; 8] {
         format!("{:.2}", figures.depth_mean),
         figures.directories.to_string(),
         set.sharing.clone(),
+    ]
+}
+
+fn agent(agent: &AgentResult) -> [String; 8] {
+    [
+        format!("{}: {}", agent.number, agent.address),
+        agent.operations.to_string(),
+        bytes(agent.bytes_read as f64),
+        bytes(agent.bytes_written as f64),
+        agent.errors.to_string(),
+        format!("{:.2}", agent.seconds),
+        format!("{} ± {}", time_ns(agent.late_us * 1e3), time_ns(agent.clock_error_us * 1e3)),
+        agent.lost.clone().unwrap_or_else(|| NONE.to_owned()),
     ]
 }
