@@ -10,6 +10,8 @@ mod lab_agents;
 mod lab_archives;
 #[path = "../lab_columns.rs"]
 mod lab_columns;
+#[path = "../lab_filebench.rs"]
+mod lab_filebench;
 #[path = "../lab_open.rs"]
 mod lab_open;
 #[path = "../lab_programs.rs"]
