@@ -12,6 +12,8 @@ mod lab_archives;
 mod lab_columns;
 #[path = "../lab_filebench.rs"]
 mod lab_filebench;
+#[path = "../lab_iozone.rs"]
+mod lab_iozone;
 #[path = "../lab_open.rs"]
 mod lab_open;
 #[path = "../lab_programs.rs"]

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 31] = [
+const COMMANDS: [&[&str]; 32] = [
     &[],
     &["serve"],
     &["cli"],
@@ -29,6 +29,7 @@ const COMMANDS: [&[&str]; 31] = [
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],
+    &["lab", "iozone"],
     &["lab", "repeat"],
     &["lab", "sweep"],
     &["lab", "agent"],

@@ -6,6 +6,7 @@ mod ab;
 mod agents;
 mod api;
 pub(crate) mod exit;
+mod iozone;
 mod limits;
 mod make;
 mod output;
@@ -25,6 +26,7 @@ use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, lab_command};
 use crate::conduct::{ObserveRun, RunOptions, Told};
+use crate::iozone::record::IozoneResult;
 use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
 use crate::measure::Until;
@@ -66,6 +68,9 @@ enum LabCommand {
     /// Run the jobs of the Performance Limit Summary, with a column for each target
     #[command(after_help = exit::HELP)]
     Limits(LimitsArgs),
+    /// Run the tests of IOzone's throughput mode, with its options and its output
+    #[command(after_help = iozone::HELP)]
+    Iozone(iozone::IozoneArgs),
     /// Repeat a result of `run`, `limits` or `ab` with the same seeds, and compare
     Repeat(RepeatArgs),
     /// Measure throughput over round-trip time and window on emulated links, compared with a model
@@ -245,6 +250,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
     let outcome = match args.command {
         LabCommand::Run(args) => run_job(&args, find),
         LabCommand::Limits(args) => limits::limits(&args),
+        LabCommand::Iozone(args) => iozone::run(&args),
         LabCommand::Repeat(args) => repeat::repeat(&args),
         LabCommand::Sweep(args) => sweep(&args, own_words()),
         LabCommand::Agent(args) => run_agent(&args),
@@ -505,6 +511,11 @@ fn make_report(path: &Path) -> Outcome {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
     if let Some(program) = ProgramResult::read(path)? {
         report::write_program(&program, dir)?;
+        print_line(&dir.join("report.html").display().to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(tests) = IozoneResult::read(path)? {
+        report::write_iozone(&tests, dir)?;
         print_line(&dir.join("report.html").display().to_string())?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -20,7 +20,7 @@
 //!   the request and checksums; [`operations`]: a hash of what the clients were given to do.
 //! - [`measure`]: a run repeated because it was disturbed, or until its interval is narrow.
 //! - [`limits`]: the Performance Limit Summary, a column for each target.
-//! - [`programs`]: programs in the language of Filebench.
+//! - [`programs`]: programs in the language of Filebench; [`iozone`]: IOzone's throughput mode.
 //! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`sweep`]: one connection or several over distances and windows, beside a model.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
@@ -40,6 +40,7 @@ pub mod client;
 pub mod conduct;
 pub mod desk;
 pub mod hist;
+pub mod iozone;
 pub mod job;
 pub mod limit;
 pub mod limits;

@@ -9,6 +9,7 @@ pub(crate) mod link;
 mod summaries;
 pub mod table;
 
+use crate::iozone::record::IozoneResult;
 use crate::limit;
 use crate::limits::summary::Summary;
 use crate::programs::record::ProgramResult;
@@ -19,6 +20,7 @@ use crate::sweep::Sweep;
 use crate::transfer;
 use crate::verdict::evenness::Evenness;
 use base::units::time_ns;
+use serde::Serialize;
 use std::path::Path;
 
 pub use compare::{Comparison, Distinction, compare, read_runs};
@@ -61,16 +63,32 @@ const PROGRAM: Page = Page { main: include_str!("report/program.html"), panels: 
 /// # Errors
 /// When the directory cannot be written.
 pub fn write_program(result: &ProgramResult, dir: &Path) -> Result<(), RecordError> {
+    write_figures(result, &Figures::of_program(result), &figures::acts(result), dir)
+}
+
+/// The same of IOzone's tests.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_iozone(result: &IozoneResult, dir: &Path) -> Result<(), RecordError> {
+    write_figures(result, &Figures::of_iozone(result), &figures::blocks(result), dir)
+}
+
+/// The result, a page that its figures are all of, and its tables.
+fn write_figures(
+    result: &impl Serialize,
+    figures: &Figures,
+    table: &Table,
+    dir: &Path,
+) -> Result<(), RecordError> {
     record::write_result(result, "the run", dir)?;
-    let figures = Figures::of_program(result);
-    let data = serde_json::to_string(result).unwrap_or_default();
-    let page = PROGRAM.fill(&figures.title, &figures.html(), &data);
-    let page = page.replace("<!--title-->", &escaped(&figures.title));
+    let (title, data) = (&figures.title, serde_json::to_string(result).unwrap_or_default());
+    let page = PROGRAM.fill(title, &figures.html(), &data);
+    let page = page.replace("<!--title-->", &escaped(title));
     record::write_file(dir, "report.html", &page)?;
     record::write_file(dir, "figures.csv", &figures.csv())?;
-    let title = &figures.title;
     record::write_file(dir, "result.md", &format!("# {title}\n\n{}", figures.markdown()))?;
-    record::write_file(dir, "result.csv", &figures::acts(result).csv())
+    record::write_file(dir, "result.csv", &table.csv())
 }
 
 /// Writes `report.html` into `dir`.

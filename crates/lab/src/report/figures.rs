@@ -1,17 +1,19 @@
 //! The figures of a result as sections: sentences and a table each. Text, CSV, Markdown, the page
 //! of a run, the API and the browser show these sections, so that a figure is the same everywhere.
 //!
-//! - [`run`]: of a run; [`program`]: of a program; [`summary`]: of a summary; [`ab`]: of a
-//!   comparison of builds or targets.
+//! - [`run`]: of a run; [`program`]: of a program; [`iozone`]: of IOzone's tests; [`summary`]: of a
+//!   summary; [`ab`]: of a comparison of builds or targets.
 
 mod ab;
 mod archive;
+mod iozone;
 mod program;
 mod run;
 mod summary;
 
 use super::table::{Table, escaped, field};
 use crate::ab::record::{self as ab_record, AbResult};
+use crate::iozone::record::{self as iozone_record, IozoneResult};
 use crate::limits::summary::Summary;
 use crate::programs::record::{self as program_record, ProgramResult};
 use crate::record::{RecordError, RunResult, VERSION};
@@ -20,6 +22,7 @@ use serde_json::Value;
 use std::path::Path;
 
 pub use archive::archive;
+pub use iozone::blocks;
 pub use program::acts;
 
 /// What was not seen, or does not apply.
@@ -43,7 +46,7 @@ pub struct Section {
 /// All figures of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// `run`, `program`, `summary` or `ab`.
+    /// `run`, `program`, `iozone`, `summary` or `ab`.
     pub kind: &'static str,
     /// What was measured, and where.
     pub title: String,
@@ -103,6 +106,11 @@ impl Figures {
         Self::new("program", title, program::sections(result))
     }
 
+    /// Of IOzone's tests.
+    pub fn of_iozone(result: &IozoneResult) -> Self {
+        Self::new("iozone", format!("IOzone on {}", result.target), iozone::sections(result))
+    }
+
     /// Of a summary.
     pub fn of_summary(summary: &Summary) -> Self {
         Self::new("summary", summary.title(), summary::sections(summary))
@@ -126,6 +134,7 @@ impl Figures {
         let newest = match kind {
             Some(ab_record::KIND) => ab_record::VERSION,
             Some(program_record::KIND) => program_record::VERSION,
+            Some(iozone_record::KIND) => iozone_record::VERSION,
             _ => VERSION,
         };
         if format > u64::from(newest) {
@@ -136,6 +145,9 @@ impl Figures {
             None => serde_json::from_value(value).map_err(read).map(|run| Self::of_run(&run)),
             Some(ab_record::KIND) => {
                 serde_json::from_value(value).map_err(read).map(|ab| Self::of_ab(&ab))
+            }
+            Some(iozone_record::KIND) => {
+                serde_json::from_value(value).map_err(read).map(|run| Self::of_iozone(&run))
             }
             Some(program_record::KIND) => {
                 serde_json::from_value(value).map_err(read).map(|run| Self::of_program(&run))

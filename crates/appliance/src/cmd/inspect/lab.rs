@@ -4,6 +4,7 @@
 use ::lab::ab::record::{AbResult, KIND};
 use ::lab::archive::request::Request;
 use ::lab::desk::run::Run;
+use ::lab::iozone::record::{self as iozone, IozoneResult};
 use ::lab::job::Job;
 use ::lab::limits::Summary;
 use ::lab::programs::record::{self as program, ProgramResult};
@@ -34,6 +35,9 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     let found = if value["kind"] == KIND {
         let ab: AbResult = serde_json::from_value(value.clone()).ok()?;
         format!("lab A/B comparison, format {}\n{}", ab.format, ab.text())
+    } else if value["kind"] == iozone::KIND {
+        let tests: IozoneResult = serde_json::from_value(value.clone()).ok()?;
+        format!("lab IOzone tests, format {}\n{}", tests.format, tests.text(false, false))
     } else if value["kind"] == program::KIND {
         let run: ProgramResult = serde_json::from_value(value.clone()).ok()?;
         let sentences = run.sentences().join("\n");

@@ -1,0 +1,222 @@
+//! One test by all children: they open their files, begin together, and end at their last record
+//! or, with the stonewall, when the first one has ended.
+
+use super::flags::{Settings, Test};
+use crate::programs::worker::{CallError, Worker};
+use base::clock::monotonic_ns;
+use base::random::{Random, SeededRandom};
+use lab_program::cursor::{BY_PATH, Call};
+use lab_program::program::Op;
+use lab_program::seed_of;
+use std::io;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Where each child has its file open.
+const FD: u32 = 1;
+
+/// What one child did in a test.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Child {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Records.
+    pub records: u64,
+    /// Nanoseconds from its first record to its last, flush and close included if so chosen.
+    pub ns: u64,
+    /// When it ended, nanoseconds after the common start.
+    pub end_ns: u64,
+    /// Whether it has done all of its records.
+    pub finished: bool,
+    /// Why it ended early.
+    pub fault: Option<String>,
+}
+
+/// What all children did in a test.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// By number.
+    pub children: Vec<Child>,
+    /// Nanoseconds from the start of the first to the end of the last.
+    pub parent_ns: u64,
+}
+
+/// The children of a run.
+pub struct Children<'a> {
+    /// What is measured.
+    pub settings: &'a Settings,
+    /// Seed of random records.
+    pub seed: u64,
+    /// A connection of each.
+    pub workers: Vec<Box<dyn Worker>>,
+}
+
+/// How a test begins and ends for all.
+struct Common {
+    opened: Barrier,
+    start: Barrier,
+    ended: AtomicBool,
+}
+
+impl Test {
+    fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::Rewrite | Self::RandomWrite)
+    }
+}
+
+/// The records of a child in their order: number, and whether it is written.
+fn records(test: Test, settings: &Settings, seed: u64) -> impl Iterator<Item = (u64, bool)> {
+    let (all, stride) = (settings.size / settings.record, settings.stride);
+    let mut random = SeededRandom::new(seed);
+    // The stride test reads each record once: those a stride apart, then the ones behind them.
+    let (mut at, mut first) = (0, 0);
+    (0..all).map(move |n| match test {
+        Test::Write | Test::Rewrite => (n, true),
+        Test::Read | Test::Reread => (n, false),
+        Test::Reverse => (all - 1 - n, false),
+        Test::Stride => {
+            let record = at;
+            at += stride;
+            if at >= all {
+                first += 1;
+                at = first;
+            }
+            (record, false)
+        }
+        Test::RandomRead => (random.below(all), false),
+        Test::RandomWrite => (random.below(all), true),
+        Test::Mixed => (random.below(all), random.below(2) == 1),
+    })
+}
+
+impl Children<'_> {
+    /// Carries out a test; `number` distinguishes the random records of repeated ones.
+    ///
+    /// # Errors
+    /// This machine has too few threads.
+    pub fn run(&mut self, test: Test, number: u64) -> io::Result<Outcome> {
+        let all = self.workers.len();
+        let common = Common {
+            opened: Barrier::new(all + 1),
+            start: Barrier::new(all + 1),
+            ended: AtomicBool::new(false),
+        };
+        let (settings, seed) = (self.settings, seed_of(self.seed, 31, number));
+        thread::scope(|scope| {
+            let common = &common;
+            let mut threads = Vec::with_capacity(all);
+            for (n, worker) in self.workers.iter_mut().enumerate() {
+                let child = OneChild { settings, test, seed, number: n as u64, common };
+                threads.push(scope.spawn(move || child.run(&mut **worker)));
+            }
+            common.opened.wait();
+            let begin = monotonic_ns();
+            common.start.wait();
+            let lost =
+                || Child { fault: Some("its thread ended by a fault".into()), ..Child::default() };
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost()));
+            let mut children: Vec<Child> = ended.collect();
+            children.iter_mut().for_each(|child| child.end_ns = child.end_ns.saturating_sub(begin));
+            Ok(Outcome { children, parent_ns: (monotonic_ns() - begin).max(1) })
+        })
+    }
+
+    /// Removes the files of all children.
+    pub fn remove(&mut self) {
+        for (number, worker) in self.workers.iter_mut().enumerate() {
+            // One that is not there is as good; the folder is removed afterwards.
+            let _ = worker.call(&call(Op::Remove, number as u64, BY_PATH));
+        }
+    }
+}
+
+struct OneChild<'a> {
+    settings: &'a Settings,
+    test: Test,
+    seed: u64,
+    number: u64,
+    common: &'a Common,
+}
+
+fn call(op: Op, entry: u64, fd: u32) -> Call {
+    Call {
+        act: 0,
+        op,
+        set: 0,
+        entry,
+        fd,
+        offset: 0,
+        len: 0,
+        piece: 0,
+        dsync: false,
+        direct: false,
+        hidden: false,
+    }
+}
+
+impl OneChild<'_> {
+    fn run(&self, worker: &mut dyn Worker) -> Child {
+        let opened = self.open(worker);
+        let is_open = opened.is_ok();
+        self.common.opened.wait();
+        self.common.start.wait();
+        let begin = monotonic_ns();
+        let mut child = Child::default();
+        let outcome = opened.and_then(|()| self.records(worker, &mut child));
+        child.finished =
+            outcome.is_ok() && child.records == self.settings.size / self.settings.record;
+        // Without the stonewall each child continues to its own end.
+        if !self.settings.no_stonewall {
+            self.common.ended.store(true, Ordering::Relaxed);
+        }
+        let flushed = self.flush(worker);
+        let end = monotonic_ns();
+        child.ns = (end - begin).max(1);
+        child.end_ns = end;
+        let closed = if is_open && !self.settings.close { self.close(worker) } else { Ok(()) };
+        child.fault = outcome.and(flushed).and(closed).err().map(|error| error.to_string());
+        child
+    }
+
+    fn open(&self, worker: &mut dyn Worker) -> Result<(), CallError> {
+        // A new file each time: what an earlier block has written is gone.
+        if self.test == Test::Write {
+            let _ = worker.call(&call(Op::Remove, self.number, BY_PATH));
+        }
+        let op = if self.test == Test::Write { Op::Create } else { Op::Open };
+        worker.call(&call(op, self.number, FD)).map(drop)
+    }
+
+    fn records(&self, worker: &mut dyn Worker, child: &mut Child) -> Result<(), CallError> {
+        let len = self.settings.record;
+        let seed = seed_of(self.seed, 32, self.number);
+        for (record, write) in records(self.test, self.settings, seed) {
+            let op = if write { Op::Write } else { Op::Read };
+            let at = call(op, self.number, FD);
+            let dsync = write && self.settings.sync;
+            let done = worker.call(&Call { offset: record * len, len, piece: len, dsync, ..at })?;
+            child.bytes += done.bytes;
+            child.records += 1;
+            if self.common.ended.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The flush, and the close if the time includes it.
+    fn flush(&self, worker: &mut dyn Worker) -> Result<(), CallError> {
+        if self.settings.flush && (self.test.is_write() || self.test == Test::Mixed) {
+            worker.call(&call(Op::Sync, self.number, FD))?;
+        }
+        if self.settings.close { self.close(worker) } else { Ok(()) }
+    }
+
+    fn close(&self, worker: &mut dyn Worker) -> Result<(), CallError> {
+        worker.call(&call(Op::Close, self.number, FD)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Records and their order; the stonewall.
+
+use super::*;
+use lab_program::cursor::Done;
+
+fn settings() -> Settings {
+    Settings {
+        threads: 3,
+        size: 40 << 10,
+        record: 1 << 10,
+        tests: Vec::new(),
+        no_retest: false,
+        flush: false,
+        close: false,
+        sync: false,
+        keep: false,
+        no_stonewall: false,
+        stride: 17,
+    }
+}
+
+#[test]
+fn each_order_has_each_record() {
+    for test in [Test::Write, Test::Read, Test::Reverse, Test::Stride] {
+        let mut all: Vec<u64> = records(test, &settings(), 1).map(|(record, _)| record).collect();
+        assert_eq!(all[0], if test == Test::Reverse { 39 } else { 0 });
+        if test == Test::Stride {
+            assert_eq!(all[1..4], [17, 34, 1]);
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..40).collect::<Vec<u64>>(), "{test:?}");
+    }
+    let mixed: Vec<bool> = records(Test::Mixed, &settings(), 1).map(|(_, write)| write).collect();
+    assert!(mixed.contains(&true) && mixed.contains(&false));
+    let random = |seed| records(Test::RandomRead, &settings(), seed).collect::<Vec<_>>();
+    assert!(random(1) == random(1) && random(1) != random(2));
+}
+
+/// Does everything; one that is slow waits until another one has ended.
+struct Counting {
+    waits: Option<std::sync::Arc<AtomicBool>>,
+    ends: Option<std::sync::Arc<AtomicBool>>,
+    done: u64,
+}
+
+impl Worker for Counting {
+    fn call(&mut self, call: &Call) -> Result<Done, CallError> {
+        if call.op == Op::Write {
+            self.done += 1;
+            while self.waits.as_ref().is_some_and(|ended| !ended.load(Ordering::SeqCst)) {
+                thread::yield_now();
+            }
+        }
+        if call.op == Op::Close
+            && let Some(ended) = &self.ends
+        {
+            ended.store(true, Ordering::SeqCst);
+        }
+        Ok(Done { bytes: call.len, size: None })
+    }
+}
+
+fn run(no_stonewall: bool) -> Outcome {
+    let settings = Settings { threads: 2, no_stonewall, ..settings() };
+    let ended = std::sync::Arc::new(AtomicBool::new(false));
+    let fast = Counting { waits: None, ends: Some(ended.clone()), done: 0 };
+    let slow = Counting { waits: Some(ended), ends: None, done: 0 };
+    let workers: Vec<Box<dyn Worker>> = vec![Box::new(fast), Box::new(slow)];
+    let mut children = Children { settings: &settings, seed: 1, workers };
+    children.run(Test::Write, 0).expect("a run")
+}
+
+#[test]
+fn the_stonewall_ends_what_is_slower() {
+    let outcome = run(false);
+    let [fast, slow] = outcome.children.as_slice() else { panic!("two children") };
+    assert!(fast.finished && !slow.finished);
+    assert_eq!((fast.bytes, slow.bytes), (40 << 10, 1 << 10));
+    let outcome = run(true);
+    assert!(outcome.children.iter().all(|child| child.finished && child.bytes == 40 << 10));
+    assert!(outcome.children.iter().all(|child| child.ns <= outcome.parent_ns));
+}
