@@ -20,6 +20,8 @@ use configurations::{generate, machine};
 
 /// Pairs of configurations.
 const PAIRS: u64 = 200;
+/// Configurations, one after the other.
+const CHANGES: u64 = 100;
 
 /// A machine in its first configuration, and the way to its second one.
 struct Change {
@@ -115,6 +117,37 @@ fn a_guard_that_is_interrupted_is_continued_by_another_one() {
             assert_eq!(observe(&mut kernel), change.old, "pair {seed}, cut {cut}, guard {done}");
         }
     }
+}
+
+/// One configuration after the other: a link of another program and what is on it stay as they are,
+/// and without a configuration everything is as before the first one.
+#[test]
+fn a_hundred_changes_leave_links_of_others_alone() {
+    let mut random = SeededRandom::new(7);
+    let mut kernel = Kernel::new(machine());
+    let bare = observe(&mut kernel);
+    let of_others = |state: &State| {
+        let routes = state.routes.iter().filter(|route| route.link == "wan").cloned();
+        (state.links["wan"].clone(), state.addresses("wan").to_vec(), routes.collect::<Vec<_>>())
+    };
+    let mut record = Record::default();
+    for change in 0..=CHANGES {
+        let configuration = match change {
+            CHANGES => Configuration::default(),
+            _ => generate(&mut random),
+        };
+        let now = observe(&mut kernel);
+        sound(&configuration, &now, &record);
+        let (target, next) = compile(&configuration, &now, &record);
+        let adopted = next.adopted(&record);
+        assert!(!adopted.contains("wan"));
+        reach(&mut kernel, &target, &adopted).unwrap_or_else(|e| panic!("{change}: {e}"));
+        let now = observe(&mut kernel);
+        assert_eq!(of_others(&now), of_others(&bare), "change {change}");
+        record = next;
+    }
+    assert_eq!(record, Record::default());
+    assert_eq!(observe(&mut kernel), bare);
 }
 
 /// A step of the way back that is left out is seen: of each kind at least once, and with most
