@@ -25,6 +25,9 @@ const ATTRIBUTES: usize = 128;
 const VERIFIER_LOG: usize = 64 << 10;
 /// `ENOTSUPP`, which the kernel has for itself and libc has no name of.
 const NOT_SUPPORTED: i32 = 524;
+/// How often a program is loaded while the verifier is interrupted: by any signal or work that
+/// waits for this thread, such as what io_uring leaves behind.
+const LOAD_ATTEMPTS: u32 = 5;
 /// Elements that are asked for at a time.
 const BATCH: usize = 256;
 
@@ -220,7 +223,7 @@ impl Running {
     pub fn start(name: &CStr, code: &[[u8; 8]], tracepoint: u32) -> Result<Self, Refused> {
         let mut text = vec![0u8; VERIFIER_LOG];
         // Without its log first: an answer that does not fit into it would be a failure.
-        let program = load(name, code, tracepoint, &mut []).map_err(|error| {
+        let program = retried(|| load(name, code, tracepoint, &mut [])).map_err(|error| {
             if error.raw_os_error() != Some(libc::EPERM) {
                 // Asked for what it says; that it refuses is known.
                 drop(load(name, code, tracepoint, &mut text));
@@ -273,6 +276,17 @@ pub fn interface_name(index: u32) -> Option<String> {
         return None;
     }
     CStr::from_bytes_until_nul(&name).ok()?.to_str().ok().map(str::to_owned)
+}
+
+/// Repeats what was interrupted.
+fn retried<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..LOAD_ATTEMPTS {
+        match attempt() {
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
+            other => return other,
+        }
+    }
+    attempt()
 }
 
 fn load(name: &CStr, code: &[[u8; 8]], tracepoint: u32, log: &mut [u8]) -> io::Result<OwnedFd> {

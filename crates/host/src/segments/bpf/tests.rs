@@ -21,6 +21,23 @@ fn an_error_without_a_name_gets_one() {
 }
 
 #[test]
+fn a_load_that_is_interrupted_is_repeated_a_few_times() {
+    let mut attempts = 0;
+    let mut interrupted = |times: u32| {
+        attempts = 0;
+        retried(|| {
+            attempts += 1;
+            let again = io::Error::from_raw_os_error(libc::EAGAIN);
+            if attempts <= times { Err(again) } else { Ok(attempts) }
+        })
+    };
+    assert_eq!(interrupted(0).expect("loaded"), 1);
+    assert_eq!(interrupted(4).expect("loaded"), 5);
+    assert!(interrupted(5).is_err());
+    assert!(retried(|| Err::<(), _>(io::Error::from_raw_os_error(libc::EPERM))).is_err());
+}
+
+#[test]
 fn lists_of_cpus_are_counted() {
     assert_eq!(cpus("0-1\n"), Some(2));
     assert_eq!(cpus("0"), Some(1));
