@@ -51,11 +51,15 @@ fn every_block_adds_up_on_a_directory() {
     let scratch = Scratch::below(Path::new("/dev/shm"), "iozone-path");
     let dir = scratch.folder("data", None);
     let target = format!("path:{}", dir.display());
-    let all = ["-t", "3", "-s", "2m", "-r", "64k", "-e", "-c"];
+    // Without the stonewall each file is written to its end: the mixed test reads no hole.
+    let all = ["-t", "3", "-s", "2m", "-r", "64k", "-e", "-c", "-x"];
     let result = checked(scratch.path(), &target, &all, 13);
-    assert_eq!((&result["kind"], &result["stonewall"]), (&"iozone".into(), &true.into()));
+    assert_eq!((&result["kind"], &result["stonewall"]), (&"iozone".into(), &false.into()));
     assert_eq!(result["blocks"][9]["same_as"], "initial writers");
     assert_eq!(files(&dir), 0, "files are removed");
+    let wall = ["-t", "3", "-s", "1m", "-r", "16k", "-i", "0", "-i", "1"];
+    let result = checked(scratch.path(), &target, &wall, 4);
+    assert_eq!(result["stonewall"], true);
     let more = ["-t", "4", "-s", "1m", "-r", "4k", "-i", "0", "-i", "1", "-+n", "-x", "-w", "-o"];
     let result = checked(scratch.path(), &target, &more, 2);
     assert_eq!(result["blocks"][0]["min_xfer_kb"], 1024.0, "without the stonewall: all of it");
@@ -74,7 +78,7 @@ fn every_block_adds_up_over_each_protocol() {
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let server = Server::start(&Options::new(&dir, &state));
     let at = format!("127.0.0.1:{}{}", server.nfs_port(), server.export());
-    let options = ["-t", "3", "-s", "512k", "-r", "32k", "-e"];
+    let options = ["-t", "3", "-s", "512k", "-r", "32k", "-e", "-x"];
     checked(scratch.path(), &format!("nfs3://{at}"), &options, 13);
     checked(scratch.path(), &format!("nfs4://{at}"), &options, 13);
     assert_eq!(files(&dir), 0, "files are removed");
