@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base::memory::cached_pages;
 use vfs::attr::SetAttr;
 use vfs::cache_drop::CacheDrop;
 use vfs::conformance::{cx, root};
@@ -29,7 +30,8 @@ fn share(name: &str) -> Option<(Scratch, Arc<HostFs>)> {
     let is_memory = sys::statfs(top.as_fd()).expect("known").f_type as u64 == TMPFS;
     std::fs::write(scratch.0.join("probe"), "x").expect("written");
     let probe = std::fs::File::open(scratch.0.join("probe")).expect("there");
-    if is_memory || sys::cached_pages(probe.as_fd(), 0, 0).is_none_or(|pages| pages.resident == 0) {
+    let pages = cached_pages(probe.as_fd(), 0, 0);
+    if is_memory || !pages.is_ok_and(|pages| pages.resident > 0) {
         println!("SKIP {name}: no disk here, or a kernel that does not count pages (cachestat)");
         return None;
     }
@@ -177,7 +179,7 @@ fn what_is_not_of_the_share_stays_in_memory() {
     }
     let resident = |path: &Path| {
         let file = std::fs::File::open(path).expect("there");
-        sys::cached_pages(file.as_fd(), 0, 0).expect("counted").resident
+        cached_pages(file.as_fd(), 0, 0).expect("counted").resident
     };
     let (found, whole) = fs.drop_cache(Path::new("a"), &mut |_| true).expect("a directory");
     assert_eq!((found.files, found.after, whole), (1, 0, true), "{found:?}");
