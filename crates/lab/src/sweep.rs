@@ -3,7 +3,7 @@
 //!
 //! Every point has a link of its own ([`crate::bridge`], as a child of this program) between two
 //! network namespaces that are made for it. A link that was late condemns what was measured over
-//! it: the point is measured anew, and if that does not help it is told as spoiled.
+//! it: the point is measured anew, and if that does not help it is marked as spoiled.
 //!
 //! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures of
 //!   the source, 5 to 7, among them. [`carrier`]: what carries. [`link`]: the namespaces and the

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 const SHARE: &str = "sweep";
 /// Who signs in.
 const USER: &str = "sweep";
-/// Who speaks to it is known: nobody else is in that network.
+/// Its only client is the laboratory: that network has no other host.
 const SSH: &str = "ssh -F none -q -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
                    -o PubkeyAuthentication=no -o NumberOfPasswordPrompts=1";
 /// Settings of TCP, which each network namespace has for itself.
@@ -157,7 +157,7 @@ impl Server {
     pub fn service(&self, scheme: Scheme) -> Result<ServiceAt, SweepError> {
         let url = self.way(scheme.listener())?;
         let (_, rest) = url.split_once("://").unwrap_or_default();
-        // Who answers there is the server that was started here: nobody else is in that network.
+        // It is the server that was started here that replies: that network has no other host.
         let query = if scheme.is_secure() { "?insecure" } else { "" };
         let target = Target::parse(&format!("{}://{USER}@{rest}{query}", scheme.name()))?;
         let Target::Service(mut at) = target else { return Err(SweepError::Nothing) };

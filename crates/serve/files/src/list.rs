@@ -237,7 +237,8 @@ impl Listing {
     /// at once and no more.
     ///
     /// # Errors
-    /// As of READDIR; [`Busy`](vfs::status::Status::Busy) if there is no room for a batch for too long.
+    /// As of READDIR; [`Busy`](vfs::status::Status::Busy) if there is no room for a batch for too
+    /// long.
     pub async fn next(&mut self, core: &Core, who: &Caller) -> Result<Option<Vec<Listed>>> {
         if self.done {
             return Ok(None);

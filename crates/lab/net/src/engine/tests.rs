@@ -164,8 +164,8 @@ fn connections_are_opened_and_closed_repeatedly() {
     assert_eq!(pair.near.close()[0].1.connections, 20);
 }
 
-/// Forwards connections to a port; of the one with this number it drops what comes after this number
-/// of bytes, and then ends it.
+/// Forwards connections to a port; of the one with this number it drops what comes after this many
+/// bytes, and then ends it.
 fn forwarder(to: u16, planted: usize, after: usize) -> u16 {
     let listener = TcpListener::bind((HERE, 0)).expect("listener");
     let port = listener.local_addr().expect("address").port();
