@@ -29,14 +29,17 @@ const DISCRETE = {
   device: { 'eth0': 95, 'lo': 5 },
   direction: { in: 30, out: 70 },
   disk: { 'nvme0n1': 80, 'sda': 20 },
+  context: { 'sender': 40, 'ack': 55, 'small-queue': 5 },
+  why: { 'network': 60, 'receiver': 30, 'send-buffer': 10 },
 };
 const UNITS = { latency: 'ns', size: 'bytes', offset: 'bytes' };
 const SENTENCES = { protocol: 'protocol', op: 'type of operation', client: 'client', user: 'user', share: 'share', file: 'file', status: 'result',
-  mode: 'CPU mode', cpu: 'CPU', device: 'device', direction: 'direction', disk: 'disk', latency: 'latency', size: 'size', offset: 'offset' };
+  mode: 'CPU mode', cpu: 'CPU', device: 'device', direction: 'direction', disk: 'disk', latency: 'latency', size: 'size', offset: 'offset',
+  context: 'context', why: 'what limits them' };
 
 const b = (id) => ({ id, sentence: `broken down by ${SENTENCES[id]}`, kind: UNITS[id] ? 'range' : 'discrete', unit: UNITS[id] ?? null });
 const GROUPS = { all: 'Total', nfs: 'NFS', nfs3: 'NFSv3', nfs4: 'NFSv4', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O',
-  mem: 'Memory', process: 'Server process', server: 'Server', analytics: 'Analytics' };
+  tcp: 'TCP', mem: 'Memory', process: 'Server process', server: 'Server', analytics: 'Analytics' };
 const stat = (id, group, sentence, unit, kind, level, breakdowns) => ({
   id, group, group_name: GROUPS[group] ?? group, metric: id.split('.')[1], sentence, unit, kind, breakdowns: breakdowns.map(b), level,
 });
@@ -50,6 +53,10 @@ const STATS = [
   stat('nfs3.bytes', 'nfs3', 'NFSv3 bytes per second', 'bytes/s', 'counter', 310e6, NFS),
   stat('cpu.utilization', 'cpu', 'CPU utilization', '%', 'gauge', 54, ['mode', 'cpu']),
   stat('nic.kilobytes', 'nic', 'Network interface kilobytes per second', 'KiB/s', 'counter', 320000, ['device', 'direction']),
+  stat('tcp.segments', 'tcp', 'TCP segments handed to adapters per second', 'segments/s', 'counter', 21000, ['size', 'context', 'device']),
+  stat('tcp.segment_bytes', 'tcp', 'TCP bytes of payload handed to adapters per second', 'bytes/s', 'counter', 310e6, ['context', 'device']),
+  stat('tcp.retransmits', 'tcp', 'TCP segments retransmitted per second', 'segments/s', 'counter', 3, ['client']),
+  stat('tcp.limited', 'tcp', 'TCP connections with data to send', 'connections', 'gauge', 12, ['why', 'client']),
   stat('io.ops', 'io', 'Disk operations per second', 'ops/s', 'counter', 900, ['disk', 'op']),
   stat('io.bytes', 'io', 'Disk bytes per second', 'bytes/s', 'counter', 90e6, ['disk', 'op']),
   stat('mem.used', 'mem', 'Memory in use', 'bytes', 'gauge', 5.5e9, []),
