@@ -380,7 +380,7 @@ fn kinds(scripts: &[Script]) -> impl Iterator<Item = &Kind> {
 /// What is sent: as many bytes as the largest transfer has, which do not compress.
 fn content(scripts: &[Script], seed: u64) -> Vec<u8> {
     let sizes = kinds(scripts).map(|kind| match kind {
-        Kind::Send(size) => size.max(),
+        Kind::Send(size) => size.max,
         Kind::SendFile(bytes) => *bytes,
         _ => 0,
     });

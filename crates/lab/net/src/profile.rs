@@ -113,28 +113,28 @@ pub enum Verb {
     Sendfilev,
 }
 
-/// Bytes of a transfer.
+/// Bytes of a transfer: drawn for each from this range, at both ends the same.
+///
+/// Two numbers and no enum of a fixed and a random size: LLVM 20 to 22 read the greater of the two
+/// at an address computed from the tag of such an enum before they check that there is a tag
+/// (rust-lang/rust#159035), and the process ends by SIGSEGV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Size {
-    /// Always the same.
-    Fixed(u32),
-    /// Drawn for each transfer, both ends draw the same.
-    Random {
-        /// Least.
-        min: u32,
-        /// Most.
-        max: u32,
-    },
+pub struct Size {
+    /// Least.
+    pub min: u32,
+    /// Most.
+    pub max: u32,
 }
 
 impl Size {
-    /// Most bytes that it can be.
-    pub fn max(self) -> u32 {
-        match self {
-            Self::Fixed(bytes) => bytes,
-            Self::Random { max, .. } => max,
-        }
+    /// Always the same number of bytes.
+    pub const fn fixed(bytes: u32) -> Self {
+        Self { min: bytes, max: bytes }
+    }
+
+    /// The number of bytes, if it is always the same.
+    pub fn as_fixed(self) -> Option<u32> {
+        (self.min == self.max).then_some(self.max)
     }
 }
 

@@ -278,7 +278,7 @@ fn check_rsize(transaction: &Transaction) -> Read<()> {
     for flowop in &transaction.flowops {
         let (Op::Write(transfer) | Op::Read(transfer)) = &flowop.op else { continue };
         let Some(rsize) = transfer.rsize else { continue };
-        let (size, rsize) = (u64::from(transfer.size.max()), u64::from(rsize));
+        let (size, rsize) = (u64::from(transfer.size.max), u64::from(rsize));
         let bytes = size.saturating_mul(flowop.count);
         let over_all = match transaction.duration_ns {
             Some(_) => true,

@@ -158,7 +158,7 @@ fn act(number: usize, flowop: &Flowop, host: u32, name: &'static str) -> Act {
         Op::Accept(endpoint) => Kind::Accept(host, endpoint.clone()),
         Op::Disconnect => Kind::Close,
         Op::Write(transfer) => Kind::Send(transfer.size),
-        Op::Sendfile(transfer) => Kind::SendFile(transfer.size.max()),
+        Op::Sendfile(transfer) => Kind::SendFile(transfer.size.max),
         Op::Read(transfer) => Kind::Receive(transfer.size),
         Op::Think { ns, busy } => Kind::Think { ns: *ns, busy: *busy },
         Op::Nop => Kind::Nop,
@@ -193,7 +193,7 @@ fn in_calls_of_rsize(
     iterations: &mut u64,
 ) {
     let (Op::Write(transfer) | Op::Read(transfer)) = &flowop.op else { return };
-    let (Some(rsize), Size::Fixed(size)) = (transfer.rsize, transfer.size) else { return };
+    let (Some(rsize), Some(size)) = (transfer.rsize, transfer.size.as_fixed()) else { return };
     let (calls, bytes) = (u64::from(rsize), u64::from(size) * flowop.count);
     if bytes.is_multiple_of(calls) {
         act.count = bytes / calls;
@@ -201,8 +201,8 @@ fn in_calls_of_rsize(
         *iterations = u64::from(size).saturating_mul(transaction.iterations) / calls;
     }
     act.kind = match act.kind {
-        Kind::Send(_) => Kind::Send(Size::Fixed(rsize)),
-        _ => Kind::Receive(Size::Fixed(rsize)),
+        Kind::Send(_) => Kind::Send(Size::fixed(rsize)),
+        _ => Kind::Receive(Size::fixed(rsize)),
     };
 }
 
@@ -214,15 +214,14 @@ pub fn bytes_of(
     (transaction, flowop): (u32, u32),
     n: u64,
 ) -> u32 {
-    match size {
-        Size::Fixed(bytes) => bytes,
-        Size::Random { min, max } => {
-            let at = u64::from(thread) << 32 | u64::from(transaction) << 16 | u64::from(flowop);
-            let mut first = SeededRandom::new(seed ^ at.wrapping_mul(0xd6e8_feb8_6659_fd93));
-            let mut random = SeededRandom::new(first.next_u64() ^ n);
-            min + random.below(u64::from(max - min) + 1) as u32
-        }
+    let Size { min, max } = size;
+    if min == max {
+        return max;
     }
+    let at = u64::from(thread) << 32 | u64::from(transaction) << 16 | u64::from(flowop);
+    let mut first = SeededRandom::new(seed ^ at.wrapping_mul(0xd6e8_feb8_6659_fd93));
+    let mut random = SeededRandom::new(first.next_u64() ^ n);
+    min + random.below(u64::from(max - min) + 1) as u32
 }
 
 #[cfg(test)]

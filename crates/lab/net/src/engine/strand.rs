@@ -50,7 +50,7 @@ impl Strand {
     /// The thread of this number.
     pub fn new(number: u32, script: Arc<Script>, shared: Arc<Shared>) -> Self {
         let received = script.transactions.iter().flat_map(|t| &t.acts).map(|act| match act.kind {
-            Kind::Receive(size) => size.max(),
+            Kind::Receive(size) => size.max,
             _ => 0,
         });
         let bytes = received.max().unwrap_or(0).clamp(1, RECEIVE_MAX) as usize;

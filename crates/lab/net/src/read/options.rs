@@ -179,7 +179,7 @@ impl Loader<'_> {
     fn size(&self, value: &str, line: u32) -> Read<Size> {
         let text = self.text(value, line)?;
         let Some(inner) = text.to_lowercase().strip_prefix("rand(").map(str::to_owned) else {
-            return self.bytes("size", &text, line).map(Size::Fixed);
+            return self.bytes("size", &text, line).map(Size::fixed);
         };
         let ends = inner.strip_suffix(')').and_then(|inner| inner.split_once(','));
         let Some((min, max)) = ends else {
@@ -189,7 +189,7 @@ impl Loader<'_> {
         if min > max {
             return refuse(line, format!("size={text}: the least is more than the most"));
         }
-        Ok(Size::Random { min, max })
+        Ok(Size { min, max })
     }
 
     fn op(&mut self, name: &str, options: &Options, line: u32) -> Read<Op> {
@@ -219,7 +219,7 @@ impl Loader<'_> {
             // Neither does uperf.
             self.ignored("duration of a transfer", line);
         }
-        let larger = |rsize: &u32| *rsize > size.max() && matches!(size, Size::Fixed(_));
+        let larger = |rsize: &u32| size.as_fixed().is_some_and(|bytes| *rsize > bytes);
         Ok(Transfer { verb, size, rsize: options.rsize.filter(larger) })
     }
 }
@@ -251,22 +251,19 @@ fn endpoint(options: &Options, line: u32) -> Read<Endpoint> {
 
 /// Bytes of all files of a call.
 fn file_transfer(verb: Verb, options: &Options, line: u32) -> Read<Transfer> {
-    let one = match options.size {
-        None => FILE_BYTES,
-        Some(Size::Fixed(bytes)) => bytes,
-        Some(Size::Random { .. }) => return refuse(line, "has a random size"),
-    };
+    let size = options.size.unwrap_or(Size::fixed(FILE_BYTES));
+    let Some(one) = size.as_fixed() else { return refuse(line, "has a random size") };
     let files = if verb == Verb::Sendfilev { options.files } else { 1 };
     let Some(bytes) = is_size(u64::from(one) * u64::from(files)) else {
         return refuse(line, format!("sends more than {TRANSFER_MAX} bytes"));
     };
-    Ok(Transfer { verb, size: Size::Fixed(bytes), rsize: None })
+    Ok(Transfer { verb, size: Size::fixed(bytes), rsize: None })
 }
 
 /// Whether a flowop can use a connection of this protocol.
 pub(super) fn fits(op: &Op, protocol: Protocol) -> Result<(), String> {
     match (op, protocol) {
-        (Op::Read(t) | Op::Write(t), Protocol::Udp) if t.size.max() > DATAGRAM_MAX => {
+        (Op::Read(t) | Op::Write(t), Protocol::Udp) if t.size.max > DATAGRAM_MAX => {
             Err(format!("a datagram has at most {DATAGRAM_MAX} bytes"))
         }
         (Op::Read(t) | Op::Write(t), Protocol::Udp) if t.rsize.is_some() => {

@@ -26,13 +26,13 @@ fn options_of_flowops_are_read() {
     assert_eq!((flowop.count, flowop.canfail), (3, true));
     assert_eq!(flowop.timeout_ns, Some(20_000_000));
     let Op::Write(transfer) = &flowop.op else { panic!("{flowop:?}") };
-    assert_eq!(transfer.size, Size::Fixed(1536));
+    assert_eq!(transfer.size, Size::fixed(1536));
     let read = profile(&with("size=rand(4k, 8k)", "recv"));
     let Op::Read(transfer) = &read.groups[0].transactions[0].flowops[1].op else { panic!() };
-    assert_eq!(transfer.size, Size::Random { min: 4096, max: 8192 });
+    assert_eq!(transfer.size, Size { min: 4096, max: 8192 });
     let read = profile(&with("dir=. nfiles=10 size=4k", "sendfilev"));
     let Op::Sendfile(transfer) = &read.groups[0].transactions[0].flowops[1].op else { panic!() };
-    assert_eq!(transfer.size, Size::Fixed(40_960));
+    assert_eq!(transfer.size, Size::fixed(40_960));
 }
 
 #[test]

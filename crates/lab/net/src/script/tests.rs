@@ -46,14 +46,14 @@ fn the_far_end_transfers_rsize_a_call() {
     let far = scripts(&profile, End::Far(0));
     let transactions = &far[0].transactions;
     assert_eq!(transactions[1].acts[0].count, 5);
-    assert_eq!(transactions[1].acts[0].kind, Kind::Receive(Size::Fixed(16_384)));
+    assert_eq!(transactions[1].acts[0].kind, Kind::Receive(Size::fixed(16_384)));
     assert_eq!((transactions[2].iterations, transactions[2].acts[0].count), (2, 1));
-    assert_eq!(transactions[2].acts[0].kind, Kind::Send(Size::Fixed(3_072)));
+    assert_eq!(transactions[2].acts[0].kind, Kind::Send(Size::fixed(3_072)));
 }
 
 #[test]
 fn random_sizes_are_the_same_at_both_ends() {
-    let size = Size::Random { min: 10, max: 20 };
+    let size = Size { min: 10, max: 20 };
     let draw = |thread, n| bytes_of(size, 7, thread, (1, 0), n);
     let drawn: Vec<u32> = (0..1_000).map(|n| draw(3, n)).collect();
     assert!(drawn.iter().all(|bytes| (10..=20).contains(bytes)));
