@@ -29,6 +29,9 @@ const READS: u64 = 8;
 const MIB: u64 = 1 << 20;
 /// By how much both means may differ.
 const FACTOR: f64 = 2.0;
+/// How often a load is measured before its means count as different: what else the machine does
+/// delays a client in one run, a server that counts too little does so in every run.
+const RUNS: usize = 3;
 /// How long one run may take on a busy machine.
 const RUN: Duration = e2e::patience(60);
 const USER: &str = "anna";
@@ -198,6 +201,9 @@ impl Scene {
         let Load { workload, block, files: (files, file), schedule: (clients, requests) } = load;
         let name = format!("{}-{workload}-{clients}", protocol.name.replace('/', "-"));
         let out = self.scratch.path().join(name);
+        if out.exists() {
+            fs::remove_dir_all(&out).expect("the results of a run before");
+        }
         let (job, count) = ("dram-read-stream", clients.to_string());
         let mut command = lab::command();
         command.args(["run", job, "--target", &(protocol.url)(self), "--clients", &count]);
@@ -240,9 +246,27 @@ impl Scene {
 
     /// Runs a load by the laboratory, and checks both means.
     fn run(&self, name: &str, protocol: &Protocol, op: &str, load: &Load) -> Result<(), String> {
-        let (client, interval) = self.within(|| self.client(protocol, load));
-        let (count, all) = self.counted(protocol.group, op, interval);
-        self.check(name, load.bytes(), (client, all / count))
+        self.measured(name, load.bytes(), (protocol.group, op), || self.client(protocol, load))
+    }
+
+    /// Checks both means of `client`, with as many bytes in flight; the last of up to `RUNS` runs.
+    fn measured(
+        &self,
+        name: &str,
+        bytes: u64,
+        (group, op): (&str, &str),
+        client: impl Fn() -> f64,
+    ) -> Result<(), String> {
+        let mut last = Ok(());
+        for _ in 0..RUNS {
+            let (client, interval) = self.within(&client);
+            let (count, all) = self.counted(group, op, interval);
+            last = self.check(name, bytes, (client, all / count));
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
     }
 
     /// Checks both means, with as many bytes in flight.
@@ -355,18 +379,16 @@ fn the_server_counts_the_latency_that_clients_measure_behind_a_slow_link() {
         for (name, connections, depth) in
             [("SFTP", 1, deep), ("SFTP, many connections", CONNECTIONS as usize, 1)]
         {
-            let (client, interval) = scene.within(|| sftp(&scene, connections, depth));
-            let (count, all) = scene.counted("sftp", "read", interval);
             let bytes = u64::from(READ) * (connections * depth) as u64;
-            wrong.extend(scene.check(name, bytes, (client, all / count)).err());
+            let client = || sftp(&scene, connections, depth);
+            wrong.extend(scene.measured(name, bytes, ("sftp", "read"), client).err());
         }
     }
     if !has("curl") {
         println!("SKIP latency-http2: curl is not installed");
     } else if runs("HTTP/2") {
-        let (client, interval) = scene.within(|| http2(&scene, 4 * READS));
-        let (count, all) = scene.counted("http", "get", interval);
-        wrong.extend(scene.check("HTTP/2", READS * MIB, (client, all / count)).err());
+        let client = || http2(&scene, 4 * READS);
+        wrong.extend(scene.measured("HTTP/2", READS * MIB, ("http", "get"), client).err());
     }
     if let Some(ftp) = PROTOCOLS.iter().find(|protocol| protocol.name == "FTP" && runs("FTP")) {
         scene.link.limit_clients(MEGABITS).expect("a limit");
