@@ -14,7 +14,8 @@ use probe::sample::{Sample, Sampler};
 
 use crate::Root;
 use crate::counters::protocol_counter;
-use diagnosis::{CONNECTIONS_MAX, Connection, connections};
+use crate::socket_diagnosis::CONNECTIONS_MAX;
+use diagnosis::{Connection, connections};
 use ended::Ends;
 
 pub mod diagnosis;

@@ -11,6 +11,7 @@
 //! - [`observe`]: a server of this machine: its processes, network, devices, page cache.
 //! - [`sampler`]: all of it as statistics, once a second.
 //! - [`bridges`]: the emulated links that run here, as statistics.
+//! - [`socket_diagnosis`]: connections of TCP, as the kernel dumps them.
 //! - [`segments`]: what leaves the TCP stack, counted by programs in the kernel.
 //! - [`inventory`]: the machine for reports. [`addresses`]: what others may reach it by.
 
@@ -24,6 +25,7 @@ pub mod observe;
 pub mod process;
 pub mod sampler;
 pub mod segments;
+pub mod socket_diagnosis;
 
 use std::io;
 use std::path::{Path, PathBuf};

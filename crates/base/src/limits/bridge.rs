@@ -114,9 +114,5 @@ pub const SWEEP_FILE_BLOCKS: u64 = 4;
 /// How many times what the link carries in a point's time a file is that is fetched: it is sparse,
 /// and must not end before the point does, since the next one begins with some round trips.
 pub const SWEEP_FILE_TIMES: f64 = 2.0;
-/// One answer of the kernel about connections: it hands over up to 32 KiB at a time.
-pub const LAB_DIAGNOSIS_BUFFER: usize = 64 << 10;
-/// How long the kernel may take for it; it answers at once, or not at all.
-pub const LAB_DIAGNOSIS_MAX: Duration = Duration::from_secs(1);
 /// The link of a point ends by itself after this long, should nobody end it.
 pub const SWEEP_LINK_MAX: Duration = Duration::from_secs(600);

@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::diagnosis::{ANSWER, Connection, collect};
+use super::diagnosis::{Connection, collect};
+use crate::socket_diagnosis::ANSWER;
 
 /// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY` (linux/sock_diag.h), as bits.
 const GROUPS: u32 = 1 << 0 | 1 << 2;
