@@ -119,6 +119,7 @@ impl Group<'_> {
                     block: self.block,
                     files: 1,
                     file_size: FILES / u64::from(connections),
+                    own_files: false,
                 },
                 connections,
                 depth: self.in_flight / connections,

@@ -68,6 +68,7 @@ pub fn ready(url: &str, case: &Case) -> io::Result<Ready> {
             block: case.block,
             files: 1,
             file_size: case.file_size.max(u64::from(case.block)),
+            own_files: false,
         };
         let wanted = Prepare {
             target: url.to_owned(),

@@ -119,6 +119,10 @@ pub struct Job {
     /// Size of each file, bytes.
     #[serde(default = "default_file_size")]
     pub file_size: u64,
+    /// Each thread goes through files of its own, at a position of its own; else all threads of a
+    /// client share one. Of seqread and seqwrite.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_files: bool,
     /// Read from the disk: cached data is dropped before each step, which reads each byte at most
     /// once. The result states whether it is proved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -412,6 +416,7 @@ impl Job {
             block: self.block,
             files: self.files,
             file_size: self.file_size,
+            own_files: self.own_files,
         }
     }
 

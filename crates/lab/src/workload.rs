@@ -3,8 +3,10 @@
 use crate::client::{Fault, Op};
 use base::random::{Random, SeededRandom};
 
+mod own;
 mod shape;
 
+use own::Own;
 pub use shape::{KINDS, Kind, Shape};
 
 /// State of one file in a sequential write.
@@ -23,6 +25,10 @@ pub struct Workload {
     position: (u32, u64),
     /// Where each slot is, when each goes through a file of its own.
     apart: Option<Vec<(u32, u64)>>,
+    /// Where each slot is that has files of its own ([`Shape::own_files`]).
+    own: Option<Own>,
+    /// Whether the last operation was taken over from another slot.
+    helped: bool,
     turn: u64,
     made: Vec<Option<u64>>,
     next_name: u64,
@@ -38,13 +44,29 @@ impl Workload {
         let random = SeededRandom::new(seed);
         let (position, turn, apart) = ((0, 0), 0, None);
         let made = Vec::new();
-        Self { shape, random, position, apart, turn, made, next_name: 0, written, resent: 0 }
+        let blocks = shape.file_size / u64::from(shape.block.max(1));
+        let own = shape.has_own_files().then(|| Own::new(shape.files, blocks));
+        let (helped, next_name, resent) = (false, 0, 0);
+        Self { shape, random, position, apart, own, helped, turn, made, next_name, written, resent }
+    }
+
+    /// A step begins with this number of slots; `once`: it ends when each block was read once.
+    pub fn begin(&mut self, slots: u32, once: bool) {
+        if let Some(own) = &mut self.own {
+            own.begin(slots, once);
+        }
+    }
+
+    /// Whether the last operation that was given out belongs to the file of another slot.
+    #[inline]
+    pub fn helped(&self) -> bool {
+        self.helped
     }
 
     /// From now on each slot goes through a file from start to end, then through another, instead
     /// of all through one: for protocols that send files and not blocks.
     pub fn each_its_own(&mut self) {
-        self.apart = Some(Vec::new());
+        (self.apart, self.own) = (Some(Vec::new()), None);
     }
 
     /// The next operation for `slot`, or `None` when it has to wait for others to finish.
@@ -63,6 +85,8 @@ impl Workload {
                 let (file, offset) = self.anywhere();
                 Some(Op::Write { file, offset, len, stable: true })
             }
+            Kind::SeqRead if self.own.is_some() => self.next_own_read(slot),
+            Kind::SeqWrite if self.own.is_some() => self.next_own_write(slot),
             Kind::SeqRead => {
                 let (file, offset, _) = self.onward(slot);
                 Some(Op::Read { file, offset, len })
@@ -86,14 +110,16 @@ impl Workload {
                 if let Some(state) = self.written.get_mut(file as usize) {
                     state.in_flight = state.in_flight.saturating_sub(1);
                 }
-                self.verifier_seen(file, outcome);
+                self.verifier_seen(slot, file, outcome);
             }
             Op::Commit { file } => {
+                let own = self.own.is_some();
                 if let Some(state) = self.written.get_mut(file as usize) {
                     state.committing = false;
-                    state.dirty = outcome.is_err();
+                    // Another slot may have written to the same file meanwhile.
+                    state.dirty = outcome.is_err() || (own && state.dirty);
                 }
-                self.verifier_seen(file, outcome);
+                self.verifier_seen(slot, file, outcome);
             }
             _ => {}
         }
@@ -109,6 +135,8 @@ impl Workload {
         let file = self.written.iter().position(|w| w.dirty && !w.committing)?;
         let state = self.written.get_mut(file)?;
         (state.commit_due, state.committing) = (false, true);
+        // Nothing is in flight: with files of their own, what is written from now on is new.
+        state.dirty &= self.own.is_none();
         Some(Op::Commit { file: file as u32 })
     }
 
@@ -117,11 +145,14 @@ impl Workload {
         self.made.iter_mut().filter_map(Option::take).collect()
     }
 
-    fn verifier_seen(&mut self, file: u32, outcome: Result<u32, Fault>) {
+    fn verifier_seen(&mut self, slot: u32, file: u32, outcome: Result<u32, Fault>) {
         if outcome == Err(Fault::VerifierChanged) {
             // Content is a function of the place, so sending again is writing again.
             self.resent += 1;
             self.position = (file, 0);
+            if let Some(own) = &mut self.own {
+                own.again(slot, file);
+            }
             if let Some(state) = self.written.get_mut(file as usize) {
                 (state.dirty, state.commit_due) = (true, false);
             }
@@ -176,6 +207,35 @@ impl Workload {
         }
         position.1 += u64::from(len);
         Op::Write { file, offset, len, stable: false }
+    }
+
+    /// The next block of the file that a slot reads alone; none when all are read that are to be
+    /// read once.
+    fn next_own_read(&mut self, slot: u32) -> Option<Op> {
+        let len = self.shape.block;
+        let block = self.own.as_mut()?.next(slot)?;
+        self.helped = block.helps;
+        Some(Op::Read { file: block.file, offset: block.number * u64::from(len), len })
+    }
+
+    /// The next block of the file that a slot writes alone, or its COMMIT.
+    fn next_own_write(&mut self, slot: u32) -> Option<Op> {
+        let len = self.shape.block;
+        let own = self.own.as_mut()?;
+        if let Some(file) = own.due(slot) {
+            if let Some(state) = self.written.get_mut(file as usize) {
+                state.dirty = false;
+            }
+            return Some(Op::Commit { file });
+        }
+        let block = own.next(slot)?;
+        let file = block.file;
+        if block.last {
+            own.commit_next(slot, file);
+        }
+        let state = self.written.get_mut(file as usize)?;
+        (state.dirty, state.in_flight) = (true, state.in_flight + 1);
+        Some(Op::Write { file, offset: block.number * u64::from(len), len, stable: false })
     }
 
     fn next_write(&mut self) -> Option<Op> {

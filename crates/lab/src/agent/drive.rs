@@ -92,6 +92,8 @@ impl Driver {
         let (mut work, mut given) = (Workload::new(wanted.shape.clone(), seed), Given::default());
         if client.streams() {
             work.each_its_own();
+        }
+        if client.streams() || wanted.shape.has_own_files() {
             given.each_its_own();
         }
         Ok(Self { client, work, given, set, done: Vec::new() })
@@ -138,6 +140,7 @@ impl Driver {
         let mut free: Vec<u32> = (0..start.threads).rev().collect();
         let mut end = StepEnd { step: start.step, ..Default::default() };
         let resent_before = self.work.resent;
+        self.work.begin(start.threads, start.ops_max.is_some());
         clock::sleep_until(start.at_ns);
         let mut open = Open::new(start.step, 0, start.at_ns, start.at_ns + start.window_ns);
         let mut last_progress = clock::mono_ns();
@@ -218,7 +221,10 @@ impl Driver {
             };
             free.pop();
             *left -= 1;
-            self.given.add(slot, op);
+            // Which slot helps another one depends on time: it is of neither sequence.
+            if !self.work.helped() {
+                self.given.add(slot, op);
+            }
             let since_ns = arrived.map_or(now, |arrived| arrived.intended_ns);
             slots[slot as usize] = Some(Running { op, since_ns, arrived });
             self.client.submit(slot, op)?;

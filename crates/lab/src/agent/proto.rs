@@ -19,12 +19,15 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 /// Versions this program speaks, lowest and highest.
-pub const VERSIONS: (u32, u32) = (3, 5);
+pub const VERSIONS: (u32, u32) = (3, 6);
 /// The version from which on an agent drops cached data and limits the operations of a step.
 pub const COLD_VERSION: u32 = 4;
 
 /// The version from which on an agent runs programs of threads.
 pub const PROGRAM_VERSION: u32 = 5;
+
+/// The version from which on threads of an agent can go through files of their own.
+pub const OWN_FILES_VERSION: u32 = 6;
 
 /// What a conductor says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

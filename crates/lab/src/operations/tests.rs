@@ -5,7 +5,7 @@ use super::*;
 use crate::workload::{Kind, Shape, Workload};
 
 fn shape(kind: Kind) -> Shape {
-    Shape { kind, block: 4096, files: 2, file_size: 1 << 20 }
+    Shape { kind, block: 4096, files: 2, file_size: 1 << 20, own_files: false }
 }
 
 /// What a client is given: `count` operations of a seed, dealt to slots by `slot`.

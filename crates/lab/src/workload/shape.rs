@@ -75,4 +75,14 @@ pub struct Shape {
     pub files: u32,
     /// Size of each file, in bytes; at least one block.
     pub file_size: u64,
+    /// Each thread goes through files of its own, at a position of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_files: bool,
+}
+
+impl Shape {
+    /// Whether threads have positions of their own: of workloads that go from start to end.
+    pub fn has_own_files(&self) -> bool {
+        self.own_files && self.kind.is_stream()
+    }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn shape(kind: Kind, block: u32, files: u32, file_size: u64) -> Shape {
-    Shape { kind, block, files, file_size }
+    Shape { kind, block, files, file_size, own_files: false }
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn each_slot_removes_what_it_created() {
 #[test]
 fn slots_go_through_files_of_their_own() {
     let sequence = |kind| {
-        let shape = Shape { kind, block: 10, files: 2, file_size: 25 };
+        let shape = Shape { kind, block: 10, files: 2, file_size: 25, own_files: false };
         let mut work = Workload::new(shape, 1);
         work.each_its_own();
         let order = [0, 1, 0, 0, 1, 0];
@@ -117,4 +117,31 @@ fn slots_go_through_files_of_their_own() {
     let commit = Op::Commit { file: 0 };
     let expected = [write(0, 0), write(1, 0), write(0, 10), commit, write(1, 10), write(1, 0)];
     assert_eq!(sequence(Kind::SeqWrite), expected);
+}
+
+#[test]
+fn slots_commit_the_files_that_they_write_alone() {
+    let shape = Shape { kind: Kind::SeqWrite, block: 10, files: 2, file_size: 20, own_files: true };
+    let mut work = Workload::new(shape, 1);
+    work.begin(2, false);
+    let write = |file, offset| Op::Write { file, offset, len: 10, stable: false };
+    let mut next = |slot: u32, expected: Op, outcome| {
+        let op = work.next(slot).expect("none waits for another");
+        assert_eq!(op, expected);
+        work.done(slot, op, outcome);
+    };
+    next(0, write(0, 0), Ok(10));
+    next(1, write(1, 0), Ok(10));
+    next(0, write(0, 10), Ok(10));
+    next(0, Op::Commit { file: 0 }, Ok(0));
+    next(0, write(0, 0), Err(Fault::VerifierChanged));
+    next(0, write(0, 0), Ok(10));
+    // The step ends: what was written is made stable, file by file.
+    let mut left = Vec::new();
+    while let Some(op) = work.last() {
+        work.done(0, op, Ok(0));
+        left.push(op);
+    }
+    assert_eq!(left, [Op::Commit { file: 0 }, Op::Commit { file: 1 }]);
+    assert_eq!(work.resent, 1);
 }

@@ -9,7 +9,7 @@ use crate::workload::{Kind, Shape};
 const LONG_NS: u64 = 120_000_000_000;
 
 fn driver(kind: Kind) -> Driver {
-    let shape = Shape { kind, block: 4096, files: 2, file_size: 1 << 20 };
+    let shape = Shape { kind, block: 4096, files: 2, file_size: 1 << 20, own_files: false };
     let prepare = Prepare {
         target: "null:".into(),
         client: 0,

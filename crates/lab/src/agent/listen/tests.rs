@@ -70,6 +70,7 @@ fn prepare(stream: &mut Connection, target: &str) -> FromAgent {
         block: 4096,
         files: 1,
         file_size: 65_536,
+        own_files: false,
     };
     let prepare = Prepare {
         target: target.to_owned(),

@@ -18,7 +18,7 @@ fn files_lie_one_behind_the_other() {
 
 #[test]
 fn a_disk_has_no_names_and_whole_blocks() {
-    let shape = |kind, block| Shape { kind, block, files: 1, file_size: 1 << 20 };
+    let shape = |kind, block| Shape { kind, block, files: 1, file_size: 1 << 20, own_files: false };
     for kind in [Kind::SeqRead, Kind::RandRead, Kind::SeqWrite, Kind::SyncWrite] {
         assert!(check(&shape(kind, 4096), 512).is_ok() && check(&shape(kind, 100), 512).is_err());
     }

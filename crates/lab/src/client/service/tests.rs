@@ -313,7 +313,7 @@ fn outcomes(client: &mut dyn Client, ops: &[Op]) -> Vec<Result<u32, Fault>> {
 
 fn client(at: &ServiceAt, kind: Kind) -> Result<ServiceClient, ClientError> {
     let mut client = ServiceClient::open(at, Checker::new(Content::new(3), 1), None)?;
-    let shape = Shape { kind, block: 65_536, files: 2, file_size: 200_000 };
+    let shape = Shape { kind, block: 65_536, files: 2, file_size: 200_000, own_files: false };
     client.begin(&shape)?;
     client.prepare(&FileSet { client: 3, files: 2, size: 200_000 })?;
     Ok(client)
