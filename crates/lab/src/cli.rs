@@ -25,6 +25,7 @@ use crate::archive::request::{self, NamedTarget};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, lab_command};
+use crate::conduct::subnets::Subnet;
 use crate::conduct::{ObserveRun, RunOptions, Told};
 use crate::iozone::record::IozoneResult;
 use crate::job::{BUILT_IN, Job};
@@ -147,6 +148,11 @@ struct Common {
     /// Connect all clients from the machine's own address instead of 127.0.0.11 and up
     #[arg(long)]
     no_bind: bool,
+    /// Network of clients, and the server's address there, for example 10.1.0.0/24=10.1.0.1;
+    /// repeatable. Local clients are spread over the networks, with addresses from the eleventh on;
+    /// agents are in the network of their address
+    #[arg(long = "subnet", value_name = "NETWORK=SERVER")]
+    subnets: Vec<Subnet>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -280,6 +286,7 @@ impl Common {
             target: Target::parse(target)?,
             source,
             bind: !self.no_bind,
+            subnets: self.subnets.clone(),
             server_socket: self.server_socket.clone(),
             server_pid: self.server_pids.first().copied(),
             observe: ObserveRun {

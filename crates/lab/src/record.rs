@@ -7,6 +7,7 @@ pub mod cold;
 pub mod observed;
 
 use crate::agent::clock::Offset;
+use crate::conduct::subnets::SubnetStep;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
@@ -123,6 +124,9 @@ pub struct ClientRecord {
     pub agent: String,
     /// The address it was bound to.
     pub bind: Option<String>,
+    /// The network that it reached the server in, if the run named any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<String>,
     /// The address that its connections come from, and the interface of its machine that has it.
     #[serde(default)]
     pub source: Option<ClientSource>,
@@ -199,6 +203,9 @@ pub struct Step {
     pub resent: u64,
     /// Each client in the windows that count.
     pub by_client: Vec<ClientStep>,
+    /// Each network in the windows that count, if the run named any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<SubnetStep>,
     /// The server as its machine shows it.
     #[serde(default)]
     pub observe: Vec<Observed>,

@@ -74,6 +74,7 @@ fn options(target: Target, clients: u32) -> RunOptions {
         target,
         source: Source::Local { clients, command: own_command() },
         bind: true,
+        subnets: Vec::new(),
         server_socket: None,
         server_pid: None,
         observe: Default::default(),

@@ -3,6 +3,7 @@
 
 use crate::ab::{REPEATS, Rule};
 use crate::conduct::server::api::ServerApi;
+use crate::conduct::subnets::Subnet;
 use crate::job::Job;
 use crate::measure::over::Until;
 use crate::record::RecordError;
@@ -64,6 +65,9 @@ pub struct Request {
     pub agents: Vec<String>,
     /// Whether local clients connect from addresses of their own.
     pub bind: bool,
+    /// Networks, and the server's address in each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<String>,
     /// Whether the files are removed afterwards.
     pub clean: bool,
     /// The folder of the run on the target.
@@ -99,6 +103,11 @@ fn retries() -> u32 {
 }
 
 impl Request {
+    /// Networks, and the server's address in each.
+    pub fn subnets(&self) -> Vec<Subnet> {
+        self.subnets.iter().filter_map(|text| text.parse().ok()).collect()
+    }
+
     /// Where the server itself is asked.
     pub fn server_api(&self) -> Option<ServerApi> {
         self.server_socket.clone().map(ServerApi::Local).or_else(|| self.server.clone())

@@ -38,6 +38,7 @@ pub(crate) fn asked() -> Request {
         clients: 8,
         agents: Vec::new(),
         bind: true,
+        subnets: Vec::new(),
         clean: false,
         scratch: None,
         server_socket: None,

@@ -44,6 +44,7 @@ impl Common {
             clients: self.clients.max(1),
             agents: self.remote.agents().to_vec(),
             bind: !self.no_bind,
+            subnets: self.subnets.iter().map(|s| format!("{s}={}", s.server)).collect(),
             clean: self.clean,
             scratch: None,
             server_socket: self.server_socket.clone(),

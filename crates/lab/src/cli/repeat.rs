@@ -115,6 +115,7 @@ impl RepeatArgs {
             clean: request.clean,
             prove: None,
             no_bind: !request.bind,
+            subnets: request.subnets(),
             json: self.json,
             quiet: self.quiet,
             progress: None,

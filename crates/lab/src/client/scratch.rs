@@ -12,7 +12,7 @@ use super::smb::SmbClient;
 use super::{Checker, ClientError, Options, Target, rdma};
 use crate::pattern::Content;
 use base::clock::Deadline;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// How soon a folder is tried again in which another client's last operation has just ended.
@@ -53,20 +53,33 @@ impl Target {
     }
 
     /// The same path on a server at another address, which has MOUNT on the same port.
-    pub fn moved(mut self, to: SocketAddr) -> Self {
-        match &mut self {
-            Self::Nfs3(at) => {
-                at.host = to.ip().to_string();
-                // The address of a server is that of TCP.
-                (at.port, at.mount_port, at.rdma) = (to.port(), to.port(), false);
-            }
-            Self::Nfs4(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
-            Self::Service(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
-            Self::Smb(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
-            Self::Iscsi(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
+    pub fn moved(self, to: SocketAddr) -> Self {
+        let mut moved = self.served_at(to.ip());
+        match &mut moved {
+            // The address of a server is that of TCP.
+            Self::Nfs3(at) => (at.port, at.mount_port, at.rdma) = (to.port(), to.port(), false),
+            Self::Nfs4(at) => at.port = to.port(),
+            Self::Service(at) => at.port = to.port(),
+            Self::Smb(at) => at.port = to.port(),
+            Self::Iscsi(at) => at.port = to.port(),
             Self::Block(_) | Self::Path(_) | Self::Null => {}
             #[cfg(feature = "test-services")]
-            Self::Echo(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
+            Self::Echo(at) => at.port = to.port(),
+        }
+        moved
+    }
+
+    /// The same path and ports at another address.
+    pub fn served_at(mut self, address: IpAddr) -> Self {
+        match &mut self {
+            Self::Nfs3(at) => at.host = address.to_string(),
+            Self::Nfs4(at) => at.host = address.to_string(),
+            Self::Service(at) => at.host = address.to_string(),
+            Self::Smb(at) => at.host = address.to_string(),
+            Self::Iscsi(at) => at.host = address.to_string(),
+            Self::Block(_) | Self::Path(_) | Self::Null => {}
+            #[cfg(feature = "test-services")]
+            Self::Echo(at) => at.host = address.to_string(),
         }
         self
     }

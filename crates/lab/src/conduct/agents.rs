@@ -2,6 +2,7 @@
 
 use super::exchange::{Event, Exchange};
 use super::roster::{Roster, RosterError};
+use super::subnets::Subnet;
 use crate::agent::clock::{self, Exchange as Ping, Offset};
 use crate::agent::code::CODE_FILE_ENV;
 use crate::agent::connection::Connection;
@@ -58,6 +59,9 @@ pub enum AgentsError {
     /// It does not answer.
     #[error("client {0} did not reply within {1:?}")]
     Silent(u32, Duration),
+    /// It is not in any of the networks that the run names.
+    #[error("client {0} at {1} is in none of the subnets")]
+    NoSubnet(u32, String),
     /// One that is to observe cannot.
     #[error("the agent at {0}: {1}")]
     Observer(String, String),
@@ -74,6 +78,8 @@ pub struct Agent {
     pub address: String,
     /// The address its client connects from.
     pub bind: Option<IpAddr>,
+    /// The network that it reaches the server in, if the run names any.
+    pub subnet: Option<Subnet>,
     /// Its process.
     pub pid: u32,
     /// Its program.
@@ -94,6 +100,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Whether it was started here.
+    pub fn is_here(&self) -> bool {
+        self.child.is_some()
+    }
+
     /// Ends its process, if it was started here.
     fn reap(&mut self) {
         let Some(child) = &mut self.child else { return };
@@ -299,6 +310,7 @@ fn agent(number: u32, address: &str, program: &str) -> Agent {
         number,
         address: address.to_owned(),
         bind: None,
+        subnet: None,
         pid: 0,
         program: program.to_owned(),
         version: 0,

@@ -3,7 +3,7 @@
 //! - [`agents`]: processes, clocks; [`roster`]: agents on other machines; [`exchange`]: all
 //!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a step and when a
 //!   staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what it
-//!   counted itself; [`evidence`]: what the limiter is judged by; [`told`]: progress.
+//!   counted itself; [`subnets`]: several addresses of one server; [`evidence`]: what the limiter is judged by; [`told`]: progress.
 
 pub mod agents;
 mod cold;
@@ -16,10 +16,11 @@ pub mod roster;
 pub mod server;
 pub mod steady;
 pub mod step;
+pub mod subnets;
 pub mod told;
 
 use crate::agent::join::PROGRAM;
-use crate::agent::proto::{FromAgent, Prepare, ToAgent};
+use crate::agent::proto::{FromAgent, OWN_FILES_VERSION, Prepare, ToAgent};
 use crate::client::target::Counting;
 use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
@@ -47,6 +48,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use step::{Ran, StepError, StepSetup};
+use subnets::Subnet;
 pub use told::{StepTold, Told};
 
 /// How a run is made.
@@ -58,6 +60,8 @@ pub struct RunOptions {
     pub source: Source,
     /// Bind local clients to addresses of their own (127.0.0.11 and up).
     pub bind: bool,
+    /// Networks, and the server's address in each; none: all clients use that of the target.
+    pub subnets: Vec<Subnet>,
     /// The server's local socket, if it is a server of ours.
     pub server_socket: Option<PathBuf>,
     /// The server's process, if it is known; else it is looked for at the target's port.
@@ -121,6 +125,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
     let started = base::clock::wall_ns() as f64 / 1e9;
     let bind = options.bind && target_is_local(&options.target);
     let mut agents = Agents::gather(&options.source, bind)?;
+    subnets::assign(&mut agents, &options.subnets)?;
     let mut view = locate::view_of(options)?;
     let checker = Checker::new(Content::new(job.seed), job.check_one_in);
     let mut result = RunResult {
@@ -155,6 +160,8 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         result.failed = Some(crate::agent::with_sources(&error));
     }
     conclude(job, &mut agents, &mut result);
+    let lost = subnets::lost(&result, &options.subnets);
+    result.degraded.extend(lost);
     // First the agents, who may still write.
     drop(agents);
     if let Some(name) = &options.scratch {
@@ -202,6 +209,7 @@ fn client_record(agent: &agents::Agent) -> ClientRecord {
         number: agent.number,
         agent: agent.address.clone(),
         bind: agent.bind.map(|b| b.to_string()),
+        subnet: agent.subnet.map(|subnet| subnet.to_string()),
         pid: agent.pid,
         machine: agent.machine.clone(),
         offset_before: agent.offset,
@@ -230,14 +238,14 @@ fn conduct(
         }
         None => options.target.clone(),
     };
-    let prepared = prepare(job, agents, &place.url())?;
+    let prepared = prepare(job, agents, &place)?;
     progress(&Told::Running);
     for (number, (seconds, granted, source)) in prepared {
         if let Some(client) = result.clients.get_mut(number as usize) {
             (client.prepared_s, client.granted, client.source) = (seconds, granted, source);
         }
     }
-    run_steps(job, agents, view, result, progress)?;
+    run_steps(job, &options.subnets, agents, view, result, progress)?;
     if options.clean {
         each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| {
             matches!(m, FromAgent::Cleaned).then_some(())
@@ -250,6 +258,7 @@ fn conduct(
 /// Runs the steps, each as the plan has it after those before.
 fn run_steps(
     job: &Job,
+    subnets: &[Subnet],
     agents: &mut Agents,
     view: &mut dyn ServerView,
     result: &mut RunResult,
@@ -269,6 +278,7 @@ fn run_steps(
         ran.step.probe = step_plan.probe;
         let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
         take(job, ran, cold, view, result);
+        note_subnets(subnets, load.0, result);
         let Some(step) = result.steps.last() else { break };
         progress(&Told::Step(StepTold::of(result, step)));
         if !rebase {
@@ -281,6 +291,25 @@ fn run_steps(
     result.shape.curve = shape::plan::curve_of(result);
     result.shape.drift = drift_of(result);
     Ok(())
+}
+
+/// Adds what each network carried to the last step.
+fn note_subnets(subnets: &[Subnet], clients: u32, result: &mut RunResult) {
+    let Some(step) = result.steps.last() else { return };
+    let found = subnets::of_step(step, subnets, result, clients);
+    let Some(step) = result.steps.last_mut() else { return };
+    // Clients say what each network carried: no share by the bytes of interfaces is needed.
+    let known = found.iter().any(|subnet| subnet.interface.is_some());
+    for observed in step.observe.iter_mut().filter(|_| known) {
+        let seconds = observed.seconds;
+        for interface in &mut observed.interfaces {
+            let on = found.iter().filter(|s| s.interface.as_ref() == Some(&interface.name));
+            let bytes: Vec<f64> = on.map(|subnet| subnet.bytes_s * seconds).collect();
+            let carries = !bytes.is_empty();
+            interface.payload = carries.then(|| bytes.iter().sum::<f64>() as u64);
+        }
+    }
+    step.subnets = found;
 }
 
 /// The drift of a soak.
@@ -334,6 +363,7 @@ fn take(
         let source = record.and_then(|record| record.source.as_ref());
         client.source = source.map(|source| source.address.clone());
         client.interface = source.and_then(|source| source.interface.clone());
+        client.subnet = record.and_then(|record| record.subnet.clone());
     }
     let clients = (ran.totals, ran.active.as_slice());
     step.server_counts = counted(&mut step, clients, (counting, job.workload), view);
@@ -400,7 +430,7 @@ const COUNTS_EARLY_S: f64 = 0.002;
 
 /// What all clients together reach against nothing, operations per second.
 fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
-    prepare(job, agents, "null:")?;
+    prepare(job, agents, &Target::Null)?;
     let mut null = job.clone();
     null.cold = false;
     null.schedule = vec![(agents.all.len() as u32, job.slots())];
@@ -413,12 +443,18 @@ fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
 /// For each client what preparation took, seconds, what the server granted, where it leaves.
 type Prepared = Vec<(u32, (f64, Option<u32>, Option<ClientSource>))>;
 
-fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Prepared, StepError> {
+fn prepare(job: &Job, agents: &mut Agents, target: &Target) -> Result<Prepared, StepError> {
+    if job.own_files
+        && let Some(old) = agents.live().find(|agent| agent.version < OWN_FILES_VERSION)
+    {
+        return Err(StepError::NoOwnFiles(old.number));
+    }
     let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
     for number in numbers {
-        let bind = agents.all.get(number as usize).and_then(|a| a.bind);
+        let agent = agents.all.get(number as usize);
+        let (bind, subnet) = agent.map_or((None, None), |agent| (agent.bind, agent.subnet));
         let prepare = Prepare {
-            target: target.to_owned(),
+            target: subnets::target_in(target, subnet).url(),
             client: number,
             bind,
             shape: job.shape(),

@@ -86,6 +86,9 @@ pub enum StepError {
     /// An agent of an earlier version keeps its slots full instead.
     #[error("client {0} does not support open loops; update its agent")]
     NoOpenLoop(u32),
+    /// An agent of an earlier version has one position for all threads.
+    #[error("client {0} does not support files of each thread; update its agent")]
+    NoOwnFiles(u32),
     /// A client was lost and the job says abort.
     #[error("client {0} was lost ({1}) and the job is set to abort")]
     Aborted(u32, String),
@@ -138,6 +141,9 @@ pub fn run(
         let mut within = LOOK;
         for _ in 0..EVENTS_MAX {
             match agents.next(within).map(|event| (event.agent, event.message)) {
+                Some((agent, Some(message))) if running.gives_up(agent, &message, agents) => {
+                    running.lose(agent, agents)?;
+                }
                 Some((agent, Some(message))) => running.note(agent, message)?,
                 Some((agent, None)) => running.lose(agent, agents)?,
                 None => break,
@@ -215,6 +221,19 @@ impl Running<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a client has failed that is one of several networks: others go on without it. Its
+    /// connection to the server broke, or nothing came from there.
+    fn gives_up(&self, number: u32, message: &FromAgent, agents: &mut Agents) -> bool {
+        let FromAgent::Failed { what } = message else { return false };
+        let Some(agent) = agents.all.get_mut(number as usize) else { return false };
+        if agent.subnet.is_none() || !self.parts.contains_key(&number) {
+            return false;
+        }
+        agent.lost_ns = clock::mono_ns();
+        agent.lost.get_or_insert_with(|| what.clone());
+        true
     }
 
     /// A client is gone: by the job's policy that ends the run, the step, or only its part.

@@ -21,6 +21,7 @@ fn options(target: &str, source: Source) -> RunOptions {
         target: Target::parse(target).unwrap(),
         source,
         bind: true,
+        subnets: Vec::new(),
         server_socket: None,
         server_pid: None,
         observe: Default::default(),

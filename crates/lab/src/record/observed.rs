@@ -269,6 +269,9 @@ pub struct ClientStep {
     /// Address from which the server has its connections, if that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_as: Option<String>,
+    /// The network that it reached the server in, if the run named any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<String>,
 }
 
 /// How it is read: format 1 had pairs (client, operations).
@@ -287,6 +290,8 @@ enum ClientForm {
         interface: Option<String>,
         #[serde(default)]
         seen_as: Option<String>,
+        #[serde(default)]
+        subnet: Option<String>,
     },
 }
 
@@ -294,8 +299,8 @@ impl From<ClientForm> for ClientStep {
     fn from(form: ClientForm) -> Self {
         match form {
             ClientForm::Pair(client, ops) => Self { client, ops, ..Default::default() },
-            ClientForm::Full { client, ops, bytes, errors, source, interface, seen_as } => {
-                Self { client, ops, bytes, errors, source, interface, seen_as }
+            ClientForm::Full { client, ops, bytes, errors, source, interface, seen_as, subnet } => {
+                Self { client, ops, bytes, errors, source, interface, seen_as, subnet }
             }
         }
     }

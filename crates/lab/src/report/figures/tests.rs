@@ -37,6 +37,7 @@ fn seen(step: &mut Step) {
         source: Some(format!("10.0.11.{n}")),
         interface: Some("eth1".into()),
         seen_as: (n == 2).then(|| "192.0.2.7".into()),
+        subnet: None,
     };
     step.by_client = (0..4).map(client).collect();
     step.evenness = judge(&step.by_client.iter().map(share).collect::<Vec<_>>());

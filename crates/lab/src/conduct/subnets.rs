@@ -1,0 +1,204 @@
+//! Subnets of a run: the clients in each network reach the server at its address there. Clients on
+//! this machine are spread over the networks; agents elsewhere belong to the network of their
+//! address.
+
+use super::agents::{Agents, AgentsError};
+use crate::client::Target;
+use crate::record::{RunResult, Step};
+use base::text::decimal;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Clients on this machine connect from the network's address plus this and their number.
+const FIRST_CLIENT: u32 = 11;
+
+/// A network, and the server's address there: `10.1.0.0/24=10.1.0.1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subnet {
+    network: IpAddr,
+    prefix: u32,
+    /// The server's address.
+    pub server: IpAddr,
+}
+
+impl FromStr for Subnet {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let form = "is not NETWORK/PREFIX=SERVER, as in 10.1.0.0/24=10.1.0.1";
+        let (network, server) = text.split_once('=').ok_or(form)?;
+        let (network, prefix) = network.split_once('/').ok_or(form)?;
+        let network: IpAddr = network.parse().map_err(|_| form)?;
+        let (prefix, server) = (decimal(prefix).ok_or(form)?, server.parse().map_err(|_| form)?);
+        let bits = if network.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
+        if prefix > bits {
+            return Err("has a prefix that is longer than its address");
+        }
+        Ok(Self { network, prefix, server })
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix)
+    }
+}
+
+impl Subnet {
+    /// Whether an address is in the network.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let same = |a: u128, b: u128, bits: u32| {
+            let host = bits - self.prefix;
+            host >= 128 || a >> host == b >> host
+        };
+        match (self.network, address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                same(a.to_bits().into(), b.to_bits().into(), Ipv4Addr::BITS)
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), Ipv6Addr::BITS),
+            _ => false,
+        }
+    }
+
+    /// The address of a client on this machine.
+    fn local_address(&self, number: u32) -> IpAddr {
+        let further = FIRST_CLIENT + number;
+        match self.network {
+            IpAddr::V4(network) => Ipv4Addr::from_bits(network.to_bits() + further).into(),
+            IpAddr::V6(network) => {
+                Ipv6Addr::from_bits(network.to_bits() + u128::from(further)).into()
+            }
+        }
+    }
+}
+
+/// A network of a step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubnetStep {
+    /// The network.
+    pub network: String,
+    /// The server's address there.
+    pub server: String,
+    /// The server's interface there, if that is known.
+    pub interface: Option<String>,
+    /// Clients that took part to the end.
+    pub clients: u32,
+    /// Clients that were lost, in this step or before.
+    pub lost: u32,
+    /// Operations per second.
+    pub ops_s: f64,
+    /// Bytes per second.
+    pub bytes_s: f64,
+    /// Faults, over the whole step.
+    pub errors: u64,
+}
+
+/// Gives each agent its network.
+///
+/// # Errors
+/// An agent elsewhere is in none of them.
+pub(super) fn assign(agents: &mut Agents, subnets: &[Subnet]) -> Result<(), AgentsError> {
+    if subnets.is_empty() {
+        return Ok(());
+    }
+    for agent in &mut agents.all {
+        let found = if agent.is_here() {
+            let turn = agent.number as usize % subnets.len();
+            subnets.get(turn).copied()
+        } else {
+            let address: Option<SocketAddr> = agent.address.parse().ok();
+            let address = address.map(|address| address.ip());
+            address.and_then(|ip| subnets.iter().find(|subnet| subnet.contains(ip)).copied())
+        };
+        let Some(subnet) = found else {
+            return Err(AgentsError::NoSubnet(agent.number, agent.address.clone()));
+        };
+        if agent.is_here() {
+            agent.bind = Some(subnet.local_address(agent.number));
+        }
+        agent.subnet = Some(subnet);
+    }
+    Ok(())
+}
+
+/// The target as the clients of a network reach it.
+pub(super) fn target_in(target: &Target, subnet: Option<Subnet>) -> Target {
+    subnet.map_or_else(|| target.clone(), |subnet| target.clone().served_at(subnet.server))
+}
+
+/// What each network carried in a step, of which the clients have their networks already; `taking`
+/// is the number of clients that began it.
+pub(super) fn of_step(
+    step: &Step,
+    subnets: &[Subnet],
+    result: &RunResult,
+    taking: u32,
+) -> Vec<SubnetStep> {
+    let seconds = step.used.1.saturating_sub(step.used.0).max(1) as f64 * step.window_s;
+    let of = |subnet: &Subnet| {
+        let network = subnet.to_string();
+        let own = |name: &Option<String>| name.as_deref() == Some(network.as_str());
+        let began = result.clients.iter().take(taking as usize);
+        let began = began.filter(|client| own(&client.subnet)).count() as u32;
+        let mut found = SubnetStep { network: network.clone(), ..SubnetStep::default() };
+        for client in step.by_client.iter().filter(|client| own(&client.subnet)) {
+            found.clients += 1;
+            found.ops_s += client.ops as f64 / seconds;
+            found.bytes_s += client.bytes as f64 / seconds;
+            found.errors += client.errors;
+        }
+        found.lost = began.saturating_sub(found.clients);
+        found.server = subnet.server.to_string();
+        found.interface = interface_of(result.server.pid, subnet.server);
+        found
+    };
+    subnets.iter().map(of).collect()
+}
+
+/// Networks of which all clients were lost.
+pub(super) fn lost(result: &RunResult, subnets: &[Subnet]) -> Vec<String> {
+    let of = |subnet: &Subnet| {
+        let network = subnet.to_string();
+        let own = result.clients.iter().filter(|c| c.subnet.as_ref() == Some(&network));
+        let (lost, all) = (own.clone().filter(|c| c.lost.is_some()).count(), own.count());
+        (all > 0 && lost == all).then(|| {
+            format!(
+                "lost subnet {network} (server {}): all {all} of its clients; figures from then on \
+                 are those of the others",
+                subnet.server
+            )
+        })
+    };
+    subnets.iter().filter_map(of).collect()
+}
+
+/// The interface of a process's network namespace that has the route to an address's network.
+fn interface_of(pid: Option<u32>, address: IpAddr) -> Option<String> {
+    let IpAddr::V4(address) = address else { return None };
+    if address.is_loopback() {
+        return Some("lo".to_owned());
+    }
+    let table = Path::new("/proc").join(pid?.to_string()).join("net/route");
+    interface_in(&std::fs::read_to_string(table).ok()?, address)
+}
+
+/// The same in the text of `/proc/net/route`: the route with the longest mask.
+fn interface_in(table: &str, address: Ipv4Addr) -> Option<String> {
+    // Addresses are printed as the machine has them in memory.
+    let number = |word: &str| u32::from_str_radix(word, 16).ok().map(u32::to_ne_bytes);
+    let to_bits = |bytes: [u8; 4]| u32::from_be_bytes(bytes);
+    let route = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, destination, mask) = (words.first()?, words.get(1)?, words.get(7)?);
+        let (destination, mask) = (to_bits(number(destination)?), to_bits(number(mask)?));
+        (address.to_bits() & mask == destination).then(|| (mask, (*name).to_owned()))
+    };
+    table.lines().filter_map(route).max().map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests;
