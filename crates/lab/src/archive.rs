@@ -88,6 +88,20 @@ impl Archive {
         Ok(Self { dir: dir.to_owned(), sums: Sums::default() })
     }
 
+    /// Goes on with an archive that was not completed: what is there stays, without checksums until
+    /// it is sealed. Each part has to be adopted or written again.
+    ///
+    /// # Errors
+    /// When the checksums cannot be removed.
+    pub fn reopen(dir: &Path) -> Result<Self, RecordError> {
+        match std::fs::remove_file(dir.join(SUMS)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                Err(RecordError::Io(format!("cannot write {}", dir.display()), e))
+            }
+            _ => Ok(Self { dir: dir.to_owned(), sums: Sums::default() }),
+        }
+    }
+
     /// Where it is.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -144,6 +158,25 @@ impl Archive {
         for step in result.steps.iter().filter(|step| !step.seconds.is_empty()) {
             let name = place(&format!("hist/{:03}.hlog", step.number));
             self.put(&name, &seconds::log(step))?;
+        }
+        Ok(())
+    }
+
+    /// Enters a run that an earlier start has written in `below`, as it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn adopt(&mut self, below: &str) -> Result<(), RecordError> {
+        let io = |e| RecordError::Io(format!("cannot read {below}"), e);
+        for entry in std::fs::read_dir(self.dir.join(below)).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let name = format!("{below}/{}", entry.file_name().to_string_lossy());
+            let kind = entry.file_type().map_err(io)?;
+            if kind.is_dir() {
+                self.adopt(&name)?;
+            } else if kind.is_file() {
+                self.sums.add(&name, &std::fs::read(entry.path()).map_err(io)?);
+            }
         }
         Ok(())
     }

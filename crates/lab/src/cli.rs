@@ -13,6 +13,7 @@ mod output;
 mod program;
 mod repeat;
 pub mod share;
+mod suite;
 
 use self::ab::AbArgs;
 use self::agents::{AgentArgs, RemoteArgs, run_agent};
@@ -33,8 +34,9 @@ use crate::limits::summary::Summary;
 use crate::measure::Until;
 use crate::programs::{self, record::ProgramResult};
 use crate::prove;
-use crate::record::RunResult;
+use crate::record::{self, RunResult};
 use crate::report::{self, Figures};
+use crate::suite::record::SuiteResult;
 use crate::sweep::Sweep;
 use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
@@ -69,6 +71,12 @@ enum LabCommand {
     /// Run the jobs of the Performance Limit Summary, with a column for each target
     #[command(after_help = exit::HELP)]
     Limits(LimitsArgs),
+    /// Run sequential reads: block sizes from 1 byte to 1 MB by threads of each client
+    #[command(after_help = exit::SUITE_HELP)]
+    Seqread(suite::SeqreadArgs),
+    /// Run a table of Filebench workloads: streams, random reads, synchronous writes, file creation
+    #[command(after_help = exit::SUITE_HELP, mut_arg("clients", |arg| arg.default_value("18")))]
+    FilebenchSuite(suite::FilebenchArgs),
     /// Run the tests of IOzone's throughput mode, with its options and its output
     #[command(after_help = iozone::HELP)]
     Iozone(iozone::IozoneArgs),
@@ -256,6 +264,8 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
     let outcome = match args.command {
         LabCommand::Run(args) => run_job(&args, find),
         LabCommand::Limits(args) => limits::limits(&args),
+        LabCommand::Seqread(args) => suite::seqread(&args),
+        LabCommand::FilebenchSuite(args) => suite::filebench(&args),
         LabCommand::Iozone(args) => iozone::run(&args),
         LabCommand::Repeat(args) => repeat::repeat(&args),
         LabCommand::Sweep(args) => sweep(&args, own_words()),
@@ -516,6 +526,12 @@ fn list(json: bool) -> Outcome {
 
 fn make_report(path: &Path) -> Outcome {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
+    if let Some(suite) = SuiteResult::read(path)? {
+        record::write_file(dir, "index.html", &report::suite_page(&suite))?;
+        archive::renew(dir, "index.html")?;
+        print_line(&dir.join("index.html").display().to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(program) = ProgramResult::read(path)? {
         report::write_program(&program, dir)?;
         print_line(&dir.join("report.html").display().to_string())?;

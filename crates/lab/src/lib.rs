@@ -21,6 +21,7 @@
 //! - [`measure`]: a run repeated because it was disturbed, or until its interval is narrow.
 //! - [`limits`]: the Performance Limit Summary, a column for each target.
 //! - [`programs`]: programs in the language of Filebench; [`iozone`]: IOzone's throughput mode.
+//! - [`suite`]: the suites of the sources: sequential reads, and the table of Filebench.
 //! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`sweep`]: one connection or several over distances and windows, beside a model.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
@@ -55,6 +56,7 @@ pub mod prove;
 pub mod record;
 pub mod report;
 pub mod shape;
+pub mod suite;
 pub mod sweep;
 pub mod transfer;
 pub mod verdict;

@@ -16,6 +16,7 @@ use crate::programs::record::ProgramResult;
 use crate::record::cold::ColdStep;
 use crate::record::observed::Comparison as CountComparison;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step, figure_text};
+use crate::suite::record::SuiteResult;
 use crate::sweep::Sweep;
 use crate::transfer;
 use crate::verdict::evenness::Evenness;
@@ -144,6 +145,13 @@ pub fn sweep_page(result: &Sweep) -> String {
 pub fn summary_page(summary: &Summary) -> String {
     let data = serde_json::to_string(summary).unwrap_or_default();
     SUMMARY.fill(&summary.title(), &summary.html(), &data)
+}
+
+/// The page of a suite.
+pub fn suite_page(suite: &SuiteResult) -> String {
+    let (title, data) = (suite.title(), serde_json::to_string(suite).unwrap_or_default());
+    let page = PROGRAM.fill(&title, &suite.html(), &data);
+    page.replace("<!--title-->", &escaped(&title))
 }
 
 impl Page {

@@ -88,6 +88,9 @@ pub struct Request {
     /// Run after run until the interval is narrow enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// Name of the suite that the jobs are the rows of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
     /// Of a comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbRequest>,

@@ -46,6 +46,7 @@ pub(crate) fn asked() -> Request {
         retries: REPEATS,
         quick: false,
         until: Some(Until { to: 0.03, rounds: 12 }),
+        suite: None,
         ab: None,
         targets: vec![NamedTarget { name: "nfs3".into(), url: result.target.clone() }],
         jobs: vec![result.job],

@@ -69,6 +69,14 @@ impl RemoteArgs {
         &self.agents
     }
 
+    /// How many agents there are to be; 0 if none are used.
+    pub(super) fn number(&self) -> u32 {
+        match (self.listen_agents, self.agents.as_slice()) {
+            (Some(_), [one]) => decimal(one).unwrap_or(0),
+            (_, agents) => agents.len() as u32,
+        }
+    }
+
     /// The same options with these agents.
     pub(super) fn with(&self, agents: Vec<String>) -> Self {
         Self {

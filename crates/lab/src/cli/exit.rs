@@ -27,6 +27,14 @@ paused, its clock is off, or a step was not steady; 4 refused: the join code is 
 expired, or the agent serves another controller; 5 an agent has another version; 6 an agent cannot
 be reached or does not reply.";
 
+/// The same for suites.
+pub(super) const SUITE_HELP: &str = "\
+A suite that was ended is continued by the same command: rows that are done are kept.
+Exit codes: 0 success; 1 nothing was measured; 2 usage error; 3 a row was not measured, disturbed,
+not steady, not proved uncached, or a client or a subnet was lost; 4 refused: the join code is
+wrong, used or expired, or the agent serves another controller; 5 an agent has another version; 6 an
+agent cannot be reached or does not reply.";
+
 /// The same for an agent.
 pub(super) const AGENT_HELP: &str = "\
 Exit codes: 0 success; 1 failure; 2 usage error; with --join also 4 refused: the join code is wrong,

@@ -53,6 +53,7 @@ impl Common {
             retries: REPEATS,
             quick: false,
             until: None,
+            suite: None,
             ab: None,
             targets,
             jobs,

@@ -84,6 +84,9 @@ pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
     if inside {
         return Err("--out is in the archive: results there would change it".into());
     }
+    if let Some(suite) = &request.suite {
+        return Err(format!("repeat it with `plimsoll lab {suite}` and another --out").into());
+    }
     request.command = own_words();
     (request.clients, request.agents) = (common.clients, common.remote.agents().to_vec());
     request.server_socket.clone_from(&common.server_socket);
