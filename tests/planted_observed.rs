@@ -569,7 +569,7 @@ impl Counted {
 }
 
 /// Waits until a server listens in a namespace.
-fn listens(name: &str, namespace: &Namespace, port: u16, child: &mut Child) {
+pub(super) fn listens(name: &str, namespace: &Namespace, port: u16, child: &mut Child) {
     let deadline = Instant::now() + patience(60);
     loop {
         let connect = move || TcpStream::connect(("127.0.0.1", port)).is_ok();
@@ -647,10 +647,10 @@ fn ganesha_over_each_way() {
 }
 
 /// A process with a group of its own, which ends with this value: what it has started, too.
-struct Ended(Child);
+pub(super) struct Ended(pub(super) Child);
 
 impl Ended {
-    fn start(command: &mut Command) -> Self {
+    pub(super) fn start(command: &mut Command) -> Self {
         Self(command.process_group(0).spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")))
     }
 }
@@ -663,7 +663,7 @@ impl Drop for Ended {
 }
 
 /// The command of smbd with its configuration, its state and the data of its share in `dir`.
-fn smbd(dir: &Path, port: u16) -> Command {
+pub(super) fn smbd(dir: &Path, port: u16) -> Command {
     let (state, data) = (dir.join("state"), dir.join("data"));
     std::fs::create_dir_all(state.join("ncalrpc")).expect("a folder");
     std::fs::create_dir_all(&data).expect("a folder");

@@ -22,6 +22,8 @@ mod lab_programs;
 mod lab_prove;
 #[path = "../lab_runs.rs"]
 mod lab_runs;
+#[path = "../lab_suites.rs"]
+mod lab_suites;
 #[path = "../latency.rs"]
 mod latency;
 #[path = "../observed.rs"]

@@ -111,6 +111,14 @@ impl Agent {
         Self::listening("127.0.0.1:0", prepare)
     }
 
+    /// The same, listening at this address.
+    ///
+    /// # Panics
+    /// When it does not print where it listens.
+    pub fn lasting_at(listen: &str, prepare: impl FnOnce(&mut Command)) -> Self {
+        Self::listening(listen, prepare).0
+    }
+
     fn listening(at: &str, prepare: impl FnOnce(&mut Command)) -> (Self, Receiver<String>) {
         let mut command = command();
         command.args(["agent", "--listen", at, "--announce", "json"]);
