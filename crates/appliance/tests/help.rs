@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 32] = [
+const COMMANDS: [&[&str]; 34] = [
     &[],
     &["serve"],
     &["cli"],
@@ -29,6 +29,8 @@ const COMMANDS: [&[&str]; 32] = [
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],
+    &["lab", "seqread"],
+    &["lab", "filebench-suite"],
     &["lab", "iozone"],
     &["lab", "repeat"],
     &["lab", "sweep"],

@@ -265,6 +265,7 @@ fn run_steps(
     progress: Progress<'_>,
 ) -> Result<(), StepError> {
     let mut plan = Plan::new(job, agents.all.len() as u32);
+    let interfaces = subnets::interfaces(subnets, result.server.pid);
     let mut next = plan.next_step();
     let mut number = 0;
     while let Some(step_plan) = &next {
@@ -273,12 +274,13 @@ fn run_steps(
         let setup = StepSetup { job, number, load, last_threads, fixed };
         let cold = cold::Begun::of(job, view);
         let mut ran = step::run(&setup, agents, view)?;
+        let whole = (std::mem::take(&mut ran.moved), ran.whole.take());
         let cold = cold.map(|begun| begun.end(view));
         number += 1;
         ran.step.probe = step_plan.probe;
         let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
         take(job, ran, cold, view, result);
-        note_subnets(subnets, load.0, result);
+        note_subnets((subnets, &interfaces), load.0, &whole, result);
         let Some(step) = result.steps.last() else { break };
         progress(&Told::Step(StepTold::of(result, step)));
         if !rebase {
@@ -294,9 +296,15 @@ fn run_steps(
 }
 
 /// Adds what each network carried to the last step.
-fn note_subnets(subnets: &[Subnet], clients: u32, result: &mut RunResult) {
+fn note_subnets(
+    subnets: (&[Subnet], &[Option<String>]),
+    clients: u32,
+    whole: &subnets::Whole,
+    result: &mut RunResult,
+) {
     let Some(step) = result.steps.last() else { return };
-    let found = subnets::of_step(step, subnets, result, clients);
+    let mut found = subnets::of_step(step, subnets, result, clients);
+    subnets::enter_whole(&mut found, step, whole);
     let Some(step) = result.steps.last_mut() else { return };
     // Clients say what each network carried: no share by the bytes of interfaces is needed.
     let known = found.iter().any(|subnet| subnet.interface.is_some());

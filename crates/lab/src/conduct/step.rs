@@ -57,6 +57,10 @@ pub struct Ran {
     pub step: Step,
     /// Samples of the server in the windows that count.
     pub samples: Vec<ServerSample>,
+    /// Before the first operation and after the last one.
+    pub whole: Option<[ServerSample; 2]>,
+    /// Bytes that each client moved in the whole step.
+    pub moved: Vec<(u32, u64)>,
     /// Windows that count, client by client.
     pub windows: Vec<Window>,
     /// Clients lost in this step.
@@ -125,6 +129,7 @@ pub fn run(
     agents: &mut Agents,
     view: &mut dyn ServerView,
 ) -> Result<Ran, StepError> {
+    let before = view.sample();
     let mut running = begin(wanted, agents)?;
     let until = running.at_ns + wanted.job.step_max_ms * 1_000_000;
     let give_up = until + LAB_SILENCE_MAX.as_nanos() as u64 + 5_000_000_000;
@@ -162,8 +167,11 @@ pub fn run(
             return Err(StepError::Endless(wanted.number));
         }
     }
-    running.samples.extend(view.sample());
-    running.finish(agents)
+    let after = view.sample();
+    running.samples.extend(after.clone());
+    let mut ran = running.finish(agents)?;
+    ran.whole = before.zip(after).map(|(before, after)| [before, after]);
+    Ok(ran)
 }
 
 fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'a>, StepError> {
@@ -333,8 +341,10 @@ impl Running<'_> {
         let windows = self.parts.values().flat_map(|p| p.windows.get(from..to).unwrap_or_default());
         let windows = windows.cloned().collect();
         let (totals, active) = (self.totals(), self.active());
+        let moved = self.parts.iter().filter_map(|(n, p)| Some((*n, p.end.as_ref()?.bytes)));
+        let (moved, whole) = (moved.collect(), None);
         let (samples, lost) = (self.samples, self.lost);
-        Ok(Ran { step, samples, windows, lost, calls, operations, totals, active })
+        Ok(Ran { step, samples, whole, moved, windows, lost, calls, operations, totals, active })
     }
 
     fn record(&self, agents: &Agents, used: (usize, usize), steady: Steadiness) -> Step {

@@ -4,6 +4,7 @@
 
 use super::agents::{Agents, AgentsError};
 use crate::client::Target;
+use crate::observe::ServerSample;
 use crate::record::{RunResult, Step};
 use base::text::decimal;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,58 @@ pub struct SubnetStep {
     pub bytes_s: f64,
     /// Faults, over the whole step.
     pub errors: u64,
+    /// The whole step at both ends; `None` if a client was lost or the interface is not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeStep>,
+}
+
+/// What clients moved from their first operation to the last, and what the server's interface
+/// counted from before to after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WholeStep {
+    /// Bytes of all operations.
+    pub payload: u64,
+    /// Bytes received.
+    pub rx: u64,
+    /// Bytes sent.
+    pub tx: u64,
+    /// Packets received: of a virtual interface, as large as the kernel hands them over.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+}
+
+/// The whole of a step: bytes by client, samples of the server before and after.
+pub(super) type Whole = (Vec<(u32, u64)>, Option<[ServerSample; 2]>);
+
+/// Enters what each network carried in the whole step.
+pub(super) fn enter_whole(found: &mut [SubnetStep], step: &Step, (moved, around): &Whole) {
+    for subnet in found.iter_mut().filter(|subnet| subnet.lost == 0) {
+        let there = |number: u32| {
+            let client = step.by_client.iter().find(|client| client.client == number);
+            client.is_some_and(|client| client.subnet.as_ref() == Some(&subnet.network))
+        };
+        let payload = moved.iter().filter(|(n, _)| there(*n)).map(|(_, bytes)| bytes).sum();
+        subnet.whole = around.as_ref().and_then(|around| {
+            let name = subnet.interface.as_ref()?;
+            let [before, after] = around.each_ref().map(|sample| {
+                let interfaces = &sample.observed.as_ref()?.interfaces;
+                let found = interfaces.iter().find(|interface| interface.name == *name)?;
+                Some((found.bytes, found.packets))
+            });
+            let ((bytes, packets), (bytes_after, packets_after)) = before.zip(after)?;
+            let since = |after: [u64; 2], before: [u64; 2], n: usize| {
+                after.get(n)?.checked_sub(*before.get(n)?)
+            };
+            Some(WholeStep {
+                payload,
+                rx: since(bytes_after, bytes, 0)?,
+                tx: since(bytes_after, bytes, 1)?,
+                rx_packets: since(packets_after, packets, 0)?,
+                tx_packets: since(packets_after, packets, 1)?,
+            })
+        });
+    }
 }
 
 /// Gives each agent its network.
@@ -130,16 +183,22 @@ pub(super) fn target_in(target: &Target, subnet: Option<Subnet>) -> Target {
     subnet.map_or_else(|| target.clone(), |subnet| target.clone().served_at(subnet.server))
 }
 
+/// The server's interface in each network, as its routes are at the start of a run: those of one
+/// that is taken down later are gone.
+pub(super) fn interfaces(subnets: &[Subnet], server: Option<u32>) -> Vec<Option<String>> {
+    subnets.iter().map(|subnet| interface_of(server, subnet.server)).collect()
+}
+
 /// What each network carried in a step, of which the clients have their networks already; `taking`
 /// is the number of clients that began it.
 pub(super) fn of_step(
     step: &Step,
-    subnets: &[Subnet],
+    (subnets, interfaces): (&[Subnet], &[Option<String>]),
     result: &RunResult,
     taking: u32,
 ) -> Vec<SubnetStep> {
     let seconds = step.used.1.saturating_sub(step.used.0).max(1) as f64 * step.window_s;
-    let of = |subnet: &Subnet| {
+    let of = |(subnet, interface): (&Subnet, &Option<String>)| {
         let network = subnet.to_string();
         let own = |name: &Option<String>| name.as_deref() == Some(network.as_str());
         let began = result.clients.iter().take(taking as usize);
@@ -153,10 +212,10 @@ pub(super) fn of_step(
         }
         found.lost = began.saturating_sub(found.clients);
         found.server = subnet.server.to_string();
-        found.interface = interface_of(result.server.pid, subnet.server);
+        found.interface.clone_from(interface);
         found
     };
-    subnets.iter().map(of).collect()
+    subnets.iter().zip(interfaces).map(of).collect()
 }
 
 /// Networks of which all clients were lost.

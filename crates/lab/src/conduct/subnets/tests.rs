@@ -60,10 +60,41 @@ fn figures_by_network_are_those_of_its_clients() {
         ..ClientStep::default()
     };
     let step = Step { by_client: vec![of(0, 10), of(2, 30)], used: (2, 4), window_s: 0.5, ..step };
-    let found = of_step(&step, &networks, &result, 4);
+    let found = of_step(&step, (&networks, &[None, Some("two".into())]), &result, 4);
     assert_eq!((found[0].clients, found[0].lost, found[0].bytes_s), (2, 0, 40.0));
+    assert_eq!((found[0].interface.as_deref(), found[1].interface.as_deref()), (None, Some("two")));
     assert_eq!((found[1].clients, found[1].lost, found[1].bytes_s), (0, 2, 0.0));
     let lost = lost(&result, &networks);
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert!(lost[0].starts_with("lost subnet 10.2.0.0/24 (server 10.2.0.1): all 2 of its clients"));
+}
+
+#[test]
+fn the_whole_step_is_compared_at_both_ends() {
+    use crate::record::observed::ClientStep;
+    use host::observe::Interface;
+    let of = |client: u32, network: &str| ClientStep {
+        client,
+        subnet: Some(network.to_owned()),
+        ..ClientStep::default()
+    };
+    let by_client = vec![of(0, "a"), of(1, "b"), of(2, "a")];
+    let step = Step { by_client, ..Step::default() };
+    let sample = |bytes: [u64; 2], packets: [u64; 2]| {
+        let mut sample = ServerSample { observed: Some(Default::default()), ..Default::default() };
+        let observed = sample.observed.as_mut().expect("it was set");
+        let interface = Interface { name: "one".to_owned(), bytes, packets, ..Default::default() };
+        observed.interfaces.push(interface);
+        sample
+    };
+    let around = Some([sample([100, 1_000], [1, 10]), sample([150, 3_000], [3, 40])]);
+    let on = |network: &str, interface: &str| SubnetStep {
+        network: network.to_owned(),
+        interface: Some(interface.to_owned()),
+        ..SubnetStep::default()
+    };
+    let mut found = [on("a", "one"), on("b", "two"), SubnetStep { lost: 1, ..on("a", "one") }];
+    enter_whole(&mut found, &step, &(vec![(0, 900), (1, 5), (2, 1_000)], around));
+    let whole = WholeStep { payload: 1_900, rx: 50, tx: 2_000, rx_packets: 2, tx_packets: 30 };
+    assert_eq!(found.map(|subnet| subnet.whole), [Some(whole), None, None]);
 }
