@@ -212,7 +212,7 @@ fn what_is_refused_is_a_usage_error_with_file_line_and_token() {
     refused(&bad, "null:", &[], "bad.f:2: at 'system': ");
     refused(&good, "null:", &["--set", "$m=1"], "it sets $n");
     refused(&good, "ftp://u:p@127.0.0.1/x", &[], "use nfs3, nfs4 or smb");
-    refused(&good, "null:", &["--scratch", "x"], "--scratch has no effect on a program");
+    refused(&good, "null:", &["--resume"], "--resume has no effect on a program");
 }
 
 /// Runs a program on agents that listen on this machine.

@@ -12,7 +12,9 @@ pub mod request;
 pub mod seconds;
 pub mod sums;
 
-use crate::record::{self, RecordError, RunResult};
+use crate::iozone::record::IozoneResult;
+use crate::programs::record::ProgramResult;
+use crate::record::{self, ClientRecord, RecordError, RunResult, ServerInfo};
 use crate::report::{self, Figures};
 use request::Request;
 use std::io::ErrorKind;
@@ -24,6 +26,44 @@ use sums::{SUMS, Sums};
 pub const REQUEST: &str = "run.toml";
 /// The machines.
 pub const MACHINES: &str = "machines.json";
+/// Text of a program.
+pub const TEXT: &str = "program.f";
+
+/// What an archive has of a result beyond its figures: where and when it was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    /// Program and version.
+    pub program: &'a str,
+    /// Target without a password.
+    pub target: &'a str,
+    /// Begin and end, seconds since the Unix epoch.
+    pub time: (f64, f64),
+    /// What is known of the server.
+    pub server: &'a ServerInfo,
+    /// The clients, if each is known.
+    pub clients: &'a [ClientRecord],
+}
+
+impl<'a> From<&'a RunResult> for Measured<'a> {
+    fn from(run: &'a RunResult) -> Self {
+        let (program, target, clients) = (&run.program, &run.target, &run.clients);
+        Self { program, target, time: (run.started, run.ended), server: &run.server, clients }
+    }
+}
+
+impl<'a> From<&'a ProgramResult> for Measured<'a> {
+    fn from(run: &'a ProgramResult) -> Self {
+        let (of, target, server) = (&run.provenance, &run.target, &run.server);
+        Self { program: &of.program, target, time: (of.started, of.ended), server, clients: &[] }
+    }
+}
+
+impl<'a> From<&'a IozoneResult> for Measured<'a> {
+    fn from(run: &'a IozoneResult) -> Self {
+        let (of, target, server) = (&run.provenance, &run.target, &run.server);
+        Self { program: &of.program, target, time: (of.started, of.ended), server, clients: &[] }
+    }
+}
 
 /// An archive that is being written. Until it is sealed it has no checksums.
 #[derive(Debug)]
@@ -185,7 +225,20 @@ impl Archive {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn seal(mut self, request: &Request, results: &[&RunResult]) -> Result<(), RecordError> {
+    pub fn seal(self, request: &Request, results: &[&RunResult]) -> Result<(), RecordError> {
+        let results: Vec<Measured<'_>> = results.iter().map(|run| Measured::from(*run)).collect();
+        self.seal_measured(request, &results)
+    }
+
+    /// The same of results of any kind.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn seal_measured(
+        mut self,
+        request: &Request,
+        results: &[Measured<'_>],
+    ) -> Result<(), RecordError> {
         self.put(REQUEST, &request.text()?)?;
         let machines = machines::of(results);
         let text = serde_json::to_string_pretty(&machines)

@@ -10,6 +10,7 @@ mod iozone;
 mod limits;
 mod make;
 mod output;
+mod over;
 mod program;
 mod repeat;
 pub mod share;
@@ -28,6 +29,7 @@ use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, lab_command};
 use crate::conduct::subnets::Subnet;
 use crate::conduct::{ObserveRun, RunOptions, Told};
+use crate::iozone::over::record::OverResult;
 use crate::iozone::record::IozoneResult;
 use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
@@ -533,14 +535,13 @@ fn make_report(path: &Path) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(program) = ProgramResult::read(path)? {
-        report::write_program(&program, dir)?;
-        print_line(&dir.join("report.html").display().to_string())?;
-        return Ok(ExitCode::SUCCESS);
+        return renew_page(&report::program_files(&program)?, dir);
     }
     if let Some(tests) = IozoneResult::read(path)? {
-        report::write_iozone(&tests, dir)?;
-        print_line(&dir.join("report.html").display().to_string())?;
-        return Ok(ExitCode::SUCCESS);
+        return renew_page(&report::iozone_files(&tests)?, dir);
+    }
+    if let Some(tests) = OverResult::read(path)? {
+        return renew_page(&report::over_files(&tests)?, dir);
     }
     match (Comparison::read(path)?, Sweep::read(path)?) {
         (Some(mut comparison), _) => {
@@ -551,6 +552,14 @@ fn make_report(path: &Path) -> Outcome {
         (None, Some(sweep)) => report::write_sweep(&sweep, dir)?,
         (None, None) => report::write(&RunResult::read(path)?, dir)?,
     }
+    archive::renew(dir, "report.html")?;
+    print_line(&dir.join("report.html").display().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a result.
+fn renew_page(files: &report::Files, dir: &Path) -> Outcome {
+    report::write_page(files, dir)?;
     archive::renew(dir, "report.html")?;
     print_line(&dir.join("report.html").display().to_string())?;
     Ok(ExitCode::SUCCESS)

@@ -12,7 +12,7 @@ pub mod run;
 mod store;
 
 use crate::ab::Rule;
-use crate::archive::request::Kind;
+use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
 use crate::client::Target;
 use crate::job::Job;
 use crate::record::RunResult;
@@ -80,6 +80,10 @@ pub struct RunRequest {
     pub prove: bool,
     /// When a comparison ends.
     pub rule: Rule,
+    /// A program, and its text.
+    pub wml: Option<(WmlRequest, String)>,
+    /// Tests of IOzone.
+    pub iozone: Option<IozoneRequest>,
 }
 
 /// A file of a run.
@@ -196,7 +200,8 @@ impl RunQueue {
         }
         let number = inner.next;
         let run = Run::new(number, wanted);
-        self.store.create(&run, &wanted.jobs).map_err(RunQueueError::Keep)?;
+        let text = wanted.wml.as_ref().map(|(_, text)| text.as_str());
+        self.store.create(&run, &wanted.jobs, text).map_err(RunQueueError::Keep)?;
         inner.next += 1;
         inner.put(run.clone());
         inner.queue.push_back(number);

@@ -2,9 +2,11 @@
 //! begin together, and each test is a block of six lines.
 //!
 //! - [`flags`]: what its options state, and what is refused; [`children`]: one test by all
-//!   children; [`record`]: the result and its text; [`run`]: all tests.
+//!   children; [`record`]: the result and its text; [`run`]: all tests; [`over`]: two of them
+//!   over the emulated link.
 
 pub mod children;
 pub mod flags;
+pub mod over;
 pub mod record;
 pub mod run;

@@ -5,6 +5,7 @@
 
 pub mod cold;
 pub mod observed;
+pub mod provenance;
 
 use crate::agent::clock::Offset;
 use crate::conduct::subnets::SubnetStep;

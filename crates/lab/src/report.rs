@@ -9,6 +9,7 @@ pub(crate) mod link;
 mod summaries;
 pub mod table;
 
+use crate::iozone::over::record::OverResult;
 use crate::iozone::record::IozoneResult;
 use crate::limit;
 use crate::limits::summary::Summary;
@@ -59,37 +60,67 @@ const SWEEP: Page = Page {
 
 const PROGRAM: Page = Page { main: include_str!("report/program.html"), panels: "", draw: "void" };
 
-/// Writes the result of a program, its page and its tables into `dir`, which is made.
+const OVER: Page = Page {
+    main: include_str!("report/over.html"),
+    panels: include_str!("report/over.js"),
+    draw: "over",
+};
+
+/// Files by name.
+pub type Files = Vec<(&'static str, String)>;
+
+/// The files of the result of a program: the result, its page and its tables.
 ///
 /// # Errors
-/// When the directory cannot be written.
-pub fn write_program(result: &ProgramResult, dir: &Path) -> Result<(), RecordError> {
-    write_figures(result, &Figures::of_program(result), &figures::acts(result), dir)
+/// It has no form in JSON.
+pub fn program_files(result: &ProgramResult) -> Result<Files, RecordError> {
+    files(result, &Figures::of_program(result), &figures::acts(result))
 }
 
 /// The same of IOzone's tests.
 ///
 /// # Errors
-/// When the directory cannot be written.
-pub fn write_iozone(result: &IozoneResult, dir: &Path) -> Result<(), RecordError> {
-    write_figures(result, &Figures::of_iozone(result), &figures::blocks(result), dir)
+/// As [`program_files`].
+pub fn iozone_files(result: &IozoneResult) -> Result<Files, RecordError> {
+    files(result, &Figures::of_iozone(result), &figures::blocks(result))
 }
 
-/// The result, a page that its figures are all of, and its tables.
-fn write_figures(
-    result: &impl Serialize,
-    figures: &Figures,
-    table: &Table,
-    dir: &Path,
-) -> Result<(), RecordError> {
-    record::write_result(result, "the run", dir)?;
-    let (title, data) = (&figures.title, serde_json::to_string(result).unwrap_or_default());
+/// The same of IOzone over distance, of which the page has charts.
+///
+/// # Errors
+/// As [`program_files`].
+pub fn over_files(result: &OverResult) -> Result<Files, RecordError> {
+    let figures = Figures::of_over(result);
+    let mut files = files(result, &figures, &result.table())?;
+    let data = serde_json::to_string(result).unwrap_or_default();
+    for (_, page) in files.iter_mut().filter(|(name, _)| *name == "report.html") {
+        *page = OVER.fill(&figures.title, &figures.html(), &data);
+    }
+    Ok(files)
+}
+
+/// Of a result that its figures are all of.
+fn files(result: &impl Serialize, figures: &Figures, table: &Table) -> Result<Files, RecordError> {
+    let data = serde_json::to_string(result)
+        .map_err(|e| RecordError::Form("the run".to_owned(), e.to_string()))?;
+    let title = &figures.title;
     let page = PROGRAM.fill(title, &figures.html(), &data);
-    let page = page.replace("<!--title-->", &escaped(title));
-    record::write_file(dir, "report.html", &page)?;
-    record::write_file(dir, "figures.csv", &figures.csv())?;
-    record::write_file(dir, "result.md", &format!("# {title}\n\n{}", figures.markdown()))?;
-    record::write_file(dir, "result.csv", &table.csv())
+    Ok(vec![
+        ("report.html", page.replace("<!--title-->", &escaped(title))),
+        ("figures.csv", figures.csv()),
+        ("result.md", format!("# {title}\n\n{}", figures.markdown())),
+        ("result.csv", table.csv()),
+        ("result.json", data),
+    ])
+}
+
+/// Writes `report.html` of these files into `dir`.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_page(files: &Files, dir: &Path) -> Result<(), RecordError> {
+    let mut pages = files.iter().filter(|(name, _)| *name == "report.html");
+    pages.try_for_each(|(name, page)| record::write_file(dir, name, page))
 }
 
 /// Writes `report.html` into `dir`.

@@ -2,6 +2,7 @@
 
 use super::{NextRun, Outcome, RowRuns, Rule, Sample, Session, Side};
 use crate::limit;
+use crate::record::provenance::{self, Provenance};
 use crate::record::{RecordError, RunResult, read_kind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -14,20 +15,9 @@ pub const KIND: &str = "ab";
 /// A comparison of two targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AbResult {
-    /// [`KIND`].
-    pub kind: String,
-    /// [`VERSION`].
-    pub format: u32,
-    /// Program and version that wrote this.
-    pub program: String,
-    /// Begin, seconds since the Unix epoch.
-    pub started: f64,
-    /// End, seconds since the Unix epoch.
-    pub ended: f64,
-    /// The command that repeats it.
-    pub command: Vec<String>,
-    /// The machine that it ran on.
-    pub machine: serde_json::Value,
+    /// Of [`KIND`] and [`VERSION`].
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// A and B.
     pub targets: [String; 2],
     /// When it ended.
@@ -45,15 +35,8 @@ pub struct AbResult {
 impl AbResult {
     /// A comparison that has not begun.
     pub fn new(targets: [String; 2], rule: Rule, command: Vec<String>) -> Self {
-        let now = base::clock::wall_ns() as f64 / 1e9;
         Self {
-            kind: KIND.into(),
-            format: VERSION,
-            program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
-            started: now,
-            ended: now,
-            command,
-            machine: crate::proc::machine(),
+            provenance: Provenance::new(KIND, VERSION, provenance::now(), command),
             targets,
             rule,
             rows: Vec::new(),
@@ -72,7 +55,7 @@ impl AbResult {
             Some(format!("{}: other processes used {share:.0} % of the processors", row.job))
         });
         self.degraded = disturbed.collect();
-        self.ended = base::clock::wall_ns() as f64 / 1e9;
+        self.provenance.ended = provenance::now();
     }
 
     /// `result.json` of its archive.

@@ -47,6 +47,7 @@ impl Programs {
             seconds: None,
             seed: job.seed,
             clean: false,
+            scratch: None,
             command: Vec::new(),
         };
         let checked = Checked::of(job.file.clone(), job.text.clone(), &request);

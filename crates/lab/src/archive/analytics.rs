@@ -1,10 +1,10 @@
 //! The server's own data of the time of a run, so that what a report links does not age out: a data
 //! object of its API (docs/protocols/api.md) for each statistic that matters, over the whole run.
 
+use super::Measured;
 use crate::client::Target;
 use crate::conduct::server::api::ServerApi;
 use crate::conduct::server::{SEEN_BY_API, SEEN_BY_REMOTE_API, escape};
-use crate::record::RunResult;
 use std::collections::BTreeSet;
 
 /// Longest time that is asked for, s: the server has data of each second for longer.
@@ -17,15 +17,15 @@ const OF_MACHINE: [&str; 4] =
     ["cpu.utilization[mode]", "nic.kilobytes[device]", "io.ops[disk]", "io.bytes[disk]"];
 
 /// Name and text of each file; none when the server was not seen through its API.
-pub fn of(api: Option<&ServerApi>, results: &[&RunResult]) -> Vec<(String, String)> {
+pub fn of(api: Option<&ServerApi>, results: &[Measured<'_>]) -> Vec<(String, String)> {
     let through_api = [SEEN_BY_API, SEEN_BY_REMOTE_API];
-    let seen = |r: &&&RunResult| through_api.contains(&r.server.seen.as_str());
+    let seen = |r: &&Measured<'_>| through_api.contains(&r.server.seen.as_str());
     let seen: Vec<_> = results.iter().filter(seen).collect();
     let (Some(api), Some(first)) = (api, seen.first()) else { return Vec::new() };
-    let begin = seen.iter().map(|r| r.started).fold(first.started, f64::min).floor() as i64 - 1;
-    let end = seen.iter().map(|r| r.ended).fold(first.ended, f64::max).ceil() as i64 + 1;
+    let begin = seen.iter().map(|r| r.time.0).fold(first.time.0, f64::min).floor() as i64 - 1;
+    let end = seen.iter().map(|r| r.time.1).fold(first.time.1, f64::max).ceil() as i64 + 1;
     let begin = begin.max(end - SECONDS_MAX);
-    let protocols: BTreeSet<&str> = seen.iter().map(|r| Target::protocol_of(&r.target)).collect();
+    let protocols: BTreeSet<&str> = seen.iter().map(|r| Target::protocol_of(r.target)).collect();
     let of_protocols =
         protocols.iter().flat_map(|protocol| OF_PROTOCOL.map(|what| format!("{protocol}.{what}")));
     let ids = of_protocols.chain(OF_MACHINE.map(str::to_owned));

@@ -4,9 +4,9 @@
 
 mod offloads;
 
+use super::Measured;
 use super::sums::sha256_of_file;
 use crate::proc;
-use crate::record::RunResult;
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::Path;
@@ -52,15 +52,15 @@ const MOUNTS_MAX: usize = 64;
 const SECRETS: [&str; 6] = ["pass", "secret", "token", "credential", "key", "cookie"];
 
 /// The machines of these runs.
-pub fn of(results: &[&RunResult]) -> Value {
+pub fn of(results: &[Measured<'_>]) -> Value {
     let first = results.first();
     let clients: Map<String, Value> = results
         .iter()
-        .flat_map(|result| &result.clients)
+        .flat_map(|result| result.clients)
         .filter_map(|c| Some((c.machine["name"].as_str()?.to_owned(), c.machine.clone())))
         .collect();
-    let server = |result: &&&RunResult| {
-        let server = &result.server;
+    let server = |result: &Measured<'_>| {
+        let server = result.server;
         json!({
             "target": result.target,
             "seen": server.seen,
@@ -69,11 +69,11 @@ pub fn of(results: &[&RunResult]) -> Value {
             "version": server.status.as_ref().map(|status| status["version"].clone()),
         })
     };
-    let mut servers: Vec<Value> = results.iter().map(|r| server(&r)).collect();
+    let mut servers: Vec<Value> = results.iter().map(server).collect();
     servers.dedup();
     json!({
         "format": 1,
-        "lab": first.map(|result| result.program.clone()),
+        "lab": first.map(|result| result.program),
         "conductor": here(),
         "clients": clients,
         "servers": servers,

@@ -4,6 +4,7 @@
 use crate::ab::{REPEATS, Rule};
 use crate::conduct::server::api::ServerApi;
 use crate::conduct::subnets::Subnet;
+use crate::iozone::flags::Settings;
 use crate::job::Job;
 use crate::measure::over::Until;
 use crate::record::RecordError;
@@ -24,6 +25,46 @@ pub enum Kind {
     Limits,
     /// A comparison of two targets or builds.
     Ab,
+    /// A program in the language of Filebench.
+    Program,
+    /// Tests of IOzone.
+    Iozone,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Limits => "limits",
+            Self::Ab => "ab",
+            Self::Program => "program",
+            Self::Iozone => "iozone",
+        }
+    }
+}
+
+/// What a program has in addition; its text is in a file next to the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WmlRequest {
+    /// Name of the file, for messages.
+    pub file: String,
+    /// Variables.
+    pub settings: Vec<String>,
+    /// Its time, instead of the one in the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What tests of IOzone have in addition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IozoneRequest {
+    /// The seed.
+    pub seed: u64,
+    /// Its options.
+    pub settings: Settings,
 }
 
 /// What a comparison has in addition.
@@ -94,10 +135,17 @@ pub struct Request {
     /// Of a comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbRequest>,
+    /// Of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wml: Option<WmlRequest>,
+    /// Of tests of IOzone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iozone: Option<IozoneRequest>,
     /// Targets: the columns of a summary, the sides of a comparison.
     #[serde(default)]
     pub targets: Vec<NamedTarget>,
     /// Jobs with their seeds, settings applied: the rows of a summary.
+    #[serde(default)]
     pub jobs: Vec<Job>,
 }
 
@@ -146,7 +194,12 @@ impl Request {
             return wrong(format!("format {} is newer", request.format));
         }
         let builds = request.ab.as_ref().map_or(0, |ab| ab.builds.len());
-        if request.targets.len() + builds == 0 || request.jobs.is_empty() {
+        let has_work = match request.kind {
+            Kind::Program => request.wml.is_some(),
+            Kind::Iozone => request.iozone.is_some(),
+            Kind::Run | Kind::Limits | Kind::Ab => !request.jobs.is_empty(),
+        };
+        if request.targets.len() + builds == 0 || !has_work {
             return wrong("it has no target or no job".to_owned());
         }
         if request.kind == Kind::Ab && request.targets.len() + builds != 2 {

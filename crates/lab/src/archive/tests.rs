@@ -48,6 +48,8 @@ pub(crate) fn asked() -> Request {
         until: Some(Until { to: 0.03, rounds: 12 }),
         suite: None,
         ab: None,
+        wml: None,
+        iozone: None,
         targets: vec![NamedTarget { name: "nfs3".into(), url: result.target.clone() }],
         jobs: vec![result.job],
     }

@@ -1,15 +1,25 @@
 //! `plimsoll lab iozone`: IOzone's throughput mode on any target with files.
 
-use super::{EXIT_DEGRADED, Outcome, own_words, print_line, print_text, usage};
-use crate::client::Target;
+use super::agents::RemoteArgs;
+use super::over::{OverArgs, Tests};
+use super::program::{is_usage, left};
+use super::{
+    Common, EXIT_DEGRADED, Outcome, folder_name, own_words, print_line, print_text, usage,
+};
+use crate::archive::request::{IozoneRequest, Kind, NamedTarget, Request};
+use crate::archive::{Archive, Measured};
+use crate::client::{Target, scratch};
+use crate::conduct::watch::Watch;
 use crate::iozone::flags::{self, STRIDE, Settings};
-use crate::iozone::run::{self, IozoneRequest};
+use crate::iozone::record::IozoneResult;
+use crate::iozone::run;
 use crate::programs::run::ProgramError;
 use crate::report;
 use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::Args;
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What `--help` has after the options.
@@ -17,18 +27,25 @@ pub(super) const HELP: &str = "\
 Exit codes: 0 success; 1 failure; 2 usage error; 3 a child had a failure. Refused with the reason:
 -a, -R, -b, -m, -H, -B, -+m.";
 
+/// Bytes of a file, unless stated.
+const SIZE: u64 = 64 << 20;
+
 /// Options of IOzone with its letters.
 #[derive(Debug, Args)]
 pub(super) struct IozoneArgs {
     /// Target URL: path:/dir, nfs3, nfs3+rdma, nfs4, smb, null:
-    #[arg(long, value_name = "URL")]
-    target: String,
-    /// Children, each with a file and a connection of its own
-    #[arg(short = 't', value_name = "N", default_value_t = 1)]
-    threads: u32,
-    /// Size of each file: 64m, 1g; kB without a unit
-    #[arg(short = 's', value_name = "SIZE", default_value = "64m", value_parser = flags::size)]
-    size: u64,
+    #[arg(long, value_name = "URL", required_unless_present = "over")]
+    target: Option<String>,
+    #[command(flatten)]
+    over: OverArgs,
+    /// Children, each with a file and a connection of its own [default: 1; with --over a list:
+    /// 1,2,4,8,16,32]
+    #[arg(short = 't', value_name = "N", value_delimiter = ',')]
+    threads: Vec<u32>,
+    /// Size of each file: 64m, 1g; kB without a unit [default: 64m; with --over what takes two
+    /// seconds]
+    #[arg(short = 's', value_name = "SIZE", value_parser = flags::size)]
+    size: Option<u64>,
     /// Size of each record
     #[arg(short = 'r', value_name = "SIZE", default_value = "64k", value_parser = flags::size)]
     record: u64,
@@ -49,7 +66,7 @@ pub(super) struct IozoneArgs {
     #[arg(short = 'o')]
     sync: bool,
     /// Retain the files
-    #[arg(short = 'w')]
+    #[arg(short = 'w', conflicts_with = "scratch")]
     keep: bool,
     /// Without the stonewall: all children continue to their end
     #[arg(short = 'x')]
@@ -72,12 +89,33 @@ pub(super) struct IozoneArgs {
     /// Directory for results
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
+    /// Create this folder on the target, work inside it, and remove it afterwards
+    #[arg(long, value_name = "NAME")]
+    scratch: Option<String>,
+    /// Exit when standard input is closed
+    #[arg(long)]
+    while_stdin: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    /// Local socket of the server, STATE/plimsoll.sock, to record its statistics
+    #[arg(long, value_name = "SOCKET")]
+    server_socket: Option<PathBuf>,
+    /// Process id of the server on this machine [default: found by its port if local]
+    #[arg(long = "server-pid", value_name = "PID")]
+    server_pids: Vec<u32>,
+    /// Directory, disk file or block device with the data of the share, for a server on this
+    /// machine
+    #[arg(long, value_name = "PATH", conflicts_with = "observe")]
+    share_path: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// No progress on stderr
     #[arg(long)]
     quiet: bool,
+    /// json: print progress on stderr as JSON, one object per line
+    #[arg(long, value_name = "FORMAT", value_parser = ["json"], conflicts_with = "quiet")]
+    progress: Option<String>,
 }
 
 /// What the throughput mode on a server does not have.
@@ -95,6 +133,8 @@ struct Refused {
     posix: Option<String>,
     #[arg(short = 'B', hide = true)]
     mapped: bool,
+    #[arg(long, hide = true, value_name = "N")]
+    clients: Option<u32>,
 }
 
 impl IozoneArgs {
@@ -109,6 +149,7 @@ impl IozoneArgs {
             ),
             (of.buffers, "-m has no effect over a protocol: omit it"),
             (of.posix.is_some(), "-H is asynchronous I/O of one process: use more children (-t)"),
+            (of.clients.is_some(), "--clients is of jobs: use -t"),
             (of.mapped, "-B maps files, which no protocol does: omit it"),
         ];
         let refused = options.into_iter().find(|(is_used, _)| *is_used);
@@ -121,8 +162,8 @@ impl IozoneArgs {
 
     fn settings(&self) -> Settings {
         Settings {
-            threads: self.threads,
-            size: self.size,
+            threads: self.threads.first().copied().unwrap_or(1),
+            size: self.size.unwrap_or(SIZE),
             record: self.record,
             tests: self.tests.clone(),
             no_retest: !self.plus.is_empty(),
@@ -140,34 +181,113 @@ pub(super) fn run(args: &IozoneArgs) -> Outcome {
     if let Some(why) = args.refusal() {
         return Ok(usage(&ProgramError::Refused(why)));
     }
-    let target = match Target::parse(&args.target) {
+    if args.over.is_used() {
+        let threads = args.threads.as_slice();
+        let tests = Tests { threads, record: args.record, size: args.size, seed: args.seed };
+        return args.over.run(&tests, &args.out, args.json, args.quiet);
+    }
+    if args.threads.len() > 1 {
+        let why = "-t is a list with --over alone: use one number of children";
+        return Ok(usage(&ProgramError::Refused(why.into())));
+    }
+    let settings = args.settings();
+    let url = args.target.clone().unwrap_or_default();
+    if let Err(why) = settings.check() {
+        return Ok(usage(&ProgramError::Refused(why)));
+    }
+    let target = match Target::parse(&url) {
         Ok(target) => target,
         Err(error) => return Ok(usage(&error)),
     };
-    let settings = args.settings();
-    let (command, seed) = (own_words(), args.seed);
-    let request = IozoneRequest { settings: &settings, target: &target, seed, command };
-    let mut progress = |title: &str| {
-        if !args.quiet {
-            note(title);
-        }
-    };
-    let result = match run::run(&request, &mut progress) {
-        Err(error) if error.is_usage() => return Ok(usage(&error)),
+    let name = args.scratch.as_deref().map(folder_name).transpose()?;
+    if args.while_stdin {
+        super::end_with_stdin();
+    }
+    let common = args.common();
+    let asked = vec![NamedTarget { name: String::new(), url: target.to_string() }];
+    let mut request = common.request(Kind::Iozone, asked, Vec::new(), own_words());
+    let seed = args.seed;
+    (request.iozone, request.scratch) = (Some(IozoneRequest { seed, settings }), name);
+    let result = match made(&request, &url, &common, &args.out) {
+        Err(error) if is_usage(&*error) => return Ok(usage(&*error)),
         other => other?,
     };
-    report::write_iozone(&result, &args.out)?;
     if args.json {
         print_line(&serde_json::to_string(&result)?)?;
     } else {
         print_text(&visible_lines(&result.text(args.each, args.operations)))?;
         print_line(&format!("report: {}", args.out.join("report.html").display()))?;
     }
+    Ok(exit(&result))
+}
+
+impl IozoneArgs {
+    /// What is common to all commands.
+    fn common(&self) -> Common {
+        Common {
+            clients: 1,
+            remote: self.remote.with(self.remote.agents().to_vec()),
+            settings: Vec::new(),
+            out: self.out.clone(),
+            server_socket: self.server_socket.clone(),
+            server_pids: self.server_pids.clone(),
+            share_path: self.share_path.clone(),
+            clean: !self.keep,
+            no_bind: true,
+            json: self.json,
+            prove: None,
+            quiet: self.quiet,
+            progress: self.progress.clone(),
+        }
+    }
+}
+
+/// Runs the tests into an archive.
+///
+/// # Errors
+/// The target or the agents fail, or nothing can be written.
+pub(super) fn made(
+    asked: &Request,
+    target: &str,
+    common: &Common,
+    out: &Path,
+) -> Result<IozoneResult, Box<dyn Error>> {
+    let tests = asked.iozone.as_ref().ok_or("the request has no tests")?;
+    let mut options = common.options(target, own_words())?;
+    options.scratch.clone_from(&asked.scratch);
+    let base = options.target.clone();
+    let place = asked.scratch.as_ref().map_or_else(|| base.clone(), |name| base.below(name));
+    let run = run::IozoneRequest {
+        settings: &tests.settings,
+        target: &base,
+        place: &place,
+        seed: tests.seed,
+        command: own_words(),
+        source: &options.source,
+    };
+    run.check()?;
+    let mut archive = Archive::begin(out)?;
+    let mut watch = Watch::of(&options)?;
+    if let Some(name) = &asked.scratch {
+        scratch::make(&base, name)?;
+    }
+    let ran = run::run(&run, &mut watch, &mut common.progress());
+    let left = asked.scratch.as_ref().and_then(|name| left(&base, name));
+    let mut result = ran?;
+    result.degraded.extend(left);
+    for (name, text) in report::iozone_files(&result)? {
+        archive.put(name, &text)?;
+    }
+    archive.seal_measured(asked, &[Measured::from(&result)])?;
+    Ok(result)
+}
+
+pub(super) fn exit(result: &IozoneResult) -> ExitCode {
     for what in &result.degraded {
         note(&format!("iozone: {}", visible(what)));
     }
-    Ok(match result.degraded.is_empty() {
+    match result.degraded.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(EXIT_DEGRADED),
-    })
+    }
 }

@@ -55,6 +55,8 @@ impl Common {
             until: None,
             suite: None,
             ab: None,
+            wml: None,
+            iozone: None,
             targets,
             jobs,
         }

@@ -1,6 +1,8 @@
 //! `plimsoll lab repeat`: an archive's run once more, with the same seeds in the same order, and
 //! how it differs.
 
+mod loads;
+
 use super::ab::{self, Compared};
 use super::agents::RemoteArgs;
 use super::{
@@ -95,6 +97,8 @@ pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
         Kind::Run => run(args, &request, &common),
         Kind::Limits => summary(args, &request, &common),
         Kind::Ab => repeat_ab(args, &request, &common),
+        Kind::Program => loads::program(args, &request, &common),
+        Kind::Iozone => loads::iozone(args, &request, &common),
     }
 }
 

@@ -11,7 +11,9 @@ use super::service::ScratchFiles;
 use super::smb::SmbClient;
 use super::{Checker, ClientError, Options, Target, rdma};
 use crate::pattern::Content;
+use crate::programs::set as programs;
 use base::clock::Deadline;
+use lab_program::limits::DEPTH_MAX;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -152,6 +154,9 @@ fn clear_once(folder: &mut dyn Folder, name: &str) -> Result<(), ClientError> {
     let root = folder.root();
     let Some(scratch) = folder.find(&root, name)? else { return Ok(()) };
     for_each_name(folder, &scratch, |folder, client| {
+        if programs::is_folder(client) {
+            return clear_tree(folder, &scratch, client, 0).map(|()| true);
+        }
         if !is_client(client) {
             return Ok(false);
         }
@@ -166,6 +171,27 @@ fn clear_once(folder: &mut dyn Folder, name: &str) -> Result<(), ClientError> {
         folder.remove(&scratch, client, true).map(|()| true)
     })?;
     folder.remove(&root, name, true)
+}
+
+/// Removes `name` with all that is in it: a program of the lab made it.
+fn clear_tree(
+    folder: &mut dyn Folder,
+    above: &[u8],
+    name: &str,
+    depth: u32,
+) -> Result<(), ClientError> {
+    // What is refused as a file is a directory; a handle does not show which it is.
+    if folder.remove(above, name, false).is_ok() {
+        return Ok(());
+    }
+    let Some(dir) = folder.find(above, name)? else { return Ok(()) };
+    // Deeper than any set: made by no program.
+    if depth <= DEPTH_MAX + 2 {
+        for_each_name(folder, &dir, |folder, name| {
+            clear_tree(folder, &dir, name, depth + 1).map(|()| true)
+        })?;
+    }
+    folder.remove(above, name, true)
 }
 
 /// Does something with every name in a folder; it says whether the name has gone. Until nothing

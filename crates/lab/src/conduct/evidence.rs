@@ -110,7 +110,7 @@ fn client_queues(windows: &[&Window]) -> Option<(f64, f64)> {
     (!seen.is_empty()).then_some((unsent, unread))
 }
 
-fn server(first: &ServerSample, last: &ServerSample, e: &mut Evidence) {
+pub(super) fn server(first: &ServerSample, last: &ServerSample, e: &mut Evidence) {
     let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
     if seconds < 0.05 {
         return;
@@ -123,7 +123,7 @@ fn server(first: &ServerSample, last: &ServerSample, e: &mut Evidence) {
 
 /// The CPU of all processes and the device below the share, in place of what one process and the
 /// busiest disk of the machine show.
-fn observed(observed: &Observed, e: &mut Evidence) {
+pub(super) fn observed(observed: &Observed, e: &mut Evidence) {
     let seconds = observed.seconds;
     if seconds < 0.05 {
         return;

@@ -3,7 +3,8 @@
 //! - [`agents`]: processes, clocks; [`roster`]: agents on other machines; [`exchange`]: all
 //!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a step and when a
 //!   staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what it
-//!   counted itself; [`subnets`]: several addresses of one server; [`evidence`]: what the limiter is judged by; [`told`]: progress.
+//!   counted itself; [`subnets`]: several addresses of one server; [`evidence`]: what the limiter
+//!   is judged by; [`watch`]: the server of a load without steps; [`told`]: progress.
 
 pub mod agents;
 mod cold;
@@ -18,6 +19,7 @@ pub mod steady;
 pub mod step;
 pub mod subnets;
 pub mod told;
+pub mod watch;
 
 use crate::agent::join::PROGRAM;
 use crate::agent::proto::{FromAgent, OWN_FILES_VERSION, Prepare, ToAgent};
@@ -110,6 +112,16 @@ pub type Progress<'a> = &'a mut dyn FnMut(&Told);
 /// Reports a line.
 pub fn line(progress: Progress<'_>, text: String) {
     progress(&Told::Line { text });
+}
+
+/// Reports that files are made.
+pub fn preparing(progress: Progress<'_>, job: &str, target: &Target) {
+    progress(&Told::Preparing { job: job.to_owned(), target: target.to_string() });
+}
+
+/// Reports that the load begins.
+pub fn running(progress: Progress<'_>) {
+    progress(&Told::Running);
 }
 
 /// How long preparing may take: the files of all clients through the server.
@@ -230,7 +242,7 @@ fn conduct(
     let (name, steps) = (job.name.clone(), shape::plan::planned(job, clients));
     progress(&Told::Generator { job: name.clone(), clients, steps: steps.clone() });
     result.null_ops_s = Some(against_nothing(job, agents)?);
-    progress(&Told::Preparing { job: name, target: result.target.clone() });
+    preparing(progress, &name, &options.target);
     let place = match &options.scratch {
         Some(name) => {
             scratch::make(&options.target, name)?;
@@ -239,7 +251,7 @@ fn conduct(
         None => options.target.clone(),
     };
     let prepared = prepare(job, agents, &place)?;
-    progress(&Told::Running);
+    running(progress);
     for (number, (seconds, granted, source)) in prepared {
         if let Some(client) = result.clients.get_mut(number as usize) {
             (client.prepared_s, client.granted, client.source) = (seconds, granted, source);

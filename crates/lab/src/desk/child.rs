@@ -2,7 +2,8 @@
 
 use super::run::Run;
 use super::store::{JOB, Store, job_of};
-use crate::archive::request::Kind;
+use crate::archive::TEXT;
+use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
 use crate::conduct::Told;
 use base::clock::Deadline;
 use base::limits::{LAB_MESSAGE_MAX, LAB_STOP_MAX, LAB_WORDS_MAX};
@@ -111,13 +112,18 @@ fn command(program: &Path, socket: &Path, place: &Path, run: &Run) -> Command {
             let to = format!("{}", run.rule.to * 100.0);
             command.args(["ab", &jobs, "--to", &to, "--rounds", &run.rule.rounds.to_string()]);
         }
+        Kind::Program => program_words(&mut command, run.wml.as_ref()),
+        Kind::Iozone => iozone_words(&mut command, run.iozone.as_ref()),
     }
     for target in run.all_targets() {
         command.args(["--target", &target.url]);
     }
     command.args(["--scratch", &run.scratch, "--while-stdin"]);
-    command.args(["--clients", &run.clients.to_string(), "--progress", "json"]);
-    if run.kind != Kind::Ab {
+    command.args(["--progress", "json"]);
+    if !matches!(run.kind, Kind::Program | Kind::Iozone) {
+        command.args(["--clients", &run.clients.to_string()]);
+    }
+    if matches!(run.kind, Kind::Run | Kind::Limits) {
         // Other runs wait: one that was disturbed is marked, not repeated.
         command.args(["--retries", "0"]);
     }
@@ -126,6 +132,40 @@ fn command(program: &Path, socket: &Path, place: &Path, run: &Run) -> Command {
         command.arg("--server-socket").arg(socket);
     }
     command
+}
+
+/// A program, of which the text is in the folder of the run.
+fn program_words(command: &mut Command, wml: Option<&WmlRequest>) {
+    command.args(["run", TEXT]);
+    let Some(wml) = wml else { return };
+    for setting in &wml.settings {
+        command.args(["--set", setting]);
+    }
+    if let Some(seconds) = wml.seconds {
+        command.args(["--seconds", &seconds.to_string()]);
+    }
+    command.args(["--seed", &wml.seed.to_string()]);
+}
+
+/// Tests of IOzone.
+fn iozone_words(command: &mut Command, iozone: Option<&IozoneRequest>) {
+    command.arg("iozone");
+    let Some(IozoneRequest { seed, settings }) = iozone else { return };
+    let kb = |bytes: u64| format!("{}k", bytes >> 10);
+    command.args(["-t", &settings.threads.to_string(), "-s", &kb(settings.size)]);
+    command.args(["-r", &kb(settings.record), "-j", &settings.stride.to_string()]);
+    for test in &settings.tests {
+        command.args(["-i", &test.to_string()]);
+    }
+    let flags = [
+        (settings.no_retest, "-+n"),
+        (settings.flush, "-e"),
+        (settings.close, "-c"),
+        (settings.sync, "-o"),
+        (settings.no_stonewall, "-x"),
+    ];
+    command.args(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag));
+    command.args(["--seed", &seed.to_string()]);
 }
 
 /// A process's exit code. One that does not end in time is killed.

@@ -3,11 +3,15 @@
 use super::RunRequest;
 use crate::ab::Rule;
 use crate::ab::record::AbResult;
-use crate::archive::request::Kind;
+use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
 use crate::conduct::{StepTold, Told};
+use crate::iozone::record::{BlockResult, IozoneResult};
+use crate::limit::Verdict;
 use crate::limits::{self, Summary};
+use crate::programs::record::ProgramResult;
 use crate::record::RunResult;
 use base::clock::{NS_PER_S, wall_ns};
+use base::units::{bytes, count};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -68,6 +72,10 @@ pub(super) enum RunOutcome {
     Limits(Box<Summary>),
     /// Of a comparison.
     Ab(Box<AbResult>),
+    /// Of a program.
+    Program(Box<ProgramResult>),
+    /// Of IOzone's tests.
+    Iozone(Box<IozoneResult>),
 }
 
 impl RunOutcome {
@@ -77,6 +85,12 @@ impl RunOutcome {
             Kind::Run => RunResult::read(place).ok().map(Box::new).map(Self::Run),
             Kind::Limits => Summary::read(place).ok().map(Box::new).map(Self::Limits),
             Kind::Ab => AbResult::read(place).ok().map(Box::new).map(Self::Ab),
+            Kind::Program => {
+                ProgramResult::read(place).ok().flatten().map(Box::new).map(Self::Program)
+            }
+            Kind::Iozone => {
+                IozoneResult::read(place).ok().flatten().map(Box::new).map(Self::Iozone)
+            }
         }
     }
 }
@@ -105,6 +119,15 @@ pub struct Run {
     /// When a comparison ends.
     #[serde(default)]
     pub rule: Rule,
+    /// A program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wml: Option<WmlRequest>,
+    /// Tests of IOzone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iozone: Option<IozoneRequest>,
+    /// Tests of IOzone that have ended, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
     /// Title of its job.
     pub title: String,
     /// Who wanted it.
@@ -173,9 +196,12 @@ impl Run {
     pub fn new(number: u64, wanted: &RunRequest) -> Self {
         let id = id(number);
         let one = wanted.jobs.first().filter(|_| wanted.kind == Kind::Run);
+        let wml = wanted.wml.as_ref().map(|(wml, _)| wml.clone());
         let (job, title) = match (wanted.kind, one) {
             (Kind::Limits, _) => ("limits", "Performance Limit Summary"),
             (Kind::Ab, _) => ("ab", "Comparison of two targets"),
+            (Kind::Program, _) => ("program", wml.as_ref().map_or("", |wml| wml.file.as_str())),
+            (Kind::Iozone, _) => ("iozone", "Tests of IOzone's throughput mode"),
             (_, job) => job.map_or(("", ""), |job| (&job.name, &job.title)),
         };
         Self {
@@ -186,11 +212,17 @@ impl Run {
             quick: wanted.quick,
             prove: wanted.prove,
             rule: wanted.rule,
+            iozone: wanted.iozone.clone(),
+            lines: Vec::new(),
             title: title.to_owned(),
+            wml,
             by: wanted.by.clone(),
             from: wanted.from.clone(),
             target: wanted.targets.first().map(|target| target.url.clone()).unwrap_or_default(),
-            targets: if one.is_some() { Vec::new() } else { wanted.targets.clone() },
+            targets: match wanted.kind {
+                Kind::Limits | Kind::Ab => wanted.targets.clone(),
+                Kind::Run | Kind::Program | Kind::Iozone => Vec::new(),
+            },
             share: wanted.share.clone(),
             folder: wanted.folder.clone(),
             // With the time, so that it is nobody else's, whatever became of an earlier state.
@@ -254,6 +286,10 @@ impl Run {
                 if self.kind != Kind::Run {
                     self.note_part(text);
                 }
+                // One that has ended, with its figure.
+                if self.kind == Kind::Iozone && text.contains(": ") {
+                    self.lines.push(text.clone());
+                }
                 self.message.clone_from(text);
             }
             Told::Generator { steps, .. } => {
@@ -288,6 +324,9 @@ impl Run {
     }
 
     fn next_step(&self) -> String {
+        if matches!(self.kind, Kind::Program | Kind::Iozone) {
+            return "running".to_owned();
+        }
         match self.planned.get(self.steps.len()) {
             Some((clients, threads)) => format!("running {clients} × {threads}"),
             None => "determining the limiter".to_owned(),
@@ -318,6 +357,8 @@ impl Run {
             RunOutcome::Run(result) => self.conclude_run(&result),
             RunOutcome::Limits(summary) => self.conclude_summary(&summary),
             RunOutcome::Ab(result) => self.conclude_ab(&result),
+            RunOutcome::Program(result) => self.conclude_program(&result),
+            RunOutcome::Iozone(result) => self.conclude_iozone(&result),
         }
     }
 
@@ -351,16 +392,46 @@ impl Run {
         self.finish(State::Done, "has a result");
     }
 
+    /// What limited.
+    fn note_limit(&mut self, limit: Option<&Verdict>) {
+        let Some(limit) = limit else { return };
+        self.limiter = Some(limit.limiter.title().to_owned());
+        self.confidence = Some(limit.confidence);
+        self.why = limit.why.iter().chain(&limit.marks).cloned().collect();
+    }
+
+    fn conclude_program(&mut self, result: &ProgramResult) {
+        self.value = Some(format!("{} operations/s", count(result.operations_per_second)));
+        self.note_limit(result.watched.limit.as_ref());
+        self.conclude_load(&result.degraded, result.failed.as_deref());
+    }
+
+    fn conclude_iozone(&mut self, result: &IozoneResult) {
+        let rate = |block: &BlockResult| {
+            format!("{} {}/s", block.title, bytes(block.children_kb_s * 1024.0))
+        };
+        let first = result.blocks.iter().filter(|block| block.same_as.is_none()).take(2);
+        self.value = Some(first.clone().map(rate).collect::<Vec<_>>().join(", "));
+        self.note_limit(first.last().and_then(|block| block.watched.limit.as_ref()));
+        self.conclude_load(&result.degraded, result.failed.as_deref());
+    }
+
+    fn conclude_load(&mut self, degraded: &[String], failed: Option<&str>) {
+        self.degraded = degraded.to_vec();
+        // Its process reports it if the folder is left.
+        self.cleaned = !degraded.iter().any(|what| what.contains(&self.scratch));
+        match failed {
+            Some(why) => self.finish(State::Failed, why),
+            None => self.finish(State::Done, "has a result"),
+        }
+    }
+
     fn conclude_run(&mut self, result: &RunResult) {
         if let Some(step) = result.best_step() {
             self.value = Some(limits::text_of(result, step));
             self.best = Some((step.clients, step.threads));
         }
-        if let Some(limit) = &result.limit {
-            self.limiter = Some(limit.limiter.title().to_owned());
-            self.confidence = Some(limit.confidence);
-            self.why = limit.why.iter().chain(&limit.marks).cloned().collect();
-        }
+        self.note_limit(result.limit.as_ref());
         self.degraded.clone_from(&result.degraded);
         // Its process says so if the folder is left.
         self.cleaned = !self.degraded.iter().any(|what| what.contains(&self.scratch));

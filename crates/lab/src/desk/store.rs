@@ -2,6 +2,7 @@
 //! its process has left.
 
 use super::run::{self, Run, VERSION};
+use crate::archive::TEXT;
 use crate::archive::request::Kind;
 use crate::job::Job;
 use base::limits::{LAB_BYTES_KEPT, LAB_RUNS_KEPT};
@@ -67,14 +68,17 @@ impl Store {
         Ok(runs)
     }
 
-    /// Makes the folder of a new run.
-    pub(super) fn create(&self, run: &Run, jobs: &[Job]) -> io::Result<()> {
+    /// Makes the folder of a new run, with its jobs or the text of its program.
+    pub(super) fn create(&self, run: &Run, jobs: &[Job], text: Option<&str>) -> io::Result<()> {
         let place = self.place(&run.id);
         fs::create_dir_all(&place)?;
         for (n, job) in jobs.iter().enumerate() {
             let name = if run.kind == Kind::Run { JOB.to_owned() } else { job_of(n) };
             let text = toml::to_string(job).map_err(io::Error::other)?;
             write(&place.join(name), text.as_bytes())?;
+        }
+        if let Some(text) = text {
+            write(&place.join(TEXT), text.as_bytes())?;
         }
         self.write(run)
     }

@@ -40,6 +40,8 @@ fn wanted() -> RunRequest {
         quick: false,
         prove: false,
         rule: Rule::default(),
+        wml: None,
+        iozone: None,
     }
 }
 

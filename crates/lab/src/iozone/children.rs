@@ -60,7 +60,8 @@ struct Common {
 }
 
 impl Test {
-    fn is_write(self) -> bool {
+    /// Whether it writes only.
+    pub fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::Rewrite | Self::RandomWrite)
     }
 }

@@ -1,6 +1,7 @@
 //! Options of IOzone's throughput mode.
 
 use lab_program::limits::IO_MAX;
+use serde::{Deserialize, Serialize};
 
 /// Children at most: each is a thread with a connection.
 const CHILDREN_MAX: u32 = 1024;
@@ -75,7 +76,7 @@ pub const BLOCKS: [Block; 13] = [
 ];
 
 /// What is measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Children.
     pub threads: u32,

@@ -2,7 +2,9 @@
 
 use super::children::Outcome;
 use super::flags::Block;
-use crate::record::{RecordError, read_kind};
+use crate::conduct::watch::Watched;
+use crate::record::provenance::Provenance;
+use crate::record::{RecordError, ServerInfo, read_kind};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -62,25 +64,17 @@ pub struct BlockResult {
     pub first: usize,
     /// The last one.
     pub last: usize,
+    /// The server during the test, and what limited.
+    #[serde(flatten)]
+    pub watched: Watched,
 }
 
 /// The result of all tests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IozoneResult {
-    /// [`KIND`].
-    pub kind: String,
-    /// [`VERSION`].
-    pub format: u32,
-    /// Program and version that wrote this.
-    pub program: String,
-    /// Begin, seconds since the Unix epoch.
-    pub started: f64,
-    /// End, seconds since the Unix epoch.
-    pub ended: f64,
-    /// The command that repeats it.
-    pub command: Vec<String>,
-    /// The machine that it ran on.
-    pub machine: serde_json::Value,
+    /// Of [`KIND`] and [`VERSION`].
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// The target, without its password.
     pub target: String,
     /// The seed.
@@ -99,6 +93,9 @@ pub struct IozoneResult {
     pub close: bool,
     /// Whether each write is stable.
     pub sync: bool,
+    /// What is known of the server.
+    #[serde(default)]
+    pub server: ServerInfo,
     /// The blocks in their order.
     pub blocks: Vec<BlockResult>,
     /// Why the result has a reservation.
@@ -142,6 +139,7 @@ impl BlockResult {
             min_xfer_kb: min_xfer as f64 / KB,
             first,
             last,
+            watched: Watched::default(),
             children,
         }
     }
@@ -209,7 +207,7 @@ impl IozoneResult {
         let mut out = String::new();
         let (size, record) = (self.size as f64 / KB, self.record as f64 / KB);
         let _ = writeln!(out, "\tRecord Size {record} kB\n\tFile size set to {size} kB");
-        let _ = writeln!(out, "\tCommand line used: {}", self.command.join(" "));
+        let _ = writeln!(out, "\tCommand line used: {}", self.provenance.command.join(" "));
         let _ = writeln!(out, "\tThroughput test with {} processes", self.threads);
         let _ = writeln!(out, "\tEach process writes a {size} kB file in {record} kB records");
         let _ = writeln!(out, "\tTarget {}\n", self.target);

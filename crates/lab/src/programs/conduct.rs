@@ -7,6 +7,9 @@ use crate::agent::clock;
 use crate::agent::proto::{FromAgent, PROGRAM_VERSION, ProgramEnd, ProgramJob, ToAgent};
 use crate::client::Target;
 use crate::conduct::agents::{Agents, Source};
+use crate::conduct::watch::Watch;
+use crate::conduct::{Progress, line, running};
+use crate::record::provenance::now;
 use base::limits::LAB_SILENCE_MAX;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,8 +35,10 @@ pub fn run(
     checked: &Checked,
     request: &ProgramRequest<'_>,
     source: &Source,
+    watch: &mut Watch,
+    progress: Progress<'_>,
 ) -> Result<ProgramResult, ProgramError> {
-    let started = record::now();
+    let started = now();
     let agents = Agents::gather(source, false)?;
     let all = agents.all.len() as u64;
     if let Some(old) = agents.all.iter().find(|agent| agent.version < PROGRAM_VERSION) {
@@ -46,8 +51,14 @@ pub fn run(
     let mut conductor = Conductor { agents, ends, around };
     let plan = checked.plan(request, (0, all))?;
     conductor.prepare(checked, request, all)?;
+    let machines: Vec<_> = conductor.agents.all.iter().map(|agent| agent.machine.clone()).collect();
+    watch.by_agents(&machines);
     let at_ns = conductor.start()?;
+    running(progress);
+    line(progress, format!("running on {all} agents"));
+    watch.begin();
     conductor.until_all_ended();
+    watch.end();
     if request.clean {
         conductor.clean(matches!(checked.target, Target::Path(_)))?;
     }
@@ -76,6 +87,8 @@ pub fn run(
         *totals.around.entry(name).or_default() += calls;
     }
     let mut result = ProgramResult::new(checked.asked(request, started), &plan, &totals);
+    result.watched = watch.judge(&record::load(&plan.program, &totals));
+    result.server = watch.info();
     let lost = by_agent.iter().filter_map(|agent| {
         Some(format!("agent {} at {}: {}", agent.number, agent.address, agent.lost.as_ref()?))
     });
@@ -97,7 +110,7 @@ impl Conductor {
     ) -> Result<(), ProgramError> {
         for number in 0..all {
             let job = ProgramJob {
-                target: checked.target.url(),
+                target: checked.place(request).url(),
                 file: request.file.display().to_string(),
                 text: checked.text.clone(),
                 settings: request.settings.to_vec(),

@@ -38,8 +38,15 @@ pub struct Control {
     events: AtomicU64,
     /// Calls and bytes of each act; empty when nothing asks for them.
     counts: Vec<(AtomicU64, AtomicU64)>,
+    /// Calls of each thread so far.
+    calls: Vec<OwnCount>,
     quit: Quit,
 }
+
+/// A count that one thread writes often: in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct OwnCount(AtomicU64);
 
 /// How a limit stands, of one thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,6 +74,7 @@ impl Control {
             rate: program.rate.map(|rate| rate as f64 / agents.max(1) as f64),
             events: AtomicU64::new(0),
             counts: (0..counts).map(|_| Default::default()).collect(),
+            calls: (0..program.instances()).map(|_| OwnCount::default()).collect(),
             quit: program.quit,
         }
     }
@@ -105,6 +113,19 @@ impl Control {
     pub fn has_no_effect(&self, op: Op) -> bool {
         use Op::{LimitActs, LimitBytes, LimitEvents, LimitTransfers};
         self.rate.is_none() && matches!(op, LimitEvents | LimitActs | LimitTransfers | LimitBytes)
+    }
+
+    /// A thread has made this number of calls.
+    #[inline]
+    pub fn report(&self, thread: usize, calls: u64) {
+        if let Some(own) = self.calls.get(thread) {
+            own.0.store(calls, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls of all threads so far.
+    pub fn done(&self) -> u64 {
+        self.calls.iter().map(|own| own.0.load(Ordering::Relaxed)).sum()
     }
 
     /// Adds to what other threads may wait for.

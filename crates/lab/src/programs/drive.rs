@@ -26,7 +26,7 @@ const STOP_LOOK: Duration = Duration::from_millis(10);
 const FILE_LOOK: Duration = Duration::from_millis(10);
 
 /// When a run ends.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Limit<'a> {
     /// After this time.
     pub seconds: f64,
@@ -34,6 +34,8 @@ pub struct Limit<'a> {
     pub calls: u64,
     /// As soon as this is less than [`u64::MAX`].
     pub stop: Option<&'a AtomicU64>,
+    /// Gets the seconds and the calls so far, each second.
+    pub live: Option<&'a dyn Fn(f64, u64)>,
 }
 
 impl Limit<'_> {
@@ -44,7 +46,7 @@ impl Limit<'_> {
 
     /// After `seconds`, or `calls` of each thread.
     pub fn of(seconds: f64, calls: u64) -> Self {
-        Self { seconds, calls, stop: None }
+        Self { seconds, calls, stop: None, live: None }
     }
 }
 
@@ -85,6 +87,9 @@ struct Player<'a> {
     own: HashMap<u32, usize>,
     failures: u32,
     lost: bool,
+    /// Of this agent's threads, and its calls so far.
+    number: usize,
+    calls: u64,
 }
 
 /// What a thread did.
@@ -116,10 +121,11 @@ pub fn run(
     thread::scope(|scope| -> io::Result<()> {
         let control = &control;
         let mut threads = Vec::new();
-        for ((instance, own), worker) in plan.instances().zip(counters).zip(workers) {
-            let play = move || {
-                Player::new(plan, control, instance, own, worker)?.play(instance, limit.calls)
-            };
+        let each = plan.instances().zip(counters.into_iter().enumerate());
+        for ((instance, own), worker) in each.zip(workers) {
+            let calls = limit.calls;
+            let play =
+                move || Player::new(plan, control, instance, own, worker)?.play(instance, calls);
             match thread::Builder::new().spawn_scoped(scope, play) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -128,13 +134,8 @@ pub fn run(
                 }
             }
         }
-        if let Some(stop) = limit.stop {
-            while threads.iter().any(|thread| !thread.is_finished()) {
-                if stop.load(Ordering::SeqCst) < u64::MAX {
-                    control.stop(|| "the controller has ended it".into());
-                }
-                thread::sleep(STOP_LOOK);
-            }
+        if limit.stop.is_some() || limit.live.is_some() {
+            attend(control, limit, || threads.iter().any(|thread| !thread.is_finished()));
         }
         for thread in threads {
             match thread.join() {
@@ -148,6 +149,22 @@ pub fn run(
     totals.seconds = control.elapsed();
     totals.reason = control.reason();
     Ok(totals)
+}
+
+/// Ends the run when the controller does, and reports each second, as long as threads run.
+fn attend(control: &Control, limit: Limit<'_>, runs: impl Fn() -> bool) {
+    let mut reported = 0;
+    while runs() {
+        if limit.stop.is_some_and(|stop| stop.load(Ordering::SeqCst) < u64::MAX) {
+            control.stop(|| "the controller has ended it".into());
+        }
+        let (seconds, live) = (control.elapsed(), limit.live);
+        if let Some(live) = live.filter(|_| seconds as u64 > reported) {
+            reported = seconds as u64;
+            live(seconds, control.done());
+        }
+        thread::sleep(STOP_LOOK);
+    }
 }
 
 impl Totals {
@@ -216,7 +233,7 @@ impl<'a> Player<'a> {
         plan: &'a Arc<Plan>,
         control: &'a Control,
         instance: u64,
-        own: HashMap<u32, usize>,
+        (number, own): (usize, HashMap<u32, usize>),
         worker: Box<dyn Worker>,
     ) -> Option<Self> {
         Some(Self {
@@ -231,6 +248,8 @@ impl<'a> Player<'a> {
             own,
             failures: 0,
             lost: false,
+            number,
+            calls: 0,
         })
     }
 
@@ -292,6 +311,8 @@ impl<'a> Player<'a> {
                 if !call.hidden {
                     self.acts[call.act as usize].record(end - now, done.bytes);
                     self.control.count(call.act, done.bytes);
+                    self.calls += 1;
+                    self.control.report(self.number, self.calls);
                 }
                 self.cursor.done(done);
             }

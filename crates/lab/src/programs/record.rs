@@ -3,8 +3,10 @@
 use super::drive::Totals;
 use super::set::Figures;
 use super::tally::ActTally;
+use crate::conduct::watch::{Load, Watched};
 use crate::operations::{Lane, Mark, mixed};
-use crate::record::{RecordError, read_kind};
+use crate::record::provenance::Provenance;
+use crate::record::{RecordError, ServerInfo, read_kind};
 use base::units;
 use lab_program::program::{Plan, Program, Step};
 use serde::{Deserialize, Serialize};
@@ -111,23 +113,30 @@ impl SequenceHash {
     }
 }
 
+/// How far the calls of two runs are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SequenceCommon {
+    /// Whether they are, as far as the shorter run goes.
+    pub same: bool,
+    /// Calls of each thread that were compared.
+    pub first: u64,
+}
+
+impl SequenceCommon {
+    /// In a sentence.
+    pub fn sentence(self) -> String {
+        let Self { same, first } = self;
+        let are = if same { "are" } else { "are not" };
+        format!("the first {first} calls of each thread {are} the same")
+    }
+}
+
 /// The result of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {
-    /// [`KIND`].
-    pub kind: String,
-    /// [`VERSION`].
-    pub format: u32,
-    /// Program and version that wrote this.
-    pub program: String,
-    /// Begin, seconds since the Unix epoch.
-    pub started: f64,
-    /// End, seconds since the Unix epoch.
-    pub ended: f64,
-    /// The command that repeats it.
-    pub command: Vec<String>,
-    /// The machine that it ran on.
-    pub machine: serde_json::Value,
+    /// Of [`KIND`] and [`VERSION`].
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// Name of the file that states the program.
     pub file: String,
     /// Variables that were set.
@@ -173,6 +182,12 @@ pub struct ProgramResult {
     pub protocol_calls: BTreeMap<String, u64>,
     /// The same before and after it: signing in, files, leaving.
     pub preparation_calls: BTreeMap<String, u64>,
+    /// What is known of the server.
+    #[serde(default)]
+    pub server: ServerInfo,
+    /// The server during the run, and what limited.
+    #[serde(flatten)]
+    pub watched: Watched,
     /// Why the result has a reservation.
     pub degraded: Vec<String>,
     /// Why the run failed, if it did.
@@ -224,11 +239,6 @@ impl Sums {
     }
 }
 
-/// Seconds since the Unix epoch.
-pub fn now() -> f64 {
-    base::clock::wall_ns() as f64 / 1e9
-}
-
 impl ProgramResult {
     /// The result of a run.
     pub fn new(request: Request<'_>, plan: &Plan, totals: &Totals) -> Self {
@@ -243,13 +253,7 @@ impl ProgramResult {
         let degraded = (errors > 0).then(|| format!("{errors} operations failed"));
         let failed = totals.reason.clone().filter(|_| totals.lost);
         Self {
-            kind: KIND.into(),
-            format: VERSION,
-            program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
-            started: request.started,
-            ended: now(),
-            command: request.command,
-            machine: crate::proc::machine(),
+            provenance: Provenance::new(KIND, VERSION, request.started, request.command),
             file: request.file.to_owned(),
             settings: request.settings.to_vec(),
             seed: plan.seed,
@@ -272,6 +276,8 @@ impl ProgramResult {
             cpu_us_per_operation: totals.cpu * 1e6 / operations.max(1) as f64,
             protocol_calls: some(&totals.during),
             preparation_calls: some(&totals.around),
+            server: ServerInfo::default(),
+            watched: Watched::default(),
             degraded: degraded.into_iter().collect(),
             failed,
         }
@@ -284,6 +290,15 @@ impl ProgramResult {
     /// It cannot be read, or is of a later version.
     pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
         read_kind(path, KIND, VERSION)
+    }
+
+    /// How far the calls of another run are the same; `None` if that depends on speed, or without a
+    /// call.
+    pub fn common(&self, other: &Self) -> Option<SequenceCommon> {
+        let (own, other) = (self.sequence.as_ref()?, other.sequence.as_ref()?);
+        let marks = own.marks.iter().zip(&other.marks);
+        let (last, (a, b)) = marks.enumerate().next_back()?;
+        self.repeatable.then_some(SequenceCommon { same: a == b, first: 1 << (2 * last) })
     }
 
     /// The figures of the whole run in a sentence.
@@ -311,10 +326,28 @@ impl ProgramResult {
                 if self.repeatable { "" } else { ", which depends on the speed of threads" };
             format!("the first {first} calls of each thread: hash {}{which}", String::from(*hash))
         }));
+        out.extend(self.watched.sentences(&self.server));
         out.extend(self.notes.iter().map(|note| format!("note: {note}")));
         out.extend(self.degraded.iter().map(|why| format!("degraded: {why}")));
         out.extend(self.failed.iter().map(|why| format!("failed: {why}")));
         out
+    }
+}
+
+/// The load that a program was, for the verdict.
+pub fn load(program: &Program, totals: &Totals) -> Load {
+    let Sums { operations, bytes_read, bytes_written, .. } = Sums::of(program, totals);
+    let of_calls = program.acts.iter().zip(&totals.acts).filter(|(act, _)| act.op.is_call());
+    Load {
+        threads: program.instances() as f64,
+        seconds: totals.seconds,
+        operations,
+        bytes_read,
+        bytes_written,
+        call_ns: of_calls.map(|(_, tally)| tally.busy_ns).sum(),
+        // Threads that wait as the program states lose nothing.
+        busy_ns: totals.acts.iter().map(|tally| tally.busy_ns).sum(),
+        cpu_s: totals.cpu,
     }
 }
 

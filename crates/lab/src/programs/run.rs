@@ -8,11 +8,16 @@ use super::worker::{CallCounts, Worker};
 use super::{plan, remote};
 use crate::client::{Checker, ClientError, Target};
 use crate::conduct::agents::AgentsError;
+use crate::conduct::watch::Watch;
+use crate::conduct::{Progress, line as report, preparing, running};
 use crate::pattern::Content;
+use crate::record::provenance::now;
+use base::units;
 use lab_program::limits::TEXT_MAX;
 use lab_program::program::{Note, Plan, Program};
 use lab_program::tree::TreeError;
 use lab_program::wml::{WmlError, read};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -38,6 +43,8 @@ pub struct ProgramRequest<'a> {
     pub seed: u64,
     /// Whether files are removed afterwards.
     pub clean: bool,
+    /// A folder that is made on the target for the files, and removed with them afterwards.
+    pub scratch: Option<&'a str>,
     /// The command.
     pub command: Vec<String>,
 }
@@ -135,11 +142,40 @@ impl Checked {
     ///
     /// # Errors
     /// See [`ProgramError`].
-    pub fn run(self, request: &ProgramRequest<'_>) -> Result<ProgramResult, ProgramError> {
-        let (seconds, started) = (self.seconds(request), record::now());
+    pub fn run(
+        &self,
+        request: &ProgramRequest<'_>,
+        watch: &mut Watch,
+        progress: Progress<'_>,
+    ) -> Result<ProgramResult, ProgramError> {
+        let (seconds, started) = (self.seconds(request), now());
         let plan = Arc::new(self.plan(request, (0, 1))?);
-        let totals = on(&self.target, &plan, Limit::seconds(seconds), request.clean)?;
-        Ok(ProgramResult::new(self.asked(request, started), &plan, &totals))
+        preparing(progress, &self.name, &self.target);
+        let mut session = Session::open(&self.place(request), &plan, true)?;
+        running(progress);
+        watch.begin();
+        let of = |at: f64, operations: u64| {
+            let rate = units::count(operations as f64 / at.max(1e-9));
+            let text = format!("{at:.0} s of {seconds:.0} s: {rate} operations/s");
+            report(progress, text);
+        };
+        let of = RefCell::new(of);
+        let live = |at: f64, operations: u64| (*of.borrow_mut())(at, operations);
+        let limit = Limit { live: Some(&live), ..Limit::seconds(seconds) };
+        let mut totals = session.run(limit)?;
+        watch.end();
+        if request.clean && !totals.lost {
+            totals.add_around(session.clean()?);
+        }
+        let mut result = ProgramResult::new(self.asked(request, started), &plan, &totals);
+        result.watched = watch.judge(&record::load(&plan.program, &totals));
+        result.server = watch.info();
+        Ok(result)
+    }
+
+    /// Where its files are.
+    pub fn place(&self, request: &ProgramRequest<'_>) -> Target {
+        request.scratch.map_or_else(|| self.target.clone(), |name| self.target.below(name))
     }
 
     /// How long it runs.
@@ -275,7 +311,7 @@ fn text(path: &Path) -> io::Result<String> {
 }
 
 /// Processor time of this process, seconds.
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     // SAFETY: plain data, for which all zeros is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is of this function.

@@ -7,6 +7,12 @@ use std::collections::HashSet;
 /// Folder of a program below the directory that a target names.
 pub const FOLDER: &str = "plimsoll-lab.program";
 
+/// Whether this is the name of such a folder, of one or of several agents.
+pub fn is_folder(name: &str) -> bool {
+    let agent = |rest: &str| rest.strip_prefix('.').is_some_and(|n| n.parse::<u64>().is_ok());
+    name.strip_prefix(FOLDER).is_some_and(|rest| rest.is_empty() || agent(rest))
+}
+
 /// What [`seed_of`] is asked for: contents of the first set.
 const CONTENT: u64 = 20;
 

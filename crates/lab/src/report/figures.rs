@@ -13,6 +13,7 @@ mod summary;
 
 use super::table::{Table, escaped, field};
 use crate::ab::record::{self as ab_record, AbResult};
+use crate::iozone::over::record::{self as over_record, OverResult};
 use crate::iozone::record::{self as iozone_record, IozoneResult};
 use crate::limits::summary::Summary;
 use crate::programs::record::{self as program_record, ProgramResult};
@@ -46,7 +47,7 @@ pub struct Section {
 /// All figures of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// `run`, `program`, `iozone`, `summary` or `ab`.
+    /// `run`, `program`, `iozone`, `iozone-over`, `summary` or `ab`.
     pub kind: &'static str,
     /// What was measured, and where.
     pub title: String,
@@ -111,6 +112,15 @@ impl Figures {
         Self::new("iozone", format!("IOzone on {}", result.target), iozone::sections(result))
     }
 
+    /// Of IOzone over distance.
+    pub fn of_over(result: &OverResult) -> Self {
+        let points = Section::new("points", "Points").says(result.sentences());
+        let command = Section::new("command", "Command");
+        let command = command.says([result.provenance.command.join(" ")]);
+        let sections = vec![points.of(&result.table()), command];
+        Self::new("iozone-over", "IOzone over distance".to_owned(), sections)
+    }
+
     /// Of a summary.
     pub fn of_summary(summary: &Summary) -> Self {
         Self::new("summary", summary.title(), summary::sections(summary))
@@ -135,6 +145,7 @@ impl Figures {
             Some(ab_record::KIND) => ab_record::VERSION,
             Some(program_record::KIND) => program_record::VERSION,
             Some(iozone_record::KIND) => iozone_record::VERSION,
+            Some(over_record::KIND) => over_record::VERSION,
             _ => VERSION,
         };
         if format > u64::from(newest) {
@@ -148,6 +159,9 @@ impl Figures {
             }
             Some(iozone_record::KIND) => {
                 serde_json::from_value(value).map_err(read).map(|run| Self::of_iozone(&run))
+            }
+            Some(over_record::KIND) => {
+                serde_json::from_value(value).map_err(read).map(|run| Self::of_over(&run))
             }
             Some(program_record::KIND) => {
                 serde_json::from_value(value).map_err(read).map(|run| Self::of_program(&run))

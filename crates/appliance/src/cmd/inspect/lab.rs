@@ -4,6 +4,7 @@
 use ::lab::ab::record::{AbResult, KIND};
 use ::lab::archive::request::Request;
 use ::lab::desk::run::Run;
+use ::lab::iozone::over::record::{self as over, OverResult};
 use ::lab::iozone::record::{self as iozone, IozoneResult};
 use ::lab::job::Job;
 use ::lab::limits::Summary;
@@ -34,14 +35,22 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     let value: Value = serde_json::from_str(json).ok()?;
     let found = if value["kind"] == KIND {
         let ab: AbResult = serde_json::from_value(value.clone()).ok()?;
-        format!("lab A/B comparison, format {}\n{}", ab.format, ab.text())
+        format!("lab A/B comparison, format {}\n{}", ab.provenance.format, ab.text())
     } else if value["kind"] == iozone::KIND {
         let tests: IozoneResult = serde_json::from_value(value.clone()).ok()?;
-        format!("lab IOzone tests, format {}\n{}", tests.format, tests.text(false, false))
+        format!(
+            "lab IOzone tests, format {}\n{}",
+            tests.provenance.format,
+            tests.text(false, false)
+        )
+    } else if value["kind"] == over::KIND {
+        let tests: OverResult = serde_json::from_value(value.clone()).ok()?;
+        format!("lab IOzone over distance, format {}\n{}", tests.provenance.format, tests.text())
     } else if value["kind"] == program::KIND {
         let run: ProgramResult = serde_json::from_value(value.clone()).ok()?;
         let sentences = run.sentences().join("\n");
-        format!("lab program, format {}\n{} on {}\n{sentences}\n", run.format, run.file, run.target)
+        let (format, file) = (run.provenance.format, &run.file);
+        format!("lab program, format {format}\n{file} on {}\n{sentences}\n", run.target)
     } else if value.get("lines").is_some() {
         let comparison: Comparison = serde_json::from_value(value.clone()).ok()?;
         format!("lab comparison, format {}\n{}", comparison.format, comparison.text())

@@ -28,6 +28,24 @@ fn what_clients_made_goes_and_comes_new() {
 }
 
 #[test]
+fn what_programs_made_goes_with_its_directories() {
+    let dir = place("programs");
+    let target = Target::Path(dir.clone());
+    make(&target, "run").unwrap();
+    for folder in ["plimsoll-lab.program", "plimsoll-lab.program.1"] {
+        let below = dir.join("run").join(folder).join("set/00000001/00000002");
+        std::fs::create_dir_all(&below).unwrap();
+        std::fs::write(below.join("00000003"), b"x").unwrap();
+    }
+    clear(&target, "run", Duration::ZERO).unwrap();
+    assert!(!dir.join("run").exists());
+    make(&target, "run").unwrap();
+    std::fs::create_dir_all(dir.join("run/plimsoll-lab.programs/set")).unwrap();
+    assert!(clear(&target, "run", Duration::ZERO).is_err(), "of another name");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn what_others_made_stays() {
     let dir = place("stays");
     let target = Target::Path(dir.clone());

@@ -1,8 +1,15 @@
 //! Blocks hold the identities of their figures.
 
 use super::*;
+use crate::client::Target;
+use crate::conduct::agents::{Source, lab_command};
+use crate::conduct::watch::Watch;
 use crate::iozone::children::Child;
-use crate::iozone::flags::BLOCKS;
+use crate::iozone::flags::{BLOCKS, Settings};
+use crate::iozone::run::{IozoneRequest, run};
+use crate::report::{self, Figures, tests::schema::all_faults};
+
+const SCHEMA: &str = include_str!("../../../../../docs/formats/iozone.schema.json");
 
 fn block() -> BlockResult {
     let child = |kb: u64, ms: u64, end_ms: u64| Child {
@@ -40,4 +47,43 @@ fn a_block_has_the_lines_of_iozone() {
     let mut text = String::new();
     block().text(&mut text, false, Some(1024.0));
     assert!(text.contains("650.00 ops/sec"), "{text}");
+}
+
+fn result() -> IozoneResult {
+    let settings = Settings {
+        threads: 3,
+        size: 64 << 10,
+        record: 4 << 10,
+        tests: Vec::new(),
+        no_retest: false,
+        flush: true,
+        close: false,
+        sync: false,
+        keep: false,
+        no_stonewall: false,
+        stride: 17,
+    };
+    let request = IozoneRequest {
+        settings: &settings,
+        target: &Target::Null,
+        place: &Target::Null,
+        seed: 1,
+        command: vec!["plimsoll".into(), "lab".into(), "iozone".into()],
+        source: &Source::Local { clients: 1, command: lab_command("agent") },
+    };
+    run(&request, &mut Watch::none(), &mut |_| {}).expect("a result")
+}
+
+#[test]
+fn a_result_matches_its_schema_and_is_read_as_it_was_written() {
+    let result = result();
+    let value = serde_json::to_value(&result).expect("JSON");
+    assert_eq!(all_faults(SCHEMA, &value), [""; 0]);
+    assert_eq!(Figures::of_json(value).expect("figures"), Figures::of_iozone(&result));
+    let files = report::iozone_files(&result).expect("files");
+    let page = &files.iter().find(|(name, _)| *name == "report.html").expect("a page").1;
+    assert!(page.contains("<td>mixed workload</td>") && page.contains("Limits"), "{page}");
+    // Over nothing the generator is all that there is.
+    let limit = result.blocks[0].watched.limit.as_ref().expect("a verdict");
+    assert!(!limit.why.is_empty(), "{limit:?}");
 }

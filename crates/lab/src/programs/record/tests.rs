@@ -23,7 +23,7 @@ fn result() -> ProgramResult {
         target: "null:".into(),
         command: vec!["plimsoll".into(), "lab".into(), "run".into(), "mail.f".into()],
         notes: vec!["mail.f:3: nice has no effect".into()],
-        started: now(),
+        started: crate::record::provenance::now(),
     };
     ProgramResult::new(request, &plan, &totals)
 }
@@ -45,7 +45,10 @@ fn a_result_adds_up() {
 fn a_result_is_read_as_it_was_written() {
     let dir = std::env::temp_dir().join(format!("plimsoll-test-program-{}", std::process::id()));
     let result = result();
-    report::write_program(&result, &dir).expect("written");
+    let files = report::program_files(&result).expect("files");
+    for (name, text) in files {
+        crate::record::write_file(&dir, name, &text).expect("written");
+    }
     let read = ProgramResult::read(&dir).expect("a result").expect("of a program");
     // Numbers with a point may differ in their last digit.
     let counts = |result: &ProgramResult| -> Vec<(String, u64, u64)> {

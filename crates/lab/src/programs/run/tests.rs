@@ -129,6 +129,7 @@ fn refused(text: &str, target: &str) -> String {
         seconds: None,
         seed: 1,
         clean: false,
+        scratch: None,
         command: Vec::new(),
     };
     let error = Checked::new(&request).expect_err("refused");

@@ -30,7 +30,7 @@ pub(super) fn sections(result: &AbResult) -> Vec<Section> {
         ["round", "A", "B", "B ÷ A", "other processes"],
         result.rows.iter().flat_map(round).collect(),
     );
-    let command = Section::new("command", "Command").says([result.command.join(" ")]);
+    let command = Section::new("command", "Command").says([result.provenance.command.join(" ")]);
     vec![verdict, rounds, command]
 }
 

@@ -1,8 +1,9 @@
 //! Sections of IOzone's tests: a line for each block, and for each child of it.
 
-use super::Section;
+use super::{NONE, Section};
 use crate::iozone::record::{BlockResult, IozoneResult};
 use crate::report::table::Table;
+use base::units;
 
 /// All of them.
 pub(super) fn sections(result: &IozoneResult) -> Vec<Section> {
@@ -37,8 +38,34 @@ pub(super) fn sections(result: &IozoneResult) -> Vec<Section> {
         ["child", "bytes", "records", "seconds", "kB/s", "all records"],
         result.blocks.iter().flat_map(child).collect(),
     );
-    let command = Section::new("command", "Command").says([result.command.join(" ")]);
-    vec![blocks, children, command]
+    let server = Section::new("limits", "Limits")
+        .says(result.server.unseen.iter().map(|why| format!("server not seen: {why}")))
+        .table(
+            ["test", "limit", "confidence", "why", "server CPU", "disk read", "disk written"],
+            result.blocks.iter().filter(|block| block.same_as.is_none()).map(limit).collect(),
+        );
+    let command = Section::new("command", "Command").says([result.provenance.command.join(" ")]);
+    vec![blocks, children, server, command]
+}
+
+/// What limited a block, and the server meanwhile.
+fn limit(block: &BlockResult) -> [String; 7] {
+    let (limit, observe) = (block.watched.limit.as_ref(), block.watched.observe.as_ref());
+    let seen = |figure: Option<String>| figure.unwrap_or_else(|| NONE.to_owned());
+    let rate = |amount: Option<u64>| {
+        let seconds = observe?.seconds;
+        Some(format!("{}/s", units::bytes(amount? as f64 / seconds)))
+    };
+    let cores = observe.and_then(|o| Some(format!("{:.2} cores", o.cpu? / o.seconds)));
+    [
+        block.title.clone(),
+        seen(limit.map(|limit| limit.limiter.title().to_owned())),
+        seen(limit.map(|limit| format!("{:.0} %", limit.confidence * 100.0))),
+        seen(limit.map(|limit| limit.why.join("; "))),
+        seen(cores),
+        seen(rate(observe.and_then(|o| o.disk_read))),
+        seen(rate(observe.and_then(|o| o.disk_write))),
+    ]
 }
 
 /// A line for each block.

@@ -1,5 +1,6 @@
 //! Sections of a program: its acts, its sets, and the calls that these took.
 
+use super::run::observed;
 use super::{NONE, Section};
 use crate::programs::record::{ActResult, AgentResult, ProgramResult, SetResult};
 use crate::report::table::Table;
@@ -34,8 +35,10 @@ pub(super) fn sections(result: &ProgramResult) -> Vec<Section> {
     let calls = Section::new("calls", "Calls")
         .says((!names.is_empty()).then_some(of))
         .table(["call", "during the run", "before and after"], names.iter().map(call).collect());
-    let command = Section::new("command", "Command").says([result.command.join(" ")]);
-    vec![whole, acts, agents, sets, calls, command]
+    let server = Section::new("server", "Server during the run")
+        .table(["", "figure"], result.watched.observe.iter().flat_map(observed::lines).collect());
+    let command = Section::new("command", "Command").says([result.provenance.command.join(" ")]);
+    vec![whole, acts, agents, sets, calls, server, command]
 }
 
 /// A line for each act, with the numbers behind the figures.

@@ -1,7 +1,7 @@
 //! Sections of a run: result and next limit, steps, demands, clients and their evenness, the server
 //! as its machine shows it and by its own counts, interventions, open loop, shape, several runs.
 
-mod observed;
+pub(super) mod observed;
 
 use super::{NONE, Section};
 use crate::limit::Limiter;

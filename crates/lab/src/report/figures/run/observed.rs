@@ -15,7 +15,7 @@ pub(super) fn server(step: &Step) -> Section {
         .table(["", "figure"], step.observe.iter().flat_map(lines).collect())
 }
 
-fn lines(o: &Observed) -> Vec<[String; 2]> {
+pub(in crate::report::figures) fn lines(o: &Observed) -> Vec<[String; 2]> {
     let mut rows = Vec::new();
     let mut add = |what: &str, figure: String| rows.push([what.to_owned(), figure]);
     let rate = |n: u64| format!("{}/s", bytes(n as f64 / o.seconds));
