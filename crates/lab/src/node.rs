@@ -1,6 +1,8 @@
 //! The lab as a branch of the tree: jobs, and runs of them. `appliance` joins the declarations with
 //! the [`desk`](crate::desk), and adds what is asked of the shares.
 
+mod loads;
+
 use crate::job::BUILT_IN;
 use base::limits::{
     IO_SIZE_MAX, LAB_JOB_BYTES_MAX, LAB_JOBS_MAX, LAB_QUEUE_MAX, LAB_ROUNDS_MAX,
@@ -44,6 +46,8 @@ pub static NODE: Context = Context::new(
         "Run id and location.",
     )
     .parameters(AB),
+    loads::PROGRAM,
+    loads::IOZONE,
 ])
 .children(&[&JOBS, &RUNS]);
 
@@ -238,42 +242,47 @@ static JOB: Context = Context::new(
 )
 .parameters(PARAMETERS)]);
 
-const PARAMETERS: &[Property] = &[
-    Property::setting(
-        "share",
-        "Share",
-        Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Line },
-        Default::None,
-        "Share of this appliance to load; its clients are affected.",
-    )
-    .example("data"),
-    Property::setting(
-        "folder",
-        "Folder",
-        Kind::Text { max: 4_096, shape: Shape::Line },
-        Default::Text(""),
-        "Existing folder of the share in which the run creates its own; not set: the top of the \
+const SHARE: Property = Property::setting(
+    "share",
+    "Share",
+    Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Line },
+    Default::None,
+    "Share of this appliance to load; its clients are affected.",
+)
+.example("data");
+const FOLDER: Property = Property::setting(
+    "folder",
+    "Folder",
+    Kind::Text { max: 4_096, shape: Shape::Line },
+    Default::Text(""),
+    "Existing folder of the share in which the run creates its own; not set: the top of the \
          share.",
-    )
-    .example("scratch"),
-    Property::setting(
-        "protocol",
-        "Protocol",
-        SHARE_PROTOCOL,
-        Default::Text("nfs3"),
-        "Protocol used by the clients.",
-    )
-    .example("nfs4"),
-    Property::setting(
-        "target",
-        "Target",
-        Kind::Text { max: 4_096, shape: Shape::Line },
-        Default::None,
-        "Instead of a share: a directory of another server, nfs3://HOST:PORT/PATH, over RDMA \
+)
+.example("scratch");
+const PROTOCOL: Property = Property::setting(
+    "protocol",
+    "Protocol",
+    SHARE_PROTOCOL,
+    Default::Text("nfs3"),
+    "Protocol used by the clients.",
+)
+.example("nfs4");
+const TARGET: Property = Property::setting(
+    "target",
+    "Target",
+    Kind::Text { max: 4_096, shape: Shape::Line },
+    Default::None,
+    "Instead of a share: a directory of another server, nfs3://HOST:PORT/PATH, over RDMA \
          nfs3+rdma://HOST:PORT/PATH, or nfs4://HOST:PORT/PATH; null: measures the load generator \
          itself.",
-    )
-    .example("nfs3://10.0.0.7:2049/export/data"),
+)
+.example("nfs3://10.0.0.7:2049/export/data");
+
+const PARAMETERS: &[Property] = &[
+    SHARE,
+    FOLDER,
+    PROTOCOL,
+    TARGET,
     CLIENTS_SETTING,
     Property::setting(
         "schedule",
@@ -331,8 +340,8 @@ static RUNS: Context = Context::new(
 
 static RUN: Context = Context::new("run", "Run", "A run of a load job and its result.", SCOPE)
     .properties(&[
-        Property::state("kind", "Kind", LINE, "One of run, limits and ab."),
-        Property::state("job", "Job", LINE, "Name of the job, or limits, ab."),
+        Property::state("kind", "Kind", LINE, "One of run, limits, ab, program and iozone."),
+        Property::state("job", "Job", LINE, "Name of the job, or limits, ab, program, iozone."),
         Property::state("title", "Title", LINE, "Title of the job."),
         Property::state(
             "state",
@@ -347,6 +356,12 @@ static RUN: Context = Context::new("run", "Run", "A run of a load job and its re
             "Steps",
             Kind::List { of: &LINES, max: LAB_STEPS_MAX },
             "Completed steps: load, result, latency.",
+        ),
+        Property::state(
+            "lines",
+            "Tests",
+            Kind::List { of: &LINES, max: 100 },
+            "Completed tests of IOzone: throughput of all children.",
         ),
         Property::state("value", "Result", LINE, "Best result."),
         Property::state("limiter", "Limit", LINE, "Resource that set the limit."),

@@ -1,6 +1,8 @@
 //! `/lab` of the tree of administration: jobs, those of the program and those of the configuration,
 //! and runs of them on the shares. The runs themselves are the [`RunQueue`]'s.
 
+mod loads;
+
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -248,6 +250,31 @@ impl Room {
         Ok(json!({ "run": id, "targets": targets, "folder": scratch, "note": note }))
     }
 
+    /// Queues a program, or tests of IOzone.
+    fn load(
+        &self,
+        path: &Path,
+        given: &Parameters,
+        who: &Who,
+        of: fn(&Path, &Parameters, &Who, loads::Find<'_>) -> loads::Load,
+    ) -> Result<Json, Problem> {
+        let find = |bytes: u64| self.target(path, given, bytes);
+        let (wanted, bytes) = of(path, given, who, &find)?;
+        let run = self.desk.queue(&wanted).map_err(|e| problem(path, &e))?;
+        let size = base::units::bytes(bytes as f64);
+        let Run { id, target, scratch, .. } = run;
+        let note = match target.as_str() {
+            "null:" => format!("{id} is queued; it writes nothing"),
+            _ => format!(
+                "{id} is queued; it makes the folder {scratch} on {target}, writes {size} there, \
+                 and removes it"
+            ),
+        };
+        Ok(json!({
+            "run": id, "target": target, "folder": scratch, "bytes": bytes, "note": note,
+        }))
+    }
+
     /// The target's URL, the share that it is, and the folder of it.
     fn target(
         &self,
@@ -391,6 +418,8 @@ fn wanted(
         quick: false,
         prove: false,
         rule: Rule::default(),
+        wml: None,
+        iozone: None,
     }
 }
 
@@ -449,25 +478,18 @@ fn about(job: &Job) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Run => "run",
-        Kind::Limits => "limits",
-        Kind::Ab => "ab",
-    }
-}
-
 fn told(run: &Run) -> Vec<(&'static str, Value)> {
     let lines = |texts: &[String]| Value::texts(texts.iter().take(100));
     let targets: Vec<String> = run.all_targets().into_iter().map(|target| target.url).collect();
     let mut told = vec![
-        ("kind", Value::text(kind_name(run.kind))),
+        ("kind", Value::text(run.kind.name())),
         ("job", Value::text(&run.job)),
         ("title", Value::text(&run.title)),
         ("state", Value::text(run.state.name())),
         ("message", Value::text(&run.message)),
         ("progress", Value::Text(run.progress())),
         ("steps", Value::texts(run.steps.iter().map(ToString::to_string))),
+        ("lines", lines(&run.lines)),
         ("why", lines(&run.why)),
         ("degraded", lines(&run.degraded)),
         ("by", Value::Text(format!("{} from {}", run.by, run.from))),
@@ -557,6 +579,8 @@ impl Live for Room {
     ) -> Result<Json, Problem> {
         let done = match (&names(path)[..], action) {
             (["lab"], "limits") => return self.limits(path, parameters, who),
+            (["lab"], "program") => return self.load(path, parameters, who, loads::program),
+            (["lab"], "iozone") => return self.load(path, parameters, who, loads::iozone),
             (["lab"], "ab") => return self.ab(path, parameters, who),
             (["lab", "jobs", name], "run") => return self.start(path, name, parameters, who),
             (["lab", "runs", id], "abort") => self.desk.abort(id, &who.user),

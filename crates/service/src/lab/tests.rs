@@ -191,3 +191,56 @@ fn definitions_are_checked() {
         assert!(why.contains(says), "{says}: {why}");
     }
 }
+
+const MAIL: &str = "define fileset name=s,entries=100,size=4k,prealloc,dirwidth=10\n\
+    define process name=p { thread name=t { flowop statfile name=a,filesetname=s } }\nrun 5\n";
+
+#[test]
+fn a_program_is_read_before_it_is_queued() {
+    let scene = Scene::new("program");
+    let share = || ("share", Value::text("data"));
+    let program = |text: &str| ("text", Value::text(text));
+    let done = scene.act("program", &[share(), program(MAIL), ("seconds", Value::Integer(3))]);
+    let done = done.expect("queued");
+    assert_eq!(done["bytes"], 100 * 4096, "{done}");
+    let run = scene.room.desk.run("r1").expect("it is there");
+    let wml = run.wml.as_ref().expect("a program");
+    assert_eq!((wml.file.as_str(), wml.seconds, run.own), ("program.f", Some(3), true));
+    let file = std::fs::read_to_string(scene.dir.join("runs/r1/program.f"));
+    assert_eq!(file.expect("its text"), MAIL);
+    let refused = |parameters: &[(&str, Value)]| {
+        let problem = scene.act("program", parameters).expect_err("refused");
+        (problem.property.unwrap_or_default().to_string(), problem.sentence)
+    };
+    let name = ("name", Value::text("bad.f"));
+    let (property, why) = refused(&[share(), name, program("set $a=1\nsystem \"true\"\n")]);
+    assert_eq!(property, "text");
+    assert!(why.starts_with("bad.f:2: at 'system': "), "{why}");
+    let (property, _) = refused(&[("share", Value::text("old")), program(MAIL)]);
+    assert_eq!(property, "share");
+}
+
+#[test]
+fn tests_of_iozone_are_queued_with_their_options() {
+    let scene = Scene::new("iozone");
+    let share = || ("share", Value::text("data"));
+    let done = scene.act(
+        "iozone",
+        &[
+            share(),
+            ("children", Value::Integer(3)),
+            ("file_size", Value::Integer(1 << 20)),
+            ("tests", Value::List(vec![Value::Integer(0), Value::Integer(1)])),
+            ("retest", Value::Bool(false)),
+        ],
+    );
+    assert_eq!(done.expect("queued")["bytes"], 3 << 20);
+    let run = scene.room.desk.run("r1").expect("it is there");
+    let iozone = run.iozone.expect("tests");
+    let settings = iozone.settings;
+    assert_eq!((settings.threads, settings.record, settings.tests), (3, 64 << 10, vec![0, 1]));
+    assert!(settings.no_retest && !settings.no_stonewall && iozone.seed == 1);
+    let odd = [share(), ("file_size", Value::Integer(100 << 10))];
+    let problem = scene.act("iozone", &odd).expect_err("refused");
+    assert!(problem.sentence.contains("multiple of its records"), "{}", problem.sentence);
+}
