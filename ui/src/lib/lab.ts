@@ -15,7 +15,7 @@ export interface Step {
 
 export interface Run {
   id: string;
-  kind: 'run' | 'limits' | 'ab';
+  kind: 'run' | 'limits' | 'ab' | 'program' | 'iozone';
   job: string;
   title: string;
   by: string;
@@ -32,6 +32,8 @@ export interface Run {
   planned: [number, number][];
   steps: Step[];
   message: string;
+  /** Tests of IOzone that have ended. */
+  lines?: string[];
   value: string | null;
   best: [number, number] | null;
   limiter: string | null;
@@ -62,7 +64,7 @@ export interface Section {
 }
 
 export interface Figures {
-  kind: 'run' | 'summary' | 'ab';
+  kind: 'run' | 'summary' | 'ab' | 'program' | 'iozone' | 'iozone-over';
   title: string;
   sections: Section[];
 }
@@ -71,6 +73,12 @@ export interface Figures {
 export const SEVERAL = [
   { name: 'limits', title: 'Performance Limit Summary', about: 'What is the limit of each job on each target, and what sets it?' },
   { name: 'ab', title: 'Comparison', about: 'Is one target faster than the other, and by how much?' },
+];
+
+/** Actions that run threads of a text, or tests of another tool. */
+export const LOADS = [
+  { name: 'program', title: 'Program', about: 'How does a Filebench workload run here? Threads with their operations on sets of files, as text.' },
+  { name: 'iozone', title: 'IOzone', about: 'What do the tests of IOzone’s throughput mode show, with children that begin together?' },
 ];
 
 export const RUNS = '/lab/runs';
@@ -95,7 +103,7 @@ export function slim(result: unknown): unknown {
 }
 
 /** Parts that are long and seldom read. */
-export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'reasons', 'rounds', 'command'].includes(id);
+export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'reasons', 'rounds', 'command', 'children'].includes(id);
 
 export const report = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/report`;
 export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;

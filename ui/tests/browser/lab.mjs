@@ -64,6 +64,37 @@ export async function lab(t, { page, where }) {
     assert.equal(await report.evaluate(() => self.origin), 'null');
     await report.close();
   });
+  await t.test('a program that is refused has its line and token next to the text', async () => {
+    await page.goto(`${where.url}/lab`);
+    await page.getByRole('button', { name: 'Run a program' }).click();
+    const dialog = page.getByRole('dialog');
+    const text = dialog.getByLabel('Program', { exact: true });
+    await text.fill('set $a=1\nsystem "true"\n');
+    await dialog.getByRole('button', { name: 'Run a program' }).click();
+    await dialog.locator('[data-property="text"]').getByRole('alert').filter({ hasText: "program.f:2: at 'system'" }).waitFor();
+    assert.equal(await text.getAttribute('aria-invalid'), 'true');
+    await text.fill('define fileset name=s,entries=20,size=1k,prealloc\ndefine process name=p { thread name=t { flowop statfile name=look,filesetname=s } }\nrun 2\n');
+    await dialog.getByLabel('Target', { exact: true }).fill('null:');
+    await dialog.getByRole('button', { name: 'Run a program' }).click();
+    await dialog.getByText('is queued').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await runs.getByRole('row').filter({ hasText: 'program' }).getByText('done', { exact: true }).first().waitFor({ timeout: RUN });
+    await runs.getByRole('link', { name: /^r\d+$/ }).first().click();
+    const acts = page.getByRole('table', { name: 'Acts', exact: true });
+    await acts.getByRole('rowheader', { name: 'look' }).waitFor();
+  });
+  await t.test('tests of IOzone are started from the form, with a line for each block', async () => {
+    await page.goto(`${where.url}/lab`);
+    await page.getByRole('button', { name: "Run IOzone's tests" }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Target', { exact: true }).fill('null:');
+    await dialog.getByRole('button', { name: "Run IOzone's tests" }).click();
+    await dialog.getByText('is queued').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await runs.getByRole('row').filter({ hasText: 'iozone' }).getByText('done', { exact: true }).first().waitFor({ timeout: RUN });
+    await runs.getByRole('link', { name: /^r\d+$/ }).first().click();
+    await page.getByRole('table', { name: 'Blocks', exact: true }).getByRole('rowheader', { name: 'mixed workload' }).waitFor();
+  });
   const ended = (name, state) => runs.getByRole('row').filter({ hasText: name }).getByText(state, { exact: true }).first().waitFor({ timeout: RUN });
   const entry = async (dialog, list, ...texts) => {
     const group = dialog.getByRole('group', { name: list, exact: true });
