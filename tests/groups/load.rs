@@ -14,6 +14,8 @@ mod lab_columns;
 mod lab_filebench;
 #[path = "../lab_iozone.rs"]
 mod lab_iozone;
+#[path = "../lab_iozone_long.rs"]
+mod lab_iozone_long;
 #[path = "../lab_loads.rs"]
 mod lab_loads;
 #[path = "../lab_open.rs"]
