@@ -34,6 +34,7 @@ const COMMANDS: [&[&str]; 34] = [
     &["lab", "iozone"],
     &["lab", "repeat"],
     &["lab", "sweep"],
+    &["lab", "net"],
     &["lab", "agent"],
     &["lab", "list"],
     &["lab", "report"],

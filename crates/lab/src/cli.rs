@@ -1,9 +1,9 @@
-//! `plimsoll lab …`: run, limits, repeat, sweep, agent, list, report, ab, compare.
+//! `plimsoll lab …`: run, limits, repeat, sweep, net, agent, list, report, ab, compare.
 //!
 //! Results go to stdout, progress to stderr. Exit codes are in [`exit`].
 
 mod ab;
-mod agents;
+pub(crate) mod agents;
 mod api;
 pub(crate) mod exit;
 mod iozone;
@@ -34,6 +34,9 @@ use crate::iozone::record::IozoneResult;
 use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
 use crate::measure::Until;
+use crate::net;
+use crate::net::cli::NetArgs;
+use crate::net::record::NetResult;
 use crate::programs::{self, record::ProgramResult};
 use crate::prove;
 use crate::record::{self, RunResult};
@@ -86,6 +89,9 @@ enum LabCommand {
     Repeat(RepeatArgs),
     /// Measure throughput over round-trip time and window on emulated links, compared with a model
     Sweep(SweepArgs),
+    /// Run a network profile of uperf: both ends of its connections, here or at agents
+    #[command(after_help = net::cli::HELP)]
+    Net(NetArgs),
     /// Run a load agent, controlled from another machine
     #[command(after_help = exit::AGENT_HELP)]
     Agent(AgentArgs),
@@ -131,7 +137,7 @@ enum LabCommand {
 #[derive(Debug, Args)]
 struct Common {
     /// Number of client processes on this machine
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with = "agents")]
     clients: u32,
     #[command(flatten)]
     remote: RemoteArgs,
@@ -271,6 +277,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Iozone(args) => iozone::run(&args),
         LabCommand::Repeat(args) => repeat::repeat(&args),
         LabCommand::Sweep(args) => sweep(&args, own_words()),
+        LabCommand::Net(args) => net::cli::net(&args, own_words()),
         LabCommand::Agent(args) => run_agent(&args),
         LabCommand::Clean(args) => clean(&args),
         LabCommand::List { json } => list(json),
@@ -520,6 +527,9 @@ fn list(json: bool) -> Outcome {
     for job in jobs {
         print_line(&format!("{:<18} {}", job.name, job.answers))?;
     }
+    for (name, answers, _) in net::built_in::BUILT_IN {
+        print_line(&format!("{name:<18} {answers} (lab net)"))?;
+    }
     for (name, text) in transfer::plan::BUILT_IN {
         print_line(&format!("{name:<18} {}", Plan::parse(name, text, &[])?.answers))?;
     }
@@ -536,6 +546,11 @@ fn make_report(path: &Path) -> Outcome {
     }
     if let Some(program) = ProgramResult::read(path)? {
         return renew_page(&report::program_files(&program)?, dir);
+    }
+    if let Some(result) = NetResult::read(path)? {
+        report::write_net(&result, dir)?;
+        print_line(&dir.join("report.html").display().to_string())?;
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(tests) = IozoneResult::read(path)? {
         return renew_page(&report::iozone_files(&tests)?, dir);

@@ -24,6 +24,7 @@
 //! - [`suite`]: the suites of the sources: sequential reads, and the table of Filebench.
 //! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`sweep`]: one connection or several over distances and windows, beside a model.
+//! - [`net`]: network profiles.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
@@ -46,6 +47,7 @@ pub mod job;
 pub mod limit;
 pub mod limits;
 pub mod measure;
+pub mod net;
 pub mod node;
 pub mod observe;
 pub mod operations;

@@ -210,7 +210,7 @@ impl ClientSource {
 
 /// The address from which this machine reaches another one: connecting a datagram socket sends
 /// nothing.
-fn route(to: SocketAddr) -> Option<IpAddr> {
+pub(crate) fn route(to: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr =
         if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
     let socket = UdpSocket::bind(any).ok()?;

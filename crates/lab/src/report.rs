@@ -13,6 +13,7 @@ use crate::iozone::over::record::OverResult;
 use crate::iozone::record::IozoneResult;
 use crate::limit;
 use crate::limits::summary::Summary;
+use crate::net::record::NetResult;
 use crate::programs::record::ProgramResult;
 use crate::record::cold::ColdStep;
 use crate::record::observed::Comparison as CountComparison;
@@ -122,6 +123,8 @@ pub fn write_page(files: &Files, dir: &Path) -> Result<(), RecordError> {
     let mut pages = files.iter().filter(|(name, _)| *name == "report.html");
     pages.try_for_each(|(name, page)| record::write_file(dir, name, page))
 }
+/// All of it is there without a script.
+const NET: Page = Page { main: "<!--shown-->\n", panels: "", draw: "Boolean" };
 
 /// Writes `report.html` into `dir`.
 ///
@@ -170,6 +173,21 @@ pub fn write_sweep(result: &Sweep, dir: &Path) -> Result<(), RecordError> {
 pub fn sweep_page(result: &Sweep) -> String {
     let data = serde_json::to_string(result).unwrap_or_default();
     SWEEP.fill(&result.plan.title, "", &data)
+}
+
+/// Writes `report.html` of a network profile into `dir`.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_net(result: &NetResult, dir: &Path) -> Result<(), RecordError> {
+    record::write_file(dir, "report.html", &net_page(result))
+}
+
+/// The page of a network profile: its figures.
+pub fn net_page(result: &NetResult) -> String {
+    let figures = Figures::of_net(result);
+    let shown = format!("<h1>{}</h1>{}", escaped(&figures.title), figures.html());
+    NET.fill(&figures.title, &shown, "{}")
 }
 
 /// The page of a Performance Limit Summary.

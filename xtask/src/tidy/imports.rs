@@ -55,7 +55,10 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "lab-net", may_import: &["base"] },
     Room { name: "lab-program", may_import: &["base"] },
-    Room { name: "lab", may_import: &["base", "wire", "probe", "host", "verbs", "lab-program"] },
+    Room {
+        name: "lab",
+        may_import: &["base", "wire", "probe", "host", "verbs", "lab-net", "lab-program"],
+    },
     Room { name: "sync", may_import: &["base", "wire", "probe"] },
     Room { name: "sim", may_import: &["base"] },
     Room {

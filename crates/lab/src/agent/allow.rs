@@ -155,6 +155,20 @@ impl Allowed {
         Ok(granted)
     }
 
+    /// Whether the other end of a network profile may be connected to.
+    ///
+    /// # Errors
+    /// It is not listed, and how the owner permits it.
+    pub fn peer(&self, host: &str, port: u16) -> Result<(), String> {
+        if self.targets.is_empty() || self.targets.iter().any(|rule| rule.fits("net", host, port)) {
+            return Ok(());
+        }
+        Err(format!(
+            "net://{host}:{port}: not listed by the agent's owner; start the agent with \
+             --allow-target {host}"
+        ))
+    }
+
     /// Whether the server of a target is listed.
     fn target(&self, target: &Target) -> Result<(), String> {
         let Some((host, port)) = target.server() else { return Ok(()) };

@@ -13,7 +13,8 @@
 //! - [`proto`]: the messages; [`clock`]: times; [`drive`]: the loop that makes the load.
 //! - [`connection`], [`tls`]: how a controller is connected; [`code`], [`join`]: how both sides
 //!   recognise each other; `gate`: peers that have not proved themselves.
-//! - [`observe`]: an agent that only observes; `program`: programs of threads.
+//! - [`net`]: an agent that is an end of a network profile; [`observe`]: one that only observes;
+//!   `program`: programs of threads.
 //! - `listen`, `call`: an agent that listens or calls; [`allow`]: what its controller may use.
 
 pub mod allow;
@@ -26,6 +27,7 @@ pub mod drive;
 pub mod gate;
 pub mod join;
 mod listen;
+pub mod net;
 pub mod observe;
 mod program;
 pub mod proto;
@@ -41,6 +43,7 @@ use connection::Connection;
 use drive::Driver;
 use join::JoinError;
 use listen::Listening;
+use net::{NetAgent, ToNet};
 use observe::Observing;
 use program::Programs;
 use proto::{FromAgent, Prepare, ProgramJob, ProtoError, ToAgent, Window};
@@ -223,6 +226,7 @@ enum Command {
     Program(Box<ProgramJob>),
     RunProgram(u64),
     CleanProgram,
+    Net(Box<ToNet>),
 }
 
 /// One controller, from after its greeting until it leaves.
@@ -298,6 +302,12 @@ fn obey(
                 Command::RunProgram(at_ns)
             }
             ToAgent::CleanProgram => Command::CleanProgram,
+            ToAgent::Net(message) => {
+                if matches!(*message, ToNet::Start { .. }) {
+                    stop.store(u64::MAX, Ordering::SeqCst);
+                }
+                Command::Net(message)
+            }
         };
         if commands.send(told).is_err() {
             return Err(ProtoError::Order("a running driver"));
@@ -324,6 +334,7 @@ fn spawn_driver(
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let (mut driver, mut programs) = (None, Programs::default());
+        let mut net = NetAgent::default();
         loop {
             let command = match inbox.recv_timeout(LAB_RENEW_EVERY) {
                 Ok(command) => command,
@@ -334,8 +345,14 @@ fn spawn_driver(
                     continue;
                 }
             };
-            let driver = (&mut driver, &mut programs);
-            if let Err(what) = carry_out(command, driver, (&reply, &origin), &stop) {
+            let done = match command {
+                Command::Net(message) => net.obey(*message, (&reply, &origin), &stop),
+                command => {
+                    let driver = (&mut driver, &mut programs);
+                    carry_out(command, driver, (&reply, &origin), &stop)
+                }
+            };
+            if let Err(what) = done {
                 // The controller may be gone already.
                 let _ = reply.send(&FromAgent::Failed { what });
             }
@@ -391,6 +408,8 @@ fn carry_out(
             let calls = driver.take().ok_or_else(missing)?.calls();
             send(FromAgent::Disconnected { calls })
         }
+        // Of the other part of the agent.
+        Command::Net(_) => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! fields that it does not know.
 
 use super::clock;
+use super::net::message::{FromNet, ToNet};
 use crate::client::Transport;
 use crate::observe::{ClientSource, Identity, ObservedTarget, ServerSample};
 use crate::operations::Lane;
@@ -71,6 +72,8 @@ pub enum ToAgent {
     },
     /// Remove its files.
     CleanProgram,
+    /// To an end of a network profile.
+    Net(Box<ToNet>),
     /// The run is over.
     Bye,
 }
@@ -217,6 +220,8 @@ pub enum FromAgent {
         /// Calls that it took, by name.
         calls: BTreeMap<String, u64>,
     },
+    /// From an end of a network profile.
+    Net(Box<FromNet>),
     /// The last command could not be carried out.
     Failed {
         /// What and why.

@@ -19,11 +19,10 @@ use std::time::Duration;
 
 /// Agents on other machines.
 #[derive(Debug, Args)]
-pub(super) struct RemoteArgs {
+pub(crate) struct RemoteArgs {
     /// Agents on other machines to use instead of local clients, comma-separated; with
     /// --listen-agents their number
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with = "clients",
-        value_parser = address)]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = address)]
     agents: Vec<String>,
     /// Wait for agents that call this address (lab agent --join) instead of calling them
     #[arg(long, value_name = "ADDRESS:PORT", requires = "agents")]
@@ -60,12 +59,12 @@ pub(super) struct RemoteArgs {
 
 impl RemoteArgs {
     /// Whether agents on other machines are used.
-    pub(super) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         !self.agents.is_empty()
     }
 
     /// Agents on other machines as they were given.
-    pub(super) fn agents(&self) -> &[String] {
+    pub(crate) fn agents(&self) -> &[String] {
         &self.agents
     }
 
@@ -94,7 +93,7 @@ impl RemoteArgs {
     }
 
     /// The agents, if there are any.
-    pub(super) fn roster(&self, quiet: bool) -> Result<Option<Arc<Roster>>, RosterError> {
+    pub(crate) fn roster(&self, quiet: bool) -> Result<Option<Arc<Roster>>, RosterError> {
         if !self.is_used() {
             return Ok(None);
         }

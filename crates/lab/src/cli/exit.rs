@@ -7,6 +7,7 @@ use crate::conduct::RunError;
 use crate::conduct::agents::AgentsError;
 use crate::conduct::roster::RosterError;
 use crate::limits::LimitsError;
+use crate::net::run::NetError;
 use crate::programs::run::ProgramError;
 use std::error::Error;
 use std::process::ExitCode;
@@ -55,6 +56,12 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> ExitCode {
         ProgramError::Agents(error) => Some(of_agents(error)),
         _ => None,
     });
+    let net = error.downcast_ref::<NetError>().map(|error| match error {
+        NetError::Agents(error) => of_agents(error),
+        NetError::Version(..) => EXIT_VERSION,
+        NetError::Number { .. } => 2,
+        _ => 1,
+    });
     let roster = error.downcast_ref::<RosterError>().map(of_roster);
     let agent = error.downcast_ref::<AgentError>().map(|error| match error {
         AgentError::Join(error) => of_join(error),
@@ -62,7 +69,8 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> ExitCode {
         _ => 1,
     });
     let code = error.downcast_ref::<CodeError>().map(of_code);
-    ExitCode::from(run.or(limits).or(program).or(roster).or(agent).or(code).unwrap_or(1))
+    let known = run.or(limits).or(program).or(net).or(roster).or(agent).or(code);
+    ExitCode::from(known.unwrap_or(1))
 }
 
 fn of_agents(error: &AgentsError) -> u8 {

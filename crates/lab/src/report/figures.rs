@@ -7,6 +7,7 @@
 mod ab;
 mod archive;
 mod iozone;
+mod net;
 mod program;
 mod run;
 mod summary;
@@ -16,6 +17,7 @@ use crate::ab::record::{self as ab_record, AbResult};
 use crate::iozone::over::record::{self as over_record, OverResult};
 use crate::iozone::record::{self as iozone_record, IozoneResult};
 use crate::limits::summary::Summary;
+use crate::net::record::{self as net_record, NetResult};
 use crate::programs::record::{self as program_record, ProgramResult};
 use crate::record::{RecordError, RunResult, VERSION};
 use serde::Serialize;
@@ -47,7 +49,7 @@ pub struct Section {
 /// All figures of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// `run`, `program`, `iozone`, `iozone-over`, `summary` or `ab`.
+    /// `run`, `program`, `iozone`, `iozone-over`, `net`, `summary` or `ab`.
     pub kind: &'static str,
     /// What was measured, and where.
     pub title: String,
@@ -132,6 +134,13 @@ impl Figures {
         Self::new("ab", format!("A: {a}, B: {b}"), ab::sections(result))
     }
 
+    /// Of a network profile.
+    pub fn of_net(result: &NetResult) -> Self {
+        let NetResult { profile, threads, hosts, .. } = result;
+        let title = format!("{profile}: {threads} threads to {}", hosts.join(", "));
+        Self::new("net", title, net::sections(result))
+    }
+
     /// Of any of these, as JSON.
     ///
     /// # Errors
@@ -165,6 +174,9 @@ impl Figures {
             }
             Some(program_record::KIND) => {
                 serde_json::from_value(value).map_err(read).map(|run| Self::of_program(&run))
+            }
+            Some(net_record::KIND) => {
+                serde_json::from_value(value).map_err(read).map(|result| Self::of_net(&result))
             }
             Some(other) => Err(format!("a result of kind {other:?} has a report of its own")),
         }

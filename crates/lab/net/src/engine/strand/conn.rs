@@ -311,7 +311,7 @@ impl Conns {
             sent,
             received,
         };
-        all.into_iter().map(count).filter(|c| c.sent + c.received > 0).collect()
+        all.into_iter().map(count).collect()
     }
 
     /// Begins to count again.

@@ -1,0 +1,161 @@
+//! `plimsoll lab net`.
+
+use super::built_in;
+use super::record::NetResult;
+use super::run::{self, NetOptions};
+use crate::cli::agents::RemoteArgs;
+use crate::cli::exit::EXIT_DEGRADED;
+use crate::cli::{print_line, print_text};
+use crate::conduct::agents::{Source, lab_command};
+use crate::report::{self, Figures};
+use base::out::note;
+use base::text::{visible, visible_lines};
+use clap::Args;
+use lab_net::limits::TEXT_MAX;
+use lab_net::profile::Profile;
+use lab_net::read::{ProfileError, Variables, read};
+use std::error::Error;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Options of `lab net`.
+#[derive(Debug, Args)]
+pub struct NetArgs {
+    /// Profile of uperf (XML file), a built-in job (lso-stream-64k, lso-request, lso-request-1,
+    /// lso-stream-1k, lso-many), or a short form: stream, request, connect
+    profile: String,
+    /// Value of a variable of the profile, for example h=10.0.0.2 or proto=tcp [default: from the
+    /// environment; built-in profiles and short forms have values for threads, size, request,
+    /// duration, proto and connections]
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    /// Read the profile, print what is ignored and its hosts, and exit
+    #[arg(long)]
+    check: bool,
+    /// Directory for results
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress on stderr
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Exit codes.
+pub const HELP: &str = "\
+Both ends of all connections run: the near end, which the profile describes, on this machine, and a
+far end for each remotehost. Without --agents these are processes of this machine, and a host
+without a value is an address of it (127.0.0.11 and up). With --agents they are agents (lab agent)
+in the order in which the profile names its hosts.
+
+Exit codes: 0 success; 1 failure: a thread ended early, or both ends differ by more than 0.1 % of
+the bytes; 2 the profile or an option is refused; 3 completed but degraded: an agent was lost or
+paused, or throughput was not steady; 4 refused, 5 another version, 6 no reply: as `lab run`.";
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps it from measuring anything.
+pub fn net(args: &NetArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
+    let profile = match load(args) {
+        Ok(profile) => profile,
+        Err(what) => {
+            note(&format!("plimsoll lab net: {}", visible(&what)));
+            return Ok(ExitCode::from(2));
+        }
+    };
+    if args.check {
+        print_line(&format!(
+            "{}: {} groups, {} threads; hosts: {}",
+            visible(&profile.name),
+            profile.groups.len(),
+            profile.threads(),
+            visible(&profile.hosts().join(", "))
+        ))?;
+        for what in &profile.notes {
+            print_line(&visible(what))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let hosts = profile.hosts().len();
+    let far = match args.remote.roster(args.quiet)? {
+        Some(roster) => Source::Remote(roster),
+        None => Source::Local { clients: hosts as u32, command: lab_command("agent") },
+    };
+    let options = NetOptions { profile, far, agent: lab_command("agent"), command: words };
+    let result = run::run(&options, &mut |line| {
+        if !args.quiet {
+            note(line);
+        }
+    })?;
+    write(args, &result)?;
+    for what in result.failed.iter().chain(&result.degraded) {
+        note(&format!("net: {}", visible(what)));
+    }
+    Ok(match (&result.failed, result.degraded.is_empty()) {
+        (Some(_), _) => ExitCode::FAILURE,
+        (None, false) => ExitCode::from(EXIT_DEGRADED),
+        (None, true) => ExitCode::SUCCESS,
+    })
+}
+
+fn write(args: &NetArgs, result: &NetResult) -> Result<(), Box<dyn Error>> {
+    result.write(&args.out)?;
+    let figures = Figures::of_net(result);
+    crate::record::write_file(&args.out, "figures.csv", &figures.csv())?;
+    report::write_net(result, &args.out)?;
+    if args.json {
+        print_line(&serde_json::to_string(result)?)?;
+    } else {
+        print_text(&visible_lines(&figures.text()))?;
+        print_line(&format!("report: {}", args.out.join("report.html").display()))?;
+    }
+    Ok(())
+}
+
+/// The profile, all variables replaced.
+fn load(args: &NetArgs) -> Result<Profile, String> {
+    let mut variables = Variables::of(&args.settings)?;
+    variables.environment = true;
+    variables.local_hosts = !args.remote.is_used();
+    let agents = args.remote.agents();
+    let text = match built_in::text(&args.profile, agents.len()) {
+        Some(text) => {
+            let mut default = |name: &str, value: &str| {
+                variables.set.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+            };
+            for (name, value) in built_in::DEFAULTS {
+                default(name, value);
+            }
+            for (n, agent) in agents.iter().enumerate() {
+                default(&format!("h{}", n + 1), host_of(agent));
+            }
+            text
+        }
+        None => file(&args.profile)?,
+    };
+    read(&args.profile, &text, &variables).map_err(|e: ProfileError| e.to_string())
+}
+
+/// The host of HOST:PORT.
+fn host_of(agent: &str) -> &str {
+    let host = agent.rsplit_once(':').map_or(agent, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// The text of a file; of a longer one more than a profile may have.
+fn file(path: &str) -> Result<String, String> {
+    let fail = |e: std::io::Error| {
+        format!("cannot read {path}: {e}; use a file, a built-in job or stream, request, connect")
+    };
+    let file = File::open(path).map_err(fail)?;
+    let mut bytes = Vec::new();
+    file.take(TEXT_MAX as u64 + 1).read_to_end(&mut bytes).map_err(fail)?;
+    String::from_utf8(bytes).map_err(|_| format!("{path}: not a text in UTF-8"))
+}
