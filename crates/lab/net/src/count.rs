@@ -139,6 +139,8 @@ pub struct Ended {
     pub counts: Vec<ConnCount>,
     /// By flowop.
     pub flowops: Vec<FlowopCount>,
+    /// Windows that have passed, from the first.
+    pub windows: Vec<Sums>,
     /// Threads that ended early.
     pub faults: Faults,
 }

@@ -2,12 +2,13 @@
 //! transaction at the same moment; what was sent in it and not received when it ends is received
 //! afterwards, so that both ends count the same bytes.
 //!
-//! - `lobby`: connections that arrive; `strand`: one thread.
+//! - `lobby`: connections that arrive; `strand`: one thread; `windows`: what was counted when.
 
 mod lobby;
 mod strand;
+mod windows;
 
-use crate::count::{ConnCount, Ended, Fault, FlowopCount, Key, Sums, TcpAccount};
+use crate::count::{ConnCount, Ended, Fault, FlowopCount, Key, TcpAccount};
 use crate::limits::{STACK, TRANSFER_MAX};
 use crate::profile::{Profile, Protocol};
 use crate::script::{End, Kind, Script, scripts};
@@ -26,6 +27,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use strand::{Accounts, Strand};
+use windows::{Windows, whole};
 
 /// Largest latency in nanoseconds: one hour.
 const LATENCY_MAX: u64 = 3_600_000_000_000;
@@ -65,18 +67,6 @@ pub struct Peer {
     pub ports: Ports,
 }
 
-/// The sums of one thread, on a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-pub struct ThreadSums {
-    /// Bytes sent.
-    pub sent: AtomicU64,
-    /// Bytes received.
-    pub received: AtomicU64,
-    /// Calls that ended.
-    pub calls: AtomicU64,
-}
-
 /// What all threads of an end share.
 pub struct Shared {
     /// The clock.
@@ -99,8 +89,9 @@ pub struct Shared {
     pub drained: Sender<Drained>,
     /// The same at the end.
     pub closed: Sender<Accounts>,
+    /// What all threads have counted in the running transaction.
+    pub windows: Windows,
     peers: OnceLock<Vec<Peer>>,
-    sums: Vec<ThreadSums>,
     flowops: Mutex<BTreeMap<(u32, u32), FlowopCount>>,
 }
 
@@ -114,17 +105,6 @@ fn latencies() -> Histogram<u64> {
 }
 
 impl Shared {
-    /// The sums of a thread.
-    #[inline]
-    pub fn sums(&self, thread: u32) -> &ThreadSums {
-        static NONE: ThreadSums = ThreadSums {
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-        };
-        self.sums.get(thread as usize).unwrap_or(&NONE)
-    }
-
     /// Where the other end of a host listens.
     pub fn address(&self, host: u32, protocol: Protocol) -> Option<SocketAddr> {
         let peer = self.peers.get()?.iter().find(|peer| peer.host == host)?;
@@ -151,16 +131,6 @@ impl Shared {
         let mut flowops = lock(&self.flowops);
         flowops.entry((group, flowop)).or_insert_with(|| none(group, flowop)).failed += 1;
     }
-
-    fn total(&self) -> Sums {
-        let mut total = Sums::default();
-        for sums in &self.sums {
-            total.sent += sums.sent.load(Ordering::Relaxed);
-            total.received += sums.received.load(Ordering::Relaxed);
-            total.calls += sums.calls.load(Ordering::Relaxed);
-        }
-        total
-    }
 }
 
 fn none(group: u32, flowop: u32) -> FlowopCount {
@@ -170,12 +140,7 @@ fn none(group: u32, flowop: u32) -> FlowopCount {
 /// What a thread is to do.
 pub enum Command {
     /// A transaction.
-    Run {
-        /// Its number.
-        transaction: u32,
-        /// When, ns.
-        begin_ns: u64,
-    },
+    Run(Timing),
     /// Receive what is missing: bytes by host and connection.
     Drain {
         /// What the other ends have sent.
@@ -194,6 +159,8 @@ pub struct Done {
     pub begun_ns: u64,
     /// When it ended, ns.
     pub ended_ns: u64,
+    /// When it had to end by its duration, ns.
+    pub until_ns: u64,
     /// Bytes by connection.
     pub counts: Vec<ConnCount>,
     /// Why it ended early.
@@ -258,8 +225,8 @@ impl Engine {
             done: done_to,
             drained: drained_to,
             closed: closed_to,
+            windows: Windows::new(),
             peers: OnceLock::new(),
-            sums: (0..threads).map(|_| ThreadSums::default()).collect(),
             flowops: Mutex::default(),
         });
         let threads = start(&scripts, &shared)?;
@@ -281,33 +248,37 @@ impl Engine {
         Arc::clone(&self.shared)
     }
 
-    /// Runs a transaction; `each` gets the sums of each window that has ended.
-    pub fn run(&mut self, timing: &Timing, each: &mut dyn FnMut(u32, Sums)) -> Ended {
-        let Timing { transaction, begin_ns, window_ns } = *timing;
+    /// Runs a transaction; `each` is called about once in a window while it runs. The windows are
+    /// those that have passed when the last thread ended or, if that is earlier, had to end by its
+    /// duration.
+    pub fn run(&mut self, timing: &Timing, each: &mut dyn FnMut()) -> Ended {
         lock(&self.shared.flowops).clear();
+        self.shared.windows.clear();
         for thread in self.threads.values() {
             // One that has panicked reports nothing, and is not waited for below.
-            let _gone = thread.send(Command::Run { transaction, begin_ns });
+            let _gone = thread.send(Command::Run(*timing));
         }
-        let (mut ended, mut waiting) = (Ended::default(), self.threads.len());
-        let (mut before, mut index) = (self.shared.total(), 0);
-        let mut due_ns = begin_ns.saturating_add(window_ns);
+        let (mut ended, mut waiting, mut until_ns) = (Ended::default(), self.threads.len(), 0);
+        let mut due_ns = timing.begin_ns.saturating_add(timing.window_ns);
         while waiting > 0 {
             let left_ns = due_ns.saturating_sub((self.shared.now)());
             match self.done.recv_timeout(Duration::from_nanos(left_ns.max(1))) {
                 Ok(done) => {
                     waiting -= 1;
+                    until_ns = until_ns.max(done.ended_ns.min(done.until_ns));
                     self.take(done, &mut ended);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            while (self.shared.now)() >= due_ns && waiting > 0 {
-                let total = self.shared.total();
-                each(index, difference(total, before));
-                (before, index, due_ns) = (total, index + 1, due_ns + window_ns);
+            let now_ns = (self.shared.now)();
+            if now_ns >= due_ns {
+                each();
+                due_ns = now_ns.saturating_add(timing.window_ns);
             }
         }
+        let passed = whole(timing.begin_ns, until_ns, timing.window_ns);
+        ended.windows = self.shared.windows.first(passed);
         ended.flowops = std::mem::take(&mut *lock(&self.shared.flowops)).into_values().collect();
         ended
     }
@@ -362,14 +333,6 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // Threads in the middle of a transaction end within a slice of time.
         self.shared.stop_ns.store(0, Ordering::SeqCst);
-    }
-}
-
-fn difference(total: Sums, before: Sums) -> Sums {
-    Sums {
-        sent: total.sent - before.sent,
-        received: total.received - before.received,
-        calls: total.calls - before.calls,
     }
 }
 

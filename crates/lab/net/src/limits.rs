@@ -55,5 +55,8 @@ pub const BACKLOG: i32 = 10_240;
 pub const FAULTS_MAX: usize = 16;
 /// Stack of a thread: it runs one function that calls the kernel.
 pub const STACK: usize = 256 << 10;
+/// Windows of a transaction in which threads count, 24 bytes each: with four windows a second those
+/// of the first hour. The result has as many.
+pub const WINDOWS_MAX: usize = base::limits::LAB_WINDOWS_MAX;
 /// Latencies that a thread collects before it adds them to those of its group.
 pub const LATENCIES: usize = 256;

@@ -50,12 +50,13 @@ impl NetAgent {
                 let cpu_ns = clock::process_cpu_ns();
                 let timing = Timing { transaction, begin_ns, window_ns: window_ns.max(1_000_000) };
                 let shared = engine.stop_at();
-                let ended = engine.run(&timing, &mut |index, sums| {
+                let mut ended = engine.run(&timing, &mut || {
                     shared.stop_ns.store(stop.load(Ordering::SeqCst), Ordering::SeqCst);
-                    // The controller may be gone; then the transaction is stopped.
-                    let _gone = send(FromNet::Window { index, sums });
                 });
                 let cpu_ns = clock::process_cpu_ns().saturating_sub(cpu_ns);
+                for (index, sums) in (0..).zip(std::mem::take(&mut ended.windows)) {
+                    send(FromNet::Window { index, sums })?;
+                }
                 send(FromNet::Ended(Box::new(record(ended, cpu_ns))))
             }
             ToNet::Drain { sent } => {
@@ -77,7 +78,7 @@ fn record(ended: Ended, cpu_ns: u64) -> NetEnded {
         bytes: count.bytes,
         latency: hist::to_text(&count.latency),
     };
-    let Ended { begun_ns, ended_ns, counts, flowops, faults } = ended;
+    let Ended { begun_ns, ended_ns, counts, flowops, faults, windows: _ } = ended;
     let flowops = flowops.into_iter().map(flowop).collect();
     NetEnded { begun_ns, ended_ns, counts, flowops, faults, cpu_ns }
 }

@@ -3,7 +3,8 @@
 mod conn;
 
 use crate::count::{ConnCount, Fault, Key, TcpAccount};
-use crate::engine::{Command, Done, Drained, Shared};
+use crate::engine::windows::Tally;
+use crate::engine::{Command, Done, Drained, Shared, Timing};
 use crate::limits::{LATENCIES, RECEIVE_MAX, SILENCE_MAX, SLICE};
 use crate::machine::{Machine, Next};
 use crate::profile::Size;
@@ -21,6 +22,7 @@ pub struct Strand {
     script: Arc<Script>,
     shared: Arc<Shared>,
     conns: Conns,
+    tally: Tally,
     buffer: Vec<u8>,
     /// It has failed and takes part in no transaction any more.
     failed: bool,
@@ -54,9 +56,9 @@ impl Strand {
             _ => 0,
         });
         let bytes = received.max().unwrap_or(0).clamp(1, RECEIVE_MAX) as usize;
-        let conns = Conns::new(number);
+        let (conns, tally) = (Conns::new(number), Tally::default());
         let (buffer, latencies) = (vec![0; bytes], Vec::with_capacity(LATENCIES));
-        Self { number, script, shared, conns, buffer, failed: false, latencies }
+        Self { number, script, shared, conns, tally, buffer, failed: false, latencies }
     }
 
     /// Obeys until its end is dropped.
@@ -64,8 +66,8 @@ impl Strand {
         while let Ok(command) = inbox.recv() {
             let shared = Arc::clone(&self.shared);
             match command {
-                Command::Run { transaction, begin_ns } => {
-                    let done = self.transaction(transaction, begin_ns);
+                Command::Run(timing) => {
+                    let done = self.transaction(&timing);
                     // Nothing waits any more if the end is gone.
                     let _gone = shared.done.send(done);
                 }
@@ -79,16 +81,20 @@ impl Strand {
         }
     }
 
-    fn transaction(&mut self, transaction: u32, begin_ns: u64) -> Done {
+    fn transaction(&mut self, timing: &Timing) -> Done {
+        let Timing { transaction, begin_ns, window_ns } = *timing;
         let (script, shared) = (Arc::clone(&self.script), Arc::clone(&self.shared));
         let mut done = Done { thread: self.number, ..Done::default() };
         let Some(acts) = script.transactions.get(transaction as usize) else { return done };
         if !self.failed {
             sleep_until(&shared, begin_ns);
             done.begun_ns = (shared.now)();
+            self.tally = Tally::new(begin_ns, window_ns);
             let fault = self.perform(transaction, acts, begin_ns);
             done.ended_ns = (shared.now)();
+            done.until_ns = Machine::new(acts, begin_ns).until_ns().unwrap_or(u64::MAX);
             self.flush();
+            self.tally.flush(&shared.windows);
             self.failed = fault.is_some();
             done.fault = fault;
         }
@@ -133,6 +139,7 @@ impl Strand {
             let ended_ns = (shared.now)();
             match outcome {
                 Outcome::Ok(bytes) => {
+                    self.tally.at(ended_ns, &shared.windows).calls += 1;
                     self.count(act.flowop, bytes, ended_ns.saturating_sub(now_ns));
                 }
                 Outcome::Stopped => return None,
@@ -166,16 +173,16 @@ impl Strand {
     fn act(&mut self, act: &Act, (transaction, n): (u32, u64), progress: &Progress<'_>) -> Outcome {
         let (seed, thread) = (self.shared.seed, self.number);
         let bytes = |size: Size| bytes_of(size, seed, thread, (transaction, act.flowop), n);
-        let sums = self.shared.sums(self.number);
+        let counted = (&mut self.tally, &self.shared.windows);
         let done = match &act.kind {
             Kind::Send(size) => {
-                self.conns.send(act.conn, &self.shared.content, bytes(*size), progress, sums)
+                self.conns.send(act.conn, &self.shared.content, bytes(*size), progress, counted)
             }
             Kind::Receive(size) => {
-                self.conns.receive(act.conn, &mut self.buffer, bytes(*size), progress, sums)
+                self.conns.receive(act.conn, &mut self.buffer, bytes(*size), progress, counted)
             }
             Kind::SendFile(bytes) => match &self.shared.file {
-                Some(file) => self.conns.send_file(act.conn, file, *bytes, progress, sums),
+                Some(file) => self.conns.send_file(act.conn, file, *bytes, progress, counted),
                 None => Err(Broken::Failed("there is no file".to_owned())),
             },
             Kind::Open(host, endpoint) => {
@@ -193,7 +200,6 @@ impl Strand {
 
     #[inline]
     fn count(&mut self, flowop: u32, bytes: u32, ns: u64) {
-        self.shared.sums(self.number).calls.fetch_add(1, Ordering::Relaxed);
         self.latencies.push((flowop, bytes, ns));
         if self.latencies.len() >= LATENCIES {
             self.flush();

@@ -4,6 +4,7 @@ use super::{Engine, Peer, Ports, Setup, Timing};
 use crate::count::{ConnCount, Ended};
 use crate::read::{Variables, read};
 use crate::script::End;
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::sync::OnceLock;
@@ -41,7 +42,6 @@ struct Pair {
 struct Both {
     near: Ended,
     far: Ended,
-    windows: Vec<u64>,
 }
 
 impl Pair {
@@ -65,10 +65,9 @@ impl Pair {
         self.number += 1;
         let Self { near, far, .. } = self;
         std::thread::scope(|scope| {
-            let far = scope.spawn(|| far.run(&timing, &mut |_, _| {}));
-            let mut windows = Vec::new();
-            let near = near.run(&timing, &mut |_, sums| windows.push(sums.sent + sums.received));
-            Both { near, far: far.join().expect("far"), windows }
+            let far = scope.spawn(|| far.run(&timing, &mut || {}));
+            let near = near.run(&timing, &mut || {});
+            Both { near, far: far.join().expect("far") }
         })
     }
 
@@ -103,7 +102,7 @@ fn streams_end_with_the_same_bytes_at_both_ends() {
     assert_eq!(opened.near.faults.count + opened.far.faults.count, 0, "{:?}", opened.near.faults);
     pair.drain(&opened);
     let ran = pair.next();
-    assert!(ran.windows.len() >= 5, "{:?}", ran.windows);
+    assert_eq!(ran.near.windows.len(), 6, "{:?}", ran.near.windows);
     let (near, far) = pair.drain(&ran);
     // A thread may have no turn within the duration.
     assert!(!near.is_empty());
@@ -264,4 +263,33 @@ fn transactions_that_never_meet_end_in_time() {
     let (what, took) = fault_of(&mut pair, 1);
     assert_eq!(what, "the other end did not connect within 300 ms");
     assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+thread_local! {
+    /// Time of [`own_clock`], and by how much each reading moves it, ns.
+    static OWN: Cell<(u64, u64)> = const { Cell::new((0, 1_000_000)) };
+}
+
+/// A clock of each thread: a millisecond passes with each reading of it.
+fn own_clock() -> u64 {
+    OWN.with(|own| {
+        let (now_ns, step_ns) = own.get();
+        own.set((now_ns + step_ns, step_ns));
+        now_ns + step_ns
+    })
+}
+
+#[test]
+fn windows_do_not_depend_on_when_they_are_collected() {
+    let body = "<transaction duration='300ms'><flowop type='nop'/></transaction>";
+    let timing = Timing { transaction: 0, begin_ns: 5_000_000, window_ns: 50_000_000 };
+    // The thread that collects: in time, stopped until all have ended, and later than all.
+    for clock in [(0, 1_000_000), (0, 0), (1 << 40, 0)] {
+        OWN.set(clock);
+        let mut near = Engine::new(&setup(3, body, End::Near), own_clock).expect("near");
+        let ended = near.run(&timing, &mut || {});
+        let calls: Vec<u64> = ended.windows.iter().map(|sums| sums.calls).collect();
+        // Of three threads: one reading for each call, three before the first.
+        assert_eq!(calls, [141, 150, 150, 150, 150, 150], "{clock:?}");
+    }
 }

@@ -3,8 +3,9 @@
 
 use super::Accounts;
 use crate::count::{ConnCount, Key, TcpAccount};
+use crate::engine::Shared;
 use crate::engine::lobby::{Arrival, HELLO, hello};
-use crate::engine::{Shared, ThreadSums};
+use crate::engine::windows::{Tally, Windows};
 use crate::limits::{CONNECTIONS_MAX, HELLO_AGAIN, RECEIVE_MAX, SLICE};
 use crate::profile::{Endpoint, Protocol};
 use crate::socket;
@@ -65,6 +66,9 @@ impl Progress<'_> {
     }
 }
 
+/// Where bytes are counted.
+type Counted<'a> = (&'a mut Tally, &'a Windows);
+
 /// One connection.
 struct Conn {
     socket: Socket,
@@ -123,10 +127,10 @@ impl Conns {
         content: &[u8],
         bytes: u32,
         progress: &Progress<'_>,
-        sums: &ThreadSums,
+        counted: Counted<'_>,
     ) -> Call<u32> {
         let conn = self.first(conn)?;
-        conn.send_by(bytes, progress, sums, |socket, left| {
+        conn.send_by(bytes, progress, counted, |socket, left| {
             (&*socket).write(content.get(..left).unwrap_or(content))
         })
     }
@@ -138,10 +142,10 @@ impl Conns {
         file: &File,
         bytes: u32,
         progress: &Progress<'_>,
-        sums: &ThreadSums,
+        counted: Counted<'_>,
     ) -> Call<u32> {
         let conn = self.first(conn)?;
-        conn.send_by(bytes, progress, sums, |socket, left| {
+        conn.send_by(bytes, progress, counted, |socket, left| {
             socket::send_file(socket, file, u64::from(bytes) - left as u64, left)
         })
     }
@@ -154,18 +158,23 @@ impl Conns {
         buffer: &mut [u8],
         bytes: u32,
         progress: &Progress<'_>,
-        sums: &ThreadSums,
+        counted: Counted<'_>,
     ) -> Call<u32> {
         let conn = self.first(conn)?;
-        let (mut left, mut since) = (bytes as usize, None);
+        let (mut left, mut since, (tally, windows)) = (bytes as usize, None, counted);
         while left > 0 {
             let most = left.min(buffer.len());
-            match conn.take(&mut buffer[..most], sums) {
+            match conn.take(&mut buffer[..most]) {
                 Ok(0) if conn.protocol == Protocol::Tcp => {
                     return failed("the other end has closed the connection");
                 }
-                Ok(read) if conn.protocol == Protocol::Udp => return Ok(read as u32),
-                Ok(read) => (left, since) = (left - read, None),
+                Ok(read) => {
+                    tally.at((progress.now)(), windows).received += read as u64;
+                    if conn.protocol == Protocol::Udp {
+                        return Ok(read as u32);
+                    }
+                    (left, since) = (left - read, None);
+                }
                 Err(e) if early(&e) => progress.idle(&mut since, "the other end sent nothing")?,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return failed(e.to_string()),
@@ -185,7 +194,6 @@ impl Conns {
         progress: &Progress<'_>,
     ) {
         buffer.resize(RECEIVE_MAX as usize, 0);
-        let sums = shared.sums(self.thread);
         while let Some(arrival) = shared.lobby.take(self.thread, number, Duration::ZERO) {
             let conn = Conn::arrived(arrival);
             // Beyond the limit it is closed.
@@ -199,7 +207,7 @@ impl Conns {
             let mut since = None;
             while left > 0 {
                 let most = left.min(buffer.len() as u64) as usize;
-                match conn.take(&mut buffer[..most], sums) {
+                match conn.take(&mut buffer[..most]) {
                     Ok(0) => break,
                     Ok(read) => (left, since) = (left - read as u64, None),
                     // A datagram that has not come by now is lost.
@@ -363,17 +371,17 @@ impl Conn {
         &mut self,
         bytes: u32,
         progress: &Progress<'_>,
-        sums: &ThreadSums,
+        counted: Counted<'_>,
         send: impl Fn(&Socket, usize) -> io::Result<usize>,
     ) -> Call<u32> {
-        let (mut left, mut since) = (bytes as usize, None);
+        let (mut left, mut since, (tally, windows)) = (bytes as usize, None, counted);
         while left > 0 {
             match send(&self.socket, left) {
                 Ok(0) => return failed("the kernel takes no bytes"),
                 Ok(sent) => {
                     (left, since) = (left - sent, None);
                     self.sent += sent as u64;
-                    sums.sent.fetch_add(sent as u64, Ordering::Relaxed);
+                    tally.at((progress.now)(), windows).sent += sent as u64;
                 }
                 Err(e) if early(&e) => progress.idle(&mut since, "the other end read nothing")?,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -384,10 +392,9 @@ impl Conn {
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8], sums: &ThreadSums) -> io::Result<usize> {
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = (&self.socket).read(buffer)?;
         self.received += read as u64;
-        sums.received.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 
