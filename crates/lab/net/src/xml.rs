@@ -1,10 +1,15 @@
-//! The part of XML (fifth edition) that profiles need, element by element: elements, attributes,
-//! comments, processing instructions.
+//! The part of XML that profiles need, element by element, from the events of `quick-xml`:
+//! elements, attributes, comments, processing instructions.
 //!
-//! There is no document type and no entity but the five of the standard, so nothing expands. Names
-//! are compared without case, as uperf does. Depth, number of elements and attributes are bounded.
+//! There is no document type and no entity but the five of the standard and characters by number,
+//! so nothing expands. Names are compared without case, as uperf does. Depth, number of elements
+//! and attributes are bounded.
 
 use crate::limits::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, TEXT_MAX};
+use quick_xml::errors::SyntaxError;
+use quick_xml::escape::{EscapeError, unescape};
+use quick_xml::events::attributes::AttrError;
+use quick_xml::events::{BytesStart, Event};
 
 /// What is wrong at a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,12 +51,12 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Reader<'a> {
     text: &'a str,
+    events: quick_xml::Reader<&'a [u8]>,
+    /// Up to where lines are counted, bytes.
     at: usize,
     line: u32,
     open: Vec<(String, u32)>,
     elements: usize,
-    /// The element that was opened last was empty.
-    empty: bool,
     /// There was an element, and it is closed.
     ended: bool,
 }
@@ -69,39 +74,24 @@ impl<'a> Reader<'a> {
         }
         // A byte order mark is no part of the document.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Ok(Self { text, at: 0, line: 1, open: Vec::new(), elements: 0, empty: false, ended: false })
+        let mut events = quick_xml::Reader::from_str(text);
+        let config = events.config_mut();
+        config.expand_empty_elements = true;
+        // Both are checked here, without case.
+        config.check_end_names = false;
+        config.allow_unmatched_ends = true;
+        Ok(Self { text, events, at: 0, line: 1, open: Vec::new(), elements: 0, ended: false })
     }
 
     fn fault<T>(&self, what: impl Into<String>) -> Read<T> {
         Err(Fault { line: self.line, what: what.into() })
     }
 
-    fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    /// Moves on by `bytes`, counting lines.
-    fn skip(&mut self, bytes: usize) -> &'a str {
-        let passed = self.rest().get(..bytes).unwrap_or_default();
-        self.line += passed.bytes().filter(|b| *b == b'\n').count() as u32;
+    /// Counts lines up to this offset.
+    fn advance(&mut self, to: usize) {
+        let passed = self.text.as_bytes().get(self.at..to).unwrap_or_default();
+        self.line += passed.iter().filter(|b| **b == b'\n').count() as u32;
         self.at += passed.len();
-        passed
-    }
-
-    fn spaces(&mut self) {
-        let rest = self.rest();
-        self.skip(rest.len() - rest.trim_start().len());
-    }
-
-    /// Skips up to and with `end`.
-    fn past(&mut self, end: &str, what: &str) -> Read<()> {
-        match self.rest().find(end) {
-            Some(at) => {
-                self.skip(at + end.len());
-                Ok(())
-            }
-            None => self.fault(format!("{what} does not end")),
-        }
     }
 
     /// The next item; `None` at the end of the text.
@@ -109,74 +99,71 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// The text is not well formed, or has what profiles do not need.
     pub fn next_item(&mut self) -> Read<Option<Item>> {
-        if std::mem::take(&mut self.empty) {
-            return self.closed().map(Some);
-        }
         loop {
-            self.spaces();
-            let rest = self.rest();
-            if rest.is_empty() {
-                return match self.open.last() {
-                    Some((name, line)) => {
-                        self.fault(format!("<{name}> of line {line} is not closed"))
-                    }
-                    None => Ok(None),
-                };
-            }
-            if rest.starts_with("<!--") {
-                self.skip(4);
-                self.past("-->", "a comment")?;
-            } else if rest.starts_with("<?") {
-                self.past("?>", "an instruction")?;
-            } else if rest.starts_with("<!") {
-                return self.fault("document types, entities and CDATA sections are not read");
-            } else if rest.starts_with("</") {
-                return self.close().map(Some);
-            } else if rest.starts_with('<') {
-                return self.open().map(Some);
-            } else {
-                let word: String =
-                    rest.chars().take_while(|c| !c.is_whitespace()).take(20).collect();
-                return self.fault(format!("text {word:?} between elements"));
+            self.advance(self.events.buffer_position() as usize);
+            let event = match self.events.read_event() {
+                Ok(event) => event,
+                Err(error) => {
+                    self.advance(self.events.error_position() as usize);
+                    return self.fault(malformed(&error));
+                }
+            };
+            match event {
+                Event::Start(start) | Event::Empty(start) => return self.open(&start).map(Some),
+                Event::End(end) => return self.close(end.name().0).map(Some),
+                Event::Text(text) => self.spaces(&text.into_inner())?,
+                Event::GeneralRef(_) => return self.text(),
+                Event::Comment(_) | Event::PI(_) | Event::Decl(_) => {}
+                Event::CData(_) | Event::DocType(_) => return self.fault(UNREAD),
+                Event::Eof => {
+                    return match self.open.last() {
+                        Some((name, line)) => {
+                            self.fault(format!("<{name}> of line {line} is not closed"))
+                        }
+                        None => Ok(None),
+                    };
+                }
             }
         }
     }
 
-    fn name(&mut self) -> Read<String> {
-        let rest = self.rest();
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
-        let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        let name = self.skip(len).to_lowercase();
-        if name.is_empty() { self.fault("a name is missing") } else { Ok(name) }
+    /// Between elements there are spaces alone.
+    fn spaces(&mut self, text: &str) -> Read<()> {
+        match text.find(|c: char| !c.is_whitespace()) {
+            Some(at) => {
+                self.advance(self.at + at);
+                self.text()
+            }
+            None => Ok(()),
+        }
     }
 
-    fn close(&mut self) -> Read<Item> {
-        self.skip(2);
-        let name = self.name()?;
-        self.spaces();
+    fn text<T>(&self) -> Read<T> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(20).collect();
+        self.fault(format!("text {word:?} between elements"))
+    }
+
+    fn close(&mut self, name: &str) -> Read<Item> {
+        let name = name.to_lowercase();
         match self.open.last() {
-            _ if !self.rest().starts_with('>') => self.fault(format!("</{name} has no '>'")),
             None => self.fault(format!("</{name}> closes no element")),
             Some((open, line)) if *open != name => {
                 self.fault(format!("</{name}> does not close <{open}> of line {line}"))
             }
             Some(_) => {
-                self.skip(1);
-                self.closed()
+                self.open.pop();
+                self.ended = self.open.is_empty();
+                Ok(Item::Close)
             }
         }
     }
 
-    fn closed(&mut self) -> Read<Item> {
-        self.open.pop();
-        self.ended = self.open.is_empty();
-        Ok(Item::Close)
-    }
-
-    fn open(&mut self) -> Read<Item> {
-        self.skip(1);
-        let line = self.line;
-        let name = self.name()?;
+    fn open(&mut self, start: &BytesStart<'_>) -> Read<Item> {
+        let (line, name) = (self.line, start.name().0.to_lowercase());
+        if name.is_empty() {
+            return self.fault("a name is missing");
+        }
         if self.ended {
             return self.fault(format!("<{name}> follows the end of the document"));
         }
@@ -187,83 +174,88 @@ impl<'a> Reader<'a> {
         if self.elements > ELEMENTS_MAX {
             return self.fault(format!("more than {ELEMENTS_MAX} elements"));
         }
-        let mut attributes: Vec<Attribute> = Vec::new();
-        loop {
-            self.spaces();
-            let rest = self.rest();
-            if rest.starts_with("/>") {
-                self.empty = true;
-                self.skip(2);
-                break;
-            }
-            if rest.starts_with('>') {
-                self.skip(1);
-                break;
-            }
-            if rest.is_empty() {
-                return Err(Fault { line, what: format!("<{name} has no '>'") });
-            }
-            if attributes.len() >= ATTRIBUTES_MAX {
-                return self.fault(format!("<{name}> has more than {ATTRIBUTES_MAX} attributes"));
-            }
-            let attribute = self.attribute(&name)?;
-            if attributes.iter().any(|a| a.name == attribute.name) {
-                return self.fault(format!("<{name}> has {} twice", attribute.name));
-            }
-            attributes.push(attribute);
-        }
+        let attributes = self.attributes(&name, start)?;
         self.open.push((name.clone(), line));
         Ok(Item::Open { name, attributes, line })
     }
 
-    fn attribute(&mut self, element: &str) -> Read<Attribute> {
-        let line = self.line;
-        let name = self.name()?;
-        self.spaces();
-        if !self.rest().starts_with('=') {
-            return self.fault(format!("attribute {name} of <{element}> has no value"));
+    fn attributes(&mut self, element: &str, start: &BytesStart<'_>) -> Read<Vec<Attribute>> {
+        // The content of a tag follows its '<'.
+        let content = self.at + 1;
+        let tag: &str = start;
+        let mut attributes: Vec<Attribute> = Vec::new();
+        // The check of the library compares names with case.
+        for attribute in start.attributes().with_checks(false) {
+            let attribute = match attribute {
+                Ok(attribute) => attribute,
+                Err(error) => {
+                    let (at, what) = unreadable(&error);
+                    self.advance(content + at);
+                    return self.fault(format!("{what} of <{element}>"));
+                }
+            };
+            // Names are slices of the tag: their distance is where they are in it.
+            let key = attribute.key.0;
+            self.advance(content + (key.as_ptr().addr() - tag.as_ptr().addr()));
+            let name = key.to_lowercase();
+            if attributes.len() >= ATTRIBUTES_MAX {
+                return self
+                    .fault(format!("<{element}> has more than {ATTRIBUTES_MAX} attributes"));
+            }
+            if attributes.iter().any(|a| a.name == name) {
+                return self.fault(format!("<{element}> has {name} twice"));
+            }
+            if attribute.value.contains('<') {
+                return self.fault(format!("'<' in the value of {name} of <{element}>"));
+            }
+            let value = match unescape(&attribute.value) {
+                Ok(value) => value.into_owned(),
+                Err(EscapeError::UnrecognizedEntity(_, entity)) => {
+                    let entity: String = entity.chars().take(12).collect();
+                    return self.fault(format!(
+                        "entity \"&{entity}\", which is not one of the five of XML, in the value \
+                         of {name}"
+                    ));
+                }
+                Err(_) => {
+                    return self.fault(format!("a malformed reference in the value of {name}"));
+                }
+            };
+            attributes.push(Attribute { name, value, line: self.line });
         }
-        self.skip(1);
-        self.spaces();
-        let quote = match self.rest().chars().next() {
-            Some(quote @ ('"' | '\'')) => quote,
-            _ => return self.fault(format!("the value of {name} of <{element}> is not quoted")),
-        };
-        self.skip(1);
-        let Some(len) = self.rest().find(quote) else {
-            return self.fault(format!("the value of {name} of <{element}> does not end"));
-        };
-        let raw = &self.rest()[..len];
-        if raw.contains('<') {
-            return self.fault(format!("'<' in the value of {name} of <{element}>"));
-        }
-        let value = match decoded(raw) {
-            Ok(value) => value,
-            Err(what) => return self.fault(format!("{what} in the value of {name}")),
-        };
-        self.skip(len + 1);
-        Ok(Attribute { name, value, line })
+        Ok(attributes)
     }
 }
 
-/// Replaces the five entities of the standard.
-fn decoded(raw: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let entities =
-            [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];
-        let Some((entity, character)) = entities.iter().find(|(e, _)| rest.starts_with(e)) else {
-            let word: String = rest.chars().take_while(|c| *c != ';').take(12).collect();
-            return Err(format!("entity {word:?}, which is not one of the five of XML,"));
-        };
-        out.push(*character);
-        rest = &rest[entity.len()..];
+/// What profiles do not have.
+const UNREAD: &str = "document types, entities and CDATA sections are not read";
+
+/// Why there is no event.
+fn malformed(error: &quick_xml::Error) -> String {
+    let quick_xml::Error::Syntax(syntax) = error else { return error.to_string() };
+    let what = match syntax {
+        SyntaxError::InvalidBangMarkup
+        | SyntaxError::UnclosedDoctype
+        | SyntaxError::UnclosedCData => return UNREAD.to_owned(),
+        SyntaxError::UnclosedPI | SyntaxError::UnclosedXmlDecl => "an instruction",
+        SyntaxError::UnclosedComment => "a comment",
+        SyntaxError::UnclosedTag => "a tag",
+        SyntaxError::UnclosedSingleQuotedAttributeValue
+        | SyntaxError::UnclosedDoubleQuotedAttributeValue => "the value of an attribute",
+    };
+    format!("{what} does not end")
+}
+
+/// Where an attribute is at fault within its tag, and how.
+fn unreadable(error: &AttrError) -> (usize, &'static str) {
+    match error {
+        AttrError::ExpectedEq(at) | AttrError::ExpectedValue(at) => {
+            (*at, "an attribute has no value: one")
+        }
+        AttrError::UnquotedValue(at) => (*at, "a value is not quoted: that of an attribute"),
+        AttrError::ExpectedQuote(at, _) => (*at, "a value does not end: that of an attribute"),
+        AttrError::Duplicated(at, _) => (*at, "an attribute occurs twice: one"),
     }
-    out.push_str(rest);
-    Ok(out)
 }
 
 #[cfg(test)]

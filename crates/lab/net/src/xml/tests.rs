@@ -1,7 +1,7 @@
 //! The reader of XML.
 
 use super::{Fault, Item, Reader};
-use crate::limits::{DEPTH_MAX, ELEMENTS_MAX};
+use crate::limits::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, TEXT_MAX};
 
 /// Elements with their depth, or the fault.
 fn walk(text: &str) -> Result<Vec<(usize, String)>, Fault> {
@@ -45,6 +45,13 @@ fn faults_have_their_line() {
         ("<a b='\n", 1, "does not end"),
         ("<!-- x", 1, "a comment does not end"),
         ("<a b='&x;'/>", 1, "entity \"&x\""),
+        ("<a\n b='&#x;'/>", 2, "malformed reference"),
+        ("<a\n\nb='1'\nB='2'/>", 4, "has b twice"),
+        ("<a b='1'\nc/>", 2, "no value"),
+        ("\n<a\nb='<'/>", 3, "'<' in the value of b"),
+        ("<a>\n<b", 2, "does not end"),
+        ("<a>\n&lt;</a>", 2, "between elements"),
+        ("<a>\n<![CDATA[x]]></a>", 2, "CDATA"),
         ("<!DOCTYPE a [<!ENTITY x 'y'>]><a/>", 1, "document types"),
     ] {
         let fault = walk(text).expect_err(text);
@@ -58,4 +65,14 @@ fn depth_and_number_are_bounded() {
     assert!(walk(&"<a>".repeat(DEPTH_MAX + 1)).expect_err("deep").what.contains("within each"));
     let many = format!("<a>{}</a>", "<b/>".repeat(ELEMENTS_MAX));
     assert!(walk(&many).expect_err("many").what.contains("elements"));
+}
+
+#[test]
+fn attributes_are_bounded() {
+    let attributes =
+        |count: usize| -> String { (0..count).map(|n| format!(" a{n}='1'")).collect() };
+    assert!(walk(&format!("<a{}/>", attributes(ATTRIBUTES_MAX))).is_ok());
+    let fault = walk(&format!("<a{}/>", attributes(ATTRIBUTES_MAX + 1))).expect_err("many");
+    assert!(fault.what.contains("attributes"), "{fault:?}");
+    assert!(walk(&" ".repeat(TEXT_MAX + 1)).expect_err("long").what.contains("longer"));
 }
