@@ -18,6 +18,8 @@ mod lab_iozone;
 mod lab_iozone_long;
 #[path = "../lab_loads.rs"]
 mod lab_loads;
+#[path = "../lab_net.rs"]
+mod lab_net;
 #[path = "../lab_open.rs"]
 mod lab_open;
 #[path = "../lab_programs.rs"]
