@@ -1,27 +1,18 @@
 //! Profiles from outside: the own corpus, seeded mutations of it, and the profiles that uperf
 //! ships, if a checkout is given.
 
-use base::random::{Random, SeededRandom};
-use lab_net::read::{Variables, read};
-use std::path::{Path, PathBuf};
+#[path = "../../program/tests/mutations/mod.rs"]
+mod mutations;
 
-/// Mutated texts.
-const MUTATIONS: usize = 20_000;
+use lab_net::read::{Variables, read};
+use mutations::{read_mutations, texts};
+use std::path::Path;
+
 /// A checkout of uperf, for [`the_shipped_profiles_are_read`].
 const CHECKOUT: &str = "UPERF_CHECKOUT";
 
-fn texts(folder: &Path) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let paths = entries.map(|entry| entry.expect("entry").path());
-    let mut paths: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|ext| ext == "xml")).collect();
-    paths.sort();
-    let name = |path: &Path| path.file_name().expect("name").to_string_lossy().into_owned();
-    paths.iter().map(|path| (name(path), std::fs::read_to_string(path).expect("text"))).collect()
-}
-
 fn corpus() -> Vec<(String, String)> {
-    texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus"))
+    texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus"), "xml")
 }
 
 fn variables() -> Variables {
@@ -44,36 +35,10 @@ fn the_corpus_is_read() {
 #[test]
 fn mutated_texts_do_not_panic() {
     let (corpus, variables) = (corpus(), variables());
-    let words: Vec<&str> =
-        corpus.iter().flat_map(|(_, text)| text.split_inclusive([' ', '=', '>', '\n'])).collect();
-    let mut random = SeededRandom::new(0x786d_6c00);
-    let (mut profiles, mut refused) = (0, 0);
-    for _ in 0..MUTATIONS {
-        let (_, text) = &corpus[random.below(corpus.len() as u64) as usize];
-        let mut bytes = text.clone().into_bytes();
-        for _ in 0..=random.below(3) {
-            bytes.extend_from_slice(b"\n");
-            let at = random.below(bytes.len() as u64) as usize;
-            match random.below(5) {
-                0 => bytes[at] = random.next_u64() as u8,
-                1 => drop(bytes.remove(at)),
-                2 => bytes.truncate(at.max(1)),
-                3 => {
-                    let end = (at + random.below(40) as usize).min(bytes.len());
-                    bytes.extend_from_within(at..end);
-                }
-                _ => {
-                    let word = words[random.below(words.len() as u64) as usize];
-                    bytes.splice(at..at, word.bytes());
-                }
-            }
-        }
-        match read("mutated.xml", &String::from_utf8_lossy(&bytes), &variables) {
-            Ok(_) => profiles += 1,
-            Err(_) => refused += 1,
-        }
-    }
-    assert!(profiles > MUTATIONS / 50 && refused > MUTATIONS / 4, "{profiles} {refused}");
+    let ends = [' ', '=', '>', '\n'];
+    read_mutations(&corpus, &ends, 0x786d_6c00, |text| {
+        read("mutated.xml", text, &variables).is_ok()
+    });
 }
 
 /// The files of `workloads` that are refused.
@@ -94,7 +59,7 @@ fn the_shipped_profiles_are_read() {
         return;
     };
     let (checkout, variables) = (Path::new(&checkout), variables());
-    let files = texts(&checkout.join("workloads"));
+    let files = texts(&checkout.join("workloads"), "xml");
     assert_eq!(files.len(), 24);
     let mut refused = Vec::new();
     for (name, text) in &files {
