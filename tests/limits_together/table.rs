@@ -114,6 +114,7 @@ const RDMA: Taker = Elsewhere("crates/serve/tests/callbacks_rdma/limits.rs");
 const SIGN_INS: Taker = Takes(&[(Ftp, ftp::sign_ins)]);
 const REGISTRATIONS: Taker = Takes(&[(Iscsi, iscsi::registrations)]);
 const AGENT: Taker = Elsewhere("crates/lab/src/agent/listen/tests.rs");
+const LOBBY: Taker = Elsewhere("crates/lab/net/src/engine/lobby/tests.rs");
 
 /// All limits of the table.
 pub(crate) const LIMITS: &[(&str, Taker)] = &[
@@ -301,6 +302,9 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("LAB_CODES_RETAINED", Elsewhere("crates/lab/src/agent/code/tests.rs")),
     ("LAB_AGENTS_MAX", Elsewhere("crates/lab/src/conduct/roster/tests.rs")),
     ("LAB_AGENT_UNSENT_MAX", Elsewhere("crates/lab/src/conduct/exchange/tests.rs")),
+    ("HELLO_MAX", LOBBY),
+    ("STRANGERS_MAX", LOBBY),
+    ("THREADS_MAX", Elsewhere("crates/lab/net/src/read/tests.rs")),
     ("ADMIN_CONNECTIONS_CLIENT_MAX", ADMIN_CONNECTIONS),
     ("ADMIN_CONNECTIONS_MAX", ADMIN_CONNECTIONS),
     // Root and the serving user only: this process would take its own.

@@ -160,7 +160,10 @@ struct Listeners {
 impl Listeners {
     /// Waits until something comes; an error at the end of the lobby.
     fn wait(&self) -> io::Result<()> {
-        let fds = [self.end.as_raw_fd(), self.tcp.as_raw_fd(), self.udp.as_raw_fd()];
+        // Nothing more is accepted as long as all places are taken; a negative one is left out.
+        let full = self.pending.len() >= STRANGERS_MAX;
+        let tcp = if full { -1 } else { self.tcp.as_raw_fd() };
+        let fds = [self.end.as_raw_fd(), tcp, self.udp.as_raw_fd()];
         let pending = self.pending.iter().map(|pending| pending.socket.as_raw_fd());
         let mut polled: Vec<libc::pollfd> = fds
             .into_iter()
@@ -201,8 +204,12 @@ impl Listeners {
                         self.pending.push(Pending { socket, message: Vec::new(), deadline });
                     }
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                // No descriptors, or a peer that has gone already: the next turn shows.
+                // The connection stays in the queue of the kernel until there are descriptors.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    std::thread::sleep(SLICE);
+                    break;
+                }
+                // None is there, or a peer that has gone already: the next turn shows.
                 Err(_) => break,
             }
         }
@@ -267,3 +274,6 @@ impl Pending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
