@@ -60,12 +60,18 @@ impl Pair {
 
     /// Runs the next transaction at both ends.
     fn next(&mut self) -> Both {
+        self.next_late(0)
+    }
+
+    /// The same; the far end begins later by this time, ns.
+    fn next_late(&mut self, late_ns: u64) -> Both {
         let begin_ns = now() + 1_000_000;
         let timing = Timing { transaction: self.number, begin_ns, window_ns: 50_000_000 };
+        let late = Timing { begin_ns: begin_ns + late_ns, ..timing };
         self.number += 1;
         let Self { near, far, .. } = self;
         std::thread::scope(|scope| {
-            let far = scope.spawn(|| far.run(&timing, &mut || {}));
+            let far = scope.spawn(|| far.run(&late, &mut || {}));
             let near = near.run(&timing, &mut || {});
             Both { near, far: far.join().expect("far") }
         })
@@ -119,6 +125,23 @@ fn streams_end_with_the_same_bytes_at_both_ends() {
     let accounts = pair.near.close();
     assert_eq!(accounts.len(), 40);
     assert!(accounts.iter().all(|(_, account)| account.segments_out > 0));
+}
+
+#[test]
+fn an_end_that_begins_late_receives_all() {
+    let body = over_tcp(
+        "",
+        "<transaction duration='400ms'><flowop type='write' options='size=64k'/></transaction>",
+    );
+    let mut pair = Pair::new(8, &body);
+    let opened = pair.next_late(200_000_000);
+    assert_eq!(opened.near.faults.count + opened.far.faults.count, 0, "{:?}", opened.far.faults);
+    pair.drain(&opened);
+    let ran = pair.next_late(300_000_000);
+    assert!(ran.far.begun_ns >= ran.near.begun_ns + 250_000_000, "it began late");
+    let (near, far) = pair.drain(&ran);
+    assert!(near.iter().any(|count| count.sent > 0), "{near:?}");
+    assert_equal(&near, &far);
 }
 
 #[test]

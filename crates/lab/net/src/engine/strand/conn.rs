@@ -234,25 +234,14 @@ impl Conns {
         let Some(to) = shared.address(host, endpoint.protocol) else {
             return failed(format!("{}: the other end is not known", endpoint.host));
         };
-        let name = |e: io::Error| Broken::Failed(format!("{} at {to}: {e}", endpoint.host));
-        let socket = socket::outgoing(to, endpoint).map_err(name)?;
-        let key = Key { host, thread: self.thread, conn: number };
-        let message = hello(&shared.secret, key);
-        let within = Duration::from_nanos(progress.timeout_ns);
-        match endpoint.protocol {
-            Protocol::Tcp => {
-                socket::connect(&socket, to, within).map_err(name)?;
-                (&socket).write_all(&message).map_err(name)?;
-            }
-            Protocol::Udp => {
-                greet(&socket, to, &message, progress).map_err(|broken| match broken {
-                    Broken::Failed(what) => {
-                        Broken::Failed(format!("{} at {to}: {what}", endpoint.host))
-                    }
-                    Broken::Stopped => Broken::Stopped,
-                })?
-            }
-        }
+        let message = hello(&shared.secret, Key { host, thread: self.thread, conn: number });
+        let socket =
+            connected(to, endpoint, &message, progress).map_err(|broken| match broken {
+                Broken::Failed(what) => {
+                    Broken::Failed(format!("{} at {to}: {what}", endpoint.host))
+                }
+                Broken::Stopped => Broken::Stopped,
+            })?;
         let conn = Conn { socket, protocol: endpoint.protocol, host, sent: 0, received: 0 };
         self.add(number, conn)
     }
@@ -329,6 +318,26 @@ impl Conns {
             (conn.sent, conn.received) = (0, 0);
         }
     }
+}
+
+/// A socket that is connected to this address and has begun with its message.
+fn connected(
+    to: SocketAddr,
+    endpoint: &Endpoint,
+    message: &[u8; HELLO],
+    progress: &Progress<'_>,
+) -> Call<Socket> {
+    let fail = |e: io::Error| Broken::Failed(e.to_string());
+    let socket = socket::outgoing(to, endpoint).map_err(fail)?;
+    match endpoint.protocol {
+        Protocol::Tcp => {
+            let within = Duration::from_nanos(progress.timeout_ns);
+            socket::connect(&socket, to, within).map_err(fail)?;
+            (&socket).write_all(message).map_err(fail)?;
+        }
+        Protocol::Udp => greet(&socket, to, message, progress)?,
+    }
+    Ok(socket)
 }
 
 /// Opens a connection of datagrams: the reply comes from the socket that serves it.
