@@ -471,7 +471,7 @@ fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
 }
 
 /// What ends standard input ends this program, and so its agents: nobody waits for them any more.
-fn end_with_stdin() {
+pub(crate) fn end_with_stdin() {
     std::thread::spawn(|| {
         let _end = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
@@ -548,7 +548,7 @@ fn make_report(path: &Path) -> Outcome {
         return renew_page(&report::program_files(&program)?, dir);
     }
     if let Some(result) = NetResult::read(path)? {
-        report::write_net(&result, dir)?;
+        report::write_files(&report::net_files(&result)?, dir)?;
         print_line(&dir.join("report.html").display().to_string())?;
         return Ok(ExitCode::SUCCESS);
     }

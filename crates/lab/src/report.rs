@@ -86,6 +86,14 @@ pub fn iozone_files(result: &IozoneResult) -> Result<Files, RecordError> {
     files(result, &Figures::of_iozone(result), &figures::blocks(result))
 }
 
+/// The same of a network profile.
+///
+/// # Errors
+/// As [`program_files`].
+pub fn net_files(result: &NetResult) -> Result<Files, RecordError> {
+    files(result, &Figures::of_net(result), &figures::flowops(result))
+}
+
 /// The same of IOzone over distance, of which the page has charts.
 ///
 /// # Errors
@@ -115,6 +123,14 @@ fn files(result: &impl Serialize, figures: &Figures, table: &Table) -> Result<Fi
     ])
 }
 
+/// Writes these files into `dir`, which is no archive.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_files(files: &Files, dir: &Path) -> Result<(), RecordError> {
+    files.iter().try_for_each(|(name, text)| record::write_file(dir, name, text))
+}
+
 /// Writes `report.html` of these files into `dir`.
 ///
 /// # Errors
@@ -123,8 +139,6 @@ pub fn write_page(files: &Files, dir: &Path) -> Result<(), RecordError> {
     let mut pages = files.iter().filter(|(name, _)| *name == "report.html");
     pages.try_for_each(|(name, page)| record::write_file(dir, name, page))
 }
-/// All of it is there without a script.
-const NET: Page = Page { main: "<!--shown-->\n", panels: "", draw: "Boolean" };
 
 /// Writes `report.html` into `dir`.
 ///
@@ -173,21 +187,6 @@ pub fn write_sweep(result: &Sweep, dir: &Path) -> Result<(), RecordError> {
 pub fn sweep_page(result: &Sweep) -> String {
     let data = serde_json::to_string(result).unwrap_or_default();
     SWEEP.fill(&result.plan.title, "", &data)
-}
-
-/// Writes `report.html` of a network profile into `dir`.
-///
-/// # Errors
-/// When the directory cannot be written.
-pub fn write_net(result: &NetResult, dir: &Path) -> Result<(), RecordError> {
-    record::write_file(dir, "report.html", &net_page(result))
-}
-
-/// The page of a network profile: its figures.
-pub fn net_page(result: &NetResult) -> String {
-    let figures = Figures::of_net(result);
-    let shown = format!("<h1>{}</h1>{}", escaped(&figures.title), figures.html());
-    NET.fill(&figures.title, &shown, "{}")
 }
 
 /// The page of a Performance Limit Summary.

@@ -1,6 +1,7 @@
 //! The part of an agent that is an end of a network profile.
 
 pub mod message;
+mod segments;
 
 use super::clock;
 use super::{Origin, Reply};
@@ -8,7 +9,8 @@ use crate::hist;
 use lab_net::count::{Ended, FlowopCount};
 use lab_net::engine::{Engine, Peer, Setup, Timing};
 use lab_net::script::End;
-pub use message::{FromNet, Interface, NetEnded, NetFlowop, ToNet};
+pub use message::{ContextCount, FromNet, Interface, NetEnded, NetFlowop, Segments, ToNet};
+use segments::SegmentCounter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An end, once it is prepared.
@@ -16,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct NetAgent {
     engine: Option<Engine>,
     interfaces: Vec<Interface>,
+    /// Of the near end: it sends what profiles are about.
+    segments: Option<SegmentCounter>,
 }
 
 impl NetAgent {
@@ -35,6 +39,7 @@ impl NetAgent {
             let engine = Engine::new(&setup, clock::mono_ns).map_err(|e| format!("listen: {e}"))?;
             let ports = engine.ports();
             self.engine = Some(engine);
+            self.segments = (setup.end == End::Near).then(SegmentCounter::start);
             return send(FromNet::Prepared { ports });
         }
         let engine = self.engine.as_mut().ok_or("no profile is prepared")?;
@@ -47,6 +52,7 @@ impl NetAgent {
             }
             ToNet::Start { transaction, begin_ns, window_ns } => {
                 self.interfaces = interfaces();
+                self.segments.iter_mut().for_each(SegmentCounter::begin);
                 let cpu_ns = clock::process_cpu_ns();
                 let timing = Timing { transaction, begin_ns, window_ns: window_ns.max(1_000_000) };
                 let shared = engine.stop_at();
@@ -62,7 +68,8 @@ impl NetAgent {
             ToNet::Drain { sent } => {
                 let counts = engine.drain(&sent);
                 let interfaces = since(&self.interfaces);
-                send(FromNet::Drained { counts, interfaces })
+                let segments = self.segments.as_ref().map(SegmentCounter::since);
+                send(FromNet::Drained { counts, interfaces, segments })
             }
             ToNet::Close => send(FromNet::Closed { accounts: engine.close() }),
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Agents on other machines.
 #[derive(Debug, Args)]
-pub(crate) struct RemoteArgs {
+pub(crate) struct AgentsArgs {
     /// Agents on other machines to use instead of local clients, comma-separated; with
     /// --listen-agents their number
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = address)]
@@ -36,6 +36,20 @@ pub(crate) struct RemoteArgs {
     /// With --listen-agents: how long the join code is valid
     #[arg(long, value_name = "SECONDS", default_value_t = LAB_CODE_LIFE.as_secs())]
     code_life: u64,
+    /// One for the process: a code is used once, and later runs recognise the agents.
+    #[arg(skip)]
+    roster: Mutex<Option<Arc<Roster>>>,
+    /// The code file, which may be standard input, is read once.
+    #[arg(skip)]
+    codes: OnceLock<CodeFile>,
+}
+
+/// Agents on other machines, and what observes a server.
+#[derive(Debug, Args)]
+pub(super) struct RemoteArgs {
+    /// Agents that make load.
+    #[command(flatten)]
+    load: AgentsArgs,
     /// Agent on the server's host that only observes it: `lab agent --observe` [default: a server
     /// on this machine is found by its address, in any network namespace]
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
@@ -46,19 +60,13 @@ pub(crate) struct RemoteArgs {
     /// The server's own API.
     #[command(flatten)]
     pub(super) server: ApiArgs,
-    /// One for the process: a code is used once, and later runs recognise the agents.
-    #[arg(skip)]
-    roster: Mutex<Option<Arc<Roster>>>,
-    /// The same of the agent that observes.
+    /// One for the process, as the agents are.
     #[arg(skip)]
     observer: Mutex<Option<Arc<Roster>>>,
-    /// The code file, which may be standard input, is read once.
-    #[arg(skip)]
-    codes: OnceLock<CodeFile>,
 }
 
-impl RemoteArgs {
-    /// Whether agents on other machines are used.
+impl AgentsArgs {
+    /// Whether there are any.
     pub(crate) fn is_used(&self) -> bool {
         !self.agents.is_empty()
     }
@@ -74,6 +82,12 @@ impl RemoteArgs {
             (Some(_), [one]) => decimal(one).unwrap_or(0),
             (_, agents) => agents.len() as u32,
         }
+    }
+
+    /// Addresses of agents that are called; of those that call, only how many they are.
+    pub(crate) fn named(&self) -> (&[String], usize) {
+        let called = if self.listen_agents.is_some() { &[] } else { self.agents.as_slice() };
+        (called, self.number() as usize)
     }
 
     /// The same options with these agents.
@@ -104,21 +118,6 @@ impl RemoteArgs {
         Ok(roster.clone())
     }
 
-    /// The agent that observes the server, if there is one.
-    pub(super) fn observer(&self) -> Result<Option<Arc<Roster>>, RosterError> {
-        let Some(address) = &self.observe else { return Ok(None) };
-        let mut observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
-        if observer.is_none() {
-            let address = std::slice::from_ref(address);
-            let roster = match &self.observe_code_file {
-                Some(file) => Roster::call(address, &CodeFile::read(file)?)?,
-                None => Roster::call(address, self.codes()?)?,
-            };
-            *observer = Some(Arc::new(roster));
-        }
-        Ok(observer.clone())
-    }
-
     fn codes(&self) -> Result<&CodeFile, CodeError> {
         if let Some(codes) = self.codes.get() {
             return Ok(codes);
@@ -146,6 +145,57 @@ impl RemoteArgs {
             note(&format!("waiting for {number} agents on {at}"));
         }
         Ok(roster)
+    }
+}
+
+impl RemoteArgs {
+    /// Whether agents on other machines are used.
+    pub(super) fn is_used(&self) -> bool {
+        self.load.is_used()
+    }
+
+    /// Agents on other machines as they were given.
+    pub(super) fn agents(&self) -> &[String] {
+        &self.load.agents
+    }
+
+    /// The same options with these agents.
+    pub(super) fn with(&self, agents: Vec<String>) -> Self {
+        let load = AgentsArgs {
+            agents,
+            listen_agents: self.load.listen_agents,
+            code_file: self.load.code_file.clone(),
+            code_life: self.load.code_life,
+            roster: Mutex::default(),
+            codes: OnceLock::new(),
+        };
+        Self {
+            load,
+            observe: self.observe.clone(),
+            observe_code_file: self.observe_code_file.clone(),
+            server: self.server.clone(),
+            observer: Mutex::default(),
+        }
+    }
+
+    /// The agents, if there are any.
+    pub(super) fn roster(&self, quiet: bool) -> Result<Option<Arc<Roster>>, RosterError> {
+        self.load.roster(quiet)
+    }
+
+    /// The agent that observes the server, if there is one.
+    pub(super) fn observer(&self) -> Result<Option<Arc<Roster>>, RosterError> {
+        let Some(address) = &self.observe else { return Ok(None) };
+        let mut observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+        if observer.is_none() {
+            let address = std::slice::from_ref(address);
+            let roster = match &self.observe_code_file {
+                Some(file) => Roster::call(address, &CodeFile::read(file)?)?,
+                None => Roster::call(address, self.load.codes()?)?,
+            };
+            *observer = Some(Arc::new(roster));
+        }
+        Ok(observer.clone())
     }
 }
 

@@ -1,6 +1,9 @@
 //! Profiles of this program: those of `jobs/lso-*.xml`, and short forms that are made for any
 //! number of hosts.
 
+use lab_net::profile::Profile;
+use lab_net::read::{Variables, read};
+
 /// Jobs, with what each answers.
 pub const BUILT_IN: [(&str, &str, &str); 5] = [
     (
@@ -30,8 +33,36 @@ pub const BUILT_IN: [(&str, &str, &str); 5] = [
     ),
 ];
 
+/// Means that the source of these jobs published (2008, 15 clients of 1 Gbit/s), and the shares of
+/// three kinds of threads: the one that writes, a worker, the interrupt that handles ACKs.
+const PUBLISHED: [(&str, &str, [u32; 3]); 5] = [
+    ("lso-stream-64k", "40 KiB", [12, 0, 88]),
+    ("lso-request", "60 KiB", [70, 0, 30]),
+    ("lso-request-1", "65.5 KB", [98, 0, 2]),
+    ("lso-stream-1k", "10.6 KiB", [74, 1, 24]),
+    ("lso-many", "5 KiB (2,000 connections a client)", [34, 37, 29]),
+];
+
+/// The question that a built-in profile answers.
+pub fn answers(name: &str) -> &'static str {
+    let job = BUILT_IN.iter().find(|(own, ..)| *own == name).map(|(_, answers, _)| *answers);
+    job.unwrap_or("How fast is the network between two ends?")
+}
+
+/// What the source says of a job, and where today's Linux differs.
+pub fn published(name: &str) -> Option<String> {
+    let (_, mean, [sender, worker, interrupt]) = PUBLISHED.iter().find(|(own, ..)| *own == name)?;
+    Some(format!(
+        "the source saw segments of {mean} on average: {sender} % by the thread that writes \
+         (sender), {worker} % by a worker (none in Linux; small-queue and the timers are closest), \
+         {interrupt} % by the interrupt (ack). In Linux 64 KiB are 45 segments of 1,448 bytes and \
+         a rest of 376 bytes: the plain mean of replies of 64 KiB is half of the mean by bytes. \
+         With BBR the pacing timer is a context of its own"
+    ))
+}
+
 /// Variables of built-in profiles that have a value without `--set`.
-pub const DEFAULTS: [(&str, &str); 6] = [
+const DEFAULTS: [(&str, &str); 6] = [
     ("threads", "4"),
     ("size", "64k"),
     ("request", "64"),
@@ -42,6 +73,25 @@ pub const DEFAULTS: [(&str, &str); 6] = [
 
 /// Short forms.
 pub const FORMS: [&str; 3] = ["stream", "request", "connect"];
+
+/// Gives the variables of built-in profiles that have none a value.
+pub fn defaults(variables: &mut Variables) {
+    for (name, value) in DEFAULTS {
+        variables.set.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+}
+
+/// A built-in profile with both ends on this machine.
+///
+/// # Errors
+/// There is none of this name, or a setting is wrong.
+pub fn here(name: &str, settings: &[String]) -> Result<Profile, String> {
+    let text = text(name, 1).ok_or_else(|| format!("there is no network profile {name:?}"))?;
+    let mut variables = Variables::of(settings)?;
+    variables.local_hosts = true;
+    defaults(&mut variables);
+    read(name, &text, &variables).map_err(|e| e.to_string())
+}
 
 /// The text of a built-in profile; a short form has a group for each host.
 pub fn text(name: &str, hosts: usize) -> Option<String> {

@@ -3,15 +3,16 @@
 use super::built_in;
 use super::record::NetResult;
 use super::run::{self, NetOptions};
-use crate::cli::agents::RemoteArgs;
+use crate::cli::agents::AgentsArgs;
 use crate::cli::exit::EXIT_DEGRADED;
-use crate::cli::{print_line, print_text};
+use crate::cli::{end_with_stdin, print_line, print_text};
+use crate::conduct::Told;
 use crate::conduct::agents::{Source, lab_command};
 use crate::report::{self, Figures};
 use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::Args;
-use lab_net::limits::TEXT_MAX;
+use lab_net::limits::{HOSTS_MAX, TEXT_MAX};
 use lab_net::profile::Profile;
 use lab_net::read::{ProfileError, Variables, read};
 use std::error::Error;
@@ -32,7 +33,7 @@ pub struct NetArgs {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     #[command(flatten)]
-    remote: RemoteArgs,
+    agents: AgentsArgs,
     /// Read the profile, print what is ignored and its hosts, and exit
     #[arg(long)]
     check: bool,
@@ -45,6 +46,12 @@ pub struct NetArgs {
     /// No progress on stderr
     #[arg(long)]
     quiet: bool,
+    /// json: print progress on stderr as JSON, one object per line
+    #[arg(long, value_name = "FORMAT", value_parser = ["json"], conflicts_with = "quiet")]
+    progress: Option<String>,
+    /// Exit when standard input is closed
+    #[arg(long)]
+    while_stdin: bool,
 }
 
 /// Exit codes.
@@ -55,8 +62,8 @@ without a value is an address of it (127.0.0.11 and up). With --agents they are 
 in the order in which the profile names its hosts.
 
 Exit codes: 0 success; 1 failure: a thread ended early, or both ends differ by more than 0.1 % of
-the bytes; 2 the profile or an option is refused; 3 completed but degraded: an agent was lost or
-paused, or throughput was not steady; 4 refused, 5 another version, 6 no reply: as `lab run`.";
+the bytes; 2 the profile or an option is refused; 3 degraded: an agent was lost, whatever failed
+with it, or paused, or throughput was not steady; 4 refused, 5 another version, 6 no reply: as `lab run`.";
 
 /// Runs the command.
 ///
@@ -83,17 +90,17 @@ pub fn net(args: &NetArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn Error
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if args.while_stdin {
+        end_with_stdin();
+    }
     let hosts = profile.hosts().len();
-    let far = match args.remote.roster(args.quiet)? {
+    let far = match args.agents.roster(args.quiet)? {
         Some(roster) => Source::Remote(roster),
         None => Source::Local { clients: hosts as u32, command: lab_command("agent") },
     };
     let options = NetOptions { profile, far, agent: lab_command("agent"), command: words };
-    let result = run::run(&options, &mut |line| {
-        if !args.quiet {
-            note(line);
-        }
-    })?;
+    args.show(&Told::Running);
+    let result = run::run(&options, &mut |line| args.show(&Told::Line { text: line.to_owned() }))?;
     write(args, &result)?;
     for what in result.failed.iter().chain(&result.degraded) {
         note(&format!("net: {}", visible(what)));
@@ -105,15 +112,25 @@ pub fn net(args: &NetArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn Error
     })
 }
 
+impl NetArgs {
+    /// Prints progress.
+    fn show(&self, told: &Told) {
+        match told {
+            told if self.progress.is_some() => {
+                note(&serde_json::to_string(told).unwrap_or_default());
+            }
+            Told::Line { text } if !self.quiet => note(&visible(text)),
+            _ => {}
+        }
+    }
+}
+
 fn write(args: &NetArgs, result: &NetResult) -> Result<(), Box<dyn Error>> {
-    result.write(&args.out)?;
-    let figures = Figures::of_net(result);
-    crate::record::write_file(&args.out, "figures.csv", &figures.csv())?;
-    report::write_net(result, &args.out)?;
+    report::write_files(&report::net_files(result)?, &args.out)?;
     if args.json {
         print_line(&serde_json::to_string(result)?)?;
     } else {
-        print_text(&visible_lines(&figures.text()))?;
+        print_text(&visible_lines(&Figures::of_net(result).text()))?;
         print_line(&format!("report: {}", args.out.join("report.html").display()))?;
     }
     Ok(())
@@ -123,18 +140,19 @@ fn write(args: &NetArgs, result: &NetResult) -> Result<(), Box<dyn Error>> {
 fn load(args: &NetArgs) -> Result<Profile, String> {
     let mut variables = Variables::of(&args.settings)?;
     variables.environment = true;
-    variables.local_hosts = !args.remote.is_used();
-    let agents = args.remote.agents();
-    let text = match built_in::text(&args.profile, agents.len()) {
+    variables.local_hosts = !args.agents.is_used();
+    let (agents, number) = args.agents.named();
+    if number > HOSTS_MAX {
+        return Err(format!("{number} agents, and a profile names at most {HOSTS_MAX} hosts"));
+    }
+    let text = match built_in::text(&args.profile, number) {
         Some(text) => {
-            let mut default = |name: &str, value: &str| {
-                variables.set.entry(name.to_owned()).or_insert_with(|| value.to_owned());
-            };
-            for (name, value) in built_in::DEFAULTS {
-                default(name, value);
-            }
-            for (n, agent) in agents.iter().enumerate() {
-                default(&format!("h{}", n + 1), host_of(agent));
+            built_in::defaults(&mut variables);
+            for n in 0..number {
+                // One that calls is reached where it calls from.
+                let caller = || format!("agent-{}", n + 1);
+                let host = || agents.get(n).map_or_else(caller, |agent| host_of(agent).to_owned());
+                variables.set.entry(format!("h{}", n + 1)).or_insert_with(host);
             }
             text
         }

@@ -1,7 +1,7 @@
 //! What is recorded of a network profile.
 
-use crate::agent::net::Interface;
-use crate::record::{Latency, RecordError, Steadiness, read_kind, write_result};
+use crate::agent::net::{Interface, Segments};
+use crate::record::{Latency, RecordError, Steadiness, read_kind};
 use crate::verdict::evenness::Evenness;
 use lab_net::count::{Faults, Key, Sums, TcpAccount};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,9 @@ pub struct NetResult {
     pub groups: Vec<String>,
     /// Threads of all groups.
     pub threads: u32,
+    /// What a source has published of a built-in profile, in a sentence.
+    #[serde(default)]
+    pub published: Option<String>,
     /// What of it is ignored or replaced.
     pub notes: Vec<String>,
     /// The near end, then the far ends.
@@ -102,6 +105,9 @@ pub struct TransactionRecord {
     pub cpu_s: Vec<f64>,
     /// Interfaces of the near end, then of the far ends.
     pub interfaces: Vec<InterfaceRecord>,
+    /// Segments that left the near end's network namespace.
+    #[serde(default)]
+    pub segments: Option<Segments>,
     /// Threads that ended early, by end.
     pub faults: Vec<Faults>,
 }
@@ -219,14 +225,6 @@ pub struct ConnectionRecord {
 }
 
 impl NetResult {
-    /// Writes `result.json` into `dir`, replacing an older one in one move.
-    ///
-    /// # Errors
-    /// When the directory cannot be made or written.
-    pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
-        write_result(self, "the result", dir)
-    }
-
     /// Reads a result: a file, or a directory with `result.json` in it. `None` when that is the
     /// result of another kind of job.
     ///
@@ -242,3 +240,6 @@ impl NetResult {
         self.transactions.iter().max_by_key(moved)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -3,22 +3,22 @@
 
 mod ends;
 
-use super::judge;
 use super::record::{
     ConnectionRecord, EndRecord, FlowopRecord, HostRecord, KIND, NetResult, TransactionRecord,
     VERSION,
 };
+use super::{built_in, judge};
 use crate::agent::clock;
 use crate::agent::join::PROGRAM;
-use crate::agent::net::{FromNet, Interface, NetEnded, NetFlowop, ToNet};
+use crate::agent::net::{FromNet, NetEnded, NetFlowop, ToNet};
 use crate::conduct::agents::Source;
 use crate::hist;
 use crate::record::{Latency, SteadyVerdict};
 use crate::verdict::evenness::{self, ClientShare};
 use base::limits::LAB_SILENCE_MAX;
 use base::random::{Random, SystemRandom};
-use ends::Ends;
 pub use ends::NetError;
+use ends::{Drained, Ends};
 use lab_net::count::{ConnCount, Faults, Sums};
 use lab_net::engine::{Peer, Setup};
 use lab_net::profile::{Flowop, Profile, Protocol};
@@ -62,6 +62,7 @@ pub fn run(options: &NetOptions, progress: &mut dyn FnMut(&str)) -> Result<NetRe
         hosts: profile.hosts(),
         groups: profile.groups.iter().map(|group| group.name.clone()).collect(),
         threads: profile.threads(),
+        published: built_in::published(&profile.name),
         notes: profile.notes.clone(),
         ends: ends.records(),
         transactions: Vec::new(),
@@ -216,10 +217,10 @@ fn compare(
     result: &NetResult,
     ends: usize,
     ended: &[Option<NetEnded>],
-    drained: &[Option<(Vec<ConnCount>, Vec<Interface>)>],
+    drained: &[Option<Drained>],
 ) {
     let counts = |end: usize| match (drained.get(end), ended.get(end)) {
-        (Some(Some((counts, _))), _) => counts.clone(),
+        (Some(Some(drained)), _) => drained.counts.clone(),
         (_, Some(Some(ended))) => ended.counts.clone(),
         _ => Vec::new(),
     };
@@ -243,7 +244,8 @@ fn compare(
     });
     record.evenness = evenness::judge(&shares.collect::<Vec<_>>());
     for (end, drained) in drained.iter().enumerate() {
-        let Some((counts, interfaces)) = drained else { continue };
+        let Some(Drained { counts, interfaces, segments }) = drained else { continue };
+        record.segments = record.segments.take().or_else(|| segments.clone());
         let sum = |of: fn(&ConnCount) -> u64| counts.iter().map(of).sum::<u64>();
         let payload = (sum(|count| count.sent), sum(|count| count.received));
         let each = interfaces.iter().cloned();
@@ -340,13 +342,15 @@ fn conclude(ends: &mut Ends, datagrams: bool, result: &mut NetResult) {
     degraded.extend(result.ends.iter().filter_map(lost));
     degraded.extend(ends.paused());
     result.degraded.extend(degraded);
-    // An agent that is lost explains the rest; the run is degraded if something was measured.
-    let measured = result.main().is_some_and(|t| t.bytes.far_received + t.bytes.near_received > 0);
-    if result.ends.iter().any(|end| end.lost.is_some()) && measured {
+    settle(failed, result);
+}
+
+/// Whether what failed fails the run: an agent that is lost explains all of it.
+fn settle(mut failed: Vec<String>, result: &mut NetResult) {
+    failed.extend(result.failed.take());
+    if result.ends.iter().any(|end| end.lost.is_some()) {
         result.degraded.extend(failed);
-        result.degraded.extend(result.failed.take());
     } else if !failed.is_empty() {
-        failed.extend(result.failed.take());
         result.failed = Some(failed.join("; "));
     }
 }
@@ -412,3 +416,6 @@ fn unsteady(record: &TransactionRecord) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

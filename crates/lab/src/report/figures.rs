@@ -26,6 +26,7 @@ use std::path::Path;
 
 pub use archive::archive;
 pub use iozone::blocks;
+pub use net::flowops;
 pub use program::acts;
 
 /// What was not seen, or does not apply.

@@ -8,8 +8,10 @@ use ::lab::iozone::over::record::{self as over, OverResult};
 use ::lab::iozone::record::{self as iozone, IozoneResult};
 use ::lab::job::Job;
 use ::lab::limits::Summary;
+use ::lab::net::record::{self as net, NetResult};
 use ::lab::programs::record::{self as program, ProgramResult};
 use ::lab::record::{RunResult, Step};
+use ::lab::report::Figures;
 use ::lab::transfer::Comparison;
 use base::units::{self, utc};
 use serde_json::Value;
@@ -46,6 +48,9 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
     } else if value["kind"] == over::KIND {
         let tests: OverResult = serde_json::from_value(value.clone()).ok()?;
         format!("lab IOzone over distance, format {}\n{}", tests.provenance.format, tests.text())
+    } else if value["kind"] == net::KIND {
+        let run: NetResult = serde_json::from_value(value.clone()).ok()?;
+        format!("lab network profile, format {}\n{}", run.format, Figures::of_net(&run).text())
     } else if value["kind"] == program::KIND {
         let run: ProgramResult = serde_json::from_value(value.clone()).ok()?;
         let sentences = run.sentences().join("\n");

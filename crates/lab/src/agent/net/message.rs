@@ -59,6 +59,8 @@ pub enum FromNet {
         counts: Vec<ConnCount>,
         /// Counters of the interfaces since the transaction began.
         interfaces: Vec<Interface>,
+        /// Segments with data since then; of the near end.
+        segments: Option<Segments>,
     },
     /// All is closed.
     Closed {
@@ -99,6 +101,28 @@ pub struct NetFlowop {
     pub bytes: u64,
     /// Latencies in ns: HdrHistogram V2, base64.
     pub latency: String,
+}
+
+/// Segments that TCP handed to adapters, all of the network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segments {
+    /// Where they are counted, or why they are not.
+    pub source: String,
+    /// By what handed them over.
+    pub contexts: Vec<ContextCount>,
+}
+
+/// Segments of one context.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextCount {
+    /// Its name, as statistics have it (`tcp.segments[context]`).
+    pub context: String,
+    /// How many.
+    pub segments: u64,
+    /// Bytes of payload in them.
+    pub bytes: u64,
+    /// Sum of the squares of these, for the mean by bytes.
+    pub squares: u64,
 }
 
 /// What an interface has counted.

@@ -2,7 +2,7 @@
 
 use super::NetOptions;
 use crate::agent::join::PROGRAM;
-use crate::agent::net::{FromNet, Interface, NetEnded, ToNet};
+use crate::agent::net::{FromNet, Interface, NetEnded, Segments, ToNet};
 use crate::agent::proto::{FromAgent, ToAgent};
 use crate::conduct::agents::{Agent, Agents, AgentsError, Source};
 use crate::net::record::EndRecord;
@@ -57,6 +57,16 @@ pub struct Ends {
     local: bool,
     /// Commands to an agent that has gone since.
     failed: Vec<Option<String>>,
+}
+
+/// An end that has nothing in flight.
+pub struct Drained {
+    /// Bytes of the transaction by connection.
+    pub counts: Vec<ConnCount>,
+    /// What interfaces have counted in it.
+    pub interfaces: Vec<Interface>,
+    /// Segments that left in it; of the near end.
+    pub segments: Option<Segments>,
 }
 
 /// A message of an end.
@@ -145,11 +155,13 @@ impl Ends {
         }
     }
 
-    /// Where a far end is reached.
+    /// Where a far end is reached: at the address of its host, or where its agent was.
     pub fn address(&self, end: usize) -> Result<IpAddr, NetError> {
         let name = self.name(end);
         let mut found = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
-        found.next().map(|at| at.ip()).ok_or(NetError::Host(name))
+        let agent = || self.agent(end)?.address.parse().ok();
+        let at: Option<SocketAddr> = found.next().or_else(agent);
+        at.map(|at| at.ip()).ok_or(NetError::Host(name))
     }
 
     /// Where a far end at this address reaches the near one.
@@ -278,9 +290,11 @@ impl Ends {
     }
 
     /// The counts of each end that is not lost, nothing being in flight.
-    pub fn drained(&mut self) -> Vec<Option<(Vec<ConnCount>, Vec<Interface>)>> {
+    pub fn drained(&mut self) -> Vec<Option<Drained>> {
         let drained = self.answers(LAB_SILENCE_MAX, |message| match message {
-            FromNet::Drained { counts, interfaces } => Some((counts, interfaces)),
+            FromNet::Drained { counts, interfaces, segments } => {
+                Some(Drained { counts, interfaces, segments })
+            }
             _ => None,
         });
         // The counts before it are as good as there are.

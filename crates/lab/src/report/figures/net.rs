@@ -1,24 +1,26 @@
 //! The figures of a network profile: text, CSV, Markdown and the page show these sections.
 
-use super::Section;
+use super::{NONE, Section};
+use crate::agent::net::ContextCount;
 use crate::net::record::{FlowopRecord, InterfaceRecord, NetResult, TransactionRecord};
+use crate::record::Latency;
+use crate::report::table::Table;
 use base::units::{bytes, count, time_ns};
+use host::segments::Count;
 use lab_net::count::TcpAccount;
 use std::collections::BTreeMap;
-
-/// What was not seen, or does not apply.
-const NONE: &str = "–";
 
 /// All of them.
 pub(super) fn sections(result: &NetResult) -> Vec<Section> {
     vec![
         verdict(result),
         transactions(result),
-        flowops(result),
+        Section::new("flowops", "Calls by flowop and class of connections").of(&flowops(result)),
         ends(result),
         evenness(result),
         tcp(result),
         interfaces(result),
+        segments(result),
         Section::new("command", "Command").says([result.command.join(" ")]),
     ]
 }
@@ -57,26 +59,34 @@ fn transactions(result: &NetResult) -> Section {
     )
 }
 
-fn flowops(result: &NetResult) -> Section {
-    let each = result.transactions.iter().flat_map(|t| t.flowops.iter().map(move |f| (t, f)));
+/// A line for each flowop of each end, with the numbers behind the figures.
+pub fn flowops(result: &NetResult) -> Table {
+    let each = || result.transactions.iter().flat_map(|t| t.flowops.iter().map(move |f| (t, f)));
     let line = |(t, f): (&TransactionRecord, &FlowopRecord)| {
-        let ns = |ns: u64| if f.calls > 0 { time_ns(ns as f64) } else { NONE.to_owned() };
-        [
+        let ns = |ns: f64| if f.calls > 0 { time_ns(ns) } else { NONE.to_owned() };
+        let Latency { mean, p50, p99, p999, max, .. } = f.latency;
+        let all = [mean, p50 as f64, p99 as f64, p999 as f64, max as f64];
+        let mut line = vec![
             format!("{}, {}, line {}: {} of {}", t.number + 1, f.end, f.line, f.name, f.group),
             f.calls.to_string(),
             f.failed.to_string(),
             bytes(f.bytes as f64),
-            if f.calls > 0 { time_ns(f.latency.mean) } else { NONE.to_owned() },
-            ns(f.latency.p50),
-            ns(f.latency.p99),
-            ns(f.latency.p999),
-            ns(f.latency.max),
-        ]
+        ];
+        line.extend(all.map(ns));
+        line
     };
-    Section::new("flowops", "Calls by flowop and class of connections").table(
-        ["flowop", "calls", "failed", "bytes", "mean", "p50", "p99", "p99.9", "most"],
-        each.map(line).collect(),
-    )
+    let heads = ["flowop", "calls", "failed", "data", "mean", "p50", "p99", "p99.9", "most"];
+    let mut table = Table::new(heads, each().map(line).collect());
+    let number = |(_, f): (&TransactionRecord, &FlowopRecord)| {
+        let Latency { p50, p99, p999, max, .. } = f.latency;
+        let counts = [f.bytes, f.latency.mean as u64, p50, p99, p999, max];
+        counts.iter().map(u64::to_string).collect()
+    };
+    table.raw(
+        ["bytes", "mean_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"],
+        each().map(number).collect(),
+    );
+    table
 }
 
 fn ends(result: &NetResult) -> Section {
@@ -196,6 +206,34 @@ fn interfaces(result: &NetResult) -> Section {
         ],
         main.interfaces.iter().map(line).collect(),
     )
+}
+
+/// By what handed them to the adapter, and all together.
+fn segments(result: &NetResult) -> Section {
+    let section = Section::new("segments", "Segments that left TCP").says(result.published.clone());
+    let Some(seen) = result.main().and_then(|main| main.segments.as_ref()) else { return section };
+    let count =
+        |c: &ContextCount| Count { segments: c.segments, bytes: c.bytes, squares: c.squares };
+    let all = seen.contexts.iter().map(count).fold(Count::default(), Count::plus);
+    let line = |(name, one): (&str, Count)| {
+        let size = |mean: Option<f64>| mean.map_or(NONE.to_owned(), |mean| format!("{mean:.0} B"));
+        [
+            name.to_owned(),
+            one.segments.to_string(),
+            format!("{:.1} %", 100.0 * one.segments as f64 / all.segments.max(1) as f64),
+            bytes(one.bytes as f64),
+            size(one.mean()),
+            size(one.mean_by_bytes()),
+        ]
+    };
+    let each = seen.contexts.iter().map(|c| (c.context.as_str(), count(c)));
+    let whole = (all.segments > 0).then_some(("all", all));
+    section
+        .says([format!("{}; all of TCP in the near end's network namespace", seen.source)])
+        .table(
+            ["context", "segments", "share", "data", "mean", "mean by bytes"],
+            each.chain(whole).map(line).collect(),
+        )
 }
 
 #[cfg(test)]
