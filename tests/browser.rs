@@ -135,8 +135,12 @@ fn the_interface_and_the_reports_in_a_browser() {
     let out = scratch.path().join("out");
     let limits = out.join("limits");
     succeed_or_degraded(&mut drive(&["limits", "--rows", "iops-4k"], &target, &state, &limits));
-    let results = ["summary.json", "nfs3/iops-4k/result.json"];
-    let results = results.map(|name| limits.join(name).display().to_string()).join(",");
+    let network = out.join("network");
+    let mut profile = lab::command();
+    profile.args(["net", "stream", "--set", "duration=1s", "--out"]).arg(&network);
+    succeed_or_degraded(&mut profile);
+    let results = ["limits/summary.json", "limits/nfs3/iops-4k/result.json", "network/result.json"];
+    let results = results.map(|name| out.join(name).display().to_string()).join(",");
     let mut client = client_with_a_lock(&server);
     let load = Load::start((HERE, PAUSE), server.nfs(), server.export());
     let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();

@@ -210,7 +210,7 @@ fn jobs_of_users_are_checked_and_run() {
     assert_eq!(ended["job"], "mine");
 }
 
-/// Queues a summary or comparison; its id.
+/// Queues a summary, a comparison or a network profile; its id.
 fn several(api: &Api, action: &str, parameters: &Value) -> String {
     let (code, answer) = act(api, "/lab", action, parameters);
     assert_eq!(code, 200, "{answer}");
@@ -271,4 +271,33 @@ fn a_summary_and_a_comparison_leave_results_and_nothing_else() {
     until(&api, &stopped, |run| run["cleaned"] == true);
     scene.only_ours_is_there();
     assert!(server.stop().success());
+}
+
+#[test]
+fn a_network_profile_is_made_and_stopped() {
+    let scene = Scene::new("lab-net");
+    let (mut server, api) = scene.start();
+    let start = |profile: &str, settings: &[&str]| {
+        several(&api, "net", &json!({ "profile": profile, "settings": settings }))
+    };
+    let stream = start("stream", &["duration=1s", "threads=2"]);
+    let long = start("lso-many", &["duration=10m"]);
+    let ended = until(&api, &stream, in_state("done"));
+    let value = ended["value"].as_str().expect("a value");
+    assert!(value.contains("/s of payload, "), "{ended}");
+    let (code, result) = api.get(&format!("/api/v1/lab/runs/{stream}/result"));
+    assert_eq!((code, &result["kind"], &result["threads"]), (200, &json!("net"), &json!(2)));
+    let (code, page) = api.text(&format!("/api/v1/lab/runs/{stream}/report"));
+    assert!(code == 200 && page.contains("Both ends"), "{page}");
+    let (_, figures) = api.get(&format!("/api/v1/lab/runs/{stream}/figures"));
+    assert_eq!(figures["kind"], "net");
+    // What is stopped leaves no agent.
+    let part = |run: &Value| run["part"].as_str().unwrap_or_default().to_owned();
+    until(&api, &long, |run| part(run).starts_with("transaction 1: "));
+    assert_eq!(act(&api, &format!("/lab/runs/{long}"), "abort", &json!({})).0, 200);
+    until(&api, &long, in_state("aborted"));
+    let (code, answer) = act(&api, "/lab", "net", &json!({ "profile": "nope" }));
+    assert!(code == 400 || code == 422, "{code}: {answer}");
+    assert!(server.stop().success());
+    scene.only_ours_is_there();
 }

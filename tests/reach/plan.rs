@@ -173,6 +173,7 @@ const NOT_DONE: &[(&str, &str, &str)] = &[
     ("/lab", "run", "a load takes its time"),
     ("/lab", "limits", "so do several"),
     ("/lab", "ab", "so do several"),
+    ("/lab", "net", "so does a network profile"),
 ];
 
 /// Actions that a page has and does not offer in the state that things have here, and what it says.

@@ -3,12 +3,13 @@
 //! Results go to stdout, progress to stderr. Exit codes are in [`exit`].
 
 mod ab;
-pub(crate) mod agents;
+mod agents;
 mod api;
 pub(crate) mod exit;
 mod iozone;
 mod limits;
 mod make;
+mod net;
 mod output;
 mod over;
 mod program;
@@ -34,8 +35,7 @@ use crate::iozone::record::IozoneResult;
 use crate::job::{BUILT_IN, Job};
 use crate::limits::summary::Summary;
 use crate::measure::Until;
-use crate::net;
-use crate::net::cli::NetArgs;
+use crate::net::built_in;
 use crate::net::record::NetResult;
 use crate::programs::{self, record::ProgramResult};
 use crate::prove;
@@ -90,8 +90,8 @@ enum LabCommand {
     /// Measure throughput over round-trip time and window on emulated links, compared with a model
     Sweep(SweepArgs),
     /// Run a network profile of uperf: both ends of its connections, here or at agents
-    #[command(after_help = net::cli::HELP)]
-    Net(NetArgs),
+    #[command(after_help = net::HELP)]
+    Net(net::NetArgs),
     /// Run a load agent, controlled from another machine
     #[command(after_help = exit::AGENT_HELP)]
     Agent(AgentArgs),
@@ -277,7 +277,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Iozone(args) => iozone::run(&args),
         LabCommand::Repeat(args) => repeat::repeat(&args),
         LabCommand::Sweep(args) => sweep(&args, own_words()),
-        LabCommand::Net(args) => net::cli::net(&args, own_words()),
+        LabCommand::Net(args) => net::net(&args),
         LabCommand::Agent(args) => run_agent(&args),
         LabCommand::Clean(args) => clean(&args),
         LabCommand::List { json } => list(json),
@@ -320,15 +320,22 @@ impl Common {
         })
     }
 
-    fn progress(&self) -> impl FnMut(&Told) + use<> {
-        let (quiet, json) = (self.quiet, self.progress.is_some());
-        move |told: &Told| match told {
-            told if json => note(&serde_json::to_string(told).unwrap_or_default()),
-            Told::Running => {}
-            told if !quiet => note(&visible_lines(&told.to_string())),
-            _ => {}
-        }
+    fn progress(&self) -> ShowProgress {
+        progress(self.quiet, self.progress.is_some())
     }
+}
+
+/// Prints progress.
+type ShowProgress = Box<dyn FnMut(&Told)>;
+
+/// Prints progress, for people or as JSON.
+fn progress(quiet: bool, json: bool) -> ShowProgress {
+    Box::new(move |told| match told {
+        told if json => note(&serde_json::to_string(told).unwrap_or_default()),
+        Told::Running => {}
+        told if !quiet => note(&visible_lines(&told.to_string())),
+        _ => {}
+    })
 }
 
 /// The words of the command line without passwords, as they were when they were first asked for.
@@ -471,7 +478,7 @@ fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
 }
 
 /// What ends standard input ends this program, and so its agents: nobody waits for them any more.
-pub(crate) fn end_with_stdin() {
+fn end_with_stdin() {
     std::thread::spawn(|| {
         let _end = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
@@ -527,7 +534,7 @@ fn list(json: bool) -> Outcome {
     for job in jobs {
         print_line(&format!("{:<18} {}", job.name, job.answers))?;
     }
-    for (name, answers, _) in net::built_in::BUILT_IN {
+    for (name, answers, _) in built_in::BUILT_IN {
         print_line(&format!("{name:<18} {answers} (lab net)"))?;
     }
     for (name, text) in transfer::plan::BUILT_IN {

@@ -58,7 +58,7 @@ pub enum RunQueueError {
 /// What is wanted of a run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// What is made: one job, a summary, a comparison.
+    /// What is made: one job, a summary, a comparison, a network profile.
     pub kind: Kind,
     /// The job, parameters applied; the rows of a summary or comparison.
     pub jobs: Vec<Job>,
@@ -84,6 +84,17 @@ pub struct RunRequest {
     pub wml: Option<(WmlRequest, String)>,
     /// Tests of IOzone.
     pub iozone: Option<IozoneRequest>,
+    /// The network profile.
+    pub profile: Option<ProfileRequest>,
+}
+
+/// A built-in network profile, both ends of it on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileRequest {
+    /// Its name.
+    pub name: String,
+    /// Values of its variables, NAME=VALUE.
+    pub settings: Vec<String>,
 }
 
 /// A file of a run.

@@ -2,10 +2,9 @@
 //!
 //! - [`run`]: both ends through all transactions; [`judge`]: what both ends' counts come to.
 //! - [`record`]: what is in `result.json`.
-//! - [`built_in`]: profiles of this program; [`cli`]: `plimsoll lab net`.
+//! - [`built_in`]: profiles of this program.
 
 pub mod built_in;
-pub mod cli;
 pub mod judge;
 pub mod record;
 pub mod run;

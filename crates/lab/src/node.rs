@@ -48,6 +48,13 @@ pub static NODE: Context = Context::new(
     .parameters(AB),
     loads::PROGRAM,
     loads::IOZONE,
+    Action::new(
+        "net",
+        "Run network profile",
+        "Queues a network profile. Both ends of its connections run on this appliance.",
+        "Run id and location.",
+    )
+    .parameters(NET),
 ])
 .children(&[&JOBS, &RUNS]);
 
@@ -154,6 +161,35 @@ const AB: &[Property] = &[
     .example("nfs4"),
     CLIENTS_SETTING,
     SETTINGS,
+];
+
+const NET: &[Property] = &[
+    Property::setting(
+        "profile",
+        "Profile",
+        Kind::Choice(&[
+            ("stream", "writes of 64 KiB over 4 connections"),
+            ("request", "requests of 64 bytes, replies of 64 KiB"),
+            ("connect", "connections opened and closed"),
+            ("lso-stream-64k", "segments of streams with writes of 64 KiB"),
+            ("lso-request", "segments of requests and replies of 64 KiB"),
+            ("lso-request-1", "the same, one client"),
+            ("lso-stream-1k", "segments of streams with writes of 1 KiB"),
+            ("lso-many", "segments of streams over 400 connections"),
+        ]),
+        Default::None,
+        "Built-in network profile.",
+    )
+    .required()
+    .example("stream"),
+    Property::setting(
+        "settings",
+        "Settings",
+        Kind::List { of: &LINES, max: LAB_STEPS_MAX },
+        Default::None,
+        "Values of variables of the profile, NAME=VALUE.",
+    )
+    .example("duration=30s, threads=16"),
 ];
 
 /// Values of jobs that are changed for a run.
@@ -340,8 +376,13 @@ static RUNS: Context = Context::new(
 
 static RUN: Context = Context::new("run", "Run", "A run of a load job and its result.", SCOPE)
     .properties(&[
-        Property::state("kind", "Kind", LINE, "One of run, limits, ab, program and iozone."),
-        Property::state("job", "Job", LINE, "Name of the job, or limits, ab, program, iozone."),
+        Property::state("kind", "Kind", LINE, "One of run, limits, ab, program, iozone and net."),
+        Property::state(
+            "job",
+            "Job",
+            LINE,
+            "Name of the job or network profile, or limits, ab, program, iozone.",
+        ),
         Property::state("title", "Title", LINE, "Title of the job."),
         Property::state(
             "state",

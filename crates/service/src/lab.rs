@@ -11,9 +11,10 @@ use ::lab::ab::Rule;
 use ::lab::archive::request::Kind;
 use ::lab::client::Target;
 use ::lab::desk::run::{Run, RunTarget, State};
-use ::lab::desk::{Change, File, RunQueue, RunQueueError, RunRequest};
+use ::lab::desk::{Change, File, ProfileRequest, RunQueue, RunQueueError, RunRequest};
 use ::lab::job::{BUILT_IN, Job, SUMMARY};
 use ::lab::limits::QUICK_FILE_MAX;
+use ::lab::net::built_in as network;
 use ::lab::node::{CLIENTS, COLUMNS_MAX};
 use ::lab::report::Figures;
 use base::failure::chain;
@@ -189,6 +190,24 @@ impl Room {
         let rule = Rule { to: percent / 100.0, rounds };
         let wanted = wanted(Kind::Ab, jobs, targets, given, who);
         self.queue(path, &RunRequest { rule, ..wanted })
+    }
+
+    /// Queues a network profile.
+    fn net(&self, path: &Path, given: &Parameters, who: &Who) -> Result<Json, Problem> {
+        let name = text(given, "profile").unwrap_or_default().to_owned();
+        let settings = texts(given, "settings");
+        let profile = network::here(&name, &settings).map_err(|why| {
+            Problem::new(path, &why, "a setting is NAME=VALUE, as duration=30s")
+                .property("settings")
+        })?;
+        let (threads, hosts) = (profile.threads(), profile.hosts().join(", "));
+        let wanted = RunRequest {
+            profile: Some(ProfileRequest { name, settings }),
+            ..wanted(Kind::Net, Vec::new(), Vec::new(), given, who)
+        };
+        let run = self.desk.queue(&wanted).map_err(|e| problem(path, &e))?;
+        let note = format!("{} is queued; it has {threads} threads to {hosts}", run.id);
+        Ok(json!({ "run": run.id, "note": note }))
     }
 
     /// Jobs by their names, with the settings that are given.
@@ -420,6 +439,7 @@ fn wanted(
         rule: Rule::default(),
         wml: None,
         iozone: None,
+        profile: None,
     }
 }
 
@@ -582,6 +602,7 @@ impl Live for Room {
             (["lab"], "program") => return self.load(path, parameters, who, loads::program),
             (["lab"], "iozone") => return self.load(path, parameters, who, loads::iozone),
             (["lab"], "ab") => return self.ab(path, parameters, who),
+            (["lab"], "net") => return self.net(path, parameters, who),
             (["lab", "jobs", name], "run") => return self.start(path, name, parameters, who),
             (["lab", "runs", id], "abort") => self.desk.abort(id, &who.user),
             (["lab", "runs", id], "destroy") => self.desk.destroy(id),
@@ -633,7 +654,8 @@ impl Lab for Results {
     }
 
     fn figures_of(&self, result: Json) -> Result<JsonText, AskError> {
-        let hint = "it takes result.json of lab run or lab ab, and summary.json of lab limits";
+        let hint = "it takes result.json of lab run, lab ab, lab net or lab iozone, and \
+            summary.json of lab limits";
         Figures::of_json(result).map(|found| as_json(&found)).map_err(|why| AskError::Wrong {
             failed: format!("this is not such a result: {why}"),
             hint: hint.to_owned(),

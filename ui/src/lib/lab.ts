@@ -15,7 +15,7 @@ export interface Step {
 
 export interface Run {
   id: string;
-  kind: 'run' | 'limits' | 'ab' | 'program' | 'iozone';
+  kind: 'run' | 'limits' | 'ab' | 'program' | 'iozone' | 'net';
   job: string;
   title: string;
   by: string;
@@ -64,12 +64,12 @@ export interface Section {
 }
 
 export interface Figures {
-  kind: 'run' | 'summary' | 'ab' | 'program' | 'iozone' | 'iozone-over';
+  kind: 'run' | 'summary' | 'ab' | 'program' | 'iozone' | 'iozone-over' | 'net';
   title: string;
   sections: Section[];
 }
 
-/** Actions that take several targets. */
+/** Actions beside jobs: what takes several targets, and what takes none. */
 export const SEVERAL = [
   { name: 'limits', title: 'Performance Limit Summary', about: 'What is the limit of each job on each target, and what sets it?' },
   { name: 'ab', title: 'Comparison', about: 'Is one target faster than the other, and by how much?' },
@@ -79,6 +79,7 @@ export const SEVERAL = [
 export const LOADS = [
   { name: 'program', title: 'Program', about: 'How does a Filebench workload run here? Threads with their operations on sets of files, as text.' },
   { name: 'iozone', title: 'IOzone', about: 'What do the tests of IOzone’s throughput mode show, with children that begin together?' },
+  { name: 'net', title: 'Network profile', about: 'How fast is the network, and how large are the segments that TCP sends?' },
 ];
 
 export const RUNS = '/lab/runs';
@@ -103,7 +104,7 @@ export function slim(result: unknown): unknown {
 }
 
 /** Parts that are long and seldom read. */
-export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'reasons', 'rounds', 'command', 'children'].includes(id);
+export const isFolded = ({ id }: Section): boolean => ['steps', 'archive', 'cells', 'reasons', 'rounds', 'flowops', 'command', 'children'].includes(id);
 
 export const report = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/report`;
 export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;

@@ -150,6 +150,29 @@ export async function lab(t, { page, where }) {
     assert.equal(await page.getByRole('link', { name: 'Report' }).count(), 0);
     await page.goto(`${where.url}/lab`);
   });
+  await t.test('a network profile is started from the form, followed and kept', async () => {
+    await page.goto(`${where.url}/lab`);
+    await page.getByRole('button', { name: 'Run network profile' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Profile', { exact: true }).selectOption('stream');
+    await entry(dialog, 'Settings', 'threads=0');
+    await dialog.getByRole('button', { name: 'Run network profile' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'expected 1 to 4096' }).waitFor();
+    await dialog.getByLabel('Settings, entry 1').fill('duration=1s');
+    await dialog.getByRole('button', { name: 'Run network profile' }).click();
+    await dialog.getByText('is queued').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await ended('stream', 'done');
+    await runs.getByRole('row').filter({ hasText: 'stream' }).getByRole('link', { name: /^r\d+$/ }).first().click();
+    await page.getByText(/\/s of payload, /).first().waitFor();
+    const id = page.url().split('/').at(-1);
+    const found = await page.evaluate(async (of) => (await fetch(`/api/v1/lab/runs/${of}/figures`)).json(), id);
+    assert.equal(found.kind, 'net');
+    await shows(page, found);
+    const [report] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Report' }).click()]);
+    await report.getByRole('heading', { name: /^stream: 4 threads to/ }).waitFor();
+    await report.close();
+  });
   await t.test('results of the command line are opened, and nothing else', async () => {
     for (const file of (process.env.RESULTS ?? '').split(',').filter(Boolean)) {
       await page.goto(`${where.url}/lab`);

@@ -29,6 +29,8 @@ pub enum Kind {
     Program,
     /// Tests of IOzone.
     Iozone,
+    /// A network profile, which has no archive.
+    Net,
 }
 
 impl Kind {
@@ -40,6 +42,7 @@ impl Kind {
             Self::Ab => "ab",
             Self::Program => "program",
             Self::Iozone => "iozone",
+            Self::Net => "net",
         }
     }
 }

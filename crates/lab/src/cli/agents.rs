@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Agents on other machines.
 #[derive(Debug, Args)]
-pub(crate) struct AgentsArgs {
+pub(super) struct AgentsArgs {
     /// Agents on other machines to use instead of local clients, comma-separated; with
     /// --listen-agents their number
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = address)]
@@ -67,7 +67,7 @@ pub(super) struct RemoteArgs {
 
 impl AgentsArgs {
     /// Whether there are any.
-    pub(crate) fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         !self.agents.is_empty()
     }
 
@@ -107,7 +107,7 @@ impl AgentsArgs {
     }
 
     /// The agents, if there are any.
-    pub(crate) fn roster(&self, quiet: bool) -> Result<Option<Arc<Roster>>, RosterError> {
+    pub(super) fn roster(&self, quiet: bool) -> Result<Option<Arc<Roster>>, RosterError> {
         if !self.is_used() {
             return Ok(None);
         }

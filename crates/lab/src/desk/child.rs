@@ -114,6 +114,12 @@ fn command(program: &Path, socket: &Path, place: &Path, run: &Run) -> Command {
         }
         Kind::Program => program_words(&mut command, run.wml.as_ref()),
         Kind::Iozone => iozone_words(&mut command, run.iozone.as_ref()),
+        Kind::Net => {
+            command.args(["net", &run.job, "--while-stdin", "--progress", "json", "--out"]);
+            command.arg(place).current_dir(place);
+            command.args(run.settings.iter().flat_map(|setting| ["--set", setting.as_str()]));
+            return command;
+        }
     }
     for target in run.all_targets() {
         command.args(["--target", &target.url]);

@@ -8,6 +8,8 @@ use crate::conduct::{StepTold, Told};
 use crate::iozone::record::{BlockResult, IozoneResult};
 use crate::limit::Verdict;
 use crate::limits::{self, Summary};
+use crate::net::built_in;
+use crate::net::record::NetResult;
 use crate::programs::record::ProgramResult;
 use crate::record::RunResult;
 use base::clock::{NS_PER_S, wall_ns};
@@ -76,6 +78,8 @@ pub(super) enum RunOutcome {
     Program(Box<ProgramResult>),
     /// Of IOzone's tests.
     Iozone(Box<IozoneResult>),
+    /// Of a network profile.
+    Net(Box<NetResult>),
 }
 
 impl RunOutcome {
@@ -91,6 +95,7 @@ impl RunOutcome {
             Kind::Iozone => {
                 IozoneResult::read(place).ok().flatten().map(Box::new).map(Self::Iozone)
             }
+            Kind::Net => NetResult::read(place).ok().flatten().map(Box::new).map(Self::Net),
         }
     }
 }
@@ -105,8 +110,11 @@ pub struct Run {
     /// What is made.
     #[serde(default)]
     pub kind: Kind,
-    /// Name of its job, or `limits`, `ab`.
+    /// Name of its job or network profile, or `limits`, `ab`.
     pub job: String,
+    /// Values of the variables of a network profile.
+    #[serde(default)]
+    pub settings: Vec<String>,
     /// Jobs of a summary or comparison.
     #[serde(default)]
     pub jobs: usize,
@@ -182,6 +190,9 @@ pub struct Run {
     pub degraded: Vec<String>,
 }
 
+/// The target of a network profile.
+const BOTH_HERE: &str = "both ends on this machine";
+
 /// Name of a run.
 pub fn id(number: u64) -> String {
     format!("r{number}")
@@ -197,17 +208,25 @@ impl Run {
         let id = id(number);
         let one = wanted.jobs.first().filter(|_| wanted.kind == Kind::Run);
         let wml = wanted.wml.as_ref().map(|(wml, _)| wml.clone());
+        let profile = wanted.profile.as_ref();
         let (job, title) = match (wanted.kind, one) {
+            (Kind::Net, _) => {
+                let name = profile.map_or("", |profile| &profile.name);
+                (name, built_in::answers(name))
+            }
             (Kind::Limits, _) => ("limits", "Performance Limit Summary"),
             (Kind::Ab, _) => ("ab", "Comparison of two targets"),
             (Kind::Program, _) => ("program", wml.as_ref().map_or("", |wml| wml.file.as_str())),
             (Kind::Iozone, _) => ("iozone", "Tests of IOzone's throughput mode"),
             (_, job) => job.map_or(("", ""), |job| (&job.name, &job.title)),
         };
+        let here = || if wanted.kind == Kind::Net { BOTH_HERE.to_owned() } else { String::new() };
+        let target = wanted.targets.first().map_or_else(here, |target| target.url.clone());
         Self {
             format: VERSION,
             kind: wanted.kind,
             job: job.to_owned(),
+            settings: profile.map_or_else(Vec::new, |profile| profile.settings.clone()),
             jobs: wanted.jobs.len(),
             quick: wanted.quick,
             prove: wanted.prove,
@@ -218,10 +237,10 @@ impl Run {
             wml,
             by: wanted.by.clone(),
             from: wanted.from.clone(),
-            target: wanted.targets.first().map(|target| target.url.clone()).unwrap_or_default(),
+            target,
             targets: match wanted.kind {
                 Kind::Limits | Kind::Ab => wanted.targets.clone(),
-                Kind::Run | Kind::Program | Kind::Iozone => Vec::new(),
+                Kind::Run | Kind::Program | Kind::Iozone | Kind::Net => Vec::new(),
             },
             share: wanted.share.clone(),
             folder: wanted.folder.clone(),
@@ -275,7 +294,8 @@ impl Run {
     pub(super) fn begin(&mut self) {
         self.state = State::Preparing;
         self.started = Some(now());
-        self.cleaned = false;
+        // A network profile makes no folder.
+        self.cleaned = self.kind == Kind::Net;
         self.message = "starting clients".to_owned();
     }
 
@@ -289,6 +309,9 @@ impl Run {
                 // One that has ended, with its figure.
                 if self.kind == Kind::Iozone && text.contains(": ") {
                     self.lines.push(text.clone());
+                }
+                if self.kind == Kind::Net {
+                    self.state = State::Running;
                 }
                 self.message.clone_from(text);
             }
@@ -359,6 +382,7 @@ impl Run {
             RunOutcome::Ab(result) => self.conclude_ab(&result),
             RunOutcome::Program(result) => self.conclude_program(&result),
             RunOutcome::Iozone(result) => self.conclude_iozone(&result),
+            RunOutcome::Net(result) => self.conclude_net(&result),
         }
     }
 
@@ -390,6 +414,15 @@ impl Run {
             }
         });
         self.finish(State::Done, "has a result");
+    }
+
+    fn conclude_net(&mut self, result: &NetResult) {
+        self.value = result.main().map(|main| {
+            let (payload, calls) = (bytes(main.bytes_s), count(main.calls_s));
+            format!("{payload}/s of payload, {calls} calls/s")
+        });
+        self.why.extend(result.published.clone());
+        self.conclude_load(&result.degraded, result.failed.as_deref());
     }
 
     /// What limited.

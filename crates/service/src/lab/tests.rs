@@ -244,3 +244,24 @@ fn tests_of_iozone_are_queued_with_their_options() {
     let problem = scene.act("iozone", &odd).expect_err("refused");
     assert!(problem.sentence.contains("multiple of its records"), "{}", problem.sentence);
 }
+
+#[test]
+fn a_network_profile_has_values_for_its_variables() {
+    let scene = Scene::new("net");
+    let profile = |name: &str| ("profile", Value::text(name));
+    let settings = |text: &str| ("settings", Value::texts([text]));
+    let done = scene.act("net", &[profile("lso-many"), settings("connections=5")]);
+    let note = done.expect("queued")["note"].to_string();
+    assert!(note.contains("20 threads to 127.0.0.11, 127.0.0.12"), "{note}");
+    let run = scene.room.desk.run("r1").expect("it is there");
+    assert_eq!((run.kind, run.job.as_str()), (Kind::Net, "lso-many"));
+    assert_eq!((run.settings, run.cleaned), (vec!["connections=5".to_owned()], true));
+    for (given, says) in [
+        (vec![profile("nope")], "there is no network profile \"nope\""),
+        (vec![profile("stream"), settings("threads")], "NAME=VALUE"),
+        (vec![profile("stream"), settings("threads=0")], "expected 1 to 4096"),
+    ] {
+        let refused = scene.act("net", &given).expect_err(says);
+        assert!(refused.sentence.contains(says), "{says}: {refused:?}");
+    }
+}

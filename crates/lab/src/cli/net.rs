@@ -1,13 +1,13 @@
 //! `plimsoll lab net`.
 
-use super::built_in;
-use super::record::NetResult;
-use super::run::{self, NetOptions};
-use crate::cli::agents::AgentsArgs;
-use crate::cli::exit::EXIT_DEGRADED;
-use crate::cli::{end_with_stdin, print_line, print_text};
-use crate::conduct::Told;
+use super::agents::AgentsArgs;
+use super::exit::EXIT_DEGRADED;
+use super::{Outcome, end_with_stdin, own_words, print_line, print_text, progress};
 use crate::conduct::agents::{Source, lab_command};
+use crate::conduct::line;
+use crate::net::built_in;
+use crate::net::record::NetResult;
+use crate::net::run::{self, NetOptions};
 use crate::report::{self, Figures};
 use base::out::note;
 use base::text::{visible, visible_lines};
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 /// Options of `lab net`.
 #[derive(Debug, Args)]
-pub struct NetArgs {
+pub(super) struct NetArgs {
     /// Profile of uperf (XML file), a built-in job (lso-stream-64k, lso-request, lso-request-1,
     /// lso-stream-1k, lso-many), or a short form: stream, request, connect
     profile: String,
@@ -55,7 +55,7 @@ pub struct NetArgs {
 }
 
 /// Exit codes.
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 Both ends of all connections run: the near end, which the profile describes, on this machine, and a
 far end for each remotehost. Without --agents these are processes of this machine, and a host
 without a value is an address of it (127.0.0.11 and up). With --agents they are agents (lab agent)
@@ -63,13 +63,13 @@ in the order in which the profile names its hosts.
 
 Exit codes: 0 success; 1 failure: a thread ended early, or both ends differ by more than 0.1 % of
 the bytes; 2 the profile or an option is refused; 3 degraded: an agent was lost, whatever failed
-with it, or paused, or throughput was not steady; 4 refused, 5 another version, 6 no reply: as `lab run`.";
+with it, or paused, or throughput was not steady; 4 refused; 5 another version; 6 no reply.";
 
 /// Runs the command.
 ///
 /// # Errors
 /// What keeps it from measuring anything.
-pub fn net(args: &NetArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
+pub(super) fn net(args: &NetArgs) -> Outcome {
     let profile = match load(args) {
         Ok(profile) => profile,
         Err(what) => {
@@ -98,9 +98,9 @@ pub fn net(args: &NetArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn Error
         Some(roster) => Source::Remote(roster),
         None => Source::Local { clients: hosts as u32, command: lab_command("agent") },
     };
-    let options = NetOptions { profile, far, agent: lab_command("agent"), command: words };
-    args.show(&Told::Running);
-    let result = run::run(&options, &mut |line| args.show(&Told::Line { text: line.to_owned() }))?;
+    let options = NetOptions { profile, far, agent: lab_command("agent"), command: own_words() };
+    let mut progress = progress(args.quiet, args.progress.is_some());
+    let result = run::run(&options, &mut |text| line(&mut progress, text.to_owned()))?;
     write(args, &result)?;
     for what in result.failed.iter().chain(&result.degraded) {
         note(&format!("net: {}", visible(what)));
@@ -110,19 +110,6 @@ pub fn net(args: &NetArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn Error
         (None, false) => ExitCode::from(EXIT_DEGRADED),
         (None, true) => ExitCode::SUCCESS,
     })
-}
-
-impl NetArgs {
-    /// Prints progress.
-    fn show(&self, told: &Told) {
-        match told {
-            told if self.progress.is_some() => {
-                note(&serde_json::to_string(told).unwrap_or_default());
-            }
-            Told::Line { text } if !self.quiet => note(&visible(text)),
-            _ => {}
-        }
-    }
 }
 
 fn write(args: &NetArgs, result: &NetResult) -> Result<(), Box<dyn Error>> {
