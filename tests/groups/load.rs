@@ -20,6 +20,8 @@ mod lab_iozone_long;
 mod lab_loads;
 #[path = "../lab_net.rs"]
 mod lab_net;
+#[path = "../lab_net_long.rs"]
+mod lab_net_long;
 #[path = "../lab_open.rs"]
 mod lab_open;
 #[path = "../lab_programs.rs"]
