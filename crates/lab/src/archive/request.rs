@@ -200,6 +200,8 @@ impl Request {
         let has_work = match request.kind {
             Kind::Program => request.wml.is_some(),
             Kind::Iozone => request.iozone.is_some(),
+            // It has no archive.
+            Kind::Net => false,
             Kind::Run | Kind::Limits | Kind::Ab => !request.jobs.is_empty(),
         };
         if request.targets.len() + builds == 0 || !has_work {

@@ -71,13 +71,8 @@ impl AgentsArgs {
         !self.agents.is_empty()
     }
 
-    /// Agents on other machines as they were given.
-    pub(crate) fn agents(&self) -> &[String] {
-        &self.agents
-    }
-
     /// How many agents there are to be; 0 if none are used.
-    pub(super) fn number(&self) -> u32 {
+    fn number(&self) -> u32 {
         match (self.listen_agents, self.agents.as_slice()) {
             (Some(_), [one]) => decimal(one).unwrap_or(0),
             (_, agents) => agents.len() as u32,
@@ -85,25 +80,9 @@ impl AgentsArgs {
     }
 
     /// Addresses of agents that are called; of those that call, only how many they are.
-    pub(crate) fn named(&self) -> (&[String], usize) {
+    pub(super) fn named(&self) -> (&[String], usize) {
         let called = if self.listen_agents.is_some() { &[] } else { self.agents.as_slice() };
         (called, self.number() as usize)
-    }
-
-    /// The same options with these agents.
-    pub(super) fn with(&self, agents: Vec<String>) -> Self {
-        Self {
-            agents,
-            listen_agents: self.listen_agents,
-            code_file: self.code_file.clone(),
-            code_life: self.code_life,
-            observe: self.observe.clone(),
-            observe_code_file: self.observe_code_file.clone(),
-            server: self.server.clone(),
-            roster: Mutex::default(),
-            observer: Mutex::default(),
-            codes: OnceLock::new(),
-        }
     }
 
     /// The agents, if there are any.
@@ -157,6 +136,11 @@ impl RemoteArgs {
     /// Agents on other machines as they were given.
     pub(super) fn agents(&self) -> &[String] {
         &self.load.agents
+    }
+
+    /// How many agents there are to be; 0 if none are used.
+    pub(super) fn number(&self) -> u32 {
+        self.load.number()
     }
 
     /// The same options with these agents.

@@ -227,6 +227,7 @@ impl IozoneArgs {
         Common {
             clients: 1,
             remote: self.remote.with(self.remote.agents().to_vec()),
+            subnets: Vec::new(),
             settings: Vec::new(),
             out: self.out.clone(),
             server_socket: self.server_socket.clone(),
