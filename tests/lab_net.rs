@@ -294,7 +294,7 @@ fn payload_and_headers_are_what_the_interface_counts() {
         skip!("net-interfaces", "network namespaces need root");
     }
     let (near, far) = pair();
-    // By number, so that messages of the controller are few beside them.
+    // By number, so that messages of the controller are few in comparison.
     for (size, calls) in [("1k", 20_000), ("64k", 2_000)] {
         let out = Scratch::new("net");
         let agents = [Agent::at("10.88.0.2:0", |command| far.enter(command))];
