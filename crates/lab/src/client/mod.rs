@@ -23,6 +23,7 @@ pub mod echo;
 pub mod files;
 mod fill;
 mod folder;
+mod handles;
 pub mod iscsi;
 mod layout;
 pub mod nfs3;

@@ -5,9 +5,9 @@ use super::dialect::{V3, entry};
 use super::setup::refused;
 use super::{Handle, Nfs3Client};
 use crate::client::ClientError;
-use crate::client::files::{Entry, Files, OpenHow, lost, not_open, split};
+use crate::client::files::{Entry, Files, OpenHow, split};
+use crate::client::handles::Handles;
 use crate::client::pipe::CallChannel;
-use std::collections::HashMap;
 use wire::nfs3::{
     AccessArgs, AccessRes, CommitArgs, CommitRes, Cookieverf3, CreateArgs, CreateHow, CreateRes,
     Fh3, Ftype3, GetattrArgs, GetattrRes, LookupArgs, LookupRes, MkdirArgs, MkdirRes, Nfsstat3,
@@ -16,60 +16,31 @@ use wire::nfs3::{
 };
 use wire::xdr::Decode;
 
-/// Handles of directories that are retained; with more they are looked up again.
-const DIRECTORIES_MAX: usize = 8192;
 /// Bytes of one reply to READDIR: what any server grants.
 const LIST_BYTES: u32 = 32 << 10;
 /// Rights that a client asks for when it opens a file: READ, MODIFY, EXTEND.
 const ACCESS: u32 = 0x1 | 0x4 | 0x8;
 
-/// A file that is open.
-struct Open {
-    handle: Handle,
-    /// Of writes that are not committed.
-    verifier: Option<[u8; 8]>,
-}
-
 /// Files of a share.
 pub struct Nfs3Files<C> {
     client: Nfs3Client<C>,
-    directories: HashMap<String, Handle>,
-    open: Vec<Option<Open>>,
+    handles: Handles<Handle>,
+}
+
+fn missing(path: &str) -> ClientError {
+    refused(format!("look up {path}"), Nfsstat3::NOENT)
 }
 
 impl<C: CallChannel<V3>> Nfs3Files<C> {
     /// By the connection of a client.
     pub fn new(client: Nfs3Client<C>) -> Self {
-        Self { client, directories: HashMap::new(), open: Vec::new() }
+        Self { client, handles: Handles::new() }
     }
 
     fn directory(&mut self, path: &str) -> Result<Handle, ClientError> {
-        if path.is_empty() {
-            return Ok(self.client.root.clone());
-        }
-        if let Some(handle) = self.directories.get(path) {
-            return Ok(handle.clone());
-        }
-        let (above, name) = split(path);
-        let parent = self.directory(above)?;
-        let handle = self.client.lookup(&parent, name)?;
-        let handle = handle.ok_or_else(|| refused(format!("look up {path}"), Nfsstat3::NOENT))?;
-        if self.directories.len() >= DIRECTORIES_MAX {
-            self.directories.clear();
-        }
-        self.directories.insert(path.to_owned(), handle.clone());
-        Ok(handle)
-    }
-
-    fn at(&self, fd: usize) -> Result<&Open, ClientError> {
-        self.open.get(fd).and_then(Option::as_ref).ok_or_else(not_open)
-    }
-
-    fn put(&mut self, fd: usize, handle: Handle) {
-        if self.open.len() <= fd {
-            self.open.resize_with(fd + 1, || None);
-        }
-        self.open[fd] = Some(Open { handle, verifier: None });
+        let Self { client, handles } = self;
+        let root = client.root.clone();
+        handles.directory(&root, path, &mut |parent, name| client.lookup(parent, name), missing)
     }
 
     /// A file by its name: handle, size, whether it is a directory.
@@ -141,7 +112,7 @@ impl<C: CallChannel<V3>> Files for Nfs3Files<C> {
     fn open(&mut self, fd: usize, path: &str, how: OpenHow) -> Result<u64, ClientError> {
         if how == OpenHow::New {
             let handle = self.create(path)?;
-            self.put(fd, handle);
+            self.handles.put(fd, handle);
             return Ok(0);
         }
         let what = || format!("open {path}");
@@ -151,17 +122,17 @@ impl<C: CallChannel<V3>> Files for Nfs3Files<C> {
             .client
             .ask(Proc::ACCESS, &args, |r| Ok(AccessRes::decode(r)?.into_result().map(drop)))?;
         may.map_err(|status| refused(what(), status))?;
-        self.put(fd, handle);
+        self.handles.put(fd, handle);
         Ok(entry.size)
     }
 
     /// NFSv3 has no call for it.
     fn close(&mut self, fd: usize) -> Result<(), ClientError> {
-        self.open.get_mut(fd).and_then(Option::take).map(drop).ok_or_else(not_open)
+        self.handles.take(fd).map(drop)
     }
 
     fn read(&mut self, fd: usize, offset: u64, out: &mut [u8]) -> Result<usize, ClientError> {
-        let file = self.at(fd)?.handle.clone();
+        let file = self.handles.at(fd)?.clone();
         let args = ReadArgs { file: Fh3(&file), offset, count: out.len() as u32 };
         let got = self.client.ask(Proc::READ, &args, |r| {
             Ok(ReadRes::decode(r)?.into_result().map(|ok| {
@@ -180,43 +151,35 @@ impl<C: CallChannel<V3>> Files for Nfs3Files<C> {
         data: &[u8],
         stable: bool,
     ) -> Result<usize, ClientError> {
-        let file = self.at(fd)?.handle.clone();
+        let file = self.handles.at(fd)?.clone();
         let how = if stable { StableHow::FILE_SYNC } else { StableHow::UNSTABLE };
         let (file, count) = (Fh3(&file), data.len() as u32);
         let args = WriteArgs { file, offset, count, stable: how, data };
         let done =
             self.client.ask(Proc::WRITE, &args, |r| Ok(WriteRes::decode(r)?.into_result()))?;
         let done = done.map_err(|status| refused("write".into(), status))?;
-        let open = self.open.get_mut(fd).and_then(Option::as_mut).ok_or_else(not_open)?;
         if done.committed == StableHow::UNSTABLE {
-            match open.verifier.replace(done.verf) {
-                Some(before) if before != done.verf => return Err(lost()),
-                _ => {}
-            }
+            self.handles.written(fd, done.verf)?;
         }
         Ok(done.count as usize)
     }
 
     fn flush(&mut self, fd: usize) -> Result<(), ClientError> {
-        let file = self.at(fd)?.handle.clone();
+        let file = self.handles.at(fd)?.clone();
         let args = CommitArgs { file: Fh3(&file), offset: 0, count: 0 };
         let done =
             self.client.ask(Proc::COMMIT, &args, |r| Ok(CommitRes::decode(r)?.into_result()))?;
         let done = done.map_err(|status| refused("commit".into(), status))?;
-        let open = self.open.get_mut(fd).and_then(Option::as_mut).ok_or_else(not_open)?;
-        match open.verifier.take() {
-            Some(before) if before != done.verf => Err(lost()),
-            _ => Ok(()),
-        }
+        self.handles.committed(fd, Some(done.verf))
     }
 
     fn size(&mut self, fd: usize) -> Result<u64, ClientError> {
-        let handle = self.at(fd)?.handle.clone();
+        let handle = self.handles.at(fd)?.clone();
         self.attributes(&handle).map(|entry| entry.size)
     }
 
     fn truncate(&mut self, fd: usize, size: u64) -> Result<(), ClientError> {
-        let handle = self.at(fd)?.handle.clone();
+        let handle = self.handles.at(fd)?.clone();
         let new_attributes = Sattr3 { size: Some(size), ..Default::default() };
         let args = SetattrArgs { object: Fh3(&handle), new_attributes, guard: None };
         let set = self
@@ -250,7 +213,7 @@ impl<C: CallChannel<V3>> Files for Nfs3Files<C> {
 
     fn remove_directory(&mut self, path: &str) -> Result<(), ClientError> {
         self.gone(Proc::RMDIR, path)?;
-        self.directories.remove(path);
+        self.handles.forget(path);
         Ok(())
     }
 
@@ -284,7 +247,7 @@ impl<C: CallChannel<V3>> Files for Nfs3Files<C> {
 
     /// There is no state at the server.
     fn leave(&mut self) -> Result<(), ClientError> {
-        self.open.clear();
+        self.handles = Handles::new();
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use super::compound::{Reply, refused};
 use super::dialect::{OPEN_OWNER, mode};
 use super::setup::{length, lookup};
 use crate::client::ClientError;
-use crate::client::files::{Entry, Files, OpenHow, lost, not_open, split};
-use std::collections::HashMap;
+use crate::client::files::{Entry, Files, OpenHow, split};
+use crate::client::handles::Handles;
 use wire::nfs4::{
     ArgOp, Attrs4, Bitmap4, CloseArgs4, CommitArgs4, Component4, Createhow4, Fattr4, Ftype4,
     GetattrArgs4, Nfsstat4, Opaque4, OpenArgs4, OpenClaim4, OpenDelegation4, Openflag4, ReadArgs4,
@@ -15,8 +15,6 @@ use wire::nfs4::{
     share4,
 };
 
-/// Handles of directories that are retained; with more they are looked up again.
-const DIRECTORIES_MAX: usize = 8192;
 /// Bytes of one reply to READDIR: well within what a session carries.
 const LIST_BYTES: u32 = 32 << 10;
 /// Attributes that show what a file is.
@@ -26,15 +24,16 @@ const ATTRIBUTES: Bitmap4 = Bitmap4::of(&[attr4::TYPE, attr4::SIZE]);
 struct Open {
     handle: Vec<u8>,
     stateid: Stateid4,
-    /// Of writes that are not committed.
-    verifier: Option<[u8; 8]>,
 }
 
 /// Files of a share.
 pub struct Nfs4Files {
     client: Nfs4Client,
-    directories: HashMap<String, Vec<u8>>,
-    open: Vec<Option<Open>>,
+    handles: Handles<Open>,
+}
+
+fn missing(path: &str) -> ClientError {
+    refused(format!("look up {path}"), Nfsstat4::NOENT)
 }
 
 /// Size and kind among results.
@@ -54,34 +53,18 @@ fn attributes(results: &[ResOp<'_>]) -> Result<Entry, ClientError> {
 impl Nfs4Files {
     /// By the connection of a client.
     pub fn new(client: Nfs4Client) -> Self {
-        Self { client, directories: HashMap::new(), open: Vec::new() }
+        Self { client, handles: Handles::new() }
     }
 
     fn directory(&mut self, path: &str) -> Result<Vec<u8>, ClientError> {
-        if path.is_empty() {
-            return Ok(self.client.root.clone());
-        }
-        if let Some(handle) = self.directories.get(path) {
-            return Ok(handle.clone());
-        }
-        let (above, name) = split(path);
-        let parent = self.directory(above)?;
-        let handle = self.client.lookup(&parent, name)?;
-        let handle = handle.ok_or_else(|| refused(format!("look up {path}"), Nfsstat4::NOENT))?;
-        if self.directories.len() >= DIRECTORIES_MAX {
-            self.directories.clear();
-        }
-        self.directories.insert(path.to_owned(), handle.clone());
-        Ok(handle)
-    }
-
-    fn at(&self, fd: usize) -> Result<&Open, ClientError> {
-        self.open.get(fd).and_then(Option::as_ref).ok_or_else(not_open)
+        let Self { client, handles } = self;
+        let root = client.root.clone();
+        handles.directory(&root, path, &mut |parent, name| client.lookup(parent, name), missing)
     }
 
     /// A compound at an open file that succeeds.
     fn on(&mut self, fd: usize, op: ArgOp<'_>, what: &str) -> Result<Reply, ClientError> {
-        let handle = self.at(fd)?.handle.clone();
+        let handle = self.handles.at(fd)?.handle.clone();
         let reply = self.client.at(&handle, &[op])?;
         if reply.status == Nfsstat4::OK { Ok(reply) } else { Err(refused(what, reply.status)) }
     }
@@ -138,22 +121,19 @@ impl Files for Nfs4Files {
         let stateid = stateid
             .ok_or_else(|| ClientError::Protocol("OPEN with a delegation, or no result".into()))?;
         let size = attributes(&results)?.size;
-        if self.open.len() <= fd {
-            self.open.resize_with(fd + 1, || None);
-        }
-        self.open[fd] = Some(Open { handle, stateid, verifier: None });
+        self.handles.put(fd, Open { handle, stateid });
         Ok(size)
     }
 
     fn close(&mut self, fd: usize) -> Result<(), ClientError> {
-        let open_stateid = self.at(fd)?.stateid;
+        let open_stateid = self.handles.at(fd)?.stateid;
         let done = self.on(fd, ArgOp::Close(CloseArgs4 { seqid: 0, open_stateid }), "close");
-        self.open[fd] = None;
+        self.handles.take(fd)?;
         done.map(drop)
     }
 
     fn read(&mut self, fd: usize, offset: u64, out: &mut [u8]) -> Result<usize, ClientError> {
-        let stateid = self.at(fd)?.stateid;
+        let stateid = self.handles.at(fd)?.stateid;
         let read = ReadArgs4 { stateid, offset, count: out.len() as u32 };
         let reply = self.on(fd, ArgOp::Read(read), "read")?;
         let results = reply.results()?;
@@ -174,7 +154,7 @@ impl Files for Nfs4Files {
         data: &[u8],
         stable: bool,
     ) -> Result<usize, ClientError> {
-        let stateid = self.at(fd)?.stateid;
+        let stateid = self.handles.at(fd)?.stateid;
         let stable = if stable { StableHow4::FILE_SYNC } else { StableHow4::UNSTABLE };
         let write = ArgOp::Write(WriteArgs4 { stateid, offset, stable, data });
         let reply = self.on(fd, write, "write")?;
@@ -184,12 +164,8 @@ impl Files for Nfs4Files {
         });
         let (count, committed, verifier) =
             done.ok_or_else(|| ClientError::Protocol("WRITE without a result".into()))?;
-        let open = self.open.get_mut(fd).and_then(Option::as_mut).ok_or_else(not_open)?;
         if committed == StableHow4::UNSTABLE {
-            match open.verifier.replace(verifier) {
-                Some(before) if before != verifier => return Err(lost()),
-                _ => {}
-            }
+            self.handles.written(fd, verifier)?;
         }
         Ok(count as usize)
     }
@@ -201,11 +177,7 @@ impl Files for Nfs4Files {
             ResOp::Commit(Res4::Ok(ok)) => Some(ok.writeverf),
             _ => None,
         });
-        let open = self.open.get_mut(fd).and_then(Option::as_mut).ok_or_else(not_open)?;
-        match open.verifier.take() {
-            Some(before) if Some(before) != verifier => Err(lost()),
-            _ => Ok(()),
-        }
+        self.handles.committed(fd, verifier)
     }
 
     fn size(&mut self, fd: usize) -> Result<u64, ClientError> {
@@ -215,7 +187,7 @@ impl Files for Nfs4Files {
     }
 
     fn truncate(&mut self, fd: usize, size: u64) -> Result<(), ClientError> {
-        let stateid = self.at(fd)?.stateid;
+        let stateid = self.handles.at(fd)?.stateid;
         let mut buf = Vec::new();
         let obj_attributes: Fattr4<'_> = length(size, &mut buf);
         let set = ArgOp::Setattr(SetattrArgs4 { stateid, obj_attributes });
@@ -245,7 +217,7 @@ impl Files for Nfs4Files {
 
     fn remove_directory(&mut self, path: &str) -> Result<(), ClientError> {
         self.gone(path)?;
-        self.directories.remove(path);
+        self.handles.forget(path);
         Ok(())
     }
 
@@ -277,10 +249,8 @@ impl Files for Nfs4Files {
     }
 
     fn leave(&mut self) -> Result<(), ClientError> {
-        for fd in 0..self.open.len() {
-            if self.open[fd].is_some() {
-                self.close(fd)?;
-            }
+        for fd in self.handles.numbers() {
+            self.close(fd)?;
         }
         self.client.leave()
     }
