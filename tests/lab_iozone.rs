@@ -27,8 +27,13 @@ fn text(bytes: &[u8]) -> String {
 
 /// Runs it, and has the script check it; the result.
 fn checked(scratch: &Path, target: &str, options: &[&str], blocks: usize) -> Value {
+    let output = iozone(target, &scratch.join("out"), options);
+    check(scratch, target, &output, blocks)
+}
+
+/// Has the script check a run; the result.
+fn check(scratch: &Path, target: &str, output: &Output, blocks: usize) -> Value {
     let out = scratch.join("out");
-    let output = iozone(target, &out, options);
     assert_eq!(output.status.code(), Some(0), "{target}: {}", text(&output.stderr));
     let printed = scratch.join("printed");
     fs::write(&printed, &output.stdout).expect("written");
@@ -84,6 +89,39 @@ fn every_block_adds_up_over_each_protocol() {
     assert_eq!(files(&dir), 0, "files are removed");
     let smb = SmbShare::start("iozone-smb", &[]);
     checked(scratch.path(), &smb.url(""), &options, 13);
+}
+
+/// Runs it with children on agents that listen on this machine.
+fn on_agents(scratch: &Path, target: &str, options: &[&str]) -> Output {
+    let allow = |command: &mut Command| {
+        command.arg("--allow-path").arg(scratch);
+    };
+    let agents: Vec<lab::Agent> = (0..2).map(|_| lab::Agent::start(allow)).collect();
+    let mut command = lab::command();
+    command.args(["iozone", "--target", target, "--quiet", "--out"]).arg(scratch.join("out"));
+    lab::Agent::used_by(command.args(options), &agents);
+    process::run_with_stdin(&mut command, RUN)
+}
+
+#[test]
+fn every_block_adds_up_on_agents() {
+    let scratch = Scratch::below(Path::new("/dev/shm"), "iozone-agents");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let server = Server::start(&Options::new(&dir, &state));
+    let at = format!("127.0.0.1:{}{}", server.nfs_port(), server.export());
+    let local = scratch.folder("local", None);
+    let wall = ["-t", "3", "-s", "256k", "-r", "16k", "-i", "0", "-i", "1"];
+    for target in [format!("nfs4://{at}"), format!("path:{}", local.display())] {
+        let output = on_agents(scratch.path(), &target, &wall);
+        check(scratch.path(), &target, &output, 4);
+    }
+    let target = format!("nfs3://{at}");
+    let output = on_agents(scratch.path(), &target, &["-t", "3", "-s", "128k", "-r", "16k", "-x"]);
+    check(scratch.path(), &target, &output, 13);
+    assert_eq!((files(&dir), files(&local)), (0, 0), "files are removed");
+    let few = on_agents(scratch.path(), &target, &["-t", "1"]);
+    assert!(text(&few.stderr).contains("use -t 2 or more"), "{}", text(&few.stderr));
+    assert_eq!(few.status.code(), Some(2));
 }
 
 #[test]

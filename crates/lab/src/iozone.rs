@@ -3,9 +3,10 @@
 //!
 //! - [`flags`]: what its options state, and what is refused; [`children`]: one test by all
 //!   children; [`record`]: the result and its text; [`run`]: all tests; [`over`]: two of them
-//!   over the emulated link.
+//!   over the emulated link; [`conduct`]: on agents.
 
 pub mod children;
+pub mod conduct;
 pub mod flags;
 pub mod over;
 pub mod record;

@@ -14,7 +14,7 @@
 //! - [`connection`], [`tls`]: how a controller is connected; [`code`], [`join`]: how both sides
 //!   recognise each other; `gate`: peers that have not proved themselves.
 //! - [`net`]: an agent that is an end of a network profile; [`observe`]: one that only observes;
-//!   `program`: programs of threads.
+//!   `program`: programs of threads; `iozone`: tests of IOzone.
 //! - `listen`, `call`: an agent that listens or calls; [`allow`]: what its controller may use.
 
 pub mod allow;
@@ -25,6 +25,7 @@ pub mod code;
 pub mod connection;
 pub mod drive;
 pub mod gate;
+mod iozone;
 pub mod join;
 mod listen;
 pub mod net;
@@ -34,6 +35,7 @@ pub mod proto;
 pub mod tls;
 
 use crate::client::{self, Options, Target};
+use crate::iozone::flags::Test;
 use crate::observe::ClientSource;
 use allow::{AllowError, Allowed, Granted, Owner};
 use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY, LAB_SLOTS_MAX};
@@ -41,12 +43,13 @@ use base::out::{note, offer};
 use code::{CodeError, Codes, JoinCode, ListenerCode};
 use connection::Connection;
 use drive::Driver;
+use iozone::Tests;
 use join::JoinError;
 use listen::Listening;
 use net::{NetAgent, ToNet};
 use observe::Observing;
 use program::Programs;
-use proto::{FromAgent, Prepare, ProgramJob, ProtoError, ToAgent, Window};
+use proto::{FromAgent, IozoneJob, Prepare, ProgramJob, ProtoError, ToAgent, Window};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -227,6 +230,9 @@ enum Command {
     RunProgram(u64),
     CleanProgram,
     Net(Box<ToNet>),
+    Iozone(Box<IozoneJob>),
+    RunTest((Test, u64), u64),
+    CleanTests,
 }
 
 /// One controller, from after its greeting until it leaves.
@@ -308,6 +314,12 @@ fn obey(
                 }
                 Command::Net(message)
             }
+            ToAgent::Iozone(job) => Command::Iozone(job),
+            ToAgent::RunTest { test, number, at_ns } => {
+                stop.store(u64::MAX, Ordering::SeqCst);
+                Command::RunTest((test, number), at_ns)
+            }
+            ToAgent::CleanTests => Command::CleanTests,
         };
         if commands.send(told).is_err() {
             return Err(ProtoError::Order("a running driver"));
@@ -333,7 +345,7 @@ fn spawn_driver(
     origin: Arc<Origin>,
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        let (mut driver, mut programs) = (None, Programs::default());
+        let (mut driver, mut loads) = (None, (Programs::default(), Tests::default()));
         let mut net = NetAgent::default();
         loop {
             let command = match inbox.recv_timeout(LAB_RENEW_EVERY) {
@@ -348,7 +360,7 @@ fn spawn_driver(
             let done = match command {
                 Command::Net(message) => net.obey(*message, (&reply, &origin), &stop),
                 command => {
-                    let driver = (&mut driver, &mut programs);
+                    let driver = (&mut driver, &mut loads);
                     carry_out(command, driver, (&reply, &origin), &stop)
                 }
             };
@@ -362,7 +374,7 @@ fn spawn_driver(
 
 fn carry_out(
     command: Command,
-    (driver, programs): (&mut Option<Driver>, &mut Programs),
+    (driver, (programs, tests)): (&mut Option<Driver>, &mut (Programs, Tests)),
     (reply, origin): (&Reply, &Origin),
     stop: &AtomicU64,
 ) -> Result<(), String> {
@@ -404,6 +416,9 @@ fn carry_out(
         Command::Program(job) => send(programs.prepare(&job, origin)?),
         Command::RunProgram(at_ns) => send(programs.run(at_ns, stop)?),
         Command::CleanProgram => send(programs.clean()?),
+        Command::Iozone(job) => send(tests.prepare(&job, origin)?),
+        Command::RunTest(test, at_ns) => send(tests.run(test, at_ns, stop)?),
+        Command::CleanTests => send(tests.clean()?),
         Command::Disconnect => {
             let calls = driver.take().ok_or_else(missing)?.calls();
             send(FromAgent::Disconnected { calls })

@@ -7,6 +7,8 @@
 use super::clock;
 use super::net::message::{FromNet, ToNet};
 use crate::client::Transport;
+use crate::iozone::children::Outcome;
+use crate::iozone::flags::{Settings, Test};
 use crate::observe::{ClientSource, Identity, ObservedTarget, ServerSample};
 use crate::operations::Lane;
 use crate::record::cold::CacheDropped;
@@ -29,6 +31,8 @@ pub const PROGRAM_VERSION: u32 = 5;
 
 /// The version from which on threads of an agent can go through files of their own.
 pub const OWN_FILES_VERSION: u32 = 6;
+/// The version from which on an agent carries out tests of IOzone.
+pub const IOZONE_VERSION: u32 = 6;
 
 /// What a conductor says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +78,19 @@ pub enum ToAgent {
     CleanProgram,
     /// To an end of a network profile.
     Net(Box<ToNet>),
+    /// Connect the children of tests of IOzone.
+    Iozone(Box<IozoneJob>),
+    /// Carry out a test.
+    RunTest {
+        /// Which.
+        test: Test,
+        /// Number of the block.
+        number: u64,
+        /// When, agent's monotonic clock, ns.
+        at_ns: u64,
+    },
+    /// Disconnect the children and remove their files.
+    CleanTests,
     /// The run is over.
     Bye,
 }
@@ -99,6 +116,30 @@ pub struct ProgramJob {
     pub agent: (u64, u64),
     /// Whether it makes the files on a server.
     pub make: bool,
+}
+
+/// Tests of IOzone for one of several agents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IozoneJob {
+    /// Target URL.
+    pub target: String,
+    /// What is measured, with all children.
+    pub settings: Settings,
+    /// Seed of random records and contents.
+    pub seed: u64,
+    /// Number of this agent, and of all.
+    pub agent: (u64, u64),
+    /// Whether it makes the files on a server.
+    pub make: bool,
+}
+
+/// What the children of one agent did in a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestEnd {
+    /// By child; times count from the common start.
+    pub outcome: Outcome,
+    /// Processor time, seconds.
+    pub cpu_s: f64,
 }
 
 /// What the threads of one agent did.
@@ -215,6 +256,8 @@ pub enum FromAgent {
     },
     /// A program has ended.
     ProgramEnd(Box<ProgramEnd>),
+    /// A test has ended.
+    TestEnd(Box<TestEnd>),
     /// Its files are gone.
     ProgramCleaned {
         /// Calls that it took, by name.

@@ -2,23 +2,28 @@
 //! or, with the stonewall, when the first one has ended.
 
 use super::flags::{Settings, Test};
+use crate::agent::clock::mono_ns;
 use crate::programs::worker::{CallError, Worker};
-use base::clock::monotonic_ns;
+
 use base::random::{Random, SeededRandom};
 use lab_program::cursor::{BY_PATH, Call};
 use lab_program::program::Op;
 use lab_program::seed_of;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// Where each child has its file open.
 const FD: u32 = 1;
 
 /// What one child did in a test.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Child {
+    /// Its number.
+    pub number: u64,
     /// Bytes moved.
     pub bytes: u64,
     /// Records.
@@ -34,7 +39,7 @@ pub struct Child {
 }
 
 /// What all children did in a test.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// By number.
     pub children: Vec<Child>,
@@ -42,21 +47,40 @@ pub struct Outcome {
     pub parent_ns: u64,
 }
 
-/// The children of a run.
-pub struct Children<'a> {
+/// The children of a run, or those of one agent.
+pub struct Children {
     /// What is measured.
-    pub settings: &'a Settings,
+    pub settings: Settings,
     /// Seed of random records.
     pub seed: u64,
     /// A connection of each.
     pub workers: Vec<Box<dyn Worker>>,
+    /// Number of each.
+    pub numbers: Vec<u64>,
+}
+
+/// When a test begins and ends, apart from what its children do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start<'a> {
+    /// The common start on this machine's clock, ns; as soon as all files are open without it.
+    pub at_ns: Option<u64>,
+    /// All end when this is less than [`u64::MAX`]: children of another agent have ended.
+    pub stop: Option<&'a AtomicU64>,
 }
 
 /// How a test begins and ends for all.
-struct Common {
+struct Common<'a> {
     opened: Barrier,
     start: Barrier,
     ended: AtomicBool,
+    stop: Option<&'a AtomicU64>,
+}
+
+impl Common<'_> {
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+            || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed) < u64::MAX)
+    }
 }
 
 impl Test {
@@ -91,32 +115,39 @@ fn records(test: Test, settings: &Settings, seed: u64) -> impl Iterator<Item = (
     })
 }
 
-impl Children<'_> {
+impl Children {
     /// Carries out a test; `number` distinguishes the random records of repeated ones.
     ///
     /// # Errors
     /// This machine has too few threads.
-    pub fn run(&mut self, test: Test, number: u64) -> io::Result<Outcome> {
+    pub fn run(&mut self, test: Test, number: u64, start: Start<'_>) -> io::Result<Outcome> {
         let all = self.workers.len();
         let common = Common {
             opened: Barrier::new(all + 1),
             start: Barrier::new(all + 1),
             ended: AtomicBool::new(false),
+            stop: start.stop,
         };
-        let (settings, seed) = (self.settings, seed_of(self.seed, 31, number));
+        let (settings, seed) = (&self.settings, seed_of(self.seed, 31, number));
         thread::scope(|scope| {
             let common = &common;
             let mut threads = Vec::with_capacity(all);
-            for (n, worker) in self.workers.iter_mut().enumerate() {
-                let child = OneChild { settings, test, seed, number: n as u64, common };
+            for (number, worker) in self.numbers.iter().copied().zip(&mut self.workers) {
+                let child = OneChild { settings, test, seed, number, common };
                 threads.push(scope.spawn(move || child.run(&mut **worker)));
             }
             common.opened.wait();
-            let begin = monotonic_ns();
+            let now = mono_ns();
+            let begin = start.at_ns.unwrap_or(now);
+            thread::sleep(Duration::from_nanos(begin.saturating_sub(now)));
             common.start.wait();
-            let lost =
-                || Child { fault: Some("its thread ended by a fault".into()), ..Child::default() };
-            let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost()));
+            let lost = |number: u64| {
+                let fault = Some("its thread ended by a fault".into());
+                Child { number, fault, ..Child::default() }
+            };
+            let ended = threads.into_iter().zip(&self.numbers);
+            let ended =
+                ended.map(|(thread, number)| thread.join().unwrap_or_else(|_| lost(*number)));
             let mut children: Vec<Child> = ended.collect();
             children.iter_mut().for_each(|child| child.end_ns = child.end_ns.saturating_sub(begin));
             // Not of what completes files afterwards.
@@ -126,11 +157,19 @@ impl Children<'_> {
     }
 
     /// Removes the files of all children.
-    pub fn remove(&mut self) {
-        for (number, worker) in self.workers.iter_mut().enumerate() {
+    fn remove(&mut self) {
+        for (number, worker) in self.numbers.iter().zip(&mut self.workers) {
             // One that is not there is as good; the folder is removed afterwards.
-            let _ = worker.call(&call(Op::Remove, number as u64, BY_PATH));
+            let _ = worker.call(&call(Op::Remove, *number, BY_PATH));
         }
+    }
+
+    /// Removes the files of all children unless they stay, and disconnects them.
+    pub fn leave(&mut self) {
+        if !self.settings.keep {
+            self.remove();
+        }
+        self.workers.iter_mut().for_each(|worker| worker.leave());
     }
 }
 
@@ -139,7 +178,7 @@ struct OneChild<'a> {
     test: Test,
     seed: u64,
     number: u64,
-    common: &'a Common,
+    common: &'a Common<'a>,
 }
 
 fn call(op: Op, entry: u64, fd: u32) -> Call {
@@ -164,8 +203,8 @@ impl OneChild<'_> {
         let is_open = opened.is_ok();
         self.common.opened.wait();
         self.common.start.wait();
-        let begin = monotonic_ns();
-        let mut child = Child::default();
+        let begin = mono_ns();
+        let mut child = Child { number: self.number, ..Child::default() };
         let outcome = opened.and_then(|()| self.records(worker, &mut child));
         child.finished =
             outcome.is_ok() && child.records == self.settings.size / self.settings.record;
@@ -174,7 +213,7 @@ impl OneChild<'_> {
             self.common.ended.store(true, Ordering::Relaxed);
         }
         let flushed = self.flush(worker);
-        let end = monotonic_ns();
+        let end = mono_ns();
         child.ns = (end - begin).max(1);
         child.end_ns = end;
         let closed = if is_open && !self.settings.close { self.close(worker) } else { Ok(()) };
@@ -206,7 +245,7 @@ impl OneChild<'_> {
             let done = worker.call(&Call { offset: record * len, len, piece: len, dsync, ..at })?;
             child.bytes += done.bytes;
             child.records += 1;
-            if self.common.ended.load(Ordering::Relaxed) {
+            if self.common.has_ended() {
                 break;
             }
         }

@@ -9,7 +9,8 @@ const CHILDREN_MAX: u32 = 1024;
 pub const STRIDE: u64 = 17;
 
 /// A test of all children.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Test {
     /// A new file from start to end.
     Write,

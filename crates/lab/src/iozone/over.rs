@@ -4,7 +4,7 @@
 
 pub mod record;
 
-use super::children::Children;
+use super::children::{Children, Start};
 use super::flags::{STRIDE, Settings, Test};
 use super::run::plan as children_plan;
 use crate::agent::with_sources;
@@ -187,15 +187,16 @@ fn carry(plan: &OverPlan, sweep: &Plan, at: &At, link: &Scene) -> Result<OverSam
     let mut probe = Probe::new(sweep, at, link)?;
     let target = server.nfs()?;
     let settings = plan.settings(at.instances, plan.size(sweep, at));
-    let files = Arc::new(children_plan(&settings, plan.seed)?);
+    let files = Arc::new(children_plan(&settings, plan.seed, (0, 1))?);
     // Their sockets are made at the first end of the link.
     let opened = link.first.within(|| Ok(Session::open(&target, &files, true)));
     let mut session = opened.map_err(SweepError::from)?.map_err(SweepError::from)?;
     let workers = session.take_workers();
-    let mut children = Children { settings: &settings, seed: plan.seed, workers };
+    let numbers = (0..settings.threads.into()).collect();
+    let mut children = Children { settings, seed: plan.seed, workers, numbers };
     let mut rates = [0.0; 2];
     for (rate, (test, number)) in rates.iter_mut().zip([(Test::Write, 0), (Test::Read, 1)]) {
-        let outcome = children.run(test, number);
+        let outcome = children.run(test, number, Start::default());
         let outcome = outcome.map_err(tried("start the children")).map_err(OverError::from)?;
         if let Some(fault) = outcome.children.iter().find_map(|child| child.fault.clone()) {
             return Err(OverError::Child(fault));

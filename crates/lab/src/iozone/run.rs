@@ -1,7 +1,8 @@
 //! All tests of a run, one after the other, on a target.
 
-use super::children::Children;
-use super::flags::{Block, Settings};
+use super::children::{Children, Outcome, Start};
+use super::conduct::Fleet;
+use super::flags::{Block, Settings, Test};
 use super::record::{BlockResult, IozoneResult, KIND, VERSION};
 use crate::client::{Target, lacks_files};
 use crate::conduct::agents::Source;
@@ -46,16 +47,16 @@ impl IozoneRequest<'_> {
         if let Some(why) = lacks_files(target) {
             return Err(ProgramError::Refused(format!("{target} cannot be tested: {why}")));
         }
-        if matches!(self.source, Source::Remote(_)) {
-            let why = "the children are on this machine: omit --agents";
-            return Err(ProgramError::Refused(why.into()));
-        }
         Ok(())
     }
 }
 
 /// The files and threads, as a program of one act.
-pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan, ProgramError> {
+pub(crate) fn plan(
+    settings: &Settings,
+    seed: u64,
+    (agent, agents): (u64, u64),
+) -> Result<Plan, ProgramError> {
     let exist = settings.needs_files();
     let files = SetSpec::set(
         "iozone",
@@ -72,7 +73,7 @@ pub(super) fn plan(settings: &Settings, seed: u64) -> Result<Plan, ProgramError>
     let act = Act { set: Some(0), ..Act::new("test", Op::Open) };
     let (sets, acts, threads) = (vec![set], vec![act], vec![threads]);
     let program = Program { sets, acts, threads, ..Program::default() };
-    let plan = Plan::new(program, seed, 0, 1);
+    let plan = Plan::new(program, seed, agent, agents);
     plan.map_err(|(set, error)| ProgramError::Set(set, error))
 }
 
@@ -89,10 +90,7 @@ pub fn run(
     request.check()?;
     let started = now();
     preparing(progress, "iozone", request.target);
-    let plan = Arc::new(plan(settings, request.seed)?);
-    let mut session = Session::open(request.place, &plan, true)?;
-    let workers = session.take_workers();
-    let mut children = Children { settings, seed: request.seed, workers };
+    let mut crew = Crew::of(request, watch)?;
     running(progress);
     let mut blocks: Vec<BlockResult> = Vec::new();
     for (number, block) in settings.blocks().iter().enumerate() {
@@ -103,36 +101,82 @@ pub fn run(
             continue;
         }
         line(progress, block.title.to_owned());
-        let result = measured(&mut children, block, number as u64, watch)?;
+        let result = measured(&mut crew, settings.threads, (block, number as u64), watch)?;
         let rate = base::units::bytes(result.children_kb_s * 1024.0);
         line(progress, format!("{}: {rate}/s", block.title));
         blocks.push(result);
     }
-    if !settings.keep {
-        children.remove();
-    }
-    children.workers.iter_mut().for_each(|worker| worker.leave());
-    if !settings.keep {
-        session.clean()?;
-    }
+    crew.leave()?;
     let mut result = result(request, started, blocks);
     result.server = watch.info();
     Ok(result)
 }
 
+/// The children: in this process, or on agents.
+enum Crew {
+    Local(Box<Children>, Box<Session>),
+    Remote(Box<Fleet>),
+}
+
+impl Crew {
+    fn of(request: &IozoneRequest<'_>, watch: &mut Watch) -> Result<Self, ProgramError> {
+        let (settings, seed) = (request.settings.clone(), request.seed);
+        if matches!(request.source, Source::Remote(_)) {
+            let fleet = Fleet::prepare(request.source, &settings, seed, request.place)?;
+            watch.by_agents(&fleet.machines());
+            return Ok(Self::Remote(Box::new(fleet)));
+        }
+        let plan = Arc::new(plan(&settings, seed, (0, 1))?);
+        let mut session = Session::open(request.place, &plan, true)?;
+        let (workers, numbers) = (session.take_workers(), plan.instances().collect());
+        let children = Children { settings, seed, workers, numbers };
+        Ok(Self::Local(Box::new(children), Box::new(session)))
+    }
+
+    /// A test, and the processor time that it took.
+    fn run(
+        &mut self,
+        test: Test,
+        number: u64,
+        threads: u32,
+    ) -> Result<(Outcome, f64), ProgramError> {
+        match self {
+            Self::Local(children, _) => {
+                let before = cpu_seconds();
+                let outcome = children.run(test, number, Start::default());
+                let outcome = outcome.map_err(|e| ProgramError::Threads(threads.into(), e))?;
+                Ok((outcome, cpu_seconds() - before))
+            }
+            Self::Remote(fleet) => fleet.run(test, number).map(|outcome| (outcome, fleet.cpu_s)),
+        }
+    }
+
+    /// Disconnects the children, and removes their files unless they stay.
+    fn leave(&mut self) -> Result<(), ProgramError> {
+        match self {
+            Self::Local(children, session) => {
+                children.leave();
+                if !children.settings.keep {
+                    session.clean()?;
+                }
+                Ok(())
+            }
+            Self::Remote(fleet) => fleet.clean(),
+        }
+    }
+}
+
 /// One test, between two samples of the server.
 fn measured(
-    children: &mut Children<'_>,
-    block: &Block,
-    number: u64,
+    crew: &mut Crew,
+    threads: u32,
+    (block, number): (&Block, u64),
     watch: &mut Watch,
 ) -> Result<BlockResult, ProgramError> {
-    let before = cpu_seconds();
     watch.begin();
-    let outcome = children.run(block.test, number);
+    let done = crew.run(block.test, number, threads);
     watch.end();
-    let threads = children.settings.threads.into();
-    let outcome = outcome.map_err(|error| ProgramError::Threads(threads, error))?;
+    let (outcome, cpu_s) = done?;
     let bytes = outcome.children.iter().map(|child| child.bytes).sum();
     let ns = outcome.children.iter().map(|child| child.ns).sum();
     let written = block.test.is_write();
@@ -144,7 +188,7 @@ fn measured(
         bytes_written: if written { bytes } else { 0 },
         call_ns: ns,
         busy_ns: ns,
-        cpu_s: cpu_seconds() - before,
+        cpu_s,
     };
     Ok(BlockResult { watched: watch.judge(&load), ..BlockResult::new(block, &outcome) })
 }

@@ -66,8 +66,8 @@ fn run(no_stonewall: bool) -> Outcome {
     let fast = Counting { waits: None, ends: Some(ended.clone()), done: 0 };
     let slow = Counting { waits: Some(ended), ends: None, done: 0 };
     let workers: Vec<Box<dyn Worker>> = vec![Box::new(fast), Box::new(slow)];
-    let mut children = Children { settings: &settings, seed: 1, workers };
-    children.run(Test::Write, 0).expect("a run")
+    let mut children = Children { settings, seed: 1, workers, numbers: vec![0, 1] };
+    children.run(Test::Write, 0, Start::default()).expect("a run")
 }
 
 #[test]
@@ -79,4 +79,16 @@ fn the_stonewall_ends_what_is_slower() {
     let outcome = run(true);
     assert!(outcome.children.iter().all(|child| child.finished && child.bytes == 40 << 10));
     assert!(outcome.children.iter().all(|child| child.ns <= outcome.parent_ns));
+}
+
+#[test]
+fn children_of_another_agent_end_a_test() {
+    let stop = AtomicU64::new(1);
+    let worker = Counting { waits: None, ends: None, done: 0 };
+    let workers: Vec<Box<dyn Worker>> = vec![Box::new(worker)];
+    let mut children = Children { settings: settings(), seed: 1, workers, numbers: vec![2] };
+    let start = Start { at_ns: None, stop: Some(&stop) };
+    let outcome = children.run(Test::Write, 0, start).expect("a run");
+    let [child] = outcome.children.as_slice() else { panic!("one child") };
+    assert_eq!((child.number, child.records, child.finished), (2, 1, false));
 }

@@ -13,6 +13,7 @@ const SCHEMA: &str = include_str!("../../../../../docs/formats/iozone.schema.jso
 
 fn block() -> BlockResult {
     let child = |kb: u64, ms: u64, end_ms: u64| Child {
+        number: 0,
         bytes: kb << 10,
         records: kb,
         ns: ms * 1_000_000,

@@ -1,0 +1,162 @@
+//! IOzone's tests on several agents: each has every n-th child, and all begin together.
+
+use super::children::{Child, Outcome};
+use super::flags::{Settings, Test};
+use crate::agent::clock;
+use crate::agent::proto::{FromAgent, IOZONE_VERSION, IozoneJob, TestEnd, ToAgent};
+use crate::client::Target;
+use crate::conduct::agents::{Agents, Source};
+use crate::programs::run::ProgramError;
+use base::limits::LAB_SILENCE_MAX;
+use std::time::Duration;
+
+/// Time between the command and the start, ns: more than any agent takes to open its files.
+const LEAD_NS: u64 = 300_000_000;
+/// How long one wait for messages takes at most.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The agents of a run.
+pub struct Fleet {
+    agents: Agents,
+    settings: Settings,
+    /// Processor time of the last test, seconds.
+    pub cpu_s: f64,
+}
+
+impl Fleet {
+    /// Gathers the agents and has them connect their children.
+    ///
+    /// # Errors
+    /// The agents are unavailable, or one cannot prepare.
+    pub fn prepare(
+        source: &Source,
+        settings: &Settings,
+        seed: u64,
+        place: &Target,
+    ) -> Result<Self, ProgramError> {
+        let agents = Agents::gather(source, false)?;
+        if let Some(old) = agents.all.iter().find(|agent| agent.version < IOZONE_VERSION) {
+            return Err(ProgramError::Agent(format!(
+                "the agent at {} ({}) has no tests of IOzone: use the version of this one",
+                old.address, old.program
+            )));
+        }
+        let all = agents.all.len() as u64;
+        if all > settings.threads.into() {
+            let children = settings.threads;
+            let why = format!("{all} agents for {children} children: use -t {all} or more");
+            return Err(ProgramError::Refused(why));
+        }
+        let mut fleet = Self { agents, settings: settings.clone(), cpu_s: 0.0 };
+        for number in 0..all {
+            let job = IozoneJob {
+                target: place.url(),
+                settings: settings.clone(),
+                seed,
+                agent: (number, all),
+                make: number == 0,
+            };
+            fleet.agents.tell(number as u32, &ToAgent::Iozone(Box::new(job)))?;
+            // The first one makes the folder of a server before the others connect.
+            fleet.each(&[number as u32], |message| {
+                matches!(message, FromAgent::Prepared { .. }).then_some(())
+            })?;
+        }
+        Ok(fleet)
+    }
+
+    /// The machines of the agents.
+    pub fn machines(&self) -> Vec<serde_json::Value> {
+        self.agents.all.iter().map(|agent| agent.machine.clone()).collect()
+    }
+
+    fn numbers(&self) -> Vec<u32> {
+        self.agents.live().map(|agent| agent.number).collect()
+    }
+
+    /// Waits until each of these has sent what is due.
+    fn each<T>(
+        &mut self,
+        numbers: &[u32],
+        pick: impl Fn(FromAgent) -> Option<T>,
+    ) -> Result<Vec<(u32, T)>, ProgramError> {
+        let mut found = Vec::new();
+        while found.len() < numbers.len() {
+            found.extend(self.next(&pick)?);
+        }
+        Ok(found)
+    }
+
+    /// The next message that is due, if one comes in time.
+    fn next<T>(
+        &mut self,
+        pick: impl Fn(FromAgent) -> Option<T>,
+    ) -> Result<Option<(u32, T)>, ProgramError> {
+        let event = self.agents.next(WAIT);
+        if let Some(silent) = self.agents.overdue(LAB_SILENCE_MAX).first() {
+            return Err(ProgramError::Agent(format!("agent {silent} is silent")));
+        }
+        let Some(event) = event else { return Ok(None) };
+        match event.message {
+            None => Err(ProgramError::Agent(format!("agent {} is gone", event.agent))),
+            Some(FromAgent::Failed { what }) => {
+                Err(ProgramError::Agent(format!("agent {}: {what}", event.agent)))
+            }
+            Some(message) => Ok(pick(message).map(|found| (event.agent, found))),
+        }
+    }
+
+    /// Carries out a test on all agents. With the stonewall all end when the first agent's
+    /// children have.
+    ///
+    /// # Errors
+    /// An agent is lost, or cannot do it.
+    pub fn run(&mut self, test: Test, number: u64) -> Result<Outcome, ProgramError> {
+        let trips = self.agents.live().map(|agent| agent.offset.rtt_ns * 5);
+        let at_ns = clock::mono_ns() + trips.max().unwrap_or(0).max(LEAD_NS);
+        let all: Vec<_> =
+            self.agents.live().map(|a| (a.number, a.offset.to_theirs(at_ns))).collect();
+        for (agent, at_ns) in all {
+            self.agents.tell(agent, &ToAgent::RunTest { test, number, at_ns })?;
+        }
+        let numbers = self.numbers();
+        let mut ends: Vec<(u32, TestEnd)> = Vec::new();
+        while ends.len() < numbers.len() {
+            let end = self.next(|message| match message {
+                FromAgent::TestEnd(end) => Some(*end),
+                _ => None,
+            })?;
+            let is_first = ends.is_empty() && end.is_some();
+            ends.extend(end);
+            if is_first && !self.settings.no_stonewall {
+                for agent in &numbers {
+                    self.agents.tell(*agent, &ToAgent::Stop { at_ns: 1 })?;
+                }
+            }
+        }
+        self.cpu_s = ends.iter().map(|(_, end)| end.cpu_s).sum();
+        let mut children = vec![Child::default(); self.settings.threads as usize];
+        for (_, TestEnd { outcome, .. }) in ends {
+            for (number, child) in outcome.children.into_iter().map(|child| (child.number, child)) {
+                if let Some(own) = children.get_mut(number as usize) {
+                    *own = child;
+                }
+            }
+        }
+        let parent_ns = children.iter().map(|child| child.end_ns).max().unwrap_or(0).max(1);
+        Ok(Outcome { children, parent_ns })
+    }
+
+    /// Disconnects the children, and removes their files unless they stay.
+    ///
+    /// # Errors
+    /// An agent is lost, or cannot do it.
+    pub fn clean(&mut self) -> Result<(), ProgramError> {
+        for number in self.numbers() {
+            self.agents.tell(number, &ToAgent::CleanTests)?;
+            // One after the other: the last one removes the folder of a server.
+            self.each(&[number], |message| matches!(message, FromAgent::Cleaned).then_some(()))?;
+        }
+        Ok(())
+    }
+}
