@@ -73,7 +73,7 @@ export async function lab(t, { page, where }) {
     await dialog.getByRole('button', { name: 'Run a program' }).click();
     await dialog.locator('[data-property="text"]').getByRole('alert').filter({ hasText: "program.f:2: at 'system'" }).waitFor();
     assert.equal(await text.getAttribute('aria-invalid'), 'true');
-    await text.fill('define fileset name=s,entries=20,size=1k,prealloc\ndefine process name=p { thread name=t { flowop statfile name=look,filesetname=s } }\nrun 2\n');
+    await text.fill('define fileset name=s,entries=20,size=1k,dirwidth=10,prealloc\ndefine process name=p { thread name=t { flowop statfile name=look,filesetname=s } }\nrun 2\n');
     await dialog.getByLabel('Target', { exact: true }).fill('null:');
     await dialog.getByRole('button', { name: 'Run a program' }).click();
     await dialog.getByText('is queued').waitFor();

@@ -33,16 +33,7 @@ const PROGRAM_PARAMETERS: &[Property] = &[
         "Text in the workload model language of Filebench, in the dialect of version 1.4 or 1.5.",
     )
     .required(),
-    Property::setting(
-        "name",
-        "Name",
-        Kind::Text { max: 64, shape: Shape::Name },
-        Default::Text("program.f"),
-        "Name of the program in results and in messages.",
-    )
-    .example("varmail.f"),
     SHARE,
-    FOLDER,
     PROTOCOL,
     TARGET,
     Property::setting(
@@ -62,12 +53,20 @@ const PROGRAM_PARAMETERS: &[Property] = &[
         "Variables of the text to override, $NAME=VALUE.",
     )
     .example("$nthreads=4, $nfiles=20k"),
+    FOLDER,
+    Property::setting(
+        "name",
+        "Name",
+        Kind::Text { max: 64, shape: Shape::Name },
+        Default::Text("program.f"),
+        "Name of the program in results and in messages.",
+    )
+    .example("varmail.f"),
     SEED,
 ];
 
 const IOZONE_PARAMETERS: &[Property] = &[
     SHARE,
-    FOLDER,
     PROTOCOL,
     TARGET,
     Property::setting(
@@ -104,6 +103,7 @@ const IOZONE_PARAMETERS: &[Property] = &[
         "Tests by number (-i); not set: all.",
     )
     .example("0, 1"),
+    FOLDER,
     flag("retest", "Retest", true, "Whether to rewrite and re-read (without -+n)."),
     flag("stonewall", "Stonewall", true, "Whether a test ends with its first child (without -x)."),
     flag("flush", "Include flush", false, "Whether the time includes a flush (-e)."),
