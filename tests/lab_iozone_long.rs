@@ -28,7 +28,7 @@ fn number(value: &Value, name: &str) -> f64 {
 }
 
 /// The least of what the children carry and of what the link does, bytes per second, for a record
-/// on a link of so many bits per second.
+/// on a link of this rate in bits per second.
 fn model(children: f64, record: f64, rate: f64, rtt_s: f64) -> f64 {
     let packets = (record / PACKET.0).ceil();
     let link = rate / 8.0 * record / (record + packets * PACKET.1);
