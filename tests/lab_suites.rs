@@ -217,8 +217,8 @@ fn commands_of_the_page_do_what_it_says() {
         let mut command = Command::new("sh");
         command.args(["-c", &line]).env("PATH", &path).current_dir(scratch.path());
         let output = process::run(&mut command, SUITE);
-        let said = text(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{line}: {said}");
+        let errors = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{line}: {errors}");
     }
     let result = scratch.path().join("filebench");
     for file in ["suite.json", "suite.md", "suite.csv", "index.html", "run.toml", "SHA256SUMS"] {

@@ -125,7 +125,7 @@ fn a_suite_that_was_ended_goes_on_with_the_next_row() {
     let plan = plan(rows, "null:");
     let mut lines = Vec::new();
     let mut begin = |plan: &Plan| {
-        plan.begin(&dir, &mut |told| lines.push(told.to_string())).expect("it is read")
+        plan.begin(&dir, &mut |news| lines.push(news.to_string())).expect("it is read")
     };
     let mut first = begin(&plan);
     assert!(first.rows.iter().all(|row| row.state == State::Pending));

@@ -1,4 +1,4 @@
-//! Networks of clients as they are written, whom they contain, and which interface serves them.
+//! Networks of clients as they are written, what they contain, and which interface serves them.
 
 use super::*;
 
