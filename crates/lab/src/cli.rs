@@ -28,7 +28,7 @@ use crate::archive::request::{self, NamedTarget};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, lab_command};
-use crate::conduct::subnets::Subnet;
+use crate::conduct::network::Subnet;
 use crate::conduct::{ObserveRun, RunOptions, Told};
 use crate::iozone::over::record::OverResult;
 use crate::iozone::record::IozoneResult;
@@ -546,7 +546,7 @@ fn list(json: bool) -> Outcome {
 fn make_report(path: &Path) -> Outcome {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
     if let Some(suite) = SuiteResult::read(path)? {
-        record::write_file(dir, "index.html", &report::suite_page(&suite))?;
+        record::write_file(dir, "index.html", &suite.page())?;
         archive::renew(dir, "index.html")?;
         print_line(&dir.join("index.html").display().to_string())?;
         return Ok(ExitCode::SUCCESS);

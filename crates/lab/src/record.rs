@@ -8,7 +8,6 @@ pub mod observed;
 pub mod provenance;
 
 use crate::agent::clock::Offset;
-use crate::conduct::subnets::SubnetStep;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
@@ -22,7 +21,7 @@ use crate::verdict::evenness::Evenness;
 use crate::verdict::prove::Proof;
 use crate::verdict::usl::Scaling;
 use cold::ColdStep;
-use observed::{ClientStep, Observed, ServerCounts};
+use observed::{ClientStep, Observed, ServerCounts, SubnetStep};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;

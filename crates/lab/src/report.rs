@@ -18,7 +18,6 @@ use crate::programs::record::ProgramResult;
 use crate::record::cold::ColdStep;
 use crate::record::observed::Comparison as CountComparison;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step, figure_text};
-use crate::suite::record::SuiteResult;
 use crate::sweep::Sweep;
 use crate::transfer;
 use crate::verdict::evenness::Evenness;
@@ -195,11 +194,9 @@ pub fn summary_page(summary: &Summary) -> String {
     SUMMARY.fill(&summary.title(), &summary.html(), &data)
 }
 
-/// The page of a suite.
-pub fn suite_page(suite: &SuiteResult) -> String {
-    let (title, data) = (suite.title(), serde_json::to_string(suite).unwrap_or_default());
-    let page = PROGRAM.fill(&title, &suite.html(), &data);
-    page.replace("<!--title-->", &escaped(&title))
+/// A page of tables, with the record that they are made of.
+pub(crate) fn page_of_tables(title: &str, tables: &str, record: &str) -> String {
+    PROGRAM.fill(title, tables, record).replace("<!--title-->", &escaped(title))
 }
 
 impl Page {

@@ -15,7 +15,6 @@ use crate::conduct::{self, Progress, RunError, RunOptions, line};
 use crate::limits::LimitsError;
 use crate::measure;
 use crate::record::{RecordError, RunResult};
-use crate::report;
 use base::clock::{NS_PER_S, monotonic_ns, wall_ns};
 use base::limits::LAB_CLEAN_MAX;
 use record::{SUITE, State, SuiteResult, SuiteRow, VERSION};
@@ -98,7 +97,7 @@ impl Plan {
             return Ok(empty);
         };
         if earlier.asked != empty.asked || earlier.rows.len() != empty.rows.len() {
-            line(progress, format!("{} is of another request: starting anew", SUITE));
+            line(progress, format!("{} is of another request: starting from the first row", SUITE));
             return Ok(empty);
         }
         for (row, fresh) in earlier.rows.iter_mut().zip(empty.rows) {
@@ -203,7 +202,7 @@ fn measured(plan: &Plan, row: &RowPlan, progress: Progress<'_>) -> Result<RunRes
 /// Writes the suite, its page and its tables.
 fn write(suite: &SuiteResult, archive: &mut Archive) -> Result<(), RecordError> {
     archive.put(SUITE, &suite.json()?)?;
-    archive.put("index.html", &report::suite_page(suite))?;
+    archive.put("index.html", &suite.page())?;
     archive.put("suite.csv", &suite.table().csv())?;
     archive.put("suite.md", &suite.markdown())?;
     archive.put("clients.csv", &suite.clients().csv())?;

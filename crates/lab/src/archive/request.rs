@@ -2,8 +2,8 @@
 //! the environment or from targets that are given to it.
 
 use crate::ab::{REPEATS, Rule};
+use crate::conduct::network::Subnet;
 use crate::conduct::server::api::ServerApi;
-use crate::conduct::subnets::Subnet;
 use crate::iozone::flags::Settings;
 use crate::job::Job;
 use crate::measure::over::Until;

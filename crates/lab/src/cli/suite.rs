@@ -69,10 +69,12 @@ pub(super) struct FilebenchArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     set_size: Option<u64>,
     /// Time of each row that reads or creates files
-    #[arg(long, value_name = "SECONDS", default_value_t = rows::SOURCE_SECONDS[0], value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+    #[arg(default_value_t = rows::SOURCE_SECONDS[0])]
     seconds: u32,
     /// Time of each row that writes
-    #[arg(long, value_name = "SECONDS", default_value_t = rows::SOURCE_SECONDS[1], value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
+    #[arg(default_value_t = rows::SOURCE_SECONDS[1])]
     write_seconds: u32,
     /// All rows in less than 60 s: rows of half a second, smaller sets
     #[arg(long)]

@@ -1,8 +1,8 @@
 //! The agents of a run: started or reached, greeted, timed, told, listened to.
 
 use super::exchange::{Event, Exchange};
+use super::network::Subnet;
 use super::roster::{Roster, RosterError};
-use super::subnets::Subnet;
 use crate::agent::clock::{self, Exchange as Ping, Offset};
 use crate::agent::code::CODE_FILE_ENV;
 use crate::agent::connection::Connection;

@@ -3,8 +3,8 @@
 //! - [`agents`]: processes, clocks; [`roster`]: agents on other machines; [`exchange`]: all
 //!   connections in one thread; [`step`]: one step; [`steady`]: the rules of when a step and when a
 //!   staircase is done; [`server`]: the server's side, [`locate`]: where it is, [`counts`]: what it
-//!   counted itself; [`subnets`]: several addresses of one server; [`evidence`]: what the limiter
-//!   is judged by; [`watch`]: the server of a load without steps; [`told`]: progress.
+//!   counted itself; [`network`], [`subnets`]: several addresses of one server; [`evidence`]: what
+//!   the limiter is judged by; [`watch`]: the server of a load without steps; [`told`]: progress.
 
 pub mod agents;
 mod cold;
@@ -13,11 +13,12 @@ pub mod distribution;
 pub mod evidence;
 pub mod exchange;
 pub mod locate;
+pub mod network;
 pub mod roster;
 pub mod server;
 pub mod steady;
 pub mod step;
-pub mod subnets;
+mod subnets;
 pub mod told;
 pub mod watch;
 
@@ -44,13 +45,13 @@ use crate::workload::Kind;
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
 use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
+use network::Subnet;
 use server::api::ServerApi;
 use server::{ServerSample, ServerView, Unseen};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use step::{Ran, StepError, StepSetup};
-use subnets::Subnet;
 pub use told::{StepTold, Told};
 
 /// How a run is made.
@@ -311,7 +312,7 @@ fn run_steps(
 fn note_subnets(
     subnets: (&[Subnet], &[Option<String>]),
     clients: u32,
-    whole: &subnets::Whole,
+    whole: &subnets::Moved,
     result: &mut RunResult,
 ) {
     let Some(step) = result.steps.last() else { return };

@@ -3,125 +3,19 @@
 //! address.
 
 use super::agents::{Agents, AgentsError};
+use super::network::Subnet;
 use crate::client::Target;
 use crate::observe::ServerSample;
+use crate::record::observed::{SubnetStep, WholeStep};
 use crate::record::{RunResult, Step};
-use base::text::decimal;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::str::FromStr;
-
-/// Clients on this machine connect from the network's address plus this and their number.
-const FIRST_CLIENT: u32 = 11;
-
-/// A network, and the server's address there: `10.1.0.0/24=10.1.0.1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subnet {
-    network: IpAddr,
-    prefix: u32,
-    /// The server's address.
-    pub server: IpAddr,
-}
-
-impl FromStr for Subnet {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let form = "is not NETWORK/PREFIX=SERVER, as in 10.1.0.0/24=10.1.0.1";
-        let (network, server) = text.split_once('=').ok_or(form)?;
-        let (network, prefix) = network.split_once('/').ok_or(form)?;
-        let network: IpAddr = network.parse().map_err(|_| form)?;
-        let (prefix, server) = (decimal(prefix).ok_or(form)?, server.parse().map_err(|_| form)?);
-        let bits = if network.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
-        if prefix > bits {
-            return Err("has a prefix that is longer than its address");
-        }
-        Ok(Self { network, prefix, server })
-    }
-}
-
-impl fmt::Display for Subnet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.network, self.prefix)
-    }
-}
-
-impl Subnet {
-    /// Whether an address is in the network.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let same = |a: u128, b: u128, bits: u32| {
-            let host = bits - self.prefix;
-            host >= 128 || a >> host == b >> host
-        };
-        match (self.network, address) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                same(a.to_bits().into(), b.to_bits().into(), Ipv4Addr::BITS)
-            }
-            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), Ipv6Addr::BITS),
-            _ => false,
-        }
-    }
-
-    /// The address of a client on this machine.
-    fn local_address(&self, number: u32) -> IpAddr {
-        let further = FIRST_CLIENT + number;
-        match self.network {
-            IpAddr::V4(network) => Ipv4Addr::from_bits(network.to_bits() + further).into(),
-            IpAddr::V6(network) => {
-                Ipv6Addr::from_bits(network.to_bits() + u128::from(further)).into()
-            }
-        }
-    }
-}
-
-/// A network of a step.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SubnetStep {
-    /// The network.
-    pub network: String,
-    /// The server's address there.
-    pub server: String,
-    /// The server's interface there, if that is known.
-    pub interface: Option<String>,
-    /// Clients that took part to the end.
-    pub clients: u32,
-    /// Clients that were lost, in this step or before.
-    pub lost: u32,
-    /// Operations per second.
-    pub ops_s: f64,
-    /// Bytes per second.
-    pub bytes_s: f64,
-    /// Faults, over the whole step.
-    pub errors: u64,
-    /// The whole step at both ends; `None` if a client was lost or the interface is not seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub whole: Option<WholeStep>,
-}
-
-/// What clients moved from their first operation to the last, and what the server's interface
-/// counted from before to after that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct WholeStep {
-    /// Bytes of all operations.
-    pub payload: u64,
-    /// Bytes received.
-    pub rx: u64,
-    /// Bytes sent.
-    pub tx: u64,
-    /// Packets received: of a virtual interface, as large as the kernel hands them over.
-    pub rx_packets: u64,
-    /// Packets sent.
-    pub tx_packets: u64,
-}
 
 /// The whole of a step: bytes by client, samples of the server before and after.
-pub(super) type Whole = (Vec<(u32, u64)>, Option<[ServerSample; 2]>);
+pub(super) type Moved = (Vec<(u32, u64)>, Option<[ServerSample; 2]>);
 
 /// Enters what each network carried in the whole step.
-pub(super) fn enter_whole(found: &mut [SubnetStep], step: &Step, (moved, around): &Whole) {
+pub(super) fn enter_whole(found: &mut [SubnetStep], step: &Step, (moved, around): &Moved) {
     for subnet in found.iter_mut().filter(|subnet| subnet.lost == 0) {
         let there = |number: u32| {
             let client = step.by_client.iter().find(|client| client.client == number);

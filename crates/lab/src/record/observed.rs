@@ -274,6 +274,47 @@ pub struct ClientStep {
     pub subnet: Option<String>,
 }
 
+/// A network of a step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubnetStep {
+    /// The network.
+    pub network: String,
+    /// The server's address there.
+    pub server: String,
+    /// The server's interface there, if that is known.
+    pub interface: Option<String>,
+    /// Clients that took part to the end.
+    pub clients: u32,
+    /// Clients that were lost, in this step or before.
+    pub lost: u32,
+    /// Operations per second.
+    pub ops_s: f64,
+    /// Bytes per second.
+    pub bytes_s: f64,
+    /// Faults, over the whole step.
+    pub errors: u64,
+    /// The whole step at both ends; `None` if a client was lost or the interface is not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeStep>,
+}
+
+/// What clients moved from their first operation to the last, and what the server's interface
+/// counted from before to after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WholeStep {
+    /// Bytes of all operations.
+    pub payload: u64,
+    /// Bytes received.
+    pub rx: u64,
+    /// Bytes sent.
+    pub tx: u64,
+    /// Packets received: of a virtual interface, as large as the kernel hands them over.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+}
+
 /// How it is read: format 1 had pairs (client, operations).
 #[derive(Deserialize)]
 #[serde(untagged)]

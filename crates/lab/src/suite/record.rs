@@ -2,9 +2,8 @@
 //! that the next start goes on where this one was ended.
 
 use super::rows::{Cache, RowPlan, SourceFigures};
-use crate::conduct::subnets::SubnetStep;
 use crate::limits::{Cell, cell};
-use crate::record::observed::{ClientStep, ObservedInterface};
+use crate::record::observed::{ClientStep, ObservedInterface, SubnetStep};
 use crate::record::{self, RecordError, RunResult, Step};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -31,8 +31,8 @@ const RANDOM_BLOCK: u32 = 8 << 10;
 const QUICK_MS: u64 = 500;
 const QUICK_WARMUP_MS: u64 = 100;
 const QUICK_WINDOW_MS: u64 = 50;
-/// Windows of data that is read once are short. With 10 ms eighteen clients on two cores did nothing
-/// but close windows.
+/// Windows of data that is read once are short. With 10 ms eighteen clients on two cores only
+/// closed windows.
 const COLD_WINDOW_MS: u64 = 50;
 
 /// What the source found in a row.

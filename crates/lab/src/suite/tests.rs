@@ -163,7 +163,7 @@ fn a_pair_without_proof_is_not_compared() {
     assert!(pairs[0].contains("not proved uncached"), "{pairs:?}");
     suite.rows[0].uncached = Some(true);
     let pairs = suite.pairs();
-    assert!(pairs[0].starts_with("stream-read-1-cached beside stream-read-1-uncached: "));
+    assert!(pairs[0].starts_with("stream-read-1-cached against stream-read-1-uncached: "));
     assert!(suite.text().contains("not proved uncached"), "of the other rows");
 }
 

@@ -2,6 +2,7 @@
 
 use super::record::{State, StepFigures, SuiteResult, SuiteRow};
 use super::rows::{Cache, SourceFigures};
+use crate::report::page_of_tables;
 use crate::report::table::{Table, escaped};
 use base::units::time_ns;
 
@@ -119,7 +120,7 @@ impl SuiteResult {
             "IOPS",
         ];
         let of = |(row, step): (&SuiteRow, &StepFigures)| {
-            let line = |subnet: &crate::conduct::subnets::SubnetStep| {
+            let line = |subnet: &crate::record::observed::SubnetStep| {
                 vec![
                     row.job.clone(),
                     format!("{} × {}", step.clients, step.threads),
@@ -201,7 +202,7 @@ impl SuiteResult {
         Table::new(heads, self.steps().flat_map(of).collect())
     }
 
-    /// What belongs together, in sentences: cached beside uncached, many threads beside one.
+    /// What belongs together, in sentences: cached and uncached, many threads and one.
     pub fn pairs(&self) -> Vec<String> {
         let find = |name: &str| {
             let row = self.rows.iter().find(|row| row.job == name)?;
@@ -212,7 +213,7 @@ impl SuiteResult {
             let ((cold, a), (warm, b)) = (find(cold)?, find(warm)?);
             if cold.uncached != Some(true) {
                 return Some(format!(
-                    "{} beside {}: no comparison, the first is not proved uncached",
+                    "{} and {}: no comparison, the first is not proved uncached",
                     cold.job, warm.job
                 ));
             }
@@ -220,7 +221,7 @@ impl SuiteResult {
             let points = cpu(warm).zip(cpu(cold)).map_or(String::new(), |(now, before)| {
                 format!(", server CPU {:+.0} points", now - before)
             });
-            Some(format!("{} beside {}: {:+.0} %{points}", warm.job, cold.job, percent(b, a)))
+            Some(format!("{} against {}: {:+.0} %{points}", warm.job, cold.job, percent(b, a)))
         };
         let pairs = [
             ("stream-read-1-uncached", "stream-read-1-cached"),
@@ -290,6 +291,12 @@ impl SuiteResult {
         }
         out += "\n";
         out + &self.sentences().iter().map(|what| format!("- {what}\n")).collect::<String>()
+    }
+
+    /// Its page.
+    pub fn page(&self) -> String {
+        let record = serde_json::to_string(self).unwrap_or_default();
+        page_of_tables(&self.title(), &self.html(), &record)
     }
 
     /// As HTML.

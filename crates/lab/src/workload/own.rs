@@ -3,7 +3,7 @@
 
 /// Where one thread is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Position {
     file: u32,
     block: u64,
     /// It has come through its files, and does not start again.
@@ -32,7 +32,7 @@ pub(super) struct Own {
     blocks: u64,
     threads: u32,
     once: bool,
-    places: Vec<Place>,
+    places: Vec<Position>,
 }
 
 impl Own {
@@ -46,10 +46,10 @@ impl Own {
     /// read from their start; else threads go on where they were, if they are as many.
     pub(super) fn begin(&mut self, threads: u32, once: bool) {
         if once || self.once || threads != self.threads {
-            let place = |thread: u32| Place {
+            let place = |thread: u32| Position {
                 file: thread % self.files,
                 ended: once && thread >= self.files,
-                ..Place::default()
+                ..Position::default()
             };
             self.places = (0..threads).map(place).collect();
         }
@@ -75,7 +75,7 @@ impl Own {
     }
 
     fn with_most_left(&self) -> Option<u32> {
-        let left = |place: &Place| {
+        let left = |place: &Position| {
             let later = self.files.saturating_sub(place.file + 1) / self.threads;
             u64::from(later) * self.blocks + self.blocks - place.block
         };

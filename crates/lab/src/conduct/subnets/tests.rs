@@ -1,6 +1,7 @@
 //! Networks of clients as they are written, what they contain, and which interface serves them.
 
 use super::*;
+use std::net::Ipv6Addr;
 
 fn subnet(text: &str) -> Subnet {
     text.parse().expect("a subnet")
@@ -30,7 +31,7 @@ fn a_subnet_is_a_network_and_the_servers_address() {
 #[test]
 fn the_interface_is_that_of_the_longest_route() {
     // Of a machine with the least significant byte first.
-    let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
+    let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n\
         eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
         one\t0000010A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
         two\t0000020A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
