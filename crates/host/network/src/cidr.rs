@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 /// An address with the length of its network's prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(try_from = "String", into = "String")]
 pub struct Cidr {
     /// The address.
     pub address: IpAddr,
@@ -17,6 +20,20 @@ pub struct Cidr {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not ADDRESS/LENGTH, for example 192.0.2.1/24 or 2001:db8::1/64")]
 pub struct NotCidr(String);
+
+impl TryFrom<String> for Cidr {
+    type Error = NotCidr;
+
+    fn try_from(text: String) -> Result<Self, NotCidr> {
+        text.parse()
+    }
+}
+
+impl From<Cidr> for String {
+    fn from(cidr: Cidr) -> Self {
+        cidr.to_string()
+    }
+}
 
 impl Cidr {
     /// From its parts; `None` if the prefix is longer than the address.

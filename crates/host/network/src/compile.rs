@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::configuration::{Class, Configuration, Datalink, Interface};
 use crate::state::{Address, Dns, Kind, Link, MARK, Mode, Owner, Route, State};
 
@@ -10,7 +12,7 @@ const MTU: u32 = 1500;
 
 /// What Plimsoll has changed without having made it, as it was before: what removing all of the
 /// configuration brings back.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Links.
     pub links: BTreeMap<String, Baseline>,
@@ -21,7 +23,7 @@ pub struct Record {
 }
 
 /// A link as it was before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// MTU in bytes.
     pub mtu: u32,

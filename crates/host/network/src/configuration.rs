@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cidr::Cidr;
 use crate::pkey::Pkey;
 use crate::state::{Dns, LinkMode, Mode};
 
 /// All of it. Names are those of the items.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
     /// Datalinks; the name is that of the kernel's link.
     pub datalinks: BTreeMap<String, Datalink>,
@@ -23,7 +25,7 @@ pub struct Configuration {
 }
 
 /// A datalink.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datalink {
     /// What it is.
     pub class: Class,
@@ -32,7 +34,7 @@ pub struct Datalink {
 }
 
 /// What a datalink is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Class {
     /// The device of this name.
     Device,
@@ -62,7 +64,7 @@ pub enum Class {
 }
 
 /// An IP interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     /// Whether it has its addresses.
     pub enabled: bool,
@@ -79,7 +81,7 @@ pub struct Interface {
 }
 
 /// A static route.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteItem {
     /// Where it leads.
     pub destination: Cidr,

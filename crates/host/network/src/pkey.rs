@@ -8,7 +8,10 @@ use std::str::FromStr;
 const FULL: u16 = 0x8000;
 
 /// A P_Key that names a partition: not 0x0000 and not 0x8000.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct Pkey(u16);
 
 /// Why a number or text is not a P_Key.
@@ -20,6 +23,20 @@ pub enum NotPkey {
     /// Not a number of 16 bits.
     #[error("{0:?} is not a P_Key: give four hexadecimal digits, for example 0x8001")]
     Text(String),
+}
+
+impl TryFrom<u16> for Pkey {
+    type Error = NotPkey;
+
+    fn try_from(number: u16) -> Result<Self, NotPkey> {
+        Self::new(number)
+    }
+}
+
+impl From<Pkey> for u16 {
+    fn from(pkey: Pkey) -> Self {
+        pkey.0
+    }
 }
 
 impl Pkey {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cidr::Cidr;
 use crate::pkey::Pkey;
 
@@ -14,7 +16,7 @@ pub const MARK: u8 = 215;
 
 /// All of it. What the kernel makes alone (link-local addresses, routes to connected networks,
 /// addresses with a lifetime) is left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Links by name.
     pub links: BTreeMap<String, Link>,
@@ -29,7 +31,7 @@ pub struct State {
 }
 
 /// A link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// What it is.
     pub kind: Kind,
@@ -50,7 +52,7 @@ pub struct Link {
 }
 
 /// What a link is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A device, or a link that Plimsoll does not make: its kind for the kernel, or nothing.
     Device {
@@ -82,7 +84,7 @@ pub enum Kind {
 }
 
 /// How an aggregation spreads its traffic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// One port at a time.
     ActiveBackup {
@@ -99,7 +101,7 @@ pub enum Mode {
 }
 
 /// What of a packet decides by which port it leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     /// The hardware addresses.
     Layer2,
@@ -110,7 +112,7 @@ pub enum Policy {
 }
 
 /// How often the peers of LACP report to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Timer {
     /// Every 30 s.
     Slow,
@@ -119,7 +121,7 @@ pub enum Timer {
 }
 
 /// How a partition of InfiniBand carries packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkMode {
     /// Unreliable datagrams.
     Datagram,
@@ -128,7 +130,7 @@ pub enum LinkMode {
 }
 
 /// What may change a link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Owner {
     /// Plimsoll has made it.
     Plimsoll,
@@ -139,7 +141,7 @@ pub enum Owner {
 }
 
 /// An address of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// The address and its network.
     pub cidr: Cidr,
@@ -148,7 +150,7 @@ pub struct Address {
 }
 
 /// A route.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
     /// Where it leads.
     pub destination: Cidr,
@@ -165,7 +167,7 @@ pub struct Route {
 }
 
 /// Name servers and search domains.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dns {
     /// Name servers.
     pub servers: Vec<IpAddr>,

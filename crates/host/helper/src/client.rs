@@ -1,0 +1,59 @@
+//! The server's end of the connection to the helper.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::request::{Reply, Request, receive_reply, send};
+
+/// How long an answer may take: a change has tens of steps, and a kernel takes a second for some.
+const ANSWER: Duration = Duration::from_secs(120);
+
+/// A connection to the helper. A change that was made over it is taken back when it ends.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+}
+
+impl Client {
+    /// Connects to the helper that listens here.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn connect(socket: &Path) -> io::Result<Self> {
+        Self::over(UnixStream::connect(socket)?)
+    }
+
+    /// Starts a helper as a child of this process, with its files in `folder`.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn start(program: &Path, folder: &Path) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(program);
+        command.arg("host").arg("--child").arg("--state").arg(folder);
+        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(Stdio::null());
+        let mut child = command.spawn()?;
+        drop(command);
+        let wait = move || drop(child.wait());
+        std::thread::Builder::new().name("helper".to_owned()).spawn(wait)?;
+        Self::over(ours)
+    }
+
+    fn over(stream: UnixStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.set_write_timeout(Some(ANSWER))?;
+        Ok(Self { stream })
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// The connection's; it is of no use any more then.
+    pub fn ask(&mut self, request: &Request) -> io::Result<Reply> {
+        send(&mut self.stream, request)?;
+        receive_reply(&mut self.stream)
+    }
+}

@@ -1,0 +1,331 @@
+//! A change of the network, from its check to its confirmation or the way back.
+//!
+//! The old state is on disk before the first step, and a guard waits for the end of the time. All
+//! that takes steps holds the lock of the folder: the helper, and the guard.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::{Duration, Instant};
+
+use host_network::backend::{Backend, Failure, reach};
+use host_network::check::{Machine, check};
+use host_network::compile::{Record, compile};
+use host_network::plan::plan;
+use host_network::state::State;
+use host_network::step::Step;
+
+use crate::files::{Change, Folder};
+use crate::request::{CONFIRM_S_MAX, CONFIRM_S_MIN, Reply, Status, Waiting, Wanted, Wrong};
+
+/// How often the way back is tried as a whole when steps of it are refused.
+const WAY_BACK_ROUNDS: usize = 3;
+
+/// Why a request is not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The configuration is wrong.
+    #[error("the configuration is wrong")]
+    Wrong(Vec<Wrong>),
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] Failure),
+    /// The folder of the helper.
+    #[error("the files of the helper: {0}")]
+    Files(#[from] io::Error),
+    /// It does not go with what is there.
+    #[error("{0}")]
+    Conflict(String),
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Wrong(list) => Self::Wrong(list),
+            other => Self::Failed { why: other.to_string() },
+        }
+    }
+}
+
+/// Starts guards.
+pub trait Arm: Send {
+    /// Starts one for the change that waits. It is ready when this returns; dropping what it
+    /// returns makes it look at the change at once.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    fn arm(&mut self, seconds: u32) -> io::Result<Box<dyn Send>>;
+}
+
+/// What does changes.
+pub struct Keeper {
+    backend: Box<dyn Backend + Send>,
+    folder: Folder,
+    arm: Box<dyn Arm>,
+    boot: String,
+    waiting: Option<Armed>,
+    problem: Option<String>,
+}
+
+struct Armed {
+    change: u64,
+    deadline: Instant,
+    guard: Box<dyn Send>,
+}
+
+impl Keeper {
+    /// One for this network. `boot` names the boot of the machine.
+    pub fn new(
+        backend: Box<dyn Backend + Send>,
+        folder: Folder,
+        arm: Box<dyn Arm>,
+        boot: &str,
+    ) -> Self {
+        Self { backend, folder, arm, boot: boot.to_owned(), waiting: None, problem: None }
+    }
+
+    /// Brings the network into its confirmed configuration: takes back a change that was waiting
+    /// when the last helper ended, and after a boot makes all of the configuration again.
+    ///
+    /// # Errors
+    /// The way is not complete; what could be done is done.
+    pub fn start(&mut self) -> Result<(), Refusal> {
+        let done = self.start_now();
+        self.problem = done.as_ref().err().map(ToString::to_string);
+        done
+    }
+
+    fn start_now(&mut self) -> Result<(), Refusal> {
+        let _lock = self.folder.lock()?;
+        if let Some(change) = self.folder.waiting()? {
+            base::warning!("host", "change {} of the network was not confirmed", change.number);
+            if change.boot == self.boot {
+                restore(&mut *self.backend, &change.old, &change.adopted)?;
+            }
+            self.folder.forget()?;
+        }
+        let Some(confirmed) = self.folder.confirmed()? else { return Ok(()) };
+        if confirmed.boot == self.boot {
+            return Ok(());
+        }
+        let observed = self.backend.observe()?;
+        let (target, record) = compile(&confirmed.configuration, &observed, &Record::default());
+        let adopted = record.adopted(&Record::default());
+        let boot = self.boot.clone();
+        self.folder.enter_confirmed(&Change { boot, record, ..confirmed })?;
+        Ok(restore(&mut *self.backend, &target, &adopted)?)
+    }
+
+    /// What there is of the network.
+    ///
+    /// # Errors
+    /// The folder's.
+    pub fn status(&mut self) -> Result<Status, Refusal> {
+        let confirmed = self.folder.confirmed()?.unwrap_or_default();
+        let waits = self.folder.waiting()?.map(|change| change.number);
+        self.waiting.take_if(|armed| waits != Some(armed.change));
+        let waiting = self.waiting.as_ref().map(|armed| {
+            let left = armed.deadline.saturating_duration_since(Instant::now());
+            Waiting { change: armed.change, seconds_left: left.as_secs_f64().ceil() as u32 }
+        });
+        let problem = match waits {
+            Some(change) if waiting.is_none() => {
+                Some(format!("change {change} is not taken back completely; see the log"))
+            }
+            _ => self.problem.clone(),
+        };
+        let Change { configuration, record, .. } = confirmed;
+        Ok(Status { configuration, record, waiting, problem })
+    }
+
+    /// The steps to a configuration. Changes nothing.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn plan(&mut self, wanted: &Wanted) -> Result<Vec<String>, Refusal> {
+        let confirmed = self.folder.confirmed()?.unwrap_or_default();
+        let way = self.way(wanted, &confirmed.record)?;
+        Ok(way.steps.iter().map(ToString::to_string).collect())
+    }
+
+    fn way(&mut self, wanted: &Wanted, record: &Record) -> Result<Way, Refusal> {
+        let observed = self.backend.observe()?;
+        let Wanted { configuration, administration, successor } = wanted;
+        let machine =
+            Machine { observed: &observed, record, administration, successor: *successor };
+        let wrong = check(configuration, machine);
+        if !wrong.is_empty() {
+            return Err(Refusal::Wrong(wrong.into_iter().map(Wrong::from).collect()));
+        }
+        let (target, next) = compile(configuration, &observed, record);
+        let adopted = next.adopted(record);
+        let steps = plan(&observed, &target, &adopted);
+        Ok(Way { observed, target, next, adopted, steps })
+    }
+
+    /// Takes the steps to a configuration; `seconds` for its confirmation.
+    ///
+    /// # Errors
+    /// Why not; the old state is back then, or the guard brings it back.
+    pub fn apply(
+        &mut self,
+        wanted: &Wanted,
+        seconds: u32,
+    ) -> Result<(Option<u64>, Vec<String>), Refusal> {
+        if !(CONFIRM_S_MIN..=CONFIRM_S_MAX).contains(&seconds) {
+            let why = format!("the time is {CONFIRM_S_MIN} to {CONFIRM_S_MAX} seconds");
+            return Err(Refusal::Conflict(why));
+        }
+        let _lock = self.folder.lock()?;
+        if let Some(change) = self.folder.waiting()? {
+            let number = change.number;
+            let why = format!("change {number} waits for its confirmation: confirm it or revert");
+            return Err(Refusal::Conflict(why));
+        }
+        let confirmed = self.folder.confirmed()?.unwrap_or_default();
+        let Way { observed, target, next, adopted, steps } = self.way(wanted, &confirmed.record)?;
+        let change = Change {
+            number: confirmed.number + 1,
+            boot: self.boot.clone(),
+            seconds,
+            configuration: wanted.configuration.clone(),
+            record: next,
+            old: observed,
+            adopted,
+        };
+        if steps.is_empty() {
+            self.folder.enter_confirmed(&change)?;
+            return Ok((None, Vec::new()));
+        }
+        self.folder.enter(&change)?;
+        self.take(&change, &target, &steps)?;
+        Ok((Some(change.number), steps.iter().map(ToString::to_string).collect()))
+    }
+
+    /// Takes the steps of a change that is on disk.
+    fn take(&mut self, change: &Change, target: &State, steps: &[Step]) -> Result<(), Refusal> {
+        let deadline = Instant::now() + Duration::from_secs(change.seconds.into());
+        let guard = match self.arm.arm(change.seconds) {
+            Ok(guard) => guard,
+            Err(e) => {
+                self.folder.forget()?;
+                let why = format!("the guard that takes it back cannot be started: {e}");
+                return Err(Refusal::Conflict(why));
+            }
+        };
+        base::tell!("host", "change {}: {} steps", change.number, steps.len());
+        let mut timed = Timed { backend: &mut *self.backend, deadline };
+        let done = reach(&mut timed, target, &change.adopted);
+        if let Err(failure) = done {
+            restore(&mut *self.backend, &change.old, &change.adopted)?;
+            self.folder.forget()?;
+            return Err(failure.into());
+        }
+        self.waiting = Some(Armed { change: change.number, deadline, guard });
+        Ok(())
+    }
+
+    /// Keeps a change.
+    ///
+    /// # Errors
+    /// It does not wait any more.
+    pub fn confirm(&mut self, change: u64) -> Result<(), Refusal> {
+        let _lock = self.folder.lock()?;
+        let armed = self.waits(change)?;
+        if Instant::now() >= armed.deadline {
+            return Err(Refusal::Conflict(format!("the time of change {change} is over")));
+        }
+        self.folder.confirm()?;
+        self.waiting = None;
+        base::tell!("host", "change {change} is confirmed");
+        Ok(())
+    }
+
+    /// Takes a change back.
+    ///
+    /// # Errors
+    /// It does not wait any more, or the way back is not complete.
+    pub fn take_back(&mut self, change: u64) -> Result<(), Refusal> {
+        let _lock = self.folder.lock()?;
+        self.waits(change)?;
+        let taken = take_back(&self.folder, &mut *self.backend);
+        self.problem = taken.as_ref().err().map(ToString::to_string);
+        self.waiting = None;
+        taken.map(|_| ())
+    }
+
+    /// The client that has made the change is gone: its guard takes it back.
+    pub fn leave(&mut self, change: u64) {
+        if let Some(armed) = self.waiting.take_if(|armed| armed.change == change) {
+            base::warning!("host", "the server is gone: change {change} is taken back");
+            drop(armed.guard);
+        }
+    }
+
+    fn waits(&self, change: u64) -> Result<&Armed, Refusal> {
+        let on_disk = self.folder.waiting()?.is_some_and(|waiting| waiting.number == change);
+        let armed = self.waiting.as_ref().filter(|armed| on_disk && armed.change == change);
+        armed.ok_or_else(|| Refusal::Conflict(format!("change {change} does not wait")))
+    }
+}
+
+/// From a state to another one.
+struct Way {
+    observed: State,
+    target: State,
+    next: Record,
+    adopted: BTreeSet<String>,
+    steps: Vec<Step>,
+}
+
+/// A back end that takes no step after a time: the guard waits to take them back.
+struct Timed<'a> {
+    backend: &'a mut (dyn Backend + Send),
+    deadline: Instant,
+}
+
+impl Backend for Timed<'_> {
+    fn observe(&mut self) -> Result<State, Failure> {
+        self.backend.observe()
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), Failure> {
+        if Instant::now() >= self.deadline {
+            let why = "the time for the confirmation is over".to_owned();
+            return Err(Failure::Refused { step: step.to_string(), why });
+        }
+        self.backend.take(step)
+    }
+}
+
+/// Takes back the change that waits, if one does; the caller holds the lock. Returns its number.
+///
+/// # Errors
+/// The way back is not complete; the change still waits then.
+pub fn take_back(folder: &Folder, backend: &mut dyn Backend) -> Result<Option<u64>, Refusal> {
+    let Some(change) = folder.waiting()? else { return Ok(None) };
+    restore(backend, &change.old, &change.adopted)?;
+    folder.forget()?;
+    base::warning!("host", "change {} of the network is taken back", change.number);
+    Ok(Some(change.number))
+}
+
+/// Reaches a state as far as the kernel permits: a step that it refuses does not keep the others
+/// from being taken.
+fn restore(
+    backend: &mut dyn Backend,
+    target: &State,
+    adopted: &BTreeSet<String>,
+) -> Result<(), Failure> {
+    let mut result = reach(backend, target, adopted).map(|_| ());
+    for _ in 0..WAY_BACK_ROUNDS {
+        let Err(failure) = &result else { return Ok(()) };
+        base::error!("host", "{failure}");
+        for step in plan(&backend.observe()?, target, adopted) {
+            if let Err(failure) = backend.take(&step) {
+                base::error!("host", "{failure}");
+            }
+        }
+        result = reach(backend, target, adopted).map(|_| ());
+    }
+    result
+}

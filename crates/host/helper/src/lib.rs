@@ -1,0 +1,20 @@
+//! The privileged helper (`plimsoll host`): a process of root beside the server, which changes this
+//! machine on typed requests, and only on those.
+//!
+//! - [`request`]: what can be requested and answered, and how it is framed. Nothing in a request
+//!   names a file or a program.
+//! - [`service`]: the socket, who may connect, the log. [`client`]: the other end.
+//! - [`keeper`]: a change of the network: checked, written to disk, taken, confirmed or taken back.
+//! - [`guard`]: the process that takes an unconfirmed change back, whatever becomes of the others.
+//! - [`files`]: what of it is on disk (`docs/formats/host.md`).
+//!
+//! Other requests (storage, hardware) are variants of [`request::Request`] with a keeper of their
+//! own.
+
+pub mod client;
+pub mod files;
+pub mod guard;
+pub mod keeper;
+pub mod request;
+pub mod service;
+mod sys;

@@ -1,0 +1,148 @@
+//! The socket of the helper: who may connect, one thread for each connection, the log.
+
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::keeper::Keeper;
+use crate::request::{REQUEST_MAX, Reply, Request, receive, send};
+use crate::sys;
+
+/// Connections at the same time: the server has one, commands have one for a moment.
+const CONNECTIONS_MAX: usize = 16;
+
+/// The helper.
+#[derive(Clone)]
+pub struct Helper {
+    keeper: Arc<Mutex<Keeper>>,
+    /// The user of the service, who may connect beside root.
+    user: u32,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Helper {
+    /// One that root and `user` may connect to.
+    pub fn new(keeper: Keeper, user: u32) -> Self {
+        let connections = Arc::new(AtomicUsize::new(0));
+        Self { keeper: Arc::new(Mutex::new(keeper)), user, connections }
+    }
+
+    /// Binds the socket, in place of a left-over, for root and the user.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn bind(&self, path: &Path) -> io::Result<UnixListener> {
+        match std::fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        if self.user != sys::effective_uid() {
+            chown(path, Some(self.user), None)?;
+        }
+        Ok(listener)
+    }
+
+    /// Accepts connections for ever.
+    ///
+    /// # Errors
+    /// The listener's.
+    pub fn listen(&self, listener: &UnixListener) -> io::Result<()> {
+        loop {
+            let (stream, _) = listener.accept()?;
+            match sys::peer(&stream) {
+                Ok(uid) if uid == 0 || uid == self.user => {}
+                Ok(uid) => {
+                    base::warning!("host", "a connection of the user {uid} is refused");
+                    continue;
+                }
+                Err(_) => continue,
+            }
+            if self.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+                self.connections.fetch_sub(1, Ordering::Relaxed);
+                base::warning!("host", "more than {CONNECTIONS_MAX} connections: one is refused");
+                continue;
+            }
+            let helper = self.clone();
+            let serve = move || {
+                helper.serve(stream);
+                helper.connections.fetch_sub(1, Ordering::Relaxed);
+            };
+            std::thread::Builder::new().name("connection".to_owned()).spawn(serve)?;
+        }
+    }
+
+    /// Serves one connection to its end. A change that was made over it and still waits is taken
+    /// back then.
+    pub fn serve(&self, mut stream: UnixStream) {
+        let mut made = None;
+        loop {
+            let bytes = match receive(&mut stream, REQUEST_MAX) {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                Err(e) => {
+                    base::warning!("host", "a connection is closed: {e}");
+                    break;
+                }
+            };
+            let reply = self.answer(&bytes);
+            if let Reply::Applied { change: Some(change), .. } = reply {
+                made = Some(change);
+            }
+            if send(&mut stream, &reply).is_err() {
+                break;
+            }
+        }
+        if let Some(change) = made {
+            self.keeper().leave(change);
+        }
+    }
+
+    /// Does what a message requests.
+    pub fn answer(&self, bytes: &[u8]) -> Reply {
+        let request = match Request::parse(bytes) {
+            Ok(request) => request,
+            Err(why) => {
+                base::warning!("host", "a message of {} bytes is refused: {why}", bytes.len());
+                return Reply::Failed { why };
+            }
+        };
+        let name = request.name();
+        let reply = self.act(request);
+        match &reply {
+            Reply::Failed { why } => base::warning!("host", "{name}: {why}"),
+            Reply::Wrong(list) => {
+                base::tell!("host", "{name}: {} properties are wrong", list.len())
+            }
+            Reply::NetworkStatus(_) => base::debug!("host", "{name}"),
+            _ => base::tell!("host", "{name}: done"),
+        }
+        reply
+    }
+
+    fn act(&self, request: Request) -> Reply {
+        let mut keeper = self.keeper();
+        let done = match request {
+            Request::NetworkStatus {} => {
+                keeper.status().map(|status| Reply::NetworkStatus(Box::new(status)))
+            }
+            Request::NetworkPlan(wanted) => {
+                keeper.plan(&wanted).map(|steps| Reply::Planned { steps })
+            }
+            Request::NetworkApply { wanted, seconds } => keeper
+                .apply(&wanted, seconds)
+                .map(|(change, steps)| Reply::Applied { change, steps }),
+            Request::NetworkConfirm { change } => keeper.confirm(change).map(|()| Reply::Done),
+            Request::NetworkTakeBack { change } => keeper.take_back(change).map(|()| Reply::Done),
+        };
+        done.unwrap_or_else(Reply::from)
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,60 @@
+//! System calls that std does not have: the peer of a socket, sessions, waiting with a limit.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// The user of the process at the other end (SO_PEERCRED).
+pub(crate) fn peer(stream: &UnixStream) -> io::Result<u32> {
+    let mut credentials = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the pointers lead to a structure and its size, which the kernel fills.
+    let done = unsafe {
+        libc::getsockopt(
+            stream.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    if done == 0 { Ok(credentials.uid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Becomes the leader of a session of its own, if the process leads no group.
+pub(crate) fn leave_session() {
+    // SAFETY: no pointers. It fails for the leader of a group, which is what is wanted.
+    let _ = unsafe { libc::setsid() };
+}
+
+/// The user of this process.
+pub(crate) fn effective_uid() -> u32 {
+    // SAFETY: no arguments; it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Waits until a pipe has ended or the time is over.
+pub(crate) fn wait_for_end(pipe: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let mut poll = libc::pollfd { fd: pipe.as_raw_fd(), events: 0, revents: 0 };
+        // Rounded up, so that the last part of a millisecond is not spent in turns.
+        let timeout = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
+        // SAFETY: one structure, which the kernel fills.
+        match unsafe { libc::poll(&raw mut poll, 1, timeout) } {
+            0 => {}
+            n if n > 0 => return Ok(()),
+            _ => {
+                let e = io::Error::last_os_error();
+                if e.kind() != io::ErrorKind::Interrupted {
+                    return Err(e);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Changes of the network on a kernel in memory, by the keeper with its files: the helper ends at
+//! each step, and the guard, or the next helper, finds the old state again.
+
+#[path = "changes/bed.rs"]
+mod bed;
+#[allow(dead_code, reason = "each program of tests uses a part")]
+#[path = "../../network/tests/configurations/mod.rs"]
+mod configurations;
+
+use base::random::SeededRandom;
+use host_helper::keeper::{Keeper, Refusal, take_back};
+use host_helper::request::{Reply, Wanted};
+use host_network::backend::Backend;
+use host_network::configuration::Configuration;
+
+use bed::{Bed, wanted};
+use configurations::generate;
+
+/// Pairs of configurations in the gate; `PLIMSOLL_HELPER_PAIRS` sets another number. Each has tens
+/// of cuts with flushes of their own.
+const PAIRS: u64 = 16;
+/// Seconds for a confirmation that no test waits for.
+const LONG: u32 = 3_600;
+
+#[test]
+fn a_helper_that_ends_at_any_step_leaves_the_way_back() {
+    let (mut cuts, pairs) = (0, e2e::env_number("PLIMSOLL_HELPER_PAIRS", PAIRS));
+    for seed in 0..pairs {
+        let bed = Bed::new(seed);
+        for cut in 0.. {
+            let kernel = bed.kernel();
+            let whole = bed.apply_cut(&kernel, cut);
+            let mut after = kernel.clone();
+            if whole {
+                // The last step was taken; nobody has confirmed it.
+                assert!(bed.folder.waiting().expect("files").is_some(), "pair {seed}");
+            }
+            let taken = take_back(&bed.folder, &mut after);
+            assert!(taken.is_ok(), "pair {seed}, cut {cut}: {taken:?}");
+            assert_eq!(after.observe(), Ok(bed.old.clone()), "pair {seed}, cut {cut}");
+            assert_eq!(bed.folder.waiting().expect("files"), None);
+            let kept = bed.folder.confirmed().expect("files").expect("the first configuration");
+            assert_eq!(kept.configuration, bed.first, "pair {seed}, cut {cut}");
+            cuts += 1;
+            if whole {
+                break;
+            }
+        }
+    }
+    println!("{pairs} pairs, {cuts} cuts");
+    assert!(cuts > 10 * pairs, "{cuts} cuts: the pairs differ in little");
+}
+
+#[test]
+fn a_guard_that_ends_at_any_step_is_continued_by_the_next_helper() {
+    for seed in 0..e2e::env_number("PLIMSOLL_HELPER_PAIRS", PAIRS) / 8 {
+        let bed = Bed::new(seed);
+        for cut in 0.. {
+            let kernel = bed.kernel();
+            assert!(bed.apply_cut(&kernel, usize::MAX));
+            let whole = kernel.cut_after(cut, |kernel| {
+                take_back(&bed.folder, kernel).expect("the way back");
+            });
+            let mut keeper = bed.keeper(&kernel, "this boot");
+            keeper.start().unwrap_or_else(|e| panic!("pair {seed}, guard {cut}: {e}"));
+            assert_eq!(kernel.clone().observe(), Ok(bed.old.clone()), "pair {seed}, guard {cut}");
+            if whole {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_confirmed_change_stays() {
+    let bed = Bed::new(1);
+    let kernel = bed.kernel();
+    let mut keeper = bed.keeper(&kernel, "this boot");
+    let (change, steps) = keeper.apply(&wanted(&bed.second), LONG).expect("a change");
+    let change = change.expect("it has steps");
+    assert!(!steps.is_empty());
+    let waiting = keeper.status().expect("status").waiting.expect("it waits");
+    assert_eq!(waiting.change, change);
+    assert!((1..=LONG).contains(&waiting.seconds_left), "{waiting:?}");
+    // One at a time, and only by its number.
+    let other = keeper.apply(&wanted(&bed.first), LONG).expect_err("one waits");
+    assert!(other.to_string().contains("waits for its confirmation"), "{other}");
+    assert!(matches!(keeper.confirm(change + 1), Err(Refusal::Conflict(_))));
+    keeper.confirm(change).expect("a confirmation");
+    assert!(matches!(keeper.confirm(change), Err(Refusal::Conflict(_))));
+    assert!(matches!(keeper.take_back(change), Err(Refusal::Conflict(_))));
+    let new = kernel.clone().observe();
+    assert_eq!(take_back(&bed.folder, &mut kernel.clone()).expect("nothing waits"), None);
+    let mut next = bed.keeper(&kernel, "this boot");
+    next.start().expect("a start");
+    assert_eq!(kernel.clone().observe(), new);
+    assert_eq!(next.status().expect("status").configuration, bed.second);
+}
+
+#[test]
+fn after_a_boot_the_confirmed_configuration_is_made_again() {
+    let bed = Bed::new(2);
+    let kernel = bed.kernel();
+    assert!(bed.apply_cut(&kernel, usize::MAX), "not confirmed");
+    // The next boot: what the kernel had is gone.
+    let bare = bed.bare();
+    let mut keeper = bed.keeper(&bare, "next boot");
+    keeper.start().expect("a start");
+    let now = bare.clone().observe().expect("a state");
+    assert_eq!(configurations::made(&now), configurations::made(&bed.old_alone));
+    assert_eq!(keeper.status().expect("status").configuration, bed.first);
+    assert_eq!(bed.folder.waiting().expect("files"), None);
+    // Removing all of it brings back what the second boot had.
+    let (change, _) = keeper.apply(&wanted(&Configuration::default()), LONG).expect("a change");
+    keeper.confirm(change.expect("steps")).expect("a confirmation");
+    assert_eq!(bare.clone().observe(), bed.bare().clone().observe());
+}
+
+#[test]
+fn a_step_that_is_refused_brings_the_old_state_back() {
+    let bed = Bed::new(3);
+    let kernel = bed.kernel();
+    kernel.refuse_after(2);
+    let mut keeper = bed.keeper(&kernel, "this boot");
+    let why = keeper.apply(&wanted(&bed.second), LONG).expect_err("refused").to_string();
+    assert!(why.ends_with(bed::REFUSED), "{why}");
+    assert_eq!(kernel.clone().observe(), Ok(bed.old.clone()));
+    assert_eq!(keeper.status().expect("status").waiting, None);
+    assert_eq!(bed.folder.waiting().expect("files"), None);
+}
+
+#[test]
+fn a_change_of_nothing_needs_no_confirmation() {
+    let bed = Bed::new(4);
+    let kernel = bed.kernel();
+    let mut keeper = bed.keeper(&kernel, "this boot");
+    let done = keeper.apply(&wanted(&bed.first), LONG).expect("no steps");
+    assert_eq!(done, (None, Vec::new()));
+    let wrong = Wanted { successor: "10.9.9.9".parse().ok(), ..wanted(&bed.first) };
+    assert!(keeper.apply(&wrong, 1).is_err(), "the time is too short");
+}
+
+/// A wrong configuration is refused by the helper too, whatever the server has checked.
+#[test]
+fn the_helper_checks_what_it_is_sent() {
+    let mut random = SeededRandom::new(5);
+    let bed = Bed::new(5);
+    let mut configuration = generate(&mut random);
+    let datalink = configuration.datalinks.values().next().expect("a datalink").clone();
+    configuration.datalinks.insert("../../etc/x".to_owned(), datalink);
+    let kernel = bed.kernel();
+    let mut keeper: Keeper = bed.keeper(&kernel, "this boot");
+    let refusal = keeper.apply(&wanted(&configuration), LONG).expect_err("a wrong name");
+    let Reply::Wrong(list) = Reply::from(refusal) else { panic!("not by property") };
+    assert!(list.iter().any(|wrong| wrong.property == "name"), "{list:?}");
+    assert_eq!(kernel.clone().observe(), Ok(bed.old.clone()));
+}
