@@ -16,6 +16,7 @@ pub const SCOPES: &[(&str, &str)] = &[
     ("configuration", "the configuration as a whole: export, import, history, restore"),
     ("lab", "load jobs and their results"),
     ("maintenance", "logs, audit log, system"),
+    ("network", "devices, datalinks, interfaces, routes and names of the network"),
     ("preferences", "settings of the administration interface"),
     ("replication", "replication actions"),
     ("services", "services and their properties"),

@@ -23,7 +23,9 @@ pub mod view;
 pub mod viewer;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use base::node::{Path, Value};
 
@@ -44,12 +46,36 @@ pub struct Who {
     pub user: String,
     /// An address, `local`, or `command line`.
     pub from: String,
+    /// The connection of the request; nothing is known of requests of the program itself.
+    pub connection: Connection,
+}
+
+/// A connection of the administration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// When it was accepted.
+    pub accepted: Option<Instant>,
+    /// The address of this machine that it leads to; none at the local socket.
+    pub local: Option<IpAddr>,
+}
+
+impl Connection {
+    /// One that is accepted now.
+    pub fn accepted(local: Option<IpAddr>) -> Self {
+        Self { accepted: Some(Instant::now()), local }
+    }
 }
 
 impl Who {
     /// From its parts.
     pub fn new(user: &str, from: &str) -> Self {
-        Self { user: user.to_owned(), from: from.to_owned() }
+        let connection = Connection::default();
+        Self { user: user.to_owned(), from: from.to_owned(), connection }
+    }
+
+    /// Over this connection.
+    pub fn over(self, connection: Connection) -> Self {
+        Self { connection, ..self }
     }
 }
 

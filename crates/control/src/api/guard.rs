@@ -19,6 +19,7 @@ use super::identity::{SessionUse, identify, refusal};
 use super::reader::Reader;
 use super::route::Needs;
 use super::{ApiError, Control, Peer};
+use crate::tree::Connection;
 
 /// Pages may load from us only; no other page may frame them or receive their forms.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; \
@@ -49,7 +50,10 @@ pub async fn permit(
     if let Some(refused) = refused {
         return refused.into_response();
     }
-    if let Some(identity) = identity {
+    if let Some(mut identity) = identity {
+        if let Some(connection) = request.extensions().get::<Connection>() {
+            identity.connection = *connection;
+        }
         if let Some(permit) = request.extensions().get::<PermitKey>() {
             permit.keep();
         }

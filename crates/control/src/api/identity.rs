@@ -7,8 +7,8 @@ use super::route::Needs;
 use super::{ApiError, Control, Peer};
 use crate::access::{Level, Rights};
 use crate::state::files::digest;
-use crate::tree::Who;
 use crate::tree::viewer::Viewer;
+use crate::tree::{Connection, Who};
 
 /// Name of the session cookie. With this prefix a browser takes it over TLS only, from this very
 /// host, and for all of its paths (RFC 6265bis §4.1.3.2): no other host below the same domain can
@@ -26,6 +26,8 @@ pub struct Identity {
     pub way: Credential,
     /// What he may do.
     pub rights: Rights,
+    /// The connection of the request.
+    pub connection: Connection,
 }
 
 /// How we know who is asking.
@@ -59,7 +61,8 @@ pub fn identify(
         Some(Peer::Local { uid }) => {
             let user = if uid == 0 { "root".to_owned() } else { format!("uid {uid}") };
             let (from, rights) = ("local".to_owned(), Rights::all());
-            return Some(Identity { user, from, way: Credential::Local, rights });
+            let connection = Connection::default();
+            return Some(Identity { user, from, way: Credential::Local, rights, connection });
         }
         Some(Peer::Remote(ip)) => ip.to_canonical().to_string(),
         None => String::new(),
@@ -67,7 +70,8 @@ pub fn identify(
     if let Some(value) = headers.get(AUTHORIZATION) {
         let secret = value.to_str().ok().and_then(|v| v.strip_prefix("Bearer "))?.trim();
         let (user, rights) = token(control, secret)?;
-        return Some(Identity { user, from, way: Credential::Token, rights });
+        let connection = Connection::default();
+        return Some(Identity { user, from, way: Credential::Token, rights, connection });
     }
     let (token, now) = (session_token(headers)?, control.clock.monotonic_ns());
     let session = match asked {
@@ -76,7 +80,8 @@ pub fn identify(
     }?;
     // Asked each time: who loses a role loses it now.
     let rights = control.accounts.rights(&session.user)?;
-    Some(Identity { user: session.user, from, way: Credential::Session(session.id), rights })
+    let way = Credential::Session(session.id);
+    Some(Identity { user: session.user, from, way, rights, connection: Connection::default() })
 }
 
 fn token(control: &Control, secret: &str) -> Option<(String, Rights)> {
@@ -127,7 +132,7 @@ impl Viewer for Identity {
 impl Identity {
     /// Who it is, for the audit log.
     pub fn who(&self) -> Who {
-        Who::new(&self.user, &self.from)
+        Who::new(&self.user, &self.from).over(self.connection)
     }
 
     /// The error for who may not do `level` in `scope`, if he may not.

@@ -8,7 +8,8 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Path, Query, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderValue;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use base::clock::NS_PER_S;
 use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE, NODE_DEPTH_MAX};
@@ -19,7 +20,7 @@ use tokio::sync::mpsc::channel;
 
 use super::stream::{Events, NOTICE, place};
 use super::{ApiError, Control, Identity, answer, sign_in, with_tree};
-use crate::tree::{Request, change, view};
+use crate::tree::{Fault, Request, change, view};
 
 /// How deep nodes are nested.
 #[derive(Deserialize)]
@@ -105,7 +106,18 @@ pub async fn act(
         let path = change::parse(&path)?;
         tree.act(&path, &action, &parameters, &identity.who(), &identity)
     });
-    let result = result.await?.map_err(|e| ApiError::from_problems(tried, &[e]))?;
+    let result = match result.await? {
+        Ok(result) => result,
+        Err(problem) => {
+            let conflict = problem.fault == Fault::Conflict;
+            let mut refused = ApiError::from_problems(tried, &[problem]).into_response();
+            if conflict {
+                // The age of the connection may be the reason: the next attempt has a new one.
+                refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            return Ok(refused);
+        }
+    };
     answer(tried, &json!({ "result": result }))
 }
 

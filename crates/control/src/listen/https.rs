@@ -15,6 +15,7 @@ use super::{ACCEPT_PAUSE, Shared, connection};
 use crate::api::Peer;
 use crate::certificates::answers::ACME_TLS;
 use crate::certificates::shown::Shown;
+use crate::tree::Connection;
 
 /// Accepts for ever. A connection that gets no place is closed at once.
 pub(super) async fn accept(listener: &TcpListener, tls: Arc<Shown>, shared: &Shared) {
@@ -50,6 +51,7 @@ async fn handshake(
     shared: &Shared,
     place: &ConnectionPermit,
 ) {
+    let accepted = Connection::accepted(None);
     // As those of services: small answers are not held back, and the place of a client that has
     // vanished, which may read a live stream, is free again soon. Failing is harmless.
     let _ = watch_client(SockRef::from(&stream));
@@ -59,7 +61,8 @@ async fn handshake(
     if stream.get_ref().1.alpn_protocol() == Some(ACME_TLS) {
         return;
     }
-    let router = shared.router.clone();
+    let local = stream.get_ref().0.local_addr().ok().map(|at| at.ip().to_canonical());
+    let router = shared.router.clone().layer(Extension(Connection { local, ..accepted }));
     let router = router.layer(Extension(Peer::Remote(from))).layer(Extension(place.key()));
     connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
 }

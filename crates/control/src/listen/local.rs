@@ -10,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use super::{ACCEPT_PAUSE, Shared, connection, with_short_path};
 use crate::api::Peer;
 use crate::state::effective_uid;
+use crate::tree::Connection;
 
 /// Binds the socket, mode 0600, in place of a left-over.
 ///
@@ -50,6 +51,7 @@ pub(super) async fn accept(listener: &tokio::net::UnixListener, shared: &Shared)
         let shared = shared.clone();
         tokio::spawn(async move {
             let router = shared.router.clone().layer(Extension(Peer::Local { uid }));
+            let router = router.layer(Extension(Connection::accepted(None)));
             connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
             drop(place);
         });

@@ -245,6 +245,14 @@ impl Document {
         found
     }
 
+    /// This one with what `other` has at `prefix` and below in place of its own.
+    pub fn with_branch(&self, prefix: &Path, other: &Self) -> Self {
+        let outside = self.nodes.iter().filter(|(at, _)| !at.is_in(prefix));
+        let inside = other.nodes.iter().filter(|(at, _)| at.is_in(prefix));
+        let nodes = outside.chain(inside).map(|(at, set)| (at.clone(), set.clone())).collect();
+        Self { root: self.root, nodes }
+    }
+
     /// Whether anything at `prefix` or below differs from `other`.
     pub fn differs_in(&self, other: &Self, prefix: &Path) -> bool {
         let part = |document: &Self| -> Vec<(Path, Settings)> {

@@ -8,7 +8,7 @@ use super::{Current, Done, Proposal, Shown, Tree, chain, is_secret, one, shown};
 use crate::tree::document::Document;
 use crate::tree::revision::Revision;
 use crate::tree::store::StoreError;
-use crate::tree::viewer::Viewer;
+use crate::tree::viewer::{Everything, Viewer};
 use crate::tree::{Problem, Who, text};
 
 impl Tree {
@@ -77,6 +77,31 @@ impl Tree {
         let whole = self.whole(document, who, viewer);
         let proposal = Proposal { comment: &comment, action: "restore", ..whole };
         self.transact(&mut store, proposal)
+    }
+
+    /// Takes a branch as it was in the newest revision that `is_it` says yes to, or the empty
+    /// configuration if none does; that makes a new revision. `false`: it is in neither.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn restore_branch(
+        &self,
+        prefix: &Path,
+        is_it: &dyn Fn(&Document) -> bool,
+        comment: &str,
+        who: &Who,
+    ) -> Result<bool, Vec<Problem>> {
+        let mut store = self.lock();
+        let empty = Document::new(self.root);
+        let numbers = store.numbers().iter().rev();
+        let kept = numbers.filter_map(|number| store.load(*number).ok().map(|(found, _)| found));
+        let Some(found) = kept.chain([empty]).find(|document| is_it(document)) else {
+            return Ok(false);
+        };
+        let document = self.document().with_branch(prefix, &found);
+        let whole = self.whole(document, who, &Everything);
+        let proposal = Proposal { comment, action: "restore", ..whole };
+        self.transact(&mut store, proposal).map(|_| true)
     }
 
     /// A configuration in place of the one in force, with our secrets, not yet named.
