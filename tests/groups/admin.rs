@@ -20,6 +20,8 @@ mod local_users;
 mod luns;
 #[path = "../memory_limit.rs"]
 mod memory_limit;
+#[path = "../network.rs"]
+mod network;
 #[path = "../old_state.rs"]
 mod old_state;
 #[path = "../openapi.rs"]

@@ -89,6 +89,8 @@ pub enum Command {
     /// Run as the SFTP subsystem of an existing sshd
     #[command(after_help = "In sshd_config: Subsystem sftp /usr/bin/plimsoll sftp-server")]
     SftpServer(SftpServerArgs),
+    /// Run the privileged helper that changes the network of this machine
+    Host(HostArgs),
     /// Report what this machine supports and which fallbacks are in use
     #[command(after_help = "Exit code 3: a feature that `serve` uses is missing.")]
     Doctor(DoctorArgs),
@@ -414,6 +416,26 @@ pub struct InspectArgs {
     /// Print a transfer log in xferlog(5) format
     #[arg(long, conflicts_with = "json")]
     pub xferlog: bool,
+}
+
+/// Options of `host`.
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// Directory of its files
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/plimsoll-host")]
+    pub state: PathBuf,
+    /// Socket to listen on
+    #[arg(long, value_name = "PATH", default_value = service::network::link::SOCKET)]
+    pub socket: PathBuf,
+    /// User that may connect, besides root
+    #[arg(long, value_name = "NAME", default_value = "plimsoll")]
+    pub user: String,
+    /// Serve the connection on standard input; used by serve
+    #[arg(long, hide = true)]
+    pub child: bool,
+    /// Guard the change that waits for so many seconds; used by the helper
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    pub guard: Option<u32>,
 }
 
 /// Options of `doctor`.

@@ -9,6 +9,7 @@ use control::certificates::node::CERTIFICATES;
 use control::replication::node::REPLICATION;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
+use service::network::node::NETWORK;
 use service::tree::SERVICES;
 
 /// The root.
@@ -30,11 +31,12 @@ pub static ROOT: Context = Context::new(
 static CONFIGURATION: Context = Context::new(
     "configuration",
     "Configuration",
-    "Settings of the appliance: services, users, roles, certificates, alerts and replication.",
+    "Settings of the appliance: services, network, users, roles, certificates, alerts and replication.",
     "configuration",
 )
 .children(&[
     &SERVICES,
+    &NETWORK,
     &serve::iscsi::node::SAN,
     &node::USERS,
     &node::ROLES,

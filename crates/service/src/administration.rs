@@ -21,7 +21,6 @@ use control::replication::Served;
 use control::state::StateDir;
 use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
 
-use crate::lab;
 use crate::luns::config::SAN;
 use crate::luns::live::Beside;
 use crate::node::{ServiceNode, log_of, seconds_since, set_log_levels};
@@ -29,6 +28,7 @@ use crate::reach::machine_name;
 use crate::running::Running;
 use crate::shares::PREFIX;
 use crate::shares::node::Room;
+use crate::{lab, network};
 
 /// Joins all branches to the tree; services hear of other certificates from now on.
 ///
@@ -46,10 +46,13 @@ pub fn join(
         let (Some(services), Some(shown)) = (known.0.upgrade(), known.1.upgrade()) else { return };
         services.renew_tls(&shown).iter().for_each(Failure::tell);
     });
+    let network = network(running, state);
     let mut branches = branches(running, state, people, tree);
+    branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
     branches.extend(watch(running, state, tree)?);
     tree.join(branches);
     running.services.iscsi.give(tree)?;
+    network.start(tree).or_failure("start the thread that follows the network")?;
     let served = Arc::downgrade(running);
     let shares = move || served.upgrade().map(|on| on.share_statuses()).unwrap_or_default();
     let locks = Arc::clone(&running.parts.locks);
@@ -57,6 +60,16 @@ pub fn join(
     let served = Served { shares: Box::new(shares), guard: Box::new(guard) };
     let started = running.replication.start(tree, served);
     started.or_failure("look at the schedule of replication")
+}
+
+/// The network of the machine.
+fn network(running: &Arc<Running>, state: &StateDir) -> Arc<network::room::Room> {
+    let on = Arc::downgrade(running);
+    let listens = move || {
+        let (at, _) = on.upgrade()?.admin.get().cloned()?;
+        (!at.ip().is_unspecified()).then(|| at.ip())
+    };
+    network::room::Room::new(state.path(), Box::new(listens))
 }
 
 /// The branches of the server, each with who answers for it.

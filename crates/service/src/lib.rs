@@ -29,6 +29,7 @@ pub mod iscsi;
 pub mod lab;
 pub mod luns;
 pub mod names;
+pub mod network;
 pub mod nfs;
 pub mod node;
 pub mod parts;

@@ -1,7 +1,7 @@
 //! `plimsoll serve`: the wiring of the server, read top to bottom.
 
 mod announce;
-mod manager;
+pub(in crate::cmd) mod manager;
 mod plan;
 
 use std::path::Path;

@@ -1,0 +1,57 @@
+//! `plimsoll host`: the privileged helper, and the guard of a change that it has made.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use control::accounts::machine::Machine;
+use host_helper::files::Folder;
+use host_helper::guard::{self, Guards};
+use host_helper::keeper::Keeper;
+use host_helper::service::Helper;
+use host_network::linux::{Files, Linux};
+
+use crate::cli::HostArgs;
+use crate::cmd::serve::manager;
+use crate::out::{Failure, OrFailure};
+
+/// What is done, for messages.
+const TRIED: &str = "run the helper";
+
+/// Is the helper until its socket ends; or the guard until its change is confirmed or taken back.
+///
+/// # Errors
+/// It cannot be one.
+pub fn run(args: &HostArgs) -> Result<(), Failure> {
+    let mut linux = Linux::open(Files::default()).or_failure("open the network")?;
+    if let Some(seconds) = args.guard {
+        return guard::run(&args.state, &mut linux, seconds).or_failure("guard a change");
+    }
+    // The child of a server belongs to the user of that server, whatever its name.
+    let user = if args.child { 0 } else { user(&args.user)? };
+    let folder = Folder::open(&args.state).or_failure(TRIED)?;
+    let program = std::env::current_exe().or_failure(TRIED)?;
+    let guards = Guards { program, folder: folder.path().to_owned() };
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").or_failure(TRIED)?;
+    let mut keeper = Keeper::new(Box::new(linux), folder, Box::new(guards), boot.trim());
+    if let Err(refusal) = keeper.start() {
+        // What could be done is done, and the server shows the rest.
+        base::error!("host", "{refusal}");
+    }
+    let helper = Helper::new(keeper, user);
+    if args.child {
+        let input = std::io::stdin().as_fd().try_clone_to_owned().or_failure(TRIED)?;
+        helper.serve(UnixStream::from(input));
+        return Ok(());
+    }
+    let listener = helper.bind(&args.socket).or_failure(TRIED)?;
+    manager::tell("READY=1");
+    helper.listen(&listener).or_failure(TRIED)
+}
+
+/// The number of a user by its name, or a number.
+fn user(name: &str) -> Result<u32, Failure> {
+    let known = name.parse().ok().or_else(|| Machine::default().by_name(name).map(|user| user.uid));
+    known.ok_or_else(|| {
+        Failure::new(TRIED, &format!("there is no user {name}"), "name another one with --user")
+    })
+}

@@ -1,0 +1,12 @@
+//! The network in the tree: what the machine has, what is configured, and changes that are
+//! reverted unless they are confirmed. The helper makes them (`crates/host/helper`).
+//!
+//! - [`node`]: the declarations. [`wanted`]: the document as a configuration.
+//! - [`room`]: changes, confirmations, and the way back in the document. [`shown`]: states of
+//!   nodes. [`link`]: the connection to the helper.
+
+pub mod link;
+pub mod node;
+pub mod room;
+mod shown;
+pub mod wanted;

@@ -1,0 +1,308 @@
+//! Changes of the network through the tree.
+//!
+//! A transaction has the helper take the steps, and makes its revision. Unless the change is
+//! confirmed, the helper goes back to the state before, and the branch gets the configuration of
+//! an earlier revision again, in a revision with the comment "not confirmed".
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path as FilePath;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use base::node::{Path, Value};
+use control::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
+use host_helper::request::{Reply, Request, Wanted};
+use host_network::configuration::Configuration;
+use parking_lot::{Condvar, Mutex};
+
+use super::link::{Link, unexpected};
+use super::shown::Observer;
+use super::wanted::{PREFIX, path, problem, read};
+
+/// Comment of the revision that takes an unconfirmed change back.
+const NOT_CONFIRMED: &str = "not confirmed";
+/// How often a change that waits is looked at: the guard tells nobody that it has taken it back.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A change that waits for its confirmation.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    change: u64,
+    /// When the last step was taken.
+    applied: Instant,
+    pub(super) deadline: Instant,
+    pub(super) steps: Vec<String>,
+}
+
+/// `/configuration/network`.
+pub struct Room {
+    pub(super) link: Mutex<Link>,
+    pub(super) waiting: Mutex<Option<Waiting>>,
+    /// A change was made that the follower has not seen.
+    changed: Condvar,
+    pub(super) problem: Mutex<Option<String>>,
+    pub(super) observer: Observer,
+    /// The address at which the administration listens, if it is one only.
+    listens: Box<dyn Fn() -> Option<IpAddr> + Send + Sync>,
+    /// For what is configured, once there is a tree.
+    pub(super) tree: OnceLock<Weak<Tree>>,
+}
+
+impl Room {
+    /// For a server with this state directory, whose administration `listens` at an address.
+    pub fn new(
+        state: &FilePath,
+        listens: Box<dyn Fn() -> Option<IpAddr> + Send + Sync>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            link: Mutex::new(Link::new(state)),
+            waiting: Mutex::new(None),
+            changed: Condvar::new(),
+            problem: Mutex::new(None),
+            observer: Observer::default(),
+            listens,
+            tree: OnceLock::new(),
+        })
+    }
+
+    /// Begins to follow changes; the tree must have its branches. What the helper has taken back
+    /// while no server ran is taken back in the document, too.
+    ///
+    /// # Errors
+    /// The operating system gives no thread.
+    pub fn start(self: &Arc<Self>, tree: &Arc<Tree>) -> std::io::Result<()> {
+        let (room, tree) = (Arc::downgrade(self), Arc::downgrade(tree));
+        // Once, here.
+        let _ = self.tree.set(tree.clone());
+        let used = self.link.lock().is_used();
+        let follow = move || {
+            if used {
+                reconcile(&room, &tree);
+            }
+            while wait_for_change(&room) {
+                reconcile(&room, &tree);
+            }
+        };
+        std::thread::Builder::new().name("network".to_owned()).spawn(follow).map(drop)
+    }
+
+    fn ask(&self, request: &Request) -> Result<Reply, Problem> {
+        let reply = self.link.lock().ask(request);
+        let hint = "see the log of the helper (journalctl -u plimsoll-host)";
+        reply.map_err(|why| Problem::conflict(&Path::of(&PREFIX), &why, hint))
+    }
+
+    /// What a transition asks the helper for; none if the network stays as it is.
+    fn request(&self, transition: &Transition<'_>) -> Result<Option<Wanted>, Vec<Problem>> {
+        let configuration = read(transition.new)?;
+        if read(transition.old).is_ok_and(|old| old == configuration) {
+            return Ok(None);
+        }
+        let connection = transition.who.connection.local;
+        let administration = (self.listens)().into_iter().chain(connection);
+        // The machine's own addresses always lead here.
+        let administration = administration.filter(|a| !a.is_loopback()).collect();
+        let successor = transition.new.text(&Path::of(&PREFIX), "administration");
+        let successor = successor.and_then(|text| text.parse().ok());
+        Ok(Some(Wanted { configuration, administration, successor }))
+    }
+
+    fn plan(&self, transition: &Transition<'_>) -> Result<Vec<String>, Vec<Problem>> {
+        let one = |problem| vec![problem];
+        let Some(wanted) = self.request(transition)? else { return Ok(Vec::new()) };
+        let status = self.link.lock().status();
+        let prefix = Path::of(&PREFIX);
+        let status = status.map_err(|why| one(Problem::conflict(&prefix, &why, "")))?;
+        if status.configuration == wanted.configuration {
+            // The way back, or what is there already.
+            return Ok(Vec::new());
+        }
+        if status.waiting.is_some() {
+            let why = "the last change of the network waits for its confirmation";
+            let hint = "run confirm or revert in /configuration/network first";
+            return Err(one(Problem::conflict(&prefix, why, hint)));
+        }
+        match self.ask(&Request::NetworkPlan(wanted)).map_err(one)? {
+            Reply::Planned { steps } => Ok(steps),
+            Reply::Wrong(list) => {
+                Err(list.iter().map(|wrong| problem(wrong, transition.new)).collect())
+            }
+            other => Err(one(Problem::server(&prefix, &unexpected(&other)))),
+        }
+    }
+
+    fn act_now(&self, action: &str, who: &Who) -> Result<serde_json::Value, Problem> {
+        let prefix = Path::of(&PREFIX);
+        let Some(waiting) = self.waiting.lock().clone() else {
+            let why = "no change waits for a confirmation";
+            return Err(Problem::conflict(&prefix, why, ""));
+        };
+        let change = waiting.change;
+        let request = match action {
+            "confirm" => {
+                if who.connection.accepted.is_none_or(|accepted| accepted <= waiting.applied) {
+                    let why = "this connection is older than the change, and proves nothing";
+                    return Err(Problem::conflict(&prefix, why, "repeat it over a new connection"));
+                }
+                Request::NetworkConfirm { change }
+            }
+            "revert" => Request::NetworkTakeBack { change },
+            _ => return Err(Problem::unknown(&prefix, &format!("unknown action {action}"), "")),
+        };
+        match self.ask(&request)? {
+            Reply::Done => {
+                self.observer.forget();
+                Ok(serde_json::Value::from(match action {
+                    "confirm" => "The change is confirmed.",
+                    _ => "The state before the change is restored.",
+                }))
+            }
+            other => Err(Problem::conflict(&prefix, &unexpected(&other), "")),
+        }
+    }
+}
+
+/// Waits for the end of a change: it is confirmed, or taken back. `false`: the room is gone.
+fn wait_for_change(room: &Weak<Room>) -> bool {
+    loop {
+        let Some(room) = room.upgrade() else { return false };
+        let mut waiting = room.waiting.lock();
+        if waiting.is_none() {
+            // Nothing to follow: woken by the next change, or to see whether the room is gone.
+            room.changed.wait_for(&mut waiting, Duration::from_secs(60));
+            continue;
+        }
+        drop(waiting);
+        std::thread::sleep(LOOK);
+        let status = room.link.lock().status();
+        if !status.is_ok_and(|status| status.waiting.is_some()) {
+            return true;
+        }
+    }
+}
+
+/// Brings the document to the configuration that the helper has confirmed.
+fn reconcile(room: &Weak<Room>, tree: &Weak<Tree>) {
+    let (Some(room), Some(tree)) = (room.upgrade(), tree.upgrade()) else { return };
+    let status = room.link.lock().status();
+    room.observer.forget();
+    // Also when the helper has died with the change: it is taken back then.
+    let done = status.and_then(|status| {
+        *room.problem.lock() = status.problem.clone();
+        room.take_back_in(&tree, &status.configuration)
+    });
+    *room.waiting.lock() = None;
+    if let Err(why) = done {
+        base::error!("network", "{why}");
+        *room.problem.lock() = Some(why);
+    }
+}
+
+impl Room {
+    fn take_back_in(&self, tree: &Tree, confirmed: &Configuration) -> Result<(), String> {
+        let is_it = |document: &Document| read(document).is_ok_and(|one| one == *confirmed);
+        if is_it(&tree.document()) {
+            return Ok(());
+        }
+        let who = Who::new("plimsoll", "host");
+        let restored = tree.restore_branch(&Path::of(&PREFIX), &is_it, NOT_CONFIRMED, &who);
+        match restored {
+            Ok(true) => {
+                base::warning!("network", "a change was not confirmed, and is taken back");
+                Ok(())
+            }
+            Ok(false) => {
+                Err("the network has a configuration that no revision has: change it again"
+                    .to_owned())
+            }
+            Err(problems) => {
+                let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                Err(all.join("; "))
+            }
+        }
+    }
+}
+
+impl Apply for Room {
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
+        if !transition.old.differs_in(transition.new, &Path::of(&PREFIX)) {
+            return Vec::new();
+        }
+        self.plan(transition).err().unwrap_or_default()
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        let prefix = Path::of(&PREFIX);
+        let first = |mut problems: Vec<Problem>| problems.remove(0);
+        let Some(wanted) = self.request(transition).map_err(first)? else { return Ok(()) };
+        let status = self.link.lock().status();
+        let status = status.map_err(|why| Problem::conflict(&prefix, &why, ""))?;
+        if status.configuration == wanted.configuration {
+            // A later branch has refused, or the helper has gone back by itself.
+            let Some(waiting) = status.waiting else { return Ok(()) };
+            let reply = self.ask(&Request::NetworkTakeBack { change: waiting.change })?;
+            *self.waiting.lock() = None;
+            return match reply {
+                Reply::Done => Ok(()),
+                other => Err(Problem::server(&prefix, &unexpected(&other))),
+            };
+        }
+        let within = transition.new.integer(&prefix, "confirm_within").unwrap_or_default();
+        let seconds = u32::try_from(within).unwrap_or(u32::MAX);
+        let began = Instant::now();
+        let reply = self.ask(&Request::NetworkApply { wanted, seconds })?;
+        self.observer.forget();
+        match reply {
+            Reply::Applied { change: None, .. } => Ok(()),
+            Reply::Applied { change: Some(change), steps } => {
+                let deadline = began + Duration::from_secs(seconds.into());
+                let waiting = Waiting { change, applied: Instant::now(), deadline, steps };
+                *self.waiting.lock() = Some(waiting);
+                *self.problem.lock() = None;
+                self.changed.notify_all();
+                Ok(())
+            }
+            Reply::Wrong(list) => {
+                let wrong = list.first().map(|wrong| problem(wrong, transition.new));
+                Err(wrong.unwrap_or_else(|| Problem::server(&prefix, "refused without a reason")))
+            }
+            other => Err(Problem::conflict(&prefix, &unexpected(&other), "")),
+        }
+    }
+
+    fn notes(&self, transition: &Transition<'_>, done: bool) -> Vec<String> {
+        if !done {
+            return self.plan(transition).unwrap_or_default();
+        }
+        let waiting = self.waiting.lock();
+        let note = waiting.as_ref().map(|waiting| {
+            let left = waiting.deadline.saturating_duration_since(Instant::now()).as_secs();
+            format!(
+                "the change is reverted in {left} s unless it is confirmed: /configuration/network \
+                 confirm"
+            )
+        });
+        note.into_iter().collect()
+    }
+}
+
+impl Live for Room {
+    fn state(&self, at: &Path) -> Vec<(&'static str, Value)> {
+        self.shown(at)
+    }
+
+    fn items(&self, at: &Path) -> Vec<String> {
+        if *at == path("devices") { self.devices() } else { Vec::new() }
+    }
+
+    fn act(
+        &self,
+        _path: &Path,
+        action: &str,
+        _parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<serde_json::Value, Problem> {
+        self.act_now(action, who)
+    }
+}

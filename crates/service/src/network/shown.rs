@@ -1,0 +1,201 @@
+//! The network as its nodes show it: what the machine has now.
+
+use std::path::Path as FilePath;
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use base::node::{Path, Value};
+use host_network::backend::Backend;
+use host_network::configuration::Configuration;
+use host_network::linux::{Files, Linux};
+use host_network::state::{Kind, Link, Owner, Route, State};
+use parking_lot::Mutex;
+
+use super::room::Room;
+use super::wanted::{PREFIX, read};
+
+/// How long an observation is good: a page asks for tens of nodes at once.
+const GOOD: Duration = Duration::from_millis(500);
+
+/// The last observation of this machine's network.
+#[derive(Default)]
+pub(super) struct Observer(Mutex<Option<(Instant, Result<State, String>)>>);
+
+impl Observer {
+    /// Observes anew the next time.
+    pub(super) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+
+    fn with<T>(&self, with: impl FnOnce(&State) -> T) -> Result<T, String> {
+        let mut last = self.0.lock();
+        if last.as_ref().is_none_or(|(at, _)| at.elapsed() > GOOD) {
+            *last = Some((Instant::now(), observe()));
+        }
+        match last.as_ref() {
+            Some((_, Ok(state))) => Ok(with(state)),
+            Some((_, Err(why))) => Err(why.clone()),
+            None => Err("nothing was observed".to_owned()),
+        }
+    }
+}
+
+fn observe() -> Result<State, String> {
+    let mut linux = Linux::open(Files::default()).map_err(|e| e.to_string())?;
+    linux.observe().map_err(|e| e.to_string())
+}
+
+type Shown = Vec<(&'static str, Value)>;
+
+impl Room {
+    /// Links that Plimsoll has not made.
+    pub(super) fn devices(&self) -> Vec<String> {
+        let names = |state: &State| {
+            let links = state.links.iter().filter(|(_, link)| !link.is_made());
+            links.map(|(name, _)| name.clone()).collect()
+        };
+        self.observer.with(names).unwrap_or_default()
+    }
+
+    /// The state of a node.
+    pub(super) fn shown(&self, at: &Path) -> Shown {
+        let segments: Vec<&str> = at.segments().iter().map(String::as_str).collect();
+        let inside = segments.get(PREFIX.len()..).unwrap_or_default();
+        let document = self.tree.get().and_then(Weak::upgrade).map(|tree| tree.document());
+        let configuration = document.and_then(|document| read(&document).ok()).unwrap_or_default();
+        let shown = self.observer.with(|state| match inside {
+            ["devices", name] => device(state, name),
+            ["datalinks", name] => datalink(state, name),
+            ["interfaces", name] => interface(state, &configuration, name),
+            ["routes"] => vec![("found", texts(&state.routes))],
+            ["routes", name] => route(state, &configuration, name),
+            ["dns"] => vec![
+                ("found_servers", texts(&state.dns.servers)),
+                ("found_domains", texts(&state.dns.domains)),
+            ],
+            ["identity"] => vec![("found", Value::text(&state.host_name))],
+            _ => Vec::new(),
+        });
+        if inside.is_empty() {
+            return self.overview(shown.err());
+        }
+        shown.unwrap_or_default()
+    }
+
+    fn overview(&self, failed: Option<String>) -> Shown {
+        let waiting = self.waiting.lock().clone();
+        // A transaction holds it while steps are taken: a page must not wait for them.
+        let reason = self.link.try_lock().and_then(|link| link.lacks());
+        let name = match (&reason, &waiting) {
+            (Some(_), _) => "read-only",
+            (None, Some(_)) => "unconfirmed",
+            (None, None) => "changeable",
+        };
+        let problem = self.problem.lock().clone().or(failed);
+        let mut shown = vec![
+            ("state", Value::text(name)),
+            ("reason", Value::Text(reason.unwrap_or_default())),
+            ("problem", Value::Text(problem.unwrap_or_default())),
+        ];
+        if let Some(waiting) = waiting {
+            let left = waiting.deadline.saturating_duration_since(Instant::now());
+            shown.push(("time_left", Value::number(left.as_secs_f64().ceil() as u64)));
+            shown.push(("steps", Value::texts(&waiting.steps)));
+        }
+        shown
+    }
+}
+
+fn up_or_down(link: &Link) -> Value {
+    Value::text(if link.up { "up" } else { "down" })
+}
+
+fn addresses(state: &State, link: &str) -> Value {
+    texts(state.addresses(link).iter().map(|address| address.cidr))
+}
+
+fn device(state: &State, name: &str) -> Shown {
+    let Some(link) = state.links.get(name) else { return Vec::new() };
+    let kind = match &link.kind {
+        Kind::Device { infiniband: true, .. } => "InfiniBand".to_owned(),
+        Kind::Device { kind, .. } if kind.is_empty() => "Ethernet".to_owned(),
+        other => other.to_string(),
+    };
+    let file = |file: &str| {
+        // The name is one that the kernel has given a moment ago: it has no slash.
+        let path = FilePath::new("/sys/class/net").join(name).join(file);
+        std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+    };
+    let mut shown = vec![
+        ("kind", Value::Text(if name == "lo" { "loopback".to_owned() } else { kind })),
+        ("state", up_or_down(link)),
+        ("mac", Value::Text(file("address"))),
+        ("mtu", Value::number(link.mtu)),
+        ("mtu_max", Value::number(link.mtu_range.1)),
+        ("addresses", addresses(state, name)),
+        ("used_by", Value::Text(link.controller.clone().unwrap_or_default())),
+    ];
+    // -1 without a carrier.
+    if let Some(speed) = file("speed").parse::<i64>().ok().filter(|speed| *speed > 0) {
+        let duplex = file("duplex");
+        shown.push(("speed", Value::Text(format!("{speed} Mbit/s {duplex}").trim().to_owned())));
+    }
+    if let Owner::Manager(manager) = &link.owner {
+        shown.push(("manager", Value::text(manager)));
+        shown.push(("release", Value::Text(release(manager, name))));
+    }
+    shown
+}
+
+/// What an administrator does so that a manager leaves a device alone.
+fn release(manager: &str, name: &str) -> String {
+    match manager {
+        "NetworkManager" => format!("nmcli device set {name} managed no"),
+        _ => format!(
+            "put [Match] Name={name} and [Link] Unmanaged=yes into \
+             /etc/systemd/network/00-{name}.network, then: networkctl reload"
+        ),
+    }
+}
+
+fn datalink(state: &State, name: &str) -> Shown {
+    let Some(link) = state.links.get(name) else {
+        return vec![("state", Value::text("absent"))];
+    };
+    let mut shown = vec![
+        ("state", up_or_down(link)),
+        ("found", Value::Text(link.kind.to_string())),
+        ("found_mtu", Value::number(link.mtu)),
+    ];
+    if let Kind::Partition { pkey, .. } = &link.kind {
+        shown.push(("partition", Value::Text(pkey.to_string())));
+    }
+    shown
+}
+
+fn interface(state: &State, configuration: &Configuration, name: &str) -> Shown {
+    let Some(interface) = configuration.interfaces.get(name) else { return Vec::new() };
+    if !interface.enabled {
+        return vec![("state", Value::text("disabled"))];
+    }
+    let link = interface.link(name).unwrap_or(name);
+    match state.links.get(link) {
+        None => vec![("state", Value::text("absent"))],
+        Some(found) => vec![("state", up_or_down(found)), ("found", addresses(state, link))],
+    }
+}
+
+fn route(state: &State, configuration: &Configuration, name: &str) -> Shown {
+    let Some(item) = configuration.routes.get(name) else { return Vec::new() };
+    let is_it = |route: &Route| {
+        route.destination == item.destination.network()
+            && route.gateway == Some(item.gateway)
+            && route.metric == item.metric
+    };
+    let found = state.routes.iter().any(is_it);
+    vec![("state", Value::text(if found { "up" } else { "absent" }))]
+}
+
+fn texts<T: ToString>(list: impl IntoIterator<Item = T>) -> Value {
+    Value::texts(list.into_iter().map(|one| one.to_string()))
+}

@@ -1,0 +1,294 @@
+//! The network through the tree of a running server, in a namespace of its own: changes by a
+//! helper that is a child of the server, their confirmation, and the way back, also when server
+//! and helper are killed. What counts is what iproute2 shows.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use e2e::api::{Api, wait_for};
+use e2e::netns::Namespace;
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use e2e::{NOBODY, has, is_root, process, skip};
+use serde_json::{Value, json};
+
+/// How long the way back may take on a busy machine, beyond its time.
+const WAY_BACK: Duration = e2e::patience(10);
+/// Devices of the machine, an address and a route of others on the second.
+const MACHINE: &str = "ip link set lo up
+ip link add e0 type veth peer name p0
+ip link set p0 up
+ip link add e1 type veth peer name p1
+ip link set p1 up
+ip link set e1 up
+ip addr add 198.51.100.1/24 dev e1
+ip route add 203.0.113.0/24 via 198.51.100.9
+";
+
+struct Bed {
+    scratch: Scratch,
+    namespace: Namespace,
+}
+
+impl Bed {
+    fn new() -> Result<Self, String> {
+        if !is_root() || !has("ip") || !has("unshare") {
+            return Err("needs root, ip and unshare".to_owned());
+        }
+        let namespace =
+            Namespace::with(&format!("set -e\n{MACHINE}")).map_err(|e| e.to_string())?;
+        let scratch = Scratch::new("network");
+        std::fs::create_dir(scratch.path().join("share")).expect("a directory");
+        Ok(Self { scratch, namespace })
+    }
+
+    fn state(&self) -> std::path::PathBuf {
+        self.scratch.path().join("state")
+    }
+
+    fn start(&self) -> (Server, Api) {
+        let (dir, state) = (self.scratch.path().join("share"), self.state());
+        let options = Options { namespace: Some(&self.namespace), ..Options::new(&dir, &state) };
+        (Server::start(&options), Api::new(&state))
+    }
+
+    /// Links, addresses and routes, without what changes by itself.
+    fn dumps(&self) -> String {
+        let lines = "ip -o link | sed 's/ state [A-Z]*//; s/,LOWER_UP//; s/NO-CARRIER,//; \
+                     s/,M-DOWN//; s/ qdisc [a-z]*//'; ip -o -4 addr; ip -4 route; ip -o -6 addr show scope global | sed 's/ tentative//'";
+        let mut command = Command::new("sh");
+        command.args(["-c", lines]);
+        self.namespace.enter(&mut command);
+        let output = process::run(&mut command, process::DEADLINE);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The helper's process and its guard, by their state folder.
+    fn helpers(&self) -> Vec<i32> {
+        let folder = self.state().join("host");
+        let named = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).into_owned();
+            line.contains("\0host\0") && line.contains(&*folder.to_string_lossy())
+        };
+        let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+        all.filter_map(|one| one.file_name().to_str()?.parse().ok()).filter(named).collect()
+    }
+}
+
+/// A device with two addresses and a route through one of them.
+fn lan(seconds: u32) -> Value {
+    json!({ "comment": "lan", "changes": [
+        { "set": "/configuration/network", "property": "confirm_within", "value": seconds },
+        { "create": "/configuration/network/datalinks", "name": "e0",
+          "properties": { "class": "device", "mtu": 1400 } },
+        { "create": "/configuration/network/interfaces", "name": "lan",
+          "properties": { "links": ["e0"], "v4addrs": ["10.0.0.1/24", "10.7.0.1/16"],
+                          "v6addrs": ["2001:db8::1/64"] } },
+        { "create": "/configuration/network/routes", "name": "far",
+          "properties": { "destination": "10.9.0.0/16", "gateway": "10.0.0.9", "metric": 7 } },
+    ]})
+}
+
+fn change(api: &Api, body: &Value) -> Value {
+    let (code, answer) = api.post("/api/v1/changes", body);
+    assert_eq!(code, 200, "{answer:#}");
+    answer
+}
+
+fn act(api: &Api, action: &str) -> (u16, Value) {
+    api.post(&format!("/api/v1/nodes/configuration/network/actions/{action}"), &json!({}))
+}
+
+fn shown(api: &Api, path: &str, property: &str) -> Value {
+    let (code, node) = api.get(&format!("/api/v1/nodes/configuration/network{path}"));
+    assert_eq!(code, 200, "{node:#}");
+    let all = node["properties"].as_array().cloned().unwrap_or_default();
+    let one = all.iter().find(|one| one["name"] == property);
+    one.map(|one| one["value"].clone()).unwrap_or_else(|| node["properties"][property].clone())
+}
+
+fn history(api: &Api) -> String {
+    api.get("/api/v1/configuration/history").1.to_string()
+}
+
+fn wait_until(bed: &Bed, wanted: &str) {
+    let same = || (bed.dumps() == wanted).then_some(());
+    wait_for("the network is as before", WAY_BACK, same);
+}
+
+#[test]
+fn a_confirmed_change_stays_and_is_taken_back_when_it_is_removed() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-confirmed", "{why}"),
+    };
+    let before = bed.dumps();
+    let (server, api) = bed.start();
+    assert_eq!(bed.helpers(), [] as [i32; 0], "nothing runs before it is of use");
+    let planned = change(&api, &json!({ "dry_run": true, "changes": lan(300)["changes"] }));
+    assert!(planned["notes"].to_string().contains("set 10.0.0.1/24 on e0"), "{planned:#}");
+    assert_eq!(bed.dumps(), before, "a dry run changes nothing");
+    change(&api, &lan(300));
+    let after = bed.dumps();
+    for line in ["mtu 1400", "inet 10.0.0.1/24", "inet 10.7.0.1/16", "inet6 2001:db8::1/64"] {
+        assert!(after.contains(line), "{line}: {after}");
+    }
+    assert!(after.contains("10.9.0.0/16 via 10.0.0.9 dev e0 proto 215 metric 7"), "{after}");
+    assert_eq!(shown(&api, "", "state"), "unconfirmed");
+    assert_eq!(shown(&api, "/interfaces/lan", "state"), "up");
+    assert_eq!(shown(&api, "/datalinks/e0", "found_mtu"), 1400);
+    assert_eq!(shown(&api, "/routes/far", "state"), "up");
+    let (code, answer) = act(&api, "confirm");
+    assert_eq!(code, 200, "{answer:#}");
+    wait_for("the change is confirmed", WAY_BACK, || {
+        (shown(&api, "", "state") == "changeable").then_some(())
+    });
+    assert_eq!(act(&api, "confirm").0, 409, "nothing waits any more");
+    // It stays over a restart.
+    drop(server);
+    let (_server, api) = bed.start();
+    assert_eq!(bed.dumps(), after);
+    assert_eq!(shown(&api, "/interfaces/lan", "state"), "up");
+    let destroy = |path: &str| json!({ "destroy": path, "confirm": true });
+    let all = ["routes/far", "interfaces/lan", "datalinks/e0"];
+    let all = all.map(|item| destroy(&format!("/configuration/network/{item}")));
+    change(&api, &json!({ "changes": all }));
+    assert_eq!(act(&api, "confirm").0, 200);
+    assert_eq!(bed.dumps(), before);
+}
+
+#[test]
+fn without_a_confirmation_the_state_before_is_back() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-unconfirmed", "{why}"),
+    };
+    let before = bed.dumps();
+    let (_server, api) = bed.start();
+    change(&api, &lan(5));
+    assert_ne!(bed.dumps(), before);
+    wait_until(&bed, &before);
+    let restored = || history(&api).contains("not confirmed").then_some(());
+    wait_for("the document is as before", WAY_BACK, restored);
+    let (code, _) = api.get("/api/v1/nodes/configuration/network/interfaces/lan");
+    assert_eq!(code, 404);
+    // By hand, before the time is over.
+    change(&api, &lan(300));
+    assert_eq!(act(&api, "revert").0, 200);
+    assert_eq!(bed.dumps(), before);
+}
+
+/// SIGKILL of the server, of the helper, and of both, after the last step.
+#[test]
+fn what_is_killed_leaves_the_state_before() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-killed", "{why}"),
+    };
+    let before = bed.dumps();
+    // The server and the helper, each whether it is killed.
+    for (server_too, helper_too) in [(true, false), (false, true), (true, true)] {
+        let (mut server, api) = bed.start();
+        change(&api, &lan(300));
+        assert_ne!(bed.dumps(), before);
+        let helpers = bed.helpers();
+        assert_eq!(helpers.len(), 2, "the helper and the guard");
+        if helper_too {
+            // The lower number is the older one: the guard must live.
+            let helper = helpers.iter().min().expect("one");
+            // SAFETY: a bare system call on a process that this test has started.
+            unsafe { libc::kill(*helper, libc::SIGKILL) };
+        }
+        if server_too {
+            server.kill();
+        }
+        wait_until(&bed, &before);
+        drop(server);
+        let (_server, api) = bed.start();
+        let node = "/api/v1/nodes/configuration/network/interfaces/lan";
+        let restored = || (api.get(node).0 == 404).then_some(());
+        wait_for("the document is as before", WAY_BACK, restored);
+        assert!(history(&api).contains("not confirmed"));
+        assert_eq!(bed.dumps(), before);
+    }
+}
+
+/// Each wrong value is refused at commit, at its node and property.
+#[test]
+fn wrong_values_are_refused_with_their_property() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-refused", "{why}"),
+    };
+    let before = bed.dumps();
+    let (_server, api) = bed.start();
+    let create = |kind: &str, name: &str, properties: Value| {
+        json!({ "create": format!("/configuration/network/{kind}"), "name": name,
+                "properties": properties })
+    };
+    let device = || create("datalinks", "e0", json!({ "class": "device" }));
+    let partition = |pkey: &str| {
+        let properties = json!({ "class": "partition", "link": "e0", "pkey": pkey });
+        vec![device(), create("datalinks", "part", properties)]
+    };
+    let vlan = |name: &str, id: u32| {
+        create("datalinks", name, json!({ "class": "vlan", "link": "e0", "id": id }))
+    };
+    let aggregation = |links: &[&str]| json!({ "class": "aggregation", "links": links });
+    let lan = |name: &str, address: &str| {
+        create("interfaces", name, json!({ "links": ["e0"], "v4addrs": [address] }))
+    };
+    let cases: Vec<(Vec<Value>, &str)> = vec![
+        (partition("0x0000"), "0x0001 to 0x7fff"),
+        (partition("0x8000"), "0x0001 to 0x7fff"),
+        (vec![device(), vlan("v", 4_095)], "the maximum is 4094"),
+        (vec![device(), vlan("sixteen-bytes-xx", 2)], "the maximum is 15"),
+        (vec![create("datalinks", "e0", json!({ "class": "device", "mtu": 60 }))], "mtu"),
+        (
+            vec![device(), lan("a", "10.0.0.1/24"), lan("b", "10.0.0.2/16")],
+            "is in the network of 10.0.0.1/24",
+        ),
+        (
+            vec![
+                create("datalinks", "g0", aggregation(&["g1"])),
+                create("datalinks", "g1", aggregation(&["g0"])),
+            ],
+            "loop",
+        ),
+        (vec![create("datalinks", "e9", json!({ "class": "device" }))], "e9"),
+    ];
+    for (changes, words) in cases {
+        let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": changes }));
+        assert!((400..500).contains(&code), "{words}: {code} {answer:#}");
+        assert!(answer.to_string().contains(words), "{words}: {answer:#}");
+    }
+    assert_eq!(bed.dumps(), before);
+}
+
+/// Without root and without a helper the branch can be read, and says what is missing.
+#[test]
+fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
+    if Path::new("/run/plimsoll-host.sock").exists() {
+        skip!("network-reason", "a helper runs on this machine");
+    }
+    let scratch = Scratch::new("network");
+    let (dir, state) = (scratch.path().join("share"), scratch.path().join("state"));
+    std::fs::create_dir(&dir).expect("a directory");
+    if is_root() {
+        for folder in [scratch.path(), dir.as_path()] {
+            std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).expect("an owner");
+        }
+    }
+    let _server = Server::start(&Options { unprivileged: true, ..Options::new(&dir, &state) });
+    let api = Api::new(&state);
+    assert_eq!(shown(&api, "", "state"), "read-only");
+    let reason = "the server is not root and no helper runs: start the helper (systemctl enable \
+                  --now plimsoll-host), or start the server as root";
+    assert_eq!(shown(&api, "", "reason"), reason);
+    assert_eq!(shown(&api, "/devices/lo", "state"), "up");
+    let (code, answer) = api.post("/api/v1/changes", &lan(60));
+    assert_eq!(code, 409, "{answer:#}");
+    assert!(answer.to_string().contains(reason), "{answer:#}");
+}
