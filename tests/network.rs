@@ -56,7 +56,8 @@ impl Bed {
     /// Links, addresses and routes, without what changes by itself.
     fn dumps(&self) -> String {
         let lines = "ip -o link | sed 's/ state [A-Z]*//; s/,LOWER_UP//; s/NO-CARRIER,//; \
-                     s/,M-DOWN//; s/ qdisc [a-z]*//'; ip -o -4 addr; ip -4 route; ip -o -6 addr show scope global | sed 's/ tentative//'";
+                     s/,M-DOWN//; s/ qdisc [a-z]*//'; ip -o -4 addr; ip -4 route; \
+                     ip -o -6 addr show scope global | sed 's/ tentative//'";
         let mut command = Command::new("sh");
         command.args(["-c", lines]);
         self.namespace.enter(&mut command);

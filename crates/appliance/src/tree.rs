@@ -31,7 +31,8 @@ pub static ROOT: Context = Context::new(
 static CONFIGURATION: Context = Context::new(
     "configuration",
     "Configuration",
-    "Settings of the appliance: services, network, users, roles, certificates, alerts and replication.",
+    "Settings of the appliance: services, network, users, roles, certificates, alerts and \
+     replication.",
     "configuration",
 )
 .children(&[

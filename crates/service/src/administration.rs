@@ -63,13 +63,13 @@ pub fn join(
 }
 
 /// The network of the machine.
-fn network(running: &Arc<Running>, state: &StateDir) -> Arc<network::room::Room> {
+fn network(running: &Arc<Running>, state: &StateDir) -> Arc<network::room::Network> {
     let on = Arc::downgrade(running);
     let listens = move || {
         let (at, _) = on.upgrade()?.admin.get().cloned()?;
         (!at.ip().is_unspecified()).then(|| at.ip())
     };
-    network::room::Room::new(state.path(), Box::new(listens))
+    network::room::Network::new(state.path(), Box::new(listens))
 }
 
 /// The branches of the server, each with who answers for it.

@@ -15,7 +15,7 @@ use host_network::state::State;
 use host_network::step::Step;
 
 use crate::files::{Change, Folder};
-use crate::request::{CONFIRM_S_MAX, CONFIRM_S_MIN, Reply, Status, Waiting, Wanted, Wrong};
+use crate::request::{CONFIRM_S_MAX, CONFIRM_S_MIN, Proposal, Reply, Status, Waiting, Wrong};
 
 /// How often the way back is tried as a whole when steps of it are refused.
 const WAY_BACK_ROUNDS: usize = 3;
@@ -141,15 +141,15 @@ impl Keeper {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn plan(&mut self, wanted: &Wanted) -> Result<Vec<String>, Refusal> {
+    pub fn plan(&mut self, wanted: &Proposal) -> Result<Vec<String>, Refusal> {
         let confirmed = self.folder.confirmed()?.unwrap_or_default();
         let way = self.way(wanted, &confirmed.record)?;
         Ok(way.steps.iter().map(ToString::to_string).collect())
     }
 
-    fn way(&mut self, wanted: &Wanted, record: &Record) -> Result<Way, Refusal> {
+    fn way(&mut self, wanted: &Proposal, record: &Record) -> Result<Steps, Refusal> {
         let observed = self.backend.observe()?;
-        let Wanted { configuration, administration, successor } = wanted;
+        let Proposal { configuration, administration, successor } = wanted;
         let machine =
             Machine { observed: &observed, record, administration, successor: *successor };
         let wrong = check(configuration, machine);
@@ -159,7 +159,7 @@ impl Keeper {
         let (target, next) = compile(configuration, &observed, record);
         let adopted = next.adopted(record);
         let steps = plan(&observed, &target, &adopted);
-        Ok(Way { observed, target, next, adopted, steps })
+        Ok(Steps { observed, target, next, adopted, steps })
     }
 
     /// Takes the steps to a configuration; `seconds` for its confirmation.
@@ -168,7 +168,7 @@ impl Keeper {
     /// Why not; the old state is back then, or the guard brings it back.
     pub fn apply(
         &mut self,
-        wanted: &Wanted,
+        wanted: &Proposal,
         seconds: u32,
     ) -> Result<(Option<u64>, Vec<String>), Refusal> {
         if !(CONFIRM_S_MIN..=CONFIRM_S_MAX).contains(&seconds) {
@@ -182,7 +182,8 @@ impl Keeper {
             return Err(Refusal::Conflict(why));
         }
         let confirmed = self.folder.confirmed()?.unwrap_or_default();
-        let Way { observed, target, next, adopted, steps } = self.way(wanted, &confirmed.record)?;
+        let Steps { observed, target, next, adopted, steps } =
+            self.way(wanted, &confirmed.record)?;
         let change = Change {
             number: confirmed.number + 1,
             boot: self.boot.clone(),
@@ -269,7 +270,7 @@ impl Keeper {
 }
 
 /// From a state to another one.
-struct Way {
+struct Steps {
     observed: State,
     target: State,
     next: Record,

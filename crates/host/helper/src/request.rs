@@ -29,11 +29,11 @@ pub enum Request {
     /// What the helper has of the network: the confirmed configuration and a change that waits.
     NetworkStatus {},
     /// What is wrong with a configuration of the network, or the steps to it. Changes nothing.
-    NetworkPlan(Wanted),
+    NetworkPlan(Proposal),
     /// The steps to a configuration, which are taken back unless it is confirmed in time.
     NetworkApply {
         /// Which configuration.
-        wanted: Wanted,
+        wanted: Proposal,
         /// Seconds for the confirmation, [`CONFIRM_S_MIN`] to [`CONFIRM_S_MAX`].
         seconds: u32,
     },
@@ -52,7 +52,7 @@ pub enum Request {
 /// A configuration and how the administration is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct Proposal {
     /// The configuration.
     pub configuration: Configuration,
     /// Addresses by which the administration is reached.
@@ -122,7 +122,7 @@ pub struct Wrong {
     pub sentence: String,
 }
 
-impl Wanted {
+impl Proposal {
     /// Whether it has as few items as the check is made for: its time grows with their square.
     fn bounded(&self) -> Result<(), String> {
         let Configuration { datalinks, interfaces, routes, dns, .. } = &self.configuration;

@@ -9,7 +9,7 @@ mod configurations;
 
 use base::random::SeededRandom;
 use host_helper::keeper::{Keeper, Refusal, take_back};
-use host_helper::request::{Reply, Wanted};
+use host_helper::request::{Proposal, Reply};
 use host_network::backend::Backend;
 use host_network::configuration::Configuration;
 
@@ -136,7 +136,7 @@ fn a_change_of_nothing_needs_no_confirmation() {
     let mut keeper = bed.keeper(&kernel, "this boot");
     let done = keeper.apply(&wanted(&bed.first), LONG).expect("no steps");
     assert_eq!(done, (None, Vec::new()));
-    let wrong = Wanted { successor: "10.9.9.9".parse().ok(), ..wanted(&bed.first) };
+    let wrong = Proposal { successor: "10.9.9.9".parse().ok(), ..wanted(&bed.first) };
     assert!(keeper.apply(&wrong, 1).is_err(), "the time is too short");
 }
 

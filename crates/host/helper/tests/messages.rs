@@ -17,7 +17,7 @@ use base::random::{Random, SeededRandom};
 use e2e::scratch::Scratch;
 use e2e::{env_number, is_root, skip};
 use host_helper::client::Client;
-use host_helper::request::{REQUEST_MAX, Reply, Request, Wanted, receive_reply};
+use host_helper::request::{Proposal, REQUEST_MAX, Reply, Request, receive_reply};
 use host_helper::service::Helper;
 
 use bed::Bed;
@@ -29,7 +29,7 @@ const OTHER_USER: u32 = 65_534;
 
 fn sound(random: &mut SeededRandom) -> Request {
     let configuration = configurations::generate(random);
-    let wanted = Wanted { configuration, ..Wanted::default() };
+    let wanted = Proposal { configuration, ..Proposal::default() };
     match random.below(8) {
         0 => Request::NetworkStatus {},
         1 | 2 => Request::NetworkPlan(wanted),

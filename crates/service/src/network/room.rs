@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use base::node::{Path, Value};
 use control::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
-use host_helper::request::{Reply, Request, Wanted};
+use host_helper::request::{Proposal, Reply, Request};
 use host_network::configuration::Configuration;
 use parking_lot::{Condvar, Mutex};
 
 use super::link::{Link, unexpected};
-use super::shown::Observer;
+use super::shown::{Observer, Shown};
 use super::wanted::{PREFIX, path, problem, read};
 
 /// Comment of the revision that takes an unconfirmed change back.
@@ -27,29 +27,29 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A change that waits for its confirmation.
 #[derive(Debug, Clone)]
-pub(super) struct Waiting {
+struct Waiting {
     change: u64,
     /// When the last step was taken.
     applied: Instant,
-    pub(super) deadline: Instant,
-    pub(super) steps: Vec<String>,
+    deadline: Instant,
+    steps: Vec<String>,
 }
 
 /// `/configuration/network`.
-pub struct Room {
-    pub(super) link: Mutex<Link>,
-    pub(super) waiting: Mutex<Option<Waiting>>,
+pub struct Network {
+    link: Mutex<Link>,
+    waiting: Mutex<Option<Waiting>>,
     /// A change was made that the follower has not seen.
     changed: Condvar,
-    pub(super) problem: Mutex<Option<String>>,
-    pub(super) observer: Observer,
+    problem: Mutex<Option<String>>,
+    observer: Observer,
     /// The address at which the administration listens, if it is one only.
     listens: Box<dyn Fn() -> Option<IpAddr> + Send + Sync>,
     /// For what is configured, once there is a tree.
-    pub(super) tree: OnceLock<Weak<Tree>>,
+    tree: OnceLock<Weak<Tree>>,
 }
 
-impl Room {
+impl Network {
     /// For a server with this state directory, whose administration `listens` at an address.
     pub fn new(
         state: &FilePath,
@@ -94,7 +94,7 @@ impl Room {
     }
 
     /// What a transition asks the helper for; none if the network stays as it is.
-    fn request(&self, transition: &Transition<'_>) -> Result<Option<Wanted>, Vec<Problem>> {
+    fn request(&self, transition: &Transition<'_>) -> Result<Option<Proposal>, Vec<Problem>> {
         let configuration = read(transition.new)?;
         if read(transition.old).is_ok_and(|old| old == configuration) {
             return Ok(None);
@@ -105,7 +105,7 @@ impl Room {
         let administration = administration.filter(|a| !a.is_loopback()).collect();
         let successor = transition.new.text(&Path::of(&PREFIX), "administration");
         let successor = successor.and_then(|text| text.parse().ok());
-        Ok(Some(Wanted { configuration, administration, successor }))
+        Ok(Some(Proposal { configuration, administration, successor }))
     }
 
     fn plan(&self, transition: &Transition<'_>) -> Result<Vec<String>, Vec<Problem>> {
@@ -164,7 +164,7 @@ impl Room {
 }
 
 /// Waits for the end of a change: it is confirmed, or taken back. `false`: the room is gone.
-fn wait_for_change(room: &Weak<Room>) -> bool {
+fn wait_for_change(room: &Weak<Network>) -> bool {
     loop {
         let Some(room) = room.upgrade() else { return false };
         let mut waiting = room.waiting.lock();
@@ -183,7 +183,7 @@ fn wait_for_change(room: &Weak<Room>) -> bool {
 }
 
 /// Brings the document to the configuration that the helper has confirmed.
-fn reconcile(room: &Weak<Room>, tree: &Weak<Tree>) {
+fn reconcile(room: &Weak<Network>, tree: &Weak<Tree>) {
     let (Some(room), Some(tree)) = (room.upgrade(), tree.upgrade()) else { return };
     let status = room.link.lock().status();
     room.observer.forget();
@@ -199,7 +199,7 @@ fn reconcile(room: &Weak<Room>, tree: &Weak<Tree>) {
     }
 }
 
-impl Room {
+impl Network {
     fn take_back_in(&self, tree: &Tree, confirmed: &Configuration) -> Result<(), String> {
         let is_it = |document: &Document| read(document).is_ok_and(|one| one == *confirmed);
         if is_it(&tree.document()) {
@@ -224,7 +224,32 @@ impl Room {
     }
 }
 
-impl Apply for Room {
+impl Network {
+    fn overview(&self, failed: Option<String>) -> Shown {
+        let waiting = self.waiting.lock().clone();
+        // A transaction holds it while steps are taken: a page must not wait for them.
+        let reason = self.link.try_lock().and_then(|link| link.lacks());
+        let name = match (&reason, &waiting) {
+            (Some(_), _) => "read-only",
+            (None, Some(_)) => "unconfirmed",
+            (None, None) => "changeable",
+        };
+        let problem = self.problem.lock().clone().or(failed);
+        let mut shown = vec![
+            ("state", Value::text(name)),
+            ("reason", Value::Text(reason.unwrap_or_default())),
+            ("problem", Value::Text(problem.unwrap_or_default())),
+        ];
+        if let Some(waiting) = waiting {
+            let left = waiting.deadline.saturating_duration_since(Instant::now());
+            shown.push(("time_left", Value::number(left.as_secs_f64().ceil() as u64)));
+            shown.push(("steps", Value::texts(&waiting.steps)));
+        }
+        shown
+    }
+}
+
+impl Apply for Network {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         if !transition.old.differs_in(transition.new, &Path::of(&PREFIX)) {
             return Vec::new();
@@ -287,13 +312,19 @@ impl Apply for Room {
     }
 }
 
-impl Live for Room {
+impl Live for Network {
     fn state(&self, at: &Path) -> Vec<(&'static str, Value)> {
-        self.shown(at)
+        let document = self.tree.get().and_then(Weak::upgrade).map(|tree| tree.document());
+        let configuration = document.and_then(|document| read(&document).ok()).unwrap_or_default();
+        let shown = self.observer.shown(at, &configuration);
+        if *at == Path::of(&PREFIX) {
+            return self.overview(shown.err());
+        }
+        shown.unwrap_or_default()
     }
 
     fn items(&self, at: &Path) -> Vec<String> {
-        if *at == path("devices") { self.devices() } else { Vec::new() }
+        if *at == path("devices") { self.observer.devices() } else { Vec::new() }
     }
 
     fn act(

@@ -1,7 +1,6 @@
 //! The network as its nodes show it: what the machine has now.
 
 use std::path::Path as FilePath;
-use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use base::node::{Path, Value};
@@ -11,8 +10,7 @@ use host_network::linux::{Files, Linux};
 use host_network::state::{Kind, Link, Owner, Route, State};
 use parking_lot::Mutex;
 
-use super::room::Room;
-use super::wanted::{PREFIX, read};
+use super::wanted::PREFIX;
 
 /// How long an observation is good: a page asks for tens of nodes at once.
 const GOOD: Duration = Duration::from_millis(500);
@@ -45,64 +43,39 @@ fn observe() -> Result<State, String> {
     linux.observe().map_err(|e| e.to_string())
 }
 
-type Shown = Vec<(&'static str, Value)>;
+/// State properties of a node.
+pub(super) type Shown = Vec<(&'static str, Value)>;
 
-impl Room {
+impl Observer {
     /// Links that Plimsoll has not made.
     pub(super) fn devices(&self) -> Vec<String> {
         let names = |state: &State| {
             let links = state.links.iter().filter(|(_, link)| !link.is_made());
             links.map(|(name, _)| name.clone()).collect()
         };
-        self.observer.with(names).unwrap_or_default()
+        self.with(names).unwrap_or_default()
     }
 
     /// The state of a node.
-    pub(super) fn shown(&self, at: &Path) -> Shown {
+    ///
+    /// # Errors
+    /// Why the network cannot be observed.
+    pub(super) fn shown(&self, at: &Path, configuration: &Configuration) -> Result<Shown, String> {
         let segments: Vec<&str> = at.segments().iter().map(String::as_str).collect();
         let inside = segments.get(PREFIX.len()..).unwrap_or_default();
-        let document = self.tree.get().and_then(Weak::upgrade).map(|tree| tree.document());
-        let configuration = document.and_then(|document| read(&document).ok()).unwrap_or_default();
-        let shown = self.observer.with(|state| match inside {
+        self.with(|state| match inside {
             ["devices", name] => device(state, name),
             ["datalinks", name] => datalink(state, name),
-            ["interfaces", name] => interface(state, &configuration, name),
+            ["interfaces", name] => interface(state, configuration, name),
             ["routes"] => vec![("found", texts(&state.routes))],
-            ["routes", name] => route(state, &configuration, name),
+            ["routes", name] => route(state, configuration, name),
             ["dns"] => vec![
                 ("found_servers", texts(&state.dns.servers)),
                 ("found_domains", texts(&state.dns.domains)),
             ],
             ["identity"] => vec![("found", Value::text(&state.host_name))],
             _ => Vec::new(),
-        });
-        if inside.is_empty() {
-            return self.overview(shown.err());
-        }
-        shown.unwrap_or_default()
-    }
-
-    fn overview(&self, failed: Option<String>) -> Shown {
-        let waiting = self.waiting.lock().clone();
-        // A transaction holds it while steps are taken: a page must not wait for them.
-        let reason = self.link.try_lock().and_then(|link| link.lacks());
-        let name = match (&reason, &waiting) {
-            (Some(_), _) => "read-only",
-            (None, Some(_)) => "unconfirmed",
-            (None, None) => "changeable",
-        };
-        let problem = self.problem.lock().clone().or(failed);
-        let mut shown = vec![
-            ("state", Value::text(name)),
-            ("reason", Value::Text(reason.unwrap_or_default())),
-            ("problem", Value::Text(problem.unwrap_or_default())),
-        ];
-        if let Some(waiting) = waiting {
-            let left = waiting.deadline.saturating_duration_since(Instant::now());
-            shown.push(("time_left", Value::number(left.as_secs_f64().ceil() as u64)));
-            shown.push(("steps", Value::texts(&waiting.steps)));
-        }
-        shown
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use host_network::state::{Dns, LinkMode, Mode, Policy, Timer};
 
 use super::*;
 
-fn wanted() -> Wanted {
+fn wanted() -> Proposal {
     let mut configuration = Configuration::default();
     let mode = Mode::Lacp { policy: Policy::Layer34, timer: Timer::Fast };
     let class = Class::Aggregation { links: vec!["e0".to_owned()], mode };
@@ -21,7 +21,7 @@ fn wanted() -> Wanted {
     let route = RouteItem { destination, gateway, metric: 7 };
     configuration.routes.insert("default".to_owned(), route);
     configuration.dns = Some(Dns { servers: vec![gateway], domains: Vec::new() });
-    Wanted { configuration, administration: vec![gateway], successor: Some(gateway) }
+    Proposal { configuration, administration: vec![gateway], successor: Some(gateway) }
 }
 
 #[test]

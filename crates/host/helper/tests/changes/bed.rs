@@ -9,7 +9,7 @@ use base::random::SeededRandom;
 use e2e::scratch::Scratch;
 use host_helper::files::Folder;
 use host_helper::keeper::{Arm, Keeper};
-use host_helper::request::Wanted;
+use host_helper::request::Proposal;
 use host_network::backend::{Backend, Failure};
 use host_network::configuration::Configuration;
 use host_network::fake::Kernel;
@@ -111,8 +111,8 @@ pub struct Bed {
     _scratch: Scratch,
 }
 
-pub fn wanted(configuration: &Configuration) -> Wanted {
-    Wanted { configuration: configuration.clone(), ..Wanted::default() }
+pub fn wanted(configuration: &Configuration) -> Proposal {
+    Proposal { configuration: configuration.clone(), ..Proposal::default() }
 }
 
 fn keeper(kernel: &Shared, folder: &Folder, boot: &str) -> Keeper {
