@@ -268,7 +268,7 @@ fn wrong_values_are_refused_with_their_property() {
     assert_eq!(bed.dumps(), before);
 }
 
-/// Without root and without a helper the branch can be read, and says what is missing.
+/// Without root and without a helper the branch can be read and shows what is missing.
 #[test]
 fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
     if Path::new("/run/plimsoll-host.sock").exists() {

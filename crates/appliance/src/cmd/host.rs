@@ -26,7 +26,7 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
     if let Some(seconds) = args.guard {
         return guard::run(&args.state, &mut linux, seconds).or_failure("guard a change");
     }
-    // The child of a server belongs to the user of that server, whatever its name.
+    // The child of a server belongs to the user of that server.
     let user = if args.child { 0 } else { user(&args.user)? };
     let folder = Folder::open(&args.state).or_failure(TRIED)?;
     let program = std::env::current_exe().or_failure(TRIED)?;

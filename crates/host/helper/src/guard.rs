@@ -1,6 +1,6 @@
 //! The guard: a process of its own that takes an unconfirmed change back.
 //!
-//! It is started before the first step, says that it is ready, and waits for the end of the time
+//! It is started before the first step, reports that it is ready, and waits for the end of the time
 //! or of its input, which the helper holds open. Then it takes back what still waits: a change
 //! that was confirmed meanwhile does not.
 

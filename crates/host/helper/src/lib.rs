@@ -3,9 +3,9 @@
 //!
 //! - [`request`]: what can be requested and answered, and how it is framed. Nothing in a request
 //!   names a file or a program.
-//! - [`service`]: the socket, who may connect, the log. [`client`]: the other end.
+//! - [`service`]: the socket, users that may connect, the log. [`client`]: the other end.
 //! - [`keeper`]: a change of the network: checked, written to disk, taken, confirmed or taken back.
-//! - [`guard`]: the process that takes an unconfirmed change back, whatever becomes of the others.
+//! - [`guard`]: the process that takes an unconfirmed change back even if the others end.
 //! - [`files`]: what of it is on disk (`docs/formats/host.md`).
 //!
 //! Other requests (storage, hardware) are variants of [`request::Request`] with a keeper of their

@@ -1,4 +1,4 @@
-//! The socket of the helper: who may connect, one thread for each connection, the log.
+//! The socket of the helper: users that may connect, one thread for each connection, the log.
 
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -18,7 +18,7 @@ const CONNECTIONS_MAX: usize = 16;
 #[derive(Clone)]
 pub struct Helper {
     keeper: Arc<Mutex<Keeper>>,
-    /// The user of the service, who may connect beside root.
+    /// The user of the service; root may connect, too.
     user: u32,
     connections: Arc<AtomicUsize>,
 }

@@ -32,7 +32,7 @@ fn a_helper_that_ends_at_any_step_leaves_the_way_back() {
             let whole = bed.apply_cut(&kernel, cut);
             let mut after = kernel.clone();
             if whole {
-                // The last step was taken; nobody has confirmed it.
+                // The last step was taken; it is not confirmed.
                 assert!(bed.folder.waiting().expect("files").is_some(), "pair {seed}");
             }
             let taken = take_back(&bed.folder, &mut after);
@@ -140,7 +140,7 @@ fn a_change_of_nothing_needs_no_confirmation() {
     assert!(keeper.apply(&wrong, 1).is_err(), "the time is too short");
 }
 
-/// A wrong configuration is refused by the helper too, whatever the server has checked.
+/// A wrong configuration is refused by the helper too, not by the server alone.
 #[test]
 fn the_helper_checks_what_it_is_sent() {
     let mut random = SeededRandom::new(5);

@@ -1,4 +1,4 @@
-//! Whatever is sent to the helper, it answers or refuses: seeded messages that are noise, cut,
+//! The helper answers or refuses each message: seeded messages that are noise, cut,
 //! changed in bytes, or sound, against a kernel in memory. And only two users may connect.
 
 #[allow(dead_code, reason = "each program of tests uses a part")]
@@ -113,7 +113,7 @@ fn another_user_is_refused() {
     let user = OTHER_USER - 1;
     let helper = Helper::new(bed.keeper(&bed.kernel(), "this boot"), user);
     let listener = helper.bind(&socket).expect("a socket");
-    // Whatever its mode lets in, the user decides.
+    // Its mode permits all users: only the check of the peer refuses.
     let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     for path in [scratch.path(), socket.as_path()] {
         std::fs::set_permissions(path, std::fs::Permissions::clone(&everyone)).expect("a mode");

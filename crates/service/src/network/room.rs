@@ -22,7 +22,7 @@ use super::wanted::{PREFIX, path, problem, read};
 
 /// Comment of the revision that takes an unconfirmed change back.
 const NOT_CONFIRMED: &str = "not confirmed";
-/// How often a change that waits is looked at: the guard tells nobody that it has taken it back.
+/// How often a change that waits is looked at: the guard reports no end.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A change that waits for its confirmation.
@@ -50,7 +50,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// For a server with this state directory, whose administration `listens` at an address.
+    /// For a server with this state directory and an administration that `listens` at an address.
     pub fn new(
         state: &FilePath,
         listens: Box<dyn Fn() -> Option<IpAddr> + Send + Sync>,
