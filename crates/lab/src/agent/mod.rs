@@ -268,7 +268,6 @@ fn obey(
             Err(error) => return Err(error),
         };
         let told = match command {
-            ToAgent::Hello { .. } => return Err(ProtoError::Order("anything but hello")),
             ToAgent::Ping { id } => {
                 reply.send(&FromAgent::Pong {
                     id,
@@ -294,37 +293,45 @@ fn obey(
                 continue;
             }
             ToAgent::Bye => return Ok(()),
-            ToAgent::Prepare(prepare) => Command::Prepare(prepare),
-            ToAgent::Start(start) => {
-                // Set here, not by the driver: a stop that comes right behind must win.
-                stop.store(start.until_ns, Ordering::SeqCst);
-                Command::Start(start)
-            }
-            ToAgent::Clean => Command::Clean,
-            ToAgent::Disconnect => Command::Disconnect,
-            ToAgent::Program(job) => Command::Program(job),
-            ToAgent::RunProgram { at_ns } => {
-                stop.store(u64::MAX, Ordering::SeqCst);
-                Command::RunProgram(at_ns)
-            }
-            ToAgent::CleanProgram => Command::CleanProgram,
-            ToAgent::Net(message) => {
-                if matches!(*message, ToNet::Start { .. }) {
-                    stop.store(u64::MAX, Ordering::SeqCst);
-                }
-                Command::Net(message)
-            }
-            ToAgent::Iozone(job) => Command::Iozone(job),
-            ToAgent::RunTest { test, number, at_ns } => {
-                stop.store(u64::MAX, Ordering::SeqCst);
-                Command::RunTest((test, number), at_ns)
-            }
-            ToAgent::CleanTests => Command::CleanTests,
+            message => for_driver(message, stop)?,
         };
         if commands.send(told).is_err() {
             return Err(ProtoError::Order("a running driver"));
         }
     }
+}
+
+/// What the driver does for a message.
+fn for_driver(message: ToAgent, stop: &AtomicU64) -> Result<Command, ProtoError> {
+    Ok(match message {
+        ToAgent::Prepare(prepare) => Command::Prepare(prepare),
+        ToAgent::Start(start) => {
+            // Set here, not by the driver: a stop that comes right behind must win.
+            stop.store(start.until_ns, Ordering::SeqCst);
+            Command::Start(start)
+        }
+        ToAgent::Clean => Command::Clean,
+        ToAgent::Disconnect => Command::Disconnect,
+        ToAgent::Program(job) => Command::Program(job),
+        ToAgent::RunProgram { at_ns } => {
+            stop.store(u64::MAX, Ordering::SeqCst);
+            Command::RunProgram(at_ns)
+        }
+        ToAgent::CleanProgram => Command::CleanProgram,
+        ToAgent::Net(message) => {
+            if matches!(*message, ToNet::Start { .. }) {
+                stop.store(u64::MAX, Ordering::SeqCst);
+            }
+            Command::Net(message)
+        }
+        ToAgent::Iozone(job) => Command::Iozone(job),
+        ToAgent::RunTest { test, number, at_ns } => {
+            stop.store(u64::MAX, Ordering::SeqCst);
+            Command::RunTest((test, number), at_ns)
+        }
+        ToAgent::CleanTests => Command::CleanTests,
+        _ => return Err(ProtoError::Order("anything but hello")),
+    })
 }
 
 fn spawn_beat(reply: Reply, live: Arc<AtomicBool>) -> JoinHandle<()> {
