@@ -1,5 +1,5 @@
 //! The suites of the sources: `lab seqread` and `lab filebench-suite` against this server; two
-//! subnets in one run; a suite that is killed goes on with its next row. The commands of
+//! subnets in one run; a suite that is killed continues with its next row. The commands of
 //! docs/howto/suites.md are run as printed. `make test-long NAME=suites`: eighteen clients in
 //! namespaces on two subnets, of other servers too, and a subnet that is taken down.
 
@@ -117,7 +117,7 @@ fn modified(path: &Path) -> SystemTime {
 }
 
 #[test]
-fn a_suite_that_is_killed_goes_on_and_cleans_its_own() {
+fn a_suite_that_is_killed_continues_and_cleans_its_own() {
     let scratch = Scratch::below(Path::new("/dev/shm"), "suite-killed");
     let data = scratch.folder("data", None);
     let out = scratch.path().join("out");
@@ -306,7 +306,7 @@ fn long() -> bool {
     std::env::var_os("PLIMSOLL_TEST_LONG").is_some()
 }
 
-/// A server of ours in the namespace with both addresses.
+/// A server of Plimsoll in the namespace with both addresses.
 fn serve(scratch: &Scratch, networks: &Subnets) -> (Server, PathBuf) {
     let (data, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let options = Options {
@@ -459,8 +459,8 @@ fn both_suites(scratch: &Scratch, networks: &Subnets, name: &str, target: &str) 
     }
 }
 
-/// Steps that carried enough to be judged: payload within 3 % of the interface's bytes less
-/// headers, which are computed here from payload alone.
+/// Steps that carried enough: payload within 3 % of the interface's bytes without headers, computed
+/// from payload alone.
 fn judged(suite: &Value) {
     let mut compared = 0;
     for row in list(&suite["rows"]) {

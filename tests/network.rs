@@ -1,5 +1,5 @@
-//! The network through the tree of a running server, in a namespace of its own: changes by a
-//! helper that is a child of the server, their confirmation, and the way back, also when server
+//! The network through the tree of a running server, in a separate namespace: changes by a helper
+//! that is a child of the server, their confirmation, and the way back, also when server
 //! and helper are killed. What counts is what iproute2 shows.
 
 use std::path::Path;
@@ -53,7 +53,7 @@ impl Bed {
         (Server::start(&options), Api::new(&state))
     }
 
-    /// Links, addresses and routes, without what changes by itself.
+    /// Links, addresses and routes, without what changes without a request.
     fn dumps(&self) -> String {
         let lines = "ip -o link | sed 's/ state [A-Z]*//; s/,LOWER_UP//; s/NO-CARRIER,//; \
                      s/,M-DOWN//; s/ qdisc [a-z]*//'; ip -o -4 addr; ip -4 route; \

@@ -427,13 +427,13 @@ pub struct HostArgs {
     /// Socket to listen on
     #[arg(long, value_name = "PATH", default_value = service::network::link::SOCKET)]
     pub socket: PathBuf,
-    /// User that may connect, besides root
+    /// User that may connect, in addition to root
     #[arg(long, value_name = "NAME", default_value = "plimsoll")]
     pub user: String,
     /// Serve the connection on standard input; used by serve
     #[arg(long, hide = true)]
     pub child: bool,
-    /// Guard the change that waits for so many seconds; used by the helper
+    /// Guard the waiting change for this time; used by the helper
     #[arg(long, hide = true, value_name = "SECONDS")]
     pub guard: Option<u32>,
 }

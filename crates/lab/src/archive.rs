@@ -128,7 +128,7 @@ impl Archive {
         Ok(Self { dir: dir.to_owned(), sums: Sums::default() })
     }
 
-    /// Goes on with an archive that was not completed: what is there stays, without checksums until
+    /// Continues an archive that was not completed: what is there stays, without checksums until
     /// it is sealed. Each part has to be adopted or written again.
     ///
     /// # Errors

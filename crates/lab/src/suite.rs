@@ -42,7 +42,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A hash of what is asked: the same request goes on with what an earlier start has left.
+    /// A hash of what is asked: the same request continues what an earlier start has left.
     fn asked(&self) -> String {
         let rows = self.rows.iter().map(|row| serde_json::to_string(&row.job).unwrap_or_default());
         let rows: Vec<String> = rows.collect();

@@ -38,7 +38,7 @@ pub struct Change {
     pub record: Record,
     /// The state before its first step.
     pub old: State,
-    /// Links that Plimsoll has not made and may change on the way there and back.
+    /// Links that Plimsoll has not made and may change in both directions.
     pub adopted: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl Folder {
     /// The change that waits for its confirmation.
     ///
     /// # Errors
-    /// The file cannot be read, or is not one of ours.
+    /// The file cannot be read, or is not one of the helper's.
     pub fn waiting(&self) -> io::Result<Option<Change>> {
         self.read(WAITING)
     }
@@ -87,7 +87,7 @@ impl Folder {
     /// The change that was confirmed last.
     ///
     /// # Errors
-    /// The file cannot be read, or is not one of ours.
+    /// The file cannot be read, or is not one of the helper's.
     pub fn confirmed(&self) -> io::Result<Option<Change>> {
         self.read(CONFIRMED)
     }

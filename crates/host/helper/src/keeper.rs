@@ -115,7 +115,7 @@ impl Keeper {
         Ok(restore(&mut *self.backend, &target, &adopted)?)
     }
 
-    /// What there is of the network.
+    /// The network as it is observed.
     ///
     /// # Errors
     /// The folder's.

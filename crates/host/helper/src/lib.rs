@@ -1,5 +1,5 @@
-//! The privileged helper (`plimsoll host`): a process of root beside the server, which changes this
-//! machine on typed requests, and only on those.
+//! The privileged helper (`plimsoll host`): a process of root next to the server, which changes
+//! this machine on typed requests, and only on those.
 //!
 //! - [`request`]: what can be requested and answered, and how it is framed. Nothing in a request
 //!   names a file or a program.

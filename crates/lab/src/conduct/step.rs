@@ -231,7 +231,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Whether a client has failed that is one of several networks: others go on without it. Its
+    /// Whether a client has failed that is one of several networks: others continue without it. Its
     /// connection to the server broke, or nothing came from there.
     fn gives_up(&self, number: u32, message: &FromAgent, agents: &mut Agents) -> bool {
         let FromAgent::Failed { what } = message else { return false };

@@ -1,5 +1,5 @@
 //! A suite as it is kept: `suite.json` (docs/formats/suite.schema.json), written after each row, so
-//! that the next start goes on where this one was ended.
+//! that the next start continues where this one was ended.
 
 use super::rows::{Cache, RowPlan, SourceFigures};
 use crate::limits::{Cell, cell};
@@ -170,7 +170,7 @@ pub struct SuiteResult {
     pub format: u32,
     /// `seqread` or `filebench-suite`.
     pub suite: String,
-    /// Hash of what was asked: another request does not go on with these rows.
+    /// Hash of what was asked: another request does not continue these rows.
     pub asked: String,
     /// The target.
     pub target: String,

@@ -131,7 +131,7 @@ pub struct FilebenchScale {
 }
 
 impl FilebenchScale {
-    /// In a sentence, beside the source's.
+    /// In a sentence, next to the source's.
     pub fn sentence(&self) -> String {
         let set = self.set / u64::from(SET_FILES) * u64::from(SET_FILES);
         let times = match self.quick {

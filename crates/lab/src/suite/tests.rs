@@ -1,4 +1,4 @@
-//! Rows are those of the sources; a suite that was ended goes on with the next row; a folder of
+//! Rows are those of the sources; a suite that was ended continues with the next row; a folder of
 //! others stays; what is written matches its schema.
 
 use super::record::SuiteRow;
@@ -118,7 +118,7 @@ fn result(row: &RowPlan) -> RunResult {
 }
 
 #[test]
-fn a_suite_that_was_ended_goes_on_with_the_next_row() {
+fn a_suite_that_was_ended_continues_with_the_next_row() {
     let dir = std::env::temp_dir().join(format!("plimsoll-suite-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let rows = rows::filebench(&quick(), &[], &[]).expect("rows");
@@ -143,7 +143,7 @@ fn a_suite_that_was_ended_goes_on_with_the_next_row() {
     let other = FilebenchScale { set: 10 << 20, ..quick() };
     let others = rows::filebench(&other, &[], &[]).expect("rows");
     assert_eq!(states(&begin(&super::tests::plan(others, "null:"))), [State::Pending; 3]);
-    // A suite with all rows is not continued, but made anew.
+    // A suite with all rows is not continued, but made again.
     first.rows.iter_mut().for_each(|row| row.state = State::Done);
     first.keep(&dir).unwrap();
     assert_eq!(states(&begin(&plan)), [State::Pending; 3]);

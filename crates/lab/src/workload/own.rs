@@ -43,7 +43,7 @@ impl Own {
     }
 
     /// A step with this number of threads begins. If each block is to be read once, all files are
-    /// read from their start; else threads go on where they were, if they are as many.
+    /// read from their start; else threads continue where they were, if they are as many.
     pub(super) fn begin(&mut self, threads: u32, once: bool) {
         if once || self.once || threads != self.threads {
             let place = |thread: u32| Position {

@@ -264,7 +264,7 @@ impl Apply for Network {
         let status = self.link.lock().status();
         let status = status.map_err(|why| Problem::conflict(&prefix, &why, ""))?;
         if status.configuration == wanted.configuration {
-            // A later branch has refused, or the helper has gone back by itself.
+            // A later branch has refused, or the helper has gone back.
             let Some(waiting) = status.waiting else { return Ok(()) };
             let reply = self.ask(&Request::NetworkTakeBack { change: waiting.change })?;
             *self.waiting.lock() = None;

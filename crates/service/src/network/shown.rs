@@ -20,7 +20,7 @@ const GOOD: Duration = Duration::from_millis(500);
 pub(super) struct Observer(Mutex<Option<(Instant, Result<State, String>)>>);
 
 impl Observer {
-    /// Observes anew the next time.
+    /// Observes again the next time.
     pub(super) fn forget(&self) {
         *self.0.lock() = None;
     }

@@ -38,9 +38,9 @@ pub struct Shared(Arc<Mutex<Inner>>);
 
 struct Inner {
     kernel: Kernel,
-    /// The process ends before the step after so many.
+    /// The process ends before the step after this number.
     left: Option<usize>,
-    /// One step after so many is refused.
+    /// The step after this number is refused.
     refuse: Option<usize>,
 }
 
@@ -53,13 +53,13 @@ impl Shared {
         with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The step after so many is refused, once.
+    /// The step after this number is refused, once.
     pub fn refuse_after(&self, steps: usize) {
         self.with(|inner| inner.refuse = Some(steps));
     }
 
-    /// Runs something that ends before it takes more than so many steps. Whether it came to its
-    /// own end.
+    /// Runs something that ends before it takes more than this number of steps. Whether it
+    /// came to its end.
     pub fn cut_after(&self, steps: usize, run: impl FnOnce(&mut Self)) -> bool {
         self.with(|inner| inner.left = Some(steps));
         let ended = catch_unwind(AssertUnwindSafe(|| run(&mut self.clone())));
@@ -153,8 +153,8 @@ impl Bed {
         keeper(kernel, &self.folder, boot)
     }
 
-    /// Changes to the second configuration by a helper that ends after so many steps. Whether all
-    /// were taken.
+    /// Changes to the second configuration by a helper that ends after this number of steps.
+    /// Whether all were taken.
     pub fn apply_cut(&self, kernel: &Shared, steps: usize) -> bool {
         kernel.cut_after(steps, |kernel| {
             let mut helper = self.keeper(kernel, "this boot");
