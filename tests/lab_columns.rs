@@ -102,8 +102,9 @@ fn a_column_that_is_not_there_says_why_and_the_others_stand() {
         "schedule=[[1,1],[1,4]]",
         "file_size=256k",
         "warmup_ms=50",
-        "window_ms=50",
-        "step_max_ms=400",
+        // Long enough that a client gets a processor in each window while other tests run.
+        "window_ms=250",
+        "step_max_ms=750",
     ];
     let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
     let more = [&short[..], &sets].concat();
