@@ -47,8 +47,9 @@ impl fmt::Display for Counts {
 
 /// Parts of the tree that have a test of their own, so that none takes long: the top of each and
 /// its name. A node belongs to the nearest part above it, or to [`REST_OF_THE_TREE`].
-pub const PARTS: [(&str, &str); 7] = [
+pub const PARTS: [(&str, &str); 8] = [
     ("/configuration", "configuration"),
+    ("/configuration/network", ELSEWHERE),
     ("/configuration/services", "services"),
     ("/configuration/users", "accounts"),
     ("/configuration/roles", "accounts"),
@@ -57,6 +58,9 @@ pub const PARTS: [(&str, &str); 7] = [
     ("/configuration/san", "shares"),
     ("/shares", "shares"),
 ];
+/// The part that is tested elsewhere: a change of the network needs devices of a namespace and
+/// waits for its confirmation, see `network`.
+pub const ELSEWHERE: &str = "elsewhere";
 /// The part of all nodes that are in no other.
 pub const REST_OF_THE_TREE: &str = "rest";
 
