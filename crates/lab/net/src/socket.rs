@@ -4,6 +4,7 @@
 use crate::count::TcpAccount;
 use crate::limits::{BACKLOG, SLICE};
 use crate::profile::{Endpoint, Protocol};
+use base::tcp_info::TcpInfo;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::File;
 use std::io;
@@ -106,44 +107,22 @@ pub fn listen(at: Option<IpAddr>) -> io::Result<(TcpListener, UdpSocket)> {
     Ok((tcp.into(), open(Type::DGRAM)?.into()))
 }
 
-/// The kernel's `struct tcp_info` as bytes; what an older kernel does not have is 0.
-struct Info([u8; 256]);
-
-impl Info {
-    fn u32(&self, at: usize) -> u32 {
-        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_ne_bytes(*b))
-    }
-
-    fn u64(&self, at: usize) -> u64 {
-        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u64::from_ne_bytes(*b))
-    }
-}
-
-/// TCP's account of a connection (include/uapi/linux/tcp.h).
+/// TCP's account of a connection (include/uapi/linux/tcp.h); what an older kernel does not have
+/// is 0.
 pub fn account(socket: &impl AsRawFd) -> Option<TcpAccount> {
-    let mut info = Info([0; 256]);
-    let mut size = info.0.len() as libc::socklen_t;
-    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-    // SAFETY: the kernel writes at most `size` bytes to this array.
-    let code = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            info.0.as_mut_ptr().cast(),
-            &raw mut size,
-        )
-    };
-    (code == 0).then(|| TcpAccount {
+    let info = TcpInfo::of(socket)?;
+    let u32_at = |at| info.u32_at(at).unwrap_or(0);
+    let u64_at = |at| info.u64_at(at).unwrap_or(0);
+    Some(TcpAccount {
         connections: 1,
-        rtt_us: info.u32(68),
-        retransmits: info.u32(100).into(),
-        segments_out: info.u32(136).into(),
-        segments_in: info.u32(140).into(),
-        min_rtt_us: Some(info.u32(148)).filter(|rtt| *rtt != u32::MAX).unwrap_or(0),
-        busy_us: info.u64(168),
-        rwnd_limited_us: info.u64(176),
-        sndbuf_limited_us: info.u64(184),
+        rtt_us: u32_at(68),
+        retransmits: u32_at(100).into(),
+        segments_out: u32_at(136).into(),
+        segments_in: u32_at(140).into(),
+        min_rtt_us: info.u32_at(148).filter(|rtt| *rtt != u32::MAX).unwrap_or(0),
+        busy_us: u64_at(168),
+        rwnd_limited_us: u64_at(176),
+        sndbuf_limited_us: u64_at(184),
     })
 }
 
