@@ -9,7 +9,7 @@ mod strand;
 mod windows;
 
 use crate::count::{ConnCount, Ended, Fault, FlowopCount, Key, TcpAccount};
-use crate::limits::{STACK, TRANSFER_MAX};
+use crate::limits::{SILENCE_EACH, SILENCE_MAX, STACK, TRANSFER_MAX};
 use crate::profile::{Profile, Protocol};
 use crate::script::{End, Kind, Script, scripts};
 use crate::socket;
@@ -73,6 +73,8 @@ pub struct Shared {
     pub now: fn() -> u64,
     /// When the running transaction is stopped, ns.
     pub stop_ns: AtomicU64,
+    /// How long a connection may make no progress, ns.
+    pub silence_ns: u64,
     /// Seed of random sizes.
     pub seed: u64,
     /// Secret of the run.
@@ -217,6 +219,7 @@ impl Engine {
         let shared = Arc::new(Shared {
             now,
             stop_ns: AtomicU64::new(u64::MAX),
+            silence_ns: (SILENCE_MAX + SILENCE_EACH * threads).as_nanos() as u64,
             seed: setup.seed,
             secret: setup.secret,
             content,

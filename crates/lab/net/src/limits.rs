@@ -43,6 +43,9 @@ pub const SLICE: Duration = Duration::from_millis(50);
 /// How long a connection may make no progress, if its flowop has no `timeout`: then the peer is
 /// named as the one that does not read, send, accept or connect.
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// As much more for each thread of the profile: with thousands of threads on a few processors each
+/// waits for its turn, of some milliseconds, behind all others.
+pub const SILENCE_EACH: Duration = Duration::from_millis(10);
 /// How long a peer has to state which connection it opens.
 pub const HELLO_MAX: Duration = Duration::from_secs(5);
 /// How often a datagram that opens a connection is repeated.

@@ -5,7 +5,7 @@ mod conn;
 use crate::count::{ConnCount, Fault, Key, TcpAccount};
 use crate::engine::windows::Tally;
 use crate::engine::{Command, Done, Drained, Shared, Timing};
-use crate::limits::{LATENCIES, RECEIVE_MAX, SILENCE_MAX, SLICE};
+use crate::limits::{LATENCIES, RECEIVE_MAX, SLICE};
 use crate::machine::{Machine, Next};
 use crate::profile::Size;
 use crate::script::{Act, Kind, Script, TransactionScript, bytes_of};
@@ -120,7 +120,7 @@ impl Strand {
             now: shared.now,
             until_ns: until_ns.min(shared.stop_ns.load(Ordering::Relaxed)),
             stop_ns: &shared.stop_ns,
-            timeout_ns: timeout.unwrap_or(SILENCE_MAX.as_nanos() as u64 + script.pause_ns),
+            timeout_ns: timeout.unwrap_or(shared.silence_ns + script.pause_ns),
         };
         let mut now_ns = (shared.now)();
         loop {
@@ -218,7 +218,7 @@ impl Strand {
             now: shared.now,
             until_ns: shared.stop_ns.load(Ordering::Relaxed),
             stop_ns: &shared.stop_ns,
-            timeout_ns: SILENCE_MAX.as_nanos() as u64,
+            timeout_ns: shared.silence_ns,
         };
         for ((host, conn), bytes) in expected {
             self.conns.drain((*host, *conn), *bytes, &mut self.buffer, &shared, &progress);
