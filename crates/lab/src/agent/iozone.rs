@@ -36,10 +36,7 @@ impl Tests {
     ) -> Result<FromAgent, String> {
         let begun = clock::mono_ns();
         let target = Target::parse(&job.target).map_err(|e| with_sources(&e))?;
-        let granted = match origin {
-            Origin::Own => Granted::any(target),
-            Origin::Tcp(allowed) => allowed.grant(target)?,
-        };
+        let granted = origin.grant(target)?;
         job.settings.check()?;
         let plan = plan(&job.settings, job.seed, job.agent).map_err(|e| with_sources(&e))?;
         let plan = Arc::new(plan);

@@ -133,6 +133,19 @@ enum Origin {
     Tcp(Allowed),
 }
 
+impl Origin {
+    /// The target, if the controller may use that.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn grant(&self, target: Target) -> Result<Granted, String> {
+        match self {
+            Self::Own => Ok(Granted::any(target)),
+            Self::Tcp(allowed) => allowed.grant(target),
+        }
+    }
+}
+
 /// Runs an agent until its controller leaves (`once`), or the controller that it calls has ended,
 /// or for ever.
 ///
@@ -438,10 +451,7 @@ fn carry_out(
 /// A client for the target, if the controller may use that.
 fn prepare_driver(prepare: &Prepare, origin: &Origin) -> Result<Driver, String> {
     let target = Target::parse(&prepare.target).map_err(|e| with_sources(&e))?;
-    let granted = match origin {
-        Origin::Own => Granted::any(target),
-        Origin::Tcp(allowed) => allowed.grant(target)?,
-    };
+    let granted = origin.grant(target)?;
     if prepare.slots > LAB_SLOTS_MAX {
         return Err(format!("{} slots are more than {LAB_SLOTS_MAX}", prepare.slots));
     }

@@ -1,6 +1,7 @@
 //! What is recorded of a network profile.
 
 use crate::agent::net::{Interface, Segments};
+use crate::record::provenance::Provenance;
 use crate::record::{Latency, RecordError, Steadiness, read_kind};
 use crate::verdict::evenness::Evenness;
 use lab_net::count::{Faults, Key, Sums, TcpAccount};
@@ -15,20 +16,9 @@ pub const KIND: &str = "net";
 /// The result of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetResult {
-    /// [`KIND`].
-    pub kind: String,
-    /// [`VERSION`].
-    pub format: u32,
-    /// Program and version that wrote this.
-    pub program: String,
-    /// Begin, seconds since the Unix epoch.
-    pub started: f64,
-    /// End, seconds since the Unix epoch.
-    pub ended: f64,
-    /// The command that repeats it.
-    pub command: Vec<String>,
-    /// The machine of the controller and of the near end.
-    pub machine: serde_json::Value,
+    /// Of [`KIND`] and [`VERSION`]; the machine is that of the controller and of the near end.
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// Name of the profile.
     pub profile: String,
     /// The hosts that it names, in the order of the far ends.

@@ -9,10 +9,10 @@ use super::record::{
 };
 use super::{built_in, judge};
 use crate::agent::clock;
-use crate::agent::join::PROGRAM;
 use crate::agent::net::{FromNet, NetEnded, NetFlowop, ToNet};
 use crate::conduct::agents::Source;
 use crate::hist;
+use crate::record::provenance::{Provenance, now};
 use crate::record::{Latency, SteadyVerdict};
 use crate::verdict::evenness::{self, ClientShare};
 use base::limits::LAB_SILENCE_MAX;
@@ -47,17 +47,11 @@ pub struct NetOptions {
 /// # Errors
 /// When there are no agents. Whatever goes wrong later is in the result: `failed`, `degraded`.
 pub fn run(options: &NetOptions, progress: &mut dyn FnMut(&str)) -> Result<NetResult, NetError> {
-    let started = base::clock::wall_ns() as f64 / 1e9;
+    let started = now();
     let profile = &options.profile;
     let mut ends = Ends::gather(options)?;
     let mut result = NetResult {
-        kind: KIND.into(),
-        format: VERSION,
-        program: PROGRAM.into(),
-        started,
-        ended: started,
-        command: options.command.clone(),
-        machine: crate::proc::machine(),
+        provenance: Provenance::new(KIND, VERSION, started, options.command.clone()),
         profile: profile.name.clone(),
         hosts: profile.hosts(),
         groups: profile.groups.iter().map(|group| group.name.clone()).collect(),
@@ -76,7 +70,7 @@ pub fn run(options: &NetOptions, progress: &mut dyn FnMut(&str)) -> Result<NetRe
     let mut endpoints = profile.flowops().filter_map(Flowop::endpoint);
     let datagrams = endpoints.any(|endpoint| endpoint.protocol == Protocol::Udp);
     conclude(&mut ends, datagrams, &mut result);
-    result.ended = base::clock::wall_ns() as f64 / 1e9;
+    result.provenance.ended = now();
     Ok(result)
 }
 

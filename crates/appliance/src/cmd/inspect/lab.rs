@@ -50,7 +50,11 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Inspected> {
         format!("lab IOzone over distance, format {}\n{}", tests.provenance.format, tests.text())
     } else if value["kind"] == net::KIND {
         let run: NetResult = serde_json::from_value(value.clone()).ok()?;
-        format!("lab network profile, format {}\n{}", run.format, Figures::of_net(&run).text())
+        format!(
+            "lab network profile, format {}\n{}",
+            run.provenance.format,
+            Figures::of_net(&run).text()
+        )
     } else if value["kind"] == program::KIND {
         let run: ProgramResult = serde_json::from_value(value.clone()).ok()?;
         let sentences = run.sentences().join("\n");

@@ -1,12 +1,13 @@
 //! Results of profiles: read as they were written, and in their schema.
 
 use super::{
-    ConnectionRecord, EndRecord, FlowopRecord, HostRecord, InterfaceRecord, NetResult,
-    TransactionRecord,
+    ConnectionRecord, EndRecord, FlowopRecord, HostRecord, InterfaceRecord, KIND, NetResult,
+    TransactionRecord, VERSION,
 };
 use crate::agent::net::{ContextCount, Interface, Segments};
 use crate::net::judge::{both_ends, evenness};
 use crate::record::Latency;
+use crate::record::provenance::Provenance;
 use crate::report::tests::schema::all_faults;
 use crate::report::{self, Figures};
 use crate::verdict::evenness::{Evenness, Uneven};
@@ -80,13 +81,10 @@ fn transaction() -> TransactionRecord {
 pub(crate) fn net_result() -> NetResult {
     let tcp = TcpAccount { connections: 1, retransmits: 7, ..TcpAccount::default() };
     NetResult {
-        kind: "net".into(),
-        format: 1,
-        program: "plimsoll".into(),
-        started: 1.0,
-        ended: 2.0,
-        command: vec!["plimsoll".into()],
-        machine: crate::proc::machine(),
+        provenance: Provenance {
+            ended: 2.0,
+            ..Provenance::new(KIND, VERSION, 1.0, vec!["plimsoll".into()])
+        },
         profile: "p <b>".into(),
         hosts: vec!["h".into()],
         groups: vec!["group 1".into()],

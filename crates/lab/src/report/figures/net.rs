@@ -21,7 +21,7 @@ pub(super) fn sections(result: &NetResult) -> Vec<Section> {
         tcp(result),
         interfaces(result),
         segments(result),
-        Section::new("command", "Command").says([result.command.join(" ")]),
+        Section::new("command", "Command").says([result.provenance.command.join(" ")]),
     ]
 }
 
