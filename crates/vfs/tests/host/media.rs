@@ -19,6 +19,16 @@ fn run(program: &str, args: &[&str]) -> Result<(), String> {
     if done.status.success() { Ok(()) } else { Err(format!("{program}: {said}")) }
 }
 
+/// Moves the calling thread, and what it starts, into a mount namespace of its own. A process that
+/// makes a namespace for mounts meanwhile has a copy of all that it sees mounted: what this test
+/// unmounts would stay in use there. Without privilege nothing can be mounted, and no copy made.
+fn own_mounts() {
+    // SAFETY: a bare system call that concerns the calling thread alone.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0 {
+        run("mount", &["--make-rprivate", "/"]).expect("a namespace for mounts");
+    }
+}
+
 /// A mounted file system that goes away with the test.
 struct Mounted {
     place: PathBuf,
@@ -54,6 +64,7 @@ impl Drop for Mounted {
 }
 
 fn on(kind: &str) {
+    own_mounts();
     let scratch = Scratch::new(&disk(), kind);
     let mounted = match Mounted::image(kind, &scratch) {
         Ok(mounted) => mounted,
@@ -148,6 +159,7 @@ fn on_another_device(kind: &str) -> Result<(), String> {
 
 #[test]
 fn handles_outlive_another_device_number() {
+    own_mounts();
     for kind in ["xfs", "btrfs", "ext4"] {
         if let Err(why) = on_another_device(kind) {
             println!("SKIP {kind} moves: {why}");
