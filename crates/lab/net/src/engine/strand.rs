@@ -120,7 +120,12 @@ impl Strand {
             now: shared.now,
             until_ns: until_ns.min(shared.stop_ns.load(Ordering::Relaxed)),
             stop_ns: &shared.stop_ns,
-            timeout_ns: timeout.unwrap_or(shared.silence_ns + script.pause_ns),
+            // A transaction of a duration ends then at the latest. Until then TCP may repeat a
+            // segment at ever longer intervals, which is no fault of an end; bytes that never
+            // arrive are found when what is missing is received.
+            timeout_ns: timeout
+                .or(script.duration_ns)
+                .unwrap_or(shared.silence_ns + script.pause_ns),
         };
         let mut now_ns = (shared.now)();
         loop {
