@@ -289,6 +289,11 @@ fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
                   --now plimsoll-host), or start the server as root";
     assert_eq!(shown(&api, "", "reason"), reason);
     assert_eq!(shown(&api, "/devices/lo", "state"), "up");
+    // Each form has it: settings, items that are made, and what only shows.
+    for path in ["", "/datalinks", "/interfaces", "/routes", "/dns", "/identity", "/devices/lo"] {
+        let node = api.get(&format!("/api/v1/nodes/configuration/network{path}")).1;
+        assert_eq!(node["may"], json!({ "change": false, "why": reason }), "{path}");
+    }
     let (code, answer) = api.post("/api/v1/changes", &lan(60));
     assert_eq!(code, 409, "{answer:#}");
     assert!(answer.to_string().contains(reason), "{answer:#}");

@@ -43,6 +43,7 @@ use base::limits::{
 use base::refusals::Limit;
 use base::tally::AddressPermits;
 use base::throttle::Throttle;
+use tokio::sync::watch;
 
 pub use error::{ApiError, Body as ErrorBody};
 pub use identity::{Credential, Identity};
@@ -116,6 +117,11 @@ impl Control {
     /// Ends live streams, so that their connections can end.
     pub fn end(&self) {
         self.ending.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Changes each time that connections are to end, as after a change of the network.
+    pub(crate) fn renewals(&self) -> watch::Receiver<u64> {
+        self.tree.renewals()
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {

@@ -130,7 +130,7 @@ pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, L
         router: router(control.clone()),
         places: places.clone(),
         local: Arc::new(Semaphore::new(ADMIN_LOCAL_CONNECTIONS_MAX)),
-        stopped,
+        ends: Ends { stopped, renewed: control.renewals() },
         _alive: alive,
     };
     let serve = async move {
@@ -165,9 +165,33 @@ struct Shared {
     router: Router,
     places: Arc<ConnectionLimits>,
     local: Arc<Semaphore>,
-    stopped: watch::Receiver<bool>,
+    ends: Ends,
     /// Dropped with the connection that has it, which is how the end waits for all.
     _alive: mpsc::Sender<()>,
+}
+
+/// What ends a connection from this side, after the request that it serves.
+#[derive(Clone)]
+struct Ends {
+    stopped: watch::Receiver<bool>,
+    renewed: watch::Receiver<u64>,
+}
+
+impl Ends {
+    /// Those of a connection that is accepted now.
+    fn of_new_connection(&self) -> Self {
+        let mut ends = self.clone();
+        ends.renewed.mark_unchanged();
+        ends
+    }
+
+    /// Waits for the first.
+    async fn first(mut self) {
+        tokio::select! {
+            _ = self.stopped.wait_for(|stop| *stop) => {}
+            _ = self.renewed.changed() => {}
+        }
+    }
 }
 
 async fn serve(tcp: TcpListener, unix: UnixListener, tls: Arc<Shown>, shared: &Shared) {
@@ -177,7 +201,7 @@ async fn serve(tcp: TcpListener, unix: UnixListener, tls: Arc<Shown>, shared: &S
         // Only possible without a runtime or with a blocking socket; both are made above.
         return;
     };
-    let mut stopped = shared.stopped.clone();
+    let mut stopped = shared.ends.stopped.clone();
     tokio::select! {
         () = https::accept(&tcp, tls, shared) => {}
         () = local::accept(&unix, shared) => {}
@@ -198,8 +222,8 @@ fn stop_listening(listener: &impl AsFd) {
 /// Pause after a refused accept: without descriptors, trying at once would only burn a core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves one connection until it ends or the server does.
-async fn connection<I>(io: I, router: Router, mut stopped: watch::Receiver<bool>)
+/// Serves one connection until it ends, the server does, or connections are renewed.
+async fn connection<I>(io: I, router: Router, ends: Ends)
 where
     I: Read + Write + Unpin + Send + 'static,
 {
@@ -213,7 +237,7 @@ where
     tokio::select! {
         // An error is the peer's: it went away or does not speak HTTP.
         _ = connection.as_mut() => return,
-        _ = stopped.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+        () = ends.first() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }

@@ -255,6 +255,11 @@ pub trait Live: Send + Sync {
         Vec::new()
     }
 
+    /// Why nothing of the branch can be changed now; `None`: it can.
+    fn locked(&self) -> Option<String> {
+        None
+    }
+
     /// Why somebody with these rights may not do an action that the rest of its node's scope may be
     /// changed by; `None`: it may be done.
     fn why_not(&self, _path: &Path, _action: &str, _rights: &Rights) -> Option<String> {

@@ -90,6 +90,7 @@ pub(crate) struct Server {
     scratch: Scratch,
     pub(crate) listening: Listening,
     pub(crate) state: StateDir,
+    pub(crate) tree: Arc<Tree>,
     engine: Arc<Engine>,
 }
 
@@ -117,15 +118,16 @@ pub(crate) fn serve_at(address: Ipv4Addr) -> Server {
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
     let engine = fake.engine().clone();
+    let tree = tree(&state);
     let control =
-        Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
+        Control::new(fake, accounts, tree.clone(), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((address, 0)),
         shown: shown(&state),
         socket: state.socket(),
     };
     let listening = listen::start(control, config).unwrap();
-    Server { scratch, listening, state, engine }
+    Server { scratch, listening, state, tree, engine }
 }
 
 /// A loopback address of one test's own: other tests, which run at the same time, listen on the

@@ -27,7 +27,8 @@ pub(super) async fn accept(listener: &TcpListener, tls: Arc<Shown>, shared: &Sha
         };
         let from = from.ip();
         let Some(place) = shared.places.take(from) else { continue };
-        let (tls, shared) = (TlsAcceptor::from(tls.config()), shared.clone());
+        let (tls, mut shared) = (TlsAcceptor::from(tls.config()), shared.clone());
+        shared.ends = shared.ends.of_new_connection();
         tokio::spawn(async move {
             tokio::select! {
                 () = handshake(stream, from, tls, &shared, &place) => {}
@@ -64,7 +65,7 @@ async fn handshake(
     let local = stream.get_ref().0.local_addr().ok().map(|at| at.ip().to_canonical());
     let router = shared.router.clone().layer(Extension(Connection { local, ..accepted }));
     let router = router.layer(Extension(Peer::Remote(from))).layer(Extension(place.key()));
-    connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
+    connection(TokioIo::new(stream), router, shared.ends.clone()).await;
 }
 
 #[cfg(test)]

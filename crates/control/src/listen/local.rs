@@ -48,11 +48,11 @@ pub(super) async fn accept(listener: &tokio::net::UnixListener, shared: &Shared)
             continue;
         }
         let Ok(place) = shared.local.clone().try_acquire_owned() else { continue };
-        let shared = shared.clone();
+        let (shared, ends) = (shared.clone(), shared.ends.of_new_connection());
         tokio::spawn(async move {
             let router = shared.router.clone().layer(Extension(Peer::Local { uid }));
             let router = router.layer(Extension(Connection::accepted(None)));
-            connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
+            connection(TokioIo::new(stream), router, ends).await;
             drop(place);
         });
     }

@@ -1,6 +1,9 @@
 //! The listeners under connections that ask for nothing.
 
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -53,4 +56,47 @@ fn idle_connections_of_a_stranger_lock_nobody_out() {
 #[test]
 fn idle_connections_from_the_own_address_lock_nobody_out() {
     answers_with_idle_connections_from(OURS);
+}
+
+/// How long an end may take: the server ends idle connections later.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Sends a request that leaves the connection open; whether it is answered.
+fn is_answered(stream: &mut UnixStream) -> bool {
+    let request = b"GET /api/v1/session HTTP/1.1\r\nHost: plimsoll\r\n\r\n";
+    let mut answer = [0; 12];
+    let sent = stream.write_all(request).is_ok();
+    sent && stream.read_exact(&mut answer).is_ok() && answer == *b"HTTP/1.1 200"
+}
+
+/// What is left of the answer is read, then the end comes, or nothing for a moment.
+fn has_ended(stream: &mut UnixStream) -> bool {
+    let mut rest = [0; 4_096];
+    loop {
+        match stream.read(&mut rest) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+#[test]
+fn connections_that_were_accepted_before_a_renewal_end_and_later_ones_stay() {
+    let server = serve_at(SERVER);
+    let connect = || {
+        let stream = super::local::connect(&server.state.socket()).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        stream
+    };
+    let mut before = connect();
+    assert!(is_answered(&mut before));
+    server.tree.renew_connections();
+    assert!(has_ended(&mut before), "an idle connection ends");
+    let mut after = connect();
+    assert!(is_answered(&mut after));
+    after.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(!has_ended(&mut after), "one that is made after it stays");
+    after.set_read_timeout(Some(SOON)).unwrap();
+    assert!(is_answered(&mut after));
 }

@@ -13,7 +13,7 @@ use base::clock::{Clock, NS_PER_S};
 use base::node::{Context, Effect, Path, Role};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use super::audit::{Audit, Record};
 use super::change::{self, Change, Draft, Request, Running};
@@ -63,6 +63,8 @@ pub struct Tree {
     audit: Audit,
     clock: Arc<dyn Clock>,
     changes: broadcast::Sender<Arc<Done>>,
+    /// How often connections were renewed.
+    renewals: watch::Sender<u64>,
 }
 
 /// What a transaction has done.
@@ -126,7 +128,8 @@ impl Tree {
         forget_secrets(&store, &secrets).map_err(file("secrets.json"))?;
         let (changes, _) = broadcast::channel(LISTENERS_LAG);
         let (branches, store) = (OnceLock::new(), Mutex::new(store));
-        Ok(Self { root, branches, current, store, secrets, audit, clock, changes })
+        let renewals = watch::Sender::new(0);
+        Ok(Self { root, branches, current, store, secrets, audit, clock, changes, renewals })
     }
 
     /// Lets rooms take part from now on. Once.
@@ -163,6 +166,17 @@ impl Tree {
     /// Every transaction from now on.
     pub fn listen(&self) -> broadcast::Receiver<Arc<Done>> {
         self.changes.subscribe()
+    }
+
+    /// Ends the connections of the administration that exist now, each after the request that it
+    /// serves: that one of them still works proves nothing after a change of the network.
+    pub fn renew_connections(&self) {
+        self.renewals.send_modify(|count| *count += 1);
+    }
+
+    /// Changes each time that connections are to end.
+    pub fn renewals(&self) -> watch::Receiver<u64> {
+        self.renewals.subscribe()
     }
 
     /// Does a transaction. May block.

@@ -190,6 +190,10 @@ fn why_not(
     if let Some(why) = viewer.why_not(place.context.scope) {
         return Some(why);
     }
+    let live = tree.branch(path).and_then(|branch| branch.live.as_ref());
+    if let Some(why) = live.and_then(|live| live.locked()) {
+        return Some(why);
+    }
     let missing = document.missing(path)?;
     let live = place.item.is_some_and(|items| items.origin == Origin::Live);
     if live {

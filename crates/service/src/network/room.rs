@@ -227,8 +227,7 @@ impl Network {
 impl Network {
     fn overview(&self, failed: Option<String>) -> Shown {
         let waiting = self.waiting.lock().clone();
-        // A transaction holds it while steps are taken: a page must not wait for them.
-        let reason = self.link.try_lock().and_then(|link| link.lacks());
+        let reason = self.locked();
         let name = match (&reason, &waiting) {
             (Some(_), _) => "read-only",
             (None, Some(_)) => "unconfirmed",
@@ -286,6 +285,11 @@ impl Apply for Network {
                 *self.waiting.lock() = Some(waiting);
                 *self.problem.lock() = None;
                 self.changed.notify_all();
+                if let Some(tree) = self.tree.get().and_then(Weak::upgrade) {
+                    // A browser keeps connections: the next request must have a new one, so that
+                    // its confirmation proves that the administration can be reached.
+                    tree.renew_connections();
+                }
                 Ok(())
             }
             Reply::Wrong(list) => {
@@ -321,6 +325,11 @@ impl Live for Network {
             return self.overview(shown.err());
         }
         shown.unwrap_or_default()
+    }
+
+    fn locked(&self) -> Option<String> {
+        // A transaction holds it while steps are taken: a page must not wait for them.
+        self.link.try_lock().and_then(|link| link.lacks())
     }
 
     fn items(&self, at: &Path) -> Vec<String> {
