@@ -1,4 +1,5 @@
 // The declaration of an invented tree: what docs/protocols/api.md calls GET /tree.
+import { NETWORK } from './network.mjs';
 
 const text = (shape, max_length = 255) => ({ type: 'text', shape, max_length });
 const property = (name, title, kind, more = {}) => ({
@@ -91,6 +92,7 @@ export const TREE = context('', 'Appliance', 'status', 'Everything.', {
     context('configuration', 'Configuration', 'configuration', 'Services, users and roles, and how this appliance behaves.', {
       children: [
         context('services', 'Services', 'services', 'What answers clients.', { children: [nfs] }),
+        NETWORK,
         context('users', 'Users', 'users', 'Who can sign in.', { items: items('user', user) }),
         context('roles', 'Roles', 'users', 'What users may do.', { items: items('role', role, { fixed: ['administrator', 'operator', 'data'] }) }),
         context('tokens', 'API tokens', 'users', 'For programs.', { items: items('token', token) }),

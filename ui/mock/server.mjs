@@ -223,6 +223,8 @@ export function start(port = 0) {
       },
       /** What the user who is signed in may do from now on: `may` change, and what is `hidden`. */
       role: (more) => { who = { ...WHO, ...more }; },
+      /** From now on the network cannot be changed, and why; null: it can. */
+      network: (reason) => { tree.network.reason = reason; },
       /** Adds this many shares and users. */
       many(shares, users) {
         more = Array.from({ length: shares }, (_, at) => `share-${at}`);

@@ -1,6 +1,7 @@
 // An invented tree with memory: nodes, changes as transactions, revisions, audit, log. It checks less
 // than the server does, but refuses what the pages must be able to show.
 import { TREE } from './declared.mjs';
+import { DEVICES, FIRST, Network, PREFIX } from './network.mjs';
 
 const segments = (path) => path.split('/').filter((part) => part !== '');
 const now = () => Math.floor(Date.now() / 1000);
@@ -17,7 +18,7 @@ const first = () => ({
   '/configuration/roles/administrator': { permissions: ['*'] }, '/configuration/roles/operator': { permissions: ['*:read', 'sessions:change', 'clients:change'] },
   '/configuration/roles/data': { permissions: [] },
   '/configuration/tokens/backup': { role: 'operator', ends: now() + 30 * 86_400 },
-  '/configuration/services/nfs': { lease: 60 },
+  '/configuration/services/nfs': { lease: 60 }, ...FIRST(),
 });
 const SPACE = { projects: [4e12, 1.31e12], home: [2e12, 9.2e11], archive: [8e12, 3.4e11] };
 
@@ -35,6 +36,7 @@ export class Tree {
   entries = [];
   sessions = { 's-1': { user: 'admin', from: '192.0.2.7', started: START, idle: 3 }, 's-2': { user: 'tomas', from: '192.0.2.9', started: START + 4000, idle: 412 } };
   listeners = new Set();
+  network = new Network();
 
   constructor() {
     const before = structuredClone(this.document);
@@ -56,16 +58,20 @@ export class Tree {
       at += `/${segment}`;
       const child = found.context.children.find(({ name }) => name === segment);
       const { items } = found.context;
-      const there = items && (items.origin === 'live' ? segment in this.sessions : at in document);
+      const there = items && (items.origin === 'live' ? segment in this.liveAt(at) : at in document);
       if (!child && !there) throw new Problem(404, `there is no ${at}`, 'List what is above it.', at);
       found = child ? { context: child, items: null } : { context: items.context, items };
     }
     return found;
   }
 
+  liveAt(path) {
+    return path.startsWith(PREFIX) ? DEVICES : this.sessions;
+  }
+
   itemsOf(path, context, document = this.document) {
     if (!context.items) return [];
-    if (context.items.origin === 'live') return Object.keys(this.sessions);
+    if (context.items.origin === 'live') return Object.keys(this.liveAt(path));
     return Object.keys(document).filter((one) => one.startsWith(`${path}/`) && !one.slice(path.length + 1).includes('/')).map((one) => one.slice(path.length + 1)).sort();
   }
 
@@ -83,6 +89,7 @@ export class Tree {
   }
 
   live(path, name) {
+    if (path.startsWith(PREFIX)) return this.network.live(path, name, this.document);
     const parts = segments(path);
     if (parts[1] === 'sessions') return this.sessions[parts[2]]?.[name] ?? null;
     if (path === '/maintenance/system') return { version: '0.1.0', state_folder: '/var/lib/plimsoll/tank', pid: 4711, uptime: now() - START }[name];
@@ -115,11 +122,13 @@ export class Tree {
   node(path, depth, who) {
     const { context, items } = this.place(path);
     const below = (names) => (depth > 0 ? names.map((name) => this.node(`${path}/${name}`, depth - 1, who)) : names);
+    const locked = path.startsWith(PREFIX) ? this.network.reason : null;
+    const why = who.may ? locked : `Your role operator has no ${context.scope}:change.`;
     return {
       path, name: segments(path).at(-1) ?? '', title: context.title, help: context.help, revision: this.revision,
       properties: context.properties.map((property) => this.propertyOf(path, property, who)),
       children: below(context.children.map(({ name }) => name)), items: below(this.itemsOf(path, context)), actions: context.actions.map(({ name }) => name),
-      may: { change: who.may, why: who.may ? '' : `Your role operator has no ${context.scope}:change.` }, item: items !== null,
+      may: { change: why === null, why: why ?? '' }, item: items !== null,
     };
   }
 
@@ -152,7 +161,8 @@ export class Tree {
       note(path, null, null, null, 'create');
       for (const [property, value] of Object.entries(change.properties ?? {})) this.one(document, secrets, { set: path, property, value }, told);
       const { properties } = this.place(path, document).context;
-      const lacking = properties.find((property) => property.required && document[path][property.name] === undefined);
+      const lacking = properties.find((property) => property.required && document[path][property.name] === undefined
+        && (!property.only_if || property.only_if.values.includes(document[path][property.only_if.property])));
       if (lacking) throw new Problem(400, `${lacking.name} is missing`, '', path, lacking.name);
     } else if (change.destroy !== undefined) {
       this.place(change.destroy, document);
@@ -199,8 +209,21 @@ export class Tree {
     for (const change of body.changes ?? []) this.one(document, secrets, change, told);
     const ends = told.changes.some(({ path, property, after }) => path === '/configuration/services/nfs' && property === 'enabled' && after === false);
     if (ends) told.notes.push('NFS is disabled; disconnected: 3 clients with 9 connections');
+    const moves = told.changes.filter(({ path }) => path.startsWith(`${PREFIX}/`));
+    if (moves.length > 0 && this.network.reason !== null) throw new Problem(409, this.network.reason, '', PREFIX);
+    if (moves.length > 0 && this.network.waits) throw new Problem(409, 'the last change of the network waits for its confirmation', 'run confirm or revert in /configuration/network first', PREFIX);
     if (body.dry_run) return told;
+    if (moves.length > 0) this.unconfirmed(document, moves, told);
     return this.keep(document, secrets, told, body.comment ?? '', who);
+  }
+
+  /** A change of the network waits for its confirmation. */
+  unconfirmed(document, moves, told) {
+    const before = structuredClone(this.document);
+    const within = document[PREFIX]?.confirm_within ?? 60;
+    const plimsoll = { user: 'plimsoll', from: 'host', may: true };
+    this.network.begin(within, moves.map(({ path, property }) => `change ${property ?? 'all'} of ${path.slice(PREFIX.length + 1)}`), () => this.put(before, 'not confirmed', false, plimsoll));
+    told.notes.push(`the change is reverted in ${within} s unless it is confirmed: /configuration/network confirm`);
   }
 
   keep(document, secrets, told, comment, who) {
@@ -258,6 +281,10 @@ export class Tree {
   act(path, action, who) {
     const { context } = this.place(path);
     if (!context.actions.some(({ name }) => name === action)) throw new Problem(404, `${path} has no action ${action}`, '', path);
+    if (path === PREFIX) {
+      if (!this.network.waits) throw new Problem(409, 'no change waits for a confirmation', '', path);
+      return { result: this.network.act(action) };
+    }
     if (action === 'end') delete this.sessions[segments(path).at(-1)];
     else this.secrets.add(`${path} secret`);
     this.entries.push({ when: now(), who: who.user, from: '127.0.0.1', path, action, before: null, after: null });

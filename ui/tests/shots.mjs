@@ -174,6 +174,20 @@ const PAGES = {
     await page.getByRole('button', { name: 'Compare' }).click();
     await page.getByRole('table', { name: 'Comparison' }).waitFor();
   },
+  'network-change': async (page, where) => {
+    await node(page, where, '/configuration/network/datalinks/trunk0', 'trunk0');
+    await page.getByLabel('MTU', { exact: true }).fill(String(1501 + Math.floor(Math.random() * 7000)));
+    await page.getByRole('button', { name: 'Commit', exact: true }).click();
+    await page.getByRole('region', { name: 'Unconfirmed change' }).waitFor();
+    await node(page, where, '/configuration/network', 'Network');
+    await page.getByRole('region', { name: 'Unconfirmed change' }).waitFor();
+  },
+  'network-read-only': async (page, where) => {
+    where.mock?.network('the server is not root and no helper runs: start the helper (systemctl enable --now plimsoll-host), or start the server as root');
+    await node(page, where, '/configuration/network', 'Network');
+    await page.getByText('Read-only.').waitFor();
+    where.mock?.network(null);
+  },
   unknown: async (page, { url }) => {
     await page.goto(`${url}/nowhere`);
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();

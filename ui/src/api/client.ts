@@ -45,13 +45,28 @@ export function onAsked(callback: () => (answered: boolean) => void): void {
   asked = callback;
 }
 
+/** How long requests may wait for their answers (ms); without one as long as they do. */
+interface Limits {
+  reads?: number;
+  changes?: number;
+}
+
+let limits: Limits = {};
+
+/** Requests from now on end after these times: for a time in which the address of the server may be gone. */
+export function limitRequests(to: Limits): void {
+  limits = to;
+}
+
 async function answerOf(method: string, path: string, tried: string, type: string, body: string | null): Promise<string> {
   let response: Response;
   let text: string;
   const over = asked();
   try {
     const headers: Record<string, string> = body === null ? {} : { 'content-type': type };
-    response = await fetch(`/api/v1${path}`, { method, credentials: 'same-origin', headers, body });
+    const limit = method === 'GET' ? limits.reads : limits.changes;
+    const signal = limit === undefined ? null : AbortSignal.timeout(limit);
+    response = await fetch(`/api/v1${path}`, { method, credentials: 'same-origin', headers, body, signal });
     text = await response.text();
     over(true);
   } catch {

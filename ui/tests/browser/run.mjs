@@ -8,6 +8,7 @@ import { connection } from './connection.mjs';
 import { keyboard } from './keyboard.mjs';
 import { lab } from './lab.mjs';
 import { many } from './many.mjs';
+import { network } from './network.mjs';
 import { tree } from './tree.mjs';
 
 /** Everything has happened within this time, also on a machine that is shared, or has failed (ms). */
@@ -83,6 +84,7 @@ async function suite() {
   await test('WebDAV locks', (t) => webdavLocks(t, all));
   await test('the log of transfers asks again after seconds, not as soon as it is answered', () => transfers(all));
   await test('pages made from the tree', (t) => tree(t, all));
+  await test('the network', (t) => network(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
   await test('the lab', (t) => lab(t, all));
   await test('the keyboard', (t) => keyboard(t, all));
