@@ -13,6 +13,7 @@ pub const SCOPES: &[(&str, &str)] = &[
     ("*", "all permissions"),
     ("analytics", "statistics, worksheets, datasets and alerts"),
     ("clients", "clients of the services and their state"),
+    ("cluster", "servers and resources of a cluster"),
     ("configuration", "the configuration as a whole: export, import, history, restore"),
     ("lab", "load jobs and their results"),
     ("maintenance", "logs, audit log, system"),
@@ -23,6 +24,7 @@ pub const SCOPES: &[(&str, &str)] = &[
     ("sessions", "sign-in sessions"),
     ("shares", "projects and shares"),
     ("status", "served shares and health"),
+    ("storage", "disks, pools and their file systems"),
     ("users", "users, roles and API tokens"),
 ];
 

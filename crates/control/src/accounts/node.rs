@@ -160,8 +160,8 @@ static ROLE: Context = Context::new("role", "Role", "A named list of permissions
             Kind::List { of: &PERMISSION, max: ROLE_PERMISSIONS_MAX },
             Default::List(&[]),
             "SCOPE:read, or SCOPE:change, which includes read; * grants everything. Scopes are \
-             analytics, clients, configuration, lab, maintenance, preferences, services, \
-             sessions, shares, status, users.",
+             analytics, clients, cluster, configuration, lab, maintenance, network, preferences, \
+             replication, services, sessions, shares, status, storage, users.",
         )
         .example("shares:change, status:read"),
         Property::state(

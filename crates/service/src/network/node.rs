@@ -10,7 +10,7 @@ const CONFIRM_S_LEAST: u64 = 5;
 /// Seconds for a confirmation unless others are set.
 const CONFIRM_S: i64 = 60;
 /// Steps of a change that are shown.
-const STEPS_SHOWN: usize = 1_000;
+pub(super) const STEPS_SHOWN: usize = 1_000;
 
 static NAME: Kind = Kind::Text { max: NAME_MAX, shape: Shape::Name };
 static LINE: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
@@ -238,7 +238,7 @@ static INTERFACE: Context = Context::new(
         "Standbys",
         LINKS,
         Default::List(&[]),
-        "Datalinks of the group that are used only while no other is up.",
+        "Datalinks among the links that are used only while no other is up.",
     )
     .items_of("/configuration/network/datalinks"),
     Property::setting(

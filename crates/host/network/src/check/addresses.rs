@@ -14,12 +14,13 @@ pub(super) fn check(configuration: &Configuration, machine: Machine<'_>, refusal
     for (name, interface) in &configuration.interfaces {
         let item = format!("interfaces/{name}");
         if interface.is_group() {
-            group(configuration, machine, name, interface, refusals);
+            group(configuration, machine, name, refusals);
         } else if let [link] = interface.links.as_slice() {
             on_datalink(configuration, machine, &item, link, interface, refusals);
         } else {
             refusals.add(&item, "links", "an interface has at least one datalink".to_owned());
         }
+        standbys(&item, interface, refusals);
         for link in &interface.links {
             if let Some(other) = users.insert(link, name).filter(|other| other != name) {
                 let sentence = format!("{link} has the interface {other} already");
@@ -40,7 +41,6 @@ fn group(
     configuration: &Configuration,
     machine: Machine<'_>,
     name: &str,
-    interface: &Interface,
     refusals: &mut Refusals,
 ) {
     let item = format!("interfaces/{name}");
@@ -54,11 +54,13 @@ fn group(
         let sentence = format!("a link {name} exists, and Plimsoll has not made it");
         refusals.add(&item, "name", sentence);
     }
+}
+
+fn standbys(item: &str, interface: &Interface, refusals: &mut Refusals) {
     if let Some(standby) = interface.standbys.iter().find(|s| !interface.links.contains(s)) {
-        refusals.add(&item, "standbys", format!("{standby} is not among its links"));
-    }
-    if interface.primary().is_none() {
-        refusals.add(&item, "standbys", "one link at least is no standby".to_owned());
+        refusals.add(item, "standbys", format!("{standby} is not among its links"));
+    } else if interface.primary().is_none() && !interface.links.is_empty() {
+        refusals.add(item, "standbys", "one link at least is no standby".to_owned());
     }
 }
 

@@ -302,6 +302,11 @@ fn interfaces() {
         .devices(&["e0", "e1", "e2"])
         .group("g", &["e0", "e1"], &["e2"])
         .refused("interfaces/g: standbys: e2 is not among its links");
+    // A datalink and its standby are a group only if both are links.
+    draft()
+        .devices(&["e0", "e1"])
+        .group("g", &["e0"], &["e1"])
+        .refused("interfaces/g: standbys: e1 is not among its links");
     let mut dhcp = draft().devices(&["ib0"]).interface("i", "ib0", &[]);
     dhcp.0.interfaces.get_mut("i").expect("the interface").dhcp = true;
     dhcp.refused(
