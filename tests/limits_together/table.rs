@@ -114,6 +114,9 @@ const RDMA: Taker = Elsewhere("crates/serve/tests/callbacks_rdma/limits.rs");
 const SIGN_INS: Taker = Takes(&[(Ftp, ftp::sign_ins)]);
 const REGISTRATIONS: Taker = Takes(&[(Iscsi, iscsi::registrations)]);
 const AGENT: Taker = Elsewhere("crates/lab/src/agent/listen/tests.rs");
+// Root and the user of the service only: no client of a service has a connection to it.
+const HELPER: Taker = Elsewhere("crates/host/helper/tests/messages.rs");
+const HELPER_REQUESTS: Taker = Elsewhere("crates/host/helper/src/request/tests.rs");
 const LOBBY: Taker = Elsewhere("crates/lab/net/src/engine/lobby/tests.rs");
 
 /// All limits of the table.
@@ -305,6 +308,11 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("HELLO_MAX", LOBBY),
     ("STRANGERS_MAX", LOBBY),
     ("THREADS_MAX", Elsewhere("crates/lab/net/src/read/tests.rs")),
+    ("HELPER_CONNECTIONS_MAX", HELPER),
+    ("REQUEST_MAX", HELPER),
+    ("REPLY_MAX", HELPER),
+    ("ITEMS_MAX", HELPER_REQUESTS),
+    ("LIST_MAX", HELPER_REQUESTS),
     ("ADMIN_CONNECTIONS_CLIENT_MAX", ADMIN_CONNECTIONS),
     ("ADMIN_CONNECTIONS_MAX", ADMIN_CONNECTIONS),
     // Root and the serving user only: this process would take its own.

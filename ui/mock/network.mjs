@@ -93,8 +93,10 @@ export class Network {
   reason = null;
   #waiting = null;
 
-  /** Follows a commit: `revert` restores the document before it. */
-  begin(within, steps, revert) {
+  /** Follows a commit: `revert` restores the document before it, or before the one that it continues. */
+  begin(within, own, before) {
+    const steps = [...(this.#waiting?.steps ?? []), ...own];
+    const revert = this.#waiting?.revert ?? before;
     this.end();
     const timer = setTimeout(() => { this.#waiting = null; revert(); }, within * 1000);
     timer.unref();

@@ -211,7 +211,6 @@ export class Tree {
     if (ends) told.notes.push('NFS is disabled; disconnected: 3 clients with 9 connections');
     const moves = told.changes.filter(({ path }) => path.startsWith(`${PREFIX}/`));
     if (moves.length > 0 && this.network.reason !== null) throw new Problem(409, this.network.reason, '', PREFIX);
-    if (moves.length > 0 && this.network.waits) throw new Problem(409, 'the last change of the network waits for its confirmation', 'run confirm or revert in /configuration/network first', PREFIX);
     if (body.dry_run) return told;
     if (moves.length > 0) this.unconfirmed(document, moves, told);
     return this.keep(document, secrets, told, body.comment ?? '', who);

@@ -434,8 +434,11 @@ pub struct HostArgs {
     #[arg(long, hide = true)]
     pub child: bool,
     /// Guard the waiting change for this time; used by the helper
-    #[arg(long, hide = true, value_name = "SECONDS")]
+    #[arg(long, hide = true, value_name = "SECONDS", requires = "change")]
     pub guard: Option<u32>,
+    /// Number of the change that is guarded
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    pub change: Option<u64>,
 }
 
 /// Options of `doctor`.

@@ -49,8 +49,8 @@ export function ofDatalink(node: Node): string {
 /** Which datalinks an interface uses, and how it gets addresses other than those that are listed. */
 export function ofInterface(node: Node): string {
   const [links, standbys] = [texts(node, 'links'), texts(node, 'standbys')];
-  const group = links.length + standbys.length > 1;
-  return joined(group ? `Group of ${[...links, ...standbys.map((one) => `${one} (standby)`)].join(', ')}` : `On ${links.join(', ')}`,
+  const named = links.map((one) => (standbys.includes(one) ? `${one} (standby)` : one)).join(', ');
+  return joined(links.length > 1 ? `Group of ${named}` : `On ${named}`,
     valueOf(node, 'v4dhcp')?.value === true ? 'DHCP' : '', valueOf(node, 'v6auto')?.value === true ? 'router advertisements' : '');
 }
 

@@ -19,7 +19,7 @@ test('a device, a datalink and an interface are a line each', () => {
   assert.equal(ofDatalink(node({ class: 'aggregation', mode: 'lacp', links: ['eth0'], policy: 'l34' })), 'LACP of eth0 · l34');
   assert.equal(ofDatalink(node({ class: 'partition', pkey: '0x8001', link: 'ib0' })), 'Partition 0x8001 on ib0');
   assert.equal(ofInterface(node({ links: ['eth0'], v6auto: true })), 'On eth0 · router advertisements');
-  assert.equal(ofInterface(node({ links: ['eth0'], standbys: ['eth1'] })), 'Group of eth0, eth1 (standby)');
+  assert.equal(ofInterface(node({ links: ['eth0', 'eth1'], standbys: ['eth1'] })), 'Group of eth0, eth1 (standby)');
 });
 
 test('addresses are those that it has, without those of the link, or those that it is to have', () => {

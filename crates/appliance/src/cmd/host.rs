@@ -23,8 +23,9 @@ const TRIED: &str = "run the helper";
 /// It cannot be one.
 pub fn run(args: &HostArgs) -> Result<(), Failure> {
     let mut linux = Linux::open(Files::default()).or_failure("open the network")?;
-    if let Some(seconds) = args.guard {
-        return guard::run(&args.state, &mut linux, seconds).or_failure("guard a change");
+    if let (Some(seconds), Some(change)) = (args.guard, args.change) {
+        let guarded = guard::run(&args.state, &mut linux, (change, seconds));
+        return guarded.or_failure("guard a change");
     }
     // The child of a server belongs to the user of that server.
     let user = if args.child { 0 } else { user(&args.user)? };

@@ -2,7 +2,7 @@
 //!
 //! It is started before the first step, reports that it is ready, and waits for the end of the time
 //! or of its input, which the helper holds open. Then it takes back what still waits: a change
-//! that was confirmed meanwhile does not.
+//! that was confirmed or continued meanwhile does not.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -19,7 +19,7 @@ use crate::sys;
 /// What a guard writes when it is ready.
 const READY: &str = "ready";
 
-/// Starts guards of this program, by `host --guard SECONDS --state FOLDER`.
+/// Starts guards of this program, by `host --guard SECONDS --change NUMBER --state FOLDER`.
 #[derive(Debug)]
 pub struct Guards {
     /// This program.
@@ -29,9 +29,10 @@ pub struct Guards {
 }
 
 impl Arm for Guards {
-    fn arm(&mut self, seconds: u32) -> io::Result<Box<dyn Send>> {
+    fn arm(&mut self, change: u64, seconds: u32) -> io::Result<Box<dyn Send>> {
         let mut command = Command::new(&self.program);
         command.arg("host").arg("--guard").arg(seconds.to_string());
+        command.arg("--change").arg(change.to_string());
         command.arg("--state").arg(&self.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut guard = command.spawn()?;
@@ -53,21 +54,25 @@ impl Arm for Guards {
     }
 }
 
-/// Is the guard of the change that waits, in a process of its own.
+/// Is the guard of the change of this number, in a process of its own.
 ///
 /// # Errors
 /// It cannot be one, or the way back is not complete.
-pub fn run(folder: &Path, backend: &mut dyn Backend, seconds: u32) -> Result<(), Refusal> {
+pub fn run(
+    folder: &Path,
+    backend: &mut dyn Backend,
+    (change, seconds): (u64, u32),
+) -> Result<(), Refusal> {
     let folder = Folder::open(folder)?;
     // Not ended with the terminal or the group of the helper.
     sys::leave_session();
-    let guarded = folder.waiting()?.map(|change| change.number);
     let mut output = io::stdout();
     writeln!(output, "{READY}")?;
     output.flush()?;
     sys::wait_for_end(io::stdin().as_fd(), Duration::from_secs(seconds.into()))?;
     let _lock = folder.lock()?;
-    if folder.waiting()?.map(|change| change.number) != guarded {
+    // Confirmed, or continued by a change that has a guard of its own.
+    if folder.waiting()?.is_none_or(|waiting| waiting.number != change) {
         return Ok(());
     }
     take_back(&folder, backend).map(|_| ())

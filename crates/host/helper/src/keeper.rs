@@ -1,7 +1,9 @@
 //! A change of the network, from its check to its confirmation or the way back.
 //!
 //! The old state is on disk before the first step, and a guard waits for the end of the time. All
-//! that takes steps holds the lock of the folder: the helper, and the guard.
+//! that takes steps holds the lock of the folder: the helper, and the guard. A change that is made
+//! while one waits continues it: its time begins again, and the way back leads to the state before
+//! the first.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -48,12 +50,12 @@ impl From<Refusal> for Reply {
 
 /// Starts guards.
 pub trait Arm: Send {
-    /// Starts one for the change that waits. It is ready when this returns; dropping what it
-    /// returns makes it look at the change at once.
+    /// Starts one for the change of this number, which is not on disk yet. It is ready when this
+    /// returns; dropping what it returns makes it look at the change at once.
     ///
     /// # Errors
     /// It cannot be started.
-    fn arm(&mut self, seconds: u32) -> io::Result<Box<dyn Send>>;
+    fn arm(&mut self, change: u64, seconds: u32) -> io::Result<Box<dyn Send>>;
 }
 
 /// What does changes.
@@ -63,6 +65,8 @@ pub struct Keeper {
     arm: Box<dyn Arm>,
     boot: String,
     waiting: Option<Armed>,
+    /// The highest number that this helper has given to a change.
+    number: u64,
     problem: Option<String>,
 }
 
@@ -80,7 +84,8 @@ impl Keeper {
         arm: Box<dyn Arm>,
         boot: &str,
     ) -> Self {
-        Self { backend, folder, arm, boot: boot.to_owned(), waiting: None, problem: None }
+        let boot = boot.to_owned();
+        Self { backend, folder, arm, boot, waiting: None, number: 0, problem: None }
     }
 
     /// Brings the network into its confirmed configuration: takes back a change that was waiting
@@ -142,9 +147,24 @@ impl Keeper {
     /// # Errors
     /// What is wrong with it.
     pub fn plan(&mut self, wanted: &Proposal) -> Result<Vec<String>, Refusal> {
-        let confirmed = self.folder.confirmed()?.unwrap_or_default();
-        let way = self.way(wanted, &confirmed.record)?;
+        let base = match self.continued()? {
+            Some(waiting) => waiting,
+            None => self.folder.confirmed()?.unwrap_or_default(),
+        };
+        let way = self.way(wanted, &base.record)?;
         Ok(way.steps.iter().map(ToString::to_string).collect())
+    }
+
+    /// The change that waits, which a further one continues: both are confirmed or taken back
+    /// together.
+    fn continued(&self) -> Result<Option<Change>, Refusal> {
+        let Some(change) = self.folder.waiting()? else { return Ok(None) };
+        let armed = self.waiting.as_ref().filter(|armed| armed.change == change.number);
+        if armed.is_some_and(|armed| Instant::now() < armed.deadline) {
+            return Ok(Some(change));
+        }
+        let number = change.number;
+        Err(Refusal::Conflict(format!("change {number} is being taken back: try again")))
     }
 
     fn way(&mut self, wanted: &Proposal, record: &Record) -> Result<Steps, Refusal> {
@@ -176,53 +196,86 @@ impl Keeper {
             return Err(Refusal::Conflict(why));
         }
         let _lock = self.folder.lock()?;
-        if let Some(change) = self.folder.waiting()? {
-            let number = change.number;
-            let why = format!("change {number} waits for its confirmation: confirm it or revert");
-            return Err(Refusal::Conflict(why));
-        }
-        let confirmed = self.folder.confirmed()?.unwrap_or_default();
-        let Steps { observed, target, next, adopted, steps } =
-            self.way(wanted, &confirmed.record)?;
-        let change = Change {
-            number: confirmed.number + 1,
+        let before = self.continued()?;
+        let base = match &before {
+            Some(waiting) => waiting.clone(),
+            None => self.folder.confirmed()?.unwrap_or_default(),
+        };
+        let Steps { observed, target, next, adopted, steps } = self.way(wanted, &base.record)?;
+        let mut change = Change {
+            // No other change of this helper has it, or a guard would take the wrong one back.
+            number: self.number.max(base.number) + 1,
             boot: self.boot.clone(),
             seconds,
             configuration: wanted.configuration.clone(),
             record: next,
-            old: observed,
+            old: observed.clone(),
             adopted,
         };
-        if steps.is_empty() {
-            self.folder.enter_confirmed(&change)?;
-            return Ok((None, Vec::new()));
+        if let Some(before) = &before {
+            change.old = before.old.clone();
+            change.adopted.extend(before.adopted.iter().cloned());
         }
-        self.folder.enter(&change)?;
-        self.take(&change, &target, &steps)?;
+        if steps.is_empty() {
+            return Ok((self.enter_without_steps(change, before)?, Vec::new()));
+        }
+        self.number = change.number;
+        self.take(&change, &target, &steps, Begin { observed, before })?;
         Ok((Some(change.number), steps.iter().map(ToString::to_string).collect()))
     }
 
-    /// Takes the steps of a change that is on disk.
-    fn take(&mut self, change: &Change, target: &State, steps: &[Step]) -> Result<(), Refusal> {
-        let deadline = Instant::now() + Duration::from_secs(change.seconds.into());
-        let guard = match self.arm.arm(change.seconds) {
-            Ok(guard) => guard,
-            Err(e) => {
-                self.folder.forget()?;
-                let why = format!("the guard that takes it back cannot be started: {e}");
-                return Err(Refusal::Conflict(why));
-            }
+    /// Enters a change that changes nothing of the network: with the one that waits, if one does.
+    fn enter_without_steps(
+        &mut self,
+        change: Change,
+        before: Option<Change>,
+    ) -> Result<Option<u64>, Refusal> {
+        let Some(Change { number, seconds, .. }) = before else {
+            self.folder.enter_confirmed(&change)?;
+            return Ok(None);
         };
+        self.folder.enter(&Change { number, seconds, ..change })?;
+        Ok(Some(number))
+    }
+
+    /// Takes the steps of a change. Its guard waits before the change is on disk: the rename of the
+    /// file is what passes the way back from the guard of the change before to this one.
+    fn take(
+        &mut self,
+        change: &Change,
+        target: &State,
+        steps: &[Step],
+        begin: Begin,
+    ) -> Result<(), Refusal> {
+        let deadline = Instant::now() + Duration::from_secs(change.seconds.into());
+        let guard = self.arm.arm(change.number, change.seconds).map_err(|e| {
+            let why = format!("the guard that takes it back cannot be started: {e}");
+            Refusal::Conflict(why)
+        })?;
+        self.folder.enter(change)?;
         base::tell!("host", "change {}: {} steps", change.number, steps.len());
         let mut timed = Timed { backend: &mut *self.backend, deadline };
         let done = reach(&mut timed, target, &change.adopted);
         if let Err(failure) = done {
-            restore(&mut *self.backend, &change.old, &change.adopted)?;
-            self.folder.forget()?;
+            self.undo(change, begin)?;
             return Err(failure.into());
         }
         self.waiting = Some(Armed { change: change.number, deadline, guard });
         Ok(())
+    }
+
+    /// Brings back what was before a change that has failed: the change that it continues, unless
+    /// the time of that one is over.
+    fn undo(&mut self, change: &Change, begin: Begin) -> Result<(), Refusal> {
+        let Begin { observed, before } = begin;
+        restore(&mut *self.backend, &observed, &change.adopted)?;
+        let Some(before) = before else { return Ok(self.folder.forget()?) };
+        self.folder.enter(&before)?;
+        if self.waiting.as_ref().is_some_and(|armed| Instant::now() < armed.deadline) {
+            return Ok(());
+        }
+        self.waiting = None;
+        take_back(&self.folder, &mut *self.backend).map(drop)
     }
 
     /// Keeps a change.
@@ -267,6 +320,13 @@ impl Keeper {
         let armed = self.waiting.as_ref().filter(|armed| on_disk && armed.change == change);
         armed.ok_or_else(|| Refusal::Conflict(format!("change {change} does not wait")))
     }
+}
+
+/// What was there before the steps of a change.
+struct Begin {
+    observed: State,
+    /// The change that it continues.
+    before: Option<Change>,
 }
 
 /// From a state to another one.

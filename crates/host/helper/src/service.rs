@@ -12,7 +12,7 @@ use crate::request::{REQUEST_MAX, Reply, Request, receive, send};
 use crate::sys;
 
 /// Connections at the same time: the server has one, commands have one for a moment.
-const CONNECTIONS_MAX: usize = 16;
+pub const HELPER_CONNECTIONS_MAX: usize = 16;
 
 /// The helper.
 #[derive(Clone)]
@@ -62,9 +62,12 @@ impl Helper {
                 }
                 Err(_) => continue,
             }
-            if self.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+            if self.connections.fetch_add(1, Ordering::Relaxed) >= HELPER_CONNECTIONS_MAX {
                 self.connections.fetch_sub(1, Ordering::Relaxed);
-                base::warning!("host", "more than {CONNECTIONS_MAX} connections: one is refused");
+                base::warning!(
+                    "host",
+                    "more than {HELPER_CONNECTIONS_MAX} connections: one is refused"
+                );
                 continue;
             }
             let helper = self.clone();

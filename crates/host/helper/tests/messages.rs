@@ -14,16 +14,19 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use base::random::{Random, SeededRandom};
+use e2e::api::wait_for;
 use e2e::scratch::Scratch;
 use e2e::{env_number, is_root, skip};
 use host_helper::client::Client;
 use host_helper::request::{Proposal, REQUEST_MAX, Reply, Request, receive_reply};
-use host_helper::service::Helper;
+use host_helper::service::{HELPER_CONNECTIONS_MAX, Helper};
 
 use bed::Bed;
 
 /// Messages in the gate; `PLIMSOLL_HELPER_MESSAGES` sets another number.
 const MESSAGES: u64 = 3_000;
+/// The same of those that are only read.
+const READ: u64 = 2_000;
 /// A user that may not connect.
 const OTHER_USER: u32 = 65_534;
 
@@ -44,7 +47,12 @@ fn message(random: &mut SeededRandom) -> Vec<u8> {
     if random.below(4) == 0 {
         return (0..random.below(200)).map(|_| random.below(256) as u8).collect();
     }
-    let mut bytes = serde_json::to_vec(&sound(random)).expect("JSON");
+    let bytes = serde_json::to_vec(&sound(random)).expect("JSON");
+    changed(bytes, random)
+}
+
+/// As it is, cut, or with other bytes in a few places.
+fn changed(mut bytes: Vec<u8>, random: &mut SeededRandom) -> Vec<u8> {
     match random.below(3) {
         0 => {}
         1 => bytes.truncate(random.below(bytes.len() as u64 + 1) as usize),
@@ -80,6 +88,50 @@ fn seeded_messages_are_answered_or_refused() {
     }
     println!("{count} messages: {done} done, {wrong} wrong configurations, {failed} refused");
     assert!(done > count / 20 && wrong > count / 200 && failed > count / 10);
+}
+
+/// What is read is within the limits, and is the same when it is written and read again.
+#[test]
+fn many_seeded_messages_are_read_or_refused() {
+    let count = env_number("PLIMSOLL_HELPER_MESSAGES", READ);
+    let mut random = SeededRandom::new(15);
+    let sound: Vec<Vec<u8>> =
+        (0..64).map(|_| serde_json::to_vec(&sound(&mut random)).expect("JSON")).collect();
+    let mut read = 0;
+    for _ in 0..count {
+        let bytes = sound[random.below(64) as usize].clone();
+        let Ok(request) = Request::parse(&changed(bytes, &mut random)) else { continue };
+        read += 1;
+        // Writing each again takes longer than all the rest.
+        if read % 64 == 0 {
+            let bytes = serde_json::to_vec(&request).expect("JSON");
+            assert_eq!(Request::parse(&bytes), Ok(request));
+        }
+    }
+    println!("{count} messages: {read} read");
+    assert!(read > count / 4 && read < count, "{read}");
+}
+
+/// As many as may be have answers; a further one is closed, and is accepted when one has ended.
+#[test]
+fn connections_are_limited() {
+    let scratch = Scratch::new("helper-connections");
+    let socket = scratch.path().join("socket");
+    let bed = Bed::new(16);
+    // SAFETY: no arguments, cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let helper = Helper::new(bed.keeper(&bed.kernel(), "this boot"), user);
+    let listener = helper.bind(&socket).expect("a socket");
+    std::thread::spawn(move || helper.listen(&listener));
+    let is_answered = |client: &mut Client| client.ask(&Request::NetworkStatus {}).is_ok();
+    let connect = || Client::connect(&socket).expect("the socket");
+    let mut clients: Vec<Client> = (0..HELPER_CONNECTIONS_MAX).map(|_| connect()).collect();
+    assert!(clients.iter_mut().all(is_answered));
+    assert!(!is_answered(&mut connect()), "one too many");
+    clients.pop();
+    let again = || is_answered(&mut connect()).then_some(());
+    wait_for("a connection is accepted again", std::time::Duration::from_secs(10), again);
+    assert!(clients.iter_mut().all(is_answered));
 }
 
 #[test]

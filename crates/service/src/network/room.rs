@@ -17,6 +17,7 @@ use host_network::configuration::Configuration;
 use parking_lot::{Condvar, Mutex};
 
 use super::link::{Link, unexpected};
+use super::node::STEPS_SHOWN;
 use super::shown::{Observer, Shown};
 use super::wanted::{PREFIX, path, problem, read};
 
@@ -118,11 +119,6 @@ impl Network {
             // The way back, or what is there already.
             return Ok(Vec::new());
         }
-        if status.waiting.is_some() {
-            let why = "the last change of the network waits for its confirmation";
-            let hint = "run confirm or revert in /configuration/network first";
-            return Err(one(Problem::conflict(&prefix, why, hint)));
-        }
         match self.ask(&Request::NetworkPlan(wanted)).map_err(one)? {
             Reply::Planned { steps } => Ok(steps),
             Reply::Wrong(list) => {
@@ -185,12 +181,18 @@ fn wait_for_change(room: &Weak<Network>) -> bool {
 /// Brings the document to the configuration that the helper has confirmed.
 fn reconcile(room: &Weak<Network>, tree: &Weak<Tree>) {
     let (Some(room), Some(tree)) = (room.upgrade(), tree.upgrade()) else { return };
+    // Before the status: a change that is made meanwhile waits then.
+    let document = tree.document();
     let status = room.link.lock().status();
     room.observer.forget();
+    let waits = |change| room.waiting.lock().as_ref().is_some_and(|own| own.change == change);
+    if status.as_ref().is_ok_and(|one| one.waiting.is_some_and(|other| waits(other.change))) {
+        return;
+    }
     // Also when the helper has died with the change: it is taken back then.
     let done = status.and_then(|status| {
         *room.problem.lock() = status.problem.clone();
-        room.take_back_in(&tree, &status.configuration)
+        room.take_back_in((&tree, &document), &status.configuration)
     });
     *room.waiting.lock() = None;
     if let Err(why) = done {
@@ -200,9 +202,13 @@ fn reconcile(room: &Weak<Network>, tree: &Weak<Tree>) {
 }
 
 impl Network {
-    fn take_back_in(&self, tree: &Tree, confirmed: &Configuration) -> Result<(), String> {
+    fn take_back_in(
+        &self,
+        (tree, document): (&Tree, &Document),
+        confirmed: &Configuration,
+    ) -> Result<(), String> {
         let is_it = |document: &Document| read(document).is_ok_and(|one| one == *confirmed);
-        if is_it(&tree.document()) {
+        if is_it(document) {
             return Ok(());
         }
         let who = Who::new("plimsoll", "host");
@@ -225,6 +231,20 @@ impl Network {
 }
 
 impl Network {
+    /// Enters a change that waits. It may continue one: then their steps are confirmed together,
+    /// and without steps of its own it has no other time.
+    fn enter(&self, change: u64, (began, seconds): (Instant, u32), steps: Vec<String>) {
+        let mut waiting = self.waiting.lock();
+        let before = waiting.take();
+        let deadline = began + Duration::from_secs(seconds.into());
+        let deadline =
+            before.as_ref().filter(|_| steps.is_empty()).map_or(deadline, |b| b.deadline);
+        let mut steps: Vec<String> =
+            before.into_iter().flat_map(|before| before.steps).chain(steps).collect();
+        steps.drain(..steps.len().saturating_sub(STEPS_SHOWN));
+        *waiting = Some(Waiting { change, applied: Instant::now(), deadline, steps });
+    }
+
     fn overview(&self, failed: Option<String>) -> Shown {
         let waiting = self.waiting.lock().clone();
         let reason = self.locked();
@@ -280,9 +300,7 @@ impl Apply for Network {
         match reply {
             Reply::Applied { change: None, .. } => Ok(()),
             Reply::Applied { change: Some(change), steps } => {
-                let deadline = began + Duration::from_secs(seconds.into());
-                let waiting = Waiting { change, applied: Instant::now(), deadline, steps };
-                *self.waiting.lock() = Some(waiting);
+                self.enter(change, (began, seconds), steps);
                 *self.problem.lock() = None;
                 self.changed.notify_all();
                 if let Some(tree) = self.tree.get().and_then(Weak::upgrade) {

@@ -27,7 +27,7 @@ pub const REFUSED: &str = "refused for the test";
 pub struct Unguarded;
 
 impl Arm for Unguarded {
-    fn arm(&mut self, _seconds: u32) -> io::Result<Box<dyn Send>> {
+    fn arm(&mut self, _change: u64, _seconds: u32) -> io::Result<Box<dyn Send>> {
         Ok(Box::new(()))
     }
 }
@@ -151,6 +151,16 @@ impl Bed {
 
     pub fn keeper(&self, kernel: &Shared, boot: &str) -> Keeper {
         keeper(kernel, &self.folder, boot)
+    }
+
+    /// A third configuration, with the second waiting, by a helper that ends after this number of
+    /// further steps. Whether all were taken.
+    pub fn continue_cut(&self, kernel: &Shared, third: &Configuration, steps: usize) -> bool {
+        let mut helper = self.keeper(kernel, "this boot");
+        helper.apply(&wanted(&self.second), 3_600).expect("a change");
+        kernel.cut_after(steps, |_| {
+            helper.apply(&wanted(third), 3_600).expect("a change that continues it");
+        })
     }
 
     /// Changes to the second configuration by a helper that ends after this number of steps.
