@@ -15,6 +15,10 @@ use serde_json::{Value, json};
 
 /// How long the way back may take on a busy machine, beyond its time.
 const WAY_BACK: Duration = e2e::patience(10);
+/// Memory of the idle helper, without the program's text, which it shares with the server.
+const HELPER_KIB_MAX: u64 = 8 << 10;
+/// How long the helper is looked at: nothing in it has a shorter interval.
+const IDLE: Duration = Duration::from_secs(2);
 /// Devices of the machine, an address and a route of others on the second.
 const MACHINE: &str = "ip link set lo up
 ip link add e0 type veth peer name p0
@@ -214,6 +218,45 @@ fn what_is_killed_leaves_the_state_before() {
         assert!(history(&api).contains("not confirmed"));
         assert_eq!(bed.dumps(), before);
     }
+}
+
+/// What a process has in memory of its own, and how often it was woken.
+fn rest(pid: i32) -> (u64, u64) {
+    let number = |text: &str, key: &str| -> u64 {
+        let line = text.lines().find(|line| line.starts_with(key)).expect(key);
+        line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let status = |path: String| std::fs::read_to_string(path).expect("a status");
+    let memory = number(&status(format!("/proc/{pid}/status")), "RssAnon:");
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its tasks").flatten();
+    let woken = |task: std::fs::DirEntry| {
+        let text = status(task.path().join("status").display().to_string());
+        number(&text, "voluntary_ctxt_switches:")
+    };
+    (memory, tasks.map(woken).sum())
+}
+
+/// The helper that has nothing to do has little memory and does nothing.
+#[test]
+fn the_idle_helper_is_small_and_sleeps() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-idle", "{why}"),
+    };
+    let (_server, api) = bed.start();
+    change(&api, &lan(300));
+    assert_eq!(act(&api, "confirm").0, 200);
+    // The guard has nothing to guard and ends.
+    let one = || <[i32; 1]>::try_from(bed.helpers()).ok();
+    let [helper] = wait_for("only the helper is left", WAY_BACK, one);
+    wait_for("the server has seen the end of the change", WAY_BACK, || {
+        (shown(&api, "", "state") == "changeable").then_some(())
+    });
+    let (memory, woken) = rest(helper);
+    std::thread::sleep(IDLE);
+    assert_eq!(rest(helper).1, woken, "it was woken without a request");
+    println!("the idle helper has {memory} KiB of its own");
+    assert!(memory < HELPER_KIB_MAX, "{memory} KiB");
 }
 
 /// Each wrong value is refused at commit, at its node and property.

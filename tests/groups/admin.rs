@@ -22,6 +22,8 @@ mod luns;
 mod memory_limit;
 #[path = "../network.rs"]
 mod network;
+#[path = "../network_browser.rs"]
+mod network_browser;
 #[path = "../old_state.rs"]
 mod old_state;
 #[path = "../openapi.rs"]
