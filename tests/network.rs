@@ -2,6 +2,8 @@
 //! that is a child of the server, their confirmation, and the way back, also when server
 //! and helper are killed. What counts is what iproute2 shows.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -218,6 +220,82 @@ fn what_is_killed_leaves_the_state_before() {
         assert!(history(&api).contains("not confirmed"));
         assert_eq!(bed.dumps(), before);
     }
+}
+
+/// A connection from before the last step confirms nothing: that of the change itself, and one that
+/// was kept open.
+#[test]
+fn an_older_connection_does_not_confirm() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-older", "{why}"),
+    };
+    let before = bed.dumps();
+    let (_server, api) = bed.start();
+    let socket = bed.state().join("plimsoll.sock");
+    let post = |path: &str, body: &str| {
+        format!(
+            "POST /api/v1{path} HTTP/1.1\r\nHost: plimsoll\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let connect = || {
+        let stream = UnixStream::connect(&socket).expect("the local socket");
+        stream.set_read_timeout(Some(WAY_BACK)).expect("a deadline");
+        stream
+    };
+    let confirm = post("/nodes/configuration/network/actions/confirm", "{}");
+    let mut kept = connect();
+    kept.write_all(b"GET /api/v1/session HTTP/1.1\r\nHost: plimsoll\r\n\r\n").expect("a request");
+    kept.read_exact(&mut [0; 12]).expect("its answer");
+    // Both requests at once.
+    let mut own = connect();
+    let both = post("/changes", &lan(300).to_string()) + &confirm;
+    own.write_all(both.as_bytes()).expect("two requests");
+    let mut answers = String::new();
+    own.read_to_string(&mut answers).expect("the end of the connection");
+    assert!(answers.starts_with("HTTP/1.1 200"), "{answers}");
+    assert!(!answers.contains("The change is confirmed"), "{answers}");
+    // It may be closed before the request is written.
+    let _sent = kept.write_all(confirm.as_bytes());
+    let mut rest = Vec::new();
+    let _end = kept.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("The change is confirmed"));
+    assert_eq!(shown(&api, "", "state"), "unconfirmed");
+    assert_eq!(act(&api, "revert").0, 200);
+    assert_eq!(bed.dumps(), before);
+}
+
+/// A device of an interface loses its carrier: the branch and an alert name it until it is back.
+#[test]
+fn an_alert_names_a_link_without_a_carrier() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-alert", "{why}"),
+    };
+    let (_server, api) = bed.start();
+    change(&api, &lan(300));
+    assert_eq!(act(&api, "confirm").0, 200);
+    let alert = json!({ "create": "/configuration/alerts", "name": "links",
+        "properties": { "when": "network", "for": 1, "clear_for": 1 } });
+    change(&api, &json!({ "changes": [alert] }));
+    let problems = || api.status()["problems"].to_string();
+    let ip = |line: &str| {
+        let mut command = Command::new("ip");
+        command.args(line.split(' '));
+        bed.namespace.enter(&mut command);
+        assert!(process::run(&mut command, process::DEADLINE).status.success(), "{line}");
+    };
+    assert_eq!(shown(&api, "", "problem"), "");
+    ip("link set p0 down");
+    let sentence = "e0 has no carrier (interface lan)";
+    let fires = || problems().contains(sentence).then_some(());
+    wait_for("the alert fires", WAY_BACK, fires);
+    assert_eq!(shown(&api, "", "problem"), sentence);
+    ip("link set p0 up");
+    wait_for("the alert clears", WAY_BACK, || (!problems().contains(sentence)).then_some(()));
+    assert_eq!(shown(&api, "", "problem"), "");
 }
 
 /// What a process has in memory of its own, and how often it was woken.

@@ -49,7 +49,7 @@ pub fn join(
     let network = network(running, state);
     let mut branches = branches(running, state, people, tree);
     branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
-    branches.extend(watch(running, state, tree)?);
+    branches.extend(watch(running, state, tree, &network)?);
     tree.join(branches);
     running.services.iscsi.give(tree)?;
     network.start(tree).or_failure("start the thread that follows the network")?;
@@ -115,10 +115,13 @@ fn watch(
     running: &Arc<Running>,
     state: &StateDir,
     tree: &Arc<Tree>,
+    network: &Arc<network::room::Network>,
 ) -> Result<[Branch; 2], Failure> {
     let queries = &running.queries;
     let datasets = Datasets::open(queries.clone(), state.path(), Arc::new(SystemClock));
-    let facts = Box::new(ServerFacts(Arc::downgrade(running), state.path().to_owned()));
+    let network = Arc::downgrade(network);
+    let facts = ServerFacts(Arc::downgrade(running), state.path().to_owned(), network);
+    let facts = Box::new(facts);
     let alerts = Alerts::start(queries.clone(), facts, datasets.clone(), &machine_name(), tree)
         .or_failure("watch for alerts")?;
     // Set once, here.
@@ -128,11 +131,11 @@ fn watch(
 }
 
 /// What alerts are told of a running server with this state directory.
-struct ServerFacts(Weak<Running>, PathBuf);
+struct ServerFacts(Weak<Running>, PathBuf, Weak<network::room::Network>);
 
 impl Facts for ServerFacts {
     fn now(&self, event: Event) -> Option<String> {
-        let Self(running, state) = self;
+        let Self(running, state, network) = self;
         let running = running.upgrade()?;
         match event {
             Event::Service => {
@@ -150,6 +153,7 @@ impl Facts for ServerFacts {
             }
             Event::Certificate { days } => running.certificates.warning(days),
             Event::Replication => running.replication.problem(),
+            Event::Network => network.upgrade()?.warning(),
             Event::Fault => running.faults(),
             // The frames tell.
             Event::Dropped => None,

@@ -3,8 +3,9 @@
 //!
 //! - [`node`]: the declarations. [`wanted`]: the document as a configuration.
 //! - [`room`]: changes, confirmations, and the way back in the document. [`shown`]: states of
-//!   nodes. [`link`]: the connection to the helper.
+//!   nodes. [`link`]: the connection to the helper. [`carrier`]: links that are down.
 
+mod carrier;
 pub mod link;
 pub mod node;
 pub mod room;

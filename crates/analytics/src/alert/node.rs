@@ -294,6 +294,7 @@ const WHEN: Property = Property::setting(
         ("space", "the file system of the state directory is nearly full"),
         ("certificate", "a certificate expires soon, or issue or renewal failed"),
         ("replication", "the last run of a replication action failed"),
+        ("network", "a link of the network has no carrier or is missing"),
         ("fault", "requests fail because of a server defect"),
     ]),
     Default::Text("statistic"),

@@ -43,13 +43,15 @@ pub enum Event {
     },
     /// A replication action has failed when it ran last.
     Replication,
+    /// A link of the network has no carrier, or is missing.
+    Network,
     /// Requests have failed by a fault of the server since it started.
     Fault,
 }
 
 impl Event {
     /// All, in the order of menus: name, sentence.
-    pub const ALL: [(Self, &'static str, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str, &'static str); 8] = [
         (Self::Service, "service", "a service is not online"),
         (Self::Dropped, "dropped", "operations are not counted"),
         (Self::Store, "store", "statistics cannot be stored"),
@@ -60,6 +62,7 @@ impl Event {
             "a certificate expires soon, or issue or renewal failed",
         ),
         (Self::Replication, "replication", "the last run of a replication action failed"),
+        (Self::Network, "network", "a link of the network has no carrier or is missing"),
         (Self::Fault, "fault", "requests fail because of a server defect"),
     ];
 

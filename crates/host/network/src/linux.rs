@@ -75,6 +75,15 @@ impl Linux {
         Ok(state)
     }
 
+    /// All links, and whether each has a carrier.
+    ///
+    /// # Errors
+    /// The kernel's, as a sentence.
+    pub fn carriers(&mut self) -> Result<BTreeMap<String, bool>, Failure> {
+        let links = self.netlink.links().map_err(Failure::Observe)?;
+        Ok(links.into_iter().map(|raw| (raw.name, raw.carrier)).collect())
+    }
+
     fn link(&self, raw: &RawLink, names: &BTreeMap<u32, String>) -> Link {
         let kind = raw.kind(|index| names.get(&index).cloned());
         let made = raw.group == u32::from(MARK) && !matches!(kind, Kind::Device { .. });

@@ -65,6 +65,8 @@ pub(crate) struct RawLink {
     pub mtu: u32,
     pub mtu_range: (u32, u32),
     pub up: bool,
+    /// Up, with a carrier.
+    pub carrier: bool,
     pub infiniband: bool,
     /// Index of the aggregation or bridge; 0 if there is none.
     pub controller: u32,
@@ -486,6 +488,7 @@ fn raw_link(message: LinkMessage) -> RawLink {
     let mut link = RawLink {
         index: header.index,
         up: header.flags.contains(LinkFlags::Up),
+        carrier: header.flags.contains(LinkFlags::LowerUp),
         infiniband: header.link_layer_type == LinkLayerType::Infiniband,
         ..RawLink::default()
     };

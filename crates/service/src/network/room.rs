@@ -14,8 +14,10 @@ use base::node::{Path, Value};
 use control::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
 use host_helper::request::{Proposal, Reply, Request};
 use host_network::configuration::Configuration;
+use host_network::linux::{Files, Linux};
 use parking_lot::{Condvar, Mutex};
 
+use super::carrier;
 use super::link::{Link, unexpected};
 use super::node::STEPS_SHOWN;
 use super::shown::{Observer, Shown};
@@ -231,6 +233,17 @@ impl Network {
 }
 
 impl Network {
+    /// What of the configured links is missing or has no carrier.
+    pub fn warning(&self) -> Option<String> {
+        let document = self.tree.get().and_then(Weak::upgrade)?.document();
+        let configuration = read(&document).ok()?;
+        if configuration.interfaces.is_empty() {
+            return None;
+        }
+        let mut linux = Linux::open(Files::default()).ok()?;
+        carrier::problem(&configuration, &linux.carriers().ok()?)
+    }
+
     /// Enters a change that waits. It may continue one: then their steps are confirmed together,
     /// and without steps of its own it has no other time.
     fn enter(&self, change: u64, (began, seconds): (Instant, u32), steps: Vec<String>) {
@@ -253,7 +266,7 @@ impl Network {
             (None, Some(_)) => "unconfirmed",
             (None, None) => "changeable",
         };
-        let problem = self.problem.lock().clone().or(failed);
+        let problem = self.problem.lock().clone().or(failed).or_else(|| self.warning());
         let mut shown = vec![
             ("state", Value::text(name)),
             ("reason", Value::Text(reason.unwrap_or_default())),

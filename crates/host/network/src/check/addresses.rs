@@ -37,12 +37,7 @@ pub(super) fn check(configuration: &Configuration, machine: Machine<'_>, refusal
     administration(configuration, machine, refusals);
 }
 
-fn group(
-    configuration: &Configuration,
-    machine: Machine<'_>,
-    name: &str,
-    refusals: &mut Refusals,
-) {
+fn group(configuration: &Configuration, machine: Machine<'_>, name: &str, refusals: &mut Refusals) {
     let item = format!("interfaces/{name}");
     if let Some(wrong) = wrong_name(name) {
         refusals.add(&item, "name", wrong);
