@@ -12,7 +12,7 @@ use crate::operations::Given;
 use crate::proc;
 use crate::shape::open::{Arrived, OpenLoop, OpenRule};
 use crate::workload::Workload;
-use base::limits::LAB_SILENCE_MAX;
+use base::limits::{LAB_SILENCE_MAX, LAB_WINDOWS_MAX};
 use probe::core::thread_cpu_ns;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -62,6 +62,37 @@ impl Open {
         let passed = now_ns.saturating_sub(self.busy_since_ns);
         self.busy_ns += passed as f64 * in_flight as f64;
         self.busy_since_ns = now_ns;
+    }
+
+    /// The windows that have ended: this one, and those after it in which nothing ended because the
+    /// agent had no core. Of these nothing is read or encoded, and all leave together: if each took
+    /// longer to close than it lasts, an agent would do nothing else.
+    fn pass(
+        &mut self,
+        now_ns: u64,
+        start: &Start,
+        in_flight: usize,
+        client: &dyn Client,
+    ) -> Vec<Window> {
+        let Some(late_ns) = now_ns.checked_sub(self.ends_ns) else { return Vec::new() };
+        let (first, later) = (self.window.index + 1, (late_ns / start.window_ns) as u32);
+        let begins_ns = self.ends_ns + u64::from(later) * start.window_ns;
+        let ends_ns = begins_ns + start.window_ns;
+        let next = Self::new(start.step, first + later, begins_ns, ends_ns);
+        let closed = std::mem::replace(self, next).close(start.window_ns, client);
+        if later == 0 {
+            return vec![closed];
+        }
+        let empty = Window {
+            step: start.step,
+            latency: hist::to_text(&hist::new()),
+            in_flight: in_flight as f64,
+            transport: closed.transport,
+            ..Window::default()
+        };
+        let most = u32::try_from(LAB_WINDOWS_MAX).unwrap_or(u32::MAX).min(later);
+        let empties = (first..first + most).map(|index| Window { index, ..empty.clone() });
+        std::iter::once(closed).chain(empties).collect()
     }
 
     fn close(mut self, window_ns: u64, client: &dyn Client) -> Window {
@@ -134,7 +165,7 @@ impl Driver {
         &mut self,
         start: &Start,
         stop: &AtomicU64,
-        tell: &mut dyn FnMut(Window),
+        tell: &mut dyn FnMut(Vec<Window>),
     ) -> Result<StepEnd, ClientError> {
         let mut slots: Vec<Option<Running>> = vec![None; start.threads as usize];
         let mut free: Vec<u32> = (0..start.threads).rev().collect();
@@ -166,16 +197,9 @@ impl Driver {
             self.client.wait(until_next(arrivals.as_ref()), &mut self.done)?;
             let now = clock::mono_ns();
             open.account(now.min(open.ends_ns), slots.len() - free.len());
-            while now >= open.ends_ns {
-                let ends_ns = open.ends_ns;
-                let next = Open::new(
-                    start.step,
-                    open.window.index + 1,
-                    ends_ns,
-                    ends_ns + start.window_ns,
-                );
-                let closed = std::mem::replace(&mut open, next);
-                tell(closed.close(start.window_ns, &*self.client));
+            let passed = open.pass(now, start, slots.len() - free.len(), &*self.client);
+            if !passed.is_empty() {
+                tell(passed);
             }
             open.account(now, slots.len() - free.len());
             if self.done.is_empty() && now - last_progress > LAB_SILENCE_MAX.as_nanos() as u64 {

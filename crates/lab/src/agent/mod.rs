@@ -50,7 +50,7 @@ use net::{NetAgent, ToNet};
 use observe::Observing;
 use program::Programs;
 use proto::{FromAgent, IozoneJob, Prepare, ProgramJob, ProtoError, ToAgent, Window};
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -230,6 +230,16 @@ impl Reply {
     fn send(&self, message: &FromAgent) -> Result<(), ProtoError> {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         proto::send(&mut *stream, message)
+    }
+
+    /// Sends windows at once.
+    fn send_windows(&self, windows: Vec<Window>) -> Result<(), ProtoError> {
+        let mut frames = Vec::new();
+        for window in windows {
+            proto::send(&mut frames, &FromAgent::Window(Box::new(window)))?;
+        }
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(stream.write_all(&frames)?)
     }
 }
 
@@ -417,8 +427,8 @@ fn carry_out(
                 return Err(format!("{} threads are more than {LAB_SLOTS_MAX}", start.threads));
             }
             let mut lost = None;
-            let mut tell = |window: Window| {
-                if let Err(error) = reply.send(&FromAgent::Window(Box::new(window))) {
+            let mut tell = |windows: Vec<Window>| {
+                if let Err(error) = reply.send_windows(windows) {
                     lost = Some(with_sources(&error));
                 }
             };

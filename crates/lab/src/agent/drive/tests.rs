@@ -40,9 +40,9 @@ fn windows_add_up_to_the_step() {
         let stop = AtomicU64::new(until_ns);
         let mut windows = Vec::new();
         let mut ops = 0;
-        let mut window = |w: Window| {
-            ops += w.ops;
-            windows.push(w);
+        let mut window = |passed: Vec<Window>| {
+            ops += passed.iter().map(|w| w.ops).sum::<u64>();
+            windows.extend(passed);
             if windows.len() >= 5 && ops > 0 {
                 stop.store(clock::mono_ns(), Ordering::Relaxed);
             }
@@ -97,7 +97,8 @@ fn an_open_loop_starts_what_its_schedule_has() {
     let start = Start { step: 1, threads: 8, at_ns: now, until_ns, window_ns, open, ops_max: None };
     let stop = AtomicU64::new(until_ns);
     let mut windows = 0;
-    let end = driver(Kind::RandRead).step(&start, &stop, &mut |_| windows += 1).unwrap();
+    let end =
+        driver(Kind::RandRead).step(&start, &stop, &mut |passed| windows += passed.len()).unwrap();
     let open = end.open.unwrap();
     // At 0.5 ms, 1 ms, … before 100 ms.
     assert_eq!(open.counts.offered, 199, "{open:?}");
@@ -106,4 +107,72 @@ fn an_open_loop_starts_what_its_schedule_has() {
     assert_eq!(end.ops, open.counts.started);
     assert!(windows >= 4, "{windows} windows");
     assert_eq!(hist::from_text(&open.latency).unwrap().len(), open.counts.completed);
+}
+
+/// A short window, ns.
+const SHORT_NS: u64 = 2_000_000;
+
+/// Uses the processor for this time.
+fn busy(ns: u64) {
+    let until_ns = clock::mono_ns() + ns;
+    while clock::mono_ns() < until_ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// The client of nothing, of which each reply takes as long as a window.
+struct Slow(NullClient);
+
+impl Client for Slow {
+    fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
+        self.0.prepare(set)
+    }
+
+    fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
+        self.0.clean(set)
+    }
+
+    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
+        self.0.submit(slot, op)
+    }
+
+    fn flush(&mut self) -> Result<(), ClientError> {
+        self.0.flush()
+    }
+
+    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
+        busy(SHORT_NS);
+        self.0.wait(timeout, done)
+    }
+}
+
+/// A machine that is so busy that each report takes longer than a window: the step ends when its
+/// operations have, and windows in which nothing ended are reported together.
+#[test]
+fn reports_that_take_longer_than_a_window_do_not_hold_up_a_step() {
+    let now = clock::mono_ns();
+    let until_ns = now + LONG_NS;
+    let start = Start {
+        step: 3,
+        threads: 1,
+        at_ns: now,
+        until_ns,
+        window_ns: SHORT_NS,
+        open: None,
+        ops_max: Some(40),
+    };
+    let (mut windows, mut reports): (Vec<Window>, u32) = (Vec::new(), 0);
+    let mut slow = |passed: Vec<Window>| {
+        reports += 1;
+        windows.extend(passed);
+        assert!(reports < 1_000, "it does nothing but report");
+        busy(2 * SHORT_NS);
+    };
+    let mut driver = driver(Kind::RandRead);
+    driver.client = Box::new(Slow(NullClient::new()));
+    let end = driver.step(&start, &AtomicU64::new(until_ns), &mut slow).unwrap();
+    assert_eq!(end.ops, 40);
+    assert!(windows.iter().enumerate().all(|(n, w)| w.index as usize == n && w.step == 3));
+    assert!(windows.iter().all(|w| hist::from_text(&w.latency).unwrap().len() == w.ops));
+    assert!(windows.iter().any(|w| w.ops == 0 && w.in_flight > 0.0), "none passed meanwhile");
 }
