@@ -15,6 +15,7 @@ use crate::record::{
     Latency, Little, OpenStep, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord,
 };
 use crate::shape::open::{self, ArrivalCounts};
+use crate::workload::Kind;
 use base::limits::{LAB_HEARTBEAT, LAB_SILENCE_MAX, LAB_WINDOWS_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,6 +29,9 @@ const LOOK: Duration = Duration::from_millis(10);
 const SAMPLE_NS_MIN: u64 = 50_000_000;
 /// Events that are taken between two looks at the clock.
 const EVENTS_MAX: usize = 64;
+
+/// How long the report of a client that has abandoned a call may take, ns.
+const REPORT_NS: u64 = 5_000_000_000;
 
 /// How often silent agents are looked for, ns: as often as they beat.
 const CHECK_NS: u64 = LAB_HEARTBEAT.as_nanos() as u64;
@@ -118,6 +122,8 @@ struct Running<'a> {
     lost: Vec<u32>,
     notes: Vec<String>,
     stopped_with: Option<usize>,
+    /// When the last window came in which something was completed.
+    progress_ns: u64,
 }
 
 /// Runs one step.
@@ -132,7 +138,6 @@ pub fn run(
     let before = view.sample();
     let mut running = begin(wanted, agents)?;
     let until = running.at_ns + wanted.job.step_max_ms * 1_000_000;
-    let give_up = until + LAB_SILENCE_MAX.as_nanos() as u64 + 5_000_000_000;
     let (mut sample_ns, mut check_ns) = (running.at_ns, running.at_ns);
     while !running.parts.values().all(|p| p.end.is_some()) {
         let now = clock::mono_ns();
@@ -163,7 +168,7 @@ pub fn run(
             }
         }
         running.stop_if_steady(agents);
-        if now > give_up {
+        if now > abandon_ns(until.max(running.progress_ns), final_calls(wanted)) {
             return Err(StepError::Endless(wanted.number));
         }
     }
@@ -172,6 +177,24 @@ pub fn run(
     let mut ran = running.finish(agents)?;
     ran.whole = before.zip(after).map(|(before, after)| [before, after]);
     Ok(ran)
+}
+
+/// Calls that a client makes, one after the other, when its threads have ended: a COMMIT for each
+/// file, the removal of what each thread has created.
+fn final_calls(wanted: &StepSetup<'_>) -> u32 {
+    match wanted.job.workload {
+        Kind::SeqWrite => wanted.job.files,
+        Kind::Create => wanted.load.1,
+        _ => 0,
+    }
+}
+
+/// Until when a step may last of which some client has completed something at `progress_ns`, or
+/// that was to end then. A client abandons each call after [`LAB_SILENCE_MAX`] and reports it:
+/// beyond, it has failed in another way. As long as operations complete, the server is slow.
+fn abandon_ns(progress_ns: u64, final_calls: u32) -> u64 {
+    let each = LAB_SILENCE_MAX.as_nanos() as u64;
+    progress_ns + each * (1 + u64::from(final_calls)) + REPORT_NS
 }
 
 fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'a>, StepError> {
@@ -212,6 +235,7 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
         lost: Vec::new(),
         notes: Vec::new(),
         stopped_with: None,
+        progress_ns: 0,
     })
 }
 
@@ -222,6 +246,9 @@ impl Running<'_> {
             FromAgent::Window(window)
                 if window.step == self.wanted.number && part.windows.len() < LAB_WINDOWS_MAX =>
             {
+                if window.ops + window.commits > 0 {
+                    self.progress_ns = clock::mono_ns();
+                }
                 part.windows.push(*window);
             }
             FromAgent::StepEnd(end) if end.step == self.wanted.number => part.end = Some(end),
