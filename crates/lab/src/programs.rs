@@ -2,7 +2,8 @@
 //! with a cursor and a worker of its own, so nothing is handed over between threads.
 //!
 //! - [`plan`]: what a target can carry out, which is checked before the start.
-//! - [`worker`]: one thread's calls; [`null`], [`path`], [`remote`]: targets.
+//! - [`worker`]: one thread's calls; [`null`], [`path`], [`remote`]: targets; `pieces`: what they
+//!   read and write.
 //! - [`control`]: what threads of one agent share: counters, tokens, the end.
 //! - [`tally`]: counts and latencies of acts; [`sequence`]: a hash of the calls; [`set`]: files.
 //! - [`drive`]: the threads.
@@ -13,6 +14,7 @@ pub mod control;
 pub mod drive;
 pub mod null;
 pub mod path;
+mod pieces;
 pub mod plan;
 pub mod record;
 pub mod remote;

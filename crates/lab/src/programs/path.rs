@@ -5,9 +5,9 @@
 mod prepare;
 mod sys;
 
-use super::set::content_key;
+use super::pieces::Range;
 use super::worker::{CallCounts, CallError, Worker};
-use crate::client::{Checker, Fault};
+use crate::client::Checker;
 use lab_program::cursor::{BY_PATH, Call, Done};
 use lab_program::limits::FDS_MAX;
 use lab_program::program::{Op, Plan};
@@ -99,37 +99,21 @@ impl PathWorker {
         file.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
-    /// Reads a range in pieces; what is read must be what was written.
+    /// Reads a range in pieces.
     fn read(&mut self, call: &Call) -> Result<Done, CallError> {
-        let key = content_key(self.plan.seed, call.set, call.entry);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let piece = call.piece.min(call.len) as usize;
-        if buffer.len() < piece {
-            buffer.resize(piece, 0);
-        }
-        let mut done = 0;
-        let mut outcome = Ok(());
-        while done < call.len && outcome.is_ok() {
-            let (at, len) = (call.offset + done, piece.min((call.len - done) as usize));
-            self.calls[number::READ] += 1;
-            match self.at(call).and_then(|file| file.read_at(&mut buffer[..len], at)) {
-                Ok(0) => break,
-                Ok(got) => {
-                    if !self.checker.is_right(key, at, got as u64, 0, &buffer[..got]) {
-                        outcome = Err(CallError::Fault(Fault::Corrupt));
-                    }
-                    done += got as u64;
-                }
-                Err(error) => outcome = Err(error.into()),
-            }
-        }
+        let (mut reads, range) = (0, Range::of(&self.plan, call, call.offset, u64::MAX));
+        let done = range.read(&self.checker, &mut buffer, |at, bytes| {
+            reads += 1;
+            Ok(self.at(call)?.read_at(bytes, at)?)
+        });
+        self.calls[number::READ] += reads;
         self.buffer = buffer;
-        outcome.map(|()| Done { bytes: done, size: None })
+        done
     }
 
     /// Writes a range in pieces; appending is at the end that the file has now.
-    fn write(&mut self, call: &Call) -> io::Result<Done> {
-        let key = content_key(self.plan.seed, call.set, call.entry);
+    fn write(&mut self, call: &Call) -> Result<Done, CallError> {
         let offset = match call.op {
             Op::Append => {
                 self.count(number::FSTAT);
@@ -138,26 +122,20 @@ impl PathWorker {
             _ => call.offset,
         };
         let mut buffer = std::mem::take(&mut self.buffer);
-        let piece = call.piece.min(call.len) as usize;
-        if buffer.len() < piece {
-            buffer.resize(piece, 0);
-        }
-        let mut done = 0;
-        let mut outcome = Ok(());
-        while done < call.len && outcome.is_ok() {
-            let (at, len) = (offset + done, piece.min((call.len - done) as usize));
-            self.checker.content.fill(key, at, &mut buffer[..len]);
-            self.calls[number::WRITE] += 1;
-            outcome = self.at(call).and_then(|file| file.write_all_at(&buffer[..len], at));
-            done += len as u64;
-        }
+        let (mut writes, range) = (0, Range::of(&self.plan, call, offset, u64::MAX));
+        let done = range.write(&self.checker, &mut buffer, |at, bytes| {
+            writes += 1;
+            self.at(call)?.write_all_at(bytes, at)?;
+            Ok(bytes.len())
+        });
+        self.calls[number::WRITE] += writes;
         self.buffer = buffer;
-        outcome?;
+        let done = done?;
         if call.dsync {
             self.count(number::SYNC);
             self.at(call)?.sync_data()?;
         }
-        Ok(Done { bytes: done, size: None })
+        Ok(done)
     }
 
     /// The directory above a path, and the last name.
@@ -219,7 +197,7 @@ impl Worker for PathWorker {
             |worker: &Self| worker.plan.pools[call.set as usize].tree.leaf_dir_path(call.entry);
         let done = match call.op {
             Op::Read | Op::ReadFile => return self.read(call),
-            Op::Write | Op::WriteFile | Op::Append | Op::AppendRandom => self.write(call),
+            Op::Write | Op::WriteFile | Op::Append | Op::AppendRandom => return self.write(call),
             Op::Open => self.open(call, false),
             Op::Create => self.open(call, true),
             Op::Close => {

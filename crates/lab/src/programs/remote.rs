@@ -2,10 +2,11 @@
 
 mod prepare;
 
-use super::set::{FOLDER, content_key};
+use super::pieces::Range;
+use super::set::FOLDER;
 use super::worker::{CallCounts, CallError, Worker};
 use crate::client::files::{Files, OpenHow, PIECE_MAX};
-use crate::client::{Checker, ClientError, Fault, Options, Target, open_files};
+use crate::client::{Checker, ClientError, Options, Target, open_files};
 use lab_program::cursor::{BY_PATH, Call, Done};
 use lab_program::program::{Op, Plan};
 use lab_program::tree::Access;
@@ -65,63 +66,23 @@ impl RemoteWorker {
         Ok(Done { bytes: 0, size: Some(size) })
     }
 
-    /// The buffer with room for one call of the act.
-    fn piece(&mut self, call: &Call) -> Vec<u8> {
-        let piece = call.piece.min(call.len).min(PIECE_MAX) as usize;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        if buffer.len() < piece {
-            buffer.resize(piece, 0);
-        }
-        buffer
-    }
-
-    /// Reads a range in pieces; what is read must be what was written.
+    /// Reads a range in pieces.
     fn read(&mut self, call: &Call) -> Result<Done, CallError> {
-        let key = content_key(self.plan.seed, call.set, call.entry);
-        let mut buffer = self.piece(call);
-        let piece = call.piece.min(PIECE_MAX);
-        let mut done = 0;
-        let mut outcome = Ok(());
-        while done < call.len && outcome.is_ok() {
-            let (at, len) = (call.offset + done, piece.min(call.len - done) as usize);
-            match self.files.read(call.fd as usize, at, &mut buffer[..len]) {
-                Ok(0) => break,
-                Ok(got) => {
-                    if !self.checker.is_right(key, at, got as u64, 0, &buffer[..got]) {
-                        outcome = Err(CallError::Fault(Fault::Corrupt));
-                    }
-                    done += got as u64;
-                }
-                Err(error) => outcome = Err(error.into()),
-            }
-        }
-        self.buffer = buffer;
-        outcome.map(|()| Done { bytes: done, size: None })
+        let Self { plan, files, checker, buffer } = self;
+        let range = Range::of(plan, call, call.offset, PIECE_MAX);
+        range.read(checker, buffer, |at, bytes| Ok(files.read(call.fd as usize, at, bytes)?))
     }
 
     /// Writes a range in pieces; appending is at the end that the file has now.
     fn write(&mut self, call: &Call) -> Result<Done, CallError> {
-        let key = content_key(self.plan.seed, call.set, call.entry);
-        let fd = call.fd as usize;
+        let (fd, dsync) = (call.fd as usize, call.dsync);
         let offset = match call.op {
             Op::Append => self.files.size(fd)?,
             _ => call.offset,
         };
-        let mut buffer = self.piece(call);
-        let piece = call.piece.min(PIECE_MAX);
-        let mut done = 0;
-        let mut outcome = Ok(());
-        while done < call.len && outcome.is_ok() {
-            let (at, len) = (offset + done, piece.min(call.len - done) as usize);
-            self.checker.content.fill(key, at, &mut buffer[..len]);
-            match self.files.write(fd, at, &buffer[..len], call.dsync) {
-                Ok(0) => outcome = Err(CallError::Fault(Fault::Short)),
-                Ok(put) => done += put as u64,
-                Err(error) => outcome = Err(error.into()),
-            }
-        }
-        self.buffer = buffer;
-        outcome.map(|()| Done { bytes: done, size: None })
+        let Self { plan, files, checker, buffer } = self;
+        let range = Range::of(plan, call, offset, PIECE_MAX);
+        range.write(checker, buffer, |at, bytes| Ok(files.write(fd, at, bytes, dsync)?))
     }
 
     fn stat(&mut self, call: &Call) -> Result<(), ClientError> {

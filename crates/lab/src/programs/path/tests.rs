@@ -1,6 +1,7 @@
 //! Programs on a directory: what is made, read, written and left.
 
 use super::*;
+use crate::client::Fault;
 use crate::pattern::Content;
 use crate::programs::drive::{Limit, Totals};
 use crate::programs::run::on;
