@@ -15,6 +15,7 @@ mod over;
 mod program;
 mod repeat;
 pub mod share;
+pub(crate) mod sizes;
 mod suite;
 
 use self::ab::AbArgs;

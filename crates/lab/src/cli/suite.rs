@@ -1,5 +1,6 @@
 //! `plimsoll lab seqread` and `plimsoll lab filebench-suite`.
 
+use super::sizes::some_size;
 use super::{
     Common, EXIT_DEGRADED, Outcome, folder_name, own_words, print_line, print_text, usage,
 };
@@ -11,7 +12,7 @@ use crate::suite::record::State;
 use crate::suite::rows::{self, FilebenchScale, RowPlan, SIZES, SeqreadScale, THREADS};
 use crate::suite::{self, Plan};
 use base::out::note;
-use base::text::{decimal, visible, visible_lines};
+use base::text::{visible, visible_lines};
 use clap::Args;
 use std::process::ExitCode;
 
@@ -44,13 +45,13 @@ pub(super) struct SeqreadArgs {
     #[command(flatten)]
     suite: SuiteArgs,
     /// Block sizes from 1 to 1m, comma-separated [default: 1,1k,4k,16k,64k,256k,1m]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = some_size)]
     sizes: Vec<u64>,
     /// Threads of each client, comma-separated; each reads a file of its own at its own position
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = THREADS)]
     threads: Vec<u32>,
     /// Size of each thread's file [default: 8m; with --quick 1m]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
     file_size: Option<u64>,
     /// Steps of half a second, smaller files
     #[arg(long)]
@@ -66,7 +67,7 @@ pub(super) struct FilebenchArgs {
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     rows: Vec<String>,
     /// Size of a set of files of each client; the source had 20g [default: 160m; with --quick 5m]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
     set_size: Option<u64>,
     /// Time of each row that reads or creates files
     #[arg(long, value_name = "SECONDS", value_parser = seconds())]
@@ -83,21 +84,6 @@ pub(super) struct FilebenchArgs {
 
 fn seconds() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=3_600)
-}
-
-/// A size in bytes, or with k, m or g.
-fn size(text: &str) -> Result<u64, String> {
-    let units = [('k', 10), ('m', 20), ('g', 30)];
-    let unit = units.into_iter().find_map(|(letter, shift)| {
-        let number = text.strip_suffix([letter, letter.to_ascii_uppercase()])?;
-        Some((number, shift))
-    });
-    let (number, shift) = unit.unwrap_or((text, 0));
-    let scaled = decimal::<u64>(number).and_then(|number| number.checked_mul(1 << shift));
-    match scaled {
-        Some(size) if size > 0 => Ok(size),
-        _ => Err("is not a size: 4096, 64k, 1m, 20g".to_owned()),
-    }
 }
 
 /// Runs `seqread`.

@@ -5,9 +5,9 @@ use super::run;
 use crate::bridge;
 use crate::bridge::shape::{Shapes, time};
 use crate::cli::exit::EXIT_DEGRADED;
+use crate::cli::sizes::size;
 use crate::cli::{print_line, print_text};
 use crate::report;
-use base::node::parse_bytes;
 use base::out::note;
 use base::text::visible;
 use clap::{Args, ValueEnum};
@@ -68,13 +68,6 @@ enum Switch {
 
 fn millis(text: &str) -> Result<f64, String> {
     time(text).map(|ns| ns as f64 / 1e6).map_err(|e| e.to_string())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text).and_then(|n| u64::try_from(n).ok());
-    bytes.ok_or_else(|| {
-        format!("{text:?} is not a size: expected bytes, or a number with K, M or G")
-    })
 }
 
 impl SweepArgs {
