@@ -87,6 +87,12 @@ pub fn own_waits() -> Waits {
     Waits { wait_ns, throttled_ns }
 }
 
+/// Time that the calling thread was ready but had no core, ns.
+pub fn thread_wait_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    parse_schedstat(&text).map_or(0, |(_, wait)| wait)
+}
+
 /// `(run, wait)` in ns from `schedstat`.
 pub fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     let mut words = text.split_whitespace().map(str::parse);

@@ -5,6 +5,7 @@ use crate::ab::{REPEATS, Rule};
 use crate::conduct::network::Subnet;
 use crate::conduct::server::api::ServerApi;
 use crate::iozone::flags::Settings;
+use crate::iozone::over::OverPlan;
 use crate::job::Job;
 use crate::measure::over::Until;
 use crate::record::RecordError;
@@ -68,6 +69,9 @@ pub struct IozoneRequest {
     pub seed: u64,
     /// Its options.
     pub settings: Settings,
+    /// Over the emulated link, against a server that is started for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<OverPlan>,
 }
 
 /// What a comparison has in addition.
@@ -204,7 +208,9 @@ impl Request {
             Kind::Net => false,
             Kind::Run | Kind::Limits | Kind::Ab => !request.jobs.is_empty(),
         };
-        if request.targets.len() + builds == 0 || !has_work {
+        let own_server = request.iozone.as_ref().is_some_and(|tests| tests.over.is_some());
+        let has_target = request.targets.len() + builds > 0 || own_server;
+        if !has_target || !has_work {
             return wrong("it has no target or no job".to_owned());
         }
         if request.kind == Kind::Ab && request.targets.len() + builds != 2 {

@@ -184,7 +184,11 @@ pub(super) fn run(args: &IozoneArgs) -> Outcome {
     if args.over.is_used() {
         let threads = args.threads.as_slice();
         let tests = Tests { threads, record: args.record, size: args.size, seed: args.seed };
-        return args.over.run(&tests, &args.out, args.json, args.quiet);
+        let common = args.common();
+        let mut request = common.request(Kind::Iozone, Vec::new(), Vec::new(), own_words());
+        request.iozone =
+            Some(IozoneRequest { seed: args.seed, settings: args.settings(), over: None });
+        return args.over.run(&tests, &request, &common);
     }
     if args.threads.len() > 1 {
         let why = "-t is a list with --over alone: use one number of children";
@@ -207,7 +211,7 @@ pub(super) fn run(args: &IozoneArgs) -> Outcome {
     let asked = vec![NamedTarget { name: String::new(), url: target.to_string() }];
     let mut request = common.request(Kind::Iozone, asked, Vec::new(), own_words());
     let seed = args.seed;
-    (request.iozone, request.scratch) = (Some(IozoneRequest { seed, settings }), name);
+    (request.iozone, request.scratch) = (Some(IozoneRequest { seed, settings, over: None }), name);
     let result = match made(&request, &url, &common, &args.out) {
         Err(error) if is_usage(&*error) => return Ok(usage(&*error)),
         other => other?,

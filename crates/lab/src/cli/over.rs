@@ -1,16 +1,20 @@
 //! `plimsoll lab iozone --over`: its writers and readers over the emulated link.
 
 use super::exit::EXIT_DEGRADED;
-use super::{Outcome, own_words, print_line, print_text, usage};
+use super::{Common, Outcome, own_words, print_line, print_text, usage};
+use crate::archive::request::Request;
+use crate::archive::{Archive, Measured};
 use crate::bridge;
 use crate::bridge::shape::{Shapes, time};
+use crate::iozone::over::record::OverResult;
 use crate::iozone::over::{self, OverPlan, RTTS_MS, THREADS};
-use crate::record;
+use crate::record::{self, ServerInfo};
 use crate::report;
 use crate::sweep::plan::PlanError;
 use base::out::note;
 use base::text::visible;
 use clap::{Args, ValueEnum};
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -84,43 +88,75 @@ impl OverArgs {
 
     /// Runs it. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a point is condemned or off the
     /// model.
-    pub(super) fn run(&self, tests: &Tests<'_>, out: &Path, json: bool, quiet: bool) -> Outcome {
+    pub(super) fn run(&self, tests: &Tests<'_>, asked: &Request, common: &Common) -> Outcome {
         let plan = match self.plan(tests) {
             Ok(plan) => plan,
             Err(error) => return Ok(usage(&error)),
         };
-        if !bridge::is_root() {
-            return Err("--over creates network namespaces, which needs root".into());
+        let mut request = asked.clone();
+        if let Some(tests) = &mut request.iozone {
+            tests.over = Some(plan);
         }
-        let all = plan.sweep().points().len() * plan.repeats as usize;
-        let mut kept = Ok(());
-        let result = over::run(&plan, own_words(), &mut |so_far, number, done| {
-            kept = record::write_result(so_far, "the tests", out);
-            let Some(point) = so_far.points.get(number).filter(|_| !quiet) else { return };
-            let lock = if point.encrypt { ", encrypted" } else { "" };
-            note(&format!(
-                "{done} of {all}: {} ms, {} children{lock}",
-                point.rtt_ms, point.threads
-            ));
-        });
-        kept?;
-        for (name, text) in report::over_files(&result)? {
-            record::write_file(out, name, &text)?;
-        }
-        if json {
+        let result = made(&request, common, &common.out)?;
+        if common.json {
             print_line(&serde_json::to_string(&result)?)?;
         } else {
             print_text(&result.text())?;
-            print_line(&format!("report: {}", out.join("report.html").display()))?;
+            print_line(&format!("report: {}", common.out.join("report.html").display()))?;
         }
-        for what in &result.degraded {
-            note(&format!("iozone: {}", visible(what)));
-        }
-        let nothing = result.points.iter().all(|point| point.failed.is_some());
-        Ok(match result.degraded.is_empty() {
-            true => ExitCode::SUCCESS,
-            false if nothing => ExitCode::FAILURE,
-            false => ExitCode::from(EXIT_DEGRADED),
-        })
+        Ok(exit(&result))
+    }
+}
+
+/// Measures all points into an archive.
+///
+/// # Errors
+/// This user may not make links, or nothing can be written.
+pub(super) fn made(
+    asked: &Request,
+    common: &Common,
+    out: &Path,
+) -> Result<OverResult, Box<dyn Error>> {
+    let tests = asked.iozone.as_ref().and_then(|tests| tests.over.as_ref());
+    let plan = tests.ok_or("the request has no link")?;
+    if !bridge::is_root() {
+        return Err("--over creates network namespaces, which needs root".into());
+    }
+    let mut archive = Archive::begin(out)?;
+    let all = plan.sweep().points().len() * plan.repeats as usize;
+    let mut kept = Ok(());
+    let result = over::run(plan, own_words(), &mut |so_far, number, done| {
+        kept = record::write_result(so_far, "the tests", out);
+        let Some(point) = so_far.points.get(number).filter(|_| !common.quiet) else { return };
+        let lock = if point.encrypt { ", encrypted" } else { "" };
+        note(&format!("{done} of {all}: {} ms, {} children{lock}", point.rtt_ms, point.threads));
+    });
+    kept?;
+    for (name, text) in report::over_files(&result)? {
+        archive.put(name, &text)?;
+    }
+    let of = &result.provenance;
+    archive.seal_measured(
+        asked,
+        &[Measured {
+            program: &of.program,
+            target: "an emulated link",
+            time: (of.started, of.ended),
+            server: &ServerInfo::default(),
+            clients: &[],
+        }],
+    )?;
+    Ok(result)
+}
+
+pub(super) fn exit(result: &OverResult) -> ExitCode {
+    for what in &result.degraded {
+        note(&format!("iozone: {}", visible(what)));
+    }
+    let nothing = result.points.iter().all(|point| point.failed.is_some());
+    match result.degraded.is_empty() {
+        true => ExitCode::SUCCESS,
+        false if nothing => ExitCode::FAILURE,
+        false => ExitCode::from(EXIT_DEGRADED),
     }
 }

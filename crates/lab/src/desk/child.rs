@@ -156,7 +156,7 @@ fn program_words(command: &mut Command, wml: Option<&WmlRequest>) {
 /// Tests of IOzone.
 fn iozone_words(command: &mut Command, iozone: Option<&IozoneRequest>) {
     command.arg("iozone");
-    let Some(IozoneRequest { seed, settings }) = iozone else { return };
+    let Some(IozoneRequest { seed, settings, .. }) = iozone else { return };
     let kb = |bytes: u64| format!("{}k", bytes >> 10);
     command.args(["-t", &settings.threads.to_string(), "-s", &kb(settings.size)]);
     command.args(["-r", &kb(settings.record), "-j", &settings.stride.to_string()]);

@@ -3,6 +3,7 @@
 
 use super::flags::{Settings, Test};
 use crate::agent::clock::mono_ns;
+use crate::proc::thread_wait_ns;
 use crate::programs::worker::{CallError, Worker};
 
 use base::random::{Random, SeededRandom};
@@ -32,6 +33,9 @@ pub struct Child {
     pub ns: u64,
     /// When it ended, nanoseconds after the common start.
     pub end_ns: u64,
+    /// Nanoseconds of these in which its thread was ready but had no core.
+    #[serde(default)]
+    pub wait_ns: u64,
     /// Whether it has done all of its records.
     pub finished: bool,
     /// Why it ended early.
@@ -203,7 +207,7 @@ impl OneChild<'_> {
         let is_open = opened.is_ok();
         self.common.opened.wait();
         self.common.start.wait();
-        let begin = mono_ns();
+        let (begin, waited) = (mono_ns(), thread_wait_ns());
         let mut child = Child { number: self.number, ..Child::default() };
         let outcome = opened.and_then(|()| self.records(worker, &mut child));
         child.finished =
@@ -215,6 +219,7 @@ impl OneChild<'_> {
         let flushed = self.flush(worker);
         let end = mono_ns();
         child.ns = (end - begin).max(1);
+        child.wait_ns = thread_wait_ns().saturating_sub(waited);
         child.end_ns = end;
         let closed = if is_open && !self.settings.close { self.close(worker) } else { Ok(()) };
         let completed = match (&outcome, self.test, child.finished) {

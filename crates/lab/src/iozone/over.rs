@@ -1,14 +1,16 @@
 //! IOzone's initial writers and readers over the emulated link: round-trip times × children ×
 //! encryption, next to what a model predicts for calls that each wait for their reply. Every sample
-//! has a link and a server of its own; one that was taken while the link was late is condemned.
+//! has a link and a server of its own; one that was taken while the link was late, or while children and
+//! server had no core, is condemned.
 
 pub mod record;
 
-use super::children::{Children, Start};
+use super::children::{Child, Children, Start};
 use super::flags::{STRIDE, Settings, Test};
 use super::run::plan as children_plan;
 use crate::agent::with_sources;
 use crate::bridge::scene::Scene;
+use crate::proc;
 use crate::programs::run::{ProgramError, Session};
 use crate::record::provenance::{Provenance, now};
 use crate::sweep::carrier::Carrier;
@@ -29,6 +31,8 @@ pub const RTTS_MS: [f64; 4] = [0.0, 0.2, 1.0, 2.0];
 pub const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Seconds that a test takes if it is as fast as the model.
 const TEST_S: f64 = 2.0;
+/// Share of the children's time in which they and the server may be without a core.
+const WAIT_MAX: f64 = 0.05;
 /// Records of a file at least: less would be the start and the end only.
 const RECORDS_MIN: u64 = 12;
 
@@ -178,11 +182,34 @@ fn sample(plan: &OverPlan, sweep: &Plan, point: &mut OverPoint, round: u32) {
 /// A sample over a link of its own, and why it is invalid, if it is.
 fn measure(plan: &OverPlan, sweep: &Plan, at: &At) -> Result<(OverSample, Vec<String>), OverError> {
     let link = link::start(sweep, at)?;
-    let sample = carry(plan, sweep, at, &link)?;
-    Ok((sample, link.end().map_err(SweepError::from)?.why))
+    let (sample, waited) = carry(plan, sweep, at, &link)?;
+    let late = link.end().map_err(SweepError::from)?.why;
+    Ok((sample, late.into_iter().chain(without_core(waited)).collect()))
 }
 
-fn carry(plan: &OverPlan, sweep: &Plan, at: &At, link: &Scene) -> Result<OverSample, OverError> {
+/// Why a sample is invalid in which the children and the server waited for cores for these shares
+/// of the children's time, writing and reading: the machine and not the link set their pace.
+fn without_core(waited: [f64; 2]) -> Option<String> {
+    let most = waited[0].max(waited[1]);
+    (most > WAIT_MAX).then(|| {
+        let (most, limit) = (most * 100.0, WAIT_MAX * 100.0);
+        format!("children and server waited for a core for {most:.1} % of the time, not {limit} %")
+    })
+}
+
+/// Time that threads of a process were ready but had no core, ns.
+fn waits_ns(pid: u32) -> f64 {
+    let waits = proc::process_cpu(pid).map(|cpu| cpu.waits).unwrap_or_default();
+    waits.iter().map(|(_, seconds)| seconds * 1e9).sum()
+}
+
+/// The figures of a point, and how much of the time there was no core for them.
+fn carry(
+    plan: &OverPlan,
+    sweep: &Plan,
+    at: &At,
+    link: &Scene,
+) -> Result<(OverSample, [f64; 2]), OverError> {
     let server = Server::start(sweep, at, link)?;
     let mut probe = Probe::new(sweep, at, link)?;
     let target = server.nfs()?;
@@ -194,18 +221,25 @@ fn carry(plan: &OverPlan, sweep: &Plan, at: &At, link: &Scene) -> Result<OverSam
     let workers = session.take_workers();
     let numbers = (0..settings.threads.into()).collect();
     let mut children = Children { settings, seed: plan.seed, workers, numbers };
-    let mut rates = [0.0; 2];
-    for (rate, (test, number)) in rates.iter_mut().zip([(Test::Write, 0), (Test::Read, 1)]) {
+    let (mut rates, mut waited) = ([0.0; 2], [0.0; 2]);
+    for (n, (test, number)) in [(Test::Write, 0), (Test::Read, 1)].into_iter().enumerate() {
+        let before = waits_ns(server.pid());
         let outcome = children.run(test, number, Start::default());
         let outcome = outcome.map_err(tried("start the children")).map_err(OverError::from)?;
         if let Some(fault) = outcome.children.iter().find_map(|child| child.fault.clone()) {
             return Err(OverError::Child(fault));
         }
         let each = outcome.children.iter().map(|child| child.bytes as f64 * 1e9 / child.ns as f64);
-        *rate = each.sum();
+        rates[n] = each.sum();
+        let waits = waits_ns(server.pid()) - before;
+        let sum = |of: fn(&Child) -> u64| outcome.children.iter().map(of).sum::<u64>() as f64;
+        waited[n] = (waits + sum(|child| child.wait_ns)) / sum(|child| child.ns).max(1.0);
     }
     // What else the machine does now is what it did for the records.
     probe.measure()?;
     let [write_bytes_s, read_bytes_s] = rates;
-    Ok(OverSample { round: 0, rtt_s: probe.rtt_s(), write_bytes_s, read_bytes_s })
+    Ok((OverSample { round: 0, rtt_s: probe.rtt_s(), write_bytes_s, read_bytes_s }, waited))
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,6 +84,11 @@ impl Server {
         serde_json::from_str(&line).map_err(|_| SweepError::Server(self.why()))
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has said of what is wrong, and who spoke to it.
     pub fn why(&self) -> String {
         let text = fs::read_to_string(log(self.folder.path())).unwrap_or_default();

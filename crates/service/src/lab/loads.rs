@@ -117,7 +117,7 @@ pub(super) fn iozone(path: &Path, given: &Parameters, who: &Who, find: Find<'_>)
     let bytes = settings.size.saturating_mul(settings.threads.into());
     let (url, share, folder) = find(bytes)?;
     let targets = vec![RunTarget { url, own: share.is_some() }];
-    let iozone = Some(IozoneRequest { seed: seed(given), settings });
+    let iozone = Some(IozoneRequest { seed: seed(given), settings, over: None });
     let wanted = wanted(Kind::Iozone, Vec::new(), targets, given, who);
     Ok((RunRequest { share, folder, iozone, ..wanted }, bytes))
 }

@@ -5,10 +5,11 @@ use crate::archive::TEXT;
 use crate::archive::request::Request;
 use crate::cli::program::is_usage;
 use crate::cli::{
-    Common, EXIT_DEGRADED, Outcome, iozone as tests, print_line, print_text, program as programs,
-    usage,
+    Common, EXIT_DEGRADED, Outcome, iozone as tests, over as link, print_line, print_text,
+    program as programs, usage,
 };
 use crate::client::Target;
+use crate::iozone::over::record::{OverFigures, OverPoint, OverResult};
 use crate::iozone::record::IozoneResult;
 use crate::programs::record::{ProgramResult, SequenceCommon};
 use crate::programs::run::Checked;
@@ -101,6 +102,9 @@ pub(super) fn program(args: &RepeatArgs, request: &Request, common: &Common) -> 
 }
 
 pub(super) fn iozone(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
+    if request.iozone.as_ref().is_some_and(|tests| tests.over.is_some()) {
+        return over_the_link(args, request, common);
+    }
     let url = target(args, request)?;
     let request = with_target(request, &url)?;
     let none = || RecordError::Form(args.archive.display().to_string(), "not IOzone's".into());
@@ -123,6 +127,41 @@ pub(super) fn iozone(args: &RepeatArgs, request: &Request, common: &Common) -> O
     let figures = |run: &IozoneResult| -> Vec<(String, f64)> {
         let of = run.blocks.iter().map(|b| (format!("{}, kB/s", b.title), b.children_kb_s));
         of.collect()
+    };
+    let all: Vec<_> = std::iter::once(&recorded).chain(&repeats).map(figures).collect();
+    print_text(&visible_lines(&table(&all).text()))?;
+    Ok(code)
+}
+
+/// IOzone's tests over the emulated link: what it is of is in the request.
+fn over_the_link(args: &RepeatArgs, request: &Request, common: &Common) -> Outcome {
+    if !args.targets.is_empty() {
+        return Err("this result is of a server that was started for it: omit --target".into());
+    }
+    let none = || RecordError::Form(args.archive.display().to_string(), "not IOzone's".into());
+    let recorded = OverResult::read(&args.archive)?.ok_or_else(none)?;
+    let (mut repeats, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    for n in 0..args.times {
+        let result = link::made(request, common, &args.place(n))?;
+        code = worse(code, link::exit(&result));
+        repeats.push(result);
+    }
+    if common.json {
+        let operations: Vec<()> = Vec::new();
+        let found = Repeated { recorded: &recorded, repeats: &repeats, operations };
+        print_line(&serde_json::to_string(&found)?)?;
+        return Ok(code);
+    }
+    let figures = |run: &OverResult| -> Vec<(String, f64)> {
+        let of = |point: &OverPoint| {
+            let (name, of) = (point.name(), point.figures);
+            let rate = |rate: fn(OverFigures) -> f64| of.map_or(0.0, rate);
+            [
+                (format!("{name}: writes, B/s"), rate(|of| of.write_bytes_s)),
+                (format!("{name}: reads, B/s"), rate(|of| of.read_bytes_s)),
+            ]
+        };
+        run.points.iter().flat_map(of).collect()
     };
     let all: Vec<_> = std::iter::once(&recorded).chain(&repeats).map(figures).collect();
     print_text(&visible_lines(&table(&all).text()))?;

@@ -132,7 +132,8 @@ impl OverPoint {
         });
     }
 
-    fn name(&self) -> String {
+    /// Its name: distance, children, encryption.
+    pub fn name(&self) -> String {
         let encrypted = if self.encrypt { ", encrypted" } else { "" };
         format!("{} ms, {} children{encrypted}", self.rtt_ms, self.threads)
     }

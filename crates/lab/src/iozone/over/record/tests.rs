@@ -3,6 +3,9 @@
 
 use super::*;
 use crate::record::provenance::Provenance;
+use crate::report::tests::schema::all_faults;
+
+const SCHEMA: &str = include_str!("../../../../../../docs/formats/iozone-over.schema.json");
 
 fn plan() -> OverPlan {
     OverPlan {
@@ -87,4 +90,19 @@ fn what_the_link_has_condemned_is_no_figure() {
     assert!(file("result.csv").lines().count() == 17 && file("result.csv").contains("spoiled"));
     let read: OverResult = serde_json::from_str(file("result.json")).expect("a result");
     assert_eq!(read.degraded, result.degraded);
+}
+
+#[test]
+fn a_result_matches_its_schema_and_is_read_as_it_was_written() {
+    let mut result = made_up(|_| [1.0, 1.0]);
+    result.points[1].samples.clear();
+    result.points[1].spoiled = vec!["the link was late".to_owned()];
+    result.points[2].failed = Some("no server".to_owned());
+    result.derive();
+    let mut value = serde_json::to_value(&result).expect("JSON");
+    assert_eq!(all_faults(SCHEMA, &value), [""; 0]);
+    assert_eq!(serde_json::from_value::<OverResult>(value.clone()).expect("read"), result);
+    value["points"][0]["samples"][0]["late"] = 1.into();
+    value["plan"]["rate"] = "fast".into();
+    assert_eq!(all_faults(SCHEMA, &value).len(), 2);
 }
