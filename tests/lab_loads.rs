@@ -199,6 +199,34 @@ fn a_server_runs_programs_and_tests_of_iozone_for_its_users() {
 }
 
 #[test]
+fn a_server_runs_suites_for_its_users() {
+    let (_scratch, dir, _server, api) = scene("loads-suites");
+    let parameters = json!({
+        "share": "data", "clients": 2, "sizes": [1, 65_536], "threads": [1, 2],
+        "file_size": 131_072,
+    });
+    let ended = run(&api, "seqread", &parameters, over);
+    assert_eq!((&ended["state"], &ended["kind"]), (&json!("done"), &json!("suite")), "{ended}");
+    assert_eq!(ended["value"], "2 of 2 rows measured", "{ended}");
+    assert_eq!((&ended["job"], &ended["cleaned"]), (&json!("seqread"), &json!(true)), "{ended}");
+    assert!(ended["why"][1].to_string().contains("Sequential reads of 64k: "), "{ended}");
+    let id = ended["id"].as_str().expect("an id");
+    let (code, figures) = api.get(&format!("/api/v1/lab/runs/{id}/figures"));
+    assert_eq!((code, &figures["kind"]), (200, &json!("suite")), "{figures}");
+    let ids = figures["sections"].as_array().expect("sections").iter().map(|of| &of["id"]);
+    let ids: Vec<&Value> = ids.collect();
+    assert!(["rows", "clients", "archive"].iter().all(|id| ids.contains(&&json!(id))), "{ids:?}");
+    let (code, suite) = api.get(&format!("/api/v1/lab/runs/{id}/result"));
+    assert_eq!((code, &suite["suite"]), (200, &json!("seqread")), "{suite}");
+    assert_eq!(fs::read_dir(&dir).expect("a share").count(), 0, "nothing stays");
+    let parameters = json!({ "share": "data", "rows": ["nope"] });
+    let (code, answer) = act(&api, "filebench", &parameters);
+    let printed = answer.to_string();
+    assert_eq!(code, 400, "{printed}");
+    assert!(printed.contains("the rows are stream-read-1-uncached, "), "{printed}");
+}
+
+#[test]
 fn an_aborted_program_shows_its_rate_and_leaves_nothing() {
     let (_scratch, dir, _server, api) = scene("loads-abort");
     let endless = PROGRAM.replace("value=400", "value=1g").replace("run 60", "run 600");

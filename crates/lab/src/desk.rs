@@ -17,6 +17,8 @@ use crate::client::Target;
 use crate::job::Job;
 use crate::record::RunResult;
 use crate::report::{self, Comparison, Figures};
+use crate::suite::record::SUITE;
+use crate::suite::request::SuiteRequest;
 use base::limits::{LAB_CLEAN_MAX, LAB_QUEUE_MAX};
 use child::{Child, News};
 use run::{Run, RunOutcome, RunTarget, State};
@@ -58,7 +60,7 @@ pub enum RunQueueError {
 /// What is wanted of a run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// What is made: one job, a summary, a comparison, a network profile.
+    /// What is made: one job, a summary, a comparison, a program, a suite, a network profile.
     pub kind: Kind,
     /// The job, parameters applied; the rows of a summary or comparison.
     pub jobs: Vec<Job>,
@@ -84,6 +86,8 @@ pub struct RunRequest {
     pub wml: Option<(WmlRequest, String)>,
     /// Tests of IOzone.
     pub iozone: Option<IozoneRequest>,
+    /// A suite.
+    pub suite: Option<SuiteRequest>,
     /// The network profile.
     pub profile: Option<ProfileRequest>,
 }
@@ -111,8 +115,9 @@ impl File {
     pub fn name(self, kind: Kind) -> &'static str {
         match (self, kind) {
             (Self::Result, Kind::Limits) => "summary.json",
+            (Self::Result, Kind::Suite) => SUITE,
             (Self::Result, _) => "result.json",
-            (Self::Report, Kind::Limits) => "index.html",
+            (Self::Report, Kind::Limits | Kind::Suite) => "index.html",
             (Self::Report, _) => "report.html",
         }
     }
@@ -399,7 +404,8 @@ impl RunQueue {
         }
         let clean = |target: RunTarget| {
             let target = self.reached(&target);
-            child::clean(&self.program, &target, &run.scratch, LAB_CLEAN_MAX)
+            let one = |name: &String| child::clean(&self.program, &target, name, LAB_CLEAN_MAX);
+            run.folders().iter().try_for_each(one)
         };
         let done = run.all_targets().into_iter().try_for_each(clean);
         self.change(number, |run| match &done {

@@ -2,6 +2,7 @@
 //! the [`desk`](crate::desk), and adds what is asked of the shares.
 
 mod loads;
+pub mod suites;
 
 use crate::job::BUILT_IN;
 use base::limits::{
@@ -48,6 +49,8 @@ pub static NODE: Context = Context::new(
     .parameters(AB),
     loads::PROGRAM,
     loads::IOZONE,
+    suites::SEQREAD,
+    suites::FILEBENCH,
     Action::new(
         "net",
         "Run network profile",
@@ -376,12 +379,17 @@ static RUNS: Context = Context::new(
 
 static RUN: Context = Context::new("run", "Run", "A run of a load job and its result.", SCOPE)
     .properties(&[
-        Property::state("kind", "Kind", LINE, "One of run, limits, ab, program, iozone and net."),
+        Property::state(
+            "kind",
+            "Kind",
+            LINE,
+            "One of run, limits, ab, program, iozone, net and suite.",
+        ),
         Property::state(
             "job",
             "Job",
             LINE,
-            "Name of the job or network profile, or limits, ab, program, iozone.",
+            "Name of the job, suite or network profile, or limits, ab, program, iozone.",
         ),
         Property::state("title", "Title", LINE, "Title of the job."),
         Property::state(

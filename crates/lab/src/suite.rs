@@ -2,9 +2,10 @@
 //! the runner, with its own result; the suite adds the scale, what belongs together, and what the
 //! source found.
 //!
-//! - [`rows`]: the jobs; [`record`]: `suite.json`; [`text`]: tables.
+//! - [`request`]: what is asked; [`rows`]: the jobs; [`record`]: `suite.json`; [`text`]: tables.
 
 pub mod record;
+pub mod request;
 pub mod rows;
 pub mod text;
 
@@ -41,6 +42,16 @@ pub struct Plan {
     pub clean: bool,
 }
 
+/// The folder of a set.
+fn folder_of(name: &str, set: char) -> String {
+    format!("{name}-{set}")
+}
+
+/// All folders that a suite with this name for its folders may have made.
+pub fn folders(name: &str) -> [String; rows::SETS.len()] {
+    rows::SETS.map(|set| folder_of(name, set))
+}
+
 impl Plan {
     /// A hash of what is asked: the same request continues what an earlier start has left.
     fn asked(&self) -> String {
@@ -62,7 +73,7 @@ impl Plan {
             let hash = sha256(self.options.target.to_string().as_bytes());
             format!("plimsoll-lab-{}", hash.get(..8).unwrap_or_default())
         };
-        format!("{}-{set}", self.folder.clone().unwrap_or_else(own))
+        folder_of(&self.folder.clone().unwrap_or_else(own), set)
     }
 
     fn sets(&self) -> Vec<char> {

@@ -2,6 +2,7 @@
 //! and runs of them on the shares. The runs themselves are the [`RunQueue`]'s.
 
 mod loads;
+mod suites;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -269,7 +270,7 @@ impl Room {
         Ok(json!({ "run": id, "targets": targets, "folder": scratch, "note": note }))
     }
 
-    /// Queues a program, or tests of IOzone.
+    /// Queues a program, tests of IOzone or a suite.
     fn load(
         &self,
         path: &Path,
@@ -439,6 +440,7 @@ fn wanted(
         rule: Rule::default(),
         wml: None,
         iozone: None,
+        suite: None,
         profile: None,
     }
 }
@@ -601,6 +603,8 @@ impl Live for Room {
             (["lab"], "limits") => return self.limits(path, parameters, who),
             (["lab"], "program") => return self.load(path, parameters, who, loads::program),
             (["lab"], "iozone") => return self.load(path, parameters, who, loads::iozone),
+            (["lab"], "seqread") => return self.load(path, parameters, who, suites::seqread),
+            (["lab"], "filebench") => return self.load(path, parameters, who, suites::filebench),
             (["lab"], "ab") => return self.ab(path, parameters, who),
             (["lab"], "net") => return self.net(path, parameters, who),
             (["lab", "jobs", name], "run") => return self.start(path, name, parameters, who),

@@ -15,7 +15,7 @@ export interface Step {
 
 export interface Run {
   id: string;
-  kind: 'run' | 'limits' | 'ab' | 'program' | 'iozone' | 'net';
+  kind: 'run' | 'limits' | 'ab' | 'program' | 'iozone' | 'net' | 'suite';
   job: string;
   title: string;
   by: string;
@@ -64,7 +64,7 @@ export interface Section {
 }
 
 export interface Figures {
-  kind: 'run' | 'summary' | 'ab' | 'program' | 'iozone' | 'iozone-over' | 'net';
+  kind: 'run' | 'summary' | 'ab' | 'program' | 'iozone' | 'iozone-over' | 'net' | 'suite';
   title: string;
   sections: Section[];
 }
@@ -79,6 +79,8 @@ export const SEVERAL = [
 export const LOADS = [
   { name: 'program', title: 'Program', about: 'How does a Filebench workload run here? Threads with their operations on sets of files, as text.' },
   { name: 'iozone', title: 'IOzone', about: 'What do the tests of IOzone’s throughput mode show, with children that begin together?' },
+  { name: 'seqread', title: 'Sequential reads', about: 'How does sequential reading grow with block size and with threads?' },
+  { name: 'filebench', title: 'Filebench workloads', about: 'What do nine Filebench workloads and file creation reach from 18 clients, next to a published table?' },
   { name: 'net', title: 'Network profile', about: 'How fast is the network, and how large are the segments that TCP sends?' },
 ];
 

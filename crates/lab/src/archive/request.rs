@@ -32,6 +32,8 @@ pub enum Kind {
     Iozone,
     /// A network profile, which has no archive.
     Net,
+    /// A suite, of which the archive is one of runs.
+    Suite,
 }
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             Self::Program => "program",
             Self::Iozone => "iozone",
             Self::Net => "net",
+            Self::Suite => "suite",
         }
     }
 }
@@ -204,8 +207,8 @@ impl Request {
         let has_work = match request.kind {
             Kind::Program => request.wml.is_some(),
             Kind::Iozone => request.iozone.is_some(),
-            // It has no archive.
-            Kind::Net => false,
+            // They have no archive of this kind.
+            Kind::Net | Kind::Suite => false,
             Kind::Run | Kind::Limits | Kind::Ab => !request.jobs.is_empty(),
         };
         let own_server = request.iozone.as_ref().is_some_and(|tests| tests.over.is_some());

@@ -99,7 +99,9 @@ pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
         Kind::Ab => repeat_ab(args, &request, &common),
         Kind::Program => loads::program(args, &request, &common),
         Kind::Iozone => loads::iozone(args, &request, &common),
-        Kind::Net => Err("a network profile has no archive: run its command again".into()),
+        Kind::Net | Kind::Suite => {
+            Err("this result has no archive to repeat: run its command again".into())
+        }
     }
 }
 

@@ -9,17 +9,13 @@ use crate::archive::request::{Kind, NamedTarget};
 use crate::client::{Target, unsupported};
 use crate::job::JobError;
 use crate::suite::record::State;
-use crate::suite::rows::{self, FilebenchScale, RowPlan, SIZES, SeqreadScale, THREADS};
+use crate::suite::request::{Name, SuiteRequest};
+use crate::suite::rows::{self, THREADS};
 use crate::suite::{self, Plan};
 use base::out::note;
 use base::text::{visible, visible_lines};
 use clap::Args;
 use std::process::ExitCode;
-
-/// File of a thread in a quick run, bytes.
-const QUICK_FILE: u64 = 1 << 20;
-/// Set of a client in a quick run, bytes.
-const QUICK_SET: u64 = 5 << 20;
 
 /// What both suites share.
 #[derive(Debug, Args)]
@@ -37,6 +33,9 @@ struct SuiteArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=i64::from(REPEATS)))]
     retries: u32,
+    /// Exit when standard input is closed
+    #[arg(long)]
+    while_stdin: bool,
 }
 
 /// Options of `seqread`.
@@ -88,44 +87,28 @@ fn seconds() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// Runs `seqread`.
 pub(super) fn seqread(args: &SeqreadArgs) -> Outcome {
-    let common = &args.suite.common;
-    let largest = args.sizes.iter().copied().max().unwrap_or(0).max(1);
-    if largest > u64::from(base::limits::IO_SIZE_MAX) {
-        let why = "the sizes are from 1 to 1m".to_owned();
-        return Ok(usage(&JobError::Form("seqread".to_owned(), why)));
-    }
-    let scale = SeqreadScale {
-        sizes: if args.sizes.is_empty() { SIZES.to_vec() } else { args.sizes.clone() },
-        threads: args.threads.clone(),
-        clients: clients(common),
-        file_size: args.file_size.unwrap_or(if args.quick { QUICK_FILE } else { 8 << 20 }),
+    let asked = SuiteRequest {
         quick: args.quick,
+        sizes: args.sizes.clone(),
+        threads: args.threads.clone(),
+        size: args.file_size,
+        settings: args.suite.common.settings.clone(),
+        ..SuiteRequest::new(Name::Seqread)
     };
-    let sentence = format!(
-        "scale: {} clients (source: 8), a file of {} for each thread; source: 56,378 reads of 4 KB \
-         per second at 8 × 5 threads, over two subnets",
-        scale.clients,
-        base::units::bytes(scale.file_size as f64),
-    );
-    match rows::seqread(&scale, &common.settings) {
-        Ok(rows) => run("seqread", rows, sentence, &args.suite),
-        Err(error) => Ok(usage(&error)),
-    }
+    run(&asked, &args.suite)
 }
 
 /// Runs `filebench-suite`.
 pub(super) fn filebench(args: &FilebenchArgs) -> Outcome {
-    let common = &args.suite.common;
-    let scale = FilebenchScale {
-        clients: clients(common),
-        set: args.set_size.unwrap_or(if args.quick { QUICK_SET } else { 160 << 20 }),
-        seconds: [args.seconds, args.write_seconds],
+    let asked = SuiteRequest {
         quick: args.quick,
+        rows: args.rows.clone(),
+        size: args.set_size,
+        seconds: [args.seconds, args.write_seconds],
+        settings: args.suite.common.settings.clone(),
+        ..SuiteRequest::new(Name::FilebenchSuite)
     };
-    match rows::filebench(&scale, &args.rows, &common.settings) {
-        Ok(rows) => run("filebench-suite", rows, scale.sentence(), &args.suite),
-        Err(error) => Ok(usage(&error)),
-    }
+    run(&asked, &args.suite)
 }
 
 /// Clients of this machine, or agents.
@@ -136,8 +119,12 @@ fn clients(common: &Common) -> u32 {
     }
 }
 
-fn run(name: &str, rows: Vec<RowPlan>, scale: String, args: &SuiteArgs) -> Outcome {
-    let common = &args.common;
+fn run(asked: &SuiteRequest, args: &SuiteArgs) -> Outcome {
+    let (common, name) = (&args.common, asked.name.text());
+    let (rows, scale) = match asked.rows(clients(common)) {
+        Ok(planned) => planned,
+        Err(error) => return Ok(usage(&error)),
+    };
     let wrong = |why: &str| Ok(usage(&JobError::Form(name.to_owned(), why.to_owned())));
     if common.prove.is_some() {
         return wrong("--prove is an option of run and limits");
@@ -150,10 +137,13 @@ fn run(name: &str, rows: Vec<RowPlan>, scale: String, args: &SuiteArgs) -> Outco
         return wrong(&why);
     }
     let folder = args.scratch.as_deref().map(folder_name).transpose()?;
+    if args.while_stdin {
+        super::end_with_stdin();
+    }
     let options = common.options(&args.target, own_words())?;
-    let asked = vec![NamedTarget { name: name.to_owned(), url: target.to_string() }];
+    let targets = vec![NamedTarget { name: name.to_owned(), url: target.to_string() }];
     let jobs = rows.iter().map(|row| row.job.clone()).collect();
-    let mut request = common.request(Kind::Run, asked, jobs, own_words());
+    let mut request = common.request(Kind::Run, targets, jobs, own_words());
     (request.retries, request.suite) = (args.retries, Some(name.to_owned()));
     let plan = Plan {
         suite: name.to_owned(),

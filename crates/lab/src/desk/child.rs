@@ -5,6 +5,7 @@ use super::store::{JOB, Store, job_of};
 use crate::archive::TEXT;
 use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
 use crate::conduct::Told;
+use crate::suite::request::SuiteRequest;
 use base::clock::Deadline;
 use base::limits::{LAB_MESSAGE_MAX, LAB_STOP_MAX, LAB_WORDS_MAX};
 use std::io::{self, BufRead, BufReader, Read};
@@ -114,6 +115,9 @@ fn command(program: &Path, socket: &Path, place: &Path, run: &Run) -> Command {
         }
         Kind::Program => program_words(&mut command, run.wml.as_ref()),
         Kind::Iozone => iozone_words(&mut command, run.iozone.as_ref()),
+        Kind::Suite => {
+            command.args(run.suite.iter().flat_map(SuiteRequest::words)).arg("--clean");
+        }
         Kind::Net => {
             command.args(["net", &run.job, "--while-stdin", "--progress", "json", "--out"]);
             command.arg(place).current_dir(place);

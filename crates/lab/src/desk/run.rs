@@ -7,11 +7,14 @@ use crate::archive::request::{IozoneRequest, Kind, WmlRequest};
 use crate::conduct::{StepTold, Told};
 use crate::iozone::record::{BlockResult, IozoneResult};
 use crate::limit::Verdict;
-use crate::limits::{self, Summary};
+use crate::limits::{self, Cell, Summary};
 use crate::net::built_in;
 use crate::net::record::NetResult;
 use crate::programs::record::ProgramResult;
 use crate::record::RunResult;
+use crate::suite;
+use crate::suite::record::{SuiteResult, SuiteRow};
+use crate::suite::request::{Name, SuiteRequest};
 use base::clock::{NS_PER_S, wall_ns};
 use base::units::{bytes, count};
 use serde::{Deserialize, Serialize};
@@ -80,6 +83,8 @@ pub(super) enum RunOutcome {
     Iozone(Box<IozoneResult>),
     /// Of a network profile.
     Net(Box<NetResult>),
+    /// Of a suite.
+    Suite(Box<SuiteResult>),
 }
 
 impl RunOutcome {
@@ -96,6 +101,7 @@ impl RunOutcome {
                 IozoneResult::read(place).ok().flatten().map(Box::new).map(Self::Iozone)
             }
             Kind::Net => NetResult::read(place).ok().flatten().map(Box::new).map(Self::Net),
+            Kind::Suite => SuiteResult::read(place).ok().flatten().map(Box::new).map(Self::Suite),
         }
     }
 }
@@ -133,6 +139,9 @@ pub struct Run {
     /// Tests of IOzone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iozone: Option<IozoneRequest>,
+    /// A suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuiteRequest>,
     /// Tests of IOzone that have ended, a line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
@@ -218,6 +227,10 @@ impl Run {
             (Kind::Ab, _) => ("ab", "Comparison of two targets"),
             (Kind::Program, _) => ("program", wml.as_ref().map_or("", |wml| wml.file.as_str())),
             (Kind::Iozone, _) => ("iozone", "Tests of IOzone's throughput mode"),
+            (Kind::Suite, _) => {
+                let name = wanted.suite.as_ref().map(|suite| suite.name);
+                (name.map_or("", Name::text), "Suite of a source, row by row")
+            }
             (_, job) => job.map_or(("", ""), |job| (&job.name, &job.title)),
         };
         let here = || if wanted.kind == Kind::Net { BOTH_HERE.to_owned() } else { String::new() };
@@ -232,6 +245,7 @@ impl Run {
             prove: wanted.prove,
             rule: wanted.rule,
             iozone: wanted.iozone.clone(),
+            suite: wanted.suite.clone(),
             lines: Vec::new(),
             title: title.to_owned(),
             wml,
@@ -240,7 +254,7 @@ impl Run {
             target,
             targets: match wanted.kind {
                 Kind::Limits | Kind::Ab => wanted.targets.clone(),
-                Kind::Run | Kind::Program | Kind::Iozone | Kind::Net => Vec::new(),
+                Kind::Run | Kind::Program | Kind::Iozone | Kind::Net | Kind::Suite => Vec::new(),
             },
             share: wanted.share.clone(),
             folder: wanted.folder.clone(),
@@ -278,6 +292,14 @@ impl Run {
         match self.targets.is_empty() {
             true => vec![RunTarget { url: self.target.clone(), own: self.own }],
             false => self.targets.clone(),
+        }
+    }
+
+    /// The folders that it makes on each target.
+    pub(super) fn folders(&self) -> Vec<String> {
+        match self.kind {
+            Kind::Suite => suite::folders(&self.scratch).to_vec(),
+            _ => vec![self.scratch.clone()],
         }
     }
 
@@ -383,6 +405,7 @@ impl Run {
             RunOutcome::Program(result) => self.conclude_program(&result),
             RunOutcome::Iozone(result) => self.conclude_iozone(&result),
             RunOutcome::Net(result) => self.conclude_net(&result),
+            RunOutcome::Suite(result) => self.conclude_suite(&result),
         }
     }
 
@@ -413,6 +436,23 @@ impl Run {
                 format!("{differ} of {} jobs differ", rows.len())
             }
         });
+        self.finish(State::Done, "has a result");
+    }
+
+    fn conclude_suite(&mut self, result: &SuiteResult) {
+        let done = result.rows.iter().filter(|row| row.state == suite::record::State::Done);
+        let sentence = |row: &SuiteRow| {
+            let Cell { text, limiter_text, .. } = &row.cell;
+            format!("{}: {text}, limited by {limiter_text}", row.title)
+        };
+        self.why = done.map(sentence).collect();
+        self.degraded = result.doubts();
+        if self.why.is_empty() {
+            let why = result.stopped.as_deref().unwrap_or("nothing was measured");
+            self.finish(State::Failed, why);
+            return;
+        }
+        self.value = Some(format!("{} of {} rows measured", self.why.len(), result.rows.len()));
         self.finish(State::Done, "has a result");
     }
 

@@ -42,6 +42,7 @@ fn wanted() -> RunRequest {
         rule: Rule::default(),
         wml: None,
         iozone: None,
+        suite: None,
         profile: None,
     }
 }

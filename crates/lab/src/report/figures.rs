@@ -20,6 +20,7 @@ use crate::limits::summary::Summary;
 use crate::net::record::{self as net_record, NetResult};
 use crate::programs::record::{self as program_record, ProgramResult};
 use crate::record::{RecordError, RunResult, VERSION};
+use crate::suite::record::{SUITE, SuiteResult};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -50,7 +51,7 @@ pub struct Section {
 /// All figures of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// `run`, `program`, `iozone`, `iozone-over`, `net`, `summary` or `ab`.
+    /// `run`, `program`, `iozone`, `iozone-over`, `net`, `suite`, `summary` or `ab`.
     pub kind: &'static str,
     /// What was measured, and where.
     pub title: String,
@@ -124,6 +125,20 @@ impl Figures {
         Self::new("iozone-over", "IOzone over distance".to_owned(), sections)
     }
 
+    /// Of a suite.
+    pub fn of_suite(result: &SuiteResult) -> Self {
+        let about = [result.scale.clone()].into_iter().chain(result.doubts());
+        let command = Section::new("command", "Command").says([result.command.join(" ")]);
+        let sections = vec![
+            Section::new("rows", "Rows").says(about).of(&result.table()),
+            Section::new("subnets", "Subnets").of(&result.by_subnet()),
+            Section::new("interfaces", "Interfaces").of(&result.interfaces()),
+            Section::new("clients", "Clients").of(&result.clients()),
+            command,
+        ];
+        Self::new("suite", result.title(), sections)
+    }
+
     /// Of a summary.
     pub fn of_summary(summary: &Summary) -> Self {
         Self::new("summary", summary.title(), summary::sections(summary))
@@ -147,6 +162,9 @@ impl Figures {
     /// # Errors
     /// It is none, or of a later version.
     pub fn of_json(value: Value) -> Result<Self, String> {
+        if value["suite"].is_string() {
+            return SuiteResult::of(value).map(|suite| Self::of_suite(&suite));
+        }
         if value["rows"].is_array() && value["kind"].is_null() {
             return Summary::of(value).map(|summary| Self::of_summary(&summary));
         }
@@ -183,15 +201,15 @@ impl Figures {
         }
     }
 
-    /// Of a file, or of the `summary.json` or `result.json` of a directory, then with the files of
+    /// Of a file, or of the `suite.json`, `summary.json` or `result.json` of a directory, then with the files of
     /// its archive.
     ///
     /// # Errors
     /// When it cannot be read or is none.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
-        let names = ["summary.json", "result.json"].map(|name| path.join(name));
+        let names = [SUITE, "summary.json", "result.json"].map(|name| path.join(name));
         let file = match path.is_dir() {
-            true => names.iter().find(|name| name.exists()).unwrap_or(&names[1]),
+            true => names.iter().find(|name| name.exists()).unwrap_or(&names[2]),
             false => path,
         };
         let name = file.display().to_string();

@@ -6,6 +6,7 @@ use crate::limits::{Cell, cell};
 use crate::record::observed::{ClientStep, ObservedInterface, SubnetStep};
 use crate::record::{self, RecordError, RunResult, Step};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::Path;
 
 /// Name of the file.
@@ -208,10 +209,19 @@ impl SuiteResult {
         let text = std::fs::read_to_string(&file)
             .map_err(|e| RecordError::Io(format!("cannot read {name}"), e))?;
         let form = |what: String| RecordError::Form(name.clone(), what);
-        let found: Self = serde_json::from_str(&text).map_err(|e| form(e.to_string()))?;
+        let value = serde_json::from_str(&text).map_err(|e| form(e.to_string()))?;
+        Self::of(value).map(Some).map_err(form)
+    }
+
+    /// From JSON.
+    ///
+    /// # Errors
+    /// It is not a suite, or of another version.
+    pub fn of(value: Value) -> Result<Self, String> {
+        let found: Self = serde_json::from_value(value).map_err(|e| e.to_string())?;
         match found.format {
-            VERSION => Ok(Some(found)),
-            other => Err(form(format!("format {other} is not {VERSION}"))),
+            VERSION => Ok(found),
+            other => Err(format!("format {other} is not {VERSION}")),
         }
     }
 

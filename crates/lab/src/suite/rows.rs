@@ -12,6 +12,8 @@ const TEMPLATE: &str = include_str!("../../../../jobs/seqread.toml");
 pub const SIZES: [u64; 7] = [1, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Threads of each client in `seqread`.
 pub const THREADS: [u32; 4] = [1, 2, 3, 5];
+/// Sets of files, of which rows share some.
+pub const SETS: [char; 3] = ['a', 'b', 'c'];
 /// Files of a set: as many as there are threads in the rows that stream with most.
 pub const SET_FILES: u32 = 20;
 /// A set of the source, bytes.

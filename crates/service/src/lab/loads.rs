@@ -14,7 +14,7 @@ use control::tree::{Problem, Who};
 /// Name of a program that has none.
 const NAME: &str = "program.f";
 
-fn is_set(given: &Parameters, name: &str, default: bool) -> bool {
+pub(super) fn is_set(given: &Parameters, name: &str, default: bool) -> bool {
     match given.get(name) {
         Some(Value::Bool(on)) => *on,
         _ => default,

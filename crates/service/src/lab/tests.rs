@@ -246,6 +246,25 @@ fn tests_of_iozone_are_queued_with_their_options() {
 }
 
 #[test]
+fn suites_are_queued_with_their_options() {
+    let scene = Scene::new("suite");
+    let share = || ("share", Value::text("data"));
+    let sizes = ("sizes", Value::List(vec![Value::Integer(1), Value::Integer(65_536)]));
+    let threads = ("threads", Value::List(vec![Value::Integer(3)]));
+    let done = scene.act("seqread", &[share(), sizes, threads]).expect("queued");
+    assert_eq!(done["bytes"], (8 * 3) << 20, "{done}");
+    let run = scene.room.desk.run("r1").expect("it is there");
+    assert_eq!((run.kind, run.job.as_str(), run.clients), (Kind::Suite, "seqread", 8));
+    let words = run.suite.expect("a suite").words().join(" ");
+    assert_eq!(words, "seqread --sizes 1,65536 --threads 3 --quick");
+    let done = scene.act("filebench", &[share(), ("quick", Value::Bool(false))]);
+    assert_eq!(done.expect("queued")["bytes"].as_u64(), Some((3 * 18 * 160) << 20));
+    let odd = [share(), ("rows", Value::texts(["nope"]))];
+    let problem = scene.act("filebench", &odd).expect_err("refused");
+    assert_eq!(problem.property.as_deref(), Some("rows"), "{}", problem.sentence);
+}
+
+#[test]
 fn a_network_profile_has_values_for_its_variables() {
     let scene = Scene::new("net");
     let profile = |name: &str| ("profile", Value::text(name));
