@@ -52,6 +52,20 @@ fn read_ahead_that_warms_the_set_is_named() {
 }
 
 #[test]
+fn a_set_that_was_read_ahead_in_a_short_step_is_named() {
+    // All of the set came while clients read a tenth of it, and no counters were read between.
+    let set = Some((1 << 30) / page_size());
+    let device = |mib: u64| Some(("vdb".into(), mib << 20));
+    let ahead = ColdEvidence { device: device(1_000), set, ..cold() };
+    names(&ahead, "vdb read 87.9 % of the set beyond what clients did");
+    let little = ColdEvidence { device: device(200), set, ..cold() };
+    assert_eq!(doubts(&little), Vec::<String>::new());
+    // The set was read to its end, and what follows it in the logical unit, too.
+    let whole = ColdEvidence { device: device(1_200), payload: 1 << 30, set, ..cold() };
+    assert_eq!(doubts(&whole), Vec::<String>::new());
+}
+
+#[test]
 fn other_files_do_not_lessen_its_share() {
     // All of a small set in a large logical unit.
     let beside = ColdEvidence { resident: Some((1_024, 1 << 24)), set: Some(1_024), ..cold() };
