@@ -103,6 +103,21 @@ export async function lab(t, { page, where }) {
       await group.getByLabel(`${list}, entry ${at + 1}`).fill(text);
     }
   };
+  await t.test('a suite is started from the form, with a line for each of its rows', async () => {
+    await page.goto(`${where.url}/lab`);
+    await page.getByRole('button', { name: 'Run sequential reads' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Target', { exact: true }).fill('null:');
+    await dialog.getByLabel('Clients', { exact: true }).fill('1');
+    await entry(dialog, 'Block sizes', '4K');
+    await entry(dialog, 'Threads', '1');
+    await dialog.getByRole('button', { name: 'Run sequential reads' }).click();
+    await dialog.getByText('is queued').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await ended('seqread', 'done');
+    await runs.getByRole('row').filter({ hasText: 'seqread' }).getByRole('link', { name: /^r\d+$/ }).first().click();
+    await page.getByRole('table', { name: 'Rows', exact: true }).getByRole('rowheader', { name: 'Sequential reads of 4k' }).waitFor();
+  });
   await t.test('a summary of two targets is started from the form, followed and kept', async () => {
     await page.goto(`${where.url}/lab`);
     await page.getByRole('button', { name: 'Summarise limits' }).click();

@@ -447,6 +447,8 @@ impl Run {
         };
         self.why = done.map(sentence).collect();
         self.degraded = result.doubts();
+        // Its process reports it if a folder is left.
+        self.cleaned = result.stopped.is_none();
         if self.why.is_empty() {
             let why = result.stopped.as_deref().unwrap_or("nothing was measured");
             self.finish(State::Failed, why);

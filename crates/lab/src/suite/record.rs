@@ -148,7 +148,10 @@ impl SuiteRow {
         };
         let some = self.best().is_some_and(|step| step.ops_s > 0.0);
         if self.cell.value.is_some() && !some {
-            let why = "the set was read before the first window ended: use a larger set";
+            let why = match self.best().is_some_and(|step| step.seconds > 0.0) {
+                true => "no operation ended in the windows that count: use longer rows",
+                false => "the set was read before the first window ended: use a larger set",
+            };
             self.cell = Cell { report: self.cell.report.take(), ..Cell::not_measured(why, true) };
         }
         self.state = if self.cell.value.is_some() { State::Done } else { State::Failed };
