@@ -298,7 +298,7 @@ fn an_alert_names_a_link_without_a_carrier() {
     assert_eq!(shown(&api, "", "problem"), "");
 }
 
-/// What a process has in memory of its own, and how often it was woken.
+/// The private memory of a process, and how often it was woken.
 fn rest(pid: i32) -> (u64, u64) {
     let number = |text: &str, key: &str| -> u64 {
         let line = text.lines().find(|line| line.starts_with(key)).expect(key);

@@ -1,5 +1,5 @@
 //! The address by which a browser reaches the administration is changed in the browser: server and
-//! browser are in namespaces of their own, joined by a pair of virtual devices. The checks in the
+//! browser are in separate namespaces, joined by a pair of virtual devices. The checks in the
 //! browser are in `ui/tests/browser/move.mjs`.
 
 use std::process::Command;
@@ -63,7 +63,7 @@ impl Bed {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// A server that has the old address by its own configuration.
+    /// A server that has set the old address.
     fn start(&self) -> (Server, Api) {
         let (dir, state) = (self.scratch.folder("data", None), self.scratch.path().join("state"));
         let namespace = Some(&self.server);

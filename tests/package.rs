@@ -91,7 +91,7 @@ impl Installed {
     }
 }
 
-/// The service runs as its own user, who alone may see its state; no log has its first password.
+/// The service runs as its own user, which alone may see its state; no log has its first password.
 fn runs_as_its_own_user(on: &Installed) {
     assert_eq!(on.active(), "active");
     let uid: u32 = on.machine.run(&["id", "-u", "plimsoll"]).parse().expect("a uid");

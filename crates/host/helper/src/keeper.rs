@@ -76,6 +76,13 @@ struct Armed {
     guard: Box<dyn Send>,
 }
 
+impl Armed {
+    /// Whether the time for the confirmation is over.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+}
+
 impl Keeper {
     /// One for this network. `boot` names the boot of the machine.
     pub fn new(
@@ -160,7 +167,7 @@ impl Keeper {
     fn continued(&self) -> Result<Option<Change>, Refusal> {
         let Some(change) = self.folder.waiting()? else { return Ok(None) };
         let armed = self.waiting.as_ref().filter(|armed| armed.change == change.number);
-        if armed.is_some_and(|armed| Instant::now() < armed.deadline) {
+        if armed.is_some_and(|armed| !armed.is_over()) {
             return Ok(Some(change));
         }
         let number = change.number;
@@ -271,7 +278,7 @@ impl Keeper {
         restore(&mut *self.backend, &observed, &change.adopted)?;
         let Some(before) = before else { return Ok(self.folder.forget()?) };
         self.folder.enter(&before)?;
-        if self.waiting.as_ref().is_some_and(|armed| Instant::now() < armed.deadline) {
+        if self.waiting.as_ref().is_some_and(|armed| !armed.is_over()) {
             return Ok(());
         }
         self.waiting = None;
@@ -285,7 +292,7 @@ impl Keeper {
     pub fn confirm(&mut self, change: u64) -> Result<(), Refusal> {
         let _lock = self.folder.lock()?;
         let armed = self.waits(change)?;
-        if Instant::now() >= armed.deadline {
+        if armed.is_over() {
             return Err(Refusal::Conflict(format!("the time of change {change} is over")));
         }
         self.folder.confirm()?;

@@ -1,5 +1,5 @@
-//! What of the links of interfaces is missing or has no carrier: a group or an aggregation goes on
-//! without one of its links, and only this shows it.
+//! What of the links of interfaces is missing or has no carrier: a group or an aggregation
+//! continues without one of its links, and only this shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -245,7 +245,7 @@ impl Network {
     }
 
     /// Enters a change that waits. It may continue one: then their steps are confirmed together,
-    /// and without steps of its own it has no other time.
+    /// and if it has none, the time stays.
     fn enter(&self, change: u64, (began, seconds): (Instant, u32), steps: Vec<String>) {
         let mut waiting = self.waiting.lock();
         let before = waiting.take();
