@@ -8,6 +8,8 @@ mod kernel_delegations;
 mod kernel_iscsi;
 #[path = "../kernel_locks.rs"]
 mod kernel_locks;
+#[path = "../kernel_network.rs"]
+mod kernel_network;
 #[path = "../kernel_rdma.rs"]
 mod kernel_rdma;
 #[path = "../kernel_read_plus.rs"]

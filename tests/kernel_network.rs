@@ -1,0 +1,269 @@
+//! The network through the program on a Linux kernel that has all kinds of links: a guest of User
+//! Mode Linux. What the tree has is what iproute2 shows, field by field; all removed is as before;
+//! a change that was not confirmed is gone after a power cut. The commands of the how-to are run as
+//! they are printed.
+//!
+//! Guest side: `uml/network.sh`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use e2e::netns::Namespace;
+use e2e::scratch::Scratch;
+use e2e::uml::{self, Guest};
+use e2e::{has, skip};
+use serde_json::Value;
+
+#[path = "kernel_network/compare.rs"]
+mod compare;
+
+use compare::{Dumps, compare};
+
+/// Memory of a guest that holds the server.
+const MEMORY: &str = "mem=768M";
+/// How long a script may take: server, helper and guard share one processor.
+const ANSWER: Duration = e2e::patience(120);
+/// How long addresses may take to settle.
+const SETTLE: Duration = e2e::patience(30);
+const PAGE: &str = include_str!("../docs/howto/network.md");
+
+/// VLAN 10 on an active-backup aggregation, LACP against another bond, and a group with a standby.
+const BY_COMMAND_LINE: &str = "plimsoll cli --state $STATE <<'END'
+configuration network
+datalinks create a0 class=device mtu=1400
+datalinks create a1 class=device mtu=1400
+datalinks create trunk0 class=aggregation links=a0,a1 mode=active-backup primary=a1 mtu=1400
+datalinks create trunk0.10 class=vlan link=trunk0 id=10
+datalinks create l0 class=device
+datalinks create l1 class=device
+datalinks create lag0 class=aggregation links=l0,l1 mode=lacp policy=l34 timer=fast
+interfaces create lan links=trunk0.10 v4addrs=10.10.0.1/24,10.11.0.1/16 v6addrs=2001:db8:10::1/64
+interfaces create lag links=lag0 v4addrs=10.4.0.1/24
+commit
+END";
+const OVER_THE_API: &str = r#"{"changes": [
+  {"create": "/configuration/network/datalinks", "name": "g0", "properties": {"class": "device"}},
+  {"create": "/configuration/network/datalinks", "name": "g1", "properties": {"class": "device"}},
+  {"create": "/configuration/network/interfaces", "name": "store",
+   "properties": {"links": ["g0", "g1"], "standbys": ["g1"], "v4addrs": ["10.3.0.1/24"]}},
+  {"create": "/configuration/network/routes", "name": "far",
+   "properties": {"destination": "10.99.0.0/16", "gateway": "10.10.0.9", "metric": 7}}]}"#;
+const UNCONFIRMED: &str = r#"{"changes": [
+  {"set": "/configuration/network", "property": "confirm_within", "value": 3600},
+  {"set": "/configuration/network/interfaces/store", "property": "v4addrs",
+   "value": ["10.33.0.1/24"]},
+  {"destroy": "/configuration/network/routes/far", "confirm": true}]}"#;
+const ALL_REMOVED: &str = "plimsoll cli --state $STATE <<'END'
+configuration network
+routes destroy far --yes
+interfaces destroy store --yes
+interfaces destroy lag --yes
+interfaces destroy lan --yes
+datalinks destroy g0 --yes
+datalinks destroy g1 --yes
+datalinks destroy lag0 --yes
+datalinks destroy l0 --yes
+datalinks destroy l1 --yes
+datalinks destroy trunk0.10 --yes
+datalinks destroy trunk0 --yes
+datalinks destroy a0 --yes
+datalinks destroy a1 --yes
+commit
+END";
+
+fn unavailable() -> Option<String> {
+    if let Some(why) = uml::unavailable() {
+        return Some(why);
+    }
+    if !uml::is_debian() {
+        return Some("the kernel of guests has no modules".to_owned());
+    }
+    (!has("curl")).then(|| "not installed: curl".to_owned())
+}
+
+/// A guest with its devices; dropping it cuts its power.
+struct Stage {
+    guest: Guest,
+    namespace: Namespace,
+    scratch: Scratch,
+}
+
+impl Stage {
+    fn new() -> Result<Self, String> {
+        if let Some(why) = unavailable() {
+            return Err(why);
+        }
+        let namespace = uml::namespace(1)?;
+        let scratch = Scratch::new("kernel-network");
+        let guest = boot(&namespace, &scratch);
+        Ok(Self { guest, namespace, scratch })
+    }
+
+    /// Cuts the power and boots again.
+    fn boot_again(&mut self) {
+        self.guest.cut();
+        self.guest = boot(&self.namespace, &self.scratch);
+    }
+
+    fn run(&mut self, script: &str) -> String {
+        self.guest.run(&format!(". /mnt/host/network.sh\n{script}"))
+    }
+
+    fn json(&mut self, script: &str) -> Value {
+        let text = self.run(script);
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{script}: {e}: {text}"))
+    }
+
+    fn dumps(&mut self) -> Dumps {
+        Dumps::of(self.json("dumps"))
+    }
+
+    /// Waits until the dumps are these: addresses are checked by the kernel for a second or two.
+    fn wait_until(&mut self, wanted: &Dumps) {
+        let end = Instant::now() + SETTLE;
+        loop {
+            let now = self.dumps();
+            if now == *wanted {
+                return;
+            }
+            assert!(Instant::now() < end, "{}", wanted.differences(&now));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The dumps once no address is being checked any more.
+    fn settled(&mut self) -> Dumps {
+        let end = Instant::now() + SETTLE;
+        loop {
+            let now = self.dumps();
+            if now.is_settled() || Instant::now() > end {
+                return now;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn equals_the_tree(&mut self) -> Dumps {
+        let dumps = self.settled();
+        let tree = self.json("tree");
+        compare(&tree, &dumps);
+        dumps
+    }
+}
+
+fn boot(namespace: &Namespace, scratch: &Scratch) -> Guest {
+    let mut guest = Guest::boot_with(uml::DEBIAN.as_ref(), MEMORY, namespace, 0, scratch.path());
+    guest.answers_within(ANSWER);
+    let program = guest.share().join("plimsoll");
+    if !program.exists() {
+        std::fs::copy(e2e::server::binary(), &program).expect("the server");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("uml/network.sh");
+    std::fs::copy(script, guest.share().join("network.sh")).expect("the script");
+    guest.run(". /mnt/host/network.sh\ndevices");
+    guest
+}
+
+/// Reads before a link goes, while it is down, and when it is back.
+const READS: u32 = 40;
+/// The longest time without a read that is accepted; it is about 1 s.
+const GAP_MAX: Duration = Duration::from_secs(5);
+
+/// The blocks of commands of the how-to.
+fn blocks() -> Vec<&'static str> {
+    let all = PAGE.split("```\n").skip(1).step_by(2);
+    all.collect()
+}
+
+#[test]
+fn the_network_of_a_guest_is_what_the_tree_has_also_after_a_power_cut() {
+    let _turn = uml::turn();
+    let mut stage = match Stage::new() {
+        Ok(stage) => stage,
+        Err(why) => skip!("kernel-network", "{why}"),
+    };
+    let before = stage.settled();
+    stage.run("begin_server --state $STATE");
+    stage.wait_until(&before);
+    stage.run(&format!(
+        "{BY_COMMAND_LINE}\nwaits\nplimsoll cli --state $STATE -c 'configuration network confirm'"
+    ));
+    stage.run("until_lacp lag0");
+    stage.equals_the_tree();
+    stage.run(&format!("change '{OVER_THE_API}'\nwaits\nact confirm"));
+    let confirmed = stage.equals_the_tree();
+    // Not confirmed, and the power is cut.
+    stage.run(&format!("change '{UNCONFIRMED}'\nwaits"));
+    let unconfirmed = stage.equals_the_tree();
+    assert_ne!(unconfirmed, confirmed);
+    stage.boot_again();
+    stage.wait_until(&before);
+    stage.run("begin_server --state $STATE\nuntil_lacp lag0");
+    stage.wait_until(&confirmed);
+    stage.equals_the_tree();
+    let history = stage.run("api /configuration/history");
+    assert!(history.contains("not confirmed"), "{history}");
+    stage.run(&format!("{ALL_REMOVED}\nact confirm"));
+    stage.wait_until(&before);
+    compare(&stage.json("tree"), &before);
+}
+
+#[test]
+fn the_commands_of_the_page_make_a_vlan_and_take_it_back() {
+    let _turn = uml::turn();
+    let mut stage = match Stage::new() {
+        Ok(stage) => stage,
+        Err(why) => skip!("kernel-network-page", "{why}"),
+    };
+    let [shows, makes, removes] = blocks()[..] else { panic!("three blocks of commands") };
+    let before = stage.settled();
+    stage.run(
+        "mount -t tmpfs tmpfs /var/lib\nSTATE=/var/lib/plimsoll/t\nbegin_server --state $STATE",
+    );
+    let text = stage.run(shows);
+    assert!(text.contains("changeable") && text.contains("eth1"), "{text}");
+    let text = stage.run(makes);
+    assert!(
+        text.contains("inet 10.0.10.2/24") && text.contains("vlan protocol 802.1Q id 10"),
+        "{text}"
+    );
+    stage.run(removes);
+    stage.wait_until(&before);
+}
+
+/// A client of NFS reads through a group; a link of it loses its carrier and has it again.
+#[test]
+fn reads_through_a_group_continue_when_a_link_is_down() {
+    let _turn = uml::turn();
+    let mut stage = match Stage::new() {
+        Ok(stage) => stage,
+        Err(why) => skip!("kernel-network-group", "{why}"),
+    };
+    stage.run(
+        "far_bridge\nSERVER=0.0.0.0\nbegin_server --state $STATE\n\
+         head -c 1048576 /dev/urandom >/mnt/t/file",
+    );
+    stage.run(
+        "plimsoll cli --state $STATE <<'END'\nconfiguration network\n\
+         datalinks create g0 class=device\ndatalinks create g1 class=device\n\
+         interfaces create store links=g0,g1 standbys=g1 v4addrs=10.3.0.1/24\n\
+         confirm\nEND\nuntil_active store g0",
+    );
+    let options = "vers=4.2,proto=tcp,port=2049,noresvport";
+    let mount =
+        format!("mkdir -p /mnt/far\nfar mount -t nfs -o {options} 10.3.0.1:/export/t /mnt/far");
+    stage.run(&mount);
+    let reads = stage.guest.begin(". /mnt/host/network.sh\nread_on");
+    stage.run(&format!("touch /tmp/reads\nuntil_reads {READS}\nip -n far link set r0 down"));
+    stage.run(&format!("until_active store g1\nuntil_reads {READS}"));
+    let tree = stage.run("tree");
+    assert!(tree.contains("g0 has no carrier (interface store)"), "{tree}");
+    stage.run(&format!(
+        "ip -n far link set r0 up\nuntil_active store g0\nuntil_reads {READS}\ntouch /tmp/stop"
+    ));
+    let (status, text) = stage.guest.end(&reads);
+    assert_eq!(status, 0, "an error at the client: {text}");
+    let gap: u64 = stage.run("cat /tmp/gap").trim().parse().expect("milliseconds");
+    println!("the longest time without a read: {gap} ms");
+    e2e::took_at_most("a read when a link is down", Duration::from_millis(gap), GAP_MAX);
+}
