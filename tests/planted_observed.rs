@@ -49,7 +49,7 @@ fn two_clients(command: &mut Command) {
 }
 
 /// A counter that is read all the time, for its value at any moment.
-struct Watched {
+pub(super) struct Watched {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<(f64, f64)>>>,
 }
@@ -59,7 +59,7 @@ fn now() -> f64 {
 }
 
 impl Watched {
-    fn new(read: impl Fn() -> f64 + Send + 'static) -> Self {
+    pub(super) fn new(read: impl Fn() -> f64 + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let until = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -76,13 +76,28 @@ impl Watched {
         Self { stop, thread: Some(thread) }
     }
 
-    /// What it rose by between two moments.
-    fn between(mut self, from: f64, to: f64) -> f64 {
+    /// Stops reading.
+    pub(super) fn end(mut self) -> Readings {
         self.stop.store(true, Ordering::Relaxed);
-        let seen = self.thread.take().expect("once").join().expect("a reader");
+        Readings(self.thread.take().expect("once").join().expect("a reader"))
+    }
+
+    /// What it rose by between two moments.
+    fn between(self, from: f64, to: f64) -> f64 {
+        self.end().between(from, to)
+    }
+}
+
+/// Values of a counter, each with its time.
+pub(super) struct Readings(Vec<(f64, f64)>);
+
+impl Readings {
+    /// What it rose by between two moments.
+    pub(super) fn between(&self, from: f64, to: f64) -> f64 {
+        let all = &self.0;
         let at = |time: f64| {
-            let after = seen.partition_point(|s| s.0 < time).clamp(1, seen.len() - 1);
-            let ((t0, v0), (t1, v1)) = (seen[after - 1], seen[after]);
+            let after = all.partition_point(|s| s.0 < time).clamp(1, all.len() - 1);
+            let ((t0, v0), (t1, v1)) = (all[after - 1], all[after]);
             v0 + (v1 - v0) * ((time - t0) / (t1 - t0)).clamp(0.0, 1.0)
         };
         at(to) - at(from)
@@ -90,20 +105,25 @@ impl Watched {
 }
 
 /// A control group of version 1 for one purpose. Dropping it removes it once it is empty.
-struct Control(PathBuf);
+pub(super) struct Control(PathBuf);
 
 impl Control {
-    fn new(kind: &str) -> Result<Self, String> {
+    pub(super) fn new(kind: &str) -> Result<Self, String> {
         let dir = format!("/sys/fs/cgroup/{kind}/plimsoll-observed-{}", std::process::id());
         std::fs::create_dir(&dir).map_err(|e| format!("{dir}: {e}"))?;
         Ok(Self(dir.into()))
     }
 
-    fn set(&self, file: &str, value: &str) {
+    /// Its directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn set(&self, file: &str, value: &str) {
         std::fs::write(self.0.join(file), value).unwrap_or_else(|e| panic!("{file}: {e}"));
     }
 
-    fn take(&self, pid: u32) {
+    pub(super) fn take(&self, pid: u32) {
         self.set("cgroup.procs", &pid.to_string());
     }
 }
@@ -119,7 +139,7 @@ impl Drop for Control {
     }
 }
 
-fn number(path: &Path) -> f64 {
+pub(super) fn number(path: &Path) -> f64 {
     std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse().ok()).unwrap_or_default()
 }
 

@@ -32,6 +32,8 @@ mod lab_prove;
 mod lab_runs;
 #[path = "../lab_suites.rs"]
 mod lab_suites;
+#[path = "../lab_suites_disk.rs"]
+mod lab_suites_disk;
 #[path = "../latency.rs"]
 mod latency;
 #[path = "../observed.rs"]

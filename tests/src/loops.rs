@@ -9,7 +9,7 @@ use crate::{patience, process};
 /// Size of the file system.
 const SIZE: u64 = 512 << 20;
 
-/// A loop device with ext4, mounted. It goes with this value.
+/// A loop device with a file system, mounted. It goes with this value.
 pub struct LoopDisk {
     device: String,
     place: PathBuf,
@@ -30,11 +30,19 @@ pub fn tool(command: &mut Command) -> Result<String, String> {
 }
 
 impl LoopDisk {
-    /// Makes and mounts one.
+    /// Makes and mounts one with ext4.
     ///
     /// # Errors
     /// Why that cannot be done here, for a SKIP line.
     pub fn new() -> Result<Self, String> {
+        Self::with("ext4")
+    }
+
+    /// The same with a file system of this kind.
+    ///
+    /// # Errors
+    /// Why that cannot be done here, for a SKIP line.
+    pub fn with(kind: &str) -> Result<Self, String> {
         let scratch = Scratch::new("loop");
         let place = scratch.folder("mounted", None);
         let image = scratch.path().join("image");
@@ -42,7 +50,7 @@ impl LoopDisk {
         file.set_len(SIZE).map_err(|e| e.to_string())?;
         let device = tool(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
         let disk = Self { device, place, _scratch: scratch };
-        tool(Command::new("mkfs.ext4").args(["-q", &disk.device]))?;
+        tool(Command::new(format!("mkfs.{kind}")).args(["-q", &disk.device]))?;
         tool(Command::new("mount").arg(&disk.device).arg(&disk.place))?;
         Ok(disk)
     }

@@ -1,7 +1,7 @@
 //! IOzone's initial writers and readers over the emulated link: round-trip times × children ×
 //! encryption, next to what a model predicts for calls that each wait for their reply. Every sample
-//! has a link and a server of its own; one that was taken while the link was late, or while children and
-//! server had no core, is condemned.
+//! has a link and a server of its own; one that was taken while the link was late, or while
+//! children and server had no core, is condemned.
 
 pub mod record;
 

@@ -201,8 +201,8 @@ impl Figures {
         }
     }
 
-    /// Of a file, or of the `suite.json`, `summary.json` or `result.json` of a directory, then with the files of
-    /// its archive.
+    /// Of a file, or of the `suite.json`, `summary.json` or `result.json` of a directory, then with
+    /// the files of its archive.
     ///
     /// # Errors
     /// When it cannot be read or is none.
