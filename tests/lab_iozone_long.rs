@@ -12,8 +12,8 @@ use e2e::scratch::Scratch;
 use e2e::{is_root, lab, patience, process};
 use serde_json::Value;
 
-/// How long all points may take.
-const RUN: Duration = patience(840);
+/// How long the points of a command may take: of the 24 without encryption each has four attempts.
+const RUN: Duration = patience(900);
 /// Payload of a packet, and what it has in addition: headers of IP and TCP with timestamps.
 const PACKET: (f64, f64) = (1448.0, 52.0);
 /// Percent by which a figure may be off.
@@ -35,6 +35,52 @@ fn model(children: f64, record: f64, rate: f64, rtt_s: f64) -> f64 {
     link.min(children * record / (record / link + rtt_s))
 }
 
+/// What a point shows: round-trip time, children, encryption, writes and reads in bytes per second.
+#[derive(Clone, Copy)]
+struct Valid {
+    rtt: f64,
+    children: f64,
+    encrypted: bool,
+    rates: [f64; 2],
+}
+
+/// Measures these points: those that are valid, and what of them is off the model.
+fn points(scratch: &Path, words: &[&str], all: usize) -> (Vec<Valid>, Vec<String>) {
+    let mut command = lab::command();
+    // Slow enough that the work of a call is little next to a record on the line.
+    command.args(["iozone", "--over"]).args(words).args(["--rate", "50Mbit", "--json", "--out"]);
+    let output = process::run(command.arg(scratch), RUN);
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{printed}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let (rate, record) = (number(&result["plan"], "rate"), number(&result["plan"], "record"));
+    let points = result["points"].as_array().expect("points");
+    assert_eq!(points.len(), all, "every combination is a point");
+    let (mut valid, mut wrong) = (Vec::new(), Vec::new());
+    for point in points {
+        assert_eq!(point["failed"], Value::Null, "{point}");
+        let [rtt, children] = [number(point, "rtt_ms"), number(point, "threads")];
+        let encrypted = point["encrypt"] == true;
+        let name = format!("{rtt} ms, {children} children, encrypted {encrypted}");
+        let Some(sample) = point["samples"].as_array().and_then(|all| all.first()) else {
+            println!("{name}: condemned: {}", point["spoiled"]);
+            assert!(point["figures"].is_null(), "what is condemned has no figure: {point}");
+            assert!(!point["spoiled"].as_array().expect("a list").is_empty(), "{point}");
+            continue;
+        };
+        let rates = ["write_bytes_s", "read_bytes_s"].map(|name| number(sample, name));
+        let predicted = model(children, record, rate, number(sample, "rtt_s"));
+        let off = (rates[1] / predicted - 1.0) * 100.0;
+        let [write, read, model] = [rates[0], rates[1], predicted].map(|rate| rate / 1e6);
+        println!("{name}: writes {write:.2}, reads {read:.2}, model {model:.2} MB/s, {off:+.1} %");
+        wrong.extend((off.abs() > OFF).then(|| format!("{name}: reads {off:+.1} %")));
+        valid.push(Valid { rtt, children, encrypted, rates });
+    }
+    println!("{} of {all} points are valid", valid.len());
+    assert!(valid.len() * 4 >= all * 3, "most points were condemned");
+    (valid, wrong)
+}
+
 #[test]
 fn reads_follow_the_model_and_writes_are_flat_over_the_link() {
     if !is_root() || !Path::new("/dev/net/tun").exists() {
@@ -42,65 +88,35 @@ fn reads_follow_the_model_and_writes_are_flat_over_the_link() {
         return;
     }
     let scratch = Scratch::new("iozone-over");
-    let mut command = lab::command();
-    // Slow enough that the work of a call is little next to a record on the line.
-    command
-        .args(["iozone", "--over", "--rate", "50Mbit", "--json", "--out"])
-        .arg(scratch.path().join("out"));
-    let output = process::run(&mut command, RUN);
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{printed}");
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let (rate, record) = (number(&result["plan"], "rate"), number(&result["plan"], "record"));
-    let points = result["points"].as_array().expect("points");
-    assert_eq!(points.len(), 48, "four distances, six numbers of children, with and without");
-    let (mut valid, mut wrong) = (Vec::new(), Vec::new());
-    for point in points {
-        assert_eq!(point["failed"], Value::Null, "{point}");
-        let Some(sample) = point["samples"].as_array().and_then(|all| all.first()) else {
-            assert!(point["figures"].is_null(), "what is condemned has no figure: {point}");
-            assert!(!point["spoiled"].as_array().expect("a list").is_empty(), "{point}");
-            continue;
-        };
-        let [rtt, children] = [number(point, "rtt_ms"), number(point, "threads")];
-        let [write, read] = ["write_bytes_s", "read_bytes_s"].map(|name| number(sample, name));
-        let predicted = model(children, record, rate, number(sample, "rtt_s"));
-        let off = (read / predicted - 1.0) * 100.0;
-        println!(
-            "{rtt} ms, {children} children, encrypted {}: writes {:.2}, reads {:.2}, model {:.2} \
-             MB/s, reads {off:+.1} %",
-            point["encrypt"],
-            write / 1e6,
-            read / 1e6,
-            predicted / 1e6
-        );
-        let name = format!("{rtt} ms, {children} children, encrypted {}", point["encrypt"]);
-        wrong.extend((off.abs() > OFF).then(|| format!("{name}: reads {off:+.1} %")));
-        valid.push((point, rtt, children, write, read));
+    let at = |name: &str| scratch.path().join(name);
+    // A point takes some seconds, and may be taken four times: encryption at its corners alone.
+    let plain = ["0,0.2ms,1ms,2ms", "-t", "1,2,4,8,16,32", "--encrypt", "off"];
+    let sealed = ["0,2ms", "-t", "1,8,32", "--encrypt", "on"];
+    let (valid, mut wrong) = points(&at("plain"), &plain, 24);
+    let (encrypted, off) = points(&at("sealed"), &sealed, 6);
+    wrong.extend(off);
+    for point in &valid {
+        let (Valid { rtt, children, rates, .. }, from) = (*point, 4.0);
+        let row = valid.iter().filter(|other| other.rtt == rtt && other.children >= from);
+        let row: Vec<f64> = row.map(|other| other.rates[0]).collect();
+        let mean = row.iter().sum::<f64>() / row.len().max(1) as f64;
+        let off = (rates[0] / mean - 1.0) * 100.0;
+        let flat = children < from || off.abs() <= OFF;
+        wrong.extend((!flat).then(|| format!("{rtt} ms, {children}: not flat, {off:+.1} %")));
     }
-    println!("{} of {} points are valid", valid.len(), points.len());
-    assert!(valid.len() * 4 >= points.len() * 3, "the link was late at most points");
-    for (point, rtt, children, write, read) in &valid {
-        let like = |other: &&(&Value, f64, f64, f64, f64)| {
-            other.1 == *rtt && other.0["encrypt"] == point["encrypt"] && other.2 >= 4.0
-        };
-        if *children >= 4.0 {
-            let row: Vec<f64> = valid.iter().filter(like).map(|other| other.3).collect();
-            let mean = row.iter().sum::<f64>() / row.len() as f64;
-            let off = (write / mean - 1.0) * 100.0;
-            wrong.extend((off.abs() > OFF).then(|| format!("not flat, {off:+.1} %: {point}")));
-        }
-        if point["encrypt"] == true {
-            let plain = valid.iter().find(|other| {
-                other.1 == *rtt && other.2 == *children && other.0["encrypt"] == false
-            });
-            for (with, without) in plain.iter().flat_map(|p| [(write, &p.3), (read, &p.4)]) {
-                let off = (with / without - 1.0) * 100.0;
-                let shows = || format!("encryption shows, {off:+.1} %: {point}");
-                wrong.extend((off.abs() > OFF).then(shows));
-            }
+    let mut compared = 0;
+    for point in &encrypted {
+        assert!(point.encrypted);
+        let same = |other: &&Valid| other.rtt == point.rtt && other.children == point.children;
+        let Some(plain) = valid.iter().find(same) else { continue };
+        compared += 1;
+        for (with, without) in point.rates.iter().zip(plain.rates) {
+            let off = (with / without - 1.0) * 100.0;
+            let name = || format!("{} ms, {}: encryption {off:+.1} %", point.rtt, point.children);
+            wrong.extend((off.abs() > OFF).then(name));
         }
     }
+    assert!(compared >= 3, "{compared} points with and without encryption");
     assert_eq!(wrong, [""; 0]);
 }
 

@@ -24,13 +24,13 @@ const SUITE: Duration = patience(120);
 /// What `--quick` may take on a machine that does nothing else.
 const QUICK: Duration = Duration::from_secs(60);
 
-fn read(dir: &Path) -> Value {
+pub(super) fn read(dir: &Path) -> Value {
     let path = dir.join("suite.json");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -38,7 +38,7 @@ fn ran(command: &mut Command, out: &Path) -> Output {
     process::run_with_stdin(command.arg("--out").arg(out), SUITE)
 }
 
-fn list(value: &Value) -> &Vec<Value> {
+pub(super) fn list(value: &Value) -> &Vec<Value> {
     value.as_array().expect("a list")
 }
 
@@ -302,7 +302,7 @@ fn counters(namespace: &Namespace, interface: &str) -> [u64; 4] {
     numbers.try_into().expect("four numbers")
 }
 
-fn long() -> bool {
+pub(super) fn long() -> bool {
     std::env::var_os("PLIMSOLL_TEST_LONG").is_some()
 }
 
@@ -366,6 +366,8 @@ fn a_subnet_that_is_taken_down_is_named_and_the_other_stands() {
 
 /// Bytes that a segment of data has before it: Ethernet, IPv4, TCP with timestamps.
 const SEGMENT: f64 = 66.0;
+/// Payload of a network from which on a step is compared, bytes.
+const LEAST: f64 = 4e6;
 /// Data of the largest packet that the kernel hands to a virtual interface.
 const PACKET: f64 = 65_160.0;
 
@@ -386,13 +388,17 @@ fn eighteen_clients_on_two_subnets_are_what_the_interfaces_carried() {
     let scratch = Scratch::below(Path::new("/dev/shm"), "suite-eighteen");
     let (server, data) = serve(&scratch, &networks);
     let nfs = format!("10.1.0.1:{}{}", server.nfs_port(), server.export());
+    let mut wrong = Vec::new();
+    let mut both = |name: &str, target: &str| {
+        wrong.extend(both_suites(&scratch, &networks, name, target));
+    };
     for scheme in ["nfs3", "nfs4"] {
-        both_suites(&scratch, &networks, scheme, &format!("{scheme}://{nfs}"));
+        both(scheme, &format!("{scheme}://{nfs}"));
     }
     let api = Api::new(&scratch.path().join("state"));
     let smb = json!({"set": "/configuration/services/smb", "property": "enabled", "value": true});
     let anna = json!({"create": "/configuration/users", "name": "anna",
-        "properties": {"password": "sailing", "uid": 4321, "gid": 4322}});
+        "properties": {"password": "sailing-away", "uid": 4321, "gid": 4322}});
     let share = json!({"create": "/shares/default", "name": "box", "properties":
         {"directory": data.join("box"), "make_directory": true, "root_mode": "777"}});
     for changes in [vec![smb], vec![anna, share]] {
@@ -400,13 +406,14 @@ fn eighteen_clients_on_two_subnets_are_what_the_interfaces_carried() {
         assert_eq!(code, 200, "{done}");
     }
     let port = server.at(445).port();
-    both_suites(&scratch, &networks, "smb", &format!("smb://anna:sailing@10.1.0.1:{port}/box"));
+    both("smb", &format!("smb://anna:sailing-away@10.1.0.1:{port}/box"));
     assert_eq!(names(&data), ["box"], "nothing is left");
-    foreign(&scratch, &networks);
+    foreign(&networks, &mut both);
+    assert_eq!(wrong, [""; 0]);
 }
 
 /// The same for servers of others, if they are installed.
-fn foreign(scratch: &Scratch, networks: &Subnets) {
+fn foreign(networks: &Subnets, both: &mut dyn FnMut(&str, &str)) {
     match ganesha::missing() {
         Some(what) => println!("SKIP lab-suites-ganesha: {what}"),
         None => {
@@ -417,8 +424,8 @@ fn foreign(scratch: &Scratch, networks: &Subnets) {
             let mut child = Ended::start(&mut command);
             listens("ganesha", &networks.server, 2049, &mut child.0);
             let url = format!("nfs3://10.1.0.1:2049{}?mountport=20048", data.display());
-            both_suites(scratch, networks, "ganesha-3", &url);
-            both_suites(scratch, networks, "ganesha-4", "nfs4://10.1.0.1:2049/x");
+            both("ganesha-3", &url);
+            both("ganesha-4", "nfs4://10.1.0.1:2049/x");
             ganesha::end_mapper(at.path());
         }
     }
@@ -431,11 +438,12 @@ fn foreign(scratch: &Scratch, networks: &Subnets) {
     networks.server.enter(&mut command);
     let mut child = Ended::start(&mut command);
     listens("smbd", &networks.server, 4450, &mut child.0);
-    both_suites(scratch, networks, "smbd", "smb://root:sailing@10.1.0.1:4450/box");
+    both("smbd", "smb://root:sailing@10.1.0.1:4450/box");
 }
 
-/// One command each for both suites, eighteen clients on two subnets.
-fn both_suites(scratch: &Scratch, networks: &Subnets, name: &str, target: &str) {
+/// One command each for both suites, eighteen clients on two subnets: what is wrong with them.
+fn both_suites(scratch: &Scratch, networks: &Subnets, name: &str, target: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
     let commands = [
         &["seqread", "--quick", "--sizes", "64k,1m", "--threads", "1,2,3,5"][..],
         &["filebench-suite", "--quick"],
@@ -453,16 +461,19 @@ fn both_suites(scratch: &Scratch, networks: &Subnets, name: &str, target: &str) 
         let printed = text(&output.stdout) + &text(&output.stderr);
         println!("{name} {}: {took:?}\n{printed}", words[0]);
         assert!(matches!(output.status.code(), Some(0 | 3)), "{printed}");
-        assert!(took < QUICK || words[0] == "seqread", "{took:?}");
+        let in_time = took < QUICK || words[0] == "seqread";
+        wrong.extend((!in_time).then(|| format!("{name}: the quick suite took {took:?}")));
         assert!(printed.contains("start skew at most"), "{printed}");
-        judged(&read(&out));
+        assert!(printed.contains("all clients active at least"), "{printed}");
+        wrong.extend(judged(&read(&out)).into_iter().map(|what| format!("{name}: {what}")));
     }
+    wrong
 }
 
 /// Steps that carried enough: payload within 3 % of the interface's bytes without headers, computed
 /// from payload alone.
-fn judged(suite: &Value) {
-    let mut compared = 0;
+fn judged(suite: &Value) -> Vec<String> {
+    let (mut compared, mut wrong) = (0, Vec::new());
     for row in list(&suite["rows"]) {
         // Small blocks: headers of the calls are a large part, and are not known here.
         if row["block"].as_u64() < Some(65_536) || row["state"] != "done" {
@@ -475,14 +486,20 @@ fn judged(suite: &Value) {
                 let writes = row["job"].as_str().is_some_and(|job| job.contains("write"));
                 let carried = figure(if writes { "rx" } else { "tx" });
                 let payload = figure("payload");
+                // Without a core for all of a short step, messages of agents are all there is.
+                if payload < LEAST {
+                    continue;
+                }
                 // A header for each packet that the kernel handed over, of the largest size.
                 let ratio = (carried - payload / PACKET * SEGMENT) / payload;
                 let name = &subnet["interface"];
-                println!("{} {name}: {carried} for {payload}, {ratio:.4}", row["job"]);
+                let line = format!("{} {name}: {carried} for {payload}, {ratio:.4}", row["job"]);
+                println!("{line}");
                 compared += 1;
-                assert!((ratio - 1.0).abs() <= 0.03, "{} {subnet:#}", row["job"]);
+                wrong.extend(((ratio - 1.0).abs() > 0.03).then_some(line));
             }
         }
     }
-    assert!(compared > 0, "{suite:#}");
+    assert!(compared >= 6, "{suite:#}");
+    wrong
 }
