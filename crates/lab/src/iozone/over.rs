@@ -20,7 +20,7 @@ use crate::sweep::server::Server;
 use crate::sweep::sockets::Probe;
 use crate::sweep::transport::{SweepError, tried};
 use crate::transfer::run::order;
-use base::limits::{IO_SIZE_MAX, SWEEP_ATTEMPTS};
+use base::limits::{IO_SIZE_MAX, SWEEP_ATTEMPTS, SWEEP_OFF_PERCENT};
 use record::{OverPoint, OverResult, OverSample};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -31,8 +31,9 @@ pub const RTTS_MS: [f64; 4] = [0.0, 0.2, 1.0, 2.0];
 pub const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Seconds that a test takes if it is as fast as the model.
 const TEST_S: f64 = 2.0;
-/// Share of the children's time in which they and the server may be without a core.
-const WAIT_MAX: f64 = 0.05;
+/// Share of the children's time in which they and the server may be without a core: it accounts for
+/// no more than a figure may be off the model.
+const WAIT_MAX: f64 = SWEEP_OFF_PERCENT / 100.0;
 /// Records of a file at least: less would be the start and the end only.
 const RECORDS_MIN: u64 = 12;
 
