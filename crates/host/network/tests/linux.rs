@@ -30,11 +30,13 @@ const PAIRS: u64 = 4;
 /// Interruptions of each change.
 const CUTS: u64 = 2;
 
-/// Pairs of veth links, the first end of each being a device; both ends are up.
+/// Pairs of veth links, the first end of each being a device; both ends are up. The other end has
+/// no address: the kernel makes one some time after the link has come up.
 fn devices(names: &[&str]) -> String {
     let line = |name: &&str| {
         format!(
             "ip link add {name} type veth peer name p-{name}\n\
+             ip link set p-{name} addrgenmode none\n\
              ip link set p-{name} up\nip link set {name} up\n"
         )
     };
