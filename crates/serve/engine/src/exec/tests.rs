@@ -151,8 +151,10 @@ fn operation_that_panics_fails_and_completes() {
 #[test]
 fn cancelled_operation_does_not_run_but_completes() {
     let engine = engine_of(1);
+    let (started, starts) = channel::<()>();
     let (release, held) = channel::<()>();
     let (first, first_came) = planned(move || {
+        let _ = started.send(());
         let _ = held.recv();
         None
     });
@@ -160,9 +162,8 @@ fn cancelled_operation_does_not_run_but_completes() {
     let (first_token, second_token) = (first.token.clone(), second.token.clone());
     engine.submit(engine.pool.reserve(1).unwrap(), first);
     engine.submit(engine.pool.reserve(1).unwrap(), second);
-    while engine.pool.queued() > 1 {
-        std::thread::yield_now();
-    }
+    // A thread that took it off the queue has not yet looked at its token.
+    assert_eq!(starts.recv_timeout(WAIT), Ok(()));
     first_token.cancel();
     second_token.cancel();
     drop(release);
