@@ -8,6 +8,7 @@ mod api;
 pub(crate) mod exit;
 mod iozone;
 mod limits;
+mod local_server;
 mod make;
 mod net;
 mod output;
@@ -21,6 +22,7 @@ mod suite;
 use self::ab::AbArgs;
 use self::agents::{AgentArgs, RemoteArgs, run_agent};
 use self::limits::LimitsArgs;
+use self::local_server::LocalServerArgs;
 use self::make::Retry;
 use self::repeat::RepeatArgs;
 use crate::agent::with_sources;
@@ -148,17 +150,8 @@ struct Common {
     /// Directory for results
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
-    /// Local socket of the server, STATE/plimsoll.sock, to record its statistics
-    #[arg(long, value_name = "SOCKET")]
-    server_socket: Option<PathBuf>,
-    /// Process id of the server on this machine [default: found by its port if local]. A comparison
-    /// takes one per target
-    #[arg(long = "server-pid", value_name = "PID")]
-    server_pids: Vec<u32>,
-    /// Directory, disk file or block device with the data of the share, for a server on this
-    /// machine [default: found by the exported path and the files that the server has open]
-    #[arg(long, value_name = "PATH", conflicts_with = "observe")]
-    share_path: Option<PathBuf>,
+    #[command(flatten)]
+    local: LocalServerArgs,
     /// Remove the test files afterwards
     #[arg(long)]
     clean: bool,
@@ -307,11 +300,11 @@ impl Common {
             source,
             bind: !self.no_bind,
             subnets: self.subnets.clone(),
-            server_socket: self.server_socket.clone(),
-            server_pid: self.server_pids.first().copied(),
+            server_socket: self.local.server_socket.clone(),
+            server_pid: self.local.server_pids.first().copied(),
             observe: ObserveRun {
                 agent: self.remote.observer()?,
-                share_path: self.share_path.clone(),
+                share_path: self.local.share_path.clone(),
                 api: self.remote.server.api()?,
             },
             clean: self.clean,
@@ -414,7 +407,7 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// The targets of a comparison, and their servers' processes as far as they are known.
 fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCompared> {
-    let given = &args.common.server_pids;
+    let given = &args.common.local.server_pids;
     if let Some(name) = &args.own.share {
         let mut found = find(name, &args.own, plan).map_err(NotCompared::Told)?;
         if !given.is_empty() {

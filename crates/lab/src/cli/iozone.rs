@@ -1,6 +1,7 @@
 //! `plimsoll lab iozone`: IOzone's throughput mode on any target with files.
 
 use super::agents::RemoteArgs;
+use super::local_server::LocalServerArgs;
 use super::over::{OverArgs, Tests};
 use super::program::{is_usage, left};
 use super::{
@@ -97,16 +98,8 @@ pub(super) struct IozoneArgs {
     while_stdin: bool,
     #[command(flatten)]
     remote: RemoteArgs,
-    /// Local socket of the server, STATE/plimsoll.sock, to record its statistics
-    #[arg(long, value_name = "SOCKET")]
-    server_socket: Option<PathBuf>,
-    /// Process id of the server on this machine [default: found by its port if local]
-    #[arg(long = "server-pid", value_name = "PID")]
-    server_pids: Vec<u32>,
-    /// Directory, disk file or block device with the data of the share, for a server on this
-    /// machine
-    #[arg(long, value_name = "PATH", conflicts_with = "observe")]
-    share_path: Option<PathBuf>,
+    #[command(flatten)]
+    local: LocalServerArgs,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -234,9 +227,7 @@ impl IozoneArgs {
             subnets: Vec::new(),
             settings: Vec::new(),
             out: self.out.clone(),
-            server_socket: self.server_socket.clone(),
-            server_pids: self.server_pids.clone(),
-            share_path: self.share_path.clone(),
+            local: self.local.clone(),
             clean: !self.keep,
             no_bind: true,
             json: self.json,

@@ -49,7 +49,7 @@ pub(super) fn columns(
     scratch: Option<&str>,
     words: &[String],
 ) -> Result<Vec<ColumnPlan>, Box<dyn Error>> {
-    let pids = &common.server_pids;
+    let pids = &common.local.server_pids;
     let each = pids.len() == targets.len();
     let all = limits::columns(targets, |n, url| {
         let mut options = common.options(url, words.to_vec())?;

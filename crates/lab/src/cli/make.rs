@@ -47,7 +47,7 @@ impl Common {
             subnets: self.subnets.iter().map(|s| format!("{s}={}", s.server)).collect(),
             clean: self.clean,
             scratch: None,
-            server_socket: self.server_socket.clone(),
+            server_socket: self.local.server_socket.clone(),
             // One that cannot be asked is reported when options are made of it.
             server: self.remote.server.api().ok().flatten(),
             retries: REPEATS,

@@ -5,6 +5,7 @@ mod loads;
 
 use super::ab::{self, Compared};
 use super::agents::RemoteArgs;
+use super::local_server::LocalServerArgs;
 use super::{
     Common, EXIT_DEGRADED, Outcome, exit, limits, make, own_words, print_line, print_text,
 };
@@ -46,16 +47,8 @@ pub(super) struct RepeatArgs {
     clients: Option<u32>,
     #[command(flatten)]
     remote: RemoteArgs,
-    /// Local socket of the server, STATE/plimsoll.sock [default: as recorded]
-    #[arg(long, value_name = "SOCKET")]
-    server_socket: Option<PathBuf>,
-    /// Process id of the server on this machine; a summary takes one per target
-    #[arg(long = "server-pid", value_name = "PID")]
-    server_pids: Vec<u32>,
-    /// Directory, disk file or block device with the data of the share, for a server on this
-    /// machine
-    #[arg(long, value_name = "PATH", conflicts_with = "observe")]
-    share_path: Option<PathBuf>,
+    #[command(flatten)]
+    local: LocalServerArgs,
     /// Print the comparison as JSON
     #[arg(long)]
     json: bool,
@@ -91,7 +84,7 @@ pub(super) fn repeat(args: &RepeatArgs) -> Outcome {
     }
     request.command = own_words();
     (request.clients, request.agents) = (common.clients, common.remote.agents().to_vec());
-    request.server_socket.clone_from(&common.server_socket);
+    request.server_socket.clone_from(&common.local.server_socket);
     request.server = common.remote.server.api()?;
     match request.kind {
         Kind::Run => run(args, &request, &common),
@@ -112,16 +105,16 @@ impl RepeatArgs {
             (false, None) => request.agents.clone(),
             _ => self.remote.agents().to_vec(),
         };
+        let mut local = self.local.clone();
+        if !self.remote.server.is_given() {
+            local.server_socket = local.server_socket.or_else(|| request.server_socket.clone());
+        }
         Common {
             clients: self.clients.unwrap_or(request.clients),
             remote: self.remote.with(agents),
-            share_path: self.share_path.clone(),
             settings: Vec::new(),
             out: self.out.clone(),
-            server_socket: self.server_socket.clone().or_else(|| {
-                request.server_socket.clone().filter(|_| !self.remote.server.is_given())
-            }),
-            server_pids: self.server_pids.clone(),
+            local,
             clean: request.clean,
             prove: None,
             no_bind: !request.bind,

@@ -29,6 +29,17 @@ struct Repeated<'a, T, C> {
     operations: Vec<C>,
 }
 
+/// Prints the result and its repeats; `operations` is empty where no calls are recorded.
+fn print_json<T: Serialize, C: Serialize>(
+    recorded: &T,
+    repeats: &[T],
+    operations: Vec<C>,
+) -> Result<(), Box<dyn Error>> {
+    let found = Repeated { recorded, repeats, operations };
+    print_line(&serde_json::to_string(&found)?)?;
+    Ok(())
+}
+
 /// The target: the recorded one, or the one in its place. A password is in neither.
 fn target(args: &RepeatArgs, request: &Request) -> Result<String, Box<dyn Error>> {
     match args.targets.as_slice() {
@@ -74,8 +85,7 @@ pub(super) fn program(args: &RepeatArgs, request: &Request, common: &Common) -> 
         code = worse(code, ExitCode::from(EXIT_DEGRADED));
     }
     if common.json {
-        let found = Repeated { recorded: &recorded, repeats: &repeats, operations };
-        print_line(&serde_json::to_string(&found)?)?;
+        print_json(&recorded, &repeats, operations)?;
         return Ok(code);
     }
     let figures = |run: &ProgramResult| {
@@ -119,9 +129,7 @@ pub(super) fn iozone(args: &RepeatArgs, request: &Request, common: &Common) -> O
         repeats.push(result);
     }
     if common.json {
-        let operations: Vec<()> = Vec::new();
-        let found = Repeated { recorded: &recorded, repeats: &repeats, operations };
-        print_line(&serde_json::to_string(&found)?)?;
+        print_json(&recorded, &repeats, Vec::<()>::new())?;
         return Ok(code);
     }
     let figures = |run: &IozoneResult| -> Vec<(String, f64)> {
@@ -147,9 +155,7 @@ fn over_the_link(args: &RepeatArgs, request: &Request, common: &Common) -> Outco
         repeats.push(result);
     }
     if common.json {
-        let operations: Vec<()> = Vec::new();
-        let found = Repeated { recorded: &recorded, repeats: &repeats, operations };
-        print_line(&serde_json::to_string(&found)?)?;
+        print_json(&recorded, &repeats, Vec::<()>::new())?;
         return Ok(code);
     }
     let figures = |run: &OverResult| -> Vec<(String, f64)> {
