@@ -98,8 +98,15 @@ pub fn guard(pid: u32) -> Result<(), String> {
 }
 
 /// Cores that a thread may use.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Cores(libc::cpu_set_t);
+
+impl PartialEq for Cores {
+    fn eq(&self, other: &Self) -> bool {
+        // SAFETY: reads two sets of cores.
+        unsafe { libc::CPU_EQUAL(&self.0, &other.0) }
+    }
+}
 
 impl Cores {
     fn of(thread: u32) -> io::Result<Self> {
