@@ -142,6 +142,9 @@ pub struct RunQueue {
     /// Where this server serves NFS, once it does.
     here: OnceLock<SocketAddr>,
     inner: Mutex<Inner>,
+    /// Held while a change is made and stored, and while files are removed, so that files change
+    /// in the order of the runs; taken before `inner`.
+    storing: Mutex<()>,
     wake: Condvar,
 }
 
@@ -188,9 +191,9 @@ impl RunQueue {
             inner.next = inner.next.max(number + 1);
             inner.put(run);
         }
-        let (inner, wake) = (Mutex::new(inner), Condvar::new());
-        let here = OnceLock::new();
-        Ok(Arc::new(Self { store, program, socket, here, inner, wake }))
+        let (inner, storing) = (Mutex::new(inner), Mutex::new(()));
+        let (here, wake) = (OnceLock::new(), Condvar::new());
+        Ok(Arc::new(Self { store, program, socket, here, inner, storing, wake }))
     }
 
     /// Begins to make runs: when the server answers, for NFS at `here`.
@@ -231,6 +234,7 @@ impl RunQueue {
     /// # Errors
     /// There is none, or it has ended.
     pub fn abort(&self, id: &str, by: &str) -> Result<(), RunQueueError> {
+        let _storing = self.storing();
         let mut inner = self.lock();
         let number = inner.find(id)?;
         if let Some(at) = inner.queue.iter().position(|waiting| *waiting == number) {
@@ -254,6 +258,7 @@ impl RunQueue {
     /// # Errors
     /// There is none, it has not ended, or its files cannot be removed.
     pub fn destroy(&self, id: &str) -> Result<(), RunQueueError> {
+        let _storing = self.storing();
         let mut inner = self.lock();
         let number = inner.find(id)?;
         let run = inner.runs.get(&number);
@@ -429,6 +434,7 @@ impl RunQueue {
 
     /// Forgets the oldest runs beyond what is kept.
     fn make_room(&self) {
+        let _storing = self.storing();
         let mut inner = self.lock();
         let ended: Vec<u64> =
             inner.runs.iter().filter(|(_, run)| run.state.is_final()).map(|(n, _)| *n).collect();
@@ -441,11 +447,16 @@ impl RunQueue {
 
     /// Changes a run, and keeps it so.
     fn change(&self, number: u64, edit: impl FnOnce(&mut Run)) -> Option<Run> {
+        let _storing = self.storing();
         let run = self.lock().edit(number, edit)?;
         if let Err(error) = self.store.write(&run) {
             base::tell!("lab", "the run {} cannot be stored: {error}", run.id);
         }
         Some(run)
+    }
+
+    fn storing(&self) -> MutexGuard<'_, ()> {
+        self.storing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

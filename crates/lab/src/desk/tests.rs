@@ -120,6 +120,23 @@ fn what_cannot_be_started_fails_and_can_be_destroyed() {
 }
 
 #[test]
+fn a_run_can_be_destroyed_as_soon_as_it_has_failed() {
+    let place = Place::new("destroyed");
+    let desk = place.open();
+    let worker = desk.start("127.0.0.1:9".parse().unwrap());
+    for round in 0..50 {
+        let id = desk.queue(&wanted()).unwrap().id;
+        until(&desk, &id, State::Failed);
+        // Its state may be seen before it is stored: the files are removed after that.
+        desk.destroy(&id).unwrap();
+        assert!(!desk.store.place(&id).exists(), "round {round}");
+    }
+    worker.end();
+    let left: Vec<_> = std::fs::read_dir(place.0.join("runs")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn the_oldest_go_when_there_are_too_many() {
     let place = Place::new("surplus");
     let desk = place.open();
