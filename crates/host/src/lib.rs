@@ -58,10 +58,18 @@ impl Root {
     /// # Errors
     /// When there is no such file or it may not be read.
     pub fn read(&self, name: &str) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.bytes(name, FILE_MAX)?).into_owned())
+    }
+
+    /// The first `max` bytes of the file `name`.
+    ///
+    /// # Errors
+    /// When there is no such file or it may not be read.
+    pub fn bytes(&self, name: &str, max: u64) -> io::Result<Vec<u8>> {
         use std::io::Read;
         let mut bytes = Vec::new();
-        std::fs::File::open(self.path.join(name))?.take(FILE_MAX).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        std::fs::File::open(self.path.join(name))?.take(max).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Where the file `name` is.
