@@ -237,7 +237,7 @@ fn transport(way: &[String]) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Where a disk is when no enclosure shows it: the bay that its SAS expander has for it, its ATA port.
+/// Where a disk is when no enclosure shows it: the bay that its expander has for it, its ATA port.
 fn bay(root: &Root, way: &[String]) -> Option<String> {
     if let Some(device) = way.iter().rfind(|part| part.starts_with("end_device-")) {
         let path = |what: &str| format!("sys/class/sas_device/{device}/{what}");

@@ -6,18 +6,23 @@
 //! - [`chassis`]: system, board, chassis, processors, memory. [`smbios`]: the table of the
 //!   firmware. [`edac`]: errors of memory.
 //! - [`pci`]: functions and slots. [`hca`]: InfiniBand adapters in them.
-//! - [`disk`]: disks with their bays.
+//! - [`disk`]: disks with their bays. [`smart`]: their health. [`schedule`]: when it is queried.
 //! - [`sensors`]: temperatures and fans.
+//! - [`watch`]: what is remembered from one look to the next. [`faults`]: what is wrong.
 
 pub mod chassis;
 pub mod disk;
 pub mod edac;
 mod enclosure;
+pub mod faults;
 pub mod files;
 pub mod hca;
 pub mod pci;
+pub mod schedule;
 pub mod sensors;
+pub mod smart;
 pub mod smbios;
+pub mod watch;
 
 use host::Root;
 use serde::{Deserialize, Serialize};

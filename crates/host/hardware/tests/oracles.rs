@@ -25,10 +25,10 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Blocks of `key: value` lines.
+/// Blocks of `key: value` lines; a line without a value is a key.
 fn blocks(text: &str) -> Vec<BTreeMap<String, String>> {
     let block = |block: &str| {
-        let lines = block.lines().filter_map(|line| line.split_once(':'));
+        let lines = block.lines().map(|line| line.split_once(':').unwrap_or((line, "")));
         lines.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
     };
     text.split("\n\n").map(block).filter(|block: &BTreeMap<_, _>| !block.is_empty()).collect()
@@ -113,8 +113,7 @@ fn tables_as_dmidecode() {
 fn agrees(hardware: &Hardware, printed: &[BTreeMap<String, String>]) {
     let of = |kind: &str| {
         let is_it = |block: &&BTreeMap<String, String>| {
-            block.values().any(|value| value.contains(&format!("DMI type {kind},")))
-                || block.keys().any(|key| key.contains(&format!("DMI type {kind},")))
+            block.keys().any(|key| key.contains(&format!("DMI type {kind},")))
         };
         printed.iter().filter(is_it).collect::<Vec<_>>()
     };
