@@ -21,13 +21,15 @@ const WAIT: Duration = e2e::patience(30);
 const LIMIT: u64 = 5;
 
 /// A server of the test: what each connection brought.
-struct Sink {
-    port: u16,
+pub struct Sink {
+    /// Its port.
+    pub port: u16,
     brought: Receiver<String>,
 }
 
 impl Sink {
-    fn start(talk: fn(TcpStream) -> std::io::Result<String>) -> Self {
+    /// Listens, and talks so with each client.
+    pub fn start(talk: fn(TcpStream) -> std::io::Result<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();
         let (sender, brought) = channel();
@@ -44,7 +46,8 @@ impl Sink {
         Self { port, brought }
     }
 
-    fn next(&self, what: &str) -> String {
+    /// What the next connection brings.
+    pub fn next(&self, what: &str) -> String {
         self.brought.recv_timeout(WAIT).unwrap_or_else(|_| panic!("no {what}"))
     }
 }
@@ -70,7 +73,7 @@ fn web(stream: TcpStream) -> std::io::Result<String> {
 }
 
 /// Takes a mail; all that was said.
-fn mail(stream: TcpStream) -> std::io::Result<String> {
+pub fn mail(stream: TcpStream) -> std::io::Result<String> {
     let mut stream = BufReader::new(stream);
     let mut said = String::new();
     stream.get_mut().write_all(b"220 sink\r\n")?;

@@ -10,6 +10,8 @@ mod browser;
 mod command_line;
 #[path = "../echo.rs"]
 mod echo;
+#[path = "../hardware.rs"]
+mod hardware;
 #[path = "../idle.rs"]
 mod idle;
 #[path = "../linked.rs"]

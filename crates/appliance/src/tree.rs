@@ -9,7 +9,9 @@ use control::certificates::node::CERTIFICATES;
 use control::replication::node::REPLICATION;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
+use service::hardware::node::HARDWARE;
 use service::network::node::NETWORK;
+use service::problems::node::PROBLEMS;
 use service::tree::SERVICES;
 
 /// The root.
@@ -51,10 +53,11 @@ static CONFIGURATION: Context = Context::new(
 static MAINTENANCE: Context = Context::new(
     "maintenance",
     "Maintenance",
-    "The running program: logs, sessions, version and state directory.",
+    "The machine and the running program: hardware, problems, logs, sessions, version and state \
+     directory.",
     "maintenance",
 )
-.children(&[&LOGS, &SESSIONS, &SYSTEM]);
+.children(&[&HARDWARE, &PROBLEMS, &LOGS, &SESSIONS, &SYSTEM]);
 
 static LOGS: Context = Context::new(
     "logs",
@@ -108,6 +111,12 @@ static STATUS: Context =
                 "Problems",
                 Kind::List { of: &LINE, max: 1_000 },
                 "Current problems, one sentence each.",
+            ),
+            Property::state(
+                "machine_problems",
+                "Problems of the machine",
+                COUNT,
+                "Number of problems in /maintenance/problems.",
             ),
             Property::state("acting_as", "Acts as", LINE, "Identity used for file access."),
             Property::state(

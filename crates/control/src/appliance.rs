@@ -45,6 +45,9 @@ pub struct Status {
     pub healthy: bool,
     /// Current problems, one sentence each.
     pub problems: Vec<String>,
+    /// Number of problems of the machine, of `/maintenance/problems`.
+    #[serde(default)]
+    pub machine_problems: usize,
     /// Identity used for file access.
     pub acting_as: ActingAs,
     /// Served shares.

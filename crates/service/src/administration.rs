@@ -21,9 +21,11 @@ use control::replication::Served;
 use control::state::StateDir;
 use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
 
+use crate::hardware::room::{HardwareRoom, NAME as HARDWARE_NAME, PREFIX as HARDWARE};
 use crate::luns::config::SAN;
 use crate::luns::live::Beside;
 use crate::node::{ServiceNode, log_of, seconds_since, set_log_levels};
+use crate::problems::{PREFIX as PROBLEMS, Problems};
 use crate::reach::machine_name;
 use crate::running::Running;
 use crate::shares::PREFIX;
@@ -49,8 +51,17 @@ pub fn join(
     let network = network(running, state);
     let mut branches = branches(running, state, people, tree);
     branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
+    let hardware = HardwareRoom::new(state.path());
+    let problems = Problems::new(state.path());
+    problems.feed(&hardware);
+    problems.feed(&network);
+    // Set once, here.
+    let _ = running.machine_problems.set(Arc::downgrade(&problems));
+    branches.push(Branch::live(&HARDWARE, hardware.clone()));
+    branches.push(Branch::live(&PROBLEMS, problems));
     branches.extend(watch(running, state, tree, &network)?);
     tree.join(branches);
+    hardware.start().or_failure("start the threads that look at the hardware")?;
     running.services.iscsi.give(tree)?;
     network.start(tree).or_failure("start the thread that follows the network")?;
     let served = Arc::downgrade(running);
@@ -154,6 +165,7 @@ impl Facts for ServerFacts {
             Event::Certificate { days } => running.certificates.warning(days),
             Event::Replication => running.replication.problem(),
             Event::Network => network.upgrade()?.warning(),
+            Event::Hardware => running.machine_problems()?.sentence(HARDWARE_NAME),
             Event::Fault => running.faults(),
             // The frames tell.
             Event::Dropped => None,
@@ -221,6 +233,7 @@ fn status(running: &Running) -> State {
     vec![
         ("healthy", Value::Bool(status.healthy)),
         ("problems", Value::texts(&status.problems)),
+        ("machine_problems", Value::number(status.machine_problems)),
         ("acting_as", Value::Text(status.acting_as.note)),
         ("shares", Value::texts(status.shares.iter().map(|share| &share.name))),
     ]

@@ -10,6 +10,7 @@
 //! - [`running`]: everything that runs, put together and measured; [`administration`]: its
 //!   branches of the tree, and its alerts.
 //! - [`cache_drops`]: runs that drop cached data of shares and units.
+//! - [`hardware`]: what the machine is made of. [`problems`]: what is wrong with it.
 //! - [`guard`]: the table of opens, for runs of replication.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
 //! - [`server_id`]: by what clients recognise the server.
@@ -24,6 +25,7 @@ pub mod comparison;
 pub mod echo;
 pub mod files;
 pub mod guard;
+pub mod hardware;
 pub mod instance;
 pub mod iscsi;
 pub mod lab;
@@ -33,6 +35,7 @@ pub mod network;
 pub mod nfs;
 pub mod node;
 pub mod parts;
+pub mod problems;
 pub mod reach;
 pub mod running;
 pub mod server_id;

@@ -56,6 +56,7 @@ use crate::nfs::Nfs;
 use crate::nfs::clients::{Levels, NfsClients};
 use crate::nfs::settings::NfsSettings;
 use crate::parts::ServiceParts;
+use crate::problems::Problems;
 use crate::reach::machine_name;
 use crate::server_id::ServerId;
 use crate::services::Services;
@@ -128,6 +129,8 @@ pub struct Running {
     pub admin: OnceLock<(SocketAddr, Arc<places::ConnectionLimits>)>,
     /// Alerts, once they are watched, which refer to this in turn.
     pub alerts: OnceLock<Weak<Alerts>>,
+    /// Problems of the machine, once the tree has them.
+    pub machine_problems: OnceLock<Weak<Problems>>,
     /// Free space of the shares.
     spaces: Spaces,
     /// Looks at the directories of the shares.
@@ -192,6 +195,7 @@ impl Running {
             started: wall_ns() / NS_PER_S,
             admin: OnceLock::new(),
             alerts: OnceLock::new(),
+            machine_problems: OnceLock::new(),
             spaces: Spaces::default(),
             _watch: watch,
         }))
@@ -237,6 +241,11 @@ impl Running {
     fn access(&self, share: &str) -> Vec<Access> {
         let all = self.services.all.iter();
         all.flat_map(|instance| instance.service().access(instance, share)).collect()
+    }
+
+    /// Problems of the machine, once the tree has them.
+    pub fn machine_problems(&self) -> Option<Arc<Problems>> {
+        self.machine_problems.get().and_then(Weak::upgrade)
     }
 
     /// Alerts.
@@ -386,6 +395,7 @@ impl Appliance for Running {
             pid: std::process::id(),
             healthy: problems.is_empty(),
             problems,
+            machine_problems: self.machine_problems().map_or(0, |list| list.list().len()),
             acting_as: self.acting_as(),
             shares,
             services,

@@ -45,13 +45,15 @@ pub enum Event {
     Replication,
     /// A link of the network has no carrier, or is missing.
     Network,
+    /// A fault of the hardware.
+    Hardware,
     /// Requests have failed by a fault of the server since it started.
     Fault,
 }
 
 impl Event {
     /// All, in the order of menus: name, sentence.
-    pub const ALL: [(Self, &'static str, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str, &'static str); 9] = [
         (Self::Service, "service", "a service is not online"),
         (Self::Dropped, "dropped", "operations are not counted"),
         (Self::Store, "store", "statistics cannot be stored"),
@@ -63,6 +65,7 @@ impl Event {
         ),
         (Self::Replication, "replication", "the last run of a replication action failed"),
         (Self::Network, "network", "a link of the network has no carrier or is missing"),
+        (Self::Hardware, "hardware", "the hardware has a fault"),
         (Self::Fault, "fault", "requests fail because of a server defect"),
     ];
 

@@ -158,6 +158,14 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
         "kept.json" => analytics::kept::inspect(text?),
+        "hardware.json" => {
+            let watch: host_hardware::watch::Watch = serde_json::from_slice(bytes).ok()?;
+            Some(json!({ "format": "hardware that was seen", "seen": watch }))
+        }
+        "problems.json" => {
+            let since: BTreeMap<String, u64> = serde_json::from_slice(bytes).ok()?;
+            Some(json!({ "format": "problems of the machine", "since": since }))
+        }
         "clients" | "nlm-clients" => clients(bytes),
         "dav-locks" => dav_locks(bytes),
         _ => registered(bytes).or_else(|| issued(bytes)),

@@ -125,7 +125,8 @@ fn disk(root: &Root, device: &str, by_id: Vec<String>) -> Option<Disk> {
     let is_ata = read("device/vendor").as_deref() == Some("ATA");
     let model = model(root, device, &by_id);
     let serial = serial(root, device, &by_id);
-    let name = match (&model, &serial) {
+    // Not by the links of udev, which may come later than the disk.
+    let name = match (&short_model(root, device), &serial) {
         (Some(model), Some(serial)) => node_name(&format!("{model}-{serial}")),
         (None, Some(serial)) => node_name(serial),
         (_, None) => wwid.as_deref().map(node_name).unwrap_or_default(),
@@ -159,12 +160,21 @@ fn is_unique(wwid: &str) -> bool {
     !wwid.starts_with("t10.") || wwid.starts_with("t10.ATA")
 }
 
-fn model(root: &Root, device: &str, by_id: &[String]) -> Option<String> {
+/// Vendor and model as the kernel has them.
+fn short_model(root: &Root, device: &str) -> Option<String> {
     let read = |name: &str| text(root, &format!("{CLASS}/{device}/{name}"));
     let model = read("device/model")?;
-    let vendor =
-        read("device/vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x"));
-    if vendor.is_none() {
+    let is_name = |vendor: &String| vendor != "ATA" && !vendor.starts_with("0x");
+    Some(match read("device/vendor").filter(is_name) {
+        Some(vendor) if !model.starts_with(&vendor) => format!("{vendor} {model}"),
+        _ => model,
+    })
+}
+
+fn model(root: &Root, device: &str, by_id: &[String]) -> Option<String> {
+    let read = |name: &str| text(root, &format!("{CLASS}/{device}/{name}"));
+    let model = short_model(root, device)?;
+    if read("device/vendor").as_deref() == Some("ATA") {
         // The SCSI layer has 16 characters of the model of an ATA disk; its WWID or link has all.
         let whole = read("device/wwid").and_then(|wwid| Some(ata(&wwid)?.0));
         let linked = by_id.iter().find_map(|link| {
@@ -173,10 +183,7 @@ fn model(root: &Root, device: &str, by_id: &[String]) -> Option<String> {
         });
         return whole.or(linked).filter(|whole| whole.starts_with(&model)).or(Some(model));
     }
-    Some(match vendor {
-        Some(vendor) if !model.starts_with(&vendor) => format!("{vendor} {model}"),
-        _ => model,
-    })
+    Some(model)
 }
 
 /// Model and serial number of the T10 identifier of an ATA disk (SAT): 40 and 20 characters.

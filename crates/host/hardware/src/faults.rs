@@ -184,8 +184,8 @@ fn sensor(sensor: &Sensor) -> Option<Fault> {
     Some(Fault { id, severity, what, impact: impact.to_owned(), remedy: remedy.to_owned() })
 }
 
-/// A card that has fewer lanes than both it and its slot have. Without the width of the slot that is
-/// how many boards are made.
+/// A card that has fewer lanes than both it and its slot have. Without the width of the slot that
+/// is how many boards are made.
 fn slot(slot: &Slot) -> Option<Fault> {
     let of_slot = slot.width?;
     let is_display = |class: u32| class >> 16 == 0x03;

@@ -1,5 +1,5 @@
-//! When the health of a disk may be queried: at most once an hour each. Reading it wakes a disk that
-//! sleeps, and keeps one awake that wants to sleep (smartmontools has `-n standby` for the first).
+//! When the health of a disk may be queried: at most once an hour each. Reading it wakes a disk
+//! that sleeps, and keeps one awake that wants to sleep (`-n standby` is for the first alone).
 
 use std::collections::BTreeMap;
 

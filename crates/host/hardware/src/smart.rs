@@ -1,5 +1,5 @@
 //! Health of a disk by `smartctl -j` (smartmontools 7.0 and later): how it is run, and what its
-//! output says. Its exit status is a mask of bits, and not zero for a healthy disk with a log entry.
+//! output means. Its exit status is a mask of bits, not zero for a healthy disk with a log entry.
 
 pub mod report;
 
@@ -63,13 +63,12 @@ pub fn is_suspended(root: &Root, name: &str) -> bool {
     crate::files::text(root, &path).as_deref() == Some("suspended")
 }
 
-/// Queries a disk by its name in `/dev`, unless it sleeps.
+/// Queries a disk of this machine by its name in `/dev`, unless it sleeps.
 ///
 /// # Errors
 /// Why not.
-pub fn run(root: &Root, name: &str) -> Result<Output, RunError> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    run_on_path(root, name, &path)
+pub fn run(name: &str) -> Result<Output, RunError> {
+    run_on_path(&Root::default(), name, &std::env::var("PATH").unwrap_or_default())
 }
 
 /// The same with a program on this path, else in the system folders.
@@ -87,6 +86,12 @@ pub fn run_on_path(root: &Root, name: &str, path: &str) -> Result<Output, RunErr
     command.env_clear().env("PATH", path).env("LC_ALL", "C");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     collect(command.spawn()?)
+}
+
+/// Whether it is installed.
+pub fn is_installed() -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:{FOLDERS}").split(':').any(is_program)
 }
 
 fn is_program(folder: &str) -> bool {

@@ -119,8 +119,8 @@ impl Watch {
         self.memory.retain(|name, _| hardware.memory.iter().any(|module| module.name == *name));
     }
 
-    /// Disks whose health may be queried at this second, by identity, each with a name of the kernel.
-    /// They count as queried. Disks that the kernel has suspended get their report here.
+    /// Disks that may be queried at this second, by identity, each with a name of the kernel. They
+    /// count as queried. Disks that the kernel has suspended get their report here.
     pub fn due(&mut self, root: &Root, now_s: u64) -> Vec<(String, String)> {
         let mut due = Vec::new();
         for (identity, one) in self.disks.iter().filter(|(_, one)| !one.absent) {
@@ -137,9 +137,8 @@ impl Watch {
         awake
     }
 
-    /// Enters a report; `failed_commands` as they are after the query, which may have counted there.
-    /// One that says nothing keeps the verdict of the one before, so that a disk that fails does not
-    /// become healthy by sleeping.
+    /// Enters a report; `failed` commands as they are after the query, which may have counted.
+    /// Standby does not replace a verdict of failure.
     pub fn report(&mut self, identity: &str, report: Report, failed: Option<u64>, now_s: u64) {
         let Some(known) = self.disks.get_mut(identity) else { return };
         if let (Some(count), Some(value)) = (&mut known.failed, failed) {

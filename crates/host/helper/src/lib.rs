@@ -2,14 +2,14 @@
 //! this machine on typed requests, and only on those.
 //!
 //! - [`request`]: what can be requested and answered, and how it is framed. Nothing in a request
-//!   names a file or a program.
+//!   names a file or a program; a disk is named as the kernel names it.
 //! - [`service`]: the socket, users that may connect, the log. [`client`]: the other end.
 //! - [`keeper`]: a change of the network: checked, written to disk, taken, confirmed or taken back.
 //! - [`guard`]: the process that takes an unconfirmed change back even if the others end.
 //! - [`files`]: what of it is on disk (`docs/formats/host.md`).
 //!
-//! Other requests (storage, hardware) are variants of [`request::Request`] with a keeper of their
-//! own.
+//! The health of disks is queried by `host_hardware::smart`. Other requests (storage) are variants
+//! of [`request::Request`] with a keeper of their own.
 
 pub mod client;
 pub mod files;

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 
+use host_hardware::smart::Output;
 use host_network::check::Refusal;
 use host_network::compile::Record;
 use host_network::configuration::Configuration;
@@ -47,6 +48,11 @@ pub enum Request {
         /// Which change.
         change: u64,
     },
+    /// The health of a disk, which is not woken.
+    DiskHealth {
+        /// Its name in the kernel, as `sda`.
+        disk: String,
+    },
 }
 
 /// A configuration and how the administration is reached.
@@ -78,6 +84,8 @@ pub enum Reply {
         /// In words.
         steps: Vec<String>,
     },
+    /// To [`Request::DiskHealth`]: what smartctl has left.
+    DiskHealth(Output),
     /// A confirmation, or the way back, is done.
     Done,
     /// The configuration is wrong.
@@ -172,6 +180,7 @@ impl Request {
             Self::NetworkApply { .. } => "network apply",
             Self::NetworkConfirm { .. } => "network confirm",
             Self::NetworkTakeBack { .. } => "network take back",
+            Self::DiskHealth { .. } => "disk health",
         }
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::keeper::Keeper;
+use host_hardware::smart;
+
+use crate::keeper::{Keeper, Refusal};
 use crate::request::{REQUEST_MAX, Reply, Request, receive, send};
 use crate::sys;
 
@@ -121,26 +123,34 @@ impl Helper {
             Reply::Wrong(list) => {
                 base::tell!("host", "{name}: {} properties are wrong", list.len())
             }
-            Reply::NetworkStatus(_) => base::debug!("host", "{name}"),
+            Reply::NetworkStatus(_) | Reply::DiskHealth(_) => base::debug!("host", "{name}"),
             _ => base::tell!("host", "{name}: done"),
         }
         reply
     }
 
     fn act(&self, request: Request) -> Reply {
-        let mut keeper = self.keeper();
         let done = match request {
             Request::NetworkStatus {} => {
-                keeper.status().map(|status| Reply::NetworkStatus(Box::new(status)))
+                self.keeper().status().map(|status| Reply::NetworkStatus(Box::new(status)))
             }
             Request::NetworkPlan(wanted) => {
-                keeper.plan(&wanted).map(|steps| Reply::Planned { steps })
+                self.keeper().plan(&wanted).map(|steps| Reply::Planned { steps })
             }
-            Request::NetworkApply { wanted, seconds } => keeper
+            Request::NetworkApply { wanted, seconds } => self
+                .keeper()
                 .apply(&wanted, seconds)
                 .map(|(change, steps)| Reply::Applied { change, steps }),
-            Request::NetworkConfirm { change } => keeper.confirm(change).map(|()| Reply::Done),
-            Request::NetworkTakeBack { change } => keeper.take_back(change).map(|()| Reply::Done),
+            Request::NetworkConfirm { change } => {
+                self.keeper().confirm(change).map(|()| Reply::Done)
+            }
+            Request::NetworkTakeBack { change } => {
+                self.keeper().take_back(change).map(|()| Reply::Done)
+            }
+            // A disk may take a minute, for which the network does not wait.
+            Request::DiskHealth { disk } => smart::run(&disk)
+                .map(Reply::DiskHealth)
+                .map_err(|e| Refusal::Conflict(e.to_string())),
         };
         done.unwrap_or_else(Reply::from)
     }

@@ -22,6 +22,7 @@ use super::link::{Link, unexpected};
 use super::node::STEPS_SHOWN;
 use super::shown::{Observer, Shown};
 use super::wanted::{PREFIX, path, problem, read};
+use crate::problems::{Fault, Source};
 
 /// Comment of the revision that takes an unconfirmed change back.
 const NOT_CONFIRMED: &str = "not confirmed";
@@ -235,13 +236,19 @@ impl Network {
 impl Network {
     /// What of the configured links is missing or has no carrier.
     pub fn warning(&self) -> Option<String> {
+        let (configuration, carriers) = self.carriers()?;
+        carrier::problem(&configuration, &carriers)
+    }
+
+    /// What is configured, and which links have a carrier; none without interfaces.
+    fn carriers(&self) -> Option<(Configuration, carrier::Carriers)> {
         let document = self.tree.get().and_then(Weak::upgrade)?.document();
         let configuration = read(&document).ok()?;
         if configuration.interfaces.is_empty() {
             return None;
         }
         let mut linux = Linux::open(Files::default()).ok()?;
-        carrier::problem(&configuration, &linux.carriers().ok()?)
+        Some((configuration, linux.carriers().ok()?))
     }
 
     /// Enters a change that waits. It may continue one: then their steps are confirmed together,
@@ -278,6 +285,17 @@ impl Network {
             shown.push(("steps", Value::texts(&waiting.steps)));
         }
         shown
+    }
+}
+
+impl Source for Network {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let Some((configuration, carriers)) = self.carriers() else { return Vec::new() };
+        carrier::dark(&configuration, &carriers).iter().map(carrier::Dark::fault).collect()
     }
 }
 

@@ -169,6 +169,7 @@ impl Appliance for Fake {
             started: 1,
             now: 2,
             pid: 3,
+            machine_problems: 0,
             healthy: true,
             problems: Vec::new(),
             acting_as: ActingAs { privileged: true, user: "root".into(), note: "n".into() },

@@ -11,7 +11,7 @@ const ERRORS_MAX: usize = 32;
 /// Attributes of ATA that count sectors which cannot be read (smartctl's numbers and names).
 const BAD_SECTORS: [(u64, &str); 2] =
     [(197, "sectors that cannot be read"), (198, "sectors that a test could not read")];
-/// Attributes of ATA whose value falls from 100 as an SSD wears.
+/// Attributes of ATA with a value that falls from 100 as an SSD wears.
 const WEAR: [&str; 6] = [
     "Wear_Leveling_Count",
     "Media_Wearout_Indicator",

@@ -1,7 +1,7 @@
 //! Captured and constructed machines as folders: trees of `tests/machines`, unpacked.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+mod tree;
+
 use std::path::{Path, PathBuf};
 
 use e2e::scratch::Scratch;
@@ -25,23 +25,9 @@ pub fn folder() -> PathBuf {
 impl Machine {
     /// Unpacks one.
     pub fn unpack(name: &str) -> Self {
-        let tree = fs::read_to_string(folder().join(name).with_extension("tree")).expect("a tree");
         let scratch = Scratch::new(name);
-        let mut entries = Vec::new();
-        for line in tree.lines().filter(|line| !line.starts_with('#')) {
-            let mut fields = line.splitn(3, ' ');
-            let (Some(kind), Some(path)) = (fields.next(), fields.next()) else { panic!("{line}") };
-            let rest = fields.next().unwrap_or_default();
-            let path = scratch.path().join(path.replace("%20", " "));
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            match kind {
-                "f" => fs::write(&path, unescape(rest) + "\n").expect("a file"),
-                "b" => fs::write(&path, bytes(rest)).expect("a file"),
-                "l" => symlink(rest.replace("%20", " "), &path).expect("a link"),
-                _ => panic!("{line}"),
-            }
-            entries.push(path);
-        }
+        let tree = folder().join(name).with_extension("tree");
+        let entries = tree::unpack(&tree, scratch.path());
         Self { scratch, entries }
     }
 
@@ -54,13 +40,4 @@ impl Machine {
     pub fn path(&self) -> &Path {
         self.scratch.path()
     }
-}
-
-fn unescape(text: &str) -> String {
-    text.replace("\\n", "\n").replace("\\\\", "\\")
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("digits"));
-    digits.map(|pair| u8::from_str_radix(pair, 16).expect("a byte")).collect()
 }

@@ -40,6 +40,20 @@ fn a_link_of_an_aggregation_or_a_group_is_named() {
 }
 
 #[test]
+fn urgency_is_what_is_left() {
+    let urgency = |without: &[&str]| -> Vec<(String, Severity)> {
+        let all = ["e0", "e1", "e2", "e3", "trunk", "trunk.10"];
+        let carriers = all.iter().map(|name| ((*name).to_owned(), !without.contains(name)));
+        let dark = dark(&configuration(), &carriers.collect());
+        dark.iter().map(Dark::fault).map(|fault| (fault.id, fault.severity)).collect()
+    };
+    assert_eq!(urgency(&["e1"]), [("link-lan-e1".to_owned(), Severity::Major)]);
+    let both = urgency(&["e2", "e3"]);
+    assert_eq!(both.len(), 2);
+    assert!(both.iter().all(|(_, severity)| *severity == Severity::Critical));
+}
+
+#[test]
 fn what_is_made_of_others_is_not_named_twice() {
     let all = "e0 has no carrier (interface lan); e1 has no carrier (interface lan)";
     assert_eq!(found(&["e0", "e1", "trunk", "trunk.10"], &[]).as_deref(), Some(all));

@@ -1,0 +1,8 @@
+//! `/maintenance/hardware`: what this machine is made of, and its health. Seen, never set.
+//!
+//! - [`node`]: the declarations. [`shown`]: states of nodes.
+//! - [`room`]: looks at the machine, queries the health of disks, remembers (`hardware.json`).
+
+pub mod node;
+pub mod room;
+mod shown;
