@@ -29,7 +29,7 @@ const now = () => Date.now() / 1000;
 const gaps = (t) => t >= gap[0] && t < gap[1];
 
 const status = () => ({
-  name: 'vault', version: '0.1.0', started, now: now(), pid: 4711, healthy: true, problems: [],
+  name: 'vault', version: '0.1.0', started, now: now(), pid: 4711, healthy: true, problems: [], machine_problems: Object.keys(tree.hardware.problems).length,
   acting_as: { privileged: true, user: 'root', note: "callers' uids decide" },
   shares: [
     ['projects', 4e12, 1.31e12, false], ['home', 2e12, 9.2e11, false], ['archive', 8e12, 3.4e11, true],

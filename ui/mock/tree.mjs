@@ -1,6 +1,7 @@
 // An invented tree with memory: nodes, changes as transactions, revisions, audit, log. It checks less
 // than the server does, but refuses what the pages must be able to show.
 import { TREE } from './declared.mjs';
+import { Hardware, isHardware } from './hardware.mjs';
 import { DEVICES, FIRST, Network, PREFIX } from './network.mjs';
 
 const segments = (path) => path.split('/').filter((part) => part !== '');
@@ -37,6 +38,7 @@ export class Tree {
   sessions = { 's-1': { user: 'admin', from: '192.0.2.7', started: START, idle: 3 }, 's-2': { user: 'tomas', from: '192.0.2.9', started: START + 4000, idle: 412 } };
   listeners = new Set();
   network = new Network();
+  hardware = new Hardware();
 
   constructor() {
     const before = structuredClone(this.document);
@@ -58,7 +60,7 @@ export class Tree {
       at += `/${segment}`;
       const child = found.context.children.find(({ name }) => name === segment);
       const { items } = found.context;
-      const there = items && (items.origin === 'live' ? segment in this.liveAt(at) : at in document);
+      const there = items && (items.origin === 'live' ? segment in this.liveAt(isHardware(at) ? at.slice(0, at.lastIndexOf('/')) : at) : at in document);
       if (!child && !there) throw new Problem(404, `there is no ${at}`, 'List what is above it.', at);
       found = child ? { context: child, items: null } : { context: items.context, items };
     }
@@ -66,6 +68,7 @@ export class Tree {
   }
 
   liveAt(path) {
+    if (isHardware(path)) return this.hardware.listAt(path);
     return path.startsWith(PREFIX) ? DEVICES : this.sessions;
   }
 
@@ -89,6 +92,7 @@ export class Tree {
   }
 
   live(path, name) {
+    if (isHardware(path)) return this.hardware.live(path, name);
     if (path.startsWith(PREFIX)) return this.network.live(path, name, this.document);
     const parts = segments(path);
     if (parts[1] === 'sessions') return this.sessions[parts[2]]?.[name] ?? null;
@@ -284,6 +288,7 @@ export class Tree {
       if (!this.network.waits) throw new Problem(409, 'no change waits for a confirmation', '', path);
       return { result: this.network.act(action) };
     }
+    if (isHardware(path)) return { result: this.hardware.act(path) };
     if (action === 'end') delete this.sessions[segments(path).at(-1)];
     else this.secrets.add(`${path} secret`);
     this.entries.push({ when: now(), who: who.user, from: '127.0.0.1', path, action, before: null, after: null });

@@ -188,6 +188,10 @@ const PAGES = {
     await page.getByText('Read-only.').waitFor();
     where.mock?.network(null);
   },
+  hardware: (page, where) => node(page, where, '/maintenance/hardware', 'Hardware'),
+  'hardware-slot': (page, where) => node(page, where, '/maintenance/hardware/slots/PCIE3', 'PCIE3'),
+  'hardware-disk': (page, where) => node(page, where, '/maintenance/hardware/disks/EXAMPLE-ST4000NM0023-Z1Z00001', 'EXAMPLE-ST4000NM0023-Z1Z00001'),
+  problems: (page, where) => node(page, where, '/maintenance/problems', 'Problems'),
   unknown: async (page, { url }) => {
     await page.goto(`${url}/nowhere`);
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();

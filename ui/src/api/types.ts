@@ -49,6 +49,8 @@ export interface Status {
   pid: number;
   healthy: boolean;
   problems: string[];
+  /** How many there are at /maintenance/problems. */
+  machine_problems?: number;
   acting_as: { privileged: boolean; user: string; note: string };
   shares: Share[];
   services: Service[];
