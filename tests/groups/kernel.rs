@@ -4,6 +4,8 @@
 mod kernel_client;
 #[path = "../kernel_delegations.rs"]
 mod kernel_delegations;
+#[path = "../kernel_hardware.rs"]
+mod kernel_hardware;
 #[path = "../kernel_iscsi.rs"]
 mod kernel_iscsi;
 #[path = "../kernel_locks.rs"]
