@@ -14,8 +14,9 @@ use host::Root;
 use host_hardware::Hardware;
 use host_hardware::files::Reason;
 
-/// Bytes of a file that is noise.
+/// Bytes of noise of a file, and its length: read without a bound it would not fit into memory.
 const NOISE: usize = 4 << 20;
+const LENGTH: u64 = 1 << 40;
 
 #[test]
 fn models_of_machines() {
@@ -103,6 +104,8 @@ fn every_damaged_file_is_absent() {
         (seed >> 32) as u8
     };
     fs::write(&noise, (0..NOISE).map(byte).collect::<Vec<u8>>()).expect("noise");
+    let file = fs::File::options().write(true).open(&noise).expect("the file");
+    file.set_len(LENGTH).expect("a hole");
     for name in MACHINES {
         let machine = Machine::unpack(name);
         let whole = Hardware::read(&machine.root());

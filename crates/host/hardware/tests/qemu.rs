@@ -1,4 +1,4 @@
-//! A machine of QEMU without acceleration, with an NVMe and an ATA disk and an SMBIOS table as given
+//! A machine of QEMU without acceleration, with an NVMe and an ATA disk and an SMBIOS table as named
 //! on its command line: this program runs in it, and what it reads there is what was given.
 
 use std::path::Path;

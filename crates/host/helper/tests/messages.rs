@@ -90,6 +90,19 @@ fn seeded_messages_are_answered_or_refused() {
     assert!(done > count / 20 && wrong > count / 200 && failed > count / 10);
 }
 
+/// A disk is named as the kernel names it: nothing else reaches a program.
+#[test]
+fn only_disks_are_queried() {
+    let bed = Bed::new(13);
+    let helper = Helper::new(bed.keeper(&bed.kernel(), "this boot"), OTHER_USER);
+    for disk in ["", "nodisk", "../sda", "-a", "sda -s off", "/dev/sda", "sda\0", &"a".repeat(99)] {
+        let request = Request::DiskHealth { disk: disk.to_owned() };
+        let reply = helper.answer(&serde_json::to_vec(&request).expect("JSON"));
+        let Reply::Failed { why } = reply else { panic!("{disk:?}: {reply:?}") };
+        assert!(why.ends_with("is not a disk of this machine"), "{disk:?}: {why}");
+    }
+}
+
 /// What is read is within the limits, and is the same when it is written and read again.
 #[test]
 fn many_seeded_messages_are_read_or_refused() {
