@@ -1,5 +1,5 @@
-//! A machine of QEMU without acceleration, with an NVMe and an ATA disk and an SMBIOS table as named
-//! on its command line: this program runs in it, and what it reads there is what was given.
+//! A machine of QEMU without acceleration. Its NVMe and ATA disk and its SMBIOS table are named on
+//! its command line: this program runs in it, and what it reads there is what was given.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
