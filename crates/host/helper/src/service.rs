@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::limits::ACCEPT_PAUSE;
 use host_hardware::smart;
 
 use crate::keeper::{Keeper, Refusal};
@@ -49,36 +50,63 @@ impl Helper {
         Ok(listener)
     }
 
-    /// Accepts connections for ever.
+    /// Accepts connections for ever. What goes wrong with one connection, or passes with time (no
+    /// descriptors left, no memory), does not end it.
     ///
     /// # Errors
-    /// The listener's.
+    /// The listener is none.
     pub fn listen(&self, listener: &UnixListener) -> io::Result<()> {
+        self.accept_from(|| listener.accept().map(|(stream, _)| stream))
+    }
+
+    fn accept_from(&self, mut accept: impl FnMut() -> io::Result<UnixStream>) -> io::Result<()> {
+        let mut failed = false;
         loop {
-            let (stream, _) = listener.accept()?;
-            match sys::peer(&stream) {
-                Ok(uid) if uid == 0 || uid == self.user => {}
-                Ok(uid) => {
-                    base::warning!("host", "a connection of the user {uid} is refused");
-                    continue;
+            let done = accept().and_then(|stream| self.begin(stream));
+            match &done {
+                Ok(()) => failed = false,
+                Err(e) if is_the_listener(e) => return done,
+                Err(e) if is_the_peer(e) => {}
+                Err(e) => {
+                    // Once, not at each attempt.
+                    if !std::mem::replace(&mut failed, true) {
+                        base::error!("host", "no connection is accepted: {e}");
+                    }
+                    std::thread::sleep(ACCEPT_PAUSE);
                 }
-                Err(_) => continue,
             }
-            if self.connections.fetch_add(1, Ordering::Relaxed) >= HELPER_CONNECTIONS_MAX {
-                self.connections.fetch_sub(1, Ordering::Relaxed);
-                base::warning!(
-                    "host",
-                    "more than {HELPER_CONNECTIONS_MAX} connections: one is refused"
-                );
-                continue;
-            }
-            let helper = self.clone();
-            let serve = move || {
-                helper.serve(stream);
-                helper.connections.fetch_sub(1, Ordering::Relaxed);
-            };
-            std::thread::Builder::new().name("connection".to_owned()).spawn(serve)?;
         }
+    }
+
+    /// Serves a connection in a thread of its own, if its user may connect.
+    fn begin(&self, stream: UnixStream) -> io::Result<()> {
+        match sys::peer(&stream) {
+            Ok(uid) if uid == 0 || uid == self.user => {}
+            Ok(uid) => {
+                base::warning!("host", "a connection of the user {uid} is refused");
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
+        }
+        let Some(place) = self.place() else {
+            base::warning!(
+                "host",
+                "more than {HELPER_CONNECTIONS_MAX} connections: one is refused"
+            );
+            return Ok(());
+        };
+        let helper = self.clone();
+        let serve = move || {
+            let _place = place;
+            helper.serve(stream);
+        };
+        std::thread::Builder::new().name("connection".to_owned()).spawn(serve).map(drop)
+    }
+
+    fn place(&self) -> Option<Place> {
+        let place = Place(Arc::clone(&self.connections));
+        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        (before < HELPER_CONNECTIONS_MAX).then_some(place)
     }
 
     /// Serves one connection to its end. A change that was made over it and still waits is taken
@@ -159,3 +187,28 @@ impl Helper {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A connection that is counted; also when it gets no thread.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether no further call of accept can succeed.
+fn is_the_listener(e: &io::Error) -> bool {
+    matches!(
+        e.raw_os_error(),
+        Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK | libc::EOPNOTSUPP | libc::EFAULT)
+    )
+}
+
+/// Whether the next connection may be there already: this one has gone, or a signal came.
+fn is_the_peer(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests;
