@@ -58,8 +58,10 @@ pub const PARTS: [(&str, &str); 8] = [
     ("/configuration/san", "shares"),
     ("/shares", "shares"),
 ];
-/// The part that is tested elsewhere: a change of the network needs devices of a namespace and
-/// waits for its confirmation, see `network`.
+/// The part that is tested elsewhere. Its settings are values of a machine: a link needs a device,
+/// which only a separate namespace may lose, and each change waits for a confirmation over a
+/// connection made after it, which the ways of this walk do not make. So not each setting is set by
+/// each way: `network`, `network_browser` and `kernel_network` change the contexts of it.
 pub const ELSEWHERE: &str = "elsewhere";
 /// The part of all nodes that are in no other.
 pub const REST_OF_THE_TREE: &str = "rest";
