@@ -14,7 +14,6 @@ use base::node::{Path, Value};
 use control::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
 use host_helper::request::{Proposal, Reply, Request};
 use host_network::configuration::Configuration;
-use host_network::linux::{Files, Linux};
 use parking_lot::{Condvar, Mutex};
 
 use super::carrier;
@@ -247,8 +246,7 @@ impl Network {
         if configuration.interfaces.is_empty() {
             return None;
         }
-        let mut linux = Linux::open(Files::default()).ok()?;
-        Some((configuration, linux.carriers().ok()?))
+        Some((configuration, self.observer.carriers().ok()?))
     }
 
     /// Enters a change that waits. It may continue one: then their steps are confirmed together,

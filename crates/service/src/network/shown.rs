@@ -4,31 +4,57 @@ use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
 use base::node::{Path, Value};
-use host_network::backend::Backend;
+use host_network::backend::{Backend, Failure};
 use host_network::configuration::Configuration;
 use host_network::linux::{Files, Linux};
 use host_network::state::{Kind, Link, Owner, Route, State};
 use parking_lot::Mutex;
 
+use super::carrier::Carriers;
 use super::wanted::PREFIX;
 
 /// How long an observation is good: a page asks for tens of nodes at once.
 const GOOD: Duration = Duration::from_millis(500);
 
-/// The last observation of this machine's network.
+/// What observes this machine's network: one socket for as long as it works, and the last
+/// observation.
 #[derive(Default)]
-pub(super) struct Observer(Mutex<Option<(Instant, Result<State, String>)>>);
+pub(super) struct Observer {
+    linux: Mutex<Option<Linux>>,
+    last: Mutex<Option<(Instant, Result<State, String>)>>,
+}
 
 impl Observer {
     /// Observes again the next time.
     pub(super) fn forget(&self) {
-        *self.0.lock() = None;
+        *self.last.lock() = None;
+    }
+
+    /// All links, and whether each has a carrier.
+    ///
+    /// # Errors
+    /// Why the network cannot be observed.
+    pub(super) fn carriers(&self) -> Result<Carriers, String> {
+        self.ask(Linux::carriers)
+    }
+
+    /// Asks the kernel. A socket that has failed is replaced the next time: an answer may still
+    /// be on its way.
+    fn ask<T>(&self, ask: impl FnOnce(&mut Linux) -> Result<T, Failure>) -> Result<T, String> {
+        let mut kept = self.linux.lock();
+        let mut linux = match kept.take() {
+            Some(linux) => linux,
+            None => Linux::open(Files::default()).map_err(|e| e.to_string())?,
+        };
+        let answer = ask(&mut linux).map_err(|e| e.to_string())?;
+        *kept = Some(linux);
+        Ok(answer)
     }
 
     fn with<T>(&self, with: impl FnOnce(&State) -> T) -> Result<T, String> {
-        let mut last = self.0.lock();
+        let mut last = self.last.lock();
         if last.as_ref().is_none_or(|(at, _)| at.elapsed() > GOOD) {
-            *last = Some((Instant::now(), observe()));
+            *last = Some((Instant::now(), self.ask(Linux::observe)));
         }
         match last.as_ref() {
             Some((_, Ok(state))) => Ok(with(state)),
@@ -36,11 +62,6 @@ impl Observer {
             None => Err("nothing was observed".to_owned()),
         }
     }
-}
-
-fn observe() -> Result<State, String> {
-    let mut linux = Linux::open(Files::default()).map_err(|e| e.to_string())?;
-    linux.observe().map_err(|e| e.to_string())
 }
 
 /// State properties of a node.
@@ -172,3 +193,6 @@ fn route(state: &State, configuration: &Configuration, name: &str) -> Shown {
 fn texts<T: ToString>(list: impl IntoIterator<Item = T>) -> Value {
     Value::texts(list.into_iter().map(|one| one.to_string()))
 }
+
+#[cfg(test)]
+mod tests;
