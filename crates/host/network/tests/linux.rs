@@ -11,6 +11,9 @@ mod guest;
 #[path = "linux/iproute.rs"]
 mod iproute;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use base::random::{Random, SeededRandom};
 use host_network::backend::{Backend, reach};
 use host_network::check::{Machine, check};
@@ -19,7 +22,7 @@ use host_network::configuration::{Class, Configuration, Datalink, Interface, Rou
 use host_network::linux::{Files, Linux};
 use host_network::pkey::Pkey;
 use host_network::plan::plan;
-use host_network::state::{Dns, Kind, LinkMode, Mode, Policy, State, Timer};
+use host_network::state::{Dns, Kind, LinkMode, Mode, Owner, Policy, State, Timer};
 use host_network::step::Step;
 
 use guest::case;
@@ -29,6 +32,11 @@ use iproute::Dumps;
 const PAIRS: u64 = 4;
 /// Interruptions of each change.
 const CUTS: u64 = 2;
+
+/// Changes beside links of others; `PLIMSOLL_NETWORK_CHANGES` sets another number.
+const CHANGES: u64 = 10;
+/// After how many of them iproute2 is asked: in a guest each of its programs takes a while.
+const LOOK_EVERY: u64 = 5;
 
 /// Pairs of veth links, the first end of each being a device; both ends are up. The other end has
 /// no address: the kernel makes one some time after the link has come up.
@@ -43,9 +51,14 @@ fn devices(names: &[&str]) -> String {
     names.iter().map(line).collect()
 }
 
+/// The folder of this program's files.
+fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("network-{}", std::process::id()))
+}
+
 /// The network of this namespace, with files of a folder of its own.
 fn open() -> Linux {
-    let folder = std::env::temp_dir().join(format!("network-{}", std::process::id()));
+    let folder = folder();
     std::fs::create_dir_all(&folder).expect("a folder");
     let files = Files { run: folder.join("run"), resolv_conf: folder.join("resolv.conf") };
     Linux::open(files).expect("a socket of netlink")
@@ -198,6 +211,21 @@ fn limited(mut configuration: Configuration) -> Configuration {
     configuration
 }
 
+/// A configuration without this device and what is made of it.
+fn without(device: &str, mut configuration: Configuration) -> Configuration {
+    configuration.datalinks.remove(device);
+    loop {
+        let rest: BTreeSet<String> = configuration.datalinks.keys().cloned().collect();
+        let is_whole =
+            |datalink: &Datalink| datalink.class.links().iter().all(|l| rest.contains(l));
+        configuration.datalinks.retain(|_, datalink| is_whole(datalink));
+        configuration.interfaces.retain(|_, i| i.links.iter().all(|link| rest.contains(link)));
+        if configuration.datalinks.len() == rest.len() {
+            return limited(configuration);
+        }
+    }
+}
+
 /// A change and its interruptions; the network is bare before and after.
 fn pair(linux: &mut Linux, seed: u64) {
     let mut random = SeededRandom::new(seed);
@@ -246,4 +274,69 @@ fn interrupted_changes_end_in_the_old_state() {
         (0..pairs).for_each(|seed| pair(&mut linux, seed));
         before.wait_until_again();
     });
+}
+
+/// The files that systemd-networkd leaves for a link that it manages.
+fn give_to_networkd(link: &str) {
+    let index = iproute::index(link);
+    let folder = folder().join("run/systemd/netif/links");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join(index), "ADMIN_STATE=configured\n").expect("a file");
+}
+
+#[test]
+fn changes_leave_the_links_of_others() {
+    case("changes_leave_the_links_of_others", &["veth", "bond", "vlan"], || {
+        let of_others = "ip addr add 198.51.100.1/24 brd + dev hand\n\
+                         ip addr add 198.51.100.2/24 brd + dev hand\n\
+                         ip addr add 2001:db8:ff::1/64 dev hand\n\
+                         ip route add 203.0.113.0/24 via 198.51.100.9\n\
+                         ip addr add 192.0.2.7/24 brd + dev wan\n\
+                         ip addr add 2001:db8:fe::1/64 dev wan\n\
+                         ip link set wan mtu 1480\n\
+                         ip route add default via 192.0.2.1 proto dhcp metric 1024";
+        let names = ["e0", "e1", "e2", "e3", "hand", "wan"];
+        guest::isolate(&(devices(&names) + "ip link set e3 down\n" + of_others));
+        give_to_networkd("wan");
+        let foreign = &["hand", "p-hand", "wan", "p-wan"];
+        let before = Dumps::take();
+        let beside = before.about(foreign);
+        let mut linux = open();
+        let bare = observe(&mut linux);
+        assert_eq!(bare.links["wan"].owner, Owner::Manager("systemd-networkd".to_owned()));
+        let changes = e2e::env_number(guest::CHANGES, CHANGES);
+        let mut record = Record::default();
+        let (mut random, mut steps) = (SeededRandom::new(40), 0);
+        for at in 1..=changes {
+            let observed = observe(&mut linux);
+            let configuration = without("hand", configurations::generate(&mut random));
+            sound(&configuration, &observed, &record);
+            let (target, next) = compile(&configuration, &observed, &record);
+            let adopted = next.adopted(&record);
+            steps += reach(&mut linux, &target, &adopted).unwrap_or_else(|e| panic!("{at}: {e}"));
+            record = next;
+            if at % LOOK_EVERY == 0 {
+                let now = Dumps::take().about(foreign);
+                assert!(now == beside, "change {at}: {beside:#?}\nafter: {now:#?}");
+            }
+        }
+        println!("{changes} changes, {steps} steps");
+        assert!(steps > changes as usize);
+        let (empty, last) = compile(&Configuration::default(), &observe(&mut linux), &record);
+        reach(&mut linux, &empty, &last.adopted(&record)).unwrap_or_else(|e| panic!("{e}"));
+        before.wait_until_again();
+        assert_eq!(observe(&mut linux), bare);
+        is_refused(&bare, "wan", "systemd-networkd");
+    });
+}
+
+/// A configuration that takes another program's link is refused with the name of that program.
+fn is_refused(observed: &State, link: &str, manager: &str) {
+    let mut configuration = Configuration::default();
+    datalink(&mut configuration, link, Class::Device, None);
+    let record = Record::default();
+    let machine = Machine { observed, record: &record, administration: &[], successor: None };
+    let refusals = check(&configuration, machine);
+    let named = refusals.iter().any(|refusal| refusal.sentence.contains(manager));
+    assert!(named, "{refusals:#?}");
 }

@@ -10,6 +10,8 @@ use e2e::{has, is_root, netns, skip};
 const CASE: &str = "PLIMSOLL_NETWORK_CASE";
 /// How many pairs of configurations are tried.
 pub const PAIRS: &str = "PLIMSOLL_NETWORK_PAIRS";
+/// How many changes are made beside links of others.
+pub const CHANGES: &str = "PLIMSOLL_NETWORK_CHANGES";
 /// What the guest's kernel has as modules, in the order of their dependencies.
 const MODULES: &str = "lib/crc-ccitt net/ipv6/ipv6 net/llc/llc net/802/stp net/802/mrp \
                        net/802/garp net/8021q/8021q drivers/net/veth";
@@ -65,12 +67,13 @@ fn in_guest(name: &str) {
     let mut guest = Guest::boot(&namespace, 0, scratch.path());
     let program = std::env::current_exe().expect("this program");
     std::fs::copy(program, guest.share().join("network")).expect("a copy of it");
-    let pairs = std::env::var(PAIRS).map(|n| format!("{PAIRS}={n}")).unwrap_or_default();
+    let set = |name: &str| std::env::var(name).map(|n| format!("{name}={n}")).unwrap_or_default();
+    let numbers = [PAIRS, CHANGES].map(set).join(" ");
     let log = guest.run(&format!(
         "modules=/usr/lib/uml/modules/$(uname -r)/kernel\n\
          for module in {MODULES}; do insmod $modules/$module.ko 2>/dev/null || :; done\n\
          insmod $modules/drivers/net/bonding/bonding.ko max_bonds=0 2>/dev/null || :\n\
-         {pairs} {CASE}={name} network --exact {name} --nocapture"
+         {numbers} {CASE}={name} network --exact {name} --nocapture"
     ));
     println!("{log}");
     assert!(log.contains("1 passed"), "{log}");

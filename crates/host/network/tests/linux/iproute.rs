@@ -40,6 +40,11 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
     rows
 }
 
+/// The number of a link.
+pub fn index(link: &str) -> String {
+    rows(&["-j", "link", "show", "dev", link])[0]["ifindex"].to_string()
+}
+
 /// The dumps of links, addresses and routes.
 #[derive(Debug, PartialEq)]
 pub struct Dumps(Vec<Vec<Value>>);
@@ -65,6 +70,15 @@ impl Dumps {
         // Routes of one destination have no order.
         dumps.iter_mut().skip(2).for_each(|rows| rows.sort_by_key(Value::to_string));
         Self(dumps)
+    }
+
+    /// What of them is about these links.
+    pub fn about(&self, links: &[&str]) -> Self {
+        let named = |row: &&Value| {
+            let name = row["ifname"].as_str().or_else(|| row["dev"].as_str());
+            name.is_some_and(|name| links.contains(&name))
+        };
+        Self(self.0.iter().map(|rows| rows.iter().filter(named).cloned().collect()).collect())
     }
 
     /// Waits until the dumps are these again.
