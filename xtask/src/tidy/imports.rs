@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "host", may_import: &["base", "probe"] },
     Room { name: "host-network", may_import: &["base"] },
+    Room { name: "host-pools", may_import: &["base"] },
     Room { name: "host-hardware", may_import: &["base", "host"] },
     Room { name: "host-helper", may_import: &["base", "host-hardware", "host-network"] },
     Room { name: "analytics", may_import: &["base", "probe"] },

@@ -1,0 +1,22 @@
+//! Pools of disks on btrfs: what is on each disk of this machine, which of them can be used, and
+//! the file systems that are made of them.
+//!
+//! - [`signature`]: what is on a disk, by its magic numbers. [`superblock`]: that of btrfs.
+//! - [`disk`]: the disks of this machine, and why one cannot be used.
+//! - [`profile`]: how data is spread over disks, and what of it a failure leaves.
+//! - [`state`]: the state of a pool from what is observed; pure.
+//! - [`record`]: the file in a pool with its name, its settings and its writable degraded mounts.
+//! - [`btrfs`]: a mounted file system by ioctl. [`pool`]: create, mount, compare, destroy.
+//!
+//! A disk is written only after all checks of all disks of the request, and is opened exclusively
+//! first: the kernel refuses one that is mounted, swap or a part of another device.
+
+pub mod btrfs;
+pub mod disk;
+pub mod pool;
+pub mod profile;
+pub mod record;
+pub mod signature;
+pub mod state;
+pub mod superblock;
+mod sys;

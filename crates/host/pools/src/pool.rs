@@ -1,0 +1,358 @@
+//! A pool as a whole: create, find, mount, compare and destroy.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::btrfs::Volume;
+use crate::disk::{Disk, Machine, Refusal};
+use crate::profile::Profile;
+use crate::record::{Mark, Record, Repair};
+use crate::superblock::{COPIES, LABEL_PREFIX, SIZE, Superblock};
+use crate::sys;
+
+/// Most disks of a pool.
+pub const DISKS_MAX: usize = 256;
+/// Longest name of a pool.
+pub const NAME_MAX: usize = 32;
+/// Options of each mount: no program and no device file of a pool has effect on this machine.
+const FLAGS: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
+
+/// Why a pool is not created, mounted or destroyed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Disks of the request.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Disks(Vec<Refusal>),
+    /// The request.
+    #[error("{0}")]
+    Wrong(String),
+    /// Two parts of the pool were written without the other.
+    #[error(
+        "the disks of this pool were written apart from each other, at {} and {} (milliseconds \
+         since 1970): nothing is mounted; remove the disks of the one that is to be lost",
+        .first.time_ms, .second.time_ms
+    )]
+    Apart {
+        /// The first mount that the other part does not have.
+        first: Mark,
+        /// That of the other part.
+        second: Mark,
+    },
+    /// The operating system.
+    #[error("{tried}: {source}")]
+    System {
+        /// What was tried.
+        tried: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// Adds what was tried to a failure of the operating system.
+fn tried<T>(done: io::Result<T>, what: impl Into<String>) -> Result<T, Failure> {
+    done.map_err(|source| Failure::System { tried: what.into(), source })
+}
+
+/// A pool on disks, mounted or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its name.
+    pub name: String,
+    /// UUID of its file system.
+    pub uuid: String,
+    /// Devices that it has, those that are missing included.
+    pub devices: u64,
+    /// The devices that are there: number, kernel's name and generation.
+    pub present: Vec<(u64, String, u64)>,
+}
+
+impl Offer {
+    /// Number of devices that are missing.
+    pub fn missing(&self) -> usize {
+        usize::try_from(self.devices).unwrap_or(usize::MAX).saturating_sub(self.present.len())
+    }
+
+    /// Whether a device has missed transactions of the others: it was away, and its data is older.
+    pub fn has_stale(&self) -> bool {
+        let generations = || self.present.iter().map(|(_, _, generation)| *generation);
+        generations().min() != generations().max()
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.present.iter().map(|(_, name, _)| Path::new("/dev").join(name)).collect()
+    }
+}
+
+/// Pools of Plimsoll on these disks.
+pub fn offers(disks: &[Disk]) -> Vec<Offer> {
+    let mut offers = BTreeMap::<String, Offer>::new();
+    for disk in disks {
+        let Some(superblock) = &disk.superblock else { continue };
+        let Some(name) = superblock.pool() else { continue };
+        let offer = offers.entry(superblock.uuid.clone()).or_insert_with(|| Offer {
+            name: name.to_owned(),
+            uuid: superblock.uuid.clone(),
+            devices: 0,
+            present: Vec::new(),
+        });
+        offer.devices = offer.devices.max(superblock.devices);
+        let present = (superblock.devid, disk.name.clone(), superblock.generation);
+        offer.present.push(present);
+    }
+    offers.into_values().collect()
+}
+
+/// Checks the name of a pool: it is a folder and a part of a label.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_name(name: &str) -> Result<(), Failure> {
+    let is_one = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if starts && name.len() <= NAME_MAX && name.bytes().all(is_one) {
+        return Ok(());
+    }
+    let rule = format!(
+        "the name of a pool starts with a letter and has at most {NAME_MAX} letters, digits, \
+         '-', '_' and '.'"
+    );
+    Err(Failure::Wrong(rule))
+}
+
+/// Creates a pool on these disks, named by paths below `/dev`, and mounts it at `at`.
+///
+/// # Errors
+/// Why not. Nothing was written unless `mkfs.btrfs` or what follows it has failed.
+pub fn create(
+    machine: &Machine,
+    name: &str,
+    profile: Profile,
+    disks: &[String],
+    at: &Path,
+) -> Result<Volume, Failure> {
+    check_name(name)?;
+    if disks.len() < profile.disks_min() || disks.len() > DISKS_MAX {
+        let (least, profile) = (profile.disks_min(), profile.name());
+        let rule = format!("a pool of profile {profile} has {least} to {DISKS_MAX} disks");
+        return Err(Failure::Wrong(rule));
+    }
+    let selected = machine.select(disks).map_err(Failure::Disks)?;
+    let paths: Vec<PathBuf> = selected.iter().map(Disk::path).collect();
+    // All of them before the first write: the kernel refuses one that is in use.
+    for path in &paths {
+        tried(sys::open_exclusive(path, false), format!("open {} exclusively", path.display()))?;
+    }
+    let (data, metadata) = profile.for_mkfs(paths.len());
+    let mut command = Command::new("mkfs.btrfs");
+    command.args(["--quiet", "--data", data, "--metadata", metadata]);
+    command.args(["--label", &format!("{LABEL_PREFIX}{name}"), "--"]).args(&paths);
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").stdin(Stdio::null());
+    let output = tried(command.output(), "run mkfs.btrfs")?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Failure::Wrong(format!("mkfs.btrfs: {why}")));
+    }
+    let volume = mount_paths(&paths, at, FLAGS, "")?;
+    tried(Record::new(name, profile).write(at), "write the record of the pool")?;
+    Ok(volume)
+}
+
+/// Mounts a file system of these devices.
+fn mount_paths(paths: &[PathBuf], at: &Path, flags: u64, more: &str) -> Result<Volume, Failure> {
+    tried(fs::create_dir_all(at), format!("make {}", at.display()))?;
+    let first = paths.first().ok_or_else(|| Failure::Wrong("no disk is there".to_owned()))?;
+    let names = paths.iter().map(|path| format!("device={}", path.display()));
+    let options: Vec<String> = names.chain((!more.is_empty()).then(|| more.to_owned())).collect();
+    tried(sys::mount(first, at, flags, &options.join(",")), "mount the pool")?;
+    tried(Volume::open(at), "open the mounted pool")
+}
+
+/// What mounting a pool needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Mounting<'a> {
+    /// Where.
+    pub at: &'a Path,
+    /// A folder for mounts that read the record of one part, which no other program enters.
+    pub aside: &'a Path,
+    /// Whether a missing disk is accepted.
+    pub degraded: bool,
+    /// Now, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// A random number.
+    pub nonce: u64,
+}
+
+/// Mounts a pool. A mount without all disks is entered in its record before it returns.
+///
+/// # Errors
+/// Why not; nothing is mounted then.
+pub fn mount(offer: &Offer, mounting: Mounting<'_>) -> Result<(Volume, Record), Failure> {
+    let Mounting { at, aside, degraded, now_ms, nonce } = mounting;
+    let missing = offer.missing();
+    if missing > 0 && !degraded {
+        let sentence = format!(
+            "{missing} of {} disks of the pool {} are missing: connect them, or permit a degraded \
+             mount",
+            offer.devices, offer.name
+        );
+        return Err(Failure::Wrong(sentence));
+    }
+    if missing == 0 {
+        compare(offer, aside)?;
+    }
+    let volume = mount_paths(&offer.paths(), at, FLAGS, if missing > 0 { "degraded" } else { "" })?;
+    let record = enter(&volume, offer, (now_ms, nonce));
+    if record.is_err() {
+        // Writes of a mount that is not entered would be invisible to a comparison.
+        let _ = sys::unmount(at);
+    }
+    Ok((volume, record?))
+}
+
+/// Reads the record of a mounted pool, and enters a mount without all disks.
+fn enter(volume: &Volume, offer: &Offer, mark: (u64, u64)) -> Result<Record, Failure> {
+    let record = tried(Record::read(volume.path()), "read the record of the pool")?;
+    let mut record = record.ok_or_else(|| {
+        Failure::Wrong("the file system has the label of a pool, but no record".to_owned())
+    })?;
+    let members = tried(volume.members(), "list the devices of the pool")?;
+    let missing: Vec<u64> = members.iter().filter(|one| one.missing).map(|one| one.devid).collect();
+    let before = record.clone();
+    if !missing.is_empty() || offer.missing() > 0 {
+        record.mark(mark.0, mark.1, &missing);
+        record.repair = Some(Repair::Convert);
+    } else if offer.has_stale() {
+        record.repair = Some(Repair::Scrub);
+    }
+    if record != before {
+        tried(record.write(volume.path()), "write the record of the pool")?;
+    }
+    Ok(record)
+}
+
+/// Compares the records of all parts of a pool that can be mounted without the rest: only such
+/// parts can have been written apart. Generations do not show it, since both count on.
+fn compare(offer: &Offer, aside: &Path) -> Result<(), Failure> {
+    let mut records: Vec<Record> = Vec::new();
+    for part in parts(&offer.paths()) {
+        // Devices are known to the kernel from earlier mounts; the mount is to have these alone.
+        for path in offer.paths() {
+            forget(&path);
+        }
+        let options = "degraded,rescue=nologreplay";
+        let Ok(volume) = mount_paths(&part, aside, FLAGS | libc::MS_RDONLY, options) else {
+            // What cannot be read alone was not written alone.
+            continue;
+        };
+        let record = Record::read(volume.path());
+        drop(volume);
+        tried(sys::unmount(aside), "unmount a part of the pool")?;
+        if let Ok(Some(record)) = record {
+            for other in &records {
+                if let Some((first, second)) = other.apart(&record) {
+                    let (first, second) = (first.clone(), second.clone());
+                    return Err(Failure::Apart { first, second });
+                }
+            }
+            records.push(record);
+        }
+    }
+    offer.paths().iter().for_each(|path| forget(path));
+    Ok(())
+}
+
+/// Parts of a pool of which two can be without a device in common, and can be mounted: a profile
+/// has at most three copies.
+fn parts(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    match paths {
+        [_, _] | [_, _, _] => paths.iter().map(|path| vec![path.clone()]).collect(),
+        // Three copies without two of four devices.
+        [a, rest @ ..] if rest.len() == 3 => {
+            let pairs = rest.iter().flat_map(|other| {
+                let others = rest.iter().filter(move |one| *one != other).cloned();
+                [vec![a.clone(), other.clone()], others.collect()]
+            });
+            pairs.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Makes the kernel forget a device that is not mounted. Without effect on one that is.
+fn forget(path: &Path) {
+    let Ok(control) = File::options().read(true).write(true).open("/dev/btrfs-control") else {
+        return;
+    };
+    let mut arguments = <linux_raw_sys::btrfs::btrfs_ioctl_vol_args as crate::sys::Plain>::zeroed();
+    let name = path.as_os_str().as_encoded_bytes();
+    for (slot, byte) in arguments.name.iter_mut().zip(name) {
+        *slot = *byte as _;
+    }
+    // It fails for a device that the kernel has not seen, which is what is wanted.
+    let _ = sys::call(&control, sys::WRITE, 5, &mut arguments);
+}
+
+/// Unmounts a pool that is not in use.
+///
+/// # Errors
+/// The operating system's.
+pub fn unmount(at: &Path) -> Result<(), Failure> {
+    tried(sys::unmount(at), "unmount the pool")
+}
+
+/// Makes the file system of an unmounted pool unreadable: its superblocks are overwritten.
+///
+/// # Errors
+/// The operating system's; a device is in use.
+pub fn destroy(offer: &Offer) -> Result<(), Failure> {
+    let paths = offer.paths();
+    let mut files = Vec::new();
+    for path in &paths {
+        forget(path);
+        let what = format!("open {} exclusively", path.display());
+        files.push((path, tried(sys::open_exclusive(path, true), what)?));
+    }
+    for (path, file) in &files {
+        let is_it = superblock_of(file)?.is_some_and(|one| one.uuid == offer.uuid);
+        if !is_it {
+            return Err(Failure::Wrong(format!("{} is not of this pool", path.display())));
+        }
+    }
+    for (path, file) in &files {
+        let size = size_of(file)?;
+        for offset in COPIES.into_iter().filter(|offset| offset + SIZE as u64 <= size) {
+            let what = format!("overwrite {}", path.display());
+            tried(file.write_all_at(&[0; SIZE], offset), what)?;
+        }
+        tried(file.sync_all(), format!("flush {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn size_of(mut file: &File) -> Result<u64, Failure> {
+    use std::io::Seek;
+    tried(file.seek(io::SeekFrom::End(0)), "find the size of a device")
+}
+
+fn superblock_of(file: &File) -> Result<Option<Superblock>, Failure> {
+    let size = size_of(file)?;
+    tried(Superblock::read(file, size), "read a superblock")
+}
+
+/// Why pools are impossible on this machine.
+pub fn lacks() -> Option<String> {
+    let systems = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let has = |name: &str| systems.lines().any(|line| line.trim() == name);
+    if !has("btrfs") && !Path::new("/sys/module/btrfs").exists() {
+        return Some("the kernel has no btrfs: load its module (modprobe btrfs)".to_owned());
+    }
+    let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+    let has_mkfs = folders.iter().any(|folder| Path::new(folder).join("mkfs.btrfs").exists());
+    (!has_mkfs).then(|| "mkfs.btrfs is not installed: install btrfs-progs".to_owned())
+}

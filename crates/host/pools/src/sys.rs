@@ -1,0 +1,128 @@
+//! System calls that std does not have: ioctls of btrfs, mounts, exclusive opens.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use linux_raw_sys::btrfs::BTRFS_IOCTL_MAGIC;
+
+/// The argument is written by the program.
+pub(crate) const WRITE: u32 = 1;
+/// The argument is written by the kernel.
+pub(crate) const READ: u32 = 2;
+
+/// A structure of btrfs without pointers, of which all bit patterns are valid.
+///
+/// # Safety
+/// The type is one of the fixed structures of `linux/btrfs.h`.
+pub(crate) unsafe trait Plain: Sized {
+    /// With zeros.
+    fn zeroed() -> Self {
+        // SAFETY: all bit patterns are valid.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+macro_rules! plain {
+    ($($name:ident),*) => {
+        // SAFETY: fixed structures of `linux/btrfs.h`.
+        $(unsafe impl Plain for linux_raw_sys::btrfs::$name {})*
+    };
+}
+plain!(
+    btrfs_ioctl_fs_info_args,
+    btrfs_ioctl_dev_info_args,
+    btrfs_ioctl_get_dev_stats,
+    btrfs_ioctl_scrub_args,
+    btrfs_ioctl_balance_args,
+    btrfs_ioctl_dev_replace_args,
+    btrfs_ioctl_vol_args,
+    btrfs_ioctl_vol_args_v2
+);
+
+/// Number of a request of btrfs (`_IOC` of `asm-generic/ioctl.h`).
+const fn code(direction: u32, number: u32, size: usize) -> libc::c_ulong {
+    ((direction << 30) | ((size as u32) << 16) | (BTRFS_IOCTL_MAGIC << 8) | number) as libc::c_ulong
+}
+
+/// A request of btrfs with a structure that the kernel reads, fills, or both.
+pub(crate) fn call<T: Plain>(
+    file: &File,
+    direction: u32,
+    number: u32,
+    argument: &mut T,
+) -> io::Result<()> {
+    let request = code(direction, number, size_of::<T>());
+    // SAFETY: the size in the number is that of the structure, which the kernel fills.
+    match unsafe { libc::ioctl(file.as_raw_fd(), request as _, std::ptr::from_mut(argument)) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A request without a structure; `value` is its argument.
+pub(crate) fn call_plain(file: &File, number: u32, value: libc::c_ulong) -> io::Result<()> {
+    // The argument is an int by its number, and none at all for requests that take nothing.
+    let (direction, size) = if value == 0 { (0, 0) } else { (WRITE, size_of::<libc::c_int>()) };
+    // SAFETY: the kernel reads no memory for these requests.
+    match unsafe { libc::ioctl(file.as_raw_fd(), code(direction, number, size) as _, value) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Space of a file system: as many entries of three words as fit behind the two words of the head.
+pub(crate) fn spaces(file: &File, words: &mut [u64]) -> io::Result<()> {
+    let entries = words.len().saturating_sub(2) / 3;
+    let Some(slots) = words.first_mut() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    *slots = entries as u64;
+    // SAFETY: the kernel fills at most as many entries as the first word says.
+    match unsafe {
+        libc::ioctl(file.as_raw_fd(), code(READ | WRITE, 20, 16) as _, words.as_mut_ptr())
+    } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn text(of: &Path) -> io::Result<CString> {
+    CString::new(of.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+/// Mounts a btrfs.
+pub(crate) fn mount(device: &Path, at: &Path, flags: u64, options: &str) -> io::Result<()> {
+    let (device, at) = (text(device)?, text(at)?);
+    let options = CString::new(options).map_err(io::Error::other)?;
+    // SAFETY: texts with a zero at their end.
+    let done = unsafe {
+        let options = options.as_ptr().cast();
+        libc::mount(device.as_ptr(), at.as_ptr(), c"btrfs".as_ptr(), flags as _, options)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Unmounts a file system that is not in use.
+pub(crate) fn unmount(at: &Path) -> io::Result<()> {
+    let at = text(at)?;
+    // SAFETY: a text with a zero at its end.
+    let done = unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Opens a block device that no other program and no file system uses.
+pub(crate) fn open_exclusive(path: &Path, write: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(write).custom_flags(libc::O_EXCL | libc::O_CLOEXEC);
+    options.open(path)
+}
+
+/// Writes back all of a file system.
+pub(crate) fn sync_file_system(file: &File) -> io::Result<()> {
+    // SAFETY: no pointers.
+    let done = unsafe { libc::syncfs(file.as_raw_fd()) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
