@@ -246,25 +246,48 @@ fn compare(offer: &Offer, aside: &Path) -> Result<(), Failure> {
             forget(&path);
         }
         let options = "degraded,rescue=nologreplay";
-        let Ok(volume) = mount_paths(&part, aside, FLAGS | libc::MS_RDONLY, options) else {
+        let volume = match mount_paths(&part, aside, FLAGS | libc::MS_RDONLY, options) {
+            Ok(volume) => volume,
             // What cannot be read alone was not written alone.
-            continue;
+            Err(Failure::System { source, .. }) if is_unreadable(&source) => continue,
+            Err(failure) => return Err(failure),
         };
-        let record = Record::read(volume.path());
+        let record = read_part(&volume, part.len());
         drop(volume);
         tried(sys::unmount(aside), "unmount a part of the pool")?;
-        if let Ok(Some(record)) = record {
-            for other in &records {
-                if let Some((first, second)) = other.apart(&record) {
-                    let (first, second) = (first.clone(), second.clone());
-                    return Err(Failure::Apart { first, second });
-                }
-            }
-            records.push(record);
+        let record = record?;
+        if let Some((first, second)) = records.iter().find_map(|other| other.apart(&record)) {
+            let (first, second) = (first.clone(), second.clone());
+            return Err(Failure::Apart { first, second });
         }
+        records.push(record);
+    }
+    if records.is_empty() && !parts(&offer.paths()).is_empty() {
+        let sentence = "no part of the pool can be read alone: whether its disks were written \
+                        apart is unknown, and nothing is mounted";
+        return Err(Failure::Wrong(sentence.to_owned()));
     }
     offer.paths().iter().for_each(|path| forget(path));
     Ok(())
+}
+
+/// Whether a kernel refuses to mount a part for what is on it. All else may be different at the
+/// next attempt, such as a device that another program has made the kernel forget meanwhile, and
+/// must not pass for a comparison.
+fn is_unreadable(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EUCLEAN))
+}
+
+/// The record of a part, which is mounted without the other devices.
+fn read_part(volume: &Volume, devices: usize) -> Result<Record, Failure> {
+    let members = tried(volume.members(), "list the devices of a part of the pool")?;
+    if members.iter().filter(|member| !member.missing).count() != devices {
+        let sentence = "another program has connected the disks of the pool while they were \
+                        compared: try again";
+        return Err(Failure::Wrong(sentence.to_owned()));
+    }
+    let record = tried(Record::read(volume.path()), "read the record of a part of the pool")?;
+    record.ok_or_else(|| Failure::Wrong("a part of the pool has no record".to_owned()))
 }
 
 /// Parts of a pool of which two can be without a device in common, and can be mounted: a profile
@@ -356,3 +379,6 @@ pub fn lacks() -> Option<String> {
     let has_mkfs = folders.iter().any(|folder| Path::new(folder).join("mkfs.btrfs").exists());
     (!has_mkfs).then(|| "mkfs.btrfs is not installed: install btrfs-progs".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use host_pools::record::{Record, Repair};
 use host_pools::state::{State, state};
 
 mod bed;
-use bed::{Bed, run};
+use bed::{Bed, forget, run};
 
 const MIB: usize = 1 << 20;
 
@@ -66,7 +66,7 @@ fn stats_by_ioctl(volume: &Volume) -> Vec<Vec<u64>> {
 fn each_leg_alone_is_right(bed: &Bed, legs: &[&str], files: &[(&str, &[u8])]) {
     let at = bed.at();
     for leg in legs {
-        run("btrfs", &["device", "scan", "--forget"]);
+        forget(legs);
         run("mount", &["-o", "degraded,ro", leg, at.to_str().expect("text")]);
         for (name, bytes) in files {
             let read = fs::read(at.join(name)).unwrap_or_else(|e| panic!("{leg} {name}: {e}"));

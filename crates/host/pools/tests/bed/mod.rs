@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use e2e::loops::tool;
 use e2e::scratch::Scratch;
@@ -12,6 +13,15 @@ use e2e::{has, is_root};
 /// Runs a tool that is expected to work; what it printed.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     tool(Command::new(program).args(arguments)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Makes the kernel forget these devices. Without a name it would forget those of other tests,
+/// in the middle of a mount.
+pub fn forget(devices: &[&str]) {
+    for device in devices {
+        // It fails for a device that the kernel does not know.
+        let _forgotten = tool(Command::new("btrfs").args(["device", "scan", "--forget", device]));
+    }
 }
 
 /// Some disks, which go with this value.
@@ -67,8 +77,16 @@ impl Bed {
     /// Disconnects a disk.
     pub fn detach(&mut self, at: usize) {
         let device = self.devices[at].take().expect("connected");
-        run("btrfs", &["device", "scan", "--forget"]);
+        forget(&[&device]);
         run("losetup", &["--detach", &device]);
+        // It is only marked as going while another test reads what is on all disks.
+        let backing = device.replace("/dev/", "/sys/block/") + "/loop/backing_file";
+        let image = self.image(at);
+        let deadline = Instant::now() + e2e::patience(60);
+        while fs::read_to_string(&backing).is_ok_and(|file| Path::new(file.trim()) == image) {
+            assert!(Instant::now() < deadline, "{device} is not disconnected");
+            std::thread::yield_now();
+        }
     }
 
     /// Connects it again; its path, which may be another one.
@@ -131,6 +149,7 @@ impl Drop for Bed {
             let _gone = tool(Command::new("umount").arg("-l").arg(place));
         }
         for device in self.devices.iter().flatten() {
+            forget(&[device]);
             let _gone = tool(Command::new("losetup").args(["--detach", device]));
         }
     }
