@@ -1,0 +1,65 @@
+//! Datagrams: both directions, and the specification's bytes.
+
+use base::random::{Random, SeededRandom};
+
+use super::*;
+
+fn some(random: &mut SeededRandom) -> Mad {
+    let class = Class::ALL[random.next_u64() as usize % 3];
+    let hops = random.next_u64() as usize % (HOPS_MAX + 1);
+    let ports: Vec<u8> = (0..hops).map(|_| random.next_u64() as u8).collect();
+    let route = if class == Class::SubnetByRoute { Route::new(&ports) } else { Route::new(&[]) };
+    let mut data = vec![0; data_bytes(class)];
+    data.iter_mut().for_each(|byte| *byte = random.next_u64() as u8);
+    if class == Class::SubnetByRoute {
+        data.truncate(SMP_DATA_BYTES);
+    }
+    Mad {
+        class,
+        method: [Method::Get, Method::Set, Method::GetResponse][random.next_u64() as usize % 3],
+        status: random.next_u64() as u16 & 0x7fff,
+        transaction: random.next_u64(),
+        attribute: random.next_u64() as u16,
+        modifier: random.next_u64() as u32,
+        route: route.expect("a route within its limit"),
+        data,
+    }
+}
+
+#[test]
+fn a_datagram_survives_encode_and_decode() {
+    let mut random = SeededRandom::new(1);
+    for _ in 0..2_000 {
+        let mad = some(&mut random);
+        assert_eq!(Mad::decode(&mad.encode()), Ok(mad));
+    }
+}
+
+#[test]
+fn bytes_are_as_in_the_specification() {
+    let mut mad = Mad::get(Class::SubnetByRoute, 0x11, 7);
+    mad.route = Route::new(&[1, 33]).expect("a route");
+    mad.transaction = 0x1122_3344;
+    let bytes = mad.encode();
+    assert_eq!(bytes[..8], [1, 0x81, 1, 1, 0, 0, 0, 2]);
+    assert_eq!(bytes[8..24], [0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0, 0x11, 0, 0, 0, 0, 0, 7]);
+    assert_eq!(bytes[32..36], [0xff; 4]);
+    assert_eq!(bytes[128..132], [0, 1, 33, 0]);
+}
+
+#[test]
+fn what_is_not_a_datagram_is_refused() {
+    let good = Mad::get(Class::Performance, 1, 0).encode();
+    assert_eq!(Mad::decode(&good[..255]), Err(NotMad::Short(255)));
+    let with = |at: usize, byte: u8| {
+        let mut bytes = good;
+        bytes[at] = byte;
+        Mad::decode(&bytes)
+    };
+    assert_eq!(with(0, 2), Err(NotMad::Version(2)));
+    assert_eq!(with(1, 7), Err(NotMad::Class(7)));
+    assert_eq!(with(3, 9), Err(NotMad::Method(9)));
+    let mut route = Mad::get(Class::SubnetByRoute, 1, 0).encode();
+    route[7] = 64;
+    assert_eq!(Mad::decode(&route), Err(NotMad::Hops(64)));
+}

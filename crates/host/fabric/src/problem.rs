@@ -1,0 +1,120 @@
+//! What is wrong with a fabric, as a list. It belongs to the list of all problems of the machine.
+
+use crate::attribute::{ERRORS, PortInfo};
+use crate::counters::Counters;
+use crate::walk::{Fabric, Manager, Port, PortId};
+
+/// Problems that are listed; a cable that fails has one or two.
+pub const PROBLEMS_MAX: usize = 256;
+
+/// A problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Stable while the problem lasts: `fabric/symbol-errors/PORT`.
+    pub id: String,
+    /// What is wrong.
+    pub what: String,
+    /// What it affects.
+    pub impact: &'static str,
+    /// What an administrator does.
+    pub remedy: &'static str,
+}
+
+/// The problems of a fabric; `name` gives the name of a port.
+pub fn problems(
+    fabric: &Fabric,
+    counters: &Counters,
+    name: impl Fn(PortId) -> String,
+) -> Vec<Problem> {
+    let mut list: Vec<Problem> = manager(fabric, &name).into_iter().collect();
+    for (id, port) in &fabric.ports {
+        list.extend(symbol_errors(*id, counters, &name));
+        list.extend(silent(*id, port, &name));
+    }
+    list.extend(fabric.links().filter_map(|link| narrow(fabric, link, &name)));
+    list.truncate(PROBLEMS_MAX);
+    list
+}
+
+fn manager(fabric: &Fabric, name: &impl Fn(PortId) -> String) -> Option<Problem> {
+    let local = name(fabric.local?);
+    let what = match fabric.manager {
+        Manager::None => format!("no subnet manager has configured {local}"),
+        Manager::Silent(lid) => format!("no subnet manager replies to {local} (last at LID {lid})"),
+        Manager::Unlinked | Manager::Master(_) => return None,
+    };
+    Some(Problem {
+        id: format!("fabric/no-subnet-manager/{local}"),
+        what,
+        impact: "Ports that come up get no LID and no partitions; routes are not repaired.",
+        remedy: "Start a subnet manager (opensm) on a host or switch of the fabric.",
+    })
+}
+
+fn symbol_errors(
+    id: PortId,
+    counters: &Counters,
+    name: &impl Fn(PortId) -> String,
+) -> Option<Problem> {
+    let counted = counters.ports.get(&id)?;
+    let symbol = ERRORS.iter().position(|error| error.name == "symbol")?;
+    let more = *counted.errors.get(symbol)?;
+    let port = name(id);
+    (more > 0 && counted.rates.is_some()).then(|| Problem {
+        id: format!("fabric/symbol-errors/{port}"),
+        what: format!("symbol errors grow at {port}: {more} more in the last interval"),
+        impact: "Packets are lost and repeated; the link may go down.",
+        remedy: "Clean and reseat the cable of the port; replace it if the errors continue.",
+    })
+}
+
+fn silent(id: PortId, port: &Port, name: &impl Fn(PortId) -> String) -> Option<Problem> {
+    let (what, lack) = match (&port.info, port.silent) {
+        (_, Some(lack)) => ("the node linked to", lack),
+        (Some(Err(lack)), None) => ("the port", *lack),
+        _ => return None,
+    };
+    let port = name(id);
+    Some(Problem {
+        id: format!("fabric/no-reply/{port}"),
+        what: format!("{what} {port} does not reply: {lack}"),
+        impact: "The node and what is behind it are not shown and not counted.",
+        remedy: "Check power and firmware of the node at the other end of the link.",
+    })
+}
+
+/// A link that uses less than both its ends support.
+fn narrow(
+    fabric: &Fabric,
+    (a, b): (PortId, PortId),
+    name: &impl Fn(PortId) -> String,
+) -> Option<Problem> {
+    let info = |id| fabric.ports.get(&id).and_then(Port::info);
+    let (one, other) = (info(a)?, info(b)?);
+    if !one.is_linked() {
+        return None;
+    }
+    let lanes = one.lanes_max().min(other.lanes_max());
+    let (speed, speed_name) = slower(one, other);
+    let (used, used_name) = one.speed();
+    if one.lanes() == 0 || used == 0 || one.lanes() >= lanes && used >= speed {
+        return None;
+    }
+    let (lanes_used, from, to) = (one.lanes(), name(a), name(b));
+    Some(Problem {
+        id: format!("fabric/narrow/{from}"),
+        what: format!(
+            "the link {from} to {to} runs at {lanes_used}x {used_name}; both ends support \
+             {lanes}x {speed_name}"
+        ),
+        impact: "The link carries less than its ports can.",
+        remedy: "Reseat or replace the cable; check that it is rated for the speed.",
+    })
+}
+
+fn slower(one: &PortInfo, other: &PortInfo) -> (u8, &'static str) {
+    one.speed_max().min(other.speed_max())
+}
+
+#[cfg(test)]
+mod tests;
