@@ -144,6 +144,8 @@ pub struct PortInfo {
     pub sm_lid: u16,
     /// Number of the port that received the request.
     pub local_port: u8,
+    /// Widths that are enabled, one bit each.
+    pub width_enabled: u8,
     /// Widths that the port supports, one bit each.
     pub width_supported: u8,
     /// Width in use, one bit.
@@ -156,10 +158,14 @@ pub struct PortInfo {
     pub physical: u8,
     /// Speed in use, one bit.
     pub speed_active: u8,
+    /// Speeds that are enabled, one bit each.
+    pub speed_enabled: u8,
     /// Speed in use from FDR on, one bit; 0: an older one.
     pub speed_extended_active: u8,
     /// Speeds from FDR on that the port supports, one bit each.
     pub speed_extended_supported: u8,
+    /// Speeds from FDR on that are enabled, one bit each.
+    pub speed_extended_enabled: u8,
 }
 
 impl PortInfo {
@@ -170,14 +176,17 @@ impl PortInfo {
             lid: number(data, 16, 2) as u16,
             sm_lid: number(data, 18, 2) as u16,
             local_port: byte(28),
+            width_enabled: byte(29),
             width_supported: byte(30),
             width_active: byte(31),
             speed_supported: byte(32) >> 4,
             state: byte(32) & 15,
             physical: byte(33) >> 4,
             speed_active: byte(35) >> 4,
+            speed_enabled: byte(35) & 15,
             speed_extended_active: byte(62) >> 4,
             speed_extended_supported: byte(62) & 15,
+            speed_extended_enabled: byte(63) & 31,
         }
     }
 
@@ -188,13 +197,15 @@ impl PortInfo {
         set_number(&mut data, 16, 2, self.lid.into());
         set_number(&mut data, 18, 2, self.sm_lid.into());
         set_number(&mut data, 28, 1, self.local_port.into());
+        set_number(&mut data, 29, 1, self.width_enabled.into());
         set_number(&mut data, 30, 1, self.width_supported.into());
         set_number(&mut data, 31, 1, self.width_active.into());
         set_number(&mut data, 32, 1, nibbles(self.speed_supported, self.state));
         set_number(&mut data, 33, 1, nibbles(self.physical, 0));
-        set_number(&mut data, 35, 1, nibbles(self.speed_active, 0));
+        set_number(&mut data, 35, 1, nibbles(self.speed_active, self.speed_enabled));
         let extended = nibbles(self.speed_extended_active, self.speed_extended_supported);
         set_number(&mut data, 62, 1, extended);
+        set_number(&mut data, 63, 1, self.speed_extended_enabled.into());
         data
     }
 
@@ -235,7 +246,12 @@ impl PortInfo {
 
     /// Lanes that the port supports.
     pub fn lanes_max(&self) -> u8 {
-        (0..8).map(|bit| lanes(self.width_supported & 1 << bit)).max().unwrap_or(0)
+        lanes_best(self.width_supported)
+    }
+
+    /// Lanes that the port supports and has enabled.
+    pub fn lanes_enabled(&self) -> u8 {
+        lanes_best(self.width_supported & self.width_enabled)
     }
 
     /// Rank of the speed in use and its name; rank 0: none.
@@ -245,8 +261,13 @@ impl PortInfo {
 
     /// The best speed that the port supports.
     pub fn speed_max(&self) -> (u8, &'static str) {
-        let best = |bits: u8| bits.checked_ilog2().map_or(0, |bit| 1 << bit);
-        speed(best(self.speed_supported & 7), best(self.speed_extended_supported & 15))
+        speed_best(self.speed_supported, self.speed_extended_supported)
+    }
+
+    /// The best speed that the port supports and has enabled.
+    pub fn speed_enabled_max(&self) -> (u8, &'static str) {
+        let extended = self.speed_extended_supported & self.speed_extended_enabled;
+        speed_best(self.speed_supported & self.speed_enabled, extended)
     }
 
     /// Most bytes of data in a second on the link in use; 0: no link.
@@ -256,6 +277,15 @@ impl PortInfo {
         let lane = LANE.get(usize::from(self.speed().0)).copied().unwrap_or_default();
         lane * u64::from(self.lanes()) * 1_000_000 / 8
     }
+}
+
+fn lanes_best(bits: u8) -> u8 {
+    (0..8).map(|bit| lanes(bits & 1 << bit)).max().unwrap_or(0)
+}
+
+fn speed_best(base: u8, extended: u8) -> (u8, &'static str) {
+    let best = |bits: u8| bits.checked_ilog2().map_or(0, |bit| 1 << bit);
+    speed(best(base & 7), best(extended & 15))
 }
 
 fn lanes(bits: u8) -> u8 {

@@ -122,7 +122,9 @@ impl Fake {
         for number in 1..=ports {
             let info = PortInfo {
                 local_port: number,
+                width_enabled: 3,
                 width_supported: 3,
+                speed_enabled: 7,
                 speed_supported: 7,
                 state: 1,
                 physical: 2,

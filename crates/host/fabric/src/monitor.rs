@@ -8,7 +8,7 @@ use crate::counters::Counters;
 use crate::exchange::{Exchange, Ignored};
 use crate::problem::{Problem, problems};
 use crate::transport::Transport;
-use crate::walk::{Fabric, PortId, walk};
+use crate::walk::{Fabric, PortId, local, walk};
 
 /// Interval between two readings.
 pub const INTERVAL: Duration = Duration::from_secs(10);
@@ -90,6 +90,22 @@ impl<T: Transport> Monitor<T> {
         let Report { fabric, counters, .. } = &report;
         report.problems = problems(fabric, counters, |id| report.port_name(id));
         Ok(report)
+    }
+}
+
+impl<T: Transport> Monitor<T> {
+    /// Brings what this machine's own port knows up to date: its P_Keys and the subnet manager.
+    /// Nothing else of the report changes.
+    ///
+    /// # Errors
+    /// The transport's.
+    pub fn look(&mut self, report: &mut Report) -> io::Result<()> {
+        let now = local(&mut self.exchange)?;
+        report.fabric.pkeys = now.pkeys;
+        report.fabric.manager = now.manager;
+        let Report { fabric, counters, .. } = &*report;
+        report.problems = problems(fabric, counters, |id| report.port_name(id));
+        Ok(())
     }
 }
 

@@ -83,7 +83,8 @@ fn silent(id: PortId, port: &Port, name: &impl Fn(PortId) -> String) -> Option<P
     })
 }
 
-/// A link that uses less than both its ends support.
+/// A link that uses less than both its ends support and have enabled: what an administrator has
+/// limited is no problem.
 fn narrow(
     fabric: &Fabric,
     (a, b): (PortId, PortId),
@@ -94,7 +95,7 @@ fn narrow(
     if !one.is_linked() {
         return None;
     }
-    let lanes = one.lanes_max().min(other.lanes_max());
+    let lanes = one.lanes_enabled().min(other.lanes_enabled());
     let (speed, speed_name) = slower(one, other);
     let (used, used_name) = one.speed();
     if one.lanes() == 0 || used == 0 || one.lanes() >= lanes && used >= speed {
@@ -113,7 +114,7 @@ fn narrow(
 }
 
 fn slower(one: &PortInfo, other: &PortInfo) -> (u8, &'static str) {
-    one.speed_max().min(other.speed_max())
+    one.speed_enabled_max().min(other.speed_enabled_max())
 }
 
 #[cfg(test)]

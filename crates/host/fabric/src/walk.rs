@@ -129,6 +129,8 @@ enum Tag {
 struct Walk {
     fabric: Fabric,
     queue: VecDeque<(Tag, Query)>,
+    /// Whether it ends at this machine.
+    local: bool,
 }
 
 /// Walks the fabric.
@@ -137,6 +139,17 @@ struct Walk {
 /// The transport's.
 pub fn walk<T: Transport>(exchange: &mut Exchange<T>) -> io::Result<Fabric> {
     let mut walk = Walk::default();
+    walk.request_node(None, Route::default());
+    exchange.run(&mut walk, WALK_MAX)?;
+    Ok(walk.fabric)
+}
+
+/// The node of this machine alone: its ports, its P_Keys, the subnet manager.
+///
+/// # Errors
+/// The transport's.
+pub fn local<T: Transport>(exchange: &mut Exchange<T>) -> io::Result<Fabric> {
+    let mut walk = Walk { local: true, ..Walk::default() };
     walk.request_node(None, Route::default());
     exchange.run(&mut walk, WALK_MAX)?;
     Ok(walk.fabric)
@@ -213,7 +226,7 @@ impl Walk {
             self.local(&info);
         }
         // A route leaves this machine by the port of the device only.
-        if has_peer || !is_local && kind != NodeType::Switch {
+        if self.local || has_peer || !is_local && kind != NodeType::Switch {
             return;
         }
         if let Some(next) = route.then(number) {

@@ -39,3 +39,15 @@ fn a_pass_with_a_silent_node_takes_three_timeouts() {
     assert_eq!(report.pause(), INTERVAL);
     assert_eq!(report.fabric.nodes.len(), 63);
 }
+
+#[test]
+fn a_look_at_the_own_port_has_its_partitions_and_the_manager() {
+    let mut monitor = Monitor::new(Fake::new(2, 6, 1));
+    let mut report = monitor.pass().expect("a transport");
+    assert_eq!(report.fabric.pkeys, [0xffff]);
+    monitor.transport().pkeys = vec![0xffff, 0x8001];
+    monitor.transport().manager = None;
+    monitor.look(&mut report).expect("a transport");
+    assert_eq!(report.fabric.pkeys, [0xffff, 0x8001]);
+    assert_eq!((report.fabric.nodes.len(), report.problems.len()), (8, 1));
+}

@@ -35,6 +35,14 @@ fn a_link_that_is_narrower_than_both_ends_is_a_problem() {
     // One end cannot do more.
     monitor.transport().port((host(2), 1)).expect("a port").info.width_supported = 1;
     assert_eq!(ids(&mut monitor), [""; 0]);
+    // It can, and is limited to that by an administrator.
+    let info = &mut monitor.transport().port((host(2), 1)).expect("a port").info;
+    (info.width_supported, info.width_enabled) = (3, 1);
+    assert_eq!(ids(&mut monitor), [""; 0]);
+    // A slow one.
+    let info = &mut monitor.transport().port((host(3), 1)).expect("a port").info;
+    info.speed_active = 1;
+    assert_eq!(ids(&mut monitor), ["fabric/narrow/host3:1"]);
 }
 
 #[test]
