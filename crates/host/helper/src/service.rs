@@ -103,8 +103,8 @@ impl Helper {
         std::thread::Builder::new().name("connection".to_owned()).spawn(serve).map(drop)
     }
 
-    fn place(&self) -> Option<Place> {
-        let place = Place(Arc::clone(&self.connections));
+    fn place(&self) -> Option<Connection> {
+        let place = Connection(Arc::clone(&self.connections));
         let before = self.connections.fetch_add(1, Ordering::Relaxed);
         (before < HELPER_CONNECTIONS_MAX).then_some(place)
     }
@@ -189,9 +189,9 @@ impl Helper {
 }
 
 /// A connection that is counted; also when it gets no thread.
-struct Place(Arc<AtomicUsize>);
+struct Connection(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

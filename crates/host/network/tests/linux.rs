@@ -33,7 +33,7 @@ const PAIRS: u64 = 4;
 /// Interruptions of each change.
 const CUTS: u64 = 2;
 
-/// Changes beside links of others; `PLIMSOLL_NETWORK_CHANGES` sets another number.
+/// Changes next to links of others; `PLIMSOLL_NETWORK_CHANGES` sets another number.
 const CHANGES: u64 = 10;
 /// After how many of them iproute2 is asked: in a guest each of its programs takes a while.
 const LOOK_EVERY: u64 = 5;

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// What a run may read of the server beside its replies.
+/// What a run may read of the server in addition to its replies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(super) struct LocalServerArgs {
     /// Local socket of the server, STATE/plimsoll.sock, to record its statistics [default for a

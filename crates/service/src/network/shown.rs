@@ -38,8 +38,8 @@ impl Observer {
         self.ask(Linux::carriers)
     }
 
-    /// Asks the kernel. A socket that has failed is replaced the next time: an answer may still
-    /// be on its way.
+    /// Queries the kernel. A socket that has failed is replaced the next time: an answer may still
+    /// be in flight.
     fn ask<T>(&self, ask: impl FnOnce(&mut Linux) -> Result<T, Failure>) -> Result<T, String> {
         let mut kept = self.linux.lock();
         let mut linux = match kept.take() {

@@ -54,7 +54,7 @@ fn errors_that_pass_do_not_end_it() {
 fn a_place_is_free_again_whatever_became_of_its_connection() {
     let scratch = Scratch::new("helper-places");
     let helper = helper(&scratch);
-    let mut places: Vec<Place> =
+    let mut places: Vec<Connection> =
         (0..HELPER_CONNECTIONS_MAX).filter_map(|_| helper.place()).collect();
     assert_eq!(places.len(), HELPER_CONNECTIONS_MAX);
     assert!(helper.place().is_none() && helper.place().is_none());

@@ -10,7 +10,7 @@ use e2e::{has, is_root, netns, skip};
 const CASE: &str = "PLIMSOLL_NETWORK_CASE";
 /// How many pairs of configurations are tried.
 pub const PAIRS: &str = "PLIMSOLL_NETWORK_PAIRS";
-/// How many changes are made beside links of others.
+/// How many changes are made next to links of others.
 pub const CHANGES: &str = "PLIMSOLL_NETWORK_CHANGES";
 /// What the guest's kernel has as modules, in the order of their dependencies.
 const MODULES: &str = "lib/crc-ccitt net/ipv6/ipv6 net/llc/llc net/802/stp net/802/mrp \
