@@ -19,7 +19,7 @@ const RUN: Duration = patience(90);
 /// A program that ends after a number of acts: the same calls each time.
 const PROGRAM: &str = "
 define fileset name=s,entries=40,size=3k,dirwidth=6,prealloc=80
-define process name=p { thread name=t,instances=2 {
+define process name=p { thread name=t,instances=1 {
   flowop createfile name=make,filesetname=s,fd=1
   flowop writewholefile name=fill,fd=1,iosize=4k
   flowop closefile name=close,fd=1
