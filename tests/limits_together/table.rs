@@ -117,6 +117,7 @@ const AGENT: Taker = Elsewhere("crates/lab/src/agent/listen/tests.rs");
 // Root and the user of the service only: no client of a service has a connection to it.
 const HELPER: Taker = Elsewhere("crates/host/helper/tests/messages.rs");
 const HELPER_REQUESTS: Taker = Elsewhere("crates/host/helper/src/request/tests.rs");
+const HARDWARE: Taker = Elsewhere("crates/host/hardware/tests/machines.rs");
 const LOBBY: Taker = Elsewhere("crates/lab/net/src/engine/lobby/tests.rs");
 
 /// All limits of the table.
@@ -313,6 +314,12 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("REPLY_MAX", HELPER),
     ("ITEMS_MAX", HELPER_REQUESTS),
     ("LIST_MAX", HELPER_REQUESTS),
+    ("ATTRIBUTE_MAX", HARDWARE),
+    ("TABLE_MAX", HARDWARE),
+    ("OUTPUT_MAX", HARDWARE),
+    ("TIME_MAX", HARDWARE),
+    ("ENTRIES_MAX", HARDWARE),
+    ("DISKS_MAX", HARDWARE),
     ("ADMIN_CONNECTIONS_CLIENT_MAX", ADMIN_CONNECTIONS),
     ("ADMIN_CONNECTIONS_MAX", ADMIN_CONNECTIONS),
     // Root and the serving user only: this process would take its own.

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 /// What a run may read of the server in addition to its replies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(super) struct LocalServerArgs {
-    /// Local socket of the server, STATE/plimsoll.sock, to record its statistics [default for a
-    /// repeat: as recorded]
+    /// Local socket of the server, STATE/plimsoll.sock, to record its statistics
     #[arg(long = "server-socket", value_name = "SOCKET")]
     pub(super) server_socket: Option<PathBuf>,
     /// Process id of the server on this machine [default: found by its port if local]. A comparison

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("server_socket", |socket| socket.help(SERVER_SOCKET)))]
 pub(super) struct RepeatArgs {
     /// Directory of the result. Its checksums are verified first
     archive: PathBuf,
@@ -56,6 +57,10 @@ pub(super) struct RepeatArgs {
     #[arg(long)]
     quiet: bool,
 }
+
+/// Help of the option that has another default here than in other commands.
+const SERVER_SOCKET: &str = "Local socket of the server, STATE/plimsoll.sock, to record its \
+                             statistics [default: as recorded]";
 
 fn times() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(LAB_ROUNDS_MAX))
