@@ -16,16 +16,17 @@ use serde_json::{Value, json};
 /// How long a run may take on a busy machine.
 const RUN: Duration = patience(90);
 
-/// A program that ends after a number of acts: the same calls each time.
+/// A program that ends after a number of acts: the same calls each time. The count is of the
+/// process: it is so large that both threads have made calls by then, however they are scheduled.
 const PROGRAM: &str = "
 define fileset name=s,entries=40,size=3k,dirwidth=6,prealloc=80
-define process name=p { thread name=t,instances=1 {
+define process name=p { thread name=t,instances=2 {
   flowop createfile name=make,filesetname=s,fd=1
   flowop writewholefile name=fill,fd=1,iosize=4k
   flowop closefile name=close,fd=1
   flowop statfile name=look,filesetname=s
   flowop deletefile name=delete,filesetname=s
-  flowop finishoncount name=enough,value=400
+  flowop finishoncount name=enough,value=8000
 } }
 run 60
 ";
@@ -229,7 +230,8 @@ fn a_server_runs_suites_for_its_users() {
 #[test]
 fn an_aborted_program_shows_its_rate_and_leaves_nothing() {
     let (_scratch, dir, _server, api) = scene("loads-abort");
-    let endless = PROGRAM.replace("value=400", "value=1g").replace("run 60", "run 600");
+    let endless = PROGRAM.replace("value=8000", "value=1g").replace("run 60", "run 600");
+    assert!(endless.contains("value=1g") && endless.contains("run 600"), "{endless}");
     let parameters = json!({ "share": "data", "text": endless });
     let live = |run: &Value| {
         assert!(!over(run), "{run}");

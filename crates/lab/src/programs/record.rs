@@ -283,6 +283,18 @@ impl ProgramResult {
         }
     }
 
+    /// Why there is no hash of calls.
+    const NO_CALLS: &str = "at least one thread made no call";
+
+    /// Why the calls of two runs are not compared.
+    pub fn incomparable(&self, other: &Self) -> &'static str {
+        if self.sequence.is_none() || other.sequence.is_none() {
+            Self::NO_CALLS
+        } else {
+            "they depend on the speed of threads"
+        }
+    }
+
     /// Reads the result in a file, or in `result.json` of a directory; `None` if that is another
     /// kind.
     ///
@@ -321,11 +333,15 @@ impl ProgramResult {
     pub fn sentences(&self) -> Vec<String> {
         let mut out = vec![self.sentence()];
         out.extend(self.stopped.iter().map(|why| format!("ended before its time: {why}")));
-        out.extend(self.sequence.as_ref().map(|SequenceHash { first, hash, .. }| {
-            let which =
-                if self.repeatable { "" } else { ", which depends on the speed of threads" };
-            format!("the first {first} calls of each thread: hash {}{which}", String::from(*hash))
-        }));
+        out.push(match &self.sequence {
+            Some(SequenceHash { first, hash, .. }) => {
+                let hash = String::from(*hash);
+                let which =
+                    if self.repeatable { "" } else { ", which depends on the speed of threads" };
+                format!("the first {first} calls of each thread: hash {hash}{which}")
+            }
+            None => format!("no hash of calls: {}", Self::NO_CALLS),
+        });
         out.extend(self.watched.sentences(&self.server));
         out.extend(self.notes.iter().map(|note| format!("note: {note}")));
         out.extend(self.degraded.iter().map(|why| format!("degraded: {why}")));

@@ -103,9 +103,9 @@ pub(super) fn program(args: &RepeatArgs, request: &Request, common: &Common) -> 
     };
     let all: Vec<_> = std::iter::once(&recorded).chain(&repeats).map(figures).collect();
     let mut text = table(&all).text();
-    for common in operations {
-        let none = "no hash of calls to compare".to_owned();
-        text += &format!("{}\n", common.map_or(none, SequenceCommon::sentence));
+    for (run, common) in repeats.iter().zip(operations) {
+        let none = || format!("calls are not compared: {}", recorded.incomparable(run));
+        text += &format!("{}\n", common.map_or_else(none, SequenceCommon::sentence));
     }
     print_text(&visible_lines(&text))?;
     Ok(code)

@@ -42,6 +42,19 @@ fn a_result_adds_up() {
 }
 
 #[test]
+fn calls_of_a_run_in_which_a_thread_made_none_are_not_compared() {
+    let whole = result();
+    let starved = ProgramResult { sequence: None, ..whole.clone() };
+    assert_eq!(whole.common(&starved), None);
+    assert_eq!(whole.incomparable(&starved), "at least one thread made no call");
+    let stated = "no hash of calls: at least one thread made no call".to_owned();
+    assert!(starved.sentences().contains(&stated) && !whole.sentences().contains(&stated));
+    let by_speed = ProgramResult { repeatable: false, ..whole.clone() };
+    assert_eq!(by_speed.common(&whole), None);
+    assert_eq!(by_speed.incomparable(&whole), "they depend on the speed of threads");
+}
+
+#[test]
 fn a_result_is_read_as_it_was_written() {
     let dir = std::env::temp_dir().join(format!("plimsoll-test-program-{}", std::process::id()));
     let result = result();
