@@ -176,6 +176,8 @@ pub struct Transition<'a> {
     pub rights: &'a Rights,
     /// A whole configuration is taken, as by an import: secrets may come after it.
     pub whole: bool,
+    /// Time of the commit in seconds since 1970: that of its revision and of its audit records.
+    pub when: u64,
 }
 
 impl Transition<'_> {

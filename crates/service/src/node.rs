@@ -94,7 +94,7 @@ impl Apply for ServiceNode {
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
-        let Transition { old, new, who, .. } = transition;
+        let Transition { old, new, who, when, .. } = transition;
         let (instance, name, title) =
             (&*self.instance, self.instance.name(), self.instance.title());
         let service = instance.service();
@@ -106,7 +106,7 @@ impl Apply for ServiceNode {
         match (is_enabled(instance, old), is_enabled(instance, new)) {
             (true, false) => {
                 base::tell!(name, "{} disables {title}", who.user);
-                instance.stop(Condition::Disabled(disabled_by(&who.user, wall_ns() / NS_PER_S)));
+                instance.stop(Condition::Disabled(disabled_by(&who.user, *when)));
             }
             (false, true) => {
                 base::tell!(name, "{} enables {title}", who.user);

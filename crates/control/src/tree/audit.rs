@@ -106,7 +106,7 @@ impl Audit {
         self.write(&[Record { detail, ..Record::new(who, action) }])
     }
 
-    /// Writes records down, with the time of now, and has them on disk.
+    /// Appends records and flushes them. A record without a time gets the current one.
     ///
     /// # Errors
     /// The disk refuses.
@@ -114,7 +114,10 @@ impl Audit {
         let now = self.clock.wall_ns() / NS_PER_S;
         let mut text = String::new();
         for record in records {
-            let mut record = Record { when: now, ..record.clone() };
+            let mut record = record.clone();
+            if record.when == 0 {
+                record.when = now;
+            }
             for value in [&mut record.before, &mut record.after] {
                 *value = shortened(std::mem::take(value));
             }

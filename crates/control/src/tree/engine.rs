@@ -375,6 +375,7 @@ impl Tree {
             who: proposal.who,
             rights: &rights,
             whole: proposal.whole,
+            when: self.clock.wall_ns() / NS_PER_S,
         };
         if problems.is_empty() {
             let rooms = self.branches().iter().filter_map(|branch| branch.apply.as_ref());
@@ -402,7 +403,7 @@ impl Tree {
         }
         let next = Revision {
             number: revision.number + 1,
-            when: self.clock.wall_ns() / NS_PER_S,
+            when: transition.when,
             who: proposal.who.user.clone(),
             from: proposal.who.from.clone(),
             comment: proposal.comment.to_owned(),
@@ -501,6 +502,7 @@ impl Tree {
         next: &Revision,
     ) -> Result<(), Problem> {
         let record = |shown: &Shown| Record {
+            when: next.when,
             path: shown.path.clone(),
             property: shown.property.clone(),
             before: shown.before.clone(),
