@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::scratch::Scratch;
 use crate::{patience, process};
 
-/// Size of the file system.
+/// Size of the file system, unless another one is given.
 const SIZE: u64 = 512 << 20;
 
 /// A loop device with a file system, mounted. It goes with this value.
@@ -43,11 +43,19 @@ impl LoopDisk {
     /// # Errors
     /// Why that cannot be done here, for a SKIP line.
     pub fn with(kind: &str) -> Result<Self, String> {
+        Self::of_size(kind, SIZE)
+    }
+
+    /// The same with a file system of this many bytes, which take space as they are written.
+    ///
+    /// # Errors
+    /// Why that cannot be done here, for a SKIP line.
+    pub fn of_size(kind: &str, bytes: u64) -> Result<Self, String> {
         let scratch = Scratch::new("loop");
         let place = scratch.folder("mounted", None);
         let image = scratch.path().join("image");
         let file = std::fs::File::create(&image).map_err(|e| e.to_string())?;
-        file.set_len(SIZE).map_err(|e| e.to_string())?;
+        file.set_len(bytes).map_err(|e| e.to_string())?;
         let device = tool(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
         let disk = Self { device, place, _scratch: scratch };
         tool(Command::new(format!("mkfs.{kind}")).args(["-q", &disk.device]))?;

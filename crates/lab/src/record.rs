@@ -233,6 +233,26 @@ pub struct Step {
     pub notes: Vec<String>,
 }
 
+impl Step {
+    /// Whether any window of it is counted.
+    pub fn has_windows(&self) -> bool {
+        self.used.0 < self.used.1
+    }
+
+    /// The least `file_size` with which a step that reads from the disk would have had all windows;
+    /// `None` if it had them, or ended for another reason.
+    fn size_for(&self, job: &Job) -> Option<u64> {
+        let (had, asked) = (self.windows.len() as u64, u64::from(job.steady.windows));
+        let possible = job.step_max_ms.saturating_sub(job.warmup_ms) / job.window_ms.max(1);
+        if !job.cold || had >= asked || had + 1 >= possible {
+            return None;
+        }
+        // It ended within the window after those that it had.
+        let time = |windows: u64| (job.warmup_ms + windows * job.window_ms) as f64;
+        Some((job.file_size as f64 * time(asked) / time(had + 1)) as u64)
+    }
+}
+
 /// Latencies of all clients in a second of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SecondRecord {
@@ -413,6 +433,9 @@ impl RunResult {
 
     /// The figure with its unit, for people.
     pub fn figure_text(&self, step: &Step) -> String {
+        if !step.has_windows() {
+            return "–".to_owned();
+        }
         figure_text(self.job.workload.is_stream(), self.figure(step))
     }
 
@@ -421,6 +444,22 @@ impl RunResult {
         let step = self.best_step()?;
         let why = step.steady.doubt()?;
         Some(format!("the best step ({} × {}) was not steady: {why}", step.clients, step.threads))
+    }
+
+    /// Why steps have fewer windows than the job asks for: each uncached block had been read once.
+    pub fn exhausted(&self) -> Option<String> {
+        let sizes = self.steps.iter().filter_map(|step| Some((step, step.size_for(&self.job)?)));
+        let (steps, sizes): (Vec<_>, Vec<_>) = sizes
+            .map(|(step, size)| (format!("{} × {}", step.clients, step.threads), size))
+            .unzip();
+        let size = base::units::bytes(sizes.into_iter().max()? as f64);
+        Some(format!(
+            "all uncached data was read before {} windows of {} ms were over, at {}: set file_size \
+             to at least {size}",
+            self.job.steady.windows,
+            self.job.window_ms,
+            steps.join(", ")
+        ))
     }
 
     /// The step that is the result.

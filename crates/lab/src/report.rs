@@ -227,13 +227,14 @@ pub fn table(result: &RunResult) -> Table {
             SteadyVerdict::NotReached => "not reached",
         };
         let others = limit::others(&step.evidence);
+        let shown = |text: String| if step.has_windows() { text } else { "–".to_owned() };
         vec![
             format!("{} × {}", step.clients, step.threads),
             result.figure_text(step),
-            time_ns(step.latency.mean),
-            time_ns(step.latency.p50 as f64),
-            time_ns(step.latency.p99 as f64),
-            format!("{:.1} %", step.little.deviation_percent),
+            shown(time_ns(step.latency.mean)),
+            shown(time_ns(step.latency.p50 as f64)),
+            shown(time_ns(step.latency.p99 as f64)),
+            shown(format!("{:.1} %", step.little.deviation_percent)),
             others.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0)),
             format!("{verdict}{mark}"),
         ]
@@ -262,7 +263,12 @@ fn notes(result: &RunResult) -> Vec<String> {
     let failed = result.failed.iter().map(|what| format!("failed: {what}"));
     let counts = result.best_step().and_then(|step| step.server_counts.as_ref());
     let translated = counts.and_then(|counts| counts.translated.clone());
-    over.chain(translated).chain(disturbed).chain(degraded).chain(failed).collect()
+    over.chain(translated)
+        .chain(result.exhausted())
+        .chain(disturbed)
+        .chain(degraded)
+        .chain(failed)
+        .collect()
 }
 
 /// The figures as a page shows them without its script.

@@ -94,7 +94,10 @@ impl fmt::Display for StepTold {
         let Self { job, clients, threads, text, steady, .. } = self;
         let time = |ns: u64| base::units::time_ns(ns as f64);
         let (p50, p99) = (time(self.p50_ns), time(self.p99_ns));
-        write!(f, "{job}: {clients} × {threads}: {text}, p50 {p50}, p99 {p99}")?;
+        write!(f, "{job}: {clients} × {threads}: {text}")?;
+        if self.p99_ns > 0 {
+            write!(f, ", p50 {p50}, p99 {p99}")?;
+        }
         match steady {
             SteadyVerdict::Steady => Ok(()),
             SteadyVerdict::Drifting => f.write_str(", drifting"),

@@ -92,6 +92,30 @@ fn text_names_steps_limiter_and_what_degrades() {
 }
 
 #[test]
+fn a_step_that_ran_out_of_uncached_data_has_no_figure_and_states_the_size() {
+    let mut result = made_up();
+    let asked = result.job.steady.windows;
+    let set = &mut result.job;
+    (set.cold, set.file_size, set.warmup_ms, set.window_ms) = (true, 100 << 20, 0, 100);
+    set.step_max_ms = 1_600;
+    assert_eq!(result.exhausted(), None, "{asked} windows of 6");
+    let last = &mut result.steps[2];
+    last.windows.clear();
+    (last.used, last.ops_s) = ((0, 0), 0.0);
+    // It ended within the first window: all windows take as many times as long.
+    let sentence = result.exhausted().unwrap();
+    let size = base::units::bytes((100u64 << 20) as f64 * f64::from(asked));
+    assert!(sentence.contains("at 8 × 3: set file_size to at least"), "{sentence}");
+    assert!(sentence.ends_with(&size), "{sentence}");
+    assert_eq!(table(&result).rows()[2][1..6], ["–"; 5]);
+    assert!(text(&result).contains(&sentence));
+    result.job.cold = false;
+    assert_eq!(result.exhausted(), None);
+    (result.job.cold, result.job.step_max_ms) = (true, 100);
+    assert_eq!(result.exhausted(), None, "it ended by its time");
+}
+
+#[test]
 fn text_csv_markdown_page_and_json_of_a_run_show_the_same_figures() {
     let mut result = made_up();
     for (step, ns) in result.steps.iter_mut().zip([1_234_567, 23_456_789, 345_678_901]) {

@@ -171,9 +171,11 @@ fn flat(steps: &[(Point, &Device)], of: Rate, payload: Option<Direction>) -> Opt
 /// to the device sooner or later; a cache that warms up saves reads alone.
 pub fn warmed(steps: &[(Point, &Device)], payload: Option<Direction>) -> Option<String> {
     payload.filter(|payload| *payload == Direction::Read)?;
-    let of = |step: &(Point, &Device)| share(&step.0, step.1, payload);
-    let (first, last) = (of(steps.first()?), of(steps.last()?));
-    let name = &steps.first()?.1.name;
+    // Of a step that ended before its first window there is no payload to compare with.
+    let mut read = steps.iter().filter(|(point, _)| point.bytes_s > 0.0);
+    let (first, last) = (read.next()?, read.next_back()?);
+    let name = &first.1.name;
+    let (first, last) = (share(&first.0, first.1, payload), share(&last.0, last.1, payload));
     (first >= COLD && last <= WARM * first).then(|| {
         format!(
             "the cache warmed up: {:.0} % of the payload came from {name} at the first step, \

@@ -63,6 +63,11 @@ fn thresholds_of_a_warming_cache() {
     assert!(sentence.contains("90 %") && sentence.contains("3 % at the last"), "{sentence}");
     assert!(is(21.0, 1.0).is_some() && is(19.0, 1.0).is_none(), "COLD");
     assert!(is(90.0, 44.0).is_some() && is(90.0, 46.0).is_none(), "WARM");
+    // A step that ended before its first window has no payload.
+    let none =
+        judged(&[(1.0, 1.0, 0.0, 33.0), (2.0, 1.0, 100.0, 90.0), (4.0, 1.0, 100.0, 3.0)], warmed);
+    assert!(none.unwrap().contains("90 % of the payload came from vda at the first step"));
+    assert!(judged(&[(1.0, 1.0, 0.0, 33.0), (4.0, 1.0, 100.0, 3.0)], warmed).is_none());
 }
 
 /// Steps of writes: payload, read and written by the device, MB/s.
