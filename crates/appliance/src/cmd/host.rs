@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use control::accounts::machine::Machine;
+use host_helper::dhcp;
 use host_helper::files::Folder;
 use host_helper::guard::{self, Guards};
 use host_helper::keeper::Keeper;
@@ -22,22 +23,24 @@ const TRIED: &str = "run the helper";
 /// # Errors
 /// It cannot be one.
 pub fn run(args: &HostArgs) -> Result<(), Failure> {
-    let mut linux = Linux::open(Files::default()).or_failure("open the network")?;
+    let folder = Folder::open(&args.state).or_failure(TRIED)?;
+    let files = Files { dhcp: Some(folder.dhcp()), ..Files::default() };
+    let mut linux = Linux::open(files.clone()).or_failure("open the network")?;
     if let (Some(seconds), Some(change)) = (args.guard, args.change) {
         let guarded = guard::run(&args.state, &mut linux, (change, seconds));
         return guarded.or_failure("guard a change");
     }
     // The child of a server belongs to the user of that server.
     let user = if args.child { 0 } else { user(&args.user)? };
-    let folder = Folder::open(&args.state).or_failure(TRIED)?;
     let program = std::env::current_exe().or_failure(TRIED)?;
     let guards = Guards { program, folder: folder.path().to_owned() };
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").or_failure(TRIED)?;
-    let mut keeper = Keeper::new(Box::new(linux), folder, Box::new(guards), boot.trim());
+    let mut keeper = Keeper::new(Box::new(linux), folder.clone(), Box::new(guards), boot.trim());
     if let Err(refusal) = keeper.start() {
         // What could be done is done, and the server shows the rest.
         base::error!("host", "{refusal}");
     }
+    dhcp::start(folder, files).or_failure("follow DHCP")?;
     let helper = Helper::new(keeper, user);
     if args.child {
         let input = std::io::stdin().as_fd().try_clone_to_owned().or_failure(TRIED)?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use host_network::compile::Record;
 use host_network::configuration::Configuration;
+use host_network::dhcp;
 use host_network::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,8 @@ const WAITING: &str = "network.waiting";
 const CONFIRMED: &str = "network.confirmed";
 /// Held by the one process that takes steps.
 const LOCK: &str = "network.lock";
+/// Links with DHCP.
+const DHCP: &str = "dhcp";
 /// Longest file that is read.
 const FILE_MAX: u64 = 16 << 20;
 
@@ -61,6 +64,11 @@ impl Folder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The links with DHCP.
+    pub fn dhcp(&self) -> dhcp::Folder {
+        dhcp::Folder::at(&self.path.join(DHCP))
     }
 
     /// Waits until no other process takes steps, and holds them off. The end of the process ends

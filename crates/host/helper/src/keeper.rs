@@ -146,7 +146,8 @@ impl Keeper {
             _ => self.problem.clone(),
         };
         let Change { configuration, record, .. } = confirmed;
-        Ok(Status { configuration, record, waiting, problem })
+        let dhcp = self.folder.dhcp().all();
+        Ok(Status { configuration, record, waiting, problem, dhcp })
     }
 
     /// The steps to a configuration. Changes nothing.

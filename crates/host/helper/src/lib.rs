@@ -6,12 +6,14 @@
 //! - [`service`]: the socket, users that may connect, the log. [`client`]: the other end.
 //! - [`keeper`]: a change of the network: checked, written to disk, taken, confirmed or taken back.
 //! - [`guard`]: the process that takes an unconfirmed change back even if the others end.
+//! - [`dhcp`]: a client for each link with DHCP.
 //! - [`files`]: what of it is on disk (`docs/formats/host.md`).
 //!
 //! The health of disks is queried by `host_hardware::smart`. Other requests (storage) are variants
 //! of [`request::Request`] with a keeper of their own.
 
 pub mod client;
+pub mod dhcp;
 pub mod files;
 pub mod guard;
 pub mod keeper;

@@ -1,5 +1,6 @@
 //! Requests to the helper and its answers: JSON behind a length of four bytes, big-endian.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 
@@ -7,6 +8,7 @@ use host_hardware::smart::Output;
 use host_network::check::Refusal;
 use host_network::compile::Record;
 use host_network::configuration::Configuration;
+use host_network::dhcp::Holding;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +110,8 @@ pub struct Status {
     pub waiting: Option<Waiting>,
     /// Why the last way back was not complete.
     pub problem: Option<String>,
+    /// The leases by DHCP, by link.
+    pub dhcp: BTreeMap<String, Holding>,
 }
 
 /// A change that waits for its confirmation.

@@ -58,3 +58,34 @@ pub(crate) fn wait_for_end(pipe: BorrowedFd<'_>, limit: Duration) -> io::Result<
         }
     }
 }
+
+/// Waits until one of these can be read or has ended, or the time is over; `None` is no limit.
+/// Returns what can be read, in their order.
+pub(crate) fn wait_for_any<const N: usize>(
+    files: [Option<BorrowedFd<'_>>; N],
+    limit: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    loop {
+        // A negative descriptor is left out.
+        let mut polls = files.map(|file| libc::pollfd {
+            fd: file.map_or(-1, |file| file.as_raw_fd()),
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left
+            .map_or(-1, |left| i32::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(i32::MAX));
+        // SAFETY: N structures, which the kernel fills.
+        match unsafe { libc::poll(polls.as_mut_ptr(), N as libc::nfds_t, timeout) } {
+            0 if left.is_some_and(|left| left.as_millis() >= i32::MAX as u128) => {}
+            n if n >= 0 => return Ok(polls.map(|poll| poll.revents != 0)),
+            _ => {
+                let e = io::Error::last_os_error();
+                if e.kind() != io::ErrorKind::Interrupted {
+                    return Err(e);
+                }
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! - [`state`]: links, addresses, routes and names as a kernel has them. [`compile`]: the state
 //!   that a configuration asks for.
 //! - [`plan`]: the steps from a state to another one; pure. [`step`]: the steps.
+//! - [`dhcp`]: the leases on links by DHCP, which is no part of a state.
 //! - [`backend`]: what observes and takes steps. [`linux`]: this machine. [`fake`]: a kernel in
 //!   memory, for tests.
 //!
@@ -17,6 +18,7 @@ pub mod check;
 pub mod cidr;
 pub mod compile;
 pub mod configuration;
+pub mod dhcp;
 pub mod fake;
 pub mod linux;
 mod netlink;

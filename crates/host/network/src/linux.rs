@@ -7,12 +7,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crate::backend::{Backend, Failure};
+use crate::dhcp::{DHCP_MARK, Folder, Holding, Lease, METRIC};
 use crate::netlink::{Netlink, RawLink};
-use crate::state::{Dns, Kind, Link, MARK, Owner, State};
+use crate::state::{Address, Dns, Kind, Link, MARK, Owner, Route, State};
 use crate::step::Step;
 
 /// The first line of a file of name servers that Plimsoll has made.
 const RESOLV_CONF_HEAD: &str = "# Made by Plimsoll from its configuration; changes are lost.";
+/// The same of one that has the name servers of leases.
+const RESOLV_CONF_LEASED: &str = "# Made by Plimsoll from DHCP; changes are lost.";
 /// The oldest Linux that can mark addresses (IFA_PROTO).
 const LINUX_MIN: (u32, u32) = (5, 18);
 /// Longest file of `/run` or `/etc` that is read.
@@ -25,11 +28,13 @@ pub struct Files {
     pub run: PathBuf,
     /// The file of name servers: `/etc/resolv.conf`.
     pub resolv_conf: PathBuf,
+    /// Links with DHCP, for what starts and stops it; without it, DHCP is not seen.
+    pub dhcp: Option<Folder>,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { run: "/run".into(), resolv_conf: "/etc/resolv.conf".into() }
+        Self { run: "/run".into(), resolv_conf: "/etc/resolv.conf".into(), dhcp: None }
     }
 }
 
@@ -100,7 +105,7 @@ impl Linux {
             controller: names.get(&raw.controller).cloned(),
             owner,
             advertisements: raw.advertisements,
-            dhcp: false,
+            dhcp: self.files.dhcp.as_ref().is_some_and(|folder| folder.has(&raw.name)),
         }
     }
 
@@ -117,14 +122,138 @@ impl Linux {
             Step::SetUp { link, up } => netlink.set_up(link, *up),
             Step::Attach { port, aggregation } => netlink.set_controller(port, Some(aggregation)),
             Step::SetAdvertisements { link, on } => set_advertisements(link, *on),
-            Step::SetDhcp { on: true, .. } => Err("there is no DHCP client".to_owned()),
-            Step::SetDhcp { on: false, .. } => Ok(()),
+            Step::SetDhcp { link, on } => self.set_dhcp(link, *on),
             Step::SetAddress { link, address } => netlink.set_address(link, address),
             Step::SetRoute(route) => netlink.set_route(route),
-            Step::SetDns(dns) => set_resolv_conf(&self.files.resolv_conf, dns),
+            Step::SetDns(dns) => {
+                set_resolv_conf(&self.files.resolv_conf, dns, RESOLV_CONF_HEAD)?;
+                self.set_leased_names()
+            }
             Step::SetHostName(name) => set_host_name(name),
         }
     }
+}
+
+/// The leases by DHCP.
+impl Linux {
+    /// The index of a link and its hardware address.
+    ///
+    /// # Errors
+    /// The kernel's, as a sentence.
+    pub fn hardware(&mut self, link: &str) -> Result<(u32, Vec<u8>), String> {
+        self.netlink.hardware(link)
+    }
+
+    /// Enters the lease of a link, and brings the kernel to it.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn hold(&mut self, link: &str, holding: &Holding) -> Result<(), String> {
+        let folder = self.folder()?;
+        let before = folder.read(link).and_then(|before| before.lease);
+        folder.write(link, holding).map_err(|e| e.to_string())?;
+        let lease = holding.lease.as_ref();
+        let gone = before.filter(|before| lease.is_none_or(|lease| lease.cidr != before.cidr));
+        if let Some(gone) = gone {
+            self.end(link, &gone);
+        }
+        self.set_lease(link, holding)?;
+        self.set_leased_names()
+    }
+
+    fn folder(&self) -> Result<Folder, String> {
+        self.files.dhcp.clone().ok_or_else(|| "there is no DHCP client".to_owned())
+    }
+
+    fn set_dhcp(&mut self, link: &str, on: bool) -> Result<(), String> {
+        let folder = self.folder()?;
+        let entry = folder.read(link);
+        if !on {
+            if let Some(lease) = entry.and_then(|entry| entry.lease) {
+                self.end(link, &lease);
+            }
+            folder.remove(link).map_err(|e| e.to_string())?;
+            return self.set_leased_names();
+        }
+        let mac = mac_text(&self.netlink.hardware(link)?.1);
+        if let Some(entry) = entry {
+            if entry.mac == mac {
+                return self.set_lease(link, &entry);
+            }
+            // Another link of that name: the lease is not its.
+            entry.lease.iter().for_each(|lease| self.end(link, lease));
+        }
+        let begun = Holding::begin(&mac, now_ns());
+        folder.write(link, &begun).map_err(|e| e.to_string())
+    }
+
+    /// Removes the address of a lease, which takes its routes along. It may be gone.
+    fn end(&mut self, link: &str, lease: &Lease) {
+        let address = Address { cidr: lease.cidr, made: false };
+        // The kernel has removed it if its time was over.
+        let _ = self.netlink.remove_address(link, &address);
+    }
+
+    /// Sets the address of a valid lease and its routes.
+    fn set_lease(&mut self, link: &str, holding: &Holding) -> Result<(), String> {
+        let now = now_ns() / 1_000_000_000;
+        let Some(lease) = holding.valid(now) else { return Ok(()) };
+        self.netlink.set_leased(link, lease.cidr, lease.left_s(now))?;
+        let own = (lease.cidr.network(), None);
+        let source = Some(lease.cidr.address);
+        for (destination, gateway) in std::iter::once(&own).chain(&lease.routes) {
+            let route = Route {
+                destination: destination.network(),
+                gateway: gateway.map(IpAddr::V4),
+                link: link.to_owned(),
+                metric: METRIC,
+                source,
+                protocol: DHCP_MARK,
+            };
+            self.netlink.set_leased_route(&route, lease.mtu)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the name servers of all leases, unless the file is not Plimsoll's, or configured.
+    fn set_leased_names(&mut self) -> Result<(), String> {
+        let Some(folder) = &self.files.dhcp else { return Ok(()) };
+        let path = &self.files.resolv_conf;
+        let is_link = path.symlink_metadata().is_ok_and(|m| m.file_type().is_symlink());
+        let text = read(path);
+        let ours = match &text {
+            Ok(text) => text.starts_with(RESOLV_CONF_LEASED),
+            Err(e) => e.kind() == io::ErrorKind::NotFound,
+        };
+        if is_link || !ours {
+            return Ok(());
+        }
+        let mut dns = Dns::default();
+        for lease in folder.all().values().filter_map(|one| one.lease.as_ref()) {
+            for server in &lease.dns.servers {
+                if !dns.servers.contains(server) {
+                    dns.servers.push(*server);
+                }
+            }
+            for domain in &lease.dns.domains {
+                if !dns.domains.contains(domain) {
+                    dns.domains.push(domain.clone());
+                }
+            }
+        }
+        set_resolv_conf(path, &dns, RESOLV_CONF_LEASED)
+    }
+}
+
+/// A hardware address as iproute2 writes it.
+pub fn mac_text(bytes: &[u8]) -> String {
+    let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    parts.join(":")
+}
+
+/// The wall clock in nanoseconds since 1970: a lease outlives processes and boots.
+fn now_ns() -> u64 {
+    base::clock::wall_ns()
 }
 
 impl Backend for Linux {
@@ -179,9 +308,12 @@ fn set_advertisements(link: &str, on: bool) -> Result<(), String> {
     }
 }
 
-/// What resolv.conf(5) says.
+/// The name servers in a file (resolv.conf(5)); those of leases come and go without a step.
 fn resolv_conf(text: &str) -> Dns {
     let mut dns = Dns::default();
+    if text.starts_with(RESOLV_CONF_LEASED) {
+        return dns;
+    }
     for line in text.lines() {
         let mut words = line.split_whitespace();
         match words.next() {
@@ -196,14 +328,14 @@ fn resolv_conf(text: &str) -> Dns {
     dns
 }
 
-fn set_resolv_conf(path: &Path, dns: &Dns) -> Result<(), String> {
+fn set_resolv_conf(path: &Path, dns: &Dns, head: &str) -> Result<(), String> {
     let failed = |e: io::Error| format!("{}: {e}", path.display());
     let is_link = path.symlink_metadata().is_ok_and(|m| m.file_type().is_symlink());
     match read(path) {
         _ if is_link => {
             return Err(format!("{} is another program's: it is a link", path.display()));
         }
-        Ok(text) if !text.starts_with(RESOLV_CONF_HEAD) => {
+        Ok(text) if ![RESOLV_CONF_HEAD, RESOLV_CONF_LEASED].iter().any(|h| text.starts_with(h)) => {
             return Err(format!("{} is not Plimsoll's: remove it first", path.display()));
         }
         Ok(_) => {}
@@ -216,7 +348,7 @@ fn set_resolv_conf(path: &Path, dns: &Dns) -> Result<(), String> {
             done => done.map_err(failed),
         };
     }
-    let mut text = format!("{RESOLV_CONF_HEAD}\n");
+    let mut text = format!("{head}\n");
     if !dns.domains.is_empty() {
         text += &format!("search {}\n", dns.domains.join(" "));
     }

@@ -12,7 +12,7 @@ use netlink_packet_core::{
     NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{
-    AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope,
+    AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope, CacheInfo,
 };
 use netlink_packet_route::link::{
     AfSpecInet6, AfSpecUnspec, BondLacpRate, BondMode, BondXmitHashPolicy, InfoBond, InfoData,
@@ -20,12 +20,14 @@ use netlink_packet_route::link::{
     LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::cidr::Cidr;
+use crate::dhcp::DHCP_MARK;
 use crate::pkey::Pkey;
 use crate::state::{Address, Kind, LinkMode, MARK, Mode, Policy, Route, Timer};
 
@@ -325,6 +327,49 @@ impl Netlink {
         self.change(Message::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
+    /// Sets an address of a lease, without the route to its network, for this number of seconds.
+    pub(crate) fn set_leased(&mut self, link: &str, cidr: Cidr, left: u32) -> Result<(), String> {
+        let mut message = self.address_message(link, &Address { cidr, made: false })?;
+        let mut lifetime = CacheInfo::default();
+        (lifetime.ifa_preferred, lifetime.ifa_valid) = (left, left);
+        let attributes = &mut message.attributes;
+        attributes.push(AddressAttribute::Protocol(AddressProtocol::Other(DHCP_MARK)));
+        attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute));
+        attributes.push(AddressAttribute::CacheInfo(lifetime));
+        self.change(Message::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Sets a route of a lease, for packets of at most `mtu` bytes.
+    pub(crate) fn set_leased_route(
+        &mut self,
+        route: &Route,
+        mtu: Option<u16>,
+    ) -> Result<(), String> {
+        let mut route = route.clone();
+        route.metric += self.index(&route.link)?;
+        let mut message = self.route_message(&route)?;
+        let mtu = mtu.map(|mtu| RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu.into())]));
+        message.attributes.extend(mtu);
+        self.change(Message::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// The index of a link and its hardware address.
+    pub(crate) fn hardware(&mut self, name: &str) -> Result<(u32, Vec<u8>), String> {
+        let mut request = LinkMessage::default();
+        request.attributes = vec![LinkAttribute::IfName(name.to_owned())];
+        let list = self.call(Message::GetLink(request), NLM_F_ACK)?;
+        let link = list.into_iter().find_map(|message| match message {
+            Message::NewLink(link) => Some(link),
+            _ => None,
+        });
+        let link = link.ok_or_else(|| format!("there is no link {name}"))?;
+        let address = link.attributes.into_iter().find_map(|attribute| match attribute {
+            LinkAttribute::Address(bytes) => Some(bytes),
+            _ => None,
+        });
+        Ok((link.header.index, address.unwrap_or_default()))
+    }
+
     /// Removes a route.
     pub(crate) fn remove_route(&mut self, route: &Route) -> Result<(), String> {
         let message = self.route_message(route)?;
@@ -560,14 +605,14 @@ impl RawLink {
 
 fn raw_address(message: &AddressMessage) -> Option<RawAddress> {
     let header = &message.header;
-    let (mut local, mut peer, mut made) = (None, None, false);
+    let (mut local, mut peer, mut protocol) = (None, None, 0);
     let mut permanent = false;
     for attribute in &message.attributes {
         match attribute {
             AddressAttribute::Local(ip) => local = Some(*ip),
             AddressAttribute::Address(ip) => peer = Some(*ip),
             AddressAttribute::Flags(flags) => permanent = flags.contains(AddressFlags::Permanent),
-            AddressAttribute::Protocol(protocol) => made = u8::from(*protocol) == MARK,
+            AddressAttribute::Protocol(of) => protocol = u8::from(*of),
             _ => {}
         }
     }
@@ -576,11 +621,11 @@ fn raw_address(message: &AddressMessage) -> Option<RawAddress> {
         header.scope == AddressScope::Host || (header.scope == AddressScope::Link && ip.is_ipv6());
     // An address with a peer is of a point-to-point link, which is not configured here.
     let has_peer = peer.is_some_and(|peer| peer != ip);
-    if of_kernel || has_peer || !permanent {
+    if of_kernel || has_peer || !permanent || protocol == DHCP_MARK {
         return None;
     }
     let cidr = Cidr::new(ip, header.prefix_len)?;
-    Some(RawAddress { index: header.index, address: Address { cidr, made } })
+    Some(RawAddress { index: header.index, address: Address { cidr, made: protocol == MARK } })
 }
 
 fn raw_route(message: &RouteMessage) -> Option<RawRoute> {
@@ -591,6 +636,7 @@ fn raw_route(message: &RouteMessage) -> Option<RawRoute> {
         || header.tos != 0
         || header.flags.contains(RouteFlags::Cloned)
         || of_kernel.contains(&header.protocol)
+        || u8::from(header.protocol) == DHCP_MARK
     {
         return None;
     }

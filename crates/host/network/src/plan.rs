@@ -30,6 +30,7 @@ pub fn plan(observed: &State, target: &State, adopted: &BTreeSet<String>) -> Vec
         raised: BTreeSet::new(),
         steps: Vec::new(),
     };
+    planner.stop_dhcp();
     planner.remove_routes();
     planner.remove_addresses();
     planner.remove_links();
@@ -38,6 +39,7 @@ pub fn plan(observed: &State, target: &State, adopted: &BTreeSet<String>) -> Vec
     }
     planner.set_addresses();
     planner.set_routes();
+    planner.start_dhcp();
     planner.set_names();
     planner.steps
 }
@@ -98,6 +100,29 @@ impl<'a> Planner<'a> {
     fn is_built(&self, name: &str) -> bool {
         let made = self.target.links.get(name).is_some_and(Link::is_made);
         made || self.now(name).is_some()
+    }
+
+    /// Before all else, so that a lease ends on the link that has it.
+    fn stop_dhcp(&mut self) {
+        let stays = |name: &str| self.target.links.get(name).is_some_and(|link| link.dhcp);
+        let on = self.observed.links.iter().filter(|(_, link)| link.dhcp);
+        let ends = on.filter(|(name, _)| !stays(name) && self.may(name));
+        let steps: Vec<Step> =
+            ends.map(|(name, _)| Step::SetDhcp { link: name.clone(), on: false }).collect();
+        self.steps.extend(steps);
+    }
+
+    /// Also where it is on, if the kernel may have removed the address of the lease: it is set again.
+    fn start_dhcp(&mut self) {
+        for (name, link) in &self.target.links {
+            let lost = [&self.touched, &self.unrouted, &self.raised]
+                .into_iter()
+                .any(|set| set.contains(name.as_str()));
+            let on = self.now(name).is_some_and(|now| now.dhcp);
+            if link.dhcp && self.may(name) && self.is_built(name) && (lost || !on) {
+                self.steps.push(Step::SetDhcp { link: name.clone(), on: true });
+            }
+        }
     }
 
     fn remove_routes(&mut self) {
@@ -170,9 +195,6 @@ impl<'a> Planner<'a> {
         if now.is_none_or(|now| now.advertisements != link.advertisements) {
             let (link, on) = (name.to_owned(), link.advertisements);
             self.steps.push(Step::SetAdvertisements { link, on });
-        }
-        if now.is_some_and(|now| now.dhcp) != link.dhcp {
-            self.steps.push(Step::SetDhcp { link: name.to_owned(), on: link.dhcp });
         }
     }
 

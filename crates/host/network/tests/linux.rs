@@ -60,7 +60,8 @@ fn folder() -> PathBuf {
 fn open() -> Linux {
     let folder = folder();
     std::fs::create_dir_all(&folder).expect("a folder");
-    let files = Files { run: folder.join("run"), resolv_conf: folder.join("resolv.conf") };
+    let files =
+        Files { run: folder.join("run"), resolv_conf: folder.join("resolv.conf"), dhcp: None };
     Linux::open(files).expect("a socket of netlink")
 }
 

@@ -267,6 +267,23 @@ static INTERFACE: Context = Context::new(
     ),
     Property::state("state", "State", STATE, "State of the interface."),
     Property::state("found", "Found", LINES, "IP addresses of its link."),
+    Property::state("lease", "Lease", TEXT, "IP address by DHCP."),
+    Property::state("lease_server", "DHCP server", TEXT, "Server that has given the lease."),
+    Property::state("lease_since", "Lease since", Kind::Time, "Start of this address.")
+        .absent("no lease"),
+    Property::state("lease_until", "Lease until", Kind::Time, "End of the lease unless renewed.")
+        .absent("no lease, or without an end"),
+    Property::state(
+        "lease_state",
+        "DHCP state",
+        Kind::Choice(&[
+            ("searching", "asks all servers for a lease"),
+            ("bound", "has a lease"),
+            ("renewing", "asks its server to extend the lease"),
+            ("rebinding", "asks all servers to extend the lease"),
+        ]),
+        "State of the DHCP client.",
+    ),
 ]);
 
 static ROUTES: Context = Context::new("routes", "Routes", "Static routes.", SCOPE)

@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex};
 use super::carrier;
 use super::link::{Link, unexpected};
 use super::node::STEPS_SHOWN;
-use super::shown::{Observer, Shown};
+use super::shown::{Leases, Observer, Shown, lease, without_lease};
 use super::wanted::{PREFIX, path, problem, read};
 use crate::problems::{Fault, Source};
 
@@ -233,10 +233,13 @@ impl Network {
 }
 
 impl Network {
-    /// What of the configured links is missing or has no carrier.
+    /// What of the configured links is missing or has no carrier or lease.
     pub fn warning(&self) -> Option<String> {
         let (configuration, carriers) = self.carriers()?;
-        carrier::problem(&configuration, &carriers)
+        let carrier = carrier::problem(&configuration, &carriers);
+        let lease = without_lease(&configuration, &self.leases(&configuration));
+        let found: Vec<String> = carrier.into_iter().chain(lease).collect();
+        (!found.is_empty()).then(|| found.join("; "))
     }
 
     /// What is configured, and which links have a carrier; none without interfaces.
@@ -247,6 +250,18 @@ impl Network {
             return None;
         }
         Some((configuration, self.observer.carriers().ok()?))
+    }
+
+    /// Leases by DHCP. The helper is asked only if an interface has it.
+    fn leases(&self, configuration: &Configuration) -> Leases {
+        if !configuration.interfaces.values().any(|one| one.enabled && one.dhcp) {
+            return Leases::default();
+        }
+        self.observer.leases(|| {
+            // A transaction holds it while steps are taken: the leases known then are shown.
+            let mut link = self.link.try_lock().filter(|link| link.is_used())?;
+            link.status().ok().map(|status| status.dhcp)
+        })
     }
 
     /// Enters a change that waits. It may continue one: then their steps are confirmed together,
@@ -371,7 +386,13 @@ impl Live for Network {
         if *at == Path::of(&PREFIX) {
             return self.overview(shown.err());
         }
-        shown.unwrap_or_default()
+        let mut shown = shown.unwrap_or_default();
+        let interface =
+            configuration.interfaces.iter().find(|(name, _)| *at == path("interfaces").join(name));
+        if let Some((name, interface)) = interface {
+            shown.extend(lease(interface, name, &self.leases(&configuration)));
+        }
+        shown
     }
 
     fn locked(&self) -> Option<String> {

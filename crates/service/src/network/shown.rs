@@ -1,11 +1,14 @@
 //! The network as its nodes show it: what the machine has now.
 
+use std::collections::BTreeMap;
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
+use base::clock::{Deadline, NS_PER_S, wall_ns};
 use base::node::{Path, Value};
 use host_network::backend::{Backend, Failure};
-use host_network::configuration::Configuration;
+use host_network::configuration::{Configuration, Interface};
+use host_network::dhcp::{Holding, Phase};
 use host_network::linux::{Files, Linux};
 use host_network::state::{Kind, Link, Owner, Route, State};
 use parking_lot::Mutex;
@@ -16,18 +19,26 @@ use super::wanted::PREFIX;
 /// How long an observation is good: a page asks for tens of nodes at once.
 const GOOD: Duration = Duration::from_millis(500);
 
+/// The same of leases by DHCP, for which the helper is asked.
+const LEASES_GOOD: Duration = Duration::from_millis(900);
+
+/// Leases by DHCP, by link.
+pub(super) type Leases = BTreeMap<String, Holding>;
+
 /// What observes this machine's network: one socket for as long as it works, and the last
 /// observation.
 #[derive(Default)]
 pub(super) struct Observer {
     linux: Mutex<Option<Linux>>,
     last: Mutex<Option<(Instant, Result<State, String>)>>,
+    leases: Mutex<Option<(Deadline, Leases)>>,
 }
 
 impl Observer {
     /// Observes again the next time.
     pub(super) fn forget(&self) {
         *self.last.lock() = None;
+        *self.leases.lock() = None;
     }
 
     /// All links, and whether each has a carrier.
@@ -75,6 +86,22 @@ impl Observer {
             links.map(|(name, _)| name.clone()).collect()
         };
         self.with(names).unwrap_or_default()
+    }
+
+    /// Leases by DHCP, by `ask` unless it was asked a moment ago.
+    pub(super) fn leases(&self, ask: impl FnOnce() -> Option<Leases>) -> Leases {
+        if let Some((good, leases)) = &*self.leases.lock()
+            && !good.passed()
+        {
+            return leases.clone();
+        }
+        // A transaction may have the connection: then it is as it was.
+        let leases = ask();
+        let mut last = self.leases.lock();
+        if let Some(leases) = leases {
+            *last = Some((Deadline::after(LEASES_GOOD), leases));
+        }
+        last.as_ref().map(|(_, leases)| leases.clone()).unwrap_or_default()
     }
 
     /// The state of a node.
@@ -192,6 +219,51 @@ fn route(state: &State, configuration: &Configuration, name: &str) -> Shown {
 
 fn texts<T: ToString>(list: impl IntoIterator<Item = T>) -> Value {
     Value::texts(list.into_iter().map(|one| one.to_string()))
+}
+
+/// What an interface has by DHCP.
+pub(super) fn lease(interface: &Interface, name: &str, leases: &Leases) -> Shown {
+    if !interface.enabled || !interface.dhcp {
+        return Vec::new();
+    }
+    let Some(holding) = interface.link(name).and_then(|link| leases.get(link)) else {
+        return vec![("lease_state", Value::text("searching"))];
+    };
+    let phase = match holding.phase {
+        Phase::Searching => "searching",
+        Phase::Bound => "bound",
+        Phase::Renewing => "renewing",
+        Phase::Rebinding => "rebinding",
+    };
+    let mut shown = vec![("lease_state", Value::text(phase))];
+    if let Some(lease) = holding.valid(now_s()) {
+        shown.push(("lease", Value::Text(lease.cidr.to_string())));
+        shown.push(("lease_server", Value::Text(lease.server.to_string())));
+        shown.push(("lease_since", time(holding.since)));
+        shown.extend(lease.until().map(|until| ("lease_until", time(until))));
+    }
+    shown
+}
+
+/// What is wrong with the leases of enabled interfaces.
+pub(super) fn without_lease(configuration: &Configuration, leases: &Leases) -> Option<String> {
+    let now = now_s();
+    let enabled = configuration.interfaces.iter().filter(|(_, one)| one.enabled && one.dhcp);
+    let problems = enabled.filter_map(|(name, interface)| {
+        let holding = interface.link(name).and_then(|link| leases.get(link))?;
+        Some(format!("{}: interface {name}", holding.problem(now)?))
+    });
+    let all: Vec<String> = problems.collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// A time as nodes have it.
+fn time(seconds: u64) -> Value {
+    Value::number(seconds)
+}
+
+fn now_s() -> u64 {
+    wall_ns() / NS_PER_S
 }
 
 #[cfg(test)]

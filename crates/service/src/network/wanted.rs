@@ -131,15 +131,12 @@ impl Reader<'_> {
         if let Some(other) = v6.iter().find(|cidr| cidr.is_ipv4()) {
             self.wrong(at, "v6addrs", &format!("{other} is an address of IPv4"));
         }
-        if self.document.bool(at, "v4dhcp") {
-            self.wrong(at, "v4dhcp", "this version has no DHCP client: set v4addrs");
-        }
         Interface {
             enabled: self.document.bool(at, "enable"),
             links: self.document.texts(at, "links"),
             standbys: self.document.texts(at, "standbys"),
             addresses: v4.into_iter().chain(v6).collect(),
-            dhcp: false,
+            dhcp: self.document.bool(at, "v4dhcp"),
             advertisements: self.document.bool(at, "v6auto"),
         }
     }

@@ -9,6 +9,9 @@ use crate::plan::IPV6_MTU_MIN;
 
 use super::{Machine, Refusals, is_foreign, wrong_name};
 
+/// Why an interface cannot have DHCP.
+const NO_DHCP: &str = "DHCP over InfiniBand (RFC 4390) is not available; set an address";
+
 pub(super) fn check(configuration: &Configuration, machine: Machine<'_>, refusals: &mut Refusals) {
     let mut users: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, interface) in &configuration.interfaces {
@@ -49,6 +52,10 @@ fn group(configuration: &Configuration, machine: Machine<'_>, name: &str, refusa
         let sentence = format!("a link {name} exists, and Plimsoll has not made it");
         refusals.add(&item, "name", sentence);
     }
+    let interface = &configuration.interfaces[name];
+    if interface.dhcp && interface.links.iter().any(|one| infiniband(configuration, machine, one)) {
+        refusals.add(&item, "dhcp", NO_DHCP.to_owned());
+    }
 }
 
 fn standbys(item: &str, interface: &Interface, refusals: &mut Refusals) {
@@ -57,6 +64,14 @@ fn standbys(item: &str, interface: &Interface, refusals: &mut Refusals) {
     } else if interface.primary().is_none() && !interface.links.is_empty() {
         refusals.add(item, "standbys", "one link at least is no standby".to_owned());
     }
+}
+
+/// Whether a datalink, or one that it is made of, is of InfiniBand.
+fn infiniband(configuration: &Configuration, machine: Machine<'_>, link: &str) -> bool {
+    let class = configuration.datalinks.get(link).map(|datalink| &datalink.class);
+    let is = |name: &str| machine.observed.links.get(name).is_some_and(|l| l.is_infiniband());
+    class.is_some_and(|class| class.pkey().is_some() || class.links().iter().any(|one| is(one)))
+        || is(link)
 }
 
 fn on_datalink(
@@ -76,11 +91,8 @@ fn on_datalink(
         let sentence = format!("{link} is a port of {other} and cannot have addresses");
         refusals.add(item, "links", sentence);
     }
-    let state = machine.observed.links.get(link);
-    let is_infiniband = datalink.class.pkey().is_some() || state.is_some_and(|l| l.is_infiniband());
-    if interface.dhcp && is_infiniband {
-        let sentence = "DHCP over InfiniBand (RFC 4390) is not available; set an address";
-        refusals.add(item, "dhcp", sentence.to_owned());
+    if interface.dhcp && infiniband(configuration, machine, link) {
+        refusals.add(item, "dhcp", NO_DHCP.to_owned());
     }
     let ipv6 = interface.advertisements || interface.addresses.iter().any(|a| !a.is_ipv4());
     let mtu = datalink.mtu.filter(|mtu| ipv6 && *mtu < IPV6_MTU_MIN);

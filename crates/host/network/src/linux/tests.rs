@@ -31,13 +31,13 @@ fn name_servers_are_written_and_read() {
     let folder = Folder::new("resolv-conf");
     let path = folder.0.join("resolv.conf");
     let two = dns(&["192.0.2.1", "2001:db8::1"], &["example.net", "example.org"]);
-    set_resolv_conf(&path, &two).expect("written");
+    set_resolv_conf(&path, &two, RESOLV_CONF_HEAD).expect("written");
     assert_eq!(resolv_conf(&read(&path).expect("the file")), two);
-    set_resolv_conf(&path, &dns(&["192.0.2.2"], &[])).expect("written again");
+    set_resolv_conf(&path, &dns(&["192.0.2.2"], &[]), RESOLV_CONF_HEAD).expect("written again");
     assert_eq!(resolv_conf(&read(&path).expect("the file")), dns(&["192.0.2.2"], &[]));
-    set_resolv_conf(&path, &Dns::default()).expect("removed");
+    set_resolv_conf(&path, &Dns::default(), RESOLV_CONF_HEAD).expect("removed");
     assert!(!path.exists());
-    assert_eq!(set_resolv_conf(&path, &Dns::default()), Ok(()));
+    assert_eq!(set_resolv_conf(&path, &Dns::default(), RESOLV_CONF_HEAD), Ok(()));
 }
 
 #[test]
@@ -46,11 +46,13 @@ fn name_servers_of_others_stay() {
     let path = folder.0.join("resolv.conf");
     std::fs::write(&path, "domain a.example\nnameserver 192.0.2.9\nnameserver no\n").expect("it");
     assert_eq!(resolv_conf(&read(&path).expect("it")), dns(&["192.0.2.9"], &["a.example"]));
-    let why = set_resolv_conf(&path, &dns(&["192.0.2.1"], &[])).expect_err("not its file");
+    let why = set_resolv_conf(&path, &dns(&["192.0.2.1"], &[]), RESOLV_CONF_HEAD)
+        .expect_err("not its file");
     assert!(why.ends_with("resolv.conf is not Plimsoll's: remove it first"), "{why}");
     let link = folder.0.join("link");
     std::os::unix::fs::symlink(&path, &link).expect("a link");
-    let why = set_resolv_conf(&link, &dns(&["192.0.2.1"], &[])).expect_err("a link");
+    let why =
+        set_resolv_conf(&link, &dns(&["192.0.2.1"], &[]), RESOLV_CONF_HEAD).expect_err("a link");
     assert!(why.ends_with("is another program's: it is a link"), "{why}");
 }
 
