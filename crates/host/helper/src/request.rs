@@ -139,7 +139,9 @@ impl Proposal {
     fn bounded(&self) -> Result<(), String> {
         let Configuration { datalinks, interfaces, routes, dns, .. } = &self.configuration;
         let class_links = datalinks.values().map(|datalink| datalink.class.links().len());
-        let links = interfaces.values().map(|one| one.links.len().max(one.standbys.len()));
+        let links = interfaces
+            .values()
+            .map(|one| one.links.len().max(one.standbys.len()).max(one.probes.len()));
         let addresses = interfaces.values().map(|one| one.addresses.len());
         let names = dns.iter().map(|dns| dns.servers.len().max(dns.domains.len()));
         let longest = class_links.chain(links).chain(addresses).chain(names).max().unwrap_or(0);

@@ -36,27 +36,7 @@ pub(crate) fn effective_uid() -> u32 {
 
 /// Waits until a pipe has ended or the time is over.
 pub(crate) fn wait_for_end(pipe: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
-    let deadline = Instant::now() + limit;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        let mut poll = libc::pollfd { fd: pipe.as_raw_fd(), events: 0, revents: 0 };
-        // Rounded up, so that the last part of a millisecond is not spent in turns.
-        let timeout = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
-        // SAFETY: one structure, which the kernel fills.
-        match unsafe { libc::poll(&raw mut poll, 1, timeout) } {
-            0 => {}
-            n if n > 0 => return Ok(()),
-            _ => {
-                let e = io::Error::last_os_error();
-                if e.kind() != io::ErrorKind::Interrupted {
-                    return Err(e);
-                }
-            }
-        }
-    }
+    wait_for_any([Some(pipe)], Some(limit)).map(drop)
 }
 
 /// Waits until one of these can be read or has ended, or the time is over; `None` is no limit.

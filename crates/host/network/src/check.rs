@@ -17,6 +17,8 @@ use crate::state::{Link, State};
 
 /// Longest name of a link: the kernel has 16 bytes, the last one is a NUL.
 pub const NAME_MAX: usize = 15;
+/// Most hosts that a group probes (BOND_MAX_ARP_TARGETS of Linux).
+pub const PROBES_MAX: usize = 16;
 
 /// What is wrong with a property.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

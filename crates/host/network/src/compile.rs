@@ -147,9 +147,9 @@ impl<'a> Compiler<'a> {
     fn aggregation(&mut self, name: &str, links: &[String], mode: Mode, mtu: Option<u32>) {
         let ports: Vec<&String> = links.iter().filter(|link| self.datalink(link)).collect();
         let mode = match mode {
-            Mode::ActiveBackup { primary } => {
+            Mode::ActiveBackup { primary, probes } => {
                 let primary = primary.filter(|primary| ports.contains(&primary));
-                Mode::ActiveBackup { primary }
+                Mode::ActiveBackup { primary, probes }
             }
             lacp @ Mode::Lacp { .. } => lacp,
         };
@@ -183,7 +183,11 @@ impl<'a> Compiler<'a> {
         for (name, interface) in &self.configuration.interfaces {
             if interface.is_group() {
                 let primary = interface.primary().map(str::to_owned);
-                self.aggregation(name, &interface.links, Mode::ActiveBackup { primary }, None);
+                // Without its addresses no host answers a probe, and no link would be used.
+                let probes =
+                    if interface.enabled { interface.probes.clone() } else { BTreeSet::new() };
+                let mode = Mode::ActiveBackup { primary, probes };
+                self.aggregation(name, &interface.links, mode, None);
             }
             let link = interface.link(name).and_then(|link| self.state.links.get_mut(link));
             if let Some(link) = link {

@@ -1,7 +1,7 @@
 //! What an administrator sets: datalinks, interfaces, routes, name servers, host name.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,9 @@ pub struct Interface {
     pub links: Vec<String>,
     /// Those of a group that carry traffic only when no other can.
     pub standbys: Vec<String>,
+    /// Hosts that a link of a group must reach to be used; none: a carrier is enough.
+    #[serde(default)]
+    pub probes: BTreeSet<Ipv4Addr>,
     /// Static addresses.
     pub addresses: Vec<Cidr>,
     /// Whether IPv4 addresses, routes and name servers come by DHCP.

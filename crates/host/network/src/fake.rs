@@ -52,8 +52,8 @@ impl Kernel {
             }
         }
         let kind = match kind {
-            Kind::Aggregation(Mode::ActiveBackup { .. }) => {
-                Kind::Aggregation(Mode::ActiveBackup { primary: None })
+            Kind::Aggregation(Mode::ActiveBackup { probes, .. }) => {
+                Kind::Aggregation(Mode::ActiveBackup { primary: None, probes: probes.clone() })
             }
             other => other.clone(),
         };
@@ -126,7 +126,7 @@ impl Kernel {
     }
 
     fn set_mode(&mut self, name: &str, mode: &Mode) -> Result<(), Refusal> {
-        if let Mode::ActiveBackup { primary: Some(port) } = mode
+        if let Mode::ActiveBackup { primary: Some(port), .. } = mode
             && self.link(port)?.controller.as_deref() != Some(name)
         {
             return Err("the primary is not a port");
@@ -292,7 +292,7 @@ impl Backend for Kernel {
         for name in self.state.links.keys() {
             let ports: Vec<&str> = self.state.ports(name).collect();
             if let Some(link) = state.links.get_mut(name)
-                && let Kind::Aggregation(Mode::ActiveBackup { primary }) = &mut link.kind
+                && let Kind::Aggregation(Mode::ActiveBackup { primary, .. }) = &mut link.kind
             {
                 // It is shown while it is a port.
                 primary.take_if(|port| !ports.contains(&port.as_str()));

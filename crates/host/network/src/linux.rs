@@ -38,6 +38,17 @@ impl Default for Files {
     }
 }
 
+/// How a link works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// It has no carrier.
+    None,
+    /// It has one, but its group does not use it: no host answers a probe on it.
+    Unanswered,
+    /// It has one.
+    Works,
+}
+
 /// The network in the namespace in which it was opened.
 #[derive(Debug)]
 pub struct Linux {
@@ -80,13 +91,18 @@ impl Linux {
         Ok(state)
     }
 
-    /// All links, and whether each has a carrier.
+    /// All links, and how each of them works.
     ///
     /// # Errors
     /// The kernel's, as a sentence.
-    pub fn carriers(&mut self) -> Result<BTreeMap<String, bool>, Failure> {
+    pub fn carriers(&mut self) -> Result<BTreeMap<String, Carrier>, Failure> {
         let links = self.netlink.links().map_err(Failure::Observe)?;
-        Ok(links.into_iter().map(|raw| (raw.name, raw.carrier)).collect())
+        let carrier = |raw: &RawLink| match (raw.carrier, raw.unused) {
+            (false, _) => Carrier::None,
+            (true, true) => Carrier::Unanswered,
+            (true, false) => Carrier::Works,
+        };
+        Ok(links.into_iter().map(|raw| (raw.name.clone(), carrier(&raw))).collect())
     }
 
     fn link(&self, raw: &RawLink, names: &BTreeMap<u32, String>) -> Link {

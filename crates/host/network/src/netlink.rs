@@ -1,6 +1,8 @@
 //! Links, addresses and routes of the kernel by rtnetlink(7), over one blocking socket.
 //!
-//! The only file that uses `netlink-packet-route`, which changes its interface with each release.
+//! This file and those below it are the only ones that use `netlink-packet-route`, which changes its interface with each release.
+
+mod bond;
 
 use std::io::{self, Read};
 use std::net::IpAddr;
@@ -15,9 +17,8 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope, CacheInfo,
 };
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, BondLacpRate, BondMode, BondXmitHashPolicy, InfoBond, InfoData,
-    InfoIpoib, InfoKind, InfoVlan, IpoibMode, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
-    LinkMessage,
+    AfSpecInet6, AfSpecUnspec, InfoData, InfoIpoib, InfoKind, InfoVlan, IpoibMode, LinkAttribute,
+    LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
@@ -29,7 +30,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::cidr::Cidr;
 use crate::dhcp::DHCP_MARK;
 use crate::pkey::Pkey;
-use crate::state::{Address, Kind, LinkMode, MARK, Mode, Policy, Route, Timer};
+use crate::state::{Address, Kind, LinkMode, MARK, Mode, Route};
+use bond::{Bond, new_bond};
 
 /// Longest datagram that is read: the kernel fills 32 KiB at most.
 const DATAGRAM_MAX: usize = 128 << 10;
@@ -37,8 +39,6 @@ const DATAGRAM_MAX: usize = 128 << 10;
 const ANSWER: Duration = Duration::from_secs(20);
 /// How often a list is read again that changed while it was read.
 const LISTS_MAX: usize = 5;
-/// How often an aggregation checks the carrier of its ports, in ms.
-const CARRIER_MS: u32 = 100;
 /// The main table of routes (RT_TABLE_MAIN).
 const MAIN: u8 = 254;
 
@@ -69,6 +69,8 @@ pub(crate) struct RawLink {
     pub up: bool,
     /// Up, with a carrier.
     pub carrier: bool,
+    /// A port that its aggregation does not use.
+    pub unused: bool,
     pub infiniband: bool,
     /// Index of the aggregation or bridge; 0 if there is none.
     pub controller: u32,
@@ -80,14 +82,6 @@ pub(crate) struct RawLink {
     vlan: Option<u16>,
     partition: Option<(u16, LinkMode)>,
     bond: Bond,
-}
-
-#[derive(Debug, Default)]
-struct Bond {
-    mode: BondMode,
-    primary: Option<u32>,
-    policy: BondXmitHashPolicy,
-    fast: bool,
 }
 
 /// An address as the kernel has it, with the index of its link.
@@ -269,18 +263,15 @@ impl Netlink {
 
     /// Sets what of an aggregation can be set while it has ports.
     pub(crate) fn set_mode(&mut self, name: &str, mode: &Mode) -> Result<(), String> {
-        let data = match mode {
-            Mode::ActiveBackup { primary } => {
-                let primary = primary.as_deref().map_or(Ok(0), |port| self.index(port))?;
-                InfoBond::Primary(primary)
-            }
-            Mode::Lacp { policy, .. } => InfoBond::XmitHashPolicy(hash_policy(*policy)),
+        let primary = match mode {
+            Mode::ActiveBackup { primary: Some(port), .. } => self.index(port)?,
+            _ => 0,
         };
         let mut message = LinkMessage::default();
         message.header.index = self.index(name)?;
         message.attributes = vec![LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Bond),
-            LinkInfo::Data(InfoData::Bond(vec![data])),
+            LinkInfo::Data(InfoData::Bond(bond::change(mode, primary))),
         ])];
         self.change(Message::NewLink(message), 0)
     }
@@ -432,25 +423,6 @@ impl RawLink {
     }
 }
 
-impl Bond {
-    fn mode(&self, name: impl Fn(u32) -> Option<String>) -> Option<Mode> {
-        let policy = match self.policy {
-            BondXmitHashPolicy::Layer2 => Policy::Layer2,
-            BondXmitHashPolicy::Layer23 => Policy::Layer23,
-            BondXmitHashPolicy::Layer34 => Policy::Layer34,
-            _ => return None,
-        };
-        let timer = if self.fast { Timer::Fast } else { Timer::Slow };
-        match self.mode {
-            BondMode::ActiveBackup => {
-                Some(Mode::ActiveBackup { primary: self.primary.and_then(name) })
-            }
-            BondMode::Ieee8023Ad => Some(Mode::Lacp { policy, timer }),
-            _ => None,
-        }
-    }
-}
-
 /// The request for a link of Plimsoll's, with attributes in the order of iproute2.
 fn new_link(name: &str, kind: &Kind, mtu: u32, on: Option<u32>) -> LinkMessage {
     let info = match kind {
@@ -489,32 +461,6 @@ fn encode(message: Message, flags: u16, sequence: u32) -> Vec<u8> {
     let mut bytes = vec![0; request.buffer_len()];
     request.serialize(&mut bytes);
     bytes
-}
-
-fn new_bond(mode: &Mode) -> Vec<InfoBond> {
-    let mut data = vec![InfoBond::MiiMon(CARRIER_MS)];
-    match mode {
-        // The primary must be a port first.
-        Mode::ActiveBackup { .. } => data.insert(0, InfoBond::Mode(BondMode::ActiveBackup)),
-        Mode::Lacp { policy, timer } => {
-            let rate = match timer {
-                Timer::Slow => BondLacpRate::Slow,
-                Timer::Fast => BondLacpRate::Fast,
-            };
-            data.insert(0, InfoBond::Mode(BondMode::Ieee8023Ad));
-            data.push(InfoBond::XmitHashPolicy(hash_policy(*policy)));
-            data.push(InfoBond::AdLacpRate(rate));
-        }
-    }
-    data
-}
-
-fn hash_policy(policy: Policy) -> BondXmitHashPolicy {
-    match policy {
-        Policy::Layer2 => BondXmitHashPolicy::Layer2,
-        Policy::Layer23 => BondXmitHashPolicy::Layer23,
-        Policy::Layer34 => BondXmitHashPolicy::Layer34,
-    }
 }
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -587,16 +533,9 @@ impl RawLink {
                 }
                 self.partition = number.map(|pkey| (pkey, mode));
             }
+            LinkInfo::PortData(port) => self.unused = bond::is_down(&port),
             LinkInfo::Data(InfoData::Bond(list)) => {
-                for attribute in list {
-                    match attribute {
-                        InfoBond::Mode(mode) => self.bond.mode = mode,
-                        InfoBond::Primary(index) => self.bond.primary = Some(index),
-                        InfoBond::XmitHashPolicy(policy) => self.bond.policy = policy,
-                        InfoBond::AdLacpRate(rate) => self.bond.fast = rate == BondLacpRate::Fast,
-                        _ => {}
-                    }
-                }
+                list.into_iter().for_each(|attribute| self.bond.take(attribute));
             }
             _ => {}
         }

@@ -212,7 +212,7 @@ impl<'a> Planner<'a> {
             attached = true;
         }
         let same = self.now(name).is_some_and(|now| now.kind == Kind::Aggregation(mode.clone()));
-        let has_primary = matches!(mode, Mode::ActiveBackup { primary: Some(_) });
+        let has_primary = matches!(mode, Mode::ActiveBackup { primary: Some(_), .. });
         // A link is made with all but its primary, which must be a port.
         let as_made = self.now(name).is_none() && !has_primary;
         if !(same || as_made) || (attached && has_primary) {

@@ -1,8 +1,8 @@
 //! The network as a kernel has it: links, addresses, routes, name servers, host name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,9 @@ pub enum Mode {
     ActiveBackup {
         /// The port to prefer.
         primary: Option<String>,
+        /// Hosts that each port must reach to be used; none: a carrier is enough.
+        #[serde(default)]
+        probes: BTreeSet<Ipv4Addr>,
     },
     /// All ports, agreed with the switch (IEEE 802.1AX).
     Lacp {
@@ -224,6 +227,13 @@ impl State {
             }
         }
         order
+    }
+}
+
+impl Mode {
+    /// One port at a time, each used while it has a carrier.
+    pub fn active_backup(primary: Option<String>) -> Self {
+        Self::ActiveBackup { primary, probes: BTreeSet::new() }
     }
 }
 

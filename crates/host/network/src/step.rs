@@ -137,8 +137,16 @@ struct ModeText<'a>(&'a Mode);
 impl fmt::Display for ModeText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Mode::ActiveBackup { primary: Some(port) } => write!(f, "primary {port}"),
-            Mode::ActiveBackup { primary: None } => f.write_str("no primary"),
+            Mode::ActiveBackup { primary, probes } => {
+                match primary {
+                    Some(port) => write!(f, "primary {port}")?,
+                    None => f.write_str("no primary")?,
+                }
+                for (at, probe) in probes.iter().enumerate() {
+                    write!(f, "{}{probe}", if at == 0 { ", probes of " } else { ", " })?;
+                }
+                Ok(())
+            }
             Mode::Lacp { policy, timer } => {
                 let policy = match policy {
                     Policy::Layer2 => "layer 2",

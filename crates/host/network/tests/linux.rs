@@ -148,7 +148,7 @@ fn a_vlan_on_an_active_backup_aggregation() {
         let mut configuration = Configuration::default();
         datalink(&mut configuration, "e0", Class::Device, None);
         datalink(&mut configuration, "e1", Class::Device, None);
-        let mode = Mode::ActiveBackup { primary: Some("e1".to_owned()) };
+        let mode = Mode::active_backup(Some("e1".to_owned()));
         let class = Class::Aggregation { links: two_links(), mode };
         datalink(&mut configuration, "g0", class, Some(9000));
         let class = Class::Vlan { link: "g0".to_owned(), id: 10 };

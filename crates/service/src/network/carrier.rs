@@ -1,37 +1,41 @@
-//! What of the links of interfaces is missing or has no carrier: a group or an aggregation
-//! continues without one of its links, and only this shows it.
+//! What of the links of interfaces is missing, has no carrier, or does not reach the hosts that its
+//! group probes: a group or an aggregation continues without one of its links, and only this shows
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use host_network::configuration::{Class, Configuration};
+use host_network::linux::Carrier;
 
 use crate::problems::{Fault, Severity};
 
 /// Links that are named at most.
 const NAMED_MAX: usize = 8;
 
-/// Links by name, and whether each has a carrier.
-pub(super) type Carriers = BTreeMap<String, bool>;
+/// Links by name, and how each of them works.
+pub(super) type Carriers = BTreeMap<String, Carrier>;
 
-/// A link of an interface that is missing or has no carrier.
+/// A link of an interface that does not work.
 pub(super) struct Dark {
     /// The link.
     pub link: String,
     /// The interface.
     pub interface: String,
-    /// Whether there is no such link.
-    pub missing: bool,
-    /// Devices of the interface that have a carrier.
+    /// How it works; nothing if there is no such link.
+    pub carrier: Option<Carrier>,
+    /// Devices of the interface that work.
     pub left: usize,
 }
 
 impl Dark {
     fn sentence(&self) -> String {
         let Self { link, interface, .. } = self;
-        match self.missing {
-            true => format!("{link} is missing (interface {interface})"),
-            false => format!("{link} has no carrier (interface {interface})"),
-        }
+        let what = match self.carrier {
+            None => "is missing",
+            Some(Carrier::Unanswered) => "reaches none of the probed hosts",
+            Some(_) => "has no carrier",
+        };
+        format!("{link} {what} (interface {interface})")
     }
 
     /// As a problem of the machine.
@@ -61,17 +65,20 @@ pub(super) fn dark(configuration: &Configuration, carriers: &Carriers) -> Vec<Da
             let device = configuration.datalinks.get(link).map(|one| &one.class);
             device.is_none_or(|class| *class == Class::Device)
         };
-        let works = |link: &&&str| is_device(link) && carriers.get(**link) == Some(&true);
+        let works = |link: &&&str| is_device(link) && carriers.get(**link) == Some(&Carrier::Works);
         let left = below.iter().filter(works).count();
         for link in below {
-            let missing = match carriers.get(link) {
-                None => true,
-                // What is made of others has a carrier if one of them has.
-                Some(false) if is_device(link) => false,
-                Some(_) => continue,
+            let carrier = carriers.get(link).copied();
+            // What is made of others has a carrier if one of them has.
+            let named = match carrier {
+                None | Some(Carrier::Unanswered) => true,
+                Some(Carrier::None) => is_device(link),
+                Some(Carrier::Works) => false,
             };
-            let (link, interface) = (link.to_owned(), name.clone());
-            dark.push(Dark { link, interface, missing, left });
+            if named {
+                let (link, interface) = (link.to_owned(), name.clone());
+                dark.push(Dark { link, interface, carrier, left });
+            }
         }
     }
     dark

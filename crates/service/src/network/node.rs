@@ -2,7 +2,7 @@
 
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 use host_helper::request::{CONFIRM_S_MAX, ITEMS_MAX, LIST_MAX};
-use host_network::check::NAME_MAX;
+use host_network::check::{NAME_MAX, PROBES_MAX};
 
 const SCOPE: &str = "network";
 /// Shortest time for a confirmation that can be set: a new connection takes part of it.
@@ -241,6 +241,15 @@ static INTERFACE: Context = Context::new(
         "Datalinks among the links that are used only while no other is up.",
     )
     .items_of("/configuration/network/datalinks"),
+    Property::setting(
+        "probes",
+        "Probed hosts",
+        Kind::List { of: &ADDRESS, max: PROBES_MAX },
+        Default::List(&[]),
+        "IPv4 addresses of hosts that a link of a group must reach by ARP to be used; without \
+         them a carrier is enough.",
+    )
+    .example("192.0.2.1"),
     Property::setting(
         "v4addrs",
         "IPv4 addresses",

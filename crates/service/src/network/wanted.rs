@@ -111,7 +111,7 @@ impl Reader<'_> {
 
     fn mode(&self, at: &Path) -> Mode {
         if self.text(at, "mode") != "lacp" {
-            return Mode::ActiveBackup { primary: self.document.text(at, "primary") };
+            return Mode::active_backup(self.document.text(at, "primary"));
         }
         let policy = match self.text(at, "policy").as_str() {
             "l2" => Policy::Layer2,
@@ -135,6 +135,7 @@ impl Reader<'_> {
             enabled: self.document.bool(at, "enable"),
             links: self.document.texts(at, "links"),
             standbys: self.document.texts(at, "standbys"),
+            probes: self.list(at, "probes").into_iter().collect(),
             addresses: v4.into_iter().chain(v6).collect(),
             dhcp: self.document.bool(at, "v4dhcp"),
             advertisements: self.document.bool(at, "v6auto"),

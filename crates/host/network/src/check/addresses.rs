@@ -7,10 +7,12 @@ use crate::cidr::Cidr;
 use crate::configuration::{Configuration, Interface};
 use crate::plan::IPV6_MTU_MIN;
 
-use super::{Machine, Refusals, is_foreign, wrong_name};
+use super::{Machine, PROBES_MAX, Refusals, is_foreign, wrong_name};
 
 /// Why an interface cannot have DHCP.
 const NO_DHCP: &str = "DHCP over InfiniBand (RFC 4390) is not available; set an address";
+/// Why a group cannot have probes.
+const NO_PROBES: &str = "a group on InfiniBand is not probed: its links are used by their carrier";
 
 pub(super) fn check(configuration: &Configuration, machine: Machine<'_>, refusals: &mut Refusals) {
     let mut users: BTreeMap<&str, &str> = BTreeMap::new();
@@ -30,6 +32,7 @@ pub(super) fn check(configuration: &Configuration, machine: Machine<'_>, refusal
                 refusals.add(&item, "links", sentence);
             }
         }
+        probes(&item, interface, refusals);
         for cidr in &interface.addresses {
             if let Some(wrong) = wrong_address(cidr) {
                 refusals.add(&item, "addresses", wrong);
@@ -53,8 +56,13 @@ fn group(configuration: &Configuration, machine: Machine<'_>, name: &str, refusa
         refusals.add(&item, "name", sentence);
     }
     let interface = &configuration.interfaces[name];
-    if interface.dhcp && interface.links.iter().any(|one| infiniband(configuration, machine, one)) {
-        refusals.add(&item, "dhcp", NO_DHCP.to_owned());
+    if interface.links.iter().any(|one| infiniband(configuration, machine, one)) {
+        if interface.dhcp {
+            refusals.add(&item, "dhcp", NO_DHCP.to_owned());
+        }
+        if !interface.probes.is_empty() {
+            refusals.add(&item, "probes", NO_PROBES.to_owned());
+        }
     }
 }
 
@@ -63,6 +71,39 @@ fn standbys(item: &str, interface: &Interface, refusals: &mut Refusals) {
         refusals.add(item, "standbys", format!("{standby} is not among its links"));
     } else if interface.primary().is_none() && !interface.links.is_empty() {
         refusals.add(item, "standbys", "one link at least is no standby".to_owned());
+    }
+}
+
+/// Probes are answered only from the networks of the interface, and by other hosts.
+fn probes(item: &str, interface: &Interface, refusals: &mut Refusals) {
+    let hosts = &interface.probes;
+    if hosts.is_empty() {
+        return;
+    }
+    if !interface.is_group() {
+        let sentence = "only a group is probed: it has one link".to_owned();
+        refusals.add(item, "probes", sentence);
+    }
+    if hosts.len() > PROBES_MAX {
+        let sentence = format!("{} hosts; the maximum is {PROBES_MAX}", hosts.len());
+        refusals.add(item, "probes", sentence);
+    }
+    for host in hosts.iter().map(|host| IpAddr::V4(*host)) {
+        let own = interface.addresses.iter().any(|cidr| cidr.address == host);
+        let mut networks = interface.addresses.iter().filter(|cidr| cidr.contains(host));
+        let sentence = match networks.next() {
+            _ if own => format!("{host} is an address of this interface"),
+            None => format!("{host} is in no network of its static addresses"),
+            Some(cidr) if cidr.prefix < 31 => {
+                let is_host = host != cidr.network().address && host != cidr.last();
+                if is_host {
+                    continue;
+                }
+                format!("{host} is not an address of a host")
+            }
+            Some(_) => continue,
+        };
+        refusals.add(item, "probes", sentence);
     }
 }
 

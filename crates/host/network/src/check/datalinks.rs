@@ -108,7 +108,7 @@ impl Checker<'_> {
 
     fn mode(&self, item: &str, links: &[String], mode: &Mode, refusals: &mut Refusals) {
         match mode {
-            Mode::ActiveBackup { primary: Some(primary) } if !links.contains(primary) => {
+            Mode::ActiveBackup { primary: Some(primary), .. } if !links.contains(primary) => {
                 let sentence = format!("{primary} is not among its links");
                 refusals.add(item, "primary", sentence);
             }

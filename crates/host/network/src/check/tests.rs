@@ -46,7 +46,7 @@ impl Draft {
     }
 
     fn aggregation(self, name: &str, links: &[&str], mtu: Option<u32>) -> Self {
-        self.aggregation_of(name, links, Mode::ActiveBackup { primary: None }, mtu)
+        self.aggregation_of(name, links, Mode::active_backup(None), mtu)
     }
 
     fn aggregation_of(self, name: &str, links: &[&str], mode: Mode, mtu: Option<u32>) -> Self {
@@ -240,7 +240,7 @@ fn aggregations() {
         .devices(&["ib0"])
         .aggregation_of("g", &["ib0"], lacp, None)
         .refused("datalinks/g: mode: LACP is for Ethernet; use active-backup with InfiniBand");
-    let primary = Mode::ActiveBackup { primary: Some("e1".to_owned()) };
+    let primary = Mode::active_backup(Some("e1".to_owned()));
     draft()
         .devices(&["e0", "e1"])
         .aggregation_of("g", &["e0"], primary, None)
@@ -269,7 +269,7 @@ fn what_others_have_on_a_port() {
 #[test]
 fn what_others_have_made_on_a_link_that_goes() {
     let mut state = machine();
-    let kind = Kind::Aggregation(Mode::ActiveBackup { primary: None });
+    let kind = Kind::Aggregation(Mode::active_backup(None));
     let owner = Owner::Plimsoll;
     state.links.insert("g".to_owned(), Link { kind, owner, ..Link::ethernet(1500, 0) });
     let kind = Kind::Vlan { on: "g".to_owned(), id: 3 };
@@ -429,4 +429,36 @@ fn name_servers_and_host_name() {
         let refusals = host(name).on(&machine());
         assert!(refusals[0].starts_with("identity: host_name: "), "{name}: {refusals:?}");
     }
+}
+
+fn probed(links: &[&str], hosts: &[&str], addresses: &[&str]) -> Draft {
+    let mut draft = draft().devices(&["e0", "e1"]).group("g", links, &[]);
+    let group = draft.0.interfaces.get_mut("g").expect("it");
+    group.addresses = addresses.iter().map(|text| cidr(text)).collect();
+    group.probes = hosts.iter().map(|text| text.parse().expect("an address")).collect();
+    draft
+}
+
+#[test]
+fn probes_are_for_groups_and_their_networks() {
+    let both = &["e0", "e1"];
+    probed(both, &["10.0.0.9", "10.0.0.10"], &["10.0.0.1/24"]).accepted();
+    probed(both, &["10.0.0.0"], &["10.0.0.1/31"]).accepted();
+    probed(&["e0"], &["10.0.0.9"], &["10.0.0.1/24"])
+        .refused("interfaces/g: probes: only a group is probed: it has one link");
+    probed(both, &["10.1.0.9"], &["10.0.0.1/24"])
+        .refused("interfaces/g: probes: 10.1.0.9 is in no network of its static addresses");
+    probed(both, &["10.0.0.1"], &["10.0.0.1/24"])
+        .refused("interfaces/g: probes: 10.0.0.1 is an address of this interface");
+    probed(both, &["10.0.0.255"], &["10.0.0.1/24"])
+        .refused("interfaces/g: probes: 10.0.0.255 is not an address of a host");
+    let many: Vec<String> = (2..=18).map(|n| format!("10.0.0.{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    probed(both, &many, &["10.0.0.1/24"])
+        .refused("interfaces/g: probes: 17 hosts; the maximum is 16");
+    let mut draft = probed(both, &["10.0.0.9"], &["10.0.0.1/24"]).devices(&["ib0"]);
+    draft.0.interfaces.get_mut("g").expect("it").links = ["ib0", "e1"].map(str::to_owned).into();
+    let found = draft.on(&machine());
+    let sentence = "interfaces/g: probes: a group on InfiniBand is not probed";
+    assert!(found.iter().any(|one| one.starts_with(sentence)), "{found:?}");
 }

@@ -93,7 +93,7 @@ fn a_vlan_follows_its_device() {
 #[test]
 fn ports_are_attached_while_down_and_come_back_as_they_were() {
     let mut kernel = kernel();
-    let kind = Kind::Aggregation(Mode::ActiveBackup { primary: None });
+    let kind = Kind::Aggregation(Mode::active_backup(None));
     take(&mut kernel, Step::CreateLink { name: "g".to_owned(), kind, mtu: 9000 });
     let attach = Step::Attach { port: "a".to_owned(), aggregation: "g".to_owned() };
     assert!(kernel.take(&attach).is_err(), "it is up");
@@ -102,7 +102,7 @@ fn ports_are_attached_while_down_and_come_back_as_they_were() {
     let state = kernel.observe().expect("a state");
     let port = &state.links["a"];
     assert_eq!((port.mtu, port.up, port.controller.as_deref()), (9000, true, Some("g")));
-    let mode = Mode::ActiveBackup { primary: Some("a".to_owned()) };
+    let mode = Mode::active_backup(Some("a".to_owned()));
     take(&mut kernel, Step::SetMode { link: "g".to_owned(), mode: mode.clone() });
     assert_eq!(kernel.observe().expect("a state").links["g"].kind, Kind::Aggregation(mode));
     take(&mut kernel, Step::DeleteLink("g".to_owned()));

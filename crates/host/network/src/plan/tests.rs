@@ -24,7 +24,7 @@ fn vlan_on_aggregation() -> Configuration {
     let mut configuration = Configuration::default();
     device(&mut configuration, "a");
     device(&mut configuration, "b");
-    let mode = Mode::ActiveBackup { primary: Some("a".to_owned()) };
+    let mode = Mode::active_backup(Some("a".to_owned()));
     let links = vec!["a".to_owned(), "b".to_owned()];
     let aggregation = Datalink { class: Class::Aggregation { links, mode }, mtu: None };
     configuration.datalinks.insert("g".to_owned(), aggregation);
@@ -117,4 +117,39 @@ fn a_new_primary_address_sets_the_others_again() {
     assert_eq!(steps(&[one, two], &[one]), ["remove 10.0.0.2/24 from a"]);
     let again = ["remove 10.0.0.2/24 from a", "set 10.0.0.1/24 on a", "set 10.0.0.2/24 on a"];
     assert_eq!(steps(&[two], &[one, two]), again);
+}
+
+#[test]
+fn probes_of_a_group_are_changed_without_making_it_again() {
+    let (mut observed, mut record) = (devices(), Record::default());
+    let mut configuration = Configuration::default();
+    device(&mut configuration, "a");
+    device(&mut configuration, "b");
+    let address = "10.0.0.1/24".parse().expect("an address");
+    let links = vec!["a".to_owned(), "b".to_owned()];
+    let group = Interface { links, ..Interface::on("a", &[address]) };
+    configuration.interfaces.insert("g".to_owned(), group);
+    let mut texts = Vec::new();
+    for hosts in ["", "10.0.0.8 10.0.0.9", ""] {
+        let hosts = hosts.split_whitespace().map(|host| host.parse().expect("an address"));
+        let group = configuration.interfaces.get_mut("g").expect("it");
+        group.probes = hosts.collect();
+        let (target, next) = compile(&configuration, &observed, &record);
+        let adopted = next.adopted(&record);
+        texts = plan(&observed, &target, &adopted).iter().map(ToString::to_string).collect();
+        let mut kernel = Kernel::new(observed);
+        reach(&mut kernel, &target, &adopted).expect("reached");
+        observed = kernel.observe().expect("a state");
+        record = next;
+        if !configuration.interfaces["g"].probes.is_empty() {
+            assert_eq!(texts, ["set g: primary a, probes of 10.0.0.8, 10.0.0.9"]);
+        }
+    }
+    assert_eq!(texts, ["set g: primary a"]);
+    // A group without its addresses is not probed.
+    let group = configuration.interfaces.get_mut("g").expect("it");
+    (group.enabled, group.probes) = (false, ["10.0.0.9".parse().expect("an address")].into());
+    let (target, _) = compile(&configuration, &observed, &record);
+    let kind = Kind::Aggregation(Mode::active_backup(Some("a".to_owned())));
+    assert_eq!(target.links["g"].kind, kind);
 }

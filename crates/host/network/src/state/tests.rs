@@ -6,7 +6,7 @@ use super::*;
 fn links_come_after_what_they_are_made_of() {
     let mut state = State::default();
     let vlan = |on: &str| Kind::Vlan { on: on.to_owned(), id: 10 };
-    let mode = Mode::ActiveBackup { primary: None };
+    let mode = Mode::active_backup(None);
     for (name, kind, controller) in [
         ("a.10", vlan("b"), None),
         ("b", Kind::Aggregation(mode), None),
@@ -39,8 +39,8 @@ fn a_change_of_the_timer_of_lacp_makes_an_aggregation_again() {
     let slow = lacp(Policy::Layer2, Timer::Slow);
     assert!(slow.can_become(&lacp(Policy::Layer34, Timer::Slow)));
     assert!(!slow.can_become(&lacp(Policy::Layer2, Timer::Fast)));
-    let backup = Kind::Aggregation(Mode::ActiveBackup { primary: None });
+    let backup = Kind::Aggregation(Mode::active_backup(None));
     assert!(!slow.can_become(&backup) && !backup.can_become(&slow));
-    let other = Kind::Aggregation(Mode::ActiveBackup { primary: Some("a".to_owned()) });
+    let other = Kind::Aggregation(Mode::active_backup(Some("a".to_owned())));
     assert!(backup.can_become(&other));
 }

@@ -165,8 +165,8 @@ impl Generator<'_> {
         let mode = match self.random.below(4) {
             0 => Mode::Lacp { policy: Policy::Layer34, timer: Timer::Fast },
             1 => Mode::Lacp { policy: Policy::Layer2, timer: Timer::Slow },
-            2 => Mode::ActiveBackup { primary: links.first().cloned() },
-            _ => Mode::ActiveBackup { primary: None },
+            2 => Mode::active_backup(links.first().cloned()),
+            _ => Mode::active_backup(None),
         };
         let mtu = chance(self.random, 50).then_some(9000);
         self.insert("g0", Class::Aggregation { links, mode }, mtu);
@@ -212,8 +212,16 @@ impl Generator<'_> {
             self.free.retain(|name| !links.contains(name));
             let addresses = vec![cidr("10.7.0.1/24")];
             let standbys = vec![links[1].clone()];
-            let group =
-                Interface { enabled: true, links, standbys, addresses, ..Interface::default() };
+            let probed = chance(self.random, 40);
+            let probes = probed.then_some([10, 7, 0, 9].into()).into_iter().collect();
+            let group = Interface {
+                enabled: true,
+                links,
+                standbys,
+                probes,
+                addresses,
+                ..Interface::default()
+            };
             self.configuration.interfaces.insert("group".to_owned(), group);
         }
     }

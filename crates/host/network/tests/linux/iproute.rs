@@ -147,10 +147,16 @@ fn kind(link: &Link, row: &Value) {
             assert_eq!(u32::from(*id), number(data, "id"), "{row}");
             assert_eq!(text(data, "protocol"), "802.1Q", "{row}");
         }
-        Kind::Aggregation(Mode::ActiveBackup { primary }) => {
+        Kind::Aggregation(Mode::ActiveBackup { primary, probes }) => {
             assert_eq!((kind, text(data, "mode")), ("bond", "active-backup"), "{row}");
             assert_eq!(primary.as_deref().unwrap_or_default(), text(data, "primary"), "{row}");
-            assert_eq!(number(data, "miimon"), 100, "{row}");
+            let hosts = data["arp_ip_target"].as_array().cloned().unwrap_or_default();
+            let hosts = hosts.iter().map(|host| host.as_str().expect("an address").parse());
+            assert_eq!(hosts.collect::<Result<BTreeSet<_>, _>>().as_ref(), Ok(probes), "{row}");
+            let by = if probes.is_empty() { "miimon" } else { "arp_interval" };
+            assert_eq!(number(data, by), if probes.is_empty() { 100 } else { 500 }, "{row}");
+            let validates = text(data, "arp_validate") == "all";
+            assert_eq!(validates, !probes.is_empty(), "{row}");
         }
         Kind::Aggregation(Mode::Lacp { policy, timer }) => {
             assert_eq!((kind, text(data, "mode")), ("bond", "802.3ad"), "{row}");

@@ -13,7 +13,7 @@ fn configuration() -> Configuration {
     for device in ["e0", "e1", "e2", "e3"] {
         add(device, Class::Device);
     }
-    let mode = Mode::ActiveBackup { primary: None };
+    let mode = Mode::active_backup(None);
     let links = vec!["e0".to_owned(), "e1".to_owned()];
     add("trunk", Class::Aggregation { links, mode });
     add("trunk.10", Class::Vlan { link: "trunk".to_owned(), id: 10 });
@@ -24,10 +24,14 @@ fn configuration() -> Configuration {
     configuration
 }
 
+fn carrier(dark: &[&str], name: &str) -> Carrier {
+    if dark.contains(&name) { Carrier::None } else { Carrier::Works }
+}
+
 fn found(dark: &[&str], missing: &[&str]) -> Option<String> {
     let all = ["e0", "e1", "e2", "e3", "trunk", "trunk.10", "store", "other"];
     let there = all.iter().filter(|name| !missing.contains(name));
-    let carriers = there.map(|name| ((*name).to_owned(), !dark.contains(name))).collect();
+    let carriers = there.map(|name| ((*name).to_owned(), carrier(dark, name))).collect();
     problem(&configuration(), &carriers)
 }
 
@@ -43,7 +47,7 @@ fn a_link_of_an_aggregation_or_a_group_is_named() {
 fn urgency_is_what_is_left() {
     let urgency = |without: &[&str]| -> Vec<(String, Severity)> {
         let all = ["e0", "e1", "e2", "e3", "trunk", "trunk.10"];
-        let carriers = all.iter().map(|name| ((*name).to_owned(), !without.contains(name)));
+        let carriers = all.iter().map(|name| ((*name).to_owned(), carrier(without, name)));
         let dark = dark(&configuration(), &carriers.collect());
         dark.iter().map(Dark::fault).map(|fault| (fault.id, fault.severity)).collect()
     };
@@ -51,6 +55,18 @@ fn urgency_is_what_is_left() {
     let both = urgency(&["e2", "e3"]);
     assert_eq!(both.len(), 2);
     assert!(both.iter().all(|(_, severity)| *severity == Severity::Critical));
+}
+
+#[test]
+fn a_link_without_answers_is_named() {
+    let mut carriers: Carriers = ["e0", "e1", "e2", "e3", "trunk", "trunk.10"]
+        .map(|n| (n.to_owned(), Carrier::Works))
+        .into();
+    carriers.insert("e2".to_owned(), Carrier::Unanswered);
+    let sentence = "e2 reaches none of the probed hosts (interface store)";
+    assert_eq!(problem(&configuration(), &carriers).as_deref(), Some(sentence));
+    let dark = dark(&configuration(), &carriers);
+    assert_eq!(dark.iter().map(|one| one.left).collect::<Vec<_>>(), [1], "e3 is left");
 }
 
 #[test]
