@@ -17,7 +17,7 @@ use serde_json::Value;
 #[path = "kernel_network/compare.rs"]
 mod compare;
 
-use compare::{Dumps, compare};
+use compare::{Dumps, compare, interface_of, lease, value};
 
 /// Memory of a guest that holds the server.
 const MEMORY: &str = "mem=768M";
@@ -25,6 +25,8 @@ const MEMORY: &str = "mem=768M";
 const ANSWER: Duration = e2e::patience(120);
 /// How long addresses may take to settle.
 const SETTLE: Duration = e2e::patience(30);
+/// How long a lease of 40 s may take to be extended.
+const LEASES: Duration = e2e::patience(60);
 const PAGE: &str = include_str!("../docs/howto/network.md");
 
 /// VLAN 10 on an active-backup aggregation, LACP against another bond, and a group with a standby.
@@ -143,12 +145,51 @@ impl Stage {
         }
     }
 
+    /// The lease of `wan` with its end and its server, once it ends later than at this time.
+    fn lease_after(&mut self, until: u64) -> (String, u64, String) {
+        let end = Instant::now() + LEASES;
+        loop {
+            let tree = self.json("tree");
+            let wan = interface_of(&tree, "wan");
+            let now = value(wan, "lease_until").as_u64().unwrap_or(0);
+            if now > until {
+                let server = value(wan, "lease_server").as_str().unwrap_or_default().to_owned();
+                return (lease(wan).unwrap_or_default(), now, server);
+            }
+            assert!(Instant::now() < end, "{wan}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     fn equals_the_tree(&mut self) -> Dumps {
         let dumps = self.settled();
         let tree = self.json("tree");
         compare(&tree, &dumps);
         dumps
     }
+}
+
+/// What is as if an operation had been skipped, and what repairs it: the comparison sees each.
+const SKIPPED: [(&str, &str); 5] = [
+    (
+        "ip route del 10.99.0.0/16",
+        "ip route add 10.99.0.0/16 via 10.10.0.9 dev trunk0.10 metric 7 proto 215",
+    ),
+    ("ip link set a0 nomaster", "ip link set a0 down; ip link set a0 master trunk0"),
+    ("ip link set trunk0 type bond primary a0", "ip link set trunk0 type bond primary a1"),
+    (
+        "ip link set lag0 type bond xmit_hash_policy layer2",
+        "ip link set lag0 type bond xmit_hash_policy layer3+4",
+    ),
+    ("ip link set lag0 group 0", "ip link set lag0 group 215"),
+];
+
+/// Plants what the comparison has to see.
+fn planted(stage: &mut Stage, skipped: &str) {
+    stage.run(skipped);
+    let (tree, dumps) = (stage.json("tree"), stage.dumps());
+    let seen = std::panic::catch_unwind(|| compare(&tree, &dumps)).is_err();
+    assert!(seen, "not seen: {skipped}");
 }
 
 fn boot(namespace: &Namespace, scratch: &Scratch) -> Guest {
@@ -192,10 +233,17 @@ fn the_network_of_a_guest_is_what_the_tree_has_also_after_a_power_cut() {
     stage.equals_the_tree();
     stage.run(&format!("change '{OVER_THE_API}'\nwaits\nact confirm"));
     let confirmed = stage.equals_the_tree();
+    for (skipped, repair) in SKIPPED {
+        planted(&mut stage, skipped);
+        stage.run(repair);
+    }
+    stage.wait_until(&confirmed);
     // Not confirmed, and the power is cut.
     stage.run(&format!("change '{UNCONFIRMED}'\nwaits"));
     let unconfirmed = stage.equals_the_tree();
     assert_ne!(unconfirmed, confirmed);
+    // Not every iproute2 can mark an address, which would repair it.
+    planted(&mut stage, "ip addr del 10.4.0.1/24 dev lag0");
     stage.boot_again();
     stage.wait_until(&before);
     stage.run("begin_server --state $STATE\nuntil_lacp lag0");
@@ -229,6 +277,60 @@ fn the_commands_of_the_page_make_a_vlan_and_take_it_back() {
     );
     stage.run(removes);
     stage.wait_until(&before);
+}
+
+const BY_DHCP: &str = "plimsoll cli --state $STATE <<'END'
+configuration network
+datalinks create eth1 class=device
+interfaces create wan links=eth1 v4dhcp=on
+confirm
+END
+until_shown /interfaces/wan lease_state bound";
+
+/// An interface by DHCP of busybox's udhcpd: lease with MTU and name servers, renewal, an extension
+/// by another server, a restart of the server, and the way back.
+#[test]
+fn an_interface_by_dhcp_keeps_its_lease_and_gives_it_back() {
+    let _turn = uml::turn();
+    let mut stage = match Stage::new() {
+        Ok(stage) if has("busybox") => stage,
+        Ok(_) => skip!("kernel-network-dhcp", "not installed: busybox"),
+        Err(why) => skip!("kernel-network-dhcp", "{why}"),
+    };
+    stage.run("own_folders\ndhcp_link\ndhcp_begin 10.5.0.1");
+    let before = stage.settled();
+    stage.run(&format!("begin_server --state $STATE\n{BY_DHCP}"));
+    stage.equals_the_tree();
+    let tree = stage.json("tree");
+    let wan = interface_of(&tree, "wan");
+    let first = lease(wan).expect("a lease");
+    assert!(first.starts_with("10.5.0.5"), "{first}");
+    let until = value(wan, "lease_until").as_u64().expect("an end");
+    let routes = stage.run("ip route show proto 216");
+    assert!(routes.contains("default via 10.5.0.1 dev eth1"), "{routes}");
+    assert!(routes.contains("mtu 1400"), "{routes}");
+    let names = stage.run("cat /etc/resolv.conf");
+    assert!(names.contains("nameserver 10.5.0.53") && names.contains("lab.example"), "{names}");
+    // Renewal, by the same server.
+    let renewed = stage.lease_after(until);
+    assert_eq!((&renewed.0, renewed.2.as_str()), (&first, "10.5.0.1"));
+    // Another server that knows the lease extends it.
+    stage.run("dhcp_end\ndhcp_begin 10.5.0.2");
+    let rebound = stage.lease_after(renewed.1);
+    assert_eq!((&rebound.0, rebound.2.as_str()), (&first, "10.5.0.2"));
+    // It is kept over a restart of server and helper.
+    stage.run(
+        "end_server\nbegin_server --state $STATE\nuntil_shown /interfaces/wan lease_state bound",
+    );
+    let kept = stage.json("tree");
+    assert_eq!(lease(interface_of(&kept, "wan")), Some(first));
+    stage.equals_the_tree();
+    stage.run(
+        "plimsoll cli --state $STATE <<'END'\nconfiguration network\n\
+         interfaces destroy wan --yes\ndatalinks destroy eth1 --yes\nconfirm\nEND",
+    );
+    stage.wait_until(&before);
+    assert_eq!(stage.run("cat /etc/resolv.conf 2>/dev/null || :"), "");
 }
 
 /// A client of NFS reads through a group; a link of it loses its carrier and has it again.
@@ -266,4 +368,50 @@ fn reads_through_a_group_continue_when_a_link_is_down() {
     let gap: u64 = stage.run("cat /tmp/gap").trim().parse().expect("milliseconds");
     println!("the longest time without a read: {gap} ms");
     e2e::took_at_most("a read when a link is down", Duration::from_millis(gap), GAP_MAX);
+}
+
+/// The same of a group with a probed host: the far end of a link has a carrier, but is in no
+/// network any more. (Without `arp off` it would answer for the address of the bridge.)
+#[test]
+fn reads_through_a_group_continue_when_a_link_reaches_no_host() {
+    let _turn = uml::turn();
+    let mut stage = match Stage::new() {
+        Ok(stage) => stage,
+        Err(why) => skip!("kernel-network-probes", "{why}"),
+    };
+    stage.run(
+        "far_bridge\nSERVER=0.0.0.0\nbegin_server --state $STATE\n\
+         head -c 1048576 /dev/urandom >/mnt/t/file",
+    );
+    stage.run(
+        "plimsoll cli --state $STATE <<'END'\nconfiguration network\n\
+         datalinks create g0 class=device\ndatalinks create g1 class=device\n\
+         interfaces create store links=g0,g1 standbys=g1 v4addrs=10.3.0.1/24 probes=10.3.0.2\n\
+         confirm\nEND\nuntil_active store g0",
+    );
+    stage.equals_the_tree();
+    let options = "vers=4.2,proto=tcp,port=2049,noresvport";
+    let mount =
+        format!("mkdir -p /mnt/far\nfar mount -t nfs -o {options} 10.3.0.1:/export/t /mnt/far");
+    stage.run(&mount);
+    let reads = stage.guest.begin(". /mnt/host/network.sh\nread_on");
+    stage.run(&format!(
+        "touch /tmp/reads\nuntil_reads {READS}\nip -n far link set r0 nomaster arp off"
+    ));
+    stage.run(&format!("until_active store g1\nuntil_reads {READS}"));
+    assert_eq!(stage.run("cat /sys/class/net/g0/carrier").trim(), "1");
+    let sentence = "g0 reaches none of the probed hosts (interface store)";
+    let tree = stage.run("tree");
+    assert!(tree.contains(sentence), "{tree}");
+    // Back in its network it is a standby that works, and nothing moves.
+    stage.run(&format!(
+        "ip -n far link set r0 master br0 arp on\nuntil_no_problem\nuntil_reads {READS}"
+    ));
+    assert_eq!(stage.run("cat /sys/class/net/store/bonding/active_slave").trim(), "g1");
+    stage.run("touch /tmp/stop");
+    let (status, text) = stage.guest.end(&reads);
+    assert_eq!(status, 0, "an error at the client: {text}");
+    let gap: u64 = stage.run("cat /tmp/gap").trim().parse().expect("milliseconds");
+    println!("the longest time without a read: {gap} ms");
+    e2e::took_at_most("a read when a link is deaf", Duration::from_millis(gap), GAP_MAX);
 }

@@ -187,6 +187,10 @@ fn without_a_confirmation_the_state_before_is_back() {
     assert_eq!(bed.dumps(), before);
 }
 
+/// How long after the last step processes are killed: while the change is still being entered, and
+/// long after it.
+const KILLED_AFTER: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
+
 /// SIGKILL of the server, of the helper, and of both, after the last step.
 #[test]
 fn what_is_killed_leaves_the_state_before() {
@@ -196,9 +200,12 @@ fn what_is_killed_leaves_the_state_before() {
     };
     let before = bed.dumps();
     // The server and the helper, each whether it is killed.
-    for (server_too, helper_too) in [(true, false), (false, true), (true, true)] {
+    let both = [(true, false), (false, true), (true, true)];
+    let cases = KILLED_AFTER.iter().flat_map(|after| both.map(|two| (after, two)));
+    for (after, (server_too, helper_too)) in cases {
         let (mut server, api) = bed.start();
         change(&api, &lan(300));
+        std::thread::sleep(*after);
         assert_ne!(bed.dumps(), before);
         let helpers = bed.helpers();
         assert_eq!(helpers.len(), 2, "the helper and the guard");
@@ -418,4 +425,66 @@ fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
     let (code, answer) = api.post("/api/v1/changes", &lan(60));
     assert_eq!(code, 409, "{answer:#}");
     assert!(answer.to_string().contains(reason), "{answer:#}");
+}
+
+/// Roles with a permission each beside `status:read`, which the root of the tree needs, and whether they may read and change the network.
+const ROLES: [(&str, &str, bool, bool); 5] = [
+    ("looks", "network:read", true, false),
+    ("changes", "network:change", true, true),
+    ("stores", "storage:change", false, false),
+    ("clusters", "cluster:change", false, false),
+    ("serves", "services:change", false, false),
+];
+
+/// A token of a role that has this permission, in a file.
+fn token(bed: &Bed, api: &Api, role: &str, permission: &str) -> std::path::PathBuf {
+    change(
+        api,
+        &json!({ "changes": [
+            { "create": "/configuration/roles", "name": role,
+              "properties": { "permissions": ["status:read", permission] } },
+            { "create": "/configuration/tokens", "name": role, "properties": { "role": role } },
+        ]}),
+    );
+    let issue = format!("/api/v1/nodes/configuration/tokens/{role}/actions/issue");
+    let (_, answer) = api.post(&issue, &json!({ "parameters": {} }));
+    let file = bed.scratch.path().join(role);
+    std::fs::write(&file, answer["result"]["token"].as_str().expect("a token")).expect("a file");
+    file
+}
+
+/// Without the scope the branch is absent or read-only, and no helper does what is refused.
+#[test]
+fn roles_have_the_network_by_its_scope_alone() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-roles", "{why}"),
+    };
+    let before = bed.dumps();
+    let (server, api) = bed.start();
+    let url = server.announced["admin"].as_str().expect("a URL").trim_end_matches('/').to_owned();
+    for (role, permission, reads, changes) in ROLES {
+        let file = token(&bed, &api, role, permission);
+        let run = |line: &str| {
+            let mut command = Command::new(e2e::server::binary());
+            command.args(["cli", "-c", line, "--server", &url, "--token-file"]).arg(&file);
+            command.arg("--ca").arg(bed.state().join("certificate.pem"));
+            bed.namespace.enter(&mut command);
+            let output = process::run(&mut command, process::DEADLINE);
+            let all = [output.stdout, output.stderr].concat();
+            (output.status.success(), String::from_utf8_lossy(&all).into_owned())
+        };
+        let (done, text) = run("configuration network show");
+        assert_eq!((done, text.contains("confirm_within")), (reads, reads), "{role}: {text}");
+        let (done, text) = run("configuration network datalinks create e0 class=device mtu=1400");
+        assert_eq!(done, changes, "{role}: {text}");
+        if changes {
+            assert_ne!(bed.dumps(), before);
+            assert_eq!(act(&api, "revert").0, 200);
+        }
+        assert_eq!(bed.dumps(), before, "{role}");
+        if role == "looks" {
+            assert_eq!(bed.helpers(), [] as [i32; 0], "what is refused starts no helper");
+        }
+    }
 }

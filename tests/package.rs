@@ -164,11 +164,13 @@ fn upgrades(on: &Installed, package: &Path) {
 /// Removed, configuration and state stay; purged, nothing does but what was served.
 fn goes(on: &Installed) {
     // As after a change of the network: what it has made stays, and the removal prints so.
-    let made = "mkdir -p /var/lib/plimsoll-host && touch /var/lib/plimsoll-host/network.confirmed";
+    let made = "mkdir -p /var/lib/plimsoll-host/dhcp && cd /var/lib/plimsoll-host && \
+                touch network.confirmed dhcp/eth0";
     on.machine.run(&["sh", "-c", made]);
     let printed = on.machine.run(&["sh", "-c", "dpkg --remove plimsoll 2>&1"]);
     let sentence = "Links, addresses and routes that Plimsoll has made stay until the next boot.";
     assert!(printed.contains(sentence), "{printed}");
+    assert!(printed.contains("Addresses by DHCP stay until their leases end."), "{printed}");
     assert_eq!(on.active(), "inactive");
     assert!(on.machine.path("/etc/plimsoll/serve.conf").exists());
     assert!(on.machine.path("/var/lib/plimsoll/handle-secret").exists());

@@ -22,6 +22,9 @@ const VOLATILE: [&str; 7] = [
 /// The time in which a bond sees that a link is down (ms).
 const MIIMON: u64 = 100;
 
+/// The time between probes of a group (ms).
+const PROBE: u64 = 500;
+
 /// Links, addresses, and routes of IPv4 and of IPv6.
 #[derive(Debug, PartialEq)]
 pub struct Dumps(Vec<Vec<Value>>);
@@ -100,7 +103,7 @@ fn text(row: &Value, key: &str) -> String {
 }
 
 /// The value of a property of a node.
-fn value<'a>(node: &'a Value, name: &str) -> &'a Value {
+pub fn value<'a>(node: &'a Value, name: &str) -> &'a Value {
     let all = node["properties"].as_array().expect("properties");
     let property = all.iter().find(|one| one["name"] == name);
     &property.unwrap_or_else(|| panic!("{name} of {}", node["path"]))["value"]
@@ -115,6 +118,12 @@ fn items<'a>(tree: &'a Value, kind: &str) -> Vec<&'a Value> {
     let children = tree["children"].as_array().expect("children");
     let child = children.iter().find(|child| child["name"] == kind).expect(kind);
     child["items"].as_array().expect("items").iter().collect()
+}
+
+/// The interface of this name in a tree.
+pub fn interface_of<'a>(tree: &'a Value, name: &str) -> &'a Value {
+    let all = items(tree, "interfaces");
+    all.into_iter().find(|node| node["name"] == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Compares all that is configured with what iproute2 shows.
@@ -189,20 +198,33 @@ fn interface(node: &Value, dumps: &Dumps) -> bool {
     let name = if is_group { text(node, "name") } else { ports[0].clone() };
     let link = dumps.link(&name);
     is_up(node, link);
-    let addresses: BTreeSet<String> =
+    let mut addresses: BTreeSet<String> =
         [list(node, "v4addrs"), list(node, "v6addrs")].concat().into_iter().collect();
+    addresses.extend(lease(node));
     assert_eq!(addresses, dumps.addresses(&name), "{link}");
+    // Those that were set: an address by DHCP is shown as the lease.
     let found = list(node, "found").into_iter().filter(|one| !one.starts_with("fe80:"));
-    assert_eq!(addresses, found.collect(), "{link}");
+    assert_eq!(addresses, found.chain(lease(node)).collect(), "{link}");
     if is_group {
         let data = &link["linkinfo"]["info_data"];
         assert_eq!(data["mode"], "active-backup", "{link}");
-        assert_eq!(data["miimon"], MIIMON, "{link}");
+        let probes = list(node, "probes");
+        if probes.is_empty() {
+            assert_eq!(data["miimon"], MIIMON, "{link}");
+        } else {
+            assert_eq!(data["arp_interval"], PROBE, "{link}");
+            assert_eq!(data["arp_ip_target"], serde_json::json!(probes), "{link}");
+        }
         let active = ports.iter().find(|port| !list(node, "standbys").contains(port));
         assert_eq!(data["primary"], *active.expect("one that is no standby"), "{link}");
         assert_eq!(dumps.ports(&name), ports.into_iter().collect(), "{link}");
     }
     is_group
+}
+
+/// The address of an interface by DHCP.
+pub fn lease(node: &Value) -> Option<String> {
+    value(node, "lease").as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn is_up(node: &Value, link: &Value) {

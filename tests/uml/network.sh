@@ -85,6 +85,50 @@ far_bridge() {
     ip -n far addr add 10.3.0.2/24 dev br0
     ip -n far link set br0 up
 }
+# The far end of eth1, in a namespace with a server of DHCP; what the server has given is in /tmp/leases.
+dhcp_link() {
+    ip netns add dhcp
+    ip link set s1 netns dhcp
+    ip -n dhcp link set s1 up
+}
+dhcp_begin() { # address of the server
+    ip -n dhcp addr flush dev s1
+    ip -n dhcp addr add "$1/24" dev s1
+    touch /tmp/leases
+    cat >/tmp/udhcpd.conf <<END
+start 10.5.0.50
+end 10.5.0.59
+interface s1
+max_leases 10
+min_lease 5
+lease_file /tmp/leases
+pidfile /tmp/udhcpd.pid
+option subnet 255.255.255.0
+option router 10.5.0.1
+option dns 10.5.0.53
+option domain lab.example
+option mtu 1400
+option lease 40
+END
+    nsenter --net=/run/netns/dhcp busybox udhcpd -f /tmp/udhcpd.conf >/dev/null 2>&1 </dev/null &
+    echo $! >/tmp/udhcpd
+}
+dhcp_end() { # writes its leases
+    kill "$(cat /tmp/udhcpd)"
+    while kill -0 "$(cat /tmp/udhcpd)" 2>/dev/null; do sleep 0.1; done
+}
+# Folders of the guest's own: the helper writes name servers into one, and watches the other, of whose changes
+# hostfs reports none.
+own_folders() {
+    mkdir -p "$STATE"
+    mount -t tmpfs tmpfs "$STATE"
+    mkdir -p /tmp/etc
+    cp -L /etc/passwd /etc/group /etc/nsswitch.conf /etc/hosts /tmp/etc/
+    mount --bind /tmp/etc /etc
+}
+until_shown() { # node property value
+    until api "/nodes/configuration/network$1" | grep -q "\"name\":\"$2\"[^}]*\"value\":\"$3\""; do sleep 0.2; done
+}
 now() { date +%s%3N; }
 # Reads from the share until /tmp/stop exists: a line for each read in /tmp/reads, the longest gap in ms in /tmp/gap.
 read_on() {
@@ -103,4 +147,7 @@ until_reads() { # more
 }
 until_active() { # bond port
     until [ "$(cat "/sys/class/net/$1/bonding/active_slave")" = "$2" ]; do sleep 0.1; done
+}
+until_no_problem() {
+    while tree | grep -q 'reaches none of the probed hosts'; do sleep 0.2; done
 }
