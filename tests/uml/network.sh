@@ -117,8 +117,8 @@ dhcp_end() { # writes its leases
     kill "$(cat /tmp/udhcpd)"
     while kill -0 "$(cat /tmp/udhcpd)" 2>/dev/null; do sleep 0.1; done
 }
-# Folders of the guest's own: the helper writes name servers into one, and watches the other, of whose changes
-# hostfs reports none.
+# Folders of the guest's own: the helper writes name servers into one, and watches the other: hostfs
+# reports no changes.
 own_folders() {
     mkdir -p "$STATE"
     mount -t tmpfs tmpfs "$STATE"

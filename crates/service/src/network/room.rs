@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex};
 use super::carrier;
 use super::link::{Link, unexpected};
 use super::node::STEPS_SHOWN;
-use super::shown::{Leases, Observer, Shown, lease, without_lease};
+use super::shown::{Leases, Observer, Shown, lease, lease_faults, without_lease};
 use super::wanted::{PREFIX, path, problem, read};
 use crate::problems::{Fault, Source};
 
@@ -308,7 +308,9 @@ impl Source for Network {
 
     fn faults(&self) -> Vec<Fault> {
         let Some((configuration, carriers)) = self.carriers() else { return Vec::new() };
-        carrier::dark(&configuration, &carriers).iter().map(carrier::Dark::fault).collect()
+        let dark = carrier::dark(&configuration, &carriers);
+        let leases = lease_faults(&configuration, &self.leases(&configuration));
+        dark.iter().map(carrier::Dark::fault).chain(leases).collect()
     }
 }
 

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::carrier::Carriers;
 use super::wanted::PREFIX;
+use crate::problems::{Fault, Severity};
 
 /// How long an observation is good: a page asks for tens of nodes at once.
 const GOOD: Duration = Duration::from_millis(500);
@@ -245,16 +246,43 @@ pub(super) fn lease(interface: &Interface, name: &str, leases: &Leases) -> Shown
     shown
 }
 
-/// What is wrong with the leases of enabled interfaces.
+/// What is wrong with the leases of enabled interfaces, in a sentence.
 pub(super) fn without_lease(configuration: &Configuration, leases: &Leases) -> Option<String> {
+    let all: Vec<String> =
+        wrong_leases(configuration, leases).map(|(_, _, sentence)| sentence).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// The same as problems of the machine.
+pub(super) fn lease_faults(configuration: &Configuration, leases: &Leases) -> Vec<Fault> {
+    let fault = |(name, is_valid, sentence): (&str, bool, String)| {
+        let (severity, impact) = match is_valid {
+            true => (Severity::Major, "The interface loses its address when the lease ends."),
+            false => (Severity::Critical, "The interface has no address by DHCP."),
+        };
+        Fault {
+            id: format!("lease-{name}"),
+            severity,
+            what: format!("{sentence}."),
+            impact: impact.to_owned(),
+            remedy: "Check the DHCP server and the network between.".to_owned(),
+        }
+    };
+    wrong_leases(configuration, leases).map(fault).collect()
+}
+
+/// Enabled interfaces of which the lease is missing or may end, each with whether it is valid yet.
+fn wrong_leases<'a>(
+    configuration: &'a Configuration,
+    leases: &'a Leases,
+) -> impl Iterator<Item = (&'a str, bool, String)> {
     let now = now_s();
     let enabled = configuration.interfaces.iter().filter(|(_, one)| one.enabled && one.dhcp);
-    let problems = enabled.filter_map(|(name, interface)| {
+    enabled.filter_map(move |(name, interface)| {
         let holding = interface.link(name).and_then(|link| leases.get(link))?;
-        Some(format!("{}: interface {name}", holding.problem(now)?))
-    });
-    let all: Vec<String> = problems.collect();
-    (!all.is_empty()).then(|| all.join("; "))
+        let sentence = format!("interface {name}: {}", holding.problem(now)?);
+        Some((name.as_str(), holding.valid(now).is_some(), sentence))
+    })
 }
 
 /// A time as nodes have it.

@@ -52,7 +52,7 @@ impl Sockets {
     }
 
     /// Sends a packet to all stations of the link, also if it is for one address: so a lease is
-    /// released whose address the link does not have any more.
+    /// released after the link has lost its address.
     pub(super) fn send_packet(&mut self, outgoing: &Outgoing) -> io::Result<()> {
         if self.packets.is_none() {
             self.packets = Some(packets_of(self.index)?);

@@ -66,6 +66,8 @@ fn what_a_server_gives_is_checked() {
         let next = begin().after(Event::Given(lease(address, 1_000)), 1_000);
         assert_eq!((next.phase, next.lease), (Phase::Searching, None), "{address}");
     }
+    let short = Lease { valid_s: VALID_S_MIN - 1, ..lease("10.0.0.7/24", 0) };
+    assert_eq!(short.sound(), None, "each extension is written to disk");
     let mut odd = lease("10.0.0.7/24", 0);
     odd.mtu = Some(68);
     odd.dns.domains = ["a.example", "b\nnameserver 6.6.6.6", "", "c d"].map(str::to_owned).into();

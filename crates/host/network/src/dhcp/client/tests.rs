@@ -56,15 +56,17 @@ fn a_lease_is_extended_by_its_server_and_then_by_any() {
     assert_eq!(client.due(), 101_000);
     // Without an answer it asks again, and then all.
     let mut events = Vec::new();
-    let mut asked = 0;
+    let (mut asked, mut last) = (0, None);
     while events.last() != Some(&Event::Rebinding) {
         let (now, turn) = next(&mut client);
-        asked += u32::from(turn.send.is_some_and(|sent| sent.to == SERVER));
+        last = turn.send.map(|sent| (sent.from, sent.to));
+        asked += u32::from(last == Some((ADDRESS, SERVER)));
         events.extend(turn.event);
         assert!(now <= 139_000, "{now}");
     }
     assert_eq!(events, [Event::Renewing, Event::Rebinding]);
     assert!(asked > 1, "{asked}");
+    assert_eq!(last, Some((ADDRESS, Ipv4Addr::BROADCAST)));
     let event = client.receive(&reply(&client, ACK, OTHER), 140_000, 1_140);
     assert!(matches!(event, Some(Event::Given(lease)) if lease.server == OTHER));
     assert_eq!(client.release().map(|release| release.to), Some(OTHER));

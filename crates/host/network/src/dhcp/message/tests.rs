@@ -110,7 +110,7 @@ fn what_is_no_reply_to_this_client_is_none() {
     assert_eq!(reply(&gaps, MAC, XID), None, "a mask with gaps");
     let nak = given(XID, MAC, ADDRESS, &[53, 1, 6, 255]);
     assert_eq!(reply(&nak, MAC, XID), Some(Reply::Refused(None)));
-    // In the field for a file, as option 52 says.
+    // In the field for a file, by option 52.
     let mut over = given(XID, MAC, ADDRESS, &[52, 1, 1, 255]);
     over.splice(108..111, [53, 1, 6]);
     assert_eq!(reply(&over, MAC, XID), Some(Reply::Refused(None)));
