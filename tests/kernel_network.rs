@@ -169,7 +169,7 @@ impl Stage {
     }
 }
 
-/// What is as if an operation had been skipped, and what repairs it: the comparison sees each.
+/// What is as if an operation had been skipped, and what repairs it: the comparison fails for each.
 const SKIPPED: [(&str, &str); 5] = [
     (
         "ip route del 10.99.0.0/16",
@@ -184,7 +184,7 @@ const SKIPPED: [(&str, &str); 5] = [
     ("ip link set lag0 group 0", "ip link set lag0 group 215"),
 ];
 
-/// Plants what the comparison has to see.
+/// Plants what the comparison has to find.
 fn planted(stage: &mut Stage, skipped: &str) {
     stage.run(skipped);
     let (tree, dumps) = (stage.json("tree"), stage.dumps());
@@ -314,7 +314,7 @@ fn an_interface_by_dhcp_keeps_its_lease_and_gives_it_back() {
     // Renewal, by the same server.
     let renewed = stage.lease_after(until);
     assert_eq!((&renewed.0, renewed.2.as_str()), (&first, "10.5.0.1"));
-    // Another server that knows the lease extends it.
+    // Another server with the same leases extends it.
     stage.run("dhcp_end\ndhcp_begin 10.5.0.2");
     let rebound = stage.lease_after(renewed.1);
     assert_eq!((&rebound.0, rebound.2.as_str()), (&first, "10.5.0.2"));

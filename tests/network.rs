@@ -427,7 +427,8 @@ fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
     assert!(answer.to_string().contains(reason), "{answer:#}");
 }
 
-/// Roles with a permission each beside `status:read`, which the root of the tree needs, and whether they may read and change the network.
+/// Roles with a permission each in addition to `status:read`, which the root of the tree needs, and
+/// whether they may read and change the network.
 const ROLES: [(&str, &str, bool, bool); 5] = [
     ("looks", "network:read", true, false),
     ("changes", "network:change", true, true),

@@ -1,6 +1,7 @@
 //! Links, addresses and routes of the kernel by rtnetlink(7), over one blocking socket.
 //!
-//! This file and those below it are the only ones that use `netlink-packet-route`, which changes its interface with each release.
+//! This file and those below it are the only ones that use `netlink-packet-route`, which changes
+//! its interface with each release.
 
 mod bond;
 

@@ -112,7 +112,8 @@ impl<'a> Planner<'a> {
         self.steps.extend(steps);
     }
 
-    /// Also where it is on, if the kernel may have removed the address of the lease: it is set again.
+    /// Also where it is on, if the kernel may have removed the address of the lease: it is set
+    /// again.
     fn start_dhcp(&mut self) {
         for (name, link) in &self.target.links {
             let lost = [&self.touched, &self.unrouted, &self.raised]

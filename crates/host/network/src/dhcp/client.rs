@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use base::random::{Random, SeededRandom};
 
-use super::message::{self, Ask, Mac, Reply};
+use super::message::{self, Mac, Query, Reply};
 use super::{Event, FOR_EVER, Lease};
 
 /// How often a lease is verified and an offer is requested before the search begins again.
@@ -76,7 +76,7 @@ pub struct Outgoing {
 
 /// What a turn leads to.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub struct Effect {
     /// A message to be sent.
     pub send: Option<Outgoing>,
     /// What happens to the lease.
@@ -104,51 +104,51 @@ impl Client {
     }
 
     /// Does what is due.
-    pub fn turn(&mut self, now: u64) -> Turn {
-        let mut turn = Turn::default();
+    pub fn turn(&mut self, now: u64) -> Effect {
+        let mut effect = Effect::default();
         match self.stage.clone() {
             Stage::Verifying(_) if self.tries >= TRIES => {
                 self.enter(Stage::Discovering, now);
-                turn.event = Some(Event::Searching);
+                effect.event = Some(Event::Searching);
             }
             Stage::Selecting { .. } if self.tries >= TRIES => self.enter(Stage::Discovering, now),
             Stage::Bound(bound) if now >= bound.renew => {
                 self.enter(Stage::Renewing(bound), now);
-                turn.event = Some(Event::Renewing);
+                effect.event = Some(Event::Renewing);
             }
             // An early turn: nothing is due.
             Stage::Bound(bound) => {
                 self.due = bound.renew;
-                return turn;
+                return effect;
             }
             Stage::Renewing(bound) if now >= bound.rebind => {
                 self.enter(Stage::Rebinding(bound), now);
-                turn.event = Some(Event::Rebinding);
+                effect.event = Some(Event::Rebinding);
             }
             Stage::Rebinding(bound) if now >= bound.end => {
                 self.enter(Stage::Discovering, now);
-                turn.event = Some(Event::Ended);
+                effect.event = Some(Event::Ended);
             }
             _ => {}
         }
-        turn.send = self.outgoing();
+        effect.send = self.outgoing();
         self.due = now.saturating_add(self.wait(now));
         self.tries += 1;
-        turn
+        effect
     }
 
     fn outgoing(&self) -> Option<Outgoing> {
         let none = Ipv4Addr::UNSPECIFIED;
         let all = Ipv4Addr::BROADCAST;
         let (ask, from, to) = match &self.stage {
-            Stage::Verifying(address) => (Ask::Verify(*address), none, all),
-            Stage::Discovering => (Ask::Discover(self.last), none, all),
+            Stage::Verifying(address) => (Query::Verify(*address), none, all),
+            Stage::Discovering => (Query::Discover(self.last), none, all),
             Stage::Selecting { server, address } => {
-                (Ask::Select { server: *server, address: *address }, none, all)
+                (Query::Select { server: *server, address: *address }, none, all)
             }
             Stage::Bound(_) => return None,
-            Stage::Renewing(bound) => (Ask::Extend(bound.address), bound.address, bound.server),
-            Stage::Rebinding(bound) => (Ask::Extend(bound.address), bound.address, all),
+            Stage::Renewing(bound) => (Query::Extend(bound.address), bound.address, bound.server),
+            Stage::Rebinding(bound) => (Query::Extend(bound.address), bound.address, all),
         };
         Some(Outgoing { message: message::request(ask, self.mac, self.xid), from, to })
     }
@@ -242,7 +242,7 @@ impl Client {
             return None;
         };
         let Bound { server, address, .. } = *bound;
-        let message = message::request(Ask::Release { server, address }, self.mac, self.xid);
+        let message = message::request(Query::Release { server, address }, self.mac, self.xid);
         Some(Outgoing { message, from: address, to: server })
     }
 }

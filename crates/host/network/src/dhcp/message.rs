@@ -41,7 +41,7 @@ pub type Mac = [u8; MAC_LENGTH];
 
 /// What a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub enum Query {
     /// DHCPDISCOVER; an address that the client had and would like again.
     Discover(Option<Ipv4Addr>),
     /// DHCPREQUEST for the address that a server has offered.
@@ -65,9 +65,9 @@ pub enum Ask {
 }
 
 /// A message to a server.
-pub fn request(ask: Ask, mac: Mac, xid: u32) -> Vec<u8> {
+pub fn request(ask: Query, mac: Mac, xid: u32) -> Vec<u8> {
     let own = match ask {
-        Ask::Extend(address) | Ask::Release { address, .. } => address,
+        Query::Extend(address) | Query::Release { address, .. } => address,
         _ => Ipv4Addr::UNSPECIFIED,
     };
     let mut out = vec![REQUEST, ETHERNET, MAC_LENGTH as u8, 0];

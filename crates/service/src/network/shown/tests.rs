@@ -34,7 +34,8 @@ fn it_asks_by_one_socket_until_that_fails() {
     assert!(observer.carriers().is_ok());
 }
 
-/// An interface `wan` with DHCP on `e0`, in this phase, with a lease of 100 s that began so long ago.
+/// An interface `wan` with DHCP on `e0`, in this phase, with a lease of 100 s that began so long
+/// ago.
 fn leased(phase: Phase, ago: u64) -> (Configuration, Leases) {
     let mut configuration = Configuration::default();
     let wan = Interface { dhcp: true, ..Interface::on("e0", &[]) };

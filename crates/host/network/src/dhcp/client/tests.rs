@@ -25,7 +25,7 @@ fn begin() -> Client {
 }
 
 /// Takes its turn when that is due.
-fn next(client: &mut Client) -> (u64, Turn) {
+fn next(client: &mut Client) -> (u64, Effect) {
     let now = client.due();
     (now, client.turn(now))
 }

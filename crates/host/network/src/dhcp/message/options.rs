@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Ask, MESSAGE_MAX, Mac};
+use super::{MESSAGE_MAX, Mac, Query};
 use crate::cidr::Cidr;
 use crate::dhcp::{FOR_EVER, LIST_MAX, Lease};
 use crate::state::Dns;
@@ -58,31 +58,31 @@ pub enum Reply {
 }
 
 /// Writes the options of a request, with their end.
-pub(super) fn write(ask: Ask, mac: Mac, out: &mut Vec<u8>) {
+pub(super) fn write(ask: Query, mac: Mac, out: &mut Vec<u8>) {
     let mut option = |code: u8, bytes: &[u8]| {
         out.extend([code, bytes.len() as u8]);
         out.extend(bytes);
     };
     let kind = match ask {
-        Ask::Discover(_) => DISCOVER,
-        Ask::Select { .. } | Ask::Verify(_) | Ask::Extend(_) => REQUEST,
-        Ask::Release { .. } => RELEASE,
+        Query::Discover(_) => DISCOVER,
+        Query::Select { .. } | Query::Verify(_) | Query::Extend(_) => REQUEST,
+        Query::Release { .. } => RELEASE,
     };
     option(TYPE, &[kind]);
     // Of the type 1, Ethernet.
     let [a, b, c, d, e, f] = mac;
     option(CLIENT, &[1, a, b, c, d, e, f]);
     match ask {
-        Ask::Discover(Some(address)) | Ask::Verify(address) => {
+        Query::Discover(Some(address)) | Query::Verify(address) => {
             option(ADDRESS, &address.octets());
         }
-        Ask::Select { server, address } => {
+        Query::Select { server, address } => {
             option(ADDRESS, &address.octets());
             option(SERVER, &server.octets());
         }
-        Ask::Release { server, .. } => return option(SERVER, &server.octets()),
+        Query::Release { server, .. } => return option(SERVER, &server.octets()),
         // Neither names a server, so that any that has the lease extends it.
-        Ask::Discover(None) | Ask::Extend(_) => {}
+        Query::Discover(None) | Query::Extend(_) => {}
     }
     option(SIZE_MAX, &(MESSAGE_MAX as u16).to_be_bytes());
     option(WANTED, &REQUESTED);

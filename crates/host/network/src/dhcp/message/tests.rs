@@ -40,7 +40,7 @@ fn lease(bytes: &[u8]) -> super::super::Lease {
 
 #[test]
 fn an_extension_names_no_server() {
-    let bytes = request(Ask::Extend(ADDRESS), MAC, XID);
+    let bytes = request(Query::Extend(ADDRESS), MAC, XID);
     assert_eq!(bytes[..12], [1, 1, 6, 0, 1, 2, 3, 4, 0, 0, 0, 0]);
     assert_eq!((&bytes[12..16], &bytes[28..34]), (&ADDRESS.octets()[..], &MAC[..]));
     let options = &bytes[FIXED + 4..];
@@ -48,14 +48,14 @@ fn an_extension_names_no_server() {
     // Neither option 50 nor 54 (RFC 2131, section 4.3.6).
     assert_eq!(options[12..18], [57, 2, 5, 220, 55, 10]);
     assert_eq!(bytes.len(), MESSAGE_MIN);
-    let select = Ask::Select { server: SERVER.into(), address: ADDRESS };
+    let select = Query::Select { server: SERVER.into(), address: ADDRESS };
     let options = request(select, MAC, XID).split_off(FIXED + 4);
     assert_eq!(options[12..24], [50, 4, 10, 0, 0, 7, 54, 4, 10, 0, 0, 1]);
 }
 
 #[test]
 fn a_packet_has_its_checksums_and_its_message() {
-    let message = request(Ask::Discover(None), MAC, XID);
+    let message = request(Query::Discover(None), MAC, XID);
     let mut bytes = packet(&message, Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST);
     // Over a header with its checksum the sum is 0 (RFC 1071).
     assert_eq!(checksum(&[&bytes[..20]]), 0);
