@@ -73,6 +73,9 @@ datalinks destroy a1 --yes
 commit
 END";
 
+/// Waits for the carriers of all that is made: each brings a link-local address.
+const ALL_UP: &str = "until_up trunk0 trunk0.10 lag0 store";
+
 fn unavailable() -> Option<String> {
     if let Some(why) = uml::unavailable() {
         return Some(why);
@@ -231,7 +234,7 @@ fn the_network_of_a_guest_is_what_the_tree_has_also_after_a_power_cut() {
     ));
     stage.run("until_lacp lag0");
     stage.equals_the_tree();
-    stage.run(&format!("change '{OVER_THE_API}'\nwaits\nact confirm"));
+    stage.run(&format!("change '{OVER_THE_API}'\nwaits\nact confirm\n{ALL_UP}"));
     let confirmed = stage.equals_the_tree();
     for (skipped, repair) in SKIPPED {
         planted(&mut stage, skipped);

@@ -145,6 +145,11 @@ until_reads() { # more
     wanted=$(($(wc -l </tmp/reads) + $1))
     until [ "$(wc -l </tmp/reads)" -ge "$wanted" ]; do sleep 0.1; done
 }
+until_up() { # links
+    for link in "$@"; do
+        until [ "$(cat "/sys/class/net/$link/operstate")" = up ]; do sleep 0.1; done
+    done
+}
 until_active() { # bond port
     until [ "$(cat "/sys/class/net/$1/bonding/active_slave")" = "$2" ]; do sleep 0.1; done
 }
