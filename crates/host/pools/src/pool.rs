@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,12 @@ use crate::sys;
 pub const DISKS_MAX: usize = 256;
 /// Longest name of a pool.
 pub const NAME_MAX: usize = 32;
+/// How often parts are compared when other programs disturb it.
+const COMPARISONS: usize = 20;
+/// How long a mount may be busy: a fork and an exec take milliseconds, more under load.
+const BUSY_MAX: Duration = Duration::from_secs(3);
+/// Time between two attempts of either.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Options of each mount: no program and no device file of a pool has effect on this machine.
 const FLAGS: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
 
@@ -204,13 +211,13 @@ pub fn mount(offer: &Offer, mounting: Mounting<'_>) -> Result<(Volume, Record), 
         return Err(Failure::Wrong(sentence));
     }
     if missing == 0 {
-        compare(offer, aside)?;
+        compare_undisturbed(offer, aside)?;
     }
     let volume = mount_paths(&offer.paths(), at, FLAGS, if missing > 0 { "degraded" } else { "" })?;
     let record = enter(&volume, offer, (now_ms, nonce));
     if record.is_err() {
         // Writes of a mount that is not entered would be invisible to a comparison.
-        let _ = sys::unmount(at);
+        let _ = unmount(at);
     }
     Ok((volume, record?))
 }
@@ -236,9 +243,38 @@ fn enter(volume: &Volume, offer: &Offer, mark: (u64, u64)) -> Result<Record, Fai
     Ok(record)
 }
 
+/// Why parts of a pool were not compared.
+enum Compared {
+    /// Another program has made the kernel know other devices of the pool meanwhile, as
+    /// `mkfs.btrfs` does at its end with all that it has found.
+    Disturbed(&'static str),
+    /// All else.
+    Failed(Failure),
+}
+
+impl From<Failure> for Compared {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Compares the parts of a pool, again if another program disturbs that.
+fn compare_undisturbed(offer: &Offer, aside: &Path) -> Result<(), Failure> {
+    let mut last = "";
+    for _ in 0..COMPARISONS {
+        match compare(offer, aside) {
+            Ok(()) => return Ok(()),
+            Err(Compared::Failed(failure)) => return Err(failure),
+            Err(Compared::Disturbed(why)) => last = why,
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(Failure::Wrong(last.to_owned()))
+}
+
 /// Compares the records of all parts of a pool that can be mounted without the rest: only such
 /// parts can have been written apart. Generations do not show it, since both count on.
-fn compare(offer: &Offer, aside: &Path) -> Result<(), Failure> {
+fn compare(offer: &Offer, aside: &Path) -> Result<(), Compared> {
     let mut records: Vec<Record> = Vec::new();
     for part in parts(&offer.paths()) {
         // Devices are known to the kernel from earlier mounts; the mount is to have these alone.
@@ -250,22 +286,22 @@ fn compare(offer: &Offer, aside: &Path) -> Result<(), Failure> {
             Ok(volume) => volume,
             // What cannot be read alone was not written alone.
             Err(Failure::System { source, .. }) if is_unreadable(&source) => continue,
-            Err(failure) => return Err(failure),
+            Err(failure) => return Err(failure.into()),
         };
         let record = read_part(&volume, part.len());
         drop(volume);
-        tried(sys::unmount(aside), "unmount a part of the pool")?;
+        unmount(aside)?;
         let record = record?;
         if let Some((first, second)) = records.iter().find_map(|other| other.apart(&record)) {
             let (first, second) = (first.clone(), second.clone());
-            return Err(Failure::Apart { first, second });
+            return Err(Failure::Apart { first, second }.into());
         }
         records.push(record);
     }
     if records.is_empty() && !parts(&offer.paths()).is_empty() {
         let sentence = "no part of the pool can be read alone: whether its disks were written \
                         apart is unknown, and nothing is mounted";
-        return Err(Failure::Wrong(sentence.to_owned()));
+        return Err(Failure::Wrong(sentence.to_owned()).into());
     }
     offer.paths().iter().for_each(|path| forget(path));
     Ok(())
@@ -279,15 +315,17 @@ fn is_unreadable(error: &io::Error) -> bool {
 }
 
 /// The record of a part, which is mounted without the other devices.
-fn read_part(volume: &Volume, devices: usize) -> Result<Record, Failure> {
+fn read_part(volume: &Volume, devices: usize) -> Result<Record, Compared> {
     let members = tried(volume.members(), "list the devices of a part of the pool")?;
     if members.iter().filter(|member| !member.missing).count() != devices {
-        let sentence = "another program has connected the disks of the pool while they were \
-                        compared: try again";
-        return Err(Failure::Wrong(sentence.to_owned()));
+        return Err(Compared::Disturbed(
+            "another program has connected the disks of the pool while they were compared: try \
+             again",
+        ));
     }
     let record = tried(Record::read(volume.path()), "read the record of a part of the pool")?;
-    record.ok_or_else(|| Failure::Wrong("a part of the pool has no record".to_owned()))
+    let lacks = || Failure::Wrong("a part of the pool has no record".to_owned()).into();
+    record.ok_or_else(lacks)
 }
 
 /// Parts of a pool of which two can be without a device in common, and can be mounted: a profile
@@ -321,12 +359,21 @@ fn forget(path: &Path) {
     let _ = sys::call(&control, sys::WRITE, 5, &mut arguments);
 }
 
-/// Unmounts a pool that is not in use.
+/// Unmounts a pool that is not in use. A child of this process has all open files for a moment,
+/// between its fork and its exec: what is busy is tried again for a while.
 ///
 /// # Errors
 /// The operating system's.
 pub fn unmount(at: &Path) -> Result<(), Failure> {
-    tried(sys::unmount(at), "unmount the pool")
+    let deadline = Instant::now() + BUSY_MAX;
+    loop {
+        match sys::unmount(at) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline => {
+                std::thread::sleep(PAUSE);
+            }
+            done => return tried(done, "unmount the pool"),
+        }
+    }
 }
 
 /// Makes the file system of an unmounted pool unreadable: its superblocks are overwritten.

@@ -18,6 +18,11 @@ use bed::{Bed, forget, run};
 
 const MIB: usize = 1 << 20;
 
+/// Name of a pool of this process: others on this machine may run the same test.
+fn pool_name(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
+}
+
 /// A file of these bytes.
 fn fill(path: &Path, seed: u64, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
@@ -76,17 +81,9 @@ fn each_leg_alone_is_right(bed: &Bed, legs: &[&str], files: &[(&str, &[u8])]) {
     }
 }
 
-#[test]
-fn a_scrub_corrects_a_leg_and_its_counters_are_those_of_btrfs() {
-    let Some(bed) = Bed::new("scrub", 2, 768) else { return };
-    let at = bed.at();
-    let disks = bed.disks();
-    let volume = pool::create(&Machine::default(), "pscrub", Profile::Mirror, &disks, &at);
-    let volume = volume.expect("created");
-    assert_eq!(state_of(&volume), State::Healthy);
-    let bytes = fill(&at.join("file"), 1, 200 * MIB);
-    volume.sync().expect("written back");
-    let mut random = SeededRandom::new(2);
+/// Overwrites 200 places of the second leg.
+fn damage(bed: &Bed, seed: u64) {
+    let mut random = SeededRandom::new(seed);
     let leg = fs::File::options().write(true).open(bed.image(1)).expect("an image");
     let mut junk = vec![0; 64 << 10];
     for _ in 0..200 {
@@ -96,8 +93,24 @@ fn a_scrub_corrects_a_leg_and_its_counters_are_those_of_btrfs() {
         leg.write_all_at(&junk, place).expect("overwritten");
     }
     leg.sync_all().expect("flushed");
+}
+
+#[test]
+fn a_scrub_corrects_a_leg_and_its_counters_are_those_of_btrfs() {
+    let Some(bed) = Bed::new("scrub", 2, 768) else { return };
+    let at = bed.at();
+    let disks = bed.disks();
+    let volume =
+        pool::create(&Machine::default(), &pool_name("pscrub"), Profile::Mirror, &disks, &at);
+    let volume = volume.expect("created");
+    assert_eq!(state_of(&volume), State::Healthy);
+    let bytes = fill(&at.join("file"), 1, 200 * MIB);
+    volume.sync().expect("written back");
+    damage(&bed, 2);
     bed.drop_cache();
     assert!(fs::read(at.join("file")).expect("read") == bytes, "a wrong read");
+    // The number of the thread decides which leg was read, and with it whether all is corrected.
+    damage(&bed, 3);
     bed.drop_cache();
     let members = volume.members().expect("members");
     let mut corrected = 0;
@@ -135,15 +148,21 @@ fn a_lost_leg_is_replaced_and_healthy_only_after_the_conversion() {
     let Some(mut bed) = Bed::new("replace", 3, 768) else { return };
     let at = bed.at();
     let disks = bed.disks();
-    let volume = pool::create(&Machine::default(), "preplace", Profile::Mirror, &disks[..2], &at);
+    let volume = pool::create(
+        &Machine::default(),
+        &pool_name("preplace"),
+        Profile::Mirror,
+        &disks[..2],
+        &at,
+    );
     drop(volume.expect("created"));
     let before = fill(&at.join("before"), 1, 60 * MIB);
     pool::unmount(&at).expect("unmounted");
     bed.detach(1);
-    assert_eq!(offer("preplace").missing(), 1);
-    let refused = mount(&bed, "preplace", false, 5).expect_err("refused").to_string();
+    assert_eq!(offer(&pool_name("preplace")).missing(), 1);
+    let refused = mount(&bed, &pool_name("preplace"), false, 5).expect_err("refused").to_string();
     assert!(refused.contains("1 of 2 disks"), "{refused}");
-    let volume = mount(&bed, "preplace", true, 1_000).expect("degraded");
+    let volume = mount(&bed, &pool_name("preplace"), true, 1_000).expect("degraded");
     assert_eq!(state_of(&volume), State::Degraded);
     let record = Record::read(&at).expect("read").expect("a record");
     assert_eq!(record.marks.iter().map(|m| m.time_ms).collect::<Vec<_>>(), [1_000]);
@@ -172,16 +191,17 @@ fn a_leg_that_returns_is_scrubbed_and_converted() {
     let Some(mut bed) = Bed::new("stale", 2, 768) else { return };
     let at = bed.at();
     let disks = bed.disks();
-    let volume = pool::create(&Machine::default(), "pstale", Profile::Mirror, &disks, &at);
+    let volume =
+        pool::create(&Machine::default(), &pool_name("pstale"), Profile::Mirror, &disks, &at);
     drop(volume.expect("created"));
     let before = fill(&at.join("before"), 1, 30 * MIB);
     pool::unmount(&at).expect("unmounted");
     bed.detach(1);
-    drop(mount(&bed, "pstale", true, 1_000).expect("degraded"));
+    drop(mount(&bed, &pool_name("pstale"), true, 1_000).expect("degraded"));
     let after = fill(&at.join("after"), 2, 60 * MIB);
     pool::unmount(&at).expect("unmounted");
     let back = bed.attach(1);
-    let volume = mount(&bed, "pstale", false, 2_000).expect("mounted");
+    let volume = mount(&bed, &pool_name("pstale"), false, 2_000).expect("mounted");
     assert_eq!(state_of(&volume), State::Degraded);
     let mut record = Record::read(&at).expect("read").expect("a record");
     assert_eq!(record.repair, Some(Repair::Scrub));
@@ -203,18 +223,19 @@ fn a_leg_that_returns_is_scrubbed_and_converted() {
 fn legs_that_were_written_apart_are_refused_with_both_times() {
     let Some(mut bed) = Bed::new("apart", 2, 192) else { return };
     let at = bed.at();
-    let volume = pool::create(&Machine::default(), "papart", Profile::Mirror, &bed.disks(), &at);
+    let volume =
+        pool::create(&Machine::default(), &pool_name("papart"), Profile::Mirror, &bed.disks(), &at);
     drop(volume.expect("created"));
     pool::unmount(&at).expect("unmounted");
     for (away, time) in [(1, 1_000), (0, 2_000)] {
         bed.detach(away);
-        drop(mount(&bed, "papart", true, time).expect("degraded"));
+        drop(mount(&bed, &pool_name("papart"), true, time).expect("degraded"));
         fill(&at.join(format!("file{away}")), time, MIB);
         pool::unmount(&at).expect("unmounted");
         bed.attach(away);
     }
     let sums = bed.sums();
-    let refused = mount(&bed, "papart", false, 3_000).expect_err("refused");
+    let refused = mount(&bed, &pool_name("papart"), false, 3_000).expect_err("refused");
     let Failure::Apart { first, second } = &refused else { panic!("{refused}") };
     let mut times = [first.time_ms, second.time_ms];
     times.sort_unstable();
@@ -236,7 +257,7 @@ fn what_is_in_use_or_signed_is_refused_before_a_write() {
     run("mkswap", &[swap]);
     let other = pool::create(
         &Machine::default(),
-        "pother",
+        &pool_name("pother"),
         Profile::Stripe,
         std::slice::from_ref(member),
         &bed.at(),
@@ -251,10 +272,11 @@ fn what_is_in_use_or_signed_is_refused_before_a_write() {
     std::os::unix::fs::symlink(free, &link).expect("linked");
     let sums = bed.sums();
     let link_name = link.to_str().expect("text").to_owned();
+    let in_pool = format!("member of the pool {}", pool_name("pother"));
     let cases: [(&str, &str); 9] = [
         (mounted, "it is mounted at"),
         (swap, "signature of swap"),
-        (member, "member of the pool pother"),
+        (member, &in_pool),
         (md, "signature of MD member"),
         (lvm, "signature of LVM"),
         (ext, "signature of ext"),
@@ -267,7 +289,13 @@ fn what_is_in_use_or_signed_is_refused_before_a_write() {
         .iter()
         .map(|(disk, why)| {
             let disks = [free.clone(), (*disk).to_owned()];
-            let done = pool::create(&Machine::default(), "prefused", Profile::Mirror, &disks, &at);
+            let done = pool::create(
+                &Machine::default(),
+                &pool_name("prefused"),
+                Profile::Mirror,
+                &disks,
+                &at,
+            );
             (done.expect_err("refused").to_string(), *why)
         })
         .collect();
@@ -282,15 +310,27 @@ fn what_is_in_use_or_signed_is_refused_before_a_write() {
 fn a_destroyed_pool_is_offered_no_more() {
     let Some(bed) = Bed::new("destroy", 2, 192) else { return };
     let at = bed.at();
-    let volume = pool::create(&Machine::default(), "pdestroy", Profile::Mirror, &bed.disks(), &at);
+    let volume = pool::create(
+        &Machine::default(),
+        &pool_name("pdestroy"),
+        Profile::Mirror,
+        &bed.disks(),
+        &at,
+    );
     drop(volume.expect("created"));
-    let offer = offer("pdestroy");
+    let offer = offer(&pool_name("pdestroy"));
     assert!(pool::destroy(&offer).is_err(), "a mounted pool is destroyed");
     pool::unmount(&at).expect("unmounted");
     pool::destroy(&offer).expect("destroyed");
     let disks = Machine::default().disks().expect("disks");
     assert!(!pool::offers(&disks).iter().any(|one| one.uuid == offer.uuid));
-    let again = pool::create(&Machine::default(), "pdestroy", Profile::Mirror, &bed.disks(), &at);
+    let again = pool::create(
+        &Machine::default(),
+        &pool_name("pdestroy"),
+        Profile::Mirror,
+        &bed.disks(),
+        &at,
+    );
     drop(again.expect("created again"));
     pool::unmount(&at).expect("unmounted");
 }
