@@ -433,6 +433,9 @@ pub struct HostArgs {
     /// Serve the connection on standard input; used by serve
     #[arg(long, hide = true)]
     pub child: bool,
+    /// Of a child: for pools only
+    #[arg(long, hide = true, requires = "child")]
+    pub pools: bool,
     /// Guard the waiting change for this time; used by the helper
     #[arg(long, hide = true, value_name = "SECONDS", requires = "change")]
     pub guard: Option<u32>,

@@ -11,6 +11,7 @@ use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
 use service::hardware::node::HARDWARE;
 use service::network::node::NETWORK;
+use service::pools::node::STORAGE;
 use service::problems::node::PROBLEMS;
 use service::tree::SERVICES;
 
@@ -18,11 +19,12 @@ use service::tree::SERVICES;
 pub static ROOT: Context = Context::new(
     "",
     "Plimsoll",
-    "The appliance: configuration, shares, statistics and status.",
+    "The appliance: configuration, storage, shares, statistics and status.",
     "status",
 )
 .children(&[
     &CONFIGURATION,
+    &STORAGE,
     &vfs::share::node::NODE,
     &analytics::node::ANALYTICS,
     &MAINTENANCE,

@@ -25,6 +25,7 @@ use crate::hardware::room::{HardwareRoom, NAME as HARDWARE_NAME, PREFIX as HARDW
 use crate::luns::config::SAN;
 use crate::luns::live::Beside;
 use crate::node::{ServiceNode, log_of, seconds_since, set_log_levels};
+use crate::pools::room::{NAME as POOLS_NAME, PREFIX as POOLS};
 use crate::problems::{PREFIX as PROBLEMS, Problems};
 use crate::reach::machine_name;
 use crate::running::Running;
@@ -49,10 +50,22 @@ pub fn join(
         services.renew_tls(&shown).iter().for_each(Failure::tell);
     });
     let network = network(running, state);
-    let mut branches = branches(running, state, people, tree);
+    let (shares, offline) = (running.shares.clone(), running.offline.clone());
+    let shares = Room::new(shares, offline, Box::new(running.clone()), &running.given);
+    let shares = Arc::new(shares);
+    let mut branches = branches(running, state, (people, &shares), tree);
     branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
     let hardware = HardwareRoom::new(state.path());
+    let (served, document) = (Arc::downgrade(&shares), Arc::downgrade(tree));
+    let retry = move || {
+        if let (Some(shares), Some(tree)) = (served.upgrade(), document.upgrade()) {
+            shares.serve_offline(&tree.document());
+        }
+    };
+    running.pools.join(tree, &hardware, Box::new(retry));
+    branches.push(Branch::live(&POOLS, running.pools.clone()));
     let problems = Problems::new(state.path());
+    problems.feed(&running.pools);
     problems.feed(&hardware);
     problems.feed(&network);
     // Set once, here.
@@ -87,7 +100,7 @@ fn network(running: &Arc<Running>, state: &StateDir) -> Arc<network::room::Netwo
 fn branches(
     running: &Arc<Running>,
     state: &StateDir,
-    people: &Arc<People>,
+    (people, shares): (&Arc<People>, &Arc<Room>),
     tree: &Arc<Tree>,
 ) -> Vec<Branch> {
     let (on, signed_in, socket) = (running.clone(), people.clone(), state.socket());
@@ -106,13 +119,11 @@ fn branches(
     branches.extend(services.map(|one| ServiceNode::branch(one, &running.certificates, tree)));
     let luns = running.services.iscsi.join(tree);
     let lab = lab::Room::new(running.lab.0.clone(), Box::new(running.clone()), &tree.document());
-    let (shares, offline) = (running.shares.clone(), running.offline.clone());
-    let shares = Room::new(shares, offline, Box::new(running.clone()), &running.given);
     branches.extend([
         Branch::new(lab::PREFIX, lab),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
-        Branch::new(PREFIX, Arc::new(Beside { shares: Arc::new(shares), luns: luns.clone() })),
+        Branch::new(PREFIX, Arc::new(Beside { shares: shares.clone(), luns: luns.clone() })),
         Branch::new(SAN, luns),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(status)),
@@ -165,7 +176,12 @@ impl Facts for ServerFacts {
             Event::Certificate { days } => running.certificates.warning(days),
             Event::Replication => running.replication.problem(),
             Event::Network => network.upgrade()?.warning(),
-            Event::Hardware => running.machine_problems()?.sentence(HARDWARE_NAME),
+            Event::Hardware => {
+                let problems = running.machine_problems()?;
+                let of = [HARDWARE_NAME, POOLS_NAME].map(|name| problems.sentence(name));
+                let of: Vec<String> = of.into_iter().flatten().collect();
+                (!of.is_empty()).then(|| of.join(" "))
+            }
             Event::Fault => running.faults(),
             // The frames tell.
             Event::Dropped => None,

@@ -35,6 +35,7 @@ pub mod network;
 pub mod nfs;
 pub mod node;
 pub mod parts;
+pub mod pools;
 pub mod problems;
 pub mod reach;
 pub mod running;

@@ -56,6 +56,7 @@ use crate::nfs::Nfs;
 use crate::nfs::clients::{Levels, NfsClients};
 use crate::nfs::settings::NfsSettings;
 use crate::parts::ServiceParts;
+use crate::pools::room::PoolRoom;
 use crate::problems::Problems;
 use crate::reach::machine_name;
 use crate::server_id::ServerId;
@@ -104,6 +105,8 @@ pub struct Running {
     pub shares: Arc<Shares>,
     /// Those that could not be started.
     pub offline: Offline,
+    /// Pools of disks.
+    pub pools: Arc<PoolRoom>,
     /// The name of the share of the command line.
     pub given: String,
     /// What the services are made of.
@@ -150,7 +153,10 @@ impl Running {
         let tried = format!("serve {}", share.directory.display());
         // The table of files is sized by it.
         let descriptors = raise_descriptor_limit().or_failure(&tried)?;
+        // Before the shares: their directories may be on pools.
+        let pools = PoolRoom::new(state.path());
         let kit = Kit {
+            pools: pools.clone(),
             state: (state.path().to_owned(), state.identity()),
             secret: setup.secret,
             locks: Arc::default(),
@@ -182,6 +188,7 @@ impl Running {
         Ok(Arc::new(Self {
             shares,
             offline,
+            pools,
             given: share.name.clone(),
             parts,
             services: Arc::new(services),

@@ -39,8 +39,22 @@ use crate::luns::bounded::within;
 /// Ends what clients hold through the share with this tag.
 pub type Release = Box<dyn Fn(u32) + Send + Sync>;
 
+/// Subvolumes of pools for shares.
+pub trait Subvolumes: Send + Sync {
+    /// Makes that of a share, unless it is there. Whether it was made.
+    ///
+    /// # Errors
+    /// One sentence.
+    fn make(&self, pool: &str, share: &str) -> Result<bool, String>;
+
+    /// Takes back one that was just made.
+    fn take_back(&self, pool: &str, share: &str);
+}
+
 /// What every share is opened with.
 pub struct Kit {
+    /// Where shares on pools get their directories.
+    pub pools: Arc<dyn Subvolumes>,
     /// The state directory, and what it is on its file system: no share may show it.
     pub state: (PathBuf, (u64, u64)),
     /// Key of the handles.
@@ -294,7 +308,7 @@ impl Shares {
 
     /// Opens a directory for serving, and makes its root what it is to be.
     fn open(&self, config: &ShareConfig) -> Result<(Served, root::Undo), Problem> {
-        let undo = root::prepare(config)?;
+        let undo = root::prepare(config, &self.kit.pools)?;
         let (state, identity) = &self.kit.state;
         let options = HostOptions {
             state_dir: Some(state.clone()),

@@ -2,6 +2,8 @@
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
 
 use control::accounts::machine::Machine;
 use host_helper::dhcp;
@@ -10,6 +12,7 @@ use host_helper::guard::{self, Guards};
 use host_helper::keeper::Keeper;
 use host_helper::service::Helper;
 use host_network::linux::{Files, Linux};
+use host_pools::keeper::{FOLDER, Keeper as Pools};
 
 use crate::cli::HostArgs;
 use crate::cmd::serve::manager;
@@ -23,6 +26,12 @@ const TRIED: &str = "run the helper";
 /// # Errors
 /// It cannot be one.
 pub fn run(args: &HostArgs) -> Result<(), Failure> {
+    if args.pools {
+        let pools = pools(&args.state)?;
+        let served = serve_input(&Helper::of_pools(pools.clone()));
+        pools.leave();
+        return served;
+    }
     let folder = Folder::open(&args.state).or_failure(TRIED)?;
     let files = Files { dhcp: Some(folder.dhcp()), ..Files::default() };
     let mut linux = Linux::open(files.clone()).or_failure("open the network")?;
@@ -43,13 +52,26 @@ pub fn run(args: &HostArgs) -> Result<(), Failure> {
     dhcp::start(folder, files).or_failure("follow DHCP")?;
     let helper = Helper::new(keeper, user);
     if args.child {
-        let input = std::io::stdin().as_fd().try_clone_to_owned().or_failure(TRIED)?;
-        helper.serve(UnixStream::from(input));
-        return Ok(());
+        return serve_input(&helper);
     }
+    let helper = helper.with_pools(pools(&args.state)?);
     let listener = helper.bind(&args.socket).or_failure(TRIED)?;
     manager::tell("READY=1");
     helper.listen(&listener).or_failure(TRIED)
+}
+
+/// Serves the connection to the parent.
+fn serve_input(helper: &Helper) -> Result<(), Failure> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned().or_failure(TRIED)?;
+    helper.serve(UnixStream::from(input));
+    Ok(())
+}
+
+/// The pools of this machine; those that are imported are mounted from now on.
+fn pools(state: &Path) -> Result<Arc<Pools>, Failure> {
+    let pools = Pools::open(Path::new(FOLDER), state).or_failure("open the file of the pools")?;
+    pools.start().or_failure("start the thread of the pools")?;
+    Ok(pools)
 }
 
 /// The number of a user by its name, or a number.

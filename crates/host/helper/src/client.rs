@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::request::{Reply, Request, receive_reply, send};
 
-/// How long an answer may take: a change has tens of steps, and a kernel takes a second for some.
+/// How long an answer may take: a change has tens of steps, and a kernel takes a second for some;
+/// mkfs.btrfs discards large disks first.
 const ANSWER: Duration = Duration::from_secs(120);
 
 /// A connection to the helper. A change that was made over it is taken back when it ends.
@@ -31,9 +32,21 @@ impl Client {
     /// # Errors
     /// The operating system's.
     pub fn start(program: &Path, folder: &Path) -> io::Result<Self> {
+        Self::start_with(program, folder, &[])
+    }
+
+    /// As [`Self::start`], for pools only: it takes nothing of the network over.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn start_for_pools(program: &Path, folder: &Path) -> io::Result<Self> {
+        Self::start_with(program, folder, &["--pools"])
+    }
+
+    fn start_with(program: &Path, folder: &Path, more: &[&str]) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(program);
-        command.arg("host").arg("--child").arg("--state").arg(folder);
+        command.arg("host").arg("--child").args(more).arg("--state").arg(folder);
         command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(Stdio::null());
         let mut child = command.spawn()?;
         drop(command);

@@ -2,15 +2,15 @@
 //! this machine on typed requests, and only on those.
 //!
 //! - [`request`]: what can be requested and answered, and how it is framed. Nothing in a request
-//!   names a file or a program; a disk is named as the kernel names it.
+//!   names a file or a program; a disk is named as the kernel names it, or by its serial number.
 //! - [`service`]: the socket, users that may connect, the log. [`client`]: the other end.
 //! - [`keeper`]: a change of the network: checked, written to disk, taken, confirmed or taken back.
 //! - [`guard`]: the process that takes an unconfirmed change back even if the others end.
 //! - [`dhcp`]: a client for each link with DHCP.
 //! - [`files`]: what of it is on disk (`docs/formats/host.md`).
 //!
-//! The health of disks is queried by `host_hardware::smart`. Other requests (storage) are variants
-//! of [`request::Request`] with a keeper of their own.
+//! The health of disks is queried by `host_hardware::smart`, pools are those of
+//! `host_pools::keeper`.
 
 pub mod client;
 pub mod dhcp;

@@ -9,6 +9,8 @@ use host_network::check::Refusal;
 use host_network::compile::Record;
 use host_network::configuration::Configuration;
 use host_network::dhcp::Holding;
+use host_pools::pool::DISKS_MAX;
+use host_pools::request::{PoolReply, PoolRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +57,8 @@ pub enum Request {
         /// Its name in the kernel, as `sda`.
         disk: String,
     },
+    /// Of the pools of this machine.
+    Pools(PoolRequest),
 }
 
 /// A configuration and how the administration is reached.
@@ -88,6 +92,8 @@ pub enum Reply {
     },
     /// To [`Request::DiskHealth`]: what smartctl has left.
     DiskHealth(Output),
+    /// To [`Request::Pools`].
+    Pools(Box<PoolReply>),
     /// A confirmation, or the way back, is done.
     Done,
     /// The configuration is wrong.
@@ -173,6 +179,9 @@ impl Request {
             serde_json::from_slice(bytes).map_err(|e| format!("not a request: {e}"))?;
         match &request {
             Self::NetworkPlan(wanted) | Self::NetworkApply { wanted, .. } => wanted.bounded()?,
+            Self::Pools(PoolRequest::Create { disks, .. }) if disks.len() > DISKS_MAX => {
+                return Err(format!("at most {DISKS_MAX} disks"));
+            }
             _ => {}
         }
         Ok(request)
@@ -187,6 +196,7 @@ impl Request {
             Self::NetworkConfirm { .. } => "network confirm",
             Self::NetworkTakeBack { .. } => "network take back",
             Self::DiskHealth { .. } => "disk health",
+            Self::Pools(request) => request.name(),
         }
     }
 }

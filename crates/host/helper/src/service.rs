@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::ACCEPT_PAUSE;
 use host_hardware::smart;
+use host_pools::keeper::Keeper as Pools;
+use host_pools::request::{PoolReply, PoolRequest};
 
 use crate::keeper::{Keeper, Refusal};
 use crate::request::{REQUEST_MAX, Reply, Request, receive, send};
@@ -20,7 +22,10 @@ pub const HELPER_CONNECTIONS_MAX: usize = 16;
 /// The helper.
 #[derive(Clone)]
 pub struct Helper {
-    keeper: Arc<Mutex<Keeper>>,
+    /// That of the network; a child that is for pools has none.
+    keeper: Option<Arc<Mutex<Keeper>>>,
+    /// That of the pools; a child that is for the network has none.
+    pools: Option<Arc<Pools>>,
     /// The user of the service; root may connect, too.
     user: u32,
     connections: Arc<AtomicUsize>,
@@ -30,7 +35,17 @@ impl Helper {
     /// One that root and `user` may connect to.
     pub fn new(keeper: Keeper, user: u32) -> Self {
         let connections = Arc::new(AtomicUsize::new(0));
-        Self { keeper: Arc::new(Mutex::new(keeper)), user, connections }
+        Self { keeper: Some(Arc::new(Mutex::new(keeper))), pools: None, user, connections }
+    }
+
+    /// One that has pools only, for the parent.
+    pub fn of_pools(pools: Arc<Pools>) -> Self {
+        Self { keeper: None, pools: Some(pools), user: 0, connections: Arc::default() }
+    }
+
+    /// With pools.
+    pub fn with_pools(self, pools: Arc<Pools>) -> Self {
+        Self { pools: Some(pools), ..self }
     }
 
     /// Binds the socket, in place of a left-over, for root and the user.
@@ -130,8 +145,8 @@ impl Helper {
                 break;
             }
         }
-        if let Some(change) = made {
-            self.keeper().leave(change);
+        if let (Some(change), Ok(mut keeper)) = (made, self.keeper()) {
+            keeper.leave(change);
         }
     }
 
@@ -152,6 +167,10 @@ impl Helper {
                 base::tell!("host", "{name}: {} properties are wrong", list.len())
             }
             Reply::NetworkStatus(_) | Reply::DiskHealth(_) => base::debug!("host", "{name}"),
+            Reply::Pools(reply) => match reply.as_ref() {
+                PoolReply::Done(sentence) => base::tell!("host", "{name}: {sentence}"),
+                _ => base::debug!("host", "{name}"),
+            },
             _ => base::tell!("host", "{name}: done"),
         }
         reply
@@ -159,32 +178,50 @@ impl Helper {
 
     fn act(&self, request: Request) -> Reply {
         let done = match request {
-            Request::NetworkStatus {} => {
-                self.keeper().status().map(|status| Reply::NetworkStatus(Box::new(status)))
-            }
-            Request::NetworkPlan(wanted) => {
-                self.keeper().plan(&wanted).map(|steps| Reply::Planned { steps })
-            }
-            Request::NetworkApply { wanted, seconds } => self
-                .keeper()
-                .apply(&wanted, seconds)
-                .map(|(change, steps)| Reply::Applied { change, steps }),
-            Request::NetworkConfirm { change } => {
-                self.keeper().confirm(change).map(|()| Reply::Done)
-            }
-            Request::NetworkTakeBack { change } => {
-                self.keeper().take_back(change).map(|()| Reply::Done)
-            }
             // A disk may take a minute, for which the network does not wait.
             Request::DiskHealth { disk } => smart::run(&disk)
                 .map(Reply::DiskHealth)
                 .map_err(|e| Refusal::Conflict(e.to_string())),
+            Request::Pools(request) => self.act_on_pools(request),
+            other => self.act_on_network(other),
         };
         done.unwrap_or_else(Reply::from)
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Keeper> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    fn act_on_pools(&self, request: PoolRequest) -> Result<Reply, Refusal> {
+        let elsewhere = || Refusal::Conflict("this helper is not for pools".to_owned());
+        let pools = self.pools.as_ref().ok_or_else(elsewhere)?;
+        let reply = pools.answer(request).map_err(|e| Refusal::Conflict(e.to_string()))?;
+        Ok(Reply::Pools(Box::new(reply)))
+    }
+
+    fn act_on_network(&self, request: Request) -> Result<Reply, Refusal> {
+        let mut keeper = self.keeper()?;
+        Ok(match request {
+            Request::NetworkStatus {} => Reply::NetworkStatus(Box::new(keeper.status()?)),
+            Request::NetworkPlan(wanted) => Reply::Planned { steps: keeper.plan(&wanted)? },
+            Request::NetworkApply { wanted, seconds } => {
+                let (change, steps) = keeper.apply(&wanted, seconds)?;
+                Reply::Applied { change, steps }
+            }
+            Request::NetworkConfirm { change } => {
+                keeper.confirm(change)?;
+                Reply::Done
+            }
+            Request::NetworkTakeBack { change } => {
+                keeper.take_back(change)?;
+                Reply::Done
+            }
+            Request::DiskHealth { .. } | Request::Pools(_) => {
+                return Err(Refusal::Conflict("it is not a request on the network".to_owned()));
+            }
+        })
+    }
+
+    fn keeper(&self) -> Result<MutexGuard<'_, Keeper>, Refusal> {
+        let elsewhere = || Refusal::Conflict("this helper is not for the network".to_owned());
+        let keeper = self.keeper.as_ref().ok_or_else(elsewhere)?;
+        Ok(keeper.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 
 use linux_raw_sys::btrfs::{
     BTRFS_BALANCE_ARGS_CONVERT, BTRFS_BALANCE_ARGS_SOFT, BTRFS_BALANCE_CTL_CANCEL,
-    BTRFS_BALANCE_DATA, BTRFS_BALANCE_FORCE, BTRFS_BALANCE_METADATA, BTRFS_BALANCE_SYSTEM,
-    BTRFS_IOCTL_DEV_REPLACE_CMD_CANCEL, BTRFS_IOCTL_DEV_REPLACE_CMD_START,
-    BTRFS_IOCTL_DEV_REPLACE_CMD_STATUS,
+    BTRFS_BALANCE_DATA, BTRFS_BALANCE_FORCE, BTRFS_BALANCE_METADATA, BTRFS_BALANCE_STATE_RUNNING,
+    BTRFS_BALANCE_SYSTEM, BTRFS_DEVICE_SPEC_BY_ID, BTRFS_IOCTL_DEV_REPLACE_CMD_CANCEL,
+    BTRFS_IOCTL_DEV_REPLACE_CMD_START, BTRFS_IOCTL_DEV_REPLACE_CMD_STATUS,
     BTRFS_IOCTL_DEV_REPLACE_CONT_READING_FROM_SRCDEV_MODE_AVOID,
     BTRFS_IOCTL_DEV_REPLACE_STATE_STARTED, btrfs_ioctl_balance_args, btrfs_ioctl_dev_info_args,
     btrfs_ioctl_dev_replace_args, btrfs_ioctl_fs_info_args, btrfs_ioctl_get_dev_stats,
-    btrfs_ioctl_scrub_args,
+    btrfs_ioctl_scrub_args, btrfs_ioctl_vol_args, btrfs_ioctl_vol_args_v2,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::profile::Profile;
 use crate::state::{Errors, Member, Space};
+use crate::subvolume::put;
 use crate::superblock::uuid;
 use crate::sys::{self, Plain, READ, WRITE};
 
@@ -259,7 +260,14 @@ impl Volume {
             kind.flags = u64::from(BTRFS_BALANCE_ARGS_CONVERT | BTRFS_BALANCE_ARGS_SOFT);
             kind.target = target;
         }
-        sys::call(&self.folder, BOTH, 32, &mut arguments)
+        match sys::call(&self.folder, BOTH, 32, &mut arguments) {
+            // One is left that was paused when its process was killed.
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {
+                self.cancel_convert()?;
+                sys::call(&self.folder, BOTH, 32, &mut arguments)
+            }
+            done => done,
+        }
     }
 
     /// Chunks of a running conversion: done, and expected altogether; none if none runs.
@@ -269,6 +277,7 @@ impl Volume {
     pub fn convert_progress(&self) -> io::Result<Option<(u64, u64)>> {
         let mut arguments = btrfs_ioctl_balance_args::zeroed();
         match sys::call(&self.folder, READ, 34, &mut arguments) {
+            Ok(()) if arguments.state & u64::from(BTRFS_BALANCE_STATE_RUNNING) == 0 => Ok(None),
             Ok(()) => Ok(Some((arguments.stat.completed, arguments.stat.expected))),
             Err(e) if e.raw_os_error() == Some(libc::ENOTCONN) => Ok(None),
             Err(e) => Err(e),
@@ -281,6 +290,50 @@ impl Volume {
     /// The kernel's: `ENOTCONN` if none runs.
     pub fn cancel_convert(&self) -> io::Result<()> {
         sys::call_plain(&self.folder, 33, BTRFS_BALANCE_CTL_CANCEL.into())
+    }
+
+    /// Gives a file system all of a device, after a replacement by a larger one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn grow(&self, devid: u64) -> io::Result<()> {
+        self.named(3, &format!("{devid}:max"))
+    }
+
+    /// Adds a device, which must be empty.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add(&self, device: &Path) -> io::Result<()> {
+        self.named(10, device.to_str().ok_or(io::ErrorKind::InvalidInput)?)
+    }
+
+    fn named(&self, number: u32, name: &str) -> io::Result<()> {
+        let mut arguments = btrfs_ioctl_vol_args::zeroed();
+        put(&mut arguments.name, name.as_bytes())?;
+        sys::call(&self.folder, WRITE, number, &mut arguments)
+    }
+
+    /// Moves the data of a device to the others and removes it, and returns at the end.
+    ///
+    /// # Errors
+    /// The kernel's: `ECANCELED` after [`Self::cancel_remove`].
+    pub fn remove(&self, devid: u64) -> io::Result<()> {
+        let mut arguments = btrfs_ioctl_vol_args_v2::zeroed();
+        arguments.flags = BTRFS_DEVICE_SPEC_BY_ID.into();
+        arguments.__bindgen_anon_2.devid = devid;
+        sys::call(&self.folder, WRITE, 58, &mut arguments)
+    }
+
+    /// Stops the removal of a device: the pool is as before it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn cancel_remove(&self) -> io::Result<()> {
+        let mut arguments = btrfs_ioctl_vol_args_v2::zeroed();
+        // SAFETY: the union was filled with zeros, and the name is bytes.
+        put(unsafe { &mut arguments.__bindgen_anon_2.name }, b"cancel")?;
+        sys::call(&self.folder, WRITE, 58, &mut arguments)
     }
 
     /// Writes back all of it.

@@ -171,6 +171,13 @@ impl Machine {
         disk.superblock = superblock;
     }
 
+    /// Serial number, model and name below `/dev/disk/by-id` of a device. Reads no disk.
+    pub fn identity(&self, name: &str) -> (String, String, String) {
+        let file = |file: &str| self.text(&format!("sys/class/block/{name}/device/{file}"));
+        let id = self.ids().remove(name).and_then(|ids| ids.into_iter().next());
+        (file("serial"), file("model"), id.unwrap_or_default())
+    }
+
     fn has_partitions(&self, name: &str) -> bool {
         let folder = format!("sys/class/block/{name}");
         let inside = self.names(&folder);

@@ -7,16 +7,22 @@
 //! - [`state`]: the state of a pool from what is observed; pure.
 //! - [`record`]: the file in a pool with its name, its settings and its writable degraded mounts.
 //! - [`btrfs`]: a mounted file system by ioctl. [`pool`]: create, mount, compare, destroy.
+//! - [`subvolume`]: subvolumes and snapshots.
+//! - [`request`]: what can be requested of the pools of a machine, and their state. [`keeper`]:
+//!   does it: mounts below one folder, tasks with progress, what is remembered of each pool.
 //!
 //! A disk is written only after all checks of all disks of the request, and is opened exclusively
 //! first: the kernel refuses one that is mounted, swap or a part of another device.
 
 pub mod btrfs;
 pub mod disk;
+pub mod keeper;
 pub mod pool;
 pub mod profile;
 pub mod record;
+pub mod request;
 pub mod signature;
 pub mod state;
+pub mod subvolume;
 pub mod superblock;
 mod sys;

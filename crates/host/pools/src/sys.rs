@@ -40,6 +40,7 @@ plain!(
     btrfs_ioctl_scrub_args,
     btrfs_ioctl_balance_args,
     btrfs_ioctl_dev_replace_args,
+    btrfs_ioctl_get_subvol_info_args,
     btrfs_ioctl_vol_args,
     btrfs_ioctl_vol_args_v2
 );

@@ -14,6 +14,8 @@ use host_pools::record::{Record, Repair};
 use host_pools::state::{State, state};
 
 mod bed;
+#[path = "btrfs/keeper.rs"]
+mod keeper;
 use bed::{Bed, forget, run};
 
 const MIB: usize = 1 << 20;

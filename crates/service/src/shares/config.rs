@@ -38,6 +38,8 @@ pub struct ShareConfig {
 pub struct Root {
     /// Makes the directory if there is none; its parent must be there.
     pub make: bool,
+    /// The pool on which it is made, as a subvolume with the name of the share.
+    pub pool: Option<String>,
     /// User.
     pub owner: Option<u32>,
     /// Group.

@@ -4,18 +4,20 @@
 mod roots;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use base::node::{Path, Shape, Value};
 use base::protocol::ShareMode;
 use base::units::octal;
 use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
+use host_pools::keeper::FOLDER;
+use host_pools::subvolume;
 use parking_lot::Mutex;
 use vfs::cache_drop::CacheDrop;
 use vfs::cred::Cred;
 use vfs::fs::Context;
-use vfs::share::node::{DEFAULT_PROJECT, SMB_ENCRYPT};
+use vfs::share::node::{DEFAULT_PROJECT, POOL, SMB_ENCRYPT};
 use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
 use vfs::status::Status;
@@ -63,6 +65,25 @@ impl Room {
     ) -> Self {
         let (given, offline) = (given.to_owned(), Mutex::new(offline));
         Self { shares, services, given, offline, drops: CacheDrops::default() }
+    }
+
+    /// Serves shares that could not be served before, as after a pool is mounted.
+    pub fn serve_offline(&self, document: &Document) {
+        let names: Vec<String> = self.offline.lock().keys().cloned().collect();
+        for path in paths(document) {
+            let Some(name) = path.name().filter(|name| names.iter().any(|one| one == name)) else {
+                continue;
+            };
+            let before = self.shares.configured();
+            let done = config(document, &path, &System).and_then(|config| {
+                let config = ShareConfig { root: Root::default(), ..config };
+                self.shares.apply(&before, &[&before[..], &[config]].concat())
+            });
+            match done {
+                Ok(()) => drop(self.offline.lock().remove(name)),
+                Err(problem) => drop(self.offline.lock().insert(name.to_owned(), problem)),
+            }
+        }
     }
 
     /// Why a share is not served.
@@ -202,7 +223,8 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
     if let Err(sentence) = Shape::Name.check(name) {
         return Err(Problem::new(path, &sentence, "choose another name"));
     }
-    let directory = document.text(path, "directory").unwrap_or_default();
+    let directory = directory(document, path)?;
+    let pool = document.text(path, POOL);
     let base = |name| {
         let base = document.text(path, name).and_then(|word| Access::parse(&word));
         base.ok_or_else(|| wrong(name, "it is not one of none, ro, rw", ""))
@@ -229,16 +251,45 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
     Ok(ShareConfig {
         project: project.to_owned(),
         name: name.to_owned(),
-        directory: PathBuf::from(directory),
+        directory,
         read_only: document.bool(path, "read_only"),
         rules,
         root: Root {
             make: document.bool(path, "make_directory"),
+            pool,
             owner: number("root_owner"),
             group: number("root_group"),
             mode,
         },
     })
+}
+
+/// The directory of a share: as it is set, or that of its subvolume.
+fn directory(document: &Document, path: &Path) -> Result<PathBuf, Problem> {
+    let name = path.name().unwrap_or_default();
+    match (document.text(path, "directory"), document.text(path, POOL)) {
+        (Some(directory), None) => Ok(PathBuf::from(directory)),
+        (None, Some(pool)) => {
+            let checked = subvolume::check_name(name);
+            checked.map_err(|why| Problem::new(path, &why, "choose another name"))?;
+            Ok(FilePath::new(FOLDER).join(pool).join(name))
+        }
+        (Some(_), Some(_)) => {
+            let sentence = "a share has a directory or a pool";
+            Err(Problem::new(path, sentence, "leave one of them out").property(POOL))
+        }
+        (None, None) => {
+            let sentence = "it needs a directory or a pool";
+            Err(Problem::new(path, sentence, "set directory, or pool").property("directory"))
+        }
+    }
+}
+
+/// Shares of a configuration with a directory in this folder, by name.
+pub fn shares_below(document: &Document, folder: &FilePath) -> Vec<String> {
+    let is_below = |path: &Path| directory(document, path).is_ok_and(|one| one.starts_with(folder));
+    let all = paths(document).into_iter().filter(is_below);
+    all.filter_map(|path| path.name().map(str::to_owned)).collect()
 }
 
 /// How exceptions are written.
@@ -331,10 +382,17 @@ impl Live for Room {
     }
 
     fn overrides(&self, path: &Path) -> Vec<Override> {
-        let given = |one: &ShareConfig| one.name == self.given && one.path() == *path;
-        let Some(given) = self.shares.configured().into_iter().find(given) else {
+        let Some(one) = self.shares.configured().into_iter().find(|one| one.path() == *path) else {
             return Vec::new();
         };
+        if one.name != self.given {
+            // One on a pool has the directory of its subvolume.
+            let is_on_pool = one.directory.starts_with(FOLDER);
+            let value = Value::Text(one.directory.display().to_string());
+            let decided = Override { property: "directory", value, source: POOL };
+            return is_on_pool.then_some(decided).into_iter().collect();
+        }
+        let given = one;
         let decided = |property, value| Override { property, value, source: COMMAND_LINE };
         let mut overrides = vec![
             decided("directory", Value::Text(given.directory.display().to_string())),

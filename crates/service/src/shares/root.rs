@@ -5,15 +5,18 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use control::tree::Problem;
 
-use super::ShareConfig;
+use super::{ShareConfig, Subvolumes};
 
 /// What was done to a directory, undone when this goes unless it is kept.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Undo {
     made: Option<PathBuf>,
+    /// A subvolume: the pools, the pool, and the share.
+    subvolume: Option<(Arc<dyn Subvolumes>, String, String)>,
     /// The directory with its user, group and mode before.
     was: Option<(PathBuf, u32, u32, u32)>,
 }
@@ -22,6 +25,7 @@ impl Undo {
     /// It stays.
     pub fn keep(mut self) {
         self.made = None;
+        self.subvolume = None;
         self.was = None;
     }
 }
@@ -29,7 +33,9 @@ impl Undo {
 impl Drop for Undo {
     fn drop(&mut self) {
         // What cannot be taken back stays: the share was not made, which is what is told.
-        if let Some(made) = &self.made {
+        if let Some((pools, pool, share)) = &self.subvolume {
+            pools.take_back(pool, share);
+        } else if let Some(made) = &self.made {
             let _ = fs::remove_dir(made);
         } else if let Some((dir, uid, gid, mode)) = &self.was {
             let _ = chown(dir, Some(*uid), Some(*gid));
@@ -53,6 +59,14 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
         Ok(found) => found,
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             return wrong(format!("{shown} cannot be opened: {e}"), "");
+        }
+        Err(_) if share.root.pool.is_some() => {
+            let pool = share.root.pool.as_deref().unwrap_or_default();
+            if dir.parent().is_some_and(Path::is_dir) {
+                return Ok(());
+            }
+            let sentence = format!("the pool {pool} is not mounted");
+            return Err(share.problem(Some("pool"), &sentence, "see storage pools show"));
         }
         Err(_) if !share.root.make => {
             let hint = "create it, choose another one, or set make_directory";
@@ -90,14 +104,18 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
 ///
 /// # Errors
 /// Why that cannot be; nothing has changed then.
-pub fn prepare(share: &ShareConfig) -> Result<Undo, Problem> {
+pub fn prepare(share: &ShareConfig, pools: &Arc<dyn Subvolumes>) -> Result<Undo, Problem> {
     let (dir, root) = (&share.directory, &share.root);
     let mut undo = Undo::default();
     let failed = |property, what: &str, e: &io::Error| {
         let sentence = format!("{} cannot be {what}: {e}", dir.display());
         share.problem(Some(property), &sentence, "")
     };
-    if root.make && !dir.exists() {
+    if let Some(pool) = &root.pool {
+        let made = pools.make(pool, &share.name);
+        let made = made.map_err(|sentence| share.problem(Some("pool"), &sentence, ""))?;
+        undo.subvolume = made.then(|| (pools.clone(), pool.clone(), share.name.clone()));
+    } else if root.make && !dir.exists() {
         fs::create_dir(dir).map_err(|e| failed("directory", "made", &e))?;
         undo.made = Some(dir.clone());
     }

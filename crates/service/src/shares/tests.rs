@@ -18,6 +18,15 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
+        /// A machine without pools.
+        struct NoPools;
+        impl Subvolumes for NoPools {
+            fn make(&self, pool: &str, _share: &str) -> Result<bool, String> {
+                Err(format!("there is no pool {pool}"))
+            }
+
+            fn take_back(&self, _pool: &str, _share: &str) {}
+        }
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("plimsoll-test-shares-{}-{n}", std::process::id());
@@ -28,6 +37,7 @@ impl World {
         std::fs::write(folder.join("file"), "x").expect("a file");
         let meta = std::fs::metadata(folder.join("state")).expect("there");
         let kit = Kit {
+            pools: Arc::new(NoPools),
             state: (folder.join("state"), (meta.dev(), meta.ino())),
             secret: [7; 32],
             locks: Arc::default(),

@@ -12,6 +12,9 @@ pub const DEFAULT_PROJECT: &str = "default";
 /// The property of shares that requires encryption over SMB.
 pub const SMB_ENCRYPT: &str = "smb_encrypt";
 
+/// The property of a share that is a subvolume of a pool.
+pub const POOL: &str = "pool";
+
 /// `/shares`.
 pub static NODE: Context = Context::new(
     "shares",
@@ -97,17 +100,27 @@ static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 1 + STATES.len()] = joi
 ]);
 
 /// What a share is made with, and does not take over from its project but for `read_only`.
-const OWN: [Property; 6] = [
+const OWN: [Property; 7] = [
     Property::setting(
         "directory",
         "Directory",
         PATH,
         Default::None,
-        "Directory to serve. Shares may be nested; a share cannot be inside the state directory.",
+        "Directory to serve; required without a pool. Shares may be nested; a share cannot be inside \
+         the state directory.",
     )
     .at_create()
-    .required()
     .example("/srv/projects"),
+    Property::setting(
+        POOL,
+        "Pool",
+        Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Name },
+        Default::None,
+        "Pool on which the share is created, as a subvolume with its name, instead of a directory.",
+    )
+    .at_create()
+    .items_of("/storage/pools")
+    .example("tank"),
     Property::setting(
         "make_directory",
         "Create directory",

@@ -145,7 +145,10 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        for place in [self.at(), self.aside(), self.other()] {
+        let pools = fs::read_dir(self.at()).into_iter().flatten().flatten().map(|one| one.path());
+        let aside = self.other().join("aside");
+        let places = [self.at(), self.aside(), self.other(), aside].into_iter().chain(pools);
+        for place in places {
             let _gone = tool(Command::new("umount").arg("-l").arg(place));
         }
         for device in self.devices.iter().flatten() {

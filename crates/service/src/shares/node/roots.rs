@@ -18,7 +18,9 @@ pub(super) fn elsewhere(transition: &Transition<'_>, given: Option<PathBuf>) -> 
 }
 
 fn refused(old: &Document, new: &Document, given: Option<PathBuf>) -> Vec<Problem> {
-    let directory = |document: &Document, path: &Path| document.text(path, "directory");
+    let directory = |document: &Document, path: &Path| {
+        super::directory(document, path).ok().map(|one| one.display().to_string())
+    };
     let before: Vec<String> = paths(old).iter().filter_map(|path| directory(old, path)).collect();
     let shared = before.iter().map(PathBuf::from).chain(given);
     let roots: Vec<PathBuf> = shared.filter_map(|root| real(&root)).collect();

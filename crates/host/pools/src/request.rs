@@ -1,0 +1,345 @@
+//! What can be requested of the pools of a machine, and the answers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::Disk;
+use crate::pool::Offer;
+use crate::profile::Profile;
+use crate::state::{Member, State};
+
+/// Most days between two scrubs.
+pub const SCRUB_DAYS_MAX: u32 = 365;
+
+/// A request. Pools are named as they were created; disks by their names below
+/// `/dev/disk/by-id` or by their serial numbers; no request names a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum PoolRequest {
+    /// The state of all pools. Reads no disk.
+    Status {},
+    /// The disks of this machine, and pools on them that are not imported. Reads disks that are
+    /// not in use.
+    Disks {},
+    /// Creates a pool. Writes to the disks.
+    Create {
+        /// Its name.
+        pool: String,
+        /// Its profile.
+        profile: Profile,
+        /// Its disks.
+        disks: Vec<String>,
+    },
+    /// Mounts a pool that is on disks of this machine, now and at each start.
+    Import {
+        /// Its name, or its UUID if several pools have the name.
+        pool: String,
+        /// Whether missing disks are accepted.
+        degraded: bool,
+    },
+    /// Unmounts a pool, and mounts it no more at a start. Its data stays.
+    Export {
+        /// Which pool.
+        pool: String,
+    },
+    /// Destroys a pool and all data on it.
+    DestroyData {
+        /// Which pool.
+        pool: String,
+        /// Its name as typed by the administrator.
+        confirmation: String,
+    },
+    /// Reads all data and corrects what is wrong.
+    Scrub {
+        /// Which pool.
+        pool: String,
+    },
+    /// Stops the task of a pool.
+    Stop {
+        /// Which pool.
+        pool: String,
+    },
+    /// Replaces a disk, converts what has too few copies, and proves that nothing is left of it.
+    Replace {
+        /// Which pool.
+        pool: String,
+        /// The member: its serial number, name, or number in the pool.
+        member: String,
+        /// The disk in its place.
+        disk: String,
+    },
+    /// Adds a disk.
+    Add {
+        /// Which pool.
+        pool: String,
+        /// The disk.
+        disk: String,
+    },
+    /// Moves data away from a disk and removes it from the pool.
+    Remove {
+        /// Which pool.
+        pool: String,
+        /// The member.
+        member: String,
+    },
+    /// Changes settings.
+    Configure {
+        /// Which pool.
+        pool: String,
+        /// Whether it is mounted at a start even if disks are missing.
+        mount_degraded: Option<bool>,
+        /// Days between two scrubs; 0: no schedule.
+        scrub_every_days: Option<u32>,
+    },
+    /// Makes the subvolume of a share, unless it is there.
+    MakeShare {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+    },
+    /// Takes back a subvolume that [`Self::MakeShare`] has just made: it must be empty.
+    TakeBackShare {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+    },
+    /// Makes a read-only snapshot of a share.
+    Snapshot {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+        /// Name of the snapshot.
+        snapshot: String,
+    },
+    /// Destroys a snapshot.
+    DestroySnapshot {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+        /// Name of the snapshot.
+        snapshot: String,
+    },
+}
+
+impl PoolRequest {
+    /// Its name, for the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Status {} => "pool status",
+            Self::Disks {} => "pool disks",
+            Self::Create { .. } => "pool create",
+            Self::Import { .. } => "pool import",
+            Self::Export { .. } => "pool export",
+            Self::DestroyData { .. } => "pool destroy data",
+            Self::Scrub { .. } => "pool scrub",
+            Self::Stop { .. } => "pool stop",
+            Self::Replace { .. } => "pool replace",
+            Self::Add { .. } => "pool add",
+            Self::Remove { .. } => "pool remove",
+            Self::Configure { .. } => "pool configure",
+            Self::MakeShare { .. } => "pool make share",
+            Self::TakeBackShare { .. } => "pool take back share",
+            Self::Snapshot { .. } => "pool snapshot",
+            Self::DestroySnapshot { .. } => "pool destroy snapshot",
+        }
+    }
+
+    /// Whether it only reads.
+    pub fn reads(&self) -> bool {
+        matches!(self, Self::Status {} | Self::Disks {})
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoolReply {
+    /// To [`PoolRequest::Status`].
+    Status(Status),
+    /// To [`PoolRequest::Disks`].
+    Disks {
+        /// All disks and partitions.
+        disks: Vec<Disk>,
+        /// Pools that are not imported.
+        offers: Vec<Offer>,
+    },
+    /// To [`PoolRequest::MakeShare`].
+    Share {
+        /// Whether the subvolume was made.
+        made: bool,
+    },
+    /// It is done, or a task has begun; one sentence.
+    Done(String),
+}
+
+/// The pools of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Why this machine cannot have pools.
+    pub lacks: Option<String>,
+    /// Those that are imported, by name.
+    pub pools: Vec<PoolStatus>,
+}
+
+/// A pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolStatus {
+    /// Its name.
+    pub name: String,
+    /// UUID of its file system.
+    pub uuid: String,
+    /// Its profile; not known before the first mount.
+    pub profile: Option<Profile>,
+    /// Where it is mounted.
+    pub directory: String,
+    /// Its state.
+    pub state: State,
+    /// What is wrong.
+    pub reason: Option<String>,
+    /// Its disks.
+    pub members: Vec<MemberStatus>,
+    /// Bytes for data, used and free.
+    pub capacity: u64,
+    /// Bytes of data and metadata, once.
+    pub used: u64,
+    /// Bytes that clients can write.
+    pub available: u64,
+    /// Bytes of chunks with fewer copies than the profile.
+    pub without_copies: u64,
+    /// Whether it is mounted at a start even if disks are missing.
+    pub mount_degraded: bool,
+    /// Days between two scrubs.
+    pub scrub_every_days: Option<u32>,
+    /// The task that runs.
+    pub task: Option<TaskStatus>,
+    /// Tasks that have ended, oldest first.
+    pub history: Vec<Ended>,
+    /// Subvolumes of shares.
+    pub shares: Vec<String>,
+    /// Snapshots: share, name, and seconds since 1970.
+    pub snapshots: Vec<(String, String, u64)>,
+}
+
+/// What identifies a disk of a pool, also when it is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Number in the pool.
+    pub devid: u64,
+    /// Name of the kernel when it was last seen.
+    pub device: String,
+    /// Serial number.
+    pub serial: String,
+    /// Model.
+    pub model: String,
+    /// Name below `/dev/disk/by-id`.
+    pub id: String,
+    /// Seconds since 1970 when it was last seen.
+    pub seen_s: u64,
+}
+
+impl Identity {
+    /// The name that people find it by.
+    pub fn title(&self) -> String {
+        let serial = (!self.serial.is_empty()).then(|| format!("serial number {}", self.serial));
+        let id = (!self.id.is_empty()).then(|| self.id.clone());
+        match serial.or(id) {
+            Some(known) if self.device.is_empty() => known,
+            Some(known) => format!("{known} ({})", self.device),
+            None if self.device.is_empty() => format!("number {}", self.devid),
+            None => format!("number {} ({})", self.devid, self.device),
+        }
+    }
+}
+
+/// A disk of a pool with its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// What identifies it.
+    pub identity: Identity,
+    /// As the file system has it.
+    pub member: Member,
+}
+
+/// What a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A scrub.
+    Scrub,
+    /// Replace, convert, proof.
+    Replace,
+    /// After a disk has returned, or data was written without it: scrub if need be, convert, proof.
+    Repair,
+    /// A disk is removed.
+    Remove,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scrub => "scrub",
+            Self::Replace => "replace",
+            Self::Repair => "repair",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// A part of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// All data is read.
+    Scrub,
+    /// A disk is written.
+    Replace,
+    /// Chunks get their copies.
+    Convert,
+    /// A disk is emptied.
+    Remove,
+}
+
+impl Phase {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scrub => "scrub",
+            Self::Replace => "replace",
+            Self::Convert => "convert",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// A task that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStatus {
+    /// What it does.
+    pub kind: Kind,
+    /// What it does now.
+    pub phase: Phase,
+    /// Thousandths of the task; never less than before.
+    pub thousandths: u64,
+    /// Seconds until the end of the phase, if that can be told.
+    pub seconds_left: Option<u64>,
+    /// Seconds since 1970 when it began.
+    pub started_s: u64,
+}
+
+/// A task that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// What it did.
+    pub kind: Kind,
+    /// Seconds since 1970 when it began.
+    pub started_s: u64,
+    /// Seconds since 1970 when it ended.
+    pub ended_s: u64,
+    /// Whether all of it was done.
+    pub complete: bool,
+    /// What came of it, one sentence.
+    pub result: String,
+}

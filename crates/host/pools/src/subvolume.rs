@@ -1,0 +1,106 @@
+//! Subvolumes and snapshots of a mounted pool. Names are single components; a parent folder is
+//! opened without following a link, so that no request leaves the pool.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use linux_raw_sys::btrfs::{
+    BTRFS_SUBVOL_RDONLY, btrfs_ioctl_get_subvol_info_args, btrfs_ioctl_vol_args,
+    btrfs_ioctl_vol_args_v2,
+};
+
+use crate::sys::{self, Plain, READ, WRITE};
+
+/// Longest name of a subvolume.
+pub const NAME_MAX: usize = 200;
+/// Inode of the root of each subvolume.
+const ROOT_INODE: u64 = 256;
+
+/// Checks a name: one component, and none of the pool's own.
+///
+/// # Errors
+/// One sentence.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = !name.contains(['/', '\0', '\n']) && !name.starts_with('.');
+    if is_plain && !name.is_empty() && name.len() <= NAME_MAX {
+        return Ok(());
+    }
+    Err(format!("a name has 1 to {NAME_MAX} bytes without '/', and does not start with '.'"))
+}
+
+/// Opens a folder; a link is refused.
+///
+/// # Errors
+/// The operating system's.
+pub fn folder(path: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Whether there is a subvolume at this path.
+pub fn is_one(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.ino() == ROOT_INODE)
+}
+
+fn named(name: &str) -> io::Result<btrfs_ioctl_vol_args> {
+    let mut arguments = btrfs_ioctl_vol_args::zeroed();
+    put(&mut arguments.name, name.as_bytes())?;
+    Ok(arguments)
+}
+
+/// Enters a name, with a zero behind it.
+pub(crate) fn put<const N: usize>(to: &mut [core::ffi::c_char; N], name: &[u8]) -> io::Result<()> {
+    if name.len() >= N {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (slot, byte) in to.iter_mut().zip(name) {
+        *slot = *byte as _;
+    }
+    Ok(())
+}
+
+/// Creates an empty subvolume.
+///
+/// # Errors
+/// The kernel's.
+pub fn create(parent: &File, name: &str) -> io::Result<()> {
+    sys::call(parent, WRITE, 14, &mut named(name)?)
+}
+
+/// Creates a read-only snapshot of a subvolume.
+///
+/// # Errors
+/// The kernel's.
+pub fn snapshot(source: &File, parent: &File, name: &str) -> io::Result<()> {
+    let mut arguments = btrfs_ioctl_vol_args_v2::zeroed();
+    arguments.fd = source.as_raw_fd().into();
+    arguments.flags = BTRFS_SUBVOL_RDONLY.into();
+    // SAFETY: the union was filled with zeros, and the name is bytes.
+    let slots = unsafe { &mut arguments.__bindgen_anon_2.name };
+    put(slots, name.as_bytes())?;
+    sys::call(parent, WRITE, 23, &mut arguments)
+}
+
+/// When a subvolume was made, in seconds since 1970.
+///
+/// # Errors
+/// The kernel's.
+pub fn made_s(subvolume: &File) -> io::Result<u64> {
+    let mut arguments = btrfs_ioctl_get_subvol_info_args::zeroed();
+    sys::call(subvolume, READ, 60, &mut arguments)?;
+    Ok(arguments.otime.sec)
+}
+
+/// Destroys a subvolume with all that is in it.
+///
+/// # Errors
+/// The kernel's.
+pub fn destroy(parent: &File, name: &str) -> io::Result<()> {
+    sys::call(parent, WRITE, 15, &mut named(name)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What is wrong with pools, as problems of the machine.
+
+use host_pools::request::{MemberStatus, PoolStatus};
+use host_pools::state::State;
+
+use crate::problems::{Fault, Severity};
+
+/// All that is wrong with a pool.
+pub(super) fn faults(pool: &PoolStatus) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = pool.members.iter().filter_map(|one| errors(pool, one)).collect();
+    faults.extend(state(pool));
+    faults
+}
+
+fn state(pool: &PoolStatus) -> Option<Fault> {
+    let name = &pool.name;
+    let reason = pool.reason.clone().unwrap_or_default();
+    let missing = pool.members.iter().filter(|one| one.member.missing).count();
+    let tolerance = pool.profile.map_or(0, host_pools::profile::Profile::tolerance);
+    let (severity, impact) = match pool.state {
+        State::Healthy => return None,
+        State::Failed => (Severity::Critical, "Shares on the pool are not available."),
+        _ if missing < tolerance => {
+            (Severity::Minor, "A further disk may fail without loss of data.")
+        }
+        _ => (Severity::Major, "If a further disk fails, data is lost."),
+    };
+    let remedy = match (&pool.task, pool.state, missing) {
+        (Some(_), ..) => "Wait for the task of the pool.".to_owned(),
+        (_, State::Failed, _) => {
+            format!(
+                "Connect the missing disks, or mount the pool without them: storage pools {name} mount."
+            )
+        }
+        (.., 0) => "The repair begins by itself.".to_owned(),
+        _ => format!("Replace the disk: storage pools {name} replace."),
+    };
+    Some(Fault {
+        id: format!("pool-{name}"),
+        severity,
+        what: format!("The pool {name} is {}: {reason}.", pool.state.name()),
+        impact: impact.to_owned(),
+        remedy,
+    })
+}
+
+/// Errors of a disk, which the counters of the file system keep until the disk is replaced.
+fn errors(pool: &PoolStatus, of: &MemberStatus) -> Option<Fault> {
+    let errors = of.member.errors;
+    let (name, title) = (&pool.name, of.identity.title());
+    let failed = errors.write.saturating_add(errors.read).saturating_add(errors.flush);
+    if of.member.missing || failed == 0 {
+        // Blocks that were corrected are in the history of scrubs.
+        return None;
+    }
+    Some(Fault {
+        id: format!("pool-{name}-errors-{}", of.member.devid),
+        severity: Severity::Minor,
+        what: format!("{failed} commands to the disk {title} of the pool {name} failed."),
+        impact: "The disk may fail.".to_owned(),
+        remedy: format!("Check its cable, and replace the disk: storage pools {name} replace."),
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests;

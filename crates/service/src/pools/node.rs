@@ -1,0 +1,376 @@
+//! Pools and disks as nodes of the tree. All of it is state and actions: nothing is configured.
+
+use base::limits::NODE_NAME_MAX;
+use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
+use host_pools::keeper::POOLS_MAX;
+use host_pools::pool::{DISKS_MAX, NAME_MAX};
+use host_pools::request::SCRUB_DAYS_MAX;
+use host_pools::subvolume;
+
+const SCOPE: &str = "storage";
+/// Most items of a list.
+const ITEMS_MAX: usize = 4_096;
+
+static KEY: Kind = Kind::Text { max: NODE_NAME_MAX, shape: Shape::Line };
+static LINE: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
+const TEXT: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
+const NAME: Kind = Kind::Text { max: NAME_MAX, shape: Shape::Name };
+const SUBVOLUME: Kind = Kind::Text { max: subvolume::NAME_MAX, shape: Shape::Line };
+const LINES: Kind = Kind::List { of: &LINE, max: ITEMS_MAX };
+const DISKS_OF: Kind = Kind::List { of: &LINE, max: DISKS_MAX };
+const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
+const SIZE: Kind = Kind::Bytes { min: 0, max: i64::MAX as u64 };
+const SECONDS: Kind = Kind::Seconds { min: 0, max: u32::MAX as u64 };
+const DAYS: Kind = Kind::Integer { min: 0, max: SCRUB_DAYS_MAX as i64 };
+const PROFILE: Kind = Kind::Choice(&[
+    ("stripe", "data once: no disk may fail"),
+    ("mirror", "data twice, on two disks: one disk may fail"),
+    ("copies3", "data three times, on three disks: two disks may fail"),
+]);
+
+/// `/storage`.
+pub static STORAGE: Context =
+    Context::new("storage", "Storage", "Pools of disks, and the disks of this machine.", SCOPE)
+        .children(&[&POOLS, &DISKS]);
+
+static POOLS: Context = Context::new(
+    "pools",
+    "Pools",
+    "Pools of disks with btrfs. A pool is created or imported by an action and is part of no \
+     configuration: importing or restoring one writes to no disk.",
+    SCOPE,
+)
+.properties(&[
+    Property::state("reason", "Reason", TEXT, "Why pools are not possible, and remedy."),
+    Property::state(
+        "importable",
+        "To import",
+        LINES,
+        "Pools on disks of this machine that are not imported.",
+    ),
+])
+.actions(&[
+    Action::new(
+        "create",
+        "Create",
+        "Creates a pool. All disks are checked first: one that is in use or has a signature is \
+         refused, and nothing is written.",
+        "Confirmation.",
+    )
+    .parameters(&[
+        Property::setting("name", "Name", NAME, Default::None, "Name of the pool.")
+            .required()
+            .example("tank"),
+        Property::setting(
+            "profile",
+            "Profile",
+            PROFILE,
+            Default::Text("mirror"),
+            "Copies of data and the disks that may fail.",
+        )
+        .example("mirror"),
+        Property::setting(
+            "disks",
+            "Disks",
+            DISKS_OF,
+            Default::None,
+            "Disks by name in /dev/disk/by-id, or by serial number.",
+        )
+        .required()
+        .example("wwn-0x5000c50012345678"),
+    ]),
+    Action::new(
+        "import",
+        "Import",
+        "Mounts a pool that is on disks of this machine, now and at each start.",
+        "Confirmation.",
+    )
+    .parameters(&[
+        Property::setting("name", "Name", TEXT, Default::None, "Name or UUID of the pool.")
+            .required()
+            .example("tank"),
+        Property::setting(
+            "degraded",
+            "Without missing disks",
+            Kind::Bool,
+            Default::Bool(false),
+            "Mount the pool although disks are missing. What is written then has fewer copies \
+             until it is converted.",
+        ),
+    ]),
+])
+.items(&Items::live("pool", "pools", &KEY, POOLS_MAX, &POOL));
+
+static POOL: Context = Context::new("pool", "Pool", "A pool of disks.", SCOPE)
+    .properties(&POOL_PROPERTIES)
+    .actions(&POOL_ACTIONS)
+    .children(&[&MEMBERS, &SNAPSHOTS]);
+
+const POOL_PROPERTIES: [Property; 19] = [
+    Property::state(
+        "state",
+        "State",
+        Kind::Choice(&[
+            ("healthy", "all disks are there and all data has its copies"),
+            ("degraded", "data has fewer copies than the profile promises"),
+            ("repairing", "a repair runs, after which the pool is healthy"),
+            ("failed", "data is not reachable"),
+        ]),
+        "State of the pool.",
+    ),
+    Property::state("reason", "Reason", TEXT, "Why the pool is not healthy."),
+    Property::state("profile", "Profile", PROFILE, "Copies of data."),
+    Property::state("capacity", "Capacity", SIZE, "Space for data on all disks."),
+    Property::state("used", "Used", SIZE, "Space used by data and metadata."),
+    Property::state("available", "Available", SIZE, "Space available to clients."),
+    Property::state(
+        "without_copies",
+        "Without copies",
+        SIZE,
+        "Space of data that has fewer copies than the profile.",
+    ),
+    Property::state(
+        "task",
+        "Task",
+        Kind::Choice(&[
+            ("scrub", "all data is read and corrected"),
+            ("replace", "a disk is replaced, and data converted"),
+            ("repair", "data gets its copies again"),
+            ("remove", "a disk is removed"),
+        ]),
+        "Task in progress.",
+    ),
+    Property::state("phase", "Phase", TEXT, "Phase of the task: scrub, replace, convert, remove."),
+    Property::state("progress", "Progress", COUNT, "Progress of the task.").unit("%"),
+    Property::state("time_left", "Time left", SECONDS, "Time left in this phase.").unit("s"),
+    Property::state("scrubbed", "Last scrub", Kind::Time, "End of the last complete scrub."),
+    Property::state("history", "History", LINES, "Ended tasks and results, newest first."),
+    Property::state("shares", "Shares", LINES, "Shares with a subvolume on the pool."),
+    Property::state(
+        "mount_degraded",
+        "Mount degraded",
+        Kind::Bool,
+        "Whether the pool is mounted at a start although disks are missing.",
+    ),
+    Property::state(
+        "scrub_every_days",
+        "Scrub every",
+        DAYS,
+        "Days between two scrubs; 0: no schedule.",
+    )
+    .unit("days"),
+    Property::state("directory", "Directory", TEXT, "Mount point."),
+    Property::state("type", "Type", TEXT, "File system of the pool."),
+    Property::state("uuid", "UUID", TEXT, "UUID of the pool."),
+];
+
+const POOL_ACTIONS: [Action; 10] = [
+    Action::new(
+        "scrub",
+        "Scrub",
+        "Reads all data of the pool and corrects what is wrong from other copies.",
+        "Confirmation.",
+    ),
+    Action::new("stop", "Stop task", "Stops the task in progress.", "Confirmation."),
+    Action::new(
+        "replace",
+        "Replace disk",
+        "Replaces a disk, also one that is missing, converts data that has too few copies, and \
+         verifies that all data has its copies.",
+        "Confirmation.",
+    )
+    .parameters(&[
+        MEMBER,
+        Property::setting(
+            "disk",
+            "New disk",
+            TEXT,
+            Default::None,
+            "Disk by name in /dev/disk/by-id, or by serial number.",
+        )
+        .required()
+        .example("wwn-0x5000c50012345678"),
+    ]),
+    Action::new(
+        "add",
+        "Add disk",
+        "Adds a disk to the pool. A missing disk is replaced instead.",
+        "Confirmation.",
+    )
+    .parameters(&[Property::setting(
+        "disk",
+        "Disk",
+        TEXT,
+        Default::None,
+        "Disk by name in /dev/disk/by-id, or by serial number.",
+    )
+    .required()
+    .example("wwn-0x5000c50012345678")]),
+    Action::new(
+        "remove",
+        "Remove disk",
+        "Moves the data of a disk to the others, and removes the disk from the pool.",
+        "Confirmation.",
+    )
+    .parameters(&[MEMBER]),
+    Action::new(
+        "configure",
+        "Change settings",
+        "Changes settings of the pool, which are stored on its disks.",
+        "Confirmation.",
+    )
+    .parameters(&[
+        Property::setting(
+            "mount_degraded",
+            "Mount degraded",
+            Kind::Bool,
+            Default::None,
+            "Mount the pool at a start although disks are missing.",
+        ),
+        Property::setting(
+            "scrub_every_days",
+            "Scrub every",
+            DAYS,
+            Default::None,
+            "Days between two scrubs; 0: no schedule.",
+        )
+        .unit("days")
+        .example("30"),
+    ]),
+    Action::new(
+        "create_snapshot",
+        "Create snapshot",
+        "Creates a read-only snapshot of a share.",
+        "Confirmation.",
+    )
+    .parameters(&[
+        Property::setting("share", "Share", SUBVOLUME, Default::None, "Name of the share.")
+            .required()
+            .example("projects"),
+        Property::setting("name", "Name", SUBVOLUME, Default::None, "Name of the snapshot.")
+            .required()
+            .example("monday"),
+    ]),
+    Action::new(
+        "mount",
+        "Mount",
+        "Mounts a pool that is imported and not mounted, also without missing disks.",
+        "Confirmation.",
+    )
+    .parameters(&[Property::setting(
+        "degraded",
+        "Without missing disks",
+        Kind::Bool,
+        Default::Bool(false),
+        "Mount the pool although disks are missing.",
+    )]),
+    Action::new(
+        "export",
+        "Export",
+        "Unmounts the pool and mounts it no more at a start. Its data stays on its disks; any \
+         machine can import it.",
+        "Confirmation.",
+    )
+    .destructive(),
+    Action::new(
+        "destroy_data",
+        "Destroy data",
+        "Destroys the pool and all data on it. This cannot be undone.",
+        "Confirmation.",
+    )
+    .parameters(&[Property::setting(
+        "confirm",
+        "Name of the pool",
+        TEXT,
+        Default::None,
+        "Name of the pool, to confirm.",
+    )
+    .required()
+    .example("tank")])
+    .destructive(),
+];
+
+const MEMBER: Property = Property::setting(
+    "member",
+    "Disk of the pool",
+    TEXT,
+    Default::None,
+    "Disk of the pool by serial number, by name in /dev/disk/by-id, or by its number in the pool.",
+)
+.required()
+.example("2");
+
+static MEMBERS: Context = Context::new("disks", "Disks", "Disks of the pool by number.", SCOPE)
+    .items(&Items::live("disk", "disks", &KEY, DISKS_MAX, &MEMBER_OF));
+
+static MEMBER_OF: Context =
+    Context::new("disk", "Disk", "A disk of the pool.", SCOPE).properties(&[
+        Property::state(
+            "state",
+            "State",
+            Kind::Choice(&[("present", "the machine has it"), ("missing", "it is missing")]),
+            "State of the disk.",
+        ),
+        Property::state("serial", "Serial number", TEXT, "Serial number."),
+        Property::state("model", "Model", TEXT, "Model."),
+        Property::state("bay", "Bay", TEXT, "Bay of the enclosure, or port of the controller."),
+        Property::state("size", "Size", SIZE, "Size in the pool."),
+        Property::state("allocated", "Allocated", SIZE, "Space that the pool uses of it."),
+        Property::state("device", "Device", TEXT, "Kernel device name."),
+        Property::state("by_id", "By ID", TEXT, "Name in /dev/disk/by-id."),
+        Property::state("seen", "Last seen", Kind::Time, "When the disk was last seen."),
+        Property::state("write_errors", "Write errors", COUNT, "Failed writes."),
+        Property::state("read_errors", "Read errors", COUNT, "Failed reads."),
+        Property::state("flush_errors", "Flush errors", COUNT, "Failed flushes."),
+        Property::state(
+            "corruption_errors",
+            "Checksum errors",
+            COUNT,
+            "Blocks with a wrong checksum.",
+        ),
+        Property::state(
+            "generation_errors",
+            "Generation errors",
+            COUNT,
+            "Blocks that are older than the pool.",
+        ),
+    ]);
+
+static SNAPSHOTS: Context =
+    Context::new("snapshots", "Snapshots", "Snapshots of shares, as SHARE@NAME.", SCOPE)
+        .items(&Items::live("snapshot", "snapshots", &KEY, ITEMS_MAX, &SNAPSHOT));
+
+static SNAPSHOT: Context =
+    Context::new("snapshot", "Snapshot", "A read-only snapshot of a share.", SCOPE)
+        .properties(&[
+            Property::state("share", "Share", TEXT, "Share of the snapshot."),
+            Property::state("created", "Created", Kind::Time, "When it was created."),
+        ])
+        .actions(&[Action::new(
+            "destroy_snapshot",
+            "Destroy",
+            "Destroys the snapshot. The share is not changed.",
+            "Confirmation.",
+        )
+        .destructive()]);
+
+static DISKS: Context = Context::new(
+    "disks",
+    "Disks",
+    "Disks and partitions of this machine with their content, and whether a pool can use them.",
+    SCOPE,
+)
+.properties(&[Property::state("reason", "Reason", TEXT, "Why disks are not shown, and remedy.")])
+.items(&Items::live("disk", "disks", &KEY, ITEMS_MAX, &DISK));
+
+static DISK: Context = Context::new("disk", "Disk", "A disk or partition.", SCOPE).properties(&[
+    Property::state("usable", "Usable", Kind::Bool, "Whether a pool can use it."),
+    Property::state("reason", "Reason", TEXT, "Why no pool can use it."),
+    Property::state("size", "Size", SIZE, "Size."),
+    Property::state("model", "Model", TEXT, "Model."),
+    Property::state("serial", "Serial number", TEXT, "Serial number."),
+    Property::state("bay", "Bay", TEXT, "Bay of the enclosure, or port of the controller."),
+    Property::state("content", "Content", TEXT, "Signature found on it."),
+    Property::state("name", "Name for actions", TEXT, "Name that actions of pools accept."),
+    Property::state("by_id", "By ID", LINES, "Names in /dev/disk/by-id."),
+]);

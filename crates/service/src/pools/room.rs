@@ -1,0 +1,405 @@
+//! Pools through the tree: requests to the helper, which is a unit of its own, or a child of this
+//! process if that is root.
+
+use std::collections::BTreeMap;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use base::node::{Path, Value};
+use control::state::effective_uid;
+use control::tree::{Live, Problem, Tree, Who};
+use host_helper::client::Client;
+use host_helper::request::{Reply, Request};
+use host_pools::disk::Disk;
+use host_pools::keeper::{FILE, FOLDER};
+use host_pools::pool::Offer;
+use host_pools::profile::Profile;
+use host_pools::request::{PoolReply, PoolRequest, PoolStatus, Status};
+use parking_lot::Mutex;
+
+use super::faults::faults;
+use super::shown::{self, Bays, Shown};
+use crate::hardware::room::HardwareRoom;
+use crate::network::link::{SOCKET, unexpected};
+use crate::problems::{Fault, Source};
+use crate::shares::Subvolumes;
+use crate::shares::node::shares_below;
+
+/// Where it is in the tree.
+pub const PREFIX: [&str; 1] = ["storage"];
+/// Its name as a source of problems.
+pub const NAME: &str = "pools";
+/// The folder of a helper that is a child, below the state directory.
+const CHILD: &str = "pools";
+/// How long a state is good: a page asks for each of its nodes.
+const GOOD: Duration = Duration::from_millis(300);
+/// How long a list of disks is good: each disk that is not in use is read for it.
+const DISKS_GOOD: Duration = Duration::from_secs(5);
+
+/// Disks of this machine, and pools on them.
+type Disks = (Vec<Disk>, Vec<Offer>);
+/// What was answered last, and when.
+type Last<T> = Mutex<Option<(Instant, T)>>;
+
+/// `/storage`.
+pub struct PoolRoom {
+    client: Mutex<Option<Client>>,
+    folder: PathBuf,
+    status: Last<Result<Status, String>>,
+    disks: Last<Result<Disks, String>>,
+    hardware: OnceLock<Weak<HardwareRoom>>,
+    tree: OnceLock<Weak<Tree>>,
+    /// Serves shares that were offline, after a pool was mounted.
+    retry: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+/// Why there can be no helper, and what to do.
+fn lacks() -> Option<String> {
+    let is_there = FilePath::new(SOCKET).exists() || effective_uid() == 0;
+    (!is_there).then(|| {
+        "the server is not root and no helper runs: start the helper (systemctl enable --now \
+         plimsoll-host), or start the server as root"
+            .to_owned()
+    })
+}
+
+impl PoolRoom {
+    /// For a server with this state directory. Pools that were imported are mounted when it
+    /// returns, or failed to be.
+    pub fn new(state: &FilePath) -> Arc<Self> {
+        let room = Self {
+            client: Mutex::new(None),
+            folder: state.join(CHILD),
+            status: Mutex::default(),
+            disks: Mutex::default(),
+            hardware: OnceLock::new(),
+            tree: OnceLock::new(),
+            retry: OnceLock::new(),
+        };
+        let is_used = FilePath::new(SOCKET).exists() || room.folder.join(FILE).exists();
+        if is_used && let Err(why) = room.status() {
+            base::error!("pools", "{why}");
+        }
+        Arc::new(room)
+    }
+
+    /// With what it needs of the running server; `retry` serves shares that were offline.
+    pub fn join(
+        &self,
+        tree: &Arc<Tree>,
+        hardware: &Arc<HardwareRoom>,
+        retry: Box<dyn Fn() + Send + Sync>,
+    ) {
+        // Once, here.
+        let _ = self.tree.set(Arc::downgrade(tree));
+        let _ = self.hardware.set(Arc::downgrade(hardware));
+        let _ = self.retry.set(retry);
+    }
+
+    fn connect(&self) -> std::io::Result<Client> {
+        let socket = FilePath::new(SOCKET);
+        if socket.exists() {
+            return Client::connect(socket);
+        }
+        Client::start_for_pools(&std::env::current_exe()?, &self.folder)
+    }
+
+    fn ask_over(&self, client: &mut Option<Client>, of: PoolRequest) -> Result<PoolReply, String> {
+        if let Some(why) = lacks() {
+            return Err(why);
+        }
+        let failed = |e: std::io::Error| format!("the helper does not answer: {e}");
+        let mut over = match client.take() {
+            Some(client) => client,
+            None => self.connect().map_err(failed)?,
+        };
+        let reply = over.ask(&Request::Pools(of)).map_err(failed)?;
+        *client = Some(over);
+        match reply {
+            Reply::Pools(reply) => Ok(*reply),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Requests a change, after which states are read again.
+    fn ask(&self, request: PoolRequest) -> Result<PoolReply, String> {
+        let reply = self.ask_over(&mut self.client.lock(), request);
+        (*self.status.lock(), *self.disks.lock()) = (None, None);
+        reply
+    }
+
+    /// The answer to a request that reads: the last one if that is good, or if the helper is busy.
+    fn read<T: Clone>(
+        &self,
+        (last, good): (&Last<Result<T, String>>, Duration),
+        request: PoolRequest,
+        of: fn(PoolReply) -> Option<T>,
+    ) -> Result<T, String> {
+        if let Some((at, answer)) = last.lock().as_ref()
+            && at.elapsed() < good
+        {
+            return answer.clone();
+        }
+        let Some(mut client) = self.client.try_lock() else {
+            let last = last.lock().as_ref().map(|(_, answer)| answer.clone());
+            return last.unwrap_or_else(|| Err("the helper is busy: try again".to_owned()));
+        };
+        let reply = self.ask_over(&mut client, request);
+        drop(client);
+        let other = "the helper is of another version: restart both";
+        let answer = reply.and_then(|reply| of(reply).ok_or_else(|| other.to_owned()));
+        *last.lock() = Some((Instant::now(), answer.clone()));
+        answer
+    }
+
+    /// The state of all pools.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub fn status(&self) -> Result<Status, String> {
+        self.read((&self.status, GOOD), PoolRequest::Status {}, |reply| match reply {
+            PoolReply::Status(status) => Some(status),
+            _ => None,
+        })
+    }
+
+    fn disks(&self) -> Result<Disks, String> {
+        self.read((&self.disks, DISKS_GOOD), PoolRequest::Disks {}, |reply| match reply {
+            PoolReply::Disks { disks, offers } => Some((disks, offers)),
+            _ => None,
+        })
+    }
+
+    fn pools(&self) -> Vec<PoolStatus> {
+        // Without a helper that was ever used none is started to find nothing.
+        self.status().map(|status| status.pools).unwrap_or_default()
+    }
+
+    fn pool(&self, name: &str) -> Option<PoolStatus> {
+        self.pools().into_iter().find(|pool| pool.name == name)
+    }
+
+    fn bays(&self) -> Bays {
+        let hardware = self.hardware.get().and_then(Weak::upgrade);
+        let disks = hardware.map(|room| room.read().disks.clone()).unwrap_or_default();
+        let of = disks.into_iter().filter_map(|disk| Some((disk.devices, disk.bay?)));
+        of.flat_map(|(devices, bay)| devices.into_iter().map(move |device| (device, bay.clone())))
+            .collect()
+    }
+
+    /// Why nothing can be changed.
+    fn reason(&self) -> Option<String> {
+        lacks().or_else(|| match self.status() {
+            Ok(status) => status.lacks,
+            Err(why) => Some(why),
+        })
+    }
+
+    /// Shares of the configuration that are on a pool.
+    fn is_unused(&self, name: &str) -> Result<(), String> {
+        let tree = self.tree.get().and_then(Weak::upgrade).ok_or("the server ends")?;
+        let shares = shares_below(&tree.document(), &FilePath::new(FOLDER).join(name));
+        if shares.is_empty() {
+            return Ok(());
+        }
+        Err(format!("shares are on the pool {name}: {}; destroy them first", shares.join(", ")))
+    }
+
+    fn done(&self, request: PoolRequest) -> Result<serde_json::Value, String> {
+        match self.ask(request)? {
+            PoolReply::Done(sentence) => Ok(sentence.into()),
+            _ => Err("the helper is of another version: restart both".to_owned()),
+        }
+    }
+
+    fn act_now(
+        &self,
+        inside: &[&str],
+        action: &str,
+        of: &BTreeMap<String, Value>,
+    ) -> Result<serde_json::Value, String> {
+        let text = |name: &str| of.get(name).and_then(Value::as_text).unwrap_or("").to_owned();
+        let truth = |name: &str| of.get(name).and_then(Value::as_bool);
+        let unknown = || Err(format!("unknown action {action}"));
+        match inside {
+            ["pools"] => {
+                let degraded = truth("degraded").unwrap_or_default();
+                let request = match action {
+                    "create" => {
+                        let profile = Profile::of(&text("profile"));
+                        let disks = of.get("disks").map(Value::as_texts).unwrap_or_default();
+                        PoolRequest::Create {
+                            pool: text("name"),
+                            profile: profile.unwrap_or(Profile::Mirror),
+                            disks: disks.into_iter().map(str::to_owned).collect(),
+                        }
+                    }
+                    "import" => PoolRequest::Import { pool: text("name"), degraded },
+                    _ => return unknown(),
+                };
+                let done = self.done(request)?;
+                self.serve_offline();
+                Ok(done)
+            }
+            ["pools", pool] => {
+                let pool = (*pool).to_owned();
+                if matches!(action, "export" | "destroy_data") {
+                    self.is_unused(&pool)?;
+                }
+                let days = of.get("scrub_every_days").and_then(Value::as_integer);
+                let request = match action {
+                    "scrub" => PoolRequest::Scrub { pool },
+                    "stop" => PoolRequest::Stop { pool },
+                    "replace" => {
+                        PoolRequest::Replace { pool, member: text("member"), disk: text("disk") }
+                    }
+                    "add" => PoolRequest::Add { pool, disk: text("disk") },
+                    "remove" => PoolRequest::Remove { pool, member: text("member") },
+                    "configure" => PoolRequest::Configure {
+                        pool,
+                        mount_degraded: truth("mount_degraded"),
+                        scrub_every_days: days.and_then(|days| u32::try_from(days).ok()),
+                    },
+                    "create_snapshot" => {
+                        PoolRequest::Snapshot { pool, share: text("share"), snapshot: text("name") }
+                    }
+                    "mount" => {
+                        let degraded = truth("degraded").unwrap_or_default();
+                        let done = self.done(PoolRequest::Import { pool, degraded })?;
+                        self.serve_offline();
+                        return Ok(done);
+                    }
+                    "export" => PoolRequest::Export { pool },
+                    "destroy_data" => {
+                        PoolRequest::DestroyData { pool, confirmation: text("confirm") }
+                    }
+                    _ => return unknown(),
+                };
+                self.done(request)
+            }
+            ["pools", pool, "snapshots", name] if action == "destroy_snapshot" => {
+                let status = self.pool(pool).ok_or_else(|| format!("there is no pool {pool}"))?;
+                let (share, snapshot, _) = shown::snapshot(&status, name)
+                    .ok_or_else(|| format!("there is no snapshot {name}"))?
+                    .clone();
+                self.done(PoolRequest::DestroySnapshot { pool: status.name, share, snapshot })
+            }
+            _ => unknown(),
+        }
+    }
+
+    fn serve_offline(&self) {
+        if let Some(retry) = self.retry.get() {
+            retry();
+        }
+    }
+}
+
+impl Subvolumes for PoolRoom {
+    fn make(&self, pool: &str, share: &str) -> Result<bool, String> {
+        let (pool, share) = (pool.to_owned(), share.to_owned());
+        match self.ask(PoolRequest::MakeShare { pool, share })? {
+            PoolReply::Share { made } => Ok(made),
+            _ => Err("the helper is of another version: restart both".to_owned()),
+        }
+    }
+
+    fn take_back(&self, pool: &str, share: &str) {
+        let (pool, share) = (pool.to_owned(), share.to_owned());
+        if let Err(why) = self.ask(PoolRequest::TakeBackShare { pool, share }) {
+            base::error!("pools", "{why}");
+        }
+    }
+}
+
+impl Source for PoolRoom {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        // No helper is started for it: it has pools only if it was used.
+        if self.client.try_lock().is_some_and(|client| client.is_none()) {
+            return Vec::new();
+        }
+        self.pools().iter().flat_map(faults).collect()
+    }
+}
+
+/// Names of a path below the branch.
+fn inside(path: &Path) -> Vec<&str> {
+    path.segments().iter().skip(PREFIX.len()).map(String::as_str).collect()
+}
+
+impl Live for PoolRoom {
+    fn state(&self, path: &Path) -> Shown {
+        let reason = |reason: Option<String>| {
+            reason.into_iter().map(|why| ("reason", Value::Text(why))).collect()
+        };
+        match inside(path).as_slice() {
+            ["pools"] => {
+                let mut shown: Shown = reason(self.reason());
+                if let Ok((_, offers)) = self.disks() {
+                    shown.push(("importable", Value::texts(offers.iter().map(shown::offer))));
+                }
+                shown
+            }
+            ["pools", pool] => self.pool(pool).as_ref().map(shown::pool).unwrap_or_default(),
+            ["pools", pool, "disks", number] => {
+                let pool = self.pool(pool);
+                let members = pool.iter().flat_map(|pool| &pool.members);
+                let mut members = members.filter(|one| one.identity.devid.to_string() == *number);
+                members.next().map(|one| shown::member(one, &self.bays())).unwrap_or_default()
+            }
+            ["pools", pool, "snapshots", name] => {
+                let pool = self.pool(pool);
+                let snapshot = pool.as_ref().and_then(|pool| shown::snapshot(pool, name));
+                snapshot.map_or_else(Vec::new, |(share, _, made)| {
+                    vec![("share", Value::text(share)), ("created", Value::number(*made))]
+                })
+            }
+            ["disks"] => reason(self.disks().err()),
+            ["disks", name] => {
+                let disks = self.disks().map(|(disks, _)| disks).unwrap_or_default();
+                let disk = disks.iter().find(|disk| disk.name == *name);
+                disk.map(|disk| shown::disk(disk, &self.bays())).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn items(&self, path: &Path) -> Vec<String> {
+        match inside(path).as_slice() {
+            ["pools"] => self.pools().into_iter().map(|pool| pool.name).collect(),
+            ["pools", pool, "disks"] => {
+                let members = self.pool(pool).map(|pool| pool.members).unwrap_or_default();
+                members.iter().map(|one| one.identity.devid.to_string()).collect()
+            }
+            ["pools", pool, "snapshots"] => {
+                let snapshots = self.pool(pool).map(|pool| pool.snapshots).unwrap_or_default();
+                snapshots.iter().map(shown::snapshot_name).collect()
+            }
+            ["disks"] => {
+                let disks = self.disks().map(|(disks, _)| disks).unwrap_or_default();
+                disks.into_iter().map(|disk| disk.name).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn locked(&self) -> Option<String> {
+        lacks()
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        parameters: &BTreeMap<String, Value>,
+        _who: &Who,
+    ) -> Result<serde_json::Value, Problem> {
+        let done = self.act_now(&inside(path), action, parameters);
+        done.map_err(|why| Problem::conflict(path, &why, ""))
+    }
+}
