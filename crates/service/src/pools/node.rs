@@ -51,7 +51,7 @@ static POOLS: Context = Context::new(
 ])
 .actions(&[
     Action::new(
-        "create",
+        "create_pool",
         "Create",
         "Creates a pool. All disks are checked first: one that is in use or has a signature is \
          refused, and nothing is written.",
@@ -80,7 +80,7 @@ static POOLS: Context = Context::new(
         .example("wwn-0x5000c50012345678"),
     ]),
     Action::new(
-        "import",
+        "import_pool",
         "Import",
         "Mounts a pool that is on disks of this machine, now and at each start.",
         "Confirmation.",
@@ -265,7 +265,7 @@ const POOL_ACTIONS: [Action; 10] = [
         "Mount the pool although disks are missing.",
     )]),
     Action::new(
-        "export",
+        "export_pool",
         "Export",
         "Unmounts the pool and mounts it no more at a start. Its data stays on its disks; any \
          machine can import it.",

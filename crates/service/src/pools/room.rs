@@ -226,7 +226,7 @@ impl PoolRoom {
             ["pools"] => {
                 let degraded = truth("degraded").unwrap_or_default();
                 let request = match action {
-                    "create" => {
+                    "create_pool" => {
                         let profile = Profile::of(&text("profile"));
                         let disks = of.get("disks").map(Value::as_texts).unwrap_or_default();
                         PoolRequest::Create {
@@ -235,7 +235,7 @@ impl PoolRoom {
                             disks: disks.into_iter().map(str::to_owned).collect(),
                         }
                     }
-                    "import" => PoolRequest::Import { pool: text("name"), degraded },
+                    "import_pool" => PoolRequest::Import { pool: text("name"), degraded },
                     _ => return unknown(),
                 };
                 let done = self.done(request)?;
@@ -244,7 +244,7 @@ impl PoolRoom {
             }
             ["pools", pool] => {
                 let pool = (*pool).to_owned();
-                if matches!(action, "export" | "destroy_data") {
+                if matches!(action, "export_pool" | "destroy_data") {
                     self.is_unused(&pool)?;
                 }
                 let days = of.get("scrub_every_days").and_then(Value::as_integer);
@@ -270,7 +270,7 @@ impl PoolRoom {
                         self.serve_offline();
                         return Ok(done);
                     }
-                    "export" => PoolRequest::Export { pool },
+                    "export_pool" => PoolRequest::Export { pool },
                     "destroy_data" => {
                         PoolRequest::DestroyData { pool, confirmation: text("confirm") }
                     }
