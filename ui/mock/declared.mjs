@@ -1,6 +1,7 @@
 // The declaration of an invented tree: what docs/protocols/api.md calls GET /tree.
 import { HARDWARE, PROBLEMS } from './hardware.mjs';
 import { NETWORK } from './network.mjs';
+import { STORAGE } from './pools.mjs';
 
 const text = (shape, max_length = 255) => ({ type: 'text', shape, max_length });
 const property = (name, title, kind, more = {}) => ({
@@ -100,6 +101,7 @@ export const TREE = context('', 'Appliance', 'status', 'Everything.', {
         preferences,
       ],
     }),
+    STORAGE,
     context('shares', 'Shares', 'shares', 'Directories of this machine that clients can mount, grouped in projects.', { items: items('project', project, { fixed: ['default'] }) }),
     context('status', 'Status', 'status', 'Is it well.'),
     context('maintenance', 'Maintenance', 'maintenance', 'The system itself, its log, and who is signed in.', {

@@ -3,6 +3,7 @@
 import { TREE } from './declared.mjs';
 import { Hardware, isHardware } from './hardware.mjs';
 import { DEVICES, FIRST, Network, PREFIX } from './network.mjs';
+import { isStorage, Pools } from './pools.mjs';
 
 const segments = (path) => path.split('/').filter((part) => part !== '');
 const now = () => Math.floor(Date.now() / 1000);
@@ -39,6 +40,7 @@ export class Tree {
   listeners = new Set();
   network = new Network();
   hardware = new Hardware();
+  pools = new Pools();
 
   constructor() {
     const before = structuredClone(this.document);
@@ -60,7 +62,7 @@ export class Tree {
       at += `/${segment}`;
       const child = found.context.children.find(({ name }) => name === segment);
       const { items } = found.context;
-      const there = items && (items.origin === 'live' ? segment in this.liveAt(isHardware(at) ? at.slice(0, at.lastIndexOf('/')) : at) : at in document);
+      const there = items && (items.origin === 'live' ? segment in this.liveAt(isHardware(at) || isStorage(at) ? at.slice(0, at.lastIndexOf('/')) : at) : at in document);
       if (!child && !there) throw new Problem(404, `there is no ${at}`, 'List what is above it.', at);
       found = child ? { context: child, items: null } : { context: items.context, items };
     }
@@ -69,6 +71,7 @@ export class Tree {
 
   liveAt(path) {
     if (isHardware(path)) return this.hardware.listAt(path);
+    if (isStorage(path)) return this.pools.listAt(path);
     return path.startsWith(PREFIX) ? DEVICES : this.sessions;
   }
 
@@ -93,6 +96,7 @@ export class Tree {
 
   live(path, name) {
     if (isHardware(path)) return this.hardware.live(path, name);
+    if (isStorage(path)) return this.pools.live(path, name);
     if (path.startsWith(PREFIX)) return this.network.live(path, name, this.document);
     const parts = segments(path);
     if (parts[1] === 'sessions') return this.sessions[parts[2]]?.[name] ?? null;
@@ -281,7 +285,7 @@ export class Tree {
     return dry ? told : this.keep(document, this.secrets, told, comment, who);
   }
 
-  act(path, action, who) {
+  act(path, action, who, given = {}) {
     const { context } = this.place(path);
     if (!context.actions.some(({ name }) => name === action)) throw new Problem(404, `${path} has no action ${action}`, '', path);
     if (path === PREFIX) {
@@ -289,6 +293,7 @@ export class Tree {
       return { result: this.network.act(action) };
     }
     if (isHardware(path)) return { result: this.hardware.act(path) };
+    if (isStorage(path)) return { result: this.pools.act(path, action, given) };
     if (action === 'end') delete this.sessions[segments(path).at(-1)];
     else this.secrets.add(`${path} secret`);
     this.entries.push({ when: now(), who: who.user, from: '127.0.0.1', path, action, before: null, after: null });
@@ -343,7 +348,7 @@ function route(tree, method, path, query, body, who) {
   const is = (wanted, to) => method === wanted && path === to;
   const action = method === 'POST' ? /^\/nodes(\/.+)\/actions\/([^/]+)$/.exec(path) : null;
   if (is('GET', '/tree')) return TREE;
-  if (action) return tree.act(action[1], action[2], who);
+  if (action) return tree.act(action[1], action[2], who, body === '' ? {} : JSON.parse(body));
   if (method === 'GET' && path.startsWith('/nodes/')) {
     const of = path.slice('/nodes'.length);
     reads(who, of);

@@ -191,6 +191,19 @@ const PAGES = {
   hardware: (page, where) => node(page, where, '/maintenance/hardware', 'Hardware'),
   'hardware-slot': (page, where) => node(page, where, '/maintenance/hardware/slots/PCIE3', 'PCIE3'),
   'hardware-disk': (page, where) => node(page, where, '/maintenance/hardware/disks/EXAMPLE-ST4000NM0023-Z1Z00001', 'EXAMPLE-ST4000NM0023-Z1Z00001'),
+  pools: (page, where) => node(page, where, '/storage/pools', 'Pools'),
+  pool: (page, where) => node(page, where, '/storage/pools/tank', 'tank'),
+  'pool-create': async (page, where) => {
+    await node(page, where, '/storage/pools', 'Pools');
+    await page.getByRole('button', { name: 'Create pool' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Create pool' });
+    for (const box of await dialog.getByRole('checkbox').all()) await box.check();
+  },
+  'pool-replace': async (page, where) => {
+    await node(page, where, '/storage/pools/tank', 'tank');
+    await page.getByRole('button', { name: 'Replace Z1Z00002' }).click();
+    await page.getByRole('dialog').getByRole('radio').first().check();
+  },
   problems: (page, where) => node(page, where, '/maintenance/problems', 'Problems'),
   unknown: async (page, { url }) => {
     await page.goto(`${url}/nowhere`);

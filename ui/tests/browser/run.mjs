@@ -6,6 +6,7 @@ import { launch, target } from './chromium.mjs';
 import { alerts } from './alerts.mjs';
 import { connection } from './connection.mjs';
 import { hardware } from './hardware.mjs';
+import { pools } from './pools.mjs';
 import { keyboard } from './keyboard.mjs';
 import { lab } from './lab.mjs';
 import { many } from './many.mjs';
@@ -86,6 +87,7 @@ async function suite() {
   await test('the log of transfers asks again after seconds, not as soon as it is answered', () => transfers(all));
   await test('pages made from the tree', (t) => tree(t, all));
   await test('the hardware', (t) => hardware(t, all));
+  await test('pools', (t) => pools(t, all));
   await test('the network', (t) => network(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
   await test('the lab', (t) => lab(t, all));
