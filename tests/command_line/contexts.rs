@@ -17,8 +17,8 @@ analytics worksheets create who panels=nfs.ops[client] span=1h
 ";
 
 /// Contexts with values of the machine: of those only the help is agreed.
-const OF_THE_MACHINE: [&str; 3] =
-    ["/configuration/network", "/maintenance/hardware", "/maintenance/problems"];
+const OF_THE_MACHINE: [&str; 4] =
+    ["/configuration/network", "/maintenance/hardware", "/maintenance/problems", "/storage"];
 /// The device that each machine has.
 const LOOPBACK: &str = "lo";
 

@@ -32,6 +32,8 @@ mod old_state;
 mod openapi;
 #[path = "../package.rs"]
 mod package;
+#[path = "../pools.rs"]
+mod pools;
 #[path = "../reach.rs"]
 mod reach;
 #[path = "../secrets.rs"]

@@ -50,20 +50,10 @@ pub fn join(
         services.renew_tls(&shown).iter().for_each(Failure::tell);
     });
     let network = network(running, state);
-    let (shares, offline) = (running.shares.clone(), running.offline.clone());
-    let shares = Room::new(shares, offline, Box::new(running.clone()), &running.given);
-    let shares = Arc::new(shares);
-    let mut branches = branches(running, state, (people, &shares), tree);
+    let mut branches = branches(running, state, people, tree);
     branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
     let hardware = HardwareRoom::new(state.path());
-    let (served, document) = (Arc::downgrade(&shares), Arc::downgrade(tree));
-    let retry = move || {
-        if let (Some(shares), Some(tree)) = (served.upgrade(), document.upgrade()) {
-            shares.serve_offline(&tree.document());
-        }
-    };
-    running.pools.join(tree, &hardware, Box::new(retry));
-    branches.push(Branch::live(&POOLS, running.pools.clone()));
+    running.pools.with_bays(&hardware);
     let problems = Problems::new(state.path());
     problems.feed(&running.pools);
     problems.feed(&hardware);
@@ -100,7 +90,7 @@ fn network(running: &Arc<Running>, state: &StateDir) -> Arc<network::room::Netwo
 fn branches(
     running: &Arc<Running>,
     state: &StateDir,
-    (people, shares): (&Arc<People>, &Arc<Room>),
+    people: &Arc<People>,
     tree: &Arc<Tree>,
 ) -> Vec<Branch> {
     let (on, signed_in, socket) = (running.clone(), people.clone(), state.socket());
@@ -119,11 +109,22 @@ fn branches(
     branches.extend(services.map(|one| ServiceNode::branch(one, &running.certificates, tree)));
     let luns = running.services.iscsi.join(tree);
     let lab = lab::Room::new(running.lab.0.clone(), Box::new(running.clone()), &tree.document());
+    let (shares, offline) = (running.shares.clone(), running.offline.clone());
+    let shares = Room::new(shares, offline, Box::new(running.clone()), &running.given);
+    let shares = Arc::new(shares);
+    let (served, document) = (Arc::downgrade(&shares), Arc::downgrade(tree));
+    let retry = move || {
+        if let (Some(shares), Some(tree)) = (served.upgrade(), document.upgrade()) {
+            shares.serve_offline(&tree.document());
+        }
+    };
+    running.pools.join(tree, Box::new(retry));
     branches.extend([
+        Branch::live(&POOLS, running.pools.clone()),
         Branch::new(lab::PREFIX, lab),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
-        Branch::new(PREFIX, Arc::new(Beside { shares: shares.clone(), luns: luns.clone() })),
+        Branch::new(PREFIX, Arc::new(Beside { shares, luns: luns.clone() })),
         Branch::new(SAN, luns),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(status)),

@@ -19,8 +19,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use base::clock::wall_ns;
 use base::random::{Random, SystemRandom};
 use serde::{Deserialize, Serialize};
 
@@ -42,11 +43,12 @@ pub const POOLS_MAX: usize = 64;
 const HISTORY_MAX: usize = 50;
 /// How often disks that come back, and scrubs that are due, are looked for. Reads names only.
 const LOOK: Duration = Duration::from_secs(5);
+const NS_PER_MS: u64 = 1_000_000;
 const DAY_MS: u64 = 86_400_000;
 
 /// What is remembered of an imported pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct Imported {
     uuid: String,
     profile: Option<Profile>,
     #[serde(default)]
@@ -61,7 +63,7 @@ struct Known {
 
 #[derive(Default)]
 struct Inner {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, Imported>,
     /// Why a pool is not mounted.
     failed: BTreeMap<String, String>,
     tasks: BTreeMap<String, Arc<Task>>,
@@ -83,8 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    wall_ns() / NS_PER_MS
 }
 
 fn now_s() -> u64 {
@@ -140,13 +141,13 @@ impl Keeper {
         lock(&self.inner)
     }
 
-    fn known(&self, name: &str) -> Result<Known, Failure> {
+    fn known(&self, name: &str) -> Result<Imported, Failure> {
         let known = self.inner().known.get(name).cloned();
         known.ok_or_else(|| Failure::Wrong(format!("there is no pool {name}")))
     }
 
     /// Changes what is remembered of a pool.
-    fn remember(&self, name: &str, change: impl FnOnce(&mut Known)) -> Result<(), Failure> {
+    fn remember(&self, name: &str, change: impl FnOnce(&mut Imported)) -> Result<(), Failure> {
         let mut inner = self.inner();
         if let Some(known) = inner.known.get_mut(name) {
             change(known);
@@ -154,7 +155,7 @@ impl Keeper {
         tried(self.store(&inner.known), "write the file of the pools")
     }
 
-    fn store(&self, known: &BTreeMap<String, Known>) -> io::Result<()> {
+    fn store(&self, known: &BTreeMap<String, Imported>) -> io::Result<()> {
         let (path, new) = (self.state.join(FILE), self.state.join(format!("{FILE}.new")));
         let mut options = fs::OpenOptions::new();
         let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&new)?;
@@ -181,8 +182,8 @@ impl Keeper {
         Ok(pool::offers(&disks))
     }
 
-    /// Mounts what is imported, and then follows disks that come back, repairs, and scrubs that are due,
-    /// until the keeper is gone.
+    /// Mounts what is imported, and then follows disks that come back, repairs, and scrubs that
+    /// are due, until the keeper is gone.
     ///
     /// # Errors
     /// The operating system gives no thread.
@@ -313,7 +314,7 @@ impl Keeper {
 
     /// The state of all pools.
     pub fn status(&self) -> Status {
-        let names: Vec<(String, Known)> = self.inner().known.clone().into_iter().collect();
+        let names: Vec<(String, Imported)> = self.inner().known.clone().into_iter().collect();
         let pools = names.iter().map(|(name, known)| self.look(name, known)).collect();
         Status { lacks: pool::lacks(), pools }
     }

@@ -6,8 +6,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::{Clock, NS_PER_S, SystemClock};
 use serde::{Deserialize, Serialize};
 
 use crate::btrfs::Volume;
@@ -24,7 +25,7 @@ pub const NAME_MAX: usize = 32;
 /// How often parts are compared when other programs disturb it.
 const COMPARISONS: usize = 20;
 /// How long a mount may be busy: a fork and an exec take milliseconds, more under load.
-const BUSY_MAX: Duration = Duration::from_secs(3);
+const BUSY_MAX_NS: u64 = 3 * NS_PER_S;
 /// Time between two attempts of either.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Options of each mount: no program and no device file of a pool has effect on this machine.
@@ -365,10 +366,13 @@ fn forget(path: &Path) {
 /// # Errors
 /// The operating system's.
 pub fn unmount(at: &Path) -> Result<(), Failure> {
-    let deadline = Instant::now() + BUSY_MAX;
+    let deadline = SystemClock.monotonic_ns() + BUSY_MAX_NS;
     loop {
         match sys::unmount(at) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline => {
+            Err(e)
+                if e.raw_os_error() == Some(libc::EBUSY)
+                    && SystemClock.monotonic_ns() < deadline =>
+            {
                 std::thread::sleep(PAUSE);
             }
             done => return tried(done, "unmount the pool"),
@@ -382,27 +386,42 @@ pub fn unmount(at: &Path) -> Result<(), Failure> {
 /// The operating system's; a device is in use.
 pub fn destroy(offer: &Offer) -> Result<(), Failure> {
     let paths = offer.paths();
-    let mut files = Vec::new();
-    for path in &paths {
-        forget(path);
-        let what = format!("open {} exclusively", path.display());
-        files.push((path, tried(sys::open_exclusive(path, true), what)?));
+    let open = |path: &PathBuf| Ok((path.clone(), open_member(path, &offer.uuid)?.0));
+    let files = paths.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
+    files.iter().try_for_each(|(path, file)| wipe(path, file))
+}
+
+/// Wipes a disk of a mounted pool that was away and is back, so that it can take its own place as
+/// a new disk.
+///
+/// # Errors
+/// It is in use, or is not this device of the pool: nothing was written then.
+pub(crate) fn wipe_returned(path: &Path, uuid: &str, devid: u64) -> Result<(), Failure> {
+    let (file, superblock) = open_member(path, uuid)?;
+    if superblock.devid != devid {
+        return Err(Failure::Wrong(format!("{} is another disk of the pool", path.display())));
     }
-    for (path, file) in &files {
-        let is_it = superblock_of(file)?.is_some_and(|one| one.uuid == offer.uuid);
-        if !is_it {
-            return Err(Failure::Wrong(format!("{} is not of this pool", path.display())));
-        }
+    wipe(path, &file)
+}
+
+/// Opens a disk of this pool that nothing uses.
+fn open_member(path: &Path, uuid: &str) -> Result<(File, Superblock), Failure> {
+    forget(path);
+    let what = format!("open {} exclusively", path.display());
+    let file = tried(sys::open_exclusive(path, true), what)?;
+    let superblock = superblock_of(&file)?.filter(|one| one.uuid == uuid);
+    let other = || Failure::Wrong(format!("{} is not of this pool", path.display()));
+    Ok((file, superblock.ok_or_else(other)?))
+}
+
+/// Overwrites all copies of the superblock.
+fn wipe(path: &Path, file: &File) -> Result<(), Failure> {
+    let size = size_of(file)?;
+    for offset in COPIES.into_iter().filter(|offset| offset + SIZE as u64 <= size) {
+        let what = format!("overwrite {}", path.display());
+        tried(file.write_all_at(&[0; SIZE], offset), what)?;
     }
-    for (path, file) in &files {
-        let size = size_of(file)?;
-        for offset in COPIES.into_iter().filter(|offset| offset + SIZE as u64 <= size) {
-            let what = format!("overwrite {}", path.display());
-            tried(file.write_all_at(&[0; SIZE], offset), what)?;
-        }
-        tried(file.sync_all(), format!("flush {}", path.display()))?;
-    }
-    Ok(())
+    tried(file.sync_all(), format!("flush {}", path.display()))
 }
 
 fn size_of(mut file: &File) -> Result<u64, Failure> {

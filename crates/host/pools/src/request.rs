@@ -323,7 +323,7 @@ pub struct TaskStatus {
     pub phase: Phase,
     /// Thousandths of the task; never less than before.
     pub thousandths: u64,
-    /// Seconds until the end of the phase, if that can be told.
+    /// Seconds until the end of the phase, if that is known.
     pub seconds_left: Option<u64>,
     /// Seconds since 1970 when it began.
     pub started_s: u64,
@@ -340,6 +340,6 @@ pub struct Ended {
     pub ended_s: u64,
     /// Whether all of it was done.
     pub complete: bool,
-    /// What came of it, one sentence.
+    /// Its result, one sentence.
     pub result: String,
 }

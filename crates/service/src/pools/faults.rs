@@ -29,10 +29,11 @@ fn state(pool: &PoolStatus) -> Option<Fault> {
         (Some(_), ..) => "Wait for the task of the pool.".to_owned(),
         (_, State::Failed, _) => {
             format!(
-                "Connect the missing disks, or mount the pool without them: storage pools {name} mount."
+                "Connect the missing disks, or mount the pool without them: storage pools {name} \
+                 mount."
             )
         }
-        (.., 0) => "The repair begins by itself.".to_owned(),
+        (.., 0) => "The repair begins automatically.".to_owned(),
         _ => format!("Replace the disk: storage pools {name} replace."),
     };
     Some(Fault {

@@ -85,16 +85,16 @@ impl PoolRoom {
     }
 
     /// With what it needs of the running server; `retry` serves shares that were offline.
-    pub fn join(
-        &self,
-        tree: &Arc<Tree>,
-        hardware: &Arc<HardwareRoom>,
-        retry: Box<dyn Fn() + Send + Sync>,
-    ) {
+    pub fn join(&self, tree: &Arc<Tree>, retry: Box<dyn Fn() + Send + Sync>) {
         // Once, here.
         let _ = self.tree.set(Arc::downgrade(tree));
-        let _ = self.hardware.set(Arc::downgrade(hardware));
         let _ = self.retry.set(retry);
+    }
+
+    /// Bays of disks are those of the hardware.
+    pub fn with_bays(&self, hardware: &Arc<HardwareRoom>) {
+        // Once, too.
+        let _ = self.hardware.set(Arc::downgrade(hardware));
     }
 
     fn connect(&self) -> std::io::Result<Client> {
@@ -219,74 +219,30 @@ impl PoolRoom {
         action: &str,
         of: &BTreeMap<String, Value>,
     ) -> Result<serde_json::Value, String> {
-        let text = |name: &str| of.get(name).and_then(Value::as_text).unwrap_or("").to_owned();
-        let truth = |name: &str| of.get(name).and_then(Value::as_bool);
-        let unknown = || Err(format!("unknown action {action}"));
-        match inside {
-            ["pools"] => {
-                let degraded = truth("degraded").unwrap_or_default();
-                let request = match action {
-                    "create_pool" => {
-                        let profile = Profile::of(&text("profile"));
-                        let disks = of.get("disks").map(Value::as_texts).unwrap_or_default();
-                        PoolRequest::Create {
-                            pool: text("name"),
-                            profile: profile.unwrap_or(Profile::Mirror),
-                            disks: disks.into_iter().map(str::to_owned).collect(),
-                        }
-                    }
-                    "import_pool" => PoolRequest::Import { pool: text("name"), degraded },
-                    _ => return unknown(),
-                };
-                let done = self.done(request)?;
-                self.serve_offline();
-                Ok(done)
-            }
+        let request = match inside {
+            ["pools"] => on_all(action, of),
             ["pools", pool] => {
-                let pool = (*pool).to_owned();
                 if matches!(action, "export_pool" | "destroy_data") {
-                    self.is_unused(&pool)?;
+                    self.is_unused(pool)?;
                 }
-                let days = of.get("scrub_every_days").and_then(Value::as_integer);
-                let request = match action {
-                    "scrub" => PoolRequest::Scrub { pool },
-                    "stop" => PoolRequest::Stop { pool },
-                    "replace" => {
-                        PoolRequest::Replace { pool, member: text("member"), disk: text("disk") }
-                    }
-                    "add" => PoolRequest::Add { pool, disk: text("disk") },
-                    "remove" => PoolRequest::Remove { pool, member: text("member") },
-                    "configure" => PoolRequest::Configure {
-                        pool,
-                        mount_degraded: truth("mount_degraded"),
-                        scrub_every_days: days.and_then(|days| u32::try_from(days).ok()),
-                    },
-                    "create_snapshot" => {
-                        PoolRequest::Snapshot { pool, share: text("share"), snapshot: text("name") }
-                    }
-                    "mount" => {
-                        let degraded = truth("degraded").unwrap_or_default();
-                        let done = self.done(PoolRequest::Import { pool, degraded })?;
-                        self.serve_offline();
-                        return Ok(done);
-                    }
-                    "export_pool" => PoolRequest::Export { pool },
-                    "destroy_data" => {
-                        PoolRequest::DestroyData { pool, confirmation: text("confirm") }
-                    }
-                    _ => return unknown(),
-                };
-                self.done(request)
+                on_pool(pool, action, of)
             }
             ["pools", pool, "snapshots", name] if action == "destroy_snapshot" => {
                 let status = self.pool(pool).ok_or_else(|| format!("there is no pool {pool}"))?;
                 let (share, snapshot, _) = shown::snapshot(&status, name)
                     .ok_or_else(|| format!("there is no snapshot {name}"))?
                     .clone();
-                self.done(PoolRequest::DestroySnapshot { pool: status.name, share, snapshot })
+                Some(PoolRequest::DestroySnapshot { pool: status.name, share, snapshot })
             }
-            _ => unknown(),
+            _ => None,
+        };
+        let request = request.ok_or_else(|| format!("unknown action {action}"))?;
+        let mounts = matches!(request, PoolRequest::Import { .. } | PoolRequest::Create { .. });
+        let done = self.done(request)?;
+        if mounts {
+            self.serve_offline();
         }
+        Ok(done)
     }
 
     fn serve_offline(&self) {
@@ -325,6 +281,61 @@ impl Source for PoolRoom {
         }
         self.pools().iter().flat_map(faults).collect()
     }
+}
+
+/// A text of an action's parameters.
+fn text(of: &BTreeMap<String, Value>, name: &str) -> String {
+    of.get(name).and_then(Value::as_text).unwrap_or_default().to_owned()
+}
+
+/// A switch of an action's parameters.
+fn truth(of: &BTreeMap<String, Value>, name: &str) -> Option<bool> {
+    of.get(name).and_then(Value::as_bool)
+}
+
+/// What an action of all pools requests.
+fn on_all(action: &str, of: &BTreeMap<String, Value>) -> Option<PoolRequest> {
+    let pool = text(of, "name");
+    let degraded = truth(of, "degraded").unwrap_or_default();
+    match action {
+        "create_pool" => {
+            let profile = Profile::of(&text(of, "profile")).unwrap_or(Profile::Mirror);
+            let disks = of.get("disks").map(Value::as_texts).unwrap_or_default();
+            let disks = disks.into_iter().map(str::to_owned).collect();
+            Some(PoolRequest::Create { pool, profile, disks })
+        }
+        "import_pool" => Some(PoolRequest::Import { pool, degraded }),
+        _ => None,
+    }
+}
+
+/// What an action of a pool requests.
+fn on_pool(pool: &str, action: &str, of: &BTreeMap<String, Value>) -> Option<PoolRequest> {
+    let pool = pool.to_owned();
+    let text = |name: &str| text(of, name);
+    let days = of.get("scrub_every_days").and_then(Value::as_integer);
+    Some(match action {
+        "scrub" => PoolRequest::Scrub { pool },
+        "stop" => PoolRequest::Stop { pool },
+        "replace" => PoolRequest::Replace { pool, member: text("member"), disk: text("disk") },
+        "add" => PoolRequest::Add { pool, disk: text("disk") },
+        "remove" => PoolRequest::Remove { pool, member: text("member") },
+        "configure" => PoolRequest::Configure {
+            pool,
+            mount_degraded: truth(of, "mount_degraded"),
+            scrub_every_days: days.and_then(|days| u32::try_from(days).ok()),
+        },
+        "create_snapshot" => {
+            PoolRequest::Snapshot { pool, share: text("share"), snapshot: text("name") }
+        }
+        "mount" => {
+            let degraded = truth(of, "degraded").unwrap_or_default();
+            PoolRequest::Import { pool, degraded }
+        }
+        "export_pool" => PoolRequest::Export { pool },
+        "destroy_data" => PoolRequest::DestroyData { pool, confirmation: text("confirm") },
+        _ => return None,
+    })
 }
 
 /// Names of a path below the branch.

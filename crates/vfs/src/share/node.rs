@@ -106,8 +106,8 @@ const OWN: [Property; 7] = [
         "Directory",
         PATH,
         Default::None,
-        "Directory to serve; required without a pool. Shares may be nested; a share cannot be inside \
-         the state directory.",
+        "Directory to serve; required without a pool. Shares may be nested; a share cannot be \
+         inside the state directory.",
     )
     .at_create()
     .example("/srv/projects"),

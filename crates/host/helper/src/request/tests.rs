@@ -91,3 +91,17 @@ fn unknown_requests_and_fields_are_refused() {
         assert!(why.starts_with("not a request: "), "{text}: {why}");
     }
 }
+
+#[test]
+fn requests_on_pools_survive_their_way_and_name_no_more_disks_than_a_pool_has() {
+    let of = |disks: usize| {
+        let disks = (0..disks).map(|at| format!("wwn-{at}")).collect();
+        let profile = host_pools::profile::Profile::Mirror;
+        Request::Pools(PoolRequest::Create { pool: "tank".to_owned(), profile, disks })
+    };
+    let parse = |request: &Request| Request::parse(&serde_json::to_vec(request).expect("JSON"));
+    assert_eq!(parse(&of(DISKS_MAX)), Ok(of(DISKS_MAX)));
+    assert!(parse(&of(DISKS_MAX + 1)).is_err_and(|why| why.contains("at most")));
+    let field = br#"{"Pools":{"Export":{"pool":"tank","at":"/etc"}}}"#;
+    assert!(Request::parse(field).is_err_and(|why| why.contains("unknown field")));
+}

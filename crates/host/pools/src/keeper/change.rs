@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Keeper, Known, POOLS_MAX, lock, tried, wrong};
+use super::{Imported, Keeper, POOLS_MAX, lock, tried, wrong};
 use crate::disk::{Disk, Refusal};
 use crate::pool::{self, Failure, Offer};
 use crate::profile::Profile;
@@ -11,7 +11,7 @@ use crate::record::Record;
 use crate::request::SCRUB_DAYS_MAX;
 
 impl Keeper {
-    fn enter(&self, name: &str, known: Known) -> Result<(), Failure> {
+    fn enter(&self, name: &str, known: Imported) -> Result<(), Failure> {
         let mut inner = self.inner();
         inner.known.insert(name.to_owned(), known);
         tried(self.store(&inner.known), "write the file of the pools")
@@ -60,7 +60,7 @@ impl Keeper {
             }
         };
         let uuid = tried(volume.uuid(), "read the UUID of the pool")?;
-        let known = Known {
+        let known = Imported {
             uuid,
             profile: Some(profile),
             mount_degraded: false,
@@ -102,7 +102,7 @@ impl Keeper {
         let name = offer.name.as_str();
         self.is_free(name)?;
         self.mount_point(name)?;
-        let known = Known {
+        let known = Imported {
             uuid: offer.uuid.clone(),
             profile: None,
             mount_degraded: false,
@@ -240,6 +240,26 @@ impl Keeper {
         tried(volume.add(&disk.path()), "add the disk")?;
         self.see(name, &volume)?;
         Ok(format!("The disk {} is added to the pool {name}.", disk.name))
+    }
+
+    /// Wipes a disk that is to replace itself: it was away while the pool was written, and its data
+    /// is older than that of the pool. Nothing for all other disks.
+    pub(super) fn wipe_returned(
+        &self,
+        name: &str,
+        (uuid, devid): (&str, u64),
+        disk: &str,
+    ) -> Result<(), Failure> {
+        let paths = self.paths(std::slice::from_ref(&disk.to_owned()))?;
+        let disks = tried(self.machine.disks(), "list the disks of this machine")?;
+        let path = paths.first().and_then(|path| fs::canonicalize(path).ok());
+        let Some(found) = disks.iter().find(|one| Some(one.path()) == path) else {
+            return Ok(());
+        };
+        // Only for this reason, which comes after all uses of a disk.
+        let is_returned = found.reason == Some(format!("it is a member of the pool {name}"))
+            && found.superblock.as_ref().is_some_and(|one| one.uuid == uuid && one.devid == devid);
+        if is_returned { pool::wipe_returned(&found.path(), uuid, devid) } else { Ok(()) }
     }
 
     /// A usable disk that no other program has open for itself.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Keeper, Known, disks};
+use super::{Imported, Keeper, disks};
 use crate::btrfs::Volume;
 use crate::pool::Failure;
 use crate::profile::Profile;
@@ -42,7 +42,7 @@ impl Keeper {
     }
 
     /// The state of a pool.
-    pub(super) fn look(&self, name: &str, known: &Known) -> PoolStatus {
+    pub(super) fn look(&self, name: &str, known: &Imported) -> PoolStatus {
         let at = self.at(name);
         let (reason, task) = {
             let inner = self.inner();
@@ -79,7 +79,7 @@ impl Keeper {
     fn observe(
         &self,
         volume: &Volume,
-        known: &Known,
+        known: &Imported,
         runs: bool,
         status: &mut PoolStatus,
     ) -> std::io::Result<()> {
@@ -120,7 +120,7 @@ impl Keeper {
 }
 
 /// What identifies a member; of a missing one, what is remembered.
-fn identity(known: &Known, member: &Member) -> Identity {
+fn identity(known: &Imported, member: &Member) -> Identity {
     let before = known.disks.iter().find(|one| one.devid == member.devid);
     if member.missing {
         let mut identity = before.cloned().unwrap_or_default();
@@ -140,7 +140,7 @@ fn identity(known: &Known, member: &Member) -> Identity {
 }
 
 /// Members of a pool that is not mounted, as they were seen last.
-fn absent(known: &Known) -> Vec<MemberStatus> {
+fn absent(known: &Imported) -> Vec<MemberStatus> {
     let one = |identity: &Identity| MemberStatus {
         identity: identity.clone(),
         member: Member {

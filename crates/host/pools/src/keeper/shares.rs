@@ -86,7 +86,7 @@ impl Keeper {
         let _one = lock(&self.changing);
         let source = self.volume(name)?.path().join(share);
         if !subvolume::is_one(&source) {
-            return wrong(format!("there is no share {share} on the pool {name}"));
+            return wrong(format!("the pool {name} has no subvolume {share}"));
         }
         let folder = self.snapshots(name, share)?;
         if folder.join(as_).symlink_metadata().is_ok() {

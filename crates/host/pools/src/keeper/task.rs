@@ -1,10 +1,12 @@
 //! Tasks of a pool: one at a time, each in a thread of its own. What is left of a repair is in the
-//! record of the pool, so that it goes on after a restart, also on another machine.
+//! record of the pool, so that it continues after a restart, also on another machine.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use base::clock::{Clock, NS_PER_S, SystemClock};
 
 use super::look::{copies, without_copies};
 use super::{DAY_MS, HISTORY_MAX, Keeper, disks, lock, now_ms, now_s, tried, wrong};
@@ -29,8 +31,8 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub(super) struct Task {
     kind: Kind,
     started_s: u64,
-    /// Phase, when it began, and what is measured against: bytes, or thousandths.
-    phase: Mutex<(Phase, Instant, u64)>,
+    /// Phase, when it began (monotonic), and what is measured against: bytes, or thousandths.
+    phase: Mutex<(Phase, u64, u64)>,
     thousandths: AtomicU64,
     stopped: AtomicBool,
     at: std::path::PathBuf,
@@ -43,7 +45,7 @@ impl Task {
         Self {
             kind,
             started_s: now_s(),
-            phase: Mutex::new((phase, Instant::now(), 0)),
+            phase: Mutex::new((phase, SystemClock.monotonic_ns(), 0)),
             thousandths: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             at: at.to_owned(),
@@ -52,7 +54,7 @@ impl Task {
     }
 
     fn begin(&self, phase: Phase, whole: u64) {
-        *lock(&self.phase) = (phase, Instant::now(), whole);
+        *lock(&self.phase) = (phase, SystemClock.monotonic_ns(), whole);
     }
 
     fn is_stopped(&self) -> bool {
@@ -110,7 +112,8 @@ impl Task {
             (false, _) => part,
         };
         let before = self.thousandths.fetch_max(of_task, Ordering::Relaxed);
-        let left = began.elapsed().as_secs_f64() * (1_000.0 / part.max(1) as f64 - 1.0);
+        let took = SystemClock.monotonic_ns().saturating_sub(began) as f64 / NS_PER_S as f64;
+        let left = took * (1_000.0 / part.max(1) as f64 - 1.0);
         TaskStatus {
             kind: self.kind,
             phase,
@@ -121,7 +124,7 @@ impl Task {
     }
 }
 
-/// What came of a task: a sentence if all of it was done.
+/// The result of a task: a sentence if all of it was done.
 type Outcome = Result<String, Failure>;
 
 impl Keeper {
@@ -201,6 +204,9 @@ impl Keeper {
         let known = self.known(name)?;
         let status = self.look(name, &known);
         let old = disks::member(&status.members, member)?.clone();
+        if old.member.missing {
+            self.wipe_returned(name, (&known.uuid, old.member.devid), disk)?;
+        }
         let new = self.exclusive(disk)?;
         if new.size < old.member.size {
             let (new_mib, old_mib) = (new.size >> 20, old.member.size >> 20);

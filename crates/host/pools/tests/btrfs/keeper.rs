@@ -145,8 +145,35 @@ fn a_leg_that_returns_is_repaired_without_a_request() {
 }
 
 #[test]
+fn a_leg_that_returns_to_a_mounted_pool_takes_its_own_place() {
+    let Some(mut bed) = Bed::new("keeper_returned", 3, 512) else { return };
+    let (name, disks) = (pool_name("kreturned"), bed.disks());
+    let keeper = keeper(&bed);
+    create(&keeper, &name, &disks[..2]);
+    let before = fill(&keeper.at(&name).join("before"), 1, 30 * MIB);
+    export(&keeper, &name);
+    bed.detach(1);
+    import(&keeper, &name, true).expect("imported");
+    let after = fill(&keeper.at(&name).join("after"), 2, 50 * MIB);
+    let back = bed.attach(1);
+    let replace = |member: &str, disk: &str| PoolRequest::Replace {
+        pool: name.clone(),
+        member: member.to_owned(),
+        disk: disk.to_owned(),
+    };
+    // Only the missing one, and in its own place.
+    let refused = ask(&keeper, replace("1", &back)).expect_err("refused");
+    assert!(refused.contains("member of the pool"), "{refused}");
+    ask(&keeper, replace("2", &back)).expect("begun");
+    wait_until(&keeper, &name, State::Healthy);
+    export(&keeper, &name);
+    let files: [(&str, &[u8]); 2] = [("before", &before), ("after", &after)];
+    each_leg_alone_is_right(&bed, &[&disks[0], &back], &files);
+}
+
+#[test]
 fn a_pool_from_its_creation_to_its_end() {
-    let Some(bed) = Bed::new("keeper_life", 4, 512) else { return };
+    let Some(bed) = Bed::new("keeper_life", 3, 512) else { return };
     let (name, disks) = (pool_name("klife"), bed.disks());
     let keeper = keeper(&bed);
     create(&keeper, &name, &disks[..2]);
@@ -189,7 +216,15 @@ fn a_pool_from_its_creation_to_its_end() {
     )
     .expect("destroyed");
     assert!(!kept.exists());
-    // A disk more, and the first one out.
+}
+
+#[test]
+fn disks_are_added_and_removed_and_data_is_destroyed_by_name() {
+    let Some(bed) = Bed::new("keeper_disks", 3, 512) else { return };
+    let (name, disks) = (pool_name("kdisks"), bed.disks());
+    let keeper = keeper(&bed);
+    create(&keeper, &name, &disks[..2]);
+    fs::write(keeper.at(&name).join("file"), "one").expect("written");
     ask(&keeper, PoolRequest::Add { pool: name.clone(), disk: disks[2].clone() }).expect("added");
     ask(&keeper, PoolRequest::Remove { pool: name.clone(), member: disks[0].clone() })
         .expect("begun");
@@ -203,7 +238,7 @@ fn a_pool_from_its_creation_to_its_end() {
     let last = now.history.last().expect("a task");
     assert!(last.complete && last.kind == Kind::Scrub, "{last:?}");
     // In use, typed wrongly, and destroyed; not offered any more.
-    let open = fs::File::open(keeper.at(&name).join("s/file")).expect("open");
+    let open = fs::File::open(keeper.at(&name).join("file")).expect("open");
     let destroy =
         |typed: &str| PoolRequest::DestroyData { pool: name.clone(), confirmation: text(typed) };
     let busy = ask(&keeper, destroy(&name)).expect_err("refused");
