@@ -145,7 +145,8 @@ fn value(api: &Api, path: &str, property: &str) -> Value {
 }
 
 fn act(api: &Api, path: &str, action: &str, parameters: &Value) -> (u16, Value) {
-    api.post(&format!("/api/v1/nodes{path}/actions/{action}"), parameters)
+    let body = json!({ "parameters": parameters });
+    api.post(&format!("/api/v1/nodes{path}/actions/{action}"), &body)
 }
 
 fn done(api: &Api, path: &str, action: &str, parameters: &Value) {
@@ -309,7 +310,7 @@ fn lose_a_leg(bed: &mut Bed, name: &str, before: &[u8]) {
     writer.reads("after", &after);
     // Exported, each leg alone has all files.
     change(&api, &json!([{ "destroy": "/shares/default/safe", "confirm": true }]));
-    done(&api, &pool, "export_pool", &json!({ "confirm": true }));
+    done(&api, &pool, "export_pool", &json!({}));
     let sums = bed.sums();
     let (code, answer) = api.post("/api/v1/configuration/restore", &json!({ "revision": 1 }));
     assert!(code != 200 && answer.to_string().contains("is not mounted"), "{code} {answer}");
@@ -356,7 +357,7 @@ fn disks_with_something_on_them_are_refused_and_not_written() {
     }
     run("sync", &[]);
     // A mounted pool may write at any time.
-    done(&api, &format!("{POOLS}/{other}"), "export_pool", &json!({ "confirm": true }));
+    done(&api, &format!("{POOLS}/{other}"), "export_pool", &json!({}));
     let root = run("findmnt", &["-n", "-o", "SOURCE", "/"]);
     let sums = bed.sums();
     let name = format!("refused{}", std::process::id());

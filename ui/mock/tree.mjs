@@ -348,7 +348,7 @@ function route(tree, method, path, query, body, who) {
   const is = (wanted, to) => method === wanted && path === to;
   const action = method === 'POST' ? /^\/nodes(\/.+)\/actions\/([^/]+)$/.exec(path) : null;
   if (is('GET', '/tree')) return TREE;
-  if (action) return tree.act(action[1], action[2], who, body === '' ? {} : JSON.parse(body));
+  if (action) return tree.act(action[1], action[2], who, body === '' ? {} : JSON.parse(body).parameters);
   if (method === 'GET' && path.startsWith('/nodes/')) {
     const of = path.slice('/nodes'.length);
     reads(who, of);
