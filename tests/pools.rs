@@ -163,7 +163,9 @@ fn change(api: &Api, changes: &Value) {
 fn cli(bed: &Bed, lines: &[&str]) -> String {
     let mut command = Command::new(e2e::server::binary());
     command.args(["cli", "--state"]).arg(bed.scratch.path().join("state"));
-    lines.iter().for_each(|line| drop(command.args(["-c", line])));
+    for line in lines {
+        command.args(["-c", line]);
+    }
     let output = e2e::process::run(&mut command, PATIENCE);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
@@ -312,6 +314,7 @@ fn lose_a_leg(bed: &mut Bed, name: &str, before: &[u8]) {
     change(&api, &json!([{ "destroy": "/shares/default/safe", "confirm": true }]));
     done(&api, &pool, "export_pool", &json!({}));
     let sums = bed.sums();
+    // The first one has the share.
     let (code, answer) = api.post("/api/v1/configuration/restore", &json!({ "revision": 1 }));
     assert!(code != 200 && answer.to_string().contains("is not mounted"), "{code} {answer}");
     assert_eq!(bed.sums(), sums, "a restored revision has changed a disk");
@@ -370,7 +373,7 @@ fn disks_with_something_on_them_are_refused_and_not_written() {
         (&lvm, "signature of LVM"),
         (&ext, "signature of ext"),
         (&small, "smaller than 128 MiB"),
-        (&free, "named twice"),
+        (&free, "appears twice"),
         ("/dev/loop-control", "there is no such disk"),
         ("../etc/passwd", "there is no such disk"),
     ];
@@ -380,7 +383,7 @@ fn disks_with_something_on_them_are_refused_and_not_written() {
     for (disk, why) in cases {
         let request = json!({ "name": name, "disks": [free, disk] });
         let (code, answer) = act(&api, POOLS, "create_pool", &request);
-        assert_eq!(code, 409, "{disk}: {answer}");
+        assert!(matches!(code, 400 | 409), "{disk}: {code} {answer}");
         let text = answer.to_string();
         assert!(text.contains(why) || text.contains("names of the kernel"), "{disk}: {text}");
     }
