@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use e2e::scratch::Scratch;
+use e2e::skip;
 use e2e::uml::{self, Guest};
-use e2e::{has, skip};
 use serde_json::Value;
 
 /// Memory of a guest that holds the server.
@@ -19,16 +19,6 @@ const ANSWER: Duration = e2e::patience(120);
 /// Within this time an error is a problem, on a machine that is not busy.
 const NOTICED: Duration = e2e::patience(60);
 
-fn unavailable() -> Option<String> {
-    if let Some(why) = uml::unavailable() {
-        return Some(why);
-    }
-    if !uml::is_debian() {
-        return Some("the kernel of guests has no modules".to_owned());
-    }
-    (!has("curl")).then(|| "not installed: curl".to_owned())
-}
-
 struct Stage {
     guest: Guest,
     _scratch: Scratch,
@@ -36,7 +26,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Result<Self, String> {
-        if let Some(why) = unavailable() {
+        if let Some(why) = uml::server_unavailable() {
             return Err(why);
         }
         let namespace = uml::namespace(1)?;

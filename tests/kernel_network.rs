@@ -76,16 +76,6 @@ END";
 /// Waits for the carriers of all that is made: each brings a link-local address.
 const ALL_UP: &str = "until_up trunk0 trunk0.10 lag0 store";
 
-fn unavailable() -> Option<String> {
-    if let Some(why) = uml::unavailable() {
-        return Some(why);
-    }
-    if !uml::is_debian() {
-        return Some("the kernel of guests has no modules".to_owned());
-    }
-    (!has("curl")).then(|| "not installed: curl".to_owned())
-}
-
 /// A guest with its devices; dropping it cuts its power.
 struct Stage {
     guest: Guest,
@@ -95,7 +85,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Result<Self, String> {
-        if let Some(why) = unavailable() {
+        if let Some(why) = uml::server_unavailable() {
             return Err(why);
         }
         let namespace = uml::namespace(1)?;

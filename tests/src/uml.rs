@@ -44,6 +44,17 @@ pub fn is_debian() -> bool {
     std::env::var_os(KERNEL).is_none()
 }
 
+/// Why a guest of Debian's kernel, with its modules, cannot hold a server.
+pub fn server_unavailable() -> Option<String> {
+    if let Some(why) = unavailable() {
+        return Some(why);
+    }
+    if !is_debian() {
+        return Some("the kernel of guests has no modules".to_owned());
+    }
+    (!has("curl")).then(|| "not installed: curl".to_owned())
+}
+
 /// The kernel that the environment names, or the one that `tests/uml/build-kernel` has left in its
 /// folder.
 pub fn built_kernel() -> Option<PathBuf> {
