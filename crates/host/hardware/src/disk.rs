@@ -62,7 +62,7 @@ pub struct Disk {
 }
 
 /// All disks by name.
-pub(crate) fn read(root: &Root) -> Vec<Disk> {
+pub fn read(root: &Root) -> Vec<Disk> {
     let mut by_id: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in names(root, BY_ID) {
         if let Some(device) = link_name(root, &format!("{BY_ID}/{name}")) {

@@ -1,6 +1,8 @@
 //! Health of a disk by `smartctl -j` (smartmontools 7.0 and later): how it is run, and what its
 //! output means. Its exit status is a mask of bits, not zero for a healthy disk with a log entry.
+//! Without it disks of NVMe are queried by ioctl.
 
+pub mod nvme;
 pub mod report;
 
 use std::io::{self, Read};
@@ -44,6 +46,9 @@ pub enum RunError {
     /// It does not end.
     #[error("smartctl has not ended within {} s", TIME_MAX.as_secs())]
     Timeout,
+    /// An NVMe disk has no log of its health.
+    #[error("smartctl is not installed, and the health log cannot be read: {0}")]
+    Nvme(io::Error),
     /// The operating system.
     #[error("smartctl cannot be run: {0}")]
     System(#[from] io::Error),
@@ -80,7 +85,10 @@ pub fn run_on_path(root: &Root, name: &str, path: &str) -> Result<Output, RunErr
         return Err(RunError::NoDisk(name.to_owned()));
     }
     let path = format!("{path}:{FOLDERS}");
-    let folder = path.split(':').find(|folder| is_program(folder)).ok_or(RunError::NotInstalled)?;
+    let Some(folder) = path.split(':').find(|folder| is_program(folder)) else {
+        let health = nvme::is_one(name).then(|| nvme::run(name).map_err(RunError::Nvme));
+        return health.unwrap_or(Err(RunError::NotInstalled));
+    };
     let mut command = Command::new(format!("{folder}/{PROGRAM}"));
     command.args(["-j", "-n", "standby", "-a", "--"]).arg(format!("/dev/{name}"));
     command.env_clear().env("PATH", path).env("LC_ALL", "C");

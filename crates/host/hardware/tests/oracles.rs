@@ -1,7 +1,9 @@
-//! The readers against programs that read the same: lspci, dmidecode, lsblk.
+//! The readers against programs that read the same: lspci, dmidecode, lsblk, ibstat.
 
 #[allow(dead_code, reason = "each program of tests uses a part")]
 mod common;
+#[path = "oracles/ibstat.rs"]
+mod ibstat;
 
 use std::collections::BTreeMap;
 use std::fs;

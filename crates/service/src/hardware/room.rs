@@ -12,6 +12,7 @@ use control::state::files::{read_if_there, write_atomic};
 use control::tree::Live;
 use host::Root;
 use host_hardware::Hardware;
+use host_hardware::disk::{self, Disk};
 use host_hardware::faults::{self, Fault};
 use host_hardware::smart::report::Report;
 use host_hardware::smart::{self, Output, RunError};
@@ -128,8 +129,13 @@ impl HardwareRoom {
 
     /// Queries the disks that are due.
     fn query_disks(&self) {
-        *self.lack.lock() = lacks();
-        if self.lack.lock().is_some() {
+        let lack = lacks();
+        // Disks of NVMe need no program.
+        let is_nvme = |disk: &Disk| disk.devices.iter().any(|device| smart::nvme::is_one(device));
+        let only_nvme = lack.is_some() && effective_uid() == 0;
+        let stop = lack.is_some() && !(only_nvme && self.read().disks.iter().any(is_nvme));
+        *self.lack.lock() = lack;
+        if stop {
             return;
         }
         self.read();
@@ -141,7 +147,7 @@ impl HardwareRoom {
                 Err(why) => Report::unknown(&why),
             };
             // The query may count as commands that have failed.
-            let disks = Hardware::read(&self.root).disks;
+            let disks = disk::read(&self.root);
             let after = disks.iter().find(|disk| disk.identity == identity);
             let failed = after.and_then(|disk| disk.failed_commands);
             self.remember(|watch| watch.report(&identity, report, failed, now_s));

@@ -24,7 +24,7 @@ const WEAR: [&str; 6] = [
 /// Bits of the exit status (smartctl(8), section EXIT STATUS).
 const COMMAND_LINE: u8 = 1;
 const NOT_OPENED: u8 = 1 << 1;
-const FAILING: u8 = 1 << 3;
+pub(super) const FAILING: u8 = 1 << 3;
 const PRE_FAILURE: u8 = 1 << 4;
 const ERROR_LOG: u8 = 1 << 6;
 const SELF_TEST_LOG: u8 = 1 << 7;
