@@ -262,6 +262,17 @@ fn an_ordinary_user_sees_why_parts_are_missing() {
     for part in ["chassis", "cpus", "memory", "slots", "disks", "sensors"] {
         node(&api, &format!("{HARDWARE}/{part}"));
     }
+    let fabric = |property| value(&api, "/maintenance/fabric", property);
+    if Path::new("/dev/infiniband/umad0").exists() {
+        println!("this machine has an InfiniBand device");
+    } else {
+        assert_eq!(fabric("state"), "unavailable");
+        assert_eq!(
+            fabric("reason"),
+            "there is no /dev/infiniband/umad*: this machine has no InfiniBand device, or the \
+             module ib_umad is not loaded (modprobe ib_umad)"
+        );
+    }
     let absent = value(&api, HARDWARE, "absent").as_array().cloned().unwrap_or_default();
     for line in absent.iter().filter_map(Value::as_str) {
         let known = ["not offered by this machine", "only root may read it"];

@@ -17,8 +17,13 @@ analytics worksheets create who panels=nfs.ops[client] span=1h
 ";
 
 /// Contexts with values of the machine: of those only the help is agreed.
-const OF_THE_MACHINE: [&str; 4] =
-    ["/configuration/network", "/maintenance/hardware", "/maintenance/problems", "/storage"];
+const OF_THE_MACHINE: [&str; 5] = [
+    "/configuration/network",
+    "/maintenance/fabric",
+    "/maintenance/hardware",
+    "/maintenance/problems",
+    "/storage",
+];
 /// The device that each machine has.
 const LOOPBACK: &str = "lo";
 

@@ -10,6 +10,8 @@ mod browser;
 mod command_line;
 #[path = "../echo.rs"]
 mod echo;
+#[path = "../fabric_server.rs"]
+mod fabric_server;
 #[path = "../hardware.rs"]
 mod hardware;
 #[path = "../idle.rs"]

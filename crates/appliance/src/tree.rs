@@ -9,6 +9,7 @@ use control::certificates::node::CERTIFICATES;
 use control::replication::node::REPLICATION;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
+use service::fabric::node::FABRIC;
 use service::hardware::node::HARDWARE;
 use service::network::node::NETWORK;
 use service::pools::node::STORAGE;
@@ -55,11 +56,11 @@ static CONFIGURATION: Context = Context::new(
 static MAINTENANCE: Context = Context::new(
     "maintenance",
     "Maintenance",
-    "The machine and the running program: hardware, problems, logs, sessions, version and state \
-     directory.",
+    "The machine and the running program: hardware, fabric, problems, logs, sessions, version and \
+     state directory.",
     "maintenance",
 )
-.children(&[&HARDWARE, &PROBLEMS, &LOGS, &SESSIONS, &SYSTEM]);
+.children(&[&HARDWARE, &FABRIC, &PROBLEMS, &LOGS, &SESSIONS, &SYSTEM]);
 
 static LOGS: Context = Context::new(
     "logs",

@@ -31,7 +31,7 @@ use crate::reach::machine_name;
 use crate::running::Running;
 use crate::shares::PREFIX;
 use crate::shares::node::Room;
-use crate::{lab, network};
+use crate::{fabric, lab, network};
 
 /// Joins all branches to the tree; services hear of other certificates from now on.
 ///
@@ -58,10 +58,12 @@ pub fn join(
     problems.feed(&running.pools);
     problems.feed(&hardware);
     problems.feed(&network);
+    problems.feed(&running.fabric);
     // Set once, here.
     let _ = running.machine_problems.set(Arc::downgrade(&problems));
-    branches.push(Branch::live(&HARDWARE, hardware.clone()));
-    branches.push(Branch::live(&PROBLEMS, problems));
+    let live = Branch::live;
+    branches.push(live(&HARDWARE, hardware.clone()));
+    branches.push(live(&PROBLEMS, problems));
     branches.extend(watch(running, state, tree, &network)?);
     tree.join(branches);
     hardware.start().or_failure("start the threads that look at the hardware")?;
@@ -97,6 +99,7 @@ fn branches(
     let admin = Shown(move || administration(&on, &signed_in, &socket));
     let (on, folder) = (running.clone(), state.path().to_owned());
     let system = Shown(move || system(&on, &folder));
+    let fabric = fabric::shown::Shown(running.fabric.clone());
     let on = running.clone();
     let status = Shown(move || status(&on));
     let mut branches = people.branches();
@@ -126,6 +129,7 @@ fn branches(
         Branch::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
         Branch::new(PREFIX, Arc::new(Beside { shares, luns: luns.clone() })),
         Branch::new(SAN, luns),
+        Branch::live(&fabric::shown::PREFIX, Arc::new(fabric)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(status)),
     ]);
@@ -179,9 +183,9 @@ impl Facts for ServerFacts {
             Event::Network => network.upgrade()?.warning(),
             Event::Hardware => {
                 let problems = running.machine_problems()?;
-                let of = [HARDWARE_NAME, POOLS_NAME].map(|name| problems.sentence(name));
-                let of: Vec<String> = of.into_iter().flatten().collect();
-                (!of.is_empty()).then(|| of.join(" "))
+                let of = [HARDWARE_NAME, POOLS_NAME, fabric::watch::NAME].into_iter();
+                let sentences: Vec<_> = of.filter_map(|source| problems.sentence(source)).collect();
+                (!sentences.is_empty()).then(|| sentences.join(" "))
             }
             Event::Fault => running.faults(),
             // The frames tell.

@@ -12,6 +12,7 @@
 //! - [`cache_drops`]: runs that drop cached data of shares and units.
 //! - [`hardware`]: what the machine is made of. [`problems`]: what is wrong with it.
 //! - [`guard`]: the table of opens, for runs of replication.
+//! - [`fabric`]: the InfiniBand fabric. [`network`]: the network.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
 //! - [`server_id`]: by what clients recognise the server.
 //! - [`tls`], [`certificates`], [`reach`], [`names`], [`users`]: ports,
@@ -23,6 +24,7 @@ pub mod certificates;
 pub mod comparison;
 #[cfg(feature = "test-services")]
 pub mod echo;
+pub mod fabric;
 pub mod files;
 pub mod guard;
 pub mod hardware;

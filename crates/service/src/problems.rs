@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
 use control::state::files::{read_if_there, write_atomic};
-use control::tree::{Live, Problem, Who};
+use control::tree::{self, Problem, Who};
 use parking_lot::Mutex;
 
 pub use host_hardware::faults::{Fault, Severity};
@@ -155,7 +155,7 @@ impl Problems {
     }
 }
 
-impl Live for Problems {
+impl tree::Live for Problems {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let list = self.list();
         let Some(id) = path.segments().get(PREFIX.len()) else {

@@ -47,6 +47,8 @@ use vfs::fs::{Context, Space};
 use vfs::identity::Owners;
 use vfs::locks::LockTable;
 
+use crate::fabric::sampler::FabricSampler;
+use crate::fabric::watch::Fabrics;
 use crate::files::dav::DavLocks;
 use crate::instance::Instance;
 use crate::lab::Results;
@@ -115,6 +117,8 @@ pub struct Running {
     pub services: Arc<Services>,
     /// Statistics.
     pub queries: Arc<Engine>,
+    /// The InfiniBand fabric.
+    pub fabric: Arc<Fabrics>,
     collector: Mutex<Option<Collector>>,
     /// Who uses shares over NFS.
     nfs: NfsClients,
@@ -184,7 +188,9 @@ impl Running {
         let names = || ShareNames { shares: parts.shares.clone(), users: parts.users.clone() };
         let nfs = NfsClients::new(&services.nfs, names(), hub);
         let dav = DavLocks::new(&services.http, hub);
-        let (queries, collector) = collect(&setup, names(), (&shares, &parts), &services)?;
+        let fabric = Fabrics::start().or_failure("start the thread that reads the fabric")?;
+        let (queries, collector) =
+            collect(&setup, names(), (&shares, &parts), (&services, &fabric))?;
         Ok(Arc::new(Self {
             shares,
             offline,
@@ -193,6 +199,7 @@ impl Running {
             parts,
             services: Arc::new(services),
             queries,
+            fabric,
             collector: Mutex::new(Some(collector)),
             nfs,
             dav,
@@ -341,7 +348,7 @@ fn collect(
     setup: &Setup<'_>,
     names: ShareNames,
     (shares, parts): (&Arc<Shares>, &Arc<ServiceParts>),
-    services: &Services,
+    (services, fabric): (&Services, &Arc<Fabrics>),
 ) -> Result<(Arc<Engine>, Collector), Failure> {
     let tried = "keep statistics";
     let store = Store::open(&setup.state.file("stats"), Retention::default()).or_failure(tried)?;
@@ -350,6 +357,7 @@ fn collect(
     let keeper = Keeper { shares, parts, nfs, trim: base::memory::Trim::default() };
     let samplers: Vec<Box<dyn Sampler>> = vec![
         Box::new(HostSampler::new(host::Root::default())),
+        Box::new(FabricSampler(fabric.clone())),
         Box::new(SegmentSampler::new(host::Root::default())),
         Box::new(ConnectionSampler::new(host::Root::default())),
         Box::new(BridgeSampler::new(setup.links.clone(), effective_uid())),

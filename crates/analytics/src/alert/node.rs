@@ -295,7 +295,7 @@ const WHEN: Property = Property::setting(
         ("certificate", "a certificate expires soon, or issue or renewal failed"),
         ("replication", "the last run of a replication action failed"),
         ("network", "a link of the network has no carrier or is missing"),
-        ("hardware", "the hardware has a fault"),
+        ("hardware", "the hardware or the fabric has a fault"),
         ("fault", "requests fail because of a server defect"),
     ]),
     Default::Text("statistic"),

@@ -65,7 +65,7 @@ impl Event {
         ),
         (Self::Replication, "replication", "the last run of a replication action failed"),
         (Self::Network, "network", "a link of the network has no carrier or is missing"),
-        (Self::Hardware, "hardware", "the hardware has a fault"),
+        (Self::Hardware, "hardware", "the hardware or the fabric has a fault"),
         (Self::Fault, "fault", "requests fail because of a server defect"),
     ];
 

@@ -42,3 +42,17 @@ pub trait Transport: Send {
     /// Time since an arbitrary start; it never decreases.
     fn now(&self) -> Duration;
 }
+
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn send(&mut self, target: &Target, mad: &Mad) -> io::Result<()> {
+        (**self).send(target, mad)
+    }
+
+    fn receive(&mut self, wait: Duration) -> io::Result<Option<Received>> {
+        (**self).receive(wait)
+    }
+
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+}

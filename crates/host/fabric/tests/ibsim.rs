@@ -6,17 +6,19 @@
 
 #[path = "ibsim/bed.rs"]
 mod bed;
+#[path = "ibsim/machine.rs"]
+mod process;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
 use base::clock::monotonic_ns;
-use bed::{Bed, CHILD, Machine};
 use host_fabric::attribute::ERRORS;
 use host_fabric::monitor::{Monitor, Report};
 use host_fabric::umad::Umad;
 use host_fabric::walk::PortId;
+use process::{CHILD, Machine, OwnBed};
 
 /// Names of the error counters at the console of ibsim, in the order of [`ERRORS`].
 const CONSOLE: [&str; ERRORS.len()] = [
@@ -167,7 +169,7 @@ fn discovered(text: &str) -> (BTreeSet<u64>, BTreeSet<(PortId, PortId)>) {
 
 #[test]
 fn a_fabric_is_what_the_tools_show() {
-    let Some(bed) = Bed::start("a_fabric_is_what_the_tools_show", 4, 60) else { return };
+    let Some(bed) = OwnBed::start("a_fabric_is_what_the_tools_show", 4, 60) else { return };
     let mut machine = Machine::start(&bed, "host1");
     let pass = machine.pass();
     let began = Instant::now();
@@ -188,7 +190,7 @@ fn a_fabric_is_what_the_tools_show() {
 
 #[test]
 fn counters_are_those_that_ibsim_has() {
-    let Some(bed) = Bed::start("counters_are_those_that_ibsim_has", 2, 10) else { return };
+    let Some(bed) = OwnBed::start("counters_are_those_that_ibsim_has", 2, 10) else { return };
     let mut machine = Machine::start(&bed, "host1");
     let first = machine.pass();
     let host = (first.guid("host7"), 1);
@@ -198,7 +200,7 @@ fn counters_are_those_that_ibsim_has() {
         let mut expected = vec![0; ERRORS.len()];
         expected[n] = 9;
         assert_eq!(pass.ports[&host].errors, expected, "{name}");
-        let growing = pass.problems.iter().any(|id| id.starts_with("fabric/symbol-errors"));
+        let growing = pass.problems.iter().any(|id| id.starts_with("fabric-symbol-errors"));
         assert_eq!(growing, n == 0, "{:?}", pass.problems);
     }
     bed.console("PerformanceSet \"host7\"[1] PortCountersExtended.PortXmitData=0");
@@ -211,7 +213,7 @@ fn counters_are_those_that_ibsim_has() {
 
 #[test]
 fn a_port_goes_down_and_comes_back() {
-    let Some(bed) = Bed::start("a_port_goes_down_and_comes_back", 2, 10) else { return };
+    let Some(bed) = OwnBed::start("a_port_goes_down_and_comes_back", 2, 10) else { return };
     let mut machine = Machine::start(&bed, "host1");
     let first = machine.pass();
     let (host, other) = ((first.guid("host7"), 1), (first.guid("host8"), 1));
@@ -239,7 +241,7 @@ fn a_port_goes_down_and_comes_back() {
 
 #[test]
 fn partitions_and_the_subnet_manager_come_and_go() {
-    let Some(bed) = Bed::start("partitions_and_the_subnet_manager_come_and_go", 1, 4) else {
+    let Some(bed) = OwnBed::start("partitions_and_the_subnet_manager_come_and_go", 1, 4) else {
         return;
     };
     let mut machine = Machine::start(&bed, "host2");
@@ -255,5 +257,5 @@ fn partitions_and_the_subnet_manager_come_and_go() {
     machine.until("the P_Key is removed", |pass| !pass.pkeys.contains(&"0x8001".to_owned()));
     bed.stop_manager();
     let gone = machine.until("the manager is missed", |pass| !pass.problems.is_empty());
-    assert_eq!(gone.problems, ["fabric/no-subnet-manager/host2:1"]);
+    assert_eq!(gone.problems, ["fabric-no-subnet-manager-host2:1"]);
 }

@@ -266,6 +266,22 @@ fn fields(line: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_row_has_payload_and_transport_with_their_names() {
+    let summary = all_sorts();
+    let text = summary.text();
+    assert!(text.contains("payload 4.69 MiB/s, transport 5.05 MiB/s"), "{text}");
+    let markdown = summary.markdown();
+    assert!(markdown.contains("| payload | transport |"), "{markdown}");
+    assert!(markdown.contains("| 4.69 MiB/s | 5.05 MiB/s |"), "{markdown}");
+    let csv = summary.table().csv();
+    let head = csv.lines().next().map(fields).unwrap_or_default();
+    let at = |name: &str| head.iter().position(|one| one == name).expect("a column");
+    let first = csv.lines().nth(1).map(fields).unwrap_or_default();
+    assert_eq!(first[at("payload_bytes_s")], "4915200");
+    assert_eq!(first[at("transport_bytes_s")], "5300000");
+}
+
+#[test]
 fn text_csv_markdown_page_and_json_show_the_same_figures() {
     let summary = all_sorts();
     let json: serde_json::Value = serde_json::to_value(&summary).unwrap();

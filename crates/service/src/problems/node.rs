@@ -14,8 +14,8 @@ const COUNT: Kind = Kind::Integer { min: 0, max: PROBLEMS_MAX as i64 };
 pub static PROBLEMS: Context = Context::new(
     "problems",
     "Problems",
-    "Faults of this machine: hardware, network. An alert with the event hardware reports those of \
-     the hardware.",
+    "Faults of this machine: hardware, network, fabric. An alert with the event hardware reports \
+     those of the hardware and the fabric.",
     "maintenance",
 )
 .properties(&[Property::state("count", "Problems", COUNT, "Number of problems.")])

@@ -3,24 +3,20 @@
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Pass;
-
-/// Set in the process that is a machine of the fabric.
-pub const CHILD: &str = "PLIMSOLL_FABRIC_MACHINE";
 /// How long an event may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const EVENT_MAX: Duration = Duration::from_secs(120);
 /// The preloaded library, as Debian has it.
 const LIBRARY: &str = "umad2sim/libumad2sim.so";
 
 pub struct Bed {
     folder: PathBuf,
     /// A process that has the namespace.
-    holder: Child,
+    holder: u32,
     simulator: Child,
     console: RefCell<ChildStdin>,
     manager: RefCell<Child>,
@@ -37,32 +33,24 @@ fn has(program: &str) -> bool {
         .any(|dir| Path::new(dir).join(program).exists())
 }
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + EVENT_MAX;
     while !is_so() {
-        assert!(Instant::now() < deadline, "in {PATIENCE:?} not: {what}");
+        assert!(Instant::now() < deadline, "in {EVENT_MAX:?} not: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 impl Bed {
-    /// A fabric of switches in a row with adapters, `host1` with the subnet manager. `None`: a
-    /// tool or a right is missing, which is printed.
-    pub fn start(test: &str, switches: usize, hosts: usize) -> Option<Self> {
-        let tools = ["ibsim", "opensm", "ibnetdiscover", "smpquery", "unshare", "nsenter"];
+    /// A fabric of switches in a row with adapters, `host1` with the subnet manager, in the
+    /// namespace of a process. `None`: a tool is missing, which is printed.
+    pub fn within(holder: u32, test: &str, switches: usize, hosts: usize) -> Option<Self> {
+        let tools = ["ibsim", "opensm", "ibnetdiscover", "smpquery", "nsenter"];
         let missing: Vec<&str> = tools.into_iter().filter(|tool| !has(tool)).collect();
-        let holder = Command::new("unshare")
-            .args(["-n", "sh", "-c", "ip link set lo up; exec sleep 100000"])
-            .spawn();
-        let (true, Some(_), Ok(holder)) = (missing.is_empty(), library(), holder) else {
-            println!(
-                "SKIP {test}: needs ibsim-utils, infiniband-diags, opensm and unshare: {missing:?}"
-            );
+        if !missing.is_empty() || library().is_none() {
+            println!("SKIP {test}: needs ibsim-utils, infiniband-diags, opensm: {missing:?}");
             return None;
-        };
-        let namespace = format!("/proc/{}/ns/net", holder.id());
-        let own = fs::read_link("/proc/self/ns/net").expect("a namespace");
-        wait_for("a namespace", || fs::read_link(&namespace).is_ok_and(|one| one != own));
+        }
         let folder = std::env::temp_dir().join(format!("fabric-{}-{}", std::process::id(), test));
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join("net"), topology(switches, hosts)).expect("a file");
@@ -71,7 +59,7 @@ impl Bed {
         let log = folder.join("ibsim.log");
         let output = File::create(&log).expect("a file");
         let mut command = Command::new("nsenter");
-        command.args(["-t", &holder.id().to_string(), "-n", "ibsim", "-s"]).arg(folder.join("net"));
+        command.args(["-t", &holder.to_string(), "-n", "ibsim", "-s"]).arg(folder.join("net"));
         // To a file: what it prints is not read.
         command.stdin(Stdio::piped()).stdout(output.try_clone().expect("a file")).stderr(output);
         let mut simulator = command.spawn().expect("ibsim");
@@ -79,7 +67,7 @@ impl Bed {
         wait_for("ibsim is ready", || {
             fs::read_to_string(&log).is_ok_and(|text| text.contains("simulator ready"))
         });
-        let manager = RefCell::new(manager(&folder, &holder));
+        let manager = RefCell::new(manager(&folder, holder));
         let bed = Self { folder, holder, simulator, console, manager };
         wait_for("the fabric is up", || bed.on("host1", &["ibstat"]).contains("State: Active"));
         let last = format!("host{hosts}");
@@ -87,8 +75,9 @@ impl Bed {
         Some(bed)
     }
 
-    fn command(&self, host: &str) -> Command {
-        command(&self.folder, &self.holder, host)
+    /// A command as a machine of the fabric.
+    pub fn command(&self, host: &str) -> Command {
+        command(&self.folder, self.holder, host)
     }
 
     /// What a tool prints as a machine of the fabric.
@@ -121,16 +110,21 @@ impl Bed {
     }
 }
 
-fn command(folder: &Path, holder: &Child, host: &str) -> Command {
+/// What makes a process a machine of the fabric.
+pub fn environment(host: &str) -> [(&'static str, String); 2] {
+    let preload = library().expect("checked before").display().to_string();
+    [("LD_PRELOAD", preload), ("SIM_HOST", host.to_owned())]
+}
+
+fn command(folder: &Path, holder: u32, host: &str) -> Command {
     let mut command = Command::new("nsenter");
-    command.args(["-t", &holder.id().to_string(), "-n", "env"]);
-    let preload = library().expect("checked before");
-    command.arg(format!("LD_PRELOAD={}", preload.display())).arg(format!("SIM_HOST={host}"));
+    command.args(["-t", &holder.to_string(), "-n", "env"]);
+    command.args(environment(host).map(|(name, value)| format!("{name}={value}")));
     command.current_dir(folder).stdin(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-fn manager(folder: &Path, holder: &Child) -> Child {
+fn manager(folder: &Path, holder: u32) -> Child {
     let mut command = command(folder, holder, "host1");
     command.arg(format!("OSM_TMP_DIR={}", folder.display()));
     command.arg(format!("OSM_CACHE_DIR={}", folder.display()));
@@ -142,7 +136,7 @@ fn manager(folder: &Path, holder: &Child) -> Child {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        for child in [self.manager.get_mut(), &mut self.simulator, &mut self.holder] {
+        for child in [self.manager.get_mut(), &mut self.simulator] {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -171,60 +165,4 @@ fn topology(switches: usize, hosts: usize) -> String {
         let _ = writeln!(text, "Hca\t2 \"host{h}\"\n[1]\t\"sw{switch}\"[{port}]\n");
     }
     text
-}
-
-/// The monitor on a machine of the fabric.
-pub struct Machine {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Machine {
-    pub fn start(bed: &Bed, host: &str) -> Self {
-        let mut command = bed.command(host);
-        command.arg(format!("{CHILD}=1")).arg(std::env::current_exe().expect("this program"));
-        command.args(["--exact", "machine", "--nocapture"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().expect("this program");
-        let input = child.stdin.take().expect("a pipe");
-        let output = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { child, input, output }
-    }
-
-    /// One pass.
-    pub fn pass(&mut self) -> Pass {
-        writeln!(self.input, "pass").expect("a pipe");
-        let mut pass = Pass::default();
-        loop {
-            let mut line = String::new();
-            let read = self.output.read_line(&mut line).expect("a pipe");
-            assert!(read > 0, "the monitor has ended");
-            // What the harness prints has no mark.
-            let Some((_, line)) = line.split_once("| ") else { continue };
-            if !pass.enter(line.trim_end_matches('\n')) {
-                return pass;
-            }
-        }
-    }
-
-    /// Passes until one is as expected.
-    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&Pass) -> bool) -> Pass {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let pass = self.pass();
-            if is_so(&pass) {
-                return pass;
-            }
-            assert!(Instant::now() < deadline, "in {PATIENCE:?} not: {what}: {pass:?}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
