@@ -1,4 +1,5 @@
 // The declaration of an invented tree: what docs/protocols/api.md calls GET /tree.
+import { FABRIC } from './fabric.mjs';
 import { HARDWARE, PROBLEMS } from './hardware.mjs';
 import { NETWORK } from './network.mjs';
 import { STORAGE } from './pools.mjs';
@@ -107,6 +108,7 @@ export const TREE = context('', 'Appliance', 'status', 'Everything.', {
     context('maintenance', 'Maintenance', 'maintenance', 'The system itself, its log, and who is signed in.', {
       children: [
         HARDWARE,
+        FABRIC,
         PROBLEMS,
         context('system', 'System', 'maintenance', 'Version, process and state.', {
           properties: [state('version', 'Version', text('line')), state('state_folder', 'State folder', text('path')), state('pid', 'Process', { type: 'integer', min: 1, max: 1e7 }), state('uptime', 'Up for', { type: 'seconds', min: 0, max: 1e9 })],

@@ -1,16 +1,7 @@
 // The hardware and the problems of the mock: a machine with two InfiniBand adapters, one of them on half
 // of its lanes, and a disk that fails.
-
-const text = { type: 'text', shape: 'line', max_length: 4096 };
-const list = { type: 'list', max_length: 1000, of: text };
-const number = { type: 'integer', min: 0, max: 2 ** 52 };
-const size = { type: 'bytes', min: 0, max: 2 ** 52 };
-const bool = { type: 'bool' };
-const time = { type: 'time' };
-const choice = (...values) => ({ type: 'choice', choices: values.map((value) => ({ value, meaning: value })) });
-const state = (name, title, kind = text, unit = '') => ({ name, title, kind, unit, default: null, role: 'state', help: `${title}.`, example: '', required: false, effect: 'now' });
-const context = (name, title, help, more = {}) => ({ name, title, help, scope: 'maintenance', properties: [], actions: [], children: [], items: null, statistics: [], ...more });
-const items = (noun, plural, of) => ({ noun, plural, key: text, max: 4096, origin: 'live', context: of, fixed: [] });
+import { bool, choice, context, items, list, number, size, state, time } from './declare.mjs';
+import { FABRIC_LISTS, FABRIC_NODES } from './fabric.mjs';
 
 const port = context('port', 'Port', 'A port of an InfiniBand adapter.', {
   properties: [state('state', 'State'), state('physical_state', 'Physical state'), state('rate', 'Rate'), state('guid', 'Port GUID'), state('lid', 'LID'),
@@ -49,7 +40,7 @@ export const HARDWARE = context('hardware', 'Hardware', 'Chassis, CPUs, memory, 
     context('sensors', 'Sensors', 'Temperatures, fans, voltages and power.', { items: items('sensor', 'sensors', sensor) }),
   ],
 });
-export const PROBLEMS = context('problems', 'Problems', 'Faults of this machine: hardware, network.', { properties: [state('count', 'Problems', number)], items: items('problem', 'problems', problem) });
+export const PROBLEMS = context('problems', 'Problems', 'Faults of this machine: hardware, network, fabric.', { properties: [state('count', 'Problems', number)], items: items('problem', 'problems', problem) });
 
 const up = (guid, lid, at) => ({ state: 'active', physical_state: 'LinkUp', rate: '40 Gb/sec (4X QDR)', guid: `0002:c903:000b:${guid}`, lid: String(lid), manager_lid: '1', link_layer: 'InfiniBand', pkeys: ['0xffff', '0x8001'], ...at });
 const card = (number, link, more) => ({
@@ -67,6 +58,7 @@ const NODES = {
   hardware: { absent: ['InfiniBand adapters of other machines: not offered by this machine'].slice(1) },
   'hardware/chassis': { manufacturer: 'Example', product: 'Storage-1', serial: 'S-0001', firmware: '1.2.3' },
   'hardware/disks': {},
+  ...FABRIC_NODES,
 };
 const LISTS = {
   'hardware/cpus': { CPU1: { state: 'enabled', model: 'Example(R) E5530 @ 2.40GHz', cores: 4, threads: 8, speed: 2400 }, CPU2: { state: 'enabled', model: 'Example(R) E5530 @ 2.40GHz', cores: 4, threads: 8, speed: 2400 } },
@@ -91,6 +83,7 @@ const LISTS = {
     'w83795g-fan1': { state: 'ok', value: '4200 rpm', limit: '500 rpm', quantity: 'fan', label: 'fan1', chip: 'w83795g' },
     'w83795g-fan2': { state: 'alarm', value: '0 rpm', limit: '500 rpm', quantity: 'fan', label: 'fan2', chip: 'w83795g' },
   },
+  ...FABRIC_LISTS,
 };
 const DISK = 'EXAMPLE ST4000NM0023 (serial number Z1Z0000';
 const UNKNOWN = 'Data on the disk may be unavailable; whether a copy is left is not known.';
@@ -125,4 +118,4 @@ export class Hardware {
   }
 }
 
-export const isHardware = (path) => /^\/maintenance\/(hardware|problems)(\/|$)/.test(path);
+export const isHardware = (path) => /^\/maintenance\/(fabric|hardware|problems)(\/|$)/.test(path);

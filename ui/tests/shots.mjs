@@ -188,6 +188,7 @@ const PAGES = {
     await page.getByText('Read-only.').waitFor();
     where.mock?.network(null);
   },
+  fabric: (page, where) => node(page, where, '/maintenance/fabric', 'Fabric'),
   hardware: (page, where) => node(page, where, '/maintenance/hardware', 'Hardware'),
   'hardware-slot': (page, where) => node(page, where, '/maintenance/hardware/slots/PCIE3', 'PCIE3'),
   'hardware-disk': (page, where) => node(page, where, '/maintenance/hardware/disks/EXAMPLE-ST4000NM0023-Z1Z00001', 'EXAMPLE-ST4000NM0023-Z1Z00001'),
