@@ -127,6 +127,22 @@ fn the_tree_has_the_fabric_and_its_problems() {
     assert_eq!(scene.value(&port, "errors"), json!(["symbol: 9"]));
     scene.wait_for_problem("fabric-symbol-errors-host7:1", false);
 
+    // A P_Key that the subnet manager gives is offered, until it is removed.
+    let datalinks = "/configuration/network/datalinks";
+    let offers = || scene.value(datalinks, "offers").as_array().cloned().unwrap_or_default();
+    assert_eq!(offers(), [] as [Value; 0]);
+    let full = "Default=0x7fff, ipoib : ALL=full;\n";
+    let began = Instant::now();
+    scene.bed.partitions(&format!("{full}one=0x0001 : ALL=full;\n"));
+    wait_for("an offer", SEEN, || (!offers().is_empty()).then_some(()));
+    println!("0x8001 is offered after {} ms", began.elapsed().as_millis());
+    let offer = offers()[0].as_str().map(str::to_owned).unwrap_or_default();
+    assert!(offer.starts_with("0x8001 (full): port host2:1, GUID 0x"), "{offer}");
+    let table = scene.bed.on("host2", &["smpquery", "pkeys", "-D", "0"]);
+    assert!(table.contains("0x8001"), "{table}");
+    scene.bed.partitions(full);
+    wait_for("no offer", SEEN, || offers().is_empty().then_some(()));
+
     scene.bed.stop_manager();
     scene.wait_for_problem("fabric-no-subnet-manager-host2:1", true);
     let problem = "/maintenance/problems/fabric-no-subnet-manager-host2:1";

@@ -138,6 +138,18 @@ fn slots_adapters_and_ports_of_a_machine() {
     assert_eq!(value(&api, &port, "state"), "active");
     assert_eq!(value(&api, &port, "rate"), "40 Gb/sec (4X QDR)");
     assert_eq!(value(&api, &port, "pkeys"), json!(["0xffff", "0x8001"]));
+    // Each partition of a port is offered to datalinks while the subnet manager gives it.
+    let offers = || {
+        let offers = value(&api, "/configuration/network/datalinks", "offers");
+        let offers = offers.as_array().cloned().unwrap_or_default();
+        offers.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let offer = "0x8001 (full): port mlx4_1-1, GUID 0x0002c903000b0201";
+    assert!(offers().iter().any(|one| one.starts_with(offer)), "{:?}", offers());
+    fs::write(bed.sys().join("class/infiniband/mlx4_1/ports/1/pkeys/1"), "0x0000\n")
+        .expect("a file");
+    let is_gone = || !offers().iter().any(|one| one.starts_with(offer));
+    wait_for("the offer ends", NOTICED, || is_gone().then_some(()));
     assert_eq!(value(&api, &format!("{slots}/PCIE1"), "state"), "empty");
     let module = format!("{HARDWARE}/memory/P2-DIMM2A");
     assert_eq!(value(&api, &module, "corrected_errors"), 3);

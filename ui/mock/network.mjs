@@ -58,7 +58,7 @@ export const NETWORK = context('network', 'Network', 'Devices, datalinks, interf
   ],
   children: [
     context('devices', 'Devices', 'Network devices, and links of other programs.', { items: items('device', device, { origin: 'live' }) }),
-    context('datalinks', 'Datalinks', 'Devices that are used, and VLANs, aggregations and partitions made of them.', { items: items('datalink', datalink) }),
+    context('datalinks', 'Datalinks', 'Devices that are used, and VLANs, aggregations and partitions made of them.', { properties: [state('offers', 'Offered partitions', list(text('line'), 512))], items: items('datalink', datalink) }),
     context('interfaces', 'Interfaces', 'IP addresses on datalinks.', { items: items('interface', interfaceOf) }),
     context('routes', 'Routes', 'Static routes.', { properties: [state('found', 'Found', list(text('line'), 1000))], items: items('route', route) }),
     context('dns', 'DNS', 'Name servers; not set: those of the machine.', {
@@ -125,6 +125,7 @@ export class Network {
     const table = document[path] ?? {};
     if (kind === '') return this.#own(name);
     if (kind === 'devices') return DEVICES[item]?.[name] ?? null;
+    if (kind === 'datalinks' && item === undefined) return ['0x8001 (full) on ib0: port mlx4_0-1, GUID 0x0002c903000b0101'];
     if (kind === 'datalinks') return { state: 'up', found: { device: 'device', vlan: `VLAN ${table.id} on ${table.link}` }[table.class] ?? 'aggregation (LACP)', found_mtu: table.mtu ?? 9000 }[name] ?? null;
     if (kind === 'interfaces') return { state: table.enable === false ? 'disabled' : 'up', found: [...(table.v4addrs ?? []), ...(table.v6addrs ?? [])] }[name] ?? null;
     if (kind === 'routes') return item === undefined ? ['0.0.0.0/0 via 192.0.2.1 on trunk0 with metric 0', '192.0.2.0/24 on trunk0 with metric 0', '198.51.100.0/24 on trunk0.10 with metric 0'] : 'up';

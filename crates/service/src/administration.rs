@@ -50,6 +50,7 @@ pub fn join(
         services.renew_tls(&shown).iter().for_each(Failure::tell);
     });
     let network = network(running, state);
+    network.follow_partitions(&running.fabric);
     let mut branches = branches(running, state, people, tree);
     branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
     let hardware = HardwareRoom::new(state.path());

@@ -38,6 +38,7 @@ async function changes(t, { page, where }) {
     await open(page, where);
     await part(page, 'Devices').getByText('Managed by NetworkManager').waitFor();
     await part(page, 'Devices').getByText('nmcli device set eth2 managed no').waitFor();
+    await part(page, 'Datalinks').getByText('0x8001 (full) on ib0: port mlx4_0-1').waitFor();
   });
   await t.test('a change has its time, and is kept by Confirm', async () => {
     await change(page, where, 1500);

@@ -71,7 +71,7 @@ impl Port {
 }
 
 /// All adapters.
-pub(crate) fn read(root: &Root) -> Vec<Hca> {
+pub fn read(root: &Root) -> Vec<Hca> {
     names(root, CLASS).into_iter().take(ADAPTERS_MAX).map(|name| adapter(root, name)).collect()
 }
 

@@ -97,7 +97,11 @@ pub(super) fn problem(configuration: &Configuration, carriers: &Carriers) -> Opt
 }
 
 /// Enters a link and those that it is made of.
-fn enter<'a>(configuration: &'a Configuration, link: &'a str, below: &mut BTreeSet<&'a str>) {
+pub(super) fn enter<'a>(
+    configuration: &'a Configuration,
+    link: &'a str,
+    below: &mut BTreeSet<&'a str>,
+) {
     if !below.insert(link) {
         return;
     }

@@ -118,6 +118,12 @@ static DATALINKS: Context = Context::new(
      of the link.",
     SCOPE,
 )
+.properties(&[Property::state(
+    "offers",
+    "Offered partitions",
+    LINES,
+    "Partitions that the subnet manager gives to ports of this machine and no datalink uses.",
+)])
 .items(&Items::configured("datalink", "datalinks", &NAME, ITEMS_MAX, &DATALINK));
 
 static DATALINK: Context =
@@ -209,6 +215,7 @@ static DATALINK: Context =
             Property::state("found", "Found", TEXT, "The link as the machine has it."),
             Property::state("found_mtu", "Found MTU", SIZE, "MTU of the link.").unit("B"),
             Property::state("partition", "Partition", TEXT, "Partition with both its P_Keys."),
+            Property::state("reason", "Reason", TEXT, "Why a partition is absent."),
         ]);
 
 static INTERFACES: Context =

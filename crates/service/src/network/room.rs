@@ -19,8 +19,10 @@ use parking_lot::{Condvar, Mutex};
 use super::carrier;
 use super::link::{Link, unexpected};
 use super::node::STEPS_SHOWN;
+use super::partitions::Partitions;
 use super::shown::{Leases, Observer, Shown, lease, lease_faults, without_lease};
 use super::wanted::{PREFIX, path, problem, read};
+use crate::fabric::watch::Fabrics;
 use crate::problems::{Fault, Source};
 
 /// Comment of the revision that takes an unconfirmed change back.
@@ -46,6 +48,7 @@ pub struct Network {
     changed: Condvar,
     problem: Mutex<Option<String>>,
     observer: Observer,
+    partitions: Partitions,
     /// The address at which the administration listens, if it is one only.
     listens: Box<dyn Fn() -> Option<IpAddr> + Send + Sync>,
     /// For what is configured, once there is a tree.
@@ -64,9 +67,15 @@ impl Network {
             changed: Condvar::new(),
             problem: Mutex::new(None),
             observer: Observer::default(),
+            partitions: Partitions::default(),
             listens,
             tree: OnceLock::new(),
         })
+    }
+
+    /// Shows also partitions of the ports that these fabrics have.
+    pub fn follow_partitions(&self, fabrics: &Arc<Fabrics>) {
+        self.partitions.follow(fabrics);
     }
 
     /// Begins to follow changes; the tree must have its branches. What the helper has taken back
@@ -307,10 +316,14 @@ impl Source for Network {
     }
 
     fn faults(&self) -> Vec<Fault> {
-        let Some((configuration, carriers)) = self.carriers() else { return Vec::new() };
+        let document = self.tree.get().and_then(Weak::upgrade).map(|tree| tree.document());
+        let configuration = document.and_then(|document| read(&document).ok()).unwrap_or_default();
+        let mut faults = self.partitions.faults(&configuration);
+        let Some((configuration, carriers)) = self.carriers() else { return faults };
         let dark = carrier::dark(&configuration, &carriers);
         let leases = lease_faults(&configuration, &self.leases(&configuration));
-        dark.iter().map(carrier::Dark::fault).chain(leases).collect()
+        faults.extend(dark.iter().map(carrier::Dark::fault).chain(leases));
+        faults
     }
 }
 
@@ -393,6 +406,13 @@ impl Live for Network {
             configuration.interfaces.iter().find(|(name, _)| *at == path("interfaces").join(name));
         if let Some((name, interface)) = interface {
             shown.extend(lease(interface, name, &self.leases(&configuration)));
+        }
+        match at.segments().get(PREFIX.len()..).unwrap_or_default() {
+            [list] if list == "datalinks" => shown.extend(self.partitions.offers(&configuration)),
+            [list, name] if list == "datalinks" => {
+                self.partitions.mark(name, &configuration, &mut shown);
+            }
+            _ => {}
         }
         shown
     }
