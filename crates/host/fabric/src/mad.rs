@@ -159,8 +159,13 @@ impl Mad {
         bytes[3] = self.method.number();
         let by_route = self.class == Class::SubnetByRoute;
         let is_reply = self.method == Method::GetResponse;
-        let direction = if by_route && is_reply { DIRECTION } else { 0 };
-        bytes[4..6].copy_from_slice(&(self.status & !DIRECTION | direction).to_be_bytes());
+        // Other classes have 16 bits of status.
+        let status = match (by_route, is_reply) {
+            (true, true) => self.status | DIRECTION,
+            (true, false) => self.status & !DIRECTION,
+            (false, _) => self.status,
+        };
+        bytes[4..6].copy_from_slice(&status.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.transaction.to_be_bytes());
         bytes[16..18].copy_from_slice(&self.attribute.to_be_bytes());
         bytes[20..24].copy_from_slice(&self.modifier.to_be_bytes());

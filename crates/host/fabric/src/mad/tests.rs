@@ -14,10 +14,13 @@ fn some(random: &mut SeededRandom) -> Mad {
     if class == Class::SubnetByRoute {
         data.truncate(SMP_DATA_BYTES);
     }
+    // The highest bit of a directed route's is its direction.
+    let is_by_route = class == Class::SubnetByRoute;
+    let status = random.next_u64() as u16 & if is_by_route { 0x7fff } else { u16::MAX };
     Mad {
         class,
         method: [Method::Get, Method::Set, Method::GetResponse][random.next_u64() as usize % 3],
-        status: random.next_u64() as u16 & 0x7fff,
+        status,
         transaction: random.next_u64(),
         attribute: random.next_u64() as u16,
         modifier: random.next_u64() as u32,
