@@ -180,7 +180,8 @@ fn the_counters_of_a_port_are_a_statistic_next_to_nfs() {
     assert!((1_000_000..=20_100_000).contains(&rate), "{rate}");
     // Each panel of the worksheet has values for the same seconds.
     let panels = scene.value("/analytics/worksheets/fabric", "panels");
-    let end = now();
+    // A second that began after the reading: the rate holds until the next one.
+    let end = now() + 3;
     scene.api.wait_for_second(end);
     let nfs = scene.api.data(panels[1].as_str().expect("a panel"), (end - 2, end), "");
     assert_eq!(nfs["total"].as_array().map(Vec::len), Some(2), "{nfs}");
