@@ -517,8 +517,8 @@ pub const LOCK_OWNER_MAX: usize = 1_032;
 /// Parts of the lock table, each with its own lock: many more than cores.
 pub const LOCK_SHARDS: usize = 64;
 /// Counters of changes under way: many more than changes, so that a lease is seldom refused because
-/// of another file's (64 bytes each).
-pub const LOCK_CHANGING_SLOTS: usize = 512;
+/// of another file's, and a change seldom looks for leases that are on another file (64 bytes each).
+pub const LOCK_CHANGING_SLOTS: usize = 8_192;
 /// Of what is left of a limit by others, the part that stays for others still: one address takes
 /// three quarters of what the other addresses have left, and one client three quarters of what the
 /// others of its address have left. So a newcomer always finds some.
@@ -548,7 +548,10 @@ pub const LOCK_WAITERS_MAX: u64 = 65_536;
 pub const LOCK_WAITERS_PER_FILE_MAX: usize = 1_024;
 /// Steps followed from one who waits to the next when a deadlock is looked for; Linux takes 10.
 pub const LOCK_DEADLOCK_DEPTH: usize = 64;
-/// Leases of all clients: some 150 bytes each.
+/// The time in which a client of SMB acknowledges that its lease is broken, before it loses it:
+/// that of Windows (MS-SMB2 §3.3.2.5).
+pub const LEASE_BREAK_TIME: Duration = Duration::from_secs(35);
+/// Leases of all clients: some 250 bytes each.
 pub const LEASES_MAX: u64 = 262_144;
 /// Leases on one file: a program's file that a whole cluster runs.
 pub const LEASES_PER_FILE_MAX: usize = 4_096;

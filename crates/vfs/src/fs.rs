@@ -358,6 +358,12 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The statistics' id of the file behind a handle (0 when the handle is not understood).
     fn file_id(&self, handle: &Handle) -> probe::op::FileId;
 
+    /// The number by which changes of a file are announced ([`crate::locks::leases`]): the same
+    /// for all handles of a file, also those of other shares. Others may have it, too.
+    fn change_slot(&self, handle: &Handle) -> u64 {
+        self.file_id(handle) >> 8
+    }
+
     /// By what opens and locks know the file: as its attributes tell it, where it can be had for
     /// less.
     ///

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use base::limits::{
     LOCK_CHANGING_SLOTS, LOCK_SHARDS, LOCKS_MAX, LOCKS_PER_FILE_MAX, OPENS_MAX, OPENS_PER_FILE_MAX,
-    RECALL_PATIENCE,
+    LEASE_BREAK_TIME, RECALL_PATIENCE,
 };
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
@@ -48,15 +48,29 @@ pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
 pub use grace::GraceRequest;
 pub use kinds::{
-    ClientKey, FileKey, HeldRange, Kind, LeaseKind, Owner, Protocol, Range, Recall, Refused,
+    Break, Caching, ClientKey, FileKey, HeldRange, Kind, Owner, Protocol, Range, Recall, Refused,
     SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
 };
-pub use leases::{ByClient, Changing};
+pub use leases::{AckRefused, ByClient, Changing, Granted, LeaseRequest, LeaseView, Trigger, Using};
 pub use links::{LinkId, LinkRefused, Location};
 pub use names::ByOwners;
 
 use file::FileLocks;
+use leases::By;
 use parts::{Counted, Limit, PartOf};
+
+/// How a client of SMB opens a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Opening<'a> {
+    /// The lease that it asks for, which is not in its way.
+    pub lease: Option<&'a Owner>,
+    /// It empties the file.
+    pub overwrites: bool,
+    /// It has waited already.
+    pub again: bool,
+    /// It asks for no right but to look at the security descriptor.
+    pub looks: bool,
+}
 
 type Files = HashMap<FileKey, FileLocks>;
 
@@ -92,6 +106,7 @@ struct Counts {
     leases: AtomicU64,
     write_leases: AtomicU64,
     recalls: AtomicU64,
+    revoked: AtomicU64,
     waited: AtomicU64,
     denied: AtomicU64,
 }
@@ -141,7 +156,8 @@ impl LockTable {
     /// How long an operation that meets a delegation and cannot be retried should wait: until after
     /// it is revoked from a holder that is gone.
     pub fn recall_patience(&self) -> Duration {
-        Duration::from_nanos(self.recall_limit_ns.load(Ordering::Relaxed)) + RECALL_PATIENCE
+        let limit = Duration::from_nanos(self.recall_limit_ns.load(Ordering::Relaxed));
+        limit.max(LEASE_BREAK_TIME) + RECALL_PATIENCE
     }
 
     // --- opens --------------------------------------------------------------------------------
@@ -156,7 +172,7 @@ impl LockTable {
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Open(want)) {
             return Err(Refused::Grace);
         }
-        self.enter(key, owner, want, false)
+        self.enter(key, owner, want, (false, Opening::default()))
     }
 
     /// As [`Self::open`], also during the grace period: for what is reclaimed, was on disk, or is
@@ -166,7 +182,24 @@ impl LockTable {
     /// # Errors
     /// As of [`Self::open`], but for the first.
     pub fn reopen(&self, key: FileKey, owner: &Owner, want: Share) -> Result<Share, Refused> {
-        self.enter(key, owner, want, self.in_grace())
+        self.enter(key, owner, want, (self.in_grace(), Opening::default()))
+    }
+
+    /// As [`Self::open`], or with `is_new` [`Self::reopen`], of a client of SMB.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_smb(
+        &self,
+        key: FileKey,
+        owner: &Owner,
+        want: Share,
+        (is_new, opening): (bool, Opening<'_>),
+    ) -> Result<Share, Refused> {
+        if !is_new && self.waits_for_grace(owner.client.protocol, GraceRequest::Open(want)) {
+            return Err(Refused::Grace);
+        }
+        self.enter(key, owner, want, (is_new && self.in_grace(), opening))
     }
 
     fn enter(
@@ -174,29 +207,37 @@ impl LockTable {
         key: FileKey,
         owner: &Owner,
         want: Share,
-        reclaims: bool,
+        (reclaims, opening): (bool, Opening<'_>),
     ) -> Result<Share, Refused> {
         let mut files = self.shard(key);
         let file = files.entry(key).or_default();
         let outcome = self.open_in((key, file), owner, want, reclaims);
-        let only_write = want.access & SHARE_WRITE == 0 && want.deny & SHARE_READ == 0;
-        let (outcome, notices) = match outcome {
-            Err(refused) => (Err(refused), Vec::new()),
-            Ok(share) => match file.recall(Some(owner.client), only_write) {
-                (true, notices) => (Err(Refused::Recalling), notices),
-                (false, _) => {
-                    self.count_keeper(owner, file.share_of(owner), Some(share));
-                    match file.opens.iter_mut().find(|(who, _)| who == owner) {
-                        Some((_, had)) => *had = share,
-                        None => {
-                            file.opens.push((owner.clone(), share));
-                            self.count_open(owner, true);
-                        }
-                    }
-                    (Ok(share), Vec::new())
-                }
-            },
+        let trigger = match &outcome {
+            Err(Refused::Shared(_)) => Some(Trigger::Conflict),
+            Err(_) => None,
+            Ok(_) if opening.overwrites => Some(Trigger::Overwrite),
+            Ok(_) if want.access & SHARE_WRITE != 0 || want.deny & SHARE_READ != 0 => {
+                Some(Trigger::OpenWrite)
+            }
+            Ok(_) => Some(Trigger::OpenRead),
         };
+        let by =
+            By { client: Some(owner.client), lease: opening.lease, looks: opening.looks };
+        let met = trigger.map(|trigger| self.meet(file, by, trigger, opening.again));
+        let (waits, notices) = met.map_or((false, Vec::new()), |met| (met.waits, met.notices));
+        let outcome = if waits { Err(Refused::Recalling) } else { outcome };
+        if let Ok(share) = outcome
+            && share != Share::default()
+        {
+            self.count_keeper(owner, file.share_of(owner), Some(share));
+            match file.opens.iter_mut().find(|(who, _)| who == owner) {
+                Some((_, had)) => *had = share,
+                None => {
+                    file.opens.push((owner.clone(), share));
+                    self.count_open(owner, true);
+                }
+            }
+        }
         tidy(&mut files, key);
         drop(files);
         if matches!(outcome, Err(Refused::Shared(_))) {
@@ -311,7 +352,11 @@ impl LockTable {
         let (owner, share) = file.opens.swap_remove(at);
         self.count_open(&owner, false);
         self.count_keeper(&owner, Some(share), None);
+        // It may have been in the way of an open that waits for a lease.
+        let released = file.take_released();
         tidy(&mut files, key);
+        drop(files);
+        released.into_iter().for_each(|(_, released)| released());
         Some(share)
     }
 
@@ -382,6 +427,9 @@ impl LockTable {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
         self.run(woken, Waited::Granted);
+        if outcome.is_ok() {
+            self.range_locked(key, owner);
+        }
         outcome
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::limits::SHARES_MAX;
 use thiserror::Error;
@@ -41,12 +42,24 @@ pub struct Share {
     pub id: u16,
     /// Who may use it over each service, how far, and as whom.
     pub rules: ServiceRules,
+    /// Whether clients of SMB may cache: leases and oplocks.
+    caching: Arc<AtomicBool>,
 }
 
 impl Share {
     /// The path by which it is mounted.
     pub fn export_path(&self) -> String {
         format!("{EXPORT}{}", self.name)
+    }
+
+    /// Whether clients of SMB get leases and oplocks.
+    pub fn caches(&self) -> bool {
+        self.caching.load(Ordering::Relaxed)
+    }
+
+    /// Sets that, for files that are opened from now on.
+    pub fn set_caching(&self, caching: bool) {
+        self.caching.store(caching, Ordering::Relaxed);
     }
 
     /// Who may use it over a service.
@@ -170,7 +183,8 @@ impl ShareTable {
             _ => fs,
         };
         let name = name.to_owned();
-        let share = Arc::new(Share { name, fs, read_only, id, rules });
+        let caching = Arc::new(AtomicBool::new(true));
+        let share = Arc::new(Share { name, fs, read_only, id, rules, caching });
         self.shares.insert(at, Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)

@@ -98,6 +98,9 @@ pub const SMB_SETUP_ROUNDS_MAX: u32 = 8;
 /// How often it is looked at whether users and shares are what they were when they were signed in
 /// and connected to.
 pub const SMB_LOOK: Duration = Duration::from_secs(2);
+/// How often a lease is asked for while the file, or another one with the same number, is being
+/// changed: such a change takes microseconds, and without a lease nothing is lost but its use.
+pub const SMB_LEASE_TRIES: usize = 4;
 /// Somebody must have signed in by then.
 pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a connection without open files may be silent, as in Windows (`autodisconnect`):

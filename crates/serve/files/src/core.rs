@@ -8,10 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::clock::Deadline;
-use base::limits::{POOL_PATIENCE, RECALL_LOOK};
+use base::limits::POOL_PATIENCE;
 use tokio::sync::oneshot;
 use vfs::cred::Cred;
 use vfs::fs::{Change, Context, Flush, Result};
+use vfs::locks::leases::take_blocked;
 use vfs::status::Status;
 
 use super::Files;
@@ -19,6 +20,7 @@ use super::backoff::Backoff;
 use super::caller::Caller;
 use super::grace;
 use super::held::HeldBetween;
+use super::recall;
 use engine::exec::{self, Failure, Operation, ServiceCore, accept};
 use engine::pool::Slot;
 use engine::transport::listener::Accepted;
@@ -170,17 +172,23 @@ impl Core {
         let patience = grace::patience(&self.files.locks);
         loop {
             let again = Arc::clone(&op);
-            let step = move |cx: Context<'_>| match again(cx) {
-                Ok(changed) => (Ok(changed.value), changed.flush),
-                Err(failed) => (Err(failed.status), Flush::NONE),
+            let step = move |cx: Context<'_>| {
+                take_blocked();
+                match again(cx) {
+                Ok(changed) => ((Ok(changed.value), None), changed.flush),
+                Err(failed) => ((Err(failed.status), take_blocked()), Flush::NONE),
+                }
             };
-            match self.executed(who, cred, step, false).await? {
+            let (done, blocked) = self.executed(who, cred, step, false).await?;
+            match done {
                 Err(Status::Busy) if self.files.locks.in_grace() => {
                     if !grace::ended(&self.files.locks, patience).await {
                         return Err(Status::InUse);
                     }
                 }
-                Err(Status::Busy) if !until.passed() => tokio::time::sleep(RECALL_LOOK).await,
+                Err(Status::Busy) if !until.passed() => {
+                    recall::released(&self.files.locks, blocked, until).await;
+                }
                 done => return done,
             }
         }

@@ -38,6 +38,7 @@ pub mod node;
 pub mod opened;
 pub mod path;
 pub mod reader;
+pub mod recall;
 pub mod set_aside;
 pub mod settings;
 pub mod sign_in;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Deadline;
-use base::limits::RECALL_LOOK;
 use vfs::attr::Attr;
 use vfs::fs::{Context, FileSystem, Result, Retained, retain_if_possible};
 use vfs::handle::Handle;
@@ -16,6 +15,7 @@ use super::caller::Caller;
 use super::core::Core;
 use super::grace;
 use super::node::Node;
+use super::recall;
 
 /// Numbers of opens, each given once in this process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -91,7 +91,9 @@ impl Opened {
         let wanted = OpenRequest { is_new, ..OpenRequest::new(who, FileKey::from(attr), write)? };
         loop {
             match wanted.attempt(locks, who) {
-                Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
+                Err(Refused::Recalling) if !until.passed() => {
+                    recall::released_blocking(locks, Some(wanted.key), until);
+                }
                 Err(Refused::Grace) if grace::ended_blocking(locks, &continues) => {}
                 done => return done.map_err(|refused| status(&refused)),
             }
@@ -158,7 +160,7 @@ impl Core {
         loop {
             match wanted.attempt(locks, who) {
                 Err(Refused::Recalling) if !until.passed() => {
-                    tokio::time::sleep(RECALL_LOOK).await;
+                    recall::released(locks, Some(wanted.key), until).await;
                 }
                 Err(Refused::Grace) if grace::ended(locks, grace).await => {}
                 done => return done.map_err(|refused| status(&refused)),

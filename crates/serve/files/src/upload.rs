@@ -589,7 +589,9 @@ impl Core {
         self.files.still_reach(who, &node.reached, true)?;
         let (fs, file, cred) =
             (Arc::clone(&node.reached.share.fs), node.handle, &node.reached.cred);
+        let lent = who.lent.clone();
         let write = move |cx: Context<'_>, data: &[u8]| {
+            let _acting = ByOwners::acting(&lent);
             let written = write_all(&*fs, cx, &file, (offset, data), Stable::Unstable);
             written.map(|_| ()).map_err(|failed| failed.status)
         };

@@ -91,6 +91,7 @@ fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<(Removal,
     let removal = files.close(key, removed.as_ref().map(|(link, _)| *link));
     let (mut removal, (_, place)) = removal.zip(removed)?;
     removal.who.lent.push(file.entry.owner.clone());
+    removal.who.lent.extend(file.lease.as_ref().map(|lease| lease.owner.clone()));
     Some((removal, place))
 }
 

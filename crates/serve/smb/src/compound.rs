@@ -13,6 +13,8 @@ use base::limits::{
     SMB_UNSIGNED_CREDITS_MAX, SMB_WORK_MAX,
 };
 use vfs::fs::Extent;
+use vfs::locks::Owner;
+use tokio::sync::Notify;
 use vfs::work::Work;
 use wire::smb::charge::Payload;
 use wire::smb::codec::{pad, patch};
@@ -209,6 +211,25 @@ impl Connection {
         one.signer = signs.then(|| Rc::clone(session));
         self.send(vec![one], by, Vec::new(), 0);
     }
+
+    /// Sends what no request has asked for (MS-SMB2 §3.3.4.6, §3.3.4.7): neither signed nor with
+    /// credits.
+    pub fn notify(&self, out: ReplyBuf, by: Option<&Rc<Session>>) {
+        let header = Header {
+            credit_charge: 0,
+            status: 0,
+            command: Command::OPLOCK_BREAK,
+            credits: 0,
+            flags: flags::RESPONSE,
+            next: 0,
+            message_id: u64::MAX,
+            id: 0,
+            session_id: 0,
+            signature: [0; 16],
+        };
+        let one = One { header, signer: None, out, extent: None };
+        self.send(vec![one], by, Vec::new(), 0);
+    }
 }
 
 /// What a request has left for those that are related to it (MS-SMB2 §3.3.5.2.7.2).
@@ -226,6 +247,8 @@ struct Before {
     is_signed: bool,
     /// Bytes that all so far, related or not, want to be answered with.
     wanted: u64,
+    /// Leases that were granted.
+    granted: Vec<Owner>,
 }
 
 impl Before {
@@ -256,6 +279,7 @@ impl Before {
             is_single,
             is_signed: false,
             wanted: 0,
+            granted: Vec::new(),
         }
     }
 
@@ -334,6 +358,7 @@ pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
     let by = frame.encrypted.clone();
     frame.put_back(&conn.core);
     conn.send(ones, by.as_ref(), spans, held);
+    conn.granted(&before.granted);
 }
 
 async fn carry_out(
@@ -376,6 +401,7 @@ async fn carry_out(
                         is_bare: before.is_single && by.is_none() && !signs(session, &header),
                         encrypted: by.is_some(),
                         cancel: Rc::default(),
+                        pends: Notify::new(),
                         opened: RefCell::default(),
                     };
                     let done = execute(&request, (by, before.is_single), &mut is_pending).await;
@@ -425,7 +451,7 @@ async fn execute(
             let done = tokio::select! {
                 biased;
                 done = &mut running => done,
-                () = tokio::time::sleep(SMB_PENDING_AFTER), if is_single => {
+                () = pending(request), if is_single => {
                     conn.pend(header, request.session, by);
                     *is_pending = true;
                     running.await
@@ -436,6 +462,11 @@ async fn execute(
         }
     };
     done.unwrap_or_else(|fault| Err(status::of(fault)))
+}
+
+/// Waits until STATUS_PENDING is due: at once if another client is waited for.
+async fn pending(request: &Request<'_>) {
+    let _ = tokio::time::timeout(SMB_PENDING_AFTER, request.pends.notified()).await;
 }
 
 /// What a request has come to: its status, what is answered, and the tree that it has made.
@@ -449,6 +480,7 @@ fn outcome(
         Ok(done) => {
             done.about.record(span);
             before.file = done.file.or(before.file);
+            before.granted.extend(done.granted);
             (done.status, done.out, done.extent, done.tree)
         }
         Err(status) => {

@@ -96,6 +96,9 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         outgoing: Cell::new(0),
         in_turn: Cell::new(false),
         has_mail: Arc::new(Notify::new()),
+        mailbox: Arc::default(),
+        granting: RefCell::default(),
+        held_mail: RefCell::default(),
         held: Cell::new(0),
         waiting: Cell::default(),
         listings: Rc::default(),
@@ -155,6 +158,8 @@ impl Exchange {
         loop {
             let has_more = self.take()?;
             self.collect()?;
+            // Behind the answers of this turn.
+            self.conn.deliver();
             if !self.conn.outbox.borrow().is_empty() {
                 if self.socket.input.is_empty() {
                     // Sending may have to wait for the peer: others can use the buffer meanwhile.
@@ -208,6 +213,7 @@ impl Exchange {
                 }
                 done = self.tasks.join_next(), if waits => ended(&self.conn, done)?,
                 () = self.conn.has_mail.notified() => {}
+                () = self.conn.mailbox.rung() => {}
                 _ = self.look.tick(), if !unsigned => {
                     self.look_again();
                     if self.is_idle() {

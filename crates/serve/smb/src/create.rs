@@ -5,21 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Deadline;
-use base::limits::{RECALL_LOOK, TRANSFER_OPEN_TRIES};
+use base::limits::TRANSFER_OPEN_TRIES;
 use tokio::sync::Notify;
 use vfs::attr::{FileType, SetAttr};
 use vfs::dos::{self, Dos};
 use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
 use vfs::locks::{
-    GraceRequest, LinkRefused, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share,
+    FileKey, GraceRequest, LinkRefused, Opening, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share,
 };
 use vfs::status::Status;
 use wire::smb::class::{self, attributes};
 use wire::smb::contexts;
-use wire::smb::create::{Disposition, Facts, Response, access, action, options, share_access};
+use wire::smb::create::{Disposition, Facts, FileId, Response, access, action, options, share_access};
+use wire::smb::lease::{Lease, level};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
+use super::leases::{self, Given};
 use super::set_info;
 use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
@@ -38,6 +40,8 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// Rights to data, which share modes are about.
 const READS: u32 = access::READ_DATA | access::EXECUTE;
 const WRITES: u32 = access::WRITE_DATA | access::APPEND_DATA;
+/// Rights that do not disturb what others cache.
+const LOOKS: u32 = access::SYNCHRONIZE | access::READ_ATTRIBUTES | access::WRITE_ATTRIBUTES;
 /// Permission bits of what is made, before the mask.
 const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
@@ -49,6 +53,10 @@ struct Asked<'a> {
     contexts: Contexts<'a>,
     disposition: Disposition,
     path: VPath,
+    /// What is asked to cache.
+    caching: leases::Asked,
+    /// It has waited for a lease.
+    again: Cell<bool>,
     /// What the open takes, until there is one.
     seat: Cell<Option<OpenReservation>>,
 }
@@ -73,11 +81,20 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
     let seat = Cell::new(Some(request.seat(names::held(&path))?));
-    let asked = Asked { request, create, contexts, disposition, path, seat };
-    for _ in 1..TRANSFER_OPEN_TRIES {
+    let caching = leases::Asked::of(request.conn, create.oplock, contexts.lease)?;
+    let again = Cell::new(false);
+    let asked = Asked { request, create, contexts, disposition, path, caching, again, seat };
+    let until = Deadline::after(request.conn.core.files.locks.recall_patience());
+    let mut tries = 1;
+    while tries < TRANSFER_OPEN_TRIES {
         match asked.attempt().await {
             // It came or went between two looks.
-            Err(Tried::Again) => {}
+            Err(Tried::Again) => tries += 1,
+            Err(Tried::Leased(_)) if until.passed() => break,
+            Err(Tried::Leased(file)) => {
+                leases::released(request, file, until).await?;
+                asked.again.set(true);
+            }
             Err(Tried::Refused(status)) => return Err(status),
             Ok(reply) => return Ok(reply),
         }
@@ -88,6 +105,8 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
 /// Why an attempt has not succeeded.
 enum Tried {
     Again,
+    /// Another client's lease of this file is in the way.
+    Leased(FileKey),
     Refused(NtStatus),
 }
 
@@ -112,6 +131,8 @@ impl Asked<'_> {
             Got { node, place: None, action: action::OPENED }
         } else {
             let spot = self.spot(who).await?;
+            let found = spot.entry.as_ref().map(|entry| FileKey::from(&entry.attr));
+            self.caching.check(self.request, found)?;
             match spot.entry {
                 Some(_) => self.there(&spot)?,
                 None => self.make(&spot).await?,
@@ -331,7 +352,7 @@ impl Asked<'_> {
     }
 
     /// Its entry in the table of opens; `is_new` if no client can reclaim anything of the file.
-    async fn enter(&self, got: &Got, rights: u32, is_new: bool) -> Result<Entry, NtStatus> {
+    async fn enter(&self, got: &Got, rights: u32, is_new: bool) -> Result<Entry, Tried> {
         let (core, who) = (&self.request.conn.core, &self.request.session.who);
         let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let owner = who.owner(&id).ok_or(NtStatus::INTERNAL_ERROR)?;
@@ -339,30 +360,30 @@ impl Asked<'_> {
         if self.deletes_on_close() && !is_new {
             grace::wait(self.request, GraceRequest::Name, NtStatus::SHARING_VIOLATION).await?;
         }
-        let share = share_of(rights, self.create.share);
+        let mut share = share_of(rights, self.create.share);
         if share.access == 0 {
-            return Ok(Entry::new(locks, key, owner));
+            if rights & !LOOKS == 0 {
+                return Ok(Entry::new(locks, key, owner));
+            }
+            share = Share::default();
         }
-        let until = Deadline::after(locks.recall_patience());
+        let lease = self.caching.owner(self.request);
+        let opening = Opening {
+            lease: lease.as_ref(),
+            overwrites: matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN),
+            again: self.again.get(),
+            looks: rights & !LOOKS == access::READ_CONTROL,
+        };
         loop {
-            let opened = match is_new {
-                true => locks.reopen(key, &owner, share),
-                false => locks.open(key, &owner, share),
-            };
-            match opened {
+            match locks.open_smb(key, &owner, share, (is_new, opening)) {
                 Ok(_) => return Ok(Entry::new(locks, key, owner)),
-                Err(Refused::Recalling) if !until.passed() => {
-                    let _waits = self.request.wait_permit();
-                    tokio::time::sleep(RECALL_LOOK).await;
-                }
+                Err(Refused::Recalling) => return Err(Tried::Leased(key)),
                 Err(Refused::Grace) => {
                     let wanted = GraceRequest::Open(share);
                     grace::wait(self.request, wanted, NtStatus::SHARING_VIOLATION).await?;
                 }
-                Err(Refused::Shared(_) | Refused::Recalling) => {
-                    return Err(NtStatus::SHARING_VIOLATION);
-                }
-                Err(_) => return Err(NtStatus::INSUFFICIENT_RESOURCES),
+                Err(Refused::Shared(_)) => return Err(NtStatus::SHARING_VIOLATION.into()),
+                Err(_) => return Err(NtStatus::INSUFFICIENT_RESOURCES.into()),
             }
         }
     }
@@ -426,6 +447,10 @@ impl Asked<'_> {
         let mut facts = facts::of(&got.node.attr, dos.as_ref());
         facts::show_times(request.conn, &got.node.attr, &mut facts);
         facts.allocation = facts.allocation.max(reserved);
+        let id = request.session.new_file_id();
+        let given = leases::grant(request, &self.caching, (&got.node, &entry, id)).await?;
+        let granted = given.granted();
+        let Given { level, context, held } = given;
         request.conn.server.open_files.open(entry.key);
         let file = OpenFile {
             node: got.node.clone(),
@@ -439,6 +464,7 @@ impl Asked<'_> {
             position: Cell::new(0),
             locks_of_nothing: Cell::new(0),
             ranges: Cell::new(0),
+            lease: held,
             reserved: Cell::new(reserved),
             write_time: Cell::new(facts.written),
             write_time_until_ns: Cell::new(0),
@@ -451,7 +477,9 @@ impl Asked<'_> {
             closed: Notify::new(),
             seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
-        Ok(self.answer(open, (&got.node, facts), (got.action, maximal)))
+        request.session.add_open(id, open);
+        let reply = self.answer((id, level, context), (&got.node, facts), (got.action, maximal));
+        Ok(Reply { granted, ..reply })
     }
 
     /// Notes by which name it is open from now on.
@@ -509,11 +537,14 @@ impl Asked<'_> {
 
     fn answer(
         &self,
-        open: Open,
+        (file, oplock, lease): (FileId, u8, Option<Lease>),
         (node, facts): (&Node, Facts),
         (action, maximal): (u32, u32),
     ) -> Reply {
-        let file = self.request.session.add_open(open);
+        let mut leased = Vec::new();
+        if let Some(lease) = &lease {
+            lease.put(&mut leased);
+        }
         let mut data = Vec::new();
         let mut rights = Vec::new();
         rights.extend_from_slice(&[0; 4]);
@@ -527,13 +558,14 @@ impl Asked<'_> {
         for (is_asked, name, content) in [
             (maximal_access, contexts::MAXIMAL_ACCESS, &rights),
             (on_disk_id, contexts::ON_DISK_ID, &ids),
+            (oplock == level::LEASE, contexts::LEASE, &leased),
         ] {
             if is_asked {
                 list.push(contexts::Context { name, data: content });
             }
         }
         contexts::put(&list, &mut data);
-        let response = Response { oplock: 0, action, facts, file, contexts: &data };
+        let response = Response { oplock, action, facts, file, contexts: &data };
         let mut out = self.request.reply();
         response.put(out.vec());
         Reply { file: Some(file), ..Reply::new(out).about(About::file(node)) }

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use vfs::fs::Extent;
+use tokio::sync::Notify;
+use vfs::locks::Owner;
 use vfs::work::Work;
 use wire::smb::create::FileId;
 use wire::smb::header::{Command, Header, flags};
@@ -15,7 +17,7 @@ use super::state::connection::{Cancel, Connection, WaitPermit};
 use super::state::opens::{Open, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::{Session, Tree, TreeOf};
-use super::{close, compound, create, dir, info, io, ioctl, lock, set_info, tree};
+use super::{close, compound, create, dir, info, io, ioctl, leases, lock, set_info, tree};
 use engine::exec::Span;
 use engine::transport::buffers::ReplyBuf;
 use files::{Caller, Core, Node, SpanFacts as _};
@@ -44,6 +46,8 @@ pub(super) struct Request<'a> {
     pub encrypted: bool,
     /// Ends its waiting.
     pub cancel: Rc<Cancel>,
+    /// Has its client be answered with STATUS_PENDING at once.
+    pub pends: Notify,
     /// The open that it is about, once it was looked up.
     pub opened: RefCell<Option<Rc<Open>>>,
 }
@@ -91,6 +95,8 @@ pub(super) struct Reply {
     pub file: Option<FileId>,
     /// The tree that it has made.
     pub tree: Option<u32>,
+    /// The lease that it was granted.
+    pub granted: Option<Owner>,
     /// What is measured.
     pub about: About,
 }
@@ -99,7 +105,7 @@ impl Reply {
     /// One that went well.
     pub fn new(out: ReplyBuf) -> Self {
         let (status, about) = (NtStatus::SUCCESS, About::default());
-        Self { status, out, extent: None, file: None, tree: None, about }
+        Self { status, out, extent: None, file: None, tree: None, granted: None, about }
     }
 
     /// With what is measured.
@@ -238,6 +244,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         Command::QUERY_DIRECTORY => dir::run(request).await,
         Command::QUERY_INFO => info::run(request).await,
         Command::SET_INFO => set_info::run(request).await,
+        Command::OPLOCK_BREAK => leases::acknowledge(request),
         Command::CHANGE_NOTIFY => Err(NtStatus::NOT_SUPPORTED),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }

@@ -289,6 +289,7 @@ fn write_attempt(
     let (reached, handle) = (&file.node.reached, &file.node.handle);
     core.files.still_reach(who, reached, true)?;
     let cx = Context { cred: &reached.cred, may_block: false };
+    let _writing = file.writes().begin();
     core.engine.attempt(|| write_out(&*reached.share.fs, cx, handle, range))?
 }
 
@@ -316,7 +317,9 @@ async fn write_from(
     let (fs, handle) = (Arc::clone(&node.reached.share.fs), node.handle);
     let begin = (data.as_ptr() as usize).wrapping_sub(request.bytes.as_ptr() as usize);
     let (bytes, place) = (Arc::clone(request.bytes), begin..begin.wrapping_add(data.len()));
+    let writes = file.writes();
     let job = move |cx: Context<'_>| {
+        let _writing = writes.begin();
         let data = bytes.get(place).ok_or(Status::Fault)?;
         write_out(&*fs, cx, &handle, (offset, data))
     };

@@ -74,7 +74,7 @@ impl Connection {
                 (Signing::AesCmac, cipher, Contexts::default())
             }
         };
-        let mut ours = capabilities::LARGE_MTU;
+        let mut ours = capabilities::LARGE_MTU | capabilities::LEASING;
         if cipher.is_some() && dialect != Dialect::SMB311 {
             ours |= capabilities::ENCRYPTION;
         }

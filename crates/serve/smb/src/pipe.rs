@@ -46,7 +46,8 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
         closed: Notify::new(),
         seat: request.seat(0)?,
     };
-    let file = request.session.add_open(open);
+    let file = request.session.new_file_id();
+    request.session.add_open(file, open);
     let facts = Facts { allocation: 4096, attributes: attributes::NORMAL, ..Facts::default() };
     let response = Response { oplock: 0, action: action::OPENED, facts, file, contexts: &[] };
     let mut out = request.reply();

@@ -9,6 +9,7 @@ use vfs::fold::FoldIndex;
 
 use super::conn;
 use super::set_info::Removal;
+use super::state::leases::LeaseKeys;
 use super::state::open_files::OpenFiles;
 use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;
@@ -66,6 +67,8 @@ pub struct Server {
     pub(super) folds: Arc<FoldIndex>,
     /// What is open.
     pub(super) open_files: OpenFiles<Removal>,
+    /// Keys of leases.
+    pub(super) lease_keys: Arc<LeaseKeys>,
     /// What that takes.
     pub(super) seats: Arc<OpenBudget>,
 }
@@ -74,8 +77,8 @@ impl Server {
     /// The service, without sessions. `guid` is the same over all starts of a server.
     pub fn new(settings: Settings, guid: [u8; 16]) -> Arc<Self> {
         let settings = RwLock::new(Arc::new(settings));
-        let (sessions, folds, open_files, seats) = Default::default();
-        Arc::new(Self { settings, guid, sessions, folds, open_files, seats })
+        let (sessions, folds, open_files, lease_keys, seats) = Default::default();
+        Arc::new(Self { settings, guid, sessions, folds, open_files, lease_keys, seats })
     }
 
     /// What is set now.

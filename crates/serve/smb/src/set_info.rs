@@ -19,7 +19,7 @@ use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::location::Location;
 use super::state::opens::{Entry, Open, OpenFile};
 use super::state::times::{AskedTime, Times, UserTimes};
-use super::{facts, grace, names, security, status};
+use super::{facts, grace, leases, names, security, status};
 use files::set_aside::SetAside;
 use files::{Caller, Links, Node, Spot};
 
@@ -231,10 +231,10 @@ async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(),
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let set = SetAttr { size: Some(size), ..SetAttr::default() };
-    let (core, who) = (&request.conn.core, &request.session.who);
-    core.set_attr(who, &file.node, set).await.map_err(status::of)?;
+    let core = &request.conn.core;
+    core.set_attr(&acting(request, file), &file.node, set).await.map_err(status::of)?;
     facts::settle(request.conn, file);
-    facts::leave_times(request.conn, who, file).await
+    facts::leave_times(request.conn, &request.session.who, file).await
 }
 
 /// A smaller allocation cuts the file; a larger one is taken when it is written to.
@@ -283,6 +283,7 @@ async fn dispose(
     let place = file.entry.location();
     let (link, place) = link.zip(place).ok_or(NtStatus::ACCESS_DENIED)?;
     may_remove(request, &file.node, Some(&place), facts.attributes & !ignored).await?;
+    leases::may_rename(request, file).await?;
     // Another client's open may keep the name: the last close could not remove it.
     locks.mark_link(*key, link, owner).map_err(|_| refused)?;
     let removal = Removal { who: request.session.who.clone(), node: file.node.clone() };
@@ -338,10 +339,11 @@ async fn spot(
     Ok((spot, path))
 }
 
-/// The caller, with its own open excluded from conflicts.
-fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
+/// The caller, with its own open and lease excluded from conflicts.
+pub(super) fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
     let mut who = request.session.who.clone();
     who.lent.push(file.entry.owner.clone());
+    who.lent.extend(file.lease.as_ref().map(|lease| lease.owner.clone()));
     who
 }
 

@@ -53,11 +53,12 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         };
         (TreeOf::Share { reached }, share_type::DISK, rights)
     };
+    let caches = matches!(&of, TreeOf::Share { reached } if reached.share.caches());
     let tree = Tree::new(of);
     let encrypts = request.session.encrypts || tree.encrypts();
     let id = request.session.add_tree(tree)?;
     let encrypts = if encrypts { share_flags::ENCRYPT } else { 0 };
-    let flags = share_flags::NO_CACHING | encrypts;
+    let flags = if caches { encrypts } else { share_flags::NO_CACHING | encrypts };
     let mut out = request.reply();
     let response =
         tree::Response { share_type: kind, reserved: 0, flags, capabilities: 0, maximal_access };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::clock::Deadline;
 use base::limits::FILE_CLOCK_STEP;
 use vfs::locks::{
-    ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Recall, SHARE_READ,
+    Break, Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Recall, SHARE_READ,
     SHARE_WRITE, Share,
 };
 
@@ -85,7 +85,7 @@ enum Try {
 struct GivesBack(Arc<LockTable>);
 
 impl Recall for GivesBack {
-    fn recall(&self, key: FileKey, owner: &Owner) {
+    fn recall(&self, key: FileKey, owner: &Owner, _: Break) {
         self.0.end_lease(key, owner);
     }
 }
@@ -149,8 +149,8 @@ fn take(world: &mut World, holder: Holder) -> Release {
         }
         Holder::Delegation => {
             let notice = Arc::new(GivesBack(Arc::clone(&world.locks)));
-            let (id, who) = (world.file_id(&file), owner(Protocol::Nfs4));
-            world.locks.grant(id, &attr, &who, LeaseKind::Read, notice).expect("nobody writes");
+            let (id, who) = (world.change_slot(&file), owner(Protocol::Nfs4));
+            world.locks.grant(id, &attr, &who, Caching::READ, notice).expect("nobody writes");
             Protocol::Nfs4
         }
         Holder::Dav { exclusive, depth } => {

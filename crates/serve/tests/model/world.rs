@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use base::random::Random;
 use probe::hub::{Hub, HubOptions};
-use probe::op::FileId;
 use serve::exec::Engine;
 use serve::files::{Files, SignIns};
 use serve::http::Settings;
@@ -180,8 +179,8 @@ impl World {
     }
 
     /// As leases know a file.
-    pub fn file_id(&self, file: &Handle) -> FileId {
-        self.shares.load().by_name("all").expect("a share").fs.file_id(file)
+    pub fn change_slot(&self, file: &Handle) -> u64 {
+        self.shares.load().by_name("all").expect("a share").fs.change_slot(file)
     }
 
     /// The tree on disk.

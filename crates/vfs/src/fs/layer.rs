@@ -16,6 +16,9 @@ macro_rules! about_inner {
         fn file_id(&self, handle: &Handle) -> FileId {
             self.inner.file_id(handle)
         }
+        fn change_slot(&self, handle: &Handle) -> u64 {
+            self.inner.change_slot(handle)
+        }
         fn flush_failures(&self) -> u64 {
             self.inner.flush_failures()
         }

@@ -201,5 +201,22 @@ pub fn file_id(handle: &Handle) -> probe::op::FileId {
     mac.and_then(|mac| mac.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
+/// A number of the file itself, whatever share the handle is of and whatever directory it names:
+/// a hash of what the kernel knows the file by.
+pub fn change_slot(handle: &Handle) -> u64 {
+    let bytes = handle.as_bytes();
+    let body = bytes.len().checked_sub(MAC_LEN).and_then(|n| bytes.get(..n));
+    let Some(parsed) = body.and_then(take_apart) else { return 0 };
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    match &parsed.ident {
+        Ident::Inode { ino, birth } => mix(*ino, *birth),
+        Ident::Kernel(kernel) => kernel.bytes().chunks(8).fold(0, |sum, chunk| {
+            let mut word = [0; 8];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            mix(sum, u64::from_le_bytes(word))
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -539,6 +539,9 @@ impl FileSystem for HostFs {
     fn file_id(&self, handle: &Handle) -> FileId {
         if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }
     }
+    fn change_slot(&self, handle: &Handle) -> u64 {
+        ids::change_slot(handle)
+    }
     fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
         Ok(self.key_of(&*self.node(cx, file)?))
     }

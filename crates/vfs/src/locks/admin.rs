@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::file::FileLocks;
 use super::waits::take;
 use super::{
-    ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Share, Waited,
+    Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Share, Waited,
 };
 
 /// How much there is, for statistics.
@@ -24,6 +24,8 @@ pub struct LockCounts {
     pub recalls: u64,
     /// Requests that had to wait, since the start.
     pub waited: u64,
+    /// Leases taken from holders that did not answer in time, since the start.
+    pub revoked: u64,
     /// Opens and locks refused because of another owner's, since the start.
     pub denied: u64,
 }
@@ -82,7 +84,7 @@ pub enum What {
     /// A request for one.
     Wait(Range, Kind),
     /// A lease, and whether it is being recalled.
-    Lease(LeaseKind, bool),
+    Lease(Caching, bool),
 }
 
 impl LockTable {
@@ -96,6 +98,7 @@ impl LockTable {
             leases: c.leases.load(Ordering::Relaxed),
             recalls: c.recalls.load(Ordering::Relaxed),
             waited: c.waited.load(Ordering::Relaxed),
+            revoked: c.revoked.load(Ordering::Relaxed),
             denied: c.denied.load(Ordering::Relaxed),
         }
     }
@@ -199,17 +202,16 @@ impl LockTable {
                 }
                 !goes
             });
-            let (gone, kept) =
-                std::mem::take(&mut file.leases).into_iter().partition(|lease| whose(&lease.owner));
-            file.leases = kept;
-            self.uncount_leases(&gone);
+            self.clear_leases(&mut file.leases, whose);
         }
+        let released = if all { file.take_released() } else { Vec::new() };
         let woken = self.wake(file);
         super::tidy(&mut files, key);
         drop(files);
         self.stop_waiting(&cancelled);
         self.run(cancelled, Waited::Cancelled);
         self.run(woken, Waited::Granted);
+        released.into_iter().for_each(|(_, released)| released());
     }
 }
 
@@ -218,12 +220,12 @@ fn concerns(file: &FileLocks, whose: &dyn Fn(&Owner) -> bool) -> bool {
     file.opens.iter().any(|(owner, _)| whose(owner))
         || file.ranges.owners().any(|(owner, _)| whose(owner))
         || file.waiting.iter().any(|waiter| whose(&waiter.owner))
-        || file.leases.iter().any(|lease| whose(&lease.owner))
+        || file.leases.iter().any(|one| whose(&one.owner) || one.opens.iter().any(|(open, _)| whose(open)))
 }
 
 fn each_of(file: &FileLocks, each: &mut dyn FnMut(&Owner, What)) {
     file.opens.iter().for_each(|(owner, share)| each(owner, What::Open(*share)));
     file.ranges.iter().for_each(|held| each(&held.owner, What::Lock(held.range, held.kind)));
     file.waiting.iter().for_each(|w| each(&w.owner, What::Wait(w.range, w.kind)));
-    file.leases.iter().for_each(|l| each(&l.owner, What::Lease(l.kind, l.recalled)));
+    file.leases.iter().for_each(|l| each(&l.owner, What::Lease(l.caching, l.is_breaking())));
 }

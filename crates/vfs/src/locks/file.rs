@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
-use super::kinds::{ClientKey, HeldRange, Kind, Owner, Range, SHARE_READ, SHARE_WRITE, Share};
+use super::kinds::{
+    Break, Caching, HeldRange, Kind, Owner, Range, SHARE_READ, SHARE_WRITE, Share,
+};
 use super::ranges::Ranges;
-use super::{LeaseKind, Recall, WaitId, Woken};
+use super::leases::Released;
+use super::{Recall, WaitId, Woken};
 
 /// A request that waits for a lock.
 pub struct Waiter {
@@ -21,20 +25,79 @@ pub struct Waiter {
     pub woken: Woken,
 }
 
-/// A lease (delegation) on a file.
+/// What kind of lease it is: how it is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A delegation of NFSv4: returned as a whole.
+    Delegation,
+    /// A lease of SMB.
+    Lease,
+    /// An oplock of SMB: broken to reading or nothing.
+    Oplock,
+}
+
+/// How far the break of a lease has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseState {
+    /// It is not broken.
+    Held,
+    /// Its holder was notified.
+    Breaking {
+        /// What it keeps.
+        to: Caching,
+        /// What it keeps at last: more was taken since.
+        required: Caching,
+        /// When it loses all, by a monotonic clock.
+        until_ns: u64,
+    },
+}
+
+/// A lease on a file.
 pub struct Lease {
     /// Its holder.
     pub owner: Owner,
-    /// For reading or writing.
-    pub kind: LeaseKind,
-    /// Whether it was recalled.
-    pub recalled: bool,
+    /// What kind it is.
+    pub style: Style,
+    /// What its holder may do.
+    pub caching: Caching,
+    /// Whether it is being broken.
+    pub state: LeaseState,
+    /// Counts its changes.
+    pub epoch: u16,
+    /// Opens that share it, and how their holders are notified; a delegation has none.
+    pub opens: Vec<(Owner, Arc<dyn Recall>)>,
+    /// Where it is counted.
+    pub slot: u64,
+    /// As what: any, and one for writing.
+    pub counted: (bool, bool),
+    /// What its holder may do, for opens that must not lock the table.
+    pub shown: Arc<AtomicU8>,
     /// How its holder is notified.
     pub notice: Arc<dyn Recall>,
 }
 
-/// Holders to notify that a lease must be returned, and how.
-pub type Notices = Vec<(Owner, Arc<dyn Recall>)>;
+impl Lease {
+    /// Whether its holder was notified and has not answered.
+    pub const fn is_breaking(&self) -> bool {
+        matches!(self.state, LeaseState::Breaking { .. })
+    }
+
+    /// Whether it is an open's.
+    pub fn is_of(&self, open: &Owner) -> bool {
+        self.opens.iter().any(|(other, _)| other == open)
+    }
+
+    /// When it loses all, if it is being broken.
+    pub const fn until_ns(&self) -> Option<u64> {
+        match self.state {
+            LeaseState::Held => None,
+            LeaseState::Breaking { until_ns, .. } => Some(until_ns),
+        }
+    }
+}
+
+/// Holders to notify of breaks, and how.
+pub type Notices = Vec<(Owner, Arc<dyn Recall>, Break)>;
 
 /// All that is held on a file.
 #[derive(Default)]
@@ -45,8 +108,10 @@ pub struct FileLocks {
     pub ranges: Ranges,
     /// In the order in which they came.
     pub waiting: VecDeque<Waiter>,
-    /// Delegations.
+    /// Delegations, leases, oplocks.
     pub leases: Vec<Lease>,
+    /// Requests that wait for a change of a lease.
+    pub released: Vec<(WaitId, Released)>,
 }
 
 impl FileLocks {
@@ -56,6 +121,12 @@ impl FileLocks {
             && self.ranges.is_empty()
             && self.waiting.is_empty()
             && self.leases.is_empty()
+            && self.released.is_empty()
+    }
+
+    /// What waits for a change of a lease: it looks again.
+    pub fn take_released(&mut self) -> Vec<(WaitId, Released)> {
+        std::mem::take(&mut self.released)
     }
 
     /// What an owner has open.
@@ -135,24 +206,6 @@ impl FileLocks {
         }
         self.waiting = left;
         woken
-    }
-
-    /// Marks the leases of others that a change (or with `only_write`, a look) conflicts with as
-    /// being recalled; gives the notices that have not been sent yet, and whether there are any
-    /// in the way at all.
-    pub fn recall(&mut self, by: Option<ClientKey>, only_write: bool) -> (bool, Notices) {
-        let (mut any, mut notices) = (false, Vec::new());
-        for lease in &mut self.leases {
-            let own = by == Some(lease.owner.client);
-            if own || (only_write && lease.kind == LeaseKind::Read) {
-                continue;
-            }
-            any = true;
-            if !std::mem::replace(&mut lease.recalled, true) {
-                notices.push((lease.owner.clone(), Arc::clone(&lease.notice)));
-            }
-        }
-        (any, notices)
     }
 }
 

@@ -260,20 +260,94 @@ pub enum Refused {
     NoLease,
 }
 
-/// What a lease lets its holder do without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LeaseKind {
-    /// Trust what it has read (OPEN_DELEGATE_READ).
-    Read,
-    /// Trust what it has read, and keep back what it writes (OPEN_DELEGATE_WRITE).
-    Write,
+/// What a lease lets its holder do without asking: a set, with the bits of SMB (MS-SMB2
+/// §2.2.13.2.8).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Caching(u8);
+
+impl Caching {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// Trust what it has read (OPEN_DELEGATE_READ, an oplock of level II).
+    pub const READ: Self = Self(1);
+    /// Keep a file open that its programs have closed.
+    pub const HANDLE: Self = Self(2);
+    /// Keep back what it writes.
+    pub const WRITE: Self = Self(4);
+    /// Trust what it has read, and keep back what it writes (OPEN_DELEGATE_WRITE, an exclusive
+    /// oplock).
+    pub const READ_WRITE: Self = Self(5);
+    /// All of that (a batch oplock).
+    pub const ALL: Self = Self(7);
+
+    /// The set of these bits; others are ignored.
+    pub const fn of_bits(bits: u32) -> Self {
+        Self((bits & 7) as u8)
+    }
+
+    /// Its bits.
+    pub const fn bits(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Whether it has everything of another.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether it has anything of another.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// What both have.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What either has.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Without what another has.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The part of it that there is: nothing without reading.
+    #[must_use]
+    pub const fn valid(self) -> Self {
+        if self.has(Self::READ) { self } else { Self::NONE }
+    }
+
+    /// Whether nothing is in it.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
 }
 
-/// Notifies the holder of a lease that it must return it. Must not wait: it runs on the
-/// thread of the operation that needs the file, once for each lease.
+/// What the holder of a lease is notified of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Break {
+    /// What it has.
+    pub from: Caching,
+    /// What it keeps.
+    pub to: Caching,
+    /// The lease's epoch with this change.
+    pub epoch: u16,
+    /// Whether it must acknowledge; otherwise it has lost that already.
+    pub must_acknowledge: bool,
+}
+
+/// Notifies the holder of a lease that it must return it, or a part of it. Must not wait: it runs
+/// on the thread of the operation that needs the file, once for each break.
 pub trait Recall: Send + Sync {
     /// Give it back.
-    fn recall(&self, key: FileKey, owner: &Owner);
+    fn recall(&self, key: FileKey, owner: &Owner, what: Break);
 }
 
 /// The number of a waiting request.

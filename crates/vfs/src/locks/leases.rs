@@ -1,38 +1,112 @@
-//! Delegations, and what makes their holders return them.
+//! Leases: delegations of NFSv4, leases and oplocks of SMB, and what makes their holders return
+//! them, all or a part.
+//!
+//! A lease is a set of rights to cache ([`Caching`]), of a holder; leases of SMB are shared by all
+//! opens with the same key. What an operation takes from the leases of others, and whether it waits
+//! for that, says one table ([`Trigger`]).
 //!
 //! An operation that is about to change a file announces it ([`LockTable::changing`], one atomic
-//! addition), and only if there is any lease at all asks whether one is in the way. A lease is
-//! granted only if no change of that file is in progress: it counts itself first and looks for
+//! addition), and only if there is a lease in the same slot asks whether one is in the way. A lease
+//! is granted only if no change of that file is in progress: it counts itself first and looks for
 //! changes then, a change the other way round, so one of the two sees the other.
 //!
-//! Changes are announced by handle, because the inode number would cost a look at the file. A file
-//! with several names may have several handles; no lease is granted on one (the caller passes what
-//! it knows of the file).
+//! Changes are announced by a number of the file that its handle has
+//! ([`crate::fs::FileSystem::change_slot`]), because the inode number would cost a look at the file.
+//!
+//! `breaks`: what is taken, acknowledged and waited for; `grant`; [`triggers`]: the table.
 
 use core::net::IpAddr;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
-use probe::op::FileId;
-
-use super::file::{Lease, Notices};
+use super::file::{Lease, LeaseState, Notices, Style};
 use super::parts::Counted;
-use super::{ClientKey, FileKey, LeaseKind, LockTable, Owner, Recall, Refused, tidy};
-use crate::attr::Attr;
+use super::{Caching, ClientKey, FileKey, LockTable, Owner, Recall, tidy};
 
-/// A counter on a cache line of its own.
+mod breaks;
+mod grant;
+pub mod triggers;
+
+pub(super) use breaks::By;
+pub use breaks::{AckRefused, Released, take_blocked};
+pub use grant::{Granted, LeaseRequest};
+pub use triggers::Trigger;
+
+/// A change that has ended, in the upper half of the count of changes in progress.
+const ENDED: u64 = 1 << 32;
+
+/// Changes and leases of the files of one number, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
-pub(super) struct Slot(AtomicU64);
+pub(super) struct Slot {
+    /// Changes in progress; above them, how many have ended.
+    changes: AtomicU64,
+    leases: AtomicU32,
+    /// Those that keep back what is written.
+    writers: AtomicU32,
+}
+
+impl Slot {
+    /// Whether a change is in progress.
+    fn in_progress(&self) -> bool {
+        self.changes.load(Ordering::SeqCst) as u32 > 0
+    }
+}
 
 /// A change in progress; ends when it is dropped, which must be after the change was made.
-pub struct Changing<'a>(&'a AtomicU64);
+pub struct Changing<'a>(&'a AtomicU64, u64);
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_add(self.1, Ordering::SeqCst);
+    }
+}
+
+/// How a thread uses files, for leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// By opens that have met the leases, or as they are on disk.
+    Opened,
+    /// For a holder that keeps back what it writes: nobody else has a lease.
+    Alone,
+    /// Without opens (NFS): what others keep back must be there before it is seen.
+    Fresh,
+}
+
+thread_local! {
+    static USE: Cell<Use> = const { Cell::new(Use::Opened) };
+}
+
+/// While it lives, this thread uses files in another way than by opens.
+pub struct Using(Use);
+
+impl Using {
+    /// It changes a file for the holder of a lease that keeps back what it writes: it is the only
+    /// one, and is not asked for.
+    pub fn alone() -> Self {
+        Self(USE.replace(Use::Alone))
+    }
+
+    /// It reads and looks without opens, as NFS does.
+    pub fn fresh() -> Self {
+        Self(USE.replace(Use::Fresh))
+    }
+
+    /// Whether it is the holder of the only lease.
+    pub fn is_alone() -> bool {
+        USE.get() == Use::Alone
+    }
+
+    /// Whether it must see what others keep back.
+    pub fn is_fresh() -> bool {
+        USE.get() == Use::Fresh
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        USE.set(self.0);
     }
 }
 
@@ -63,128 +137,63 @@ impl Drop for ByClient {
 }
 
 impl LockTable {
-    fn slot(&self, file: FileId) -> &AtomicU64 {
-        // Ids come from a keyed hash.
-        &self.changing[(file >> 8) as usize % self.changing.len()].0
+    fn slot(&self, slot: u64) -> &Slot {
+        &self.changing[slot as usize % self.changing.len()]
     }
 
     /// Announces a change of data or attributes of a file.
     #[inline]
-    pub fn changing(&self, file: FileId) -> Changing<'_> {
-        let slot = self.slot(file);
-        slot.fetch_add(1, Ordering::SeqCst);
-        Changing(slot)
+    pub fn changing(&self, slot: u64) -> Changing<'_> {
+        let changes = &self.slot(slot).changes;
+        changes.fetch_add(1, Ordering::SeqCst);
+        Changing(changes, ENDED - 1)
     }
 
     /// Announces a change of names, of whatever files.
     #[inline]
     pub fn names_changing(&self) -> Changing<'_> {
         self.names_changing.fetch_add(1, Ordering::SeqCst);
-        Changing(&self.names_changing)
+        Changing(&self.names_changing, u64::MAX)
     }
 
-    /// Whether there is any lease: only then [`Self::may_change`] has anything to say.
+    /// Whether there is any lease: only then [`Self::may`] has anything to say.
     #[inline]
     pub fn has_leases(&self) -> bool {
         self.counts.leases.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether there is any lease for writing: only then [`Self::may_read`] has anything to say.
+    /// Whether there is any lease on the files of a slot.
+    #[inline]
+    pub fn is_leased(&self, slot: u64) -> bool {
+        self.slot(slot).leases.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether there is any lease for writing: only then a look can meet one.
     #[inline]
     pub fn has_write_leases(&self) -> bool {
-        self.counts.write_leases.load(Ordering::SeqCst) > 0
+        self.counts.write_leases.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether there is any lease for writing on the files of a slot.
+    #[inline]
+    pub fn is_written_back(&self, slot: u64) -> bool {
+        self.slot(slot).writers.load(Ordering::SeqCst) > 0
     }
 
     /// Whether no other client's lease is in the way of a change; those that are get recalled.
     pub fn may_change(&self, key: FileKey, by: Option<ClientKey>) -> bool {
-        !self.has_leases() || self.free_of_leases(key, by, false)
+        !self.has_leases() || self.passes(key, by, Trigger::Write)
     }
 
     /// Whether no other client keeps back what it has written; if it does, it is recalled.
     pub fn may_read(&self, key: FileKey, by: Option<ClientKey>) -> bool {
-        !self.has_write_leases() || self.free_of_leases(key, by, true)
-    }
-
-    fn free_of_leases(&self, key: FileKey, by: Option<ClientKey>, only_write: bool) -> bool {
-        let mut files = self.shard(key);
-        let Some(file) = files.get_mut(&key) else { return true };
-        let (any, notices) = file.recall(by, only_write);
-        drop(files);
-        self.notify(key, notices);
-        !any
+        !self.has_write_leases() || self.passes(key, by, Trigger::Read)
     }
 
     /// Notifies holders; no lock of the table may be held.
     pub(super) fn notify(&self, key: FileKey, notices: Notices) {
         self.counts.recalls.fetch_add(notices.len() as u64, Ordering::Relaxed);
-        notices.into_iter().for_each(|(owner, notice)| notice.recall(key, &owner));
-    }
-
-    /// Grants a lease on the file `file` with the attributes `attr`. For reading: the file is not
-    /// open for writing. For writing: no other client has it open at all.
-    ///
-    /// # Errors
-    /// [`Refused::NoLease`] if it is not available now, [`Refused::Full`].
-    pub fn grant(
-        &self,
-        file: FileId,
-        attr: &Attr,
-        owner: &Owner,
-        kind: LeaseKind,
-        notice: Arc<dyn Recall>,
-    ) -> Result<(), Refused> {
-        let key = FileKey::from(attr);
-        if attr.nlink > 1 {
-            return Err(Refused::NoLease);
-        }
-        // Counted first, looked second: see above.
-        self.count_lease(owner, kind, true);
-        let outcome = self.grant_counted(file, key, owner, kind, notice);
-        if outcome.is_err() {
-            self.count_lease(owner, kind, false);
-        }
-        outcome
-    }
-
-    fn grant_counted(
-        &self,
-        file: FileId,
-        key: FileKey,
-        owner: &Owner,
-        kind: LeaseKind,
-        notice: Arc<dyn Recall>,
-    ) -> Result<(), Refused> {
-        let mut files = self.shard(key);
-        let locks = files.entry(key).or_default();
-        let others = |other: &Owner| other.client != owner.client;
-        let clash = match kind {
-            LeaseKind::Read => locks.is_written(),
-            LeaseKind::Write => locks.opens.iter().any(|(who, _)| others(who)),
-        };
-        let met = locks.leases.iter().any(|lease| {
-            let exclusive = kind == LeaseKind::Write || lease.kind == LeaseKind::Write;
-            lease.recalled || lease.owner == *owner || (exclusive && others(&lease.owner))
-        });
-        // A change that is announced after this look waits for the lock of this part, and then
-        // finds the lease.
-        let in_file = locks.leases.iter().map(|lease| (&lease.owner, 1));
-        let limits = (LEASES_PER_FILE_MAX as u64, LEASES_MAX);
-        // It is counted already.
-        let has_room =
-            self.has_room(owner, Counted::Lease, 0, limits, (locks.leases.len() + 1, in_file));
-        let full = has_room.is_err();
-        let busy = self.slot(file).load(Ordering::SeqCst) > 0
-            || self.names_changing.load(Ordering::SeqCst) > 0;
-        let outcome = match (clash || met || busy, full) {
-            (true, _) => Err(Refused::NoLease),
-            (false, true) => Err(Refused::Full),
-            (false, false) => {
-                locks.leases.push(Lease { owner: owner.clone(), kind, recalled: false, notice });
-                Ok(())
-            }
-        };
-        tidy(&mut files, key);
-        outcome
+        notices.into_iter().for_each(|(owner, notice, what)| notice.recall(key, &owner, what));
     }
 
     /// Leases of the clients of an address ([`base::peer::network`]).
@@ -192,21 +201,42 @@ impl LockTable {
         self.parts.at(address, Counted::Lease)
     }
 
-    fn count_lease(&self, owner: &Owner, kind: LeaseKind, more: bool) {
-        match more {
-            true => self.parts.add(owner, Counted::Lease, 1),
-            false => self.parts.remove(owner, Counted::Lease, 1),
+    /// A lease begins to count.
+    fn count_lease(&self, lease: &mut Lease) {
+        self.parts.add(&lease.owner, Counted::Lease, 1);
+        self.counts.leases.fetch_add(1, Ordering::SeqCst);
+        self.recount(lease);
+    }
+
+    /// It does not any more.
+    fn uncount_lease(&self, lease: &mut Lease) {
+        self.parts.remove(&lease.owner, Counted::Lease, 1);
+        self.counts.leases.fetch_sub(1, Ordering::SeqCst);
+        lease.caching = Caching::NONE;
+        self.recount(lease);
+    }
+
+    /// Counts in its slot what a lease lets its holder do now.
+    fn recount(&self, lease: &mut Lease) {
+        let slot = self.slot(lease.slot);
+        let now = (!lease.caching.is_none(), lease.caching.has(Caching::WRITE));
+        let before = std::mem::replace(&mut lease.counted, now);
+        lease.shown.store(lease.caching.bits() as u8, Ordering::SeqCst);
+        match (before.0, now.0) {
+            (false, true) => drop(slot.leases.fetch_add(1, Ordering::SeqCst)),
+            (true, false) => drop(slot.leases.fetch_sub(1, Ordering::SeqCst)),
+            _ => {}
         }
-        let add = |count: &AtomicU64| {
-            if more {
-                count.fetch_add(1, Ordering::SeqCst);
-            } else {
-                count.fetch_sub(1, Ordering::SeqCst);
+        match (before.1, now.1) {
+            (false, true) => {
+                slot.writers.fetch_add(1, Ordering::SeqCst);
+                self.counts.write_leases.fetch_add(1, Ordering::SeqCst);
             }
-        };
-        add(&self.counts.leases);
-        if kind == LeaseKind::Write {
-            add(&self.counts.write_leases);
+            (true, false) => {
+                slot.writers.fetch_sub(1, Ordering::SeqCst);
+                self.counts.write_leases.fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {}
         }
     }
 
@@ -217,39 +247,83 @@ impl LockTable {
         let Some(at) = file.leases.iter().position(|lease| lease.owner == *owner) else {
             return false;
         };
-        let lease = file.leases.swap_remove(at);
+        let mut lease = file.leases.swap_remove(at);
+        let woken = file.take_released();
+        self.uncount_lease(&mut lease);
         tidy(&mut files, key);
         drop(files);
-        self.count_lease(&lease.owner, lease.kind, false);
+        woken.into_iter().for_each(|(_, released)| released());
         true
     }
 
     /// An owner's lease, and whether it has been recalled.
-    pub fn lease_of(&self, key: FileKey, owner: &Owner) -> Option<(LeaseKind, bool)> {
+    pub fn lease_of(&self, key: FileKey, owner: &Owner) -> Option<(Caching, bool)> {
         let files = self.shard(key);
         let lease = files.get(&key)?.leases.iter().find(|lease| lease.owner == *owner)?;
-        Some((lease.kind, lease.recalled))
+        Some((lease.caching, lease.is_breaking()))
     }
 
-    /// Recalls every lease of a client, as when its callback path is gone.
+    /// Recalls every delegation of a client, as when its callback path is gone.
     pub fn recall_client(&self, client: ClientKey) {
         for shard in &self.shards {
             let mut all = Vec::new();
             for (key, file) in shard.lock().iter_mut() {
-                for lease in &mut file.leases {
-                    if lease.owner.client == client && !std::mem::replace(&mut lease.recalled, true)
-                    {
-                        all.push((*key, lease.owner.clone(), Arc::clone(&lease.notice)));
+                for lease in file.leases.iter_mut().filter(|lease| lease.owner.client == client) {
+                    if let Some(what) = lease.take(Caching::READ, u64::MAX) {
+                        all.push((*key, lease.owner.clone(), Arc::clone(&lease.notice), what));
                     }
                 }
             }
-            for (key, owner, notice) in all {
-                self.notify(key, vec![(owner, notice)]);
+            for (key, owner, notice, what) in all {
+                self.notify(key, vec![(owner, notice, what)]);
             }
         }
     }
 
-    pub(super) fn uncount_leases(&self, gone: &[Lease]) {
-        gone.iter().for_each(|lease| self.count_lease(&lease.owner, lease.kind, false));
+    /// What opens and owners that end leave of the leases of a file: leases without any open end.
+    pub(super) fn clear_leases(
+        &self,
+        leases: &mut Vec<Lease>,
+        whose: &dyn Fn(&Owner) -> bool,
+    ) -> bool {
+        let mut any = false;
+        leases.retain_mut(|lease| {
+            let before = lease.opens.len();
+            lease.opens.retain(|(open, _)| !whose(open));
+            if let Some((_, notice)) = lease.opens.last() {
+                lease.notice = Arc::clone(notice);
+            }
+            let is_left = before > 0 && lease.opens.is_empty();
+            if !is_left && !whose(&lease.owner) {
+                return true;
+            }
+            self.uncount_lease(lease);
+            any = true;
+            false
+        });
+        any
     }
 }
+
+/// A lease as the opens that share it see it, without a lock.
+#[derive(Debug, Clone, Default)]
+pub struct LeaseView(Arc<AtomicU8>);
+
+impl LeaseView {
+    /// What its holder may do now.
+    pub fn caching(&self) -> Caching {
+        Caching::of_bits(self.0.load(Ordering::SeqCst).into())
+    }
+}
+
+impl Lease {
+    /// A lease of nothing.
+    pub(super) fn new(owner: Owner, style: Style, slot: u64, notice: Arc<dyn Recall>) -> Self {
+        let (caching, state, epoch) = (Caching::NONE, LeaseState::Held, 0);
+        let (opens, counted, shown) = (Vec::new(), (false, false), Arc::default());
+        Self { owner, style, caching, state, epoch, opens, slot, counted, shown, notice }
+    }
+}
+
+#[cfg(test)]
+mod tests;

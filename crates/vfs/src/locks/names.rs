@@ -40,6 +40,11 @@ impl Drop for ByOwners {
     }
 }
 
+/// Whether this thread acts for an owner.
+pub(super) fn acts_for(owner: &Owner) -> bool {
+    BY.with_borrow(|owners| owners.contains(owner))
+}
+
 impl LockTable {
     /// Counts an open that changes from `before` to `after`.
     pub(super) fn count_keeper(&self, owner: &Owner, before: Option<Share>, after: Option<Share>) {

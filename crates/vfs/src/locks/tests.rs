@@ -156,7 +156,7 @@ fn a_circle_of_waiting_is_refused() {
 struct Told(AtomicU64);
 
 impl Recall for Told {
-    fn recall(&self, _: FileKey, _: &Owner) {
+    fn recall(&self, _: FileKey, _: &Owner, _: Break) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -172,9 +172,9 @@ fn leases_are_recalled_once_and_by_others_only() {
     let grant = |who: &Owner, kind| table.grant(5, &attr(1), who, kind, notice.clone());
     assert!(table.may_change(KEY, None) && !table.has_leases());
     table.open(KEY, &a, READ).expect("free");
-    grant(&a, LeaseKind::Read).expect("nobody writes");
-    grant(&b, LeaseKind::Read).expect("nobody writes");
-    assert_eq!(grant(&c, LeaseKind::Write), Err(Refused::NoLease));
+    grant(&a, Caching::READ).expect("nobody writes");
+    grant(&b, Caching::READ).expect("nobody writes");
+    assert_eq!(grant(&c, Caching::READ_WRITE), Err(Refused::NoLease));
     assert!(table.may_read(KEY, Some(client(3))), "readers do not disturb readers");
     assert_eq!(table.open(KEY, &c, READ), Ok(READ));
     assert_eq!(notified(&notice), 0);
@@ -183,20 +183,20 @@ fn leases_are_recalled_once_and_by_others_only() {
     assert!(!table.may_change(KEY, Some(client(1))), "the other's is in the way");
     assert_eq!(notified(&notice), 2, "told once");
     assert_eq!(table.share_of(KEY, &c), Some(READ), "a refused open changed nothing");
-    assert_eq!(grant(&c, LeaseKind::Read), Err(Refused::NoLease), "not while one is recalled");
-    assert_eq!(table.lease_of(KEY, &b), Some((LeaseKind::Read, true)));
+    assert_eq!(grant(&c, Caching::READ), Err(Refused::NoLease), "not while one is recalled");
+    assert_eq!(table.lease_of(KEY, &b), Some((Caching::READ, true)));
     assert!(table.end_lease(KEY, &b) && !table.end_lease(KEY, &b));
     assert!(table.may_change(KEY, Some(client(1))), "its own is not in the way");
     assert!(table.end_lease(KEY, &a) && !table.has_leases());
     assert_eq!(table.open(KEY, &c, BOTH), Ok(BOTH));
-    assert_eq!(grant(&a, LeaseKind::Read), Err(Refused::NoLease), "somebody writes");
+    assert_eq!(grant(&a, Caching::READ), Err(Refused::NoLease), "somebody writes");
 }
 
 #[test]
 fn a_write_lease_is_in_everybodys_way() {
     let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
     table.open(KEY, &owner(1), BOTH).expect("free");
-    let grant = |id| table.grant(5, &attr(1), &owner(id), LeaseKind::Write, notice.clone());
+    let grant = |id| table.grant(5, &attr(1), &owner(id), Caching::READ_WRITE, notice.clone());
     assert_eq!(grant(2), Err(Refused::NoLease), "another client has it open");
     grant(1).expect("nobody else has it open");
     assert!(table.has_write_leases() && table.may_read(KEY, Some(client(1))));
@@ -211,7 +211,7 @@ fn a_write_lease_is_in_everybodys_way() {
 #[test]
 fn no_lease_while_a_change_is_in_progress() {
     let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
-    let grant = |nlink| table.grant(5, &attr(nlink), &owner(1), LeaseKind::Read, notice.clone());
+    let grant = |nlink| table.grant(5, &attr(nlink), &owner(1), Caching::READ, notice.clone());
     assert_eq!(grant(2), Err(Refused::NoLease), "several names, several handles");
     let changing = table.changing(5);
     assert_eq!(grant(1), Err(Refused::NoLease));

@@ -42,6 +42,11 @@ impl Default for Waits {
 }
 
 impl Waits {
+    /// The number of another request that waits.
+    pub(super) fn number(&self) -> WaitId {
+        self.next.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Whether `blocker` waits, over others, for `owner`.
     fn would_deadlock(&self, owner: &Owner, blocker: &Owner) -> bool {
         let edges = self.edges.lock();
@@ -95,6 +100,9 @@ impl LockTable {
         tidy(&mut files, key);
         drop(files);
         self.run(others, Waited::Granted);
+        if matches!(outcome, Ok(Asked::Granted)) {
+            self.range_locked(key, owner);
+        }
         outcome
     }
 
@@ -115,7 +123,7 @@ impl LockTable {
         let in_file = file.waiting.iter().map(|waiter| (&waiter.owner, 1));
         let there = file.waiting.len();
         self.has_room(owner, Counted::Waiting, 1, limits, (there, in_file))?;
-        let id = self.waits.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.waits.number();
         self.waits.edges.lock().insert(owner.clone(), held.owner.clone());
         file.waiting.push_back(Waiter { id, owner: owner.clone(), range, kind, woken });
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);

@@ -2,9 +2,11 @@
 //! whichever protocol does it.
 //!
 //! A change that a delegation is in the way of is refused with [`Status::Busy`] (NFS3ERR_JUKEBOX,
-//! NFS4ERR_DELAY) after its holder was told; the caller comes again. While no delegation is out the
-//! cost is one atomic addition, and nothing is asked of the file system. For whom a thread acts it
-//! says with [`ByClient`](crate::locks::ByClient); a client's own delegations are not in its way.
+//! NFS4ERR_DELAY) after its holder was told; the caller comes again. Leases and oplocks of SMB are
+//! broken in the same place; which operation takes what, and waits, says [`crate::locks::Trigger`].
+//! While there is no lease on a file the cost is one atomic addition, and nothing is asked of the
+//! file system. For whom a thread acts it says with [`ByClient`](crate::locks::ByClient) or
+//! [`ByOwners`](crate::locks::ByOwners), how it uses files with [`Using`].
 //!
 //! While clients may reclaim, the names of files that were there before are not changed
 //! ([`crate::locks::grace`]): [`Status::Busy`], too. What a rename of any protocol does to names by
@@ -26,7 +28,7 @@ use crate::fs::{
     Watch,
 };
 use crate::handle::Handle;
-use crate::locks::{ByClient, Changing, FileKey, LockTable};
+use crate::locks::{Changing, FileKey, LockTable, Trigger, Using};
 use crate::status::Status;
 
 /// A tree whose changes recall delegations.
@@ -43,29 +45,27 @@ impl Leasing {
 
     /// Before a change of a file: the announcement, to be held until the change was made.
     #[inline]
-    fn changing(&self, cx: Context<'_>, file: &Handle) -> Result<Changing<'_>> {
-        let changing = self.locks.changing(self.inner.file_id(file));
-        if self.locks.has_leases() {
-            self.may_change(&self.inner.getattr(cx, file)?)?;
+    fn changing(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<Changing<'_>> {
+        let slot = self.inner.change_slot(file);
+        let changing = self.locks.changing(slot);
+        if self.locks.is_leased(slot) && !Using::is_alone() {
+            self.may(&self.inner.getattr(cx, file)?, what)?;
         }
         Ok(changing)
     }
 
     #[cold]
-    fn may_change(&self, attr: &Attr) -> Result<()> {
-        let free = self.locks.may_change(FileKey::from(attr), ByClient::now());
-        if free { Ok(()) } else { Err(Status::Busy) }
+    fn may(&self, attr: &Attr, what: Trigger) -> Result<()> {
+        if self.locks.may(FileKey::from(attr), what) { Ok(()) } else { Err(Status::Busy) }
     }
 
-    /// Before a look at a file: others may keep back what they have written.
+    /// Before a look at a file without an open: others may keep back what they have written.
     #[inline]
-    fn looking(&self, cx: Context<'_>, file: &Handle) -> Result<()> {
-        if !self.locks.has_write_leases() {
-            return Ok(());
-        }
-        let attr = self.inner.getattr(cx, file)?;
-        let free = self.locks.may_read(FileKey::from(&attr), ByClient::now());
-        if free { Ok(()) } else { Err(Status::Busy) }
+    fn looking(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<()> {
+        let meets = self.locks.has_write_leases()
+            && Using::is_fresh()
+            && self.locks.is_written_back(self.inner.change_slot(file));
+        if meets { self.may(&self.inner.getattr(cx, file)?, what) } else { Ok(()) }
     }
 
     /// What a name leads to now. If that cannot be told, the operation itself says what is wrong.
@@ -83,7 +83,7 @@ impl Leasing {
         if self.locks.has_leases()
             && let Some(entry) = self.named(cx, name)?
         {
-            self.may_change(&entry.attr)?;
+            self.may(&entry.attr, Trigger::Write)?;
         }
         Ok(changing)
     }
@@ -101,7 +101,7 @@ impl Leasing {
                 if in_grace {
                     self.check_grace(cx, &handle)?;
                 }
-                self.may_change(&attr)?;
+                self.may(&attr, Trigger::Name)?;
             }
         }
         Ok(changing)
@@ -155,7 +155,7 @@ impl FileSystem for Leasing {
     looks_at_inner!();
 
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
-        self.looking(cx, file)?;
+        self.looking(cx, file, Trigger::Look)?;
         self.inner.getattr(cx, file)
     }
     fn setattr(
@@ -165,7 +165,8 @@ impl FileSystem for Leasing {
         set: &SetAttr,
         guard: Option<Time>,
     ) -> Change<()> {
-        let _changing = self.changing(cx, file)?;
+        let what = if set.size.is_some() { Trigger::Write } else { Trigger::Attributes };
+        let _changing = self.changing(cx, file, what)?;
         self.inner.setattr(cx, file, set, guard)
     }
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
@@ -178,11 +179,11 @@ impl FileSystem for Leasing {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<ReadDone> {
-        self.looking(cx, file)?;
+        self.looking(cx, file, Trigger::Read)?;
         self.inner.read(cx, file, offset, buf)
     }
     fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
-        self.looking(cx, file).ok()?;
+        self.looking(cx, file, Trigger::Read).ok()?;
         self.inner.extent(cx, file, offset, count)
     }
     fn stretch(
@@ -192,7 +193,7 @@ impl FileSystem for Leasing {
         offset: u64,
         n: usize,
     ) -> Result<SendfileRange> {
-        self.looking(cx, file)?;
+        self.looking(cx, file, Trigger::Read)?;
         self.inner.stretch(cx, file, offset, n)
     }
     fn write(
@@ -203,7 +204,7 @@ impl FileSystem for Leasing {
         data: &[u8],
         stable: Stable,
     ) -> Change<usize> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Write)?;
         self.inner.write(cx, file, offset, data, stable)
     }
     fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()> {
@@ -268,19 +269,19 @@ impl FileSystem for Leasing {
         dir: &Handle,
         name: &[u8],
     ) -> Change<Option<Attr>> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Attributes)?;
         self.inner.link(cx, file, dir, name)
     }
     fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Write)?;
         self.inner.allocate(cx, file, offset, len)
     }
     fn deallocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Write)?;
         self.inner.deallocate(cx, file, offset, len)
     }
     fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
-        self.looking(cx, file)?;
+        self.looking(cx, file, Trigger::Read)?;
         self.inner.seek(cx, file, at, what)
     }
     fn copy_range(
@@ -290,8 +291,8 @@ impl FileSystem for Leasing {
         to: (&Handle, u64),
         len: u64,
     ) -> Change<u64> {
-        self.looking(cx, from.0)?;
-        let _changing = self.changing(cx, to.0)?;
+        self.looking(cx, from.0, Trigger::Read)?;
+        let _changing = self.changing(cx, to.0, Trigger::Write)?;
         self.inner.copy_range(cx, from, to, len)
     }
     fn clone_range(
@@ -301,8 +302,8 @@ impl FileSystem for Leasing {
         to: (&Handle, u64),
         len: u64,
     ) -> Change<()> {
-        self.looking(cx, from.0)?;
-        let _changing = self.changing(cx, to.0)?;
+        self.looking(cx, from.0, Trigger::Read)?;
+        let _changing = self.changing(cx, to.0, Trigger::Write)?;
         self.inner.clone_range(cx, from, to, len)
     }
     fn set_xattr(
@@ -313,11 +314,11 @@ impl FileSystem for Leasing {
         value: &[u8],
         how: SetXattr,
     ) -> Change<()> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Attributes)?;
         self.inner.set_xattr(cx, file, name, value, how)
     }
     fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Attributes)?;
         self.inner.remove_xattr(cx, file, name)
     }
     fn set_acl(
@@ -327,7 +328,7 @@ impl FileSystem for Leasing {
         which: AclKind,
         acl: Option<&Acl>,
     ) -> Change<()> {
-        let _changing = self.changing(cx, file)?;
+        let _changing = self.changing(cx, file, Trigger::Attributes)?;
         self.inner.set_acl(cx, file, which, acl)
     }
 }

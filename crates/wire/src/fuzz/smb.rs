@@ -6,7 +6,7 @@ use crate::smb::dir::{self, Level, Pattern};
 use crate::smb::header::{Command, HEADER, Header, Messages, flags};
 use crate::smb::security::Descriptor;
 use crate::smb::{
-    class, contexts, create, info, io, ioctl, lock, negotiate, ntlm, rpc, session, spnego, tree,
+    class, contexts, create, info, io, ioctl, lease, lock, negotiate, ntlm, rpc, session, spnego, tree,
     utf16,
 };
 
@@ -72,8 +72,8 @@ fn request(command: Command, message: &[u8]) -> bool {
         Command::CREATE => {
             let taken = smb_same!(create::Request<'_>, message, |r, out| r.put(out, 0));
             if let Ok(request) = create::Request::decode(message) {
-                let list = contexts::decode(request.contexts);
-                let _ = (list, utf16::decode_name(request.name));
+                leases(request.contexts);
+                let _ = utf16::decode_name(request.name);
             }
             taken
         }
@@ -99,6 +99,7 @@ fn request(command: Command, message: &[u8]) -> bool {
             smb_same!(dir::Request<'_>, message, |r, out| r.put(out))
         }
         Command::QUERY_INFO => smb_same!(info::QueryRequest<'_>, message, |r, out| r.put(out)),
+        Command::OPLOCK_BREAK => same(message, lease::Ack::decode, |r, out| r.put(out)),
         Command::SET_INFO => {
             if let Ok(request) = info::SetRequest::decode(message) {
                 let _ = class::NewName::decode(request.data);
@@ -115,6 +116,7 @@ fn response(command: Command, message: &[u8]) -> bool {
         Command::SESSION_SETUP => smb_same!(session::Response<'_>, message, |r, out| r.put(out)),
         Command::TREE_CONNECT => same(message, tree::Response::decode, |r, out| r.put_body(out)),
         Command::CREATE => smb_same!(create::Response<'_>, message, |r, out| r.put(out)),
+        Command::OPLOCK_BREAK => same(message, lease::Notice::decode, |r, out| r.put(out)),
         Command::CLOSE => same(message, create::CloseResponse::decode, |r, out| r.put_body(out)),
         Command::READ => io::read_data(message).is_ok(),
         Command::WRITE => same(message, io::WriteResponse::decode, |r, out| r.put_body(out)),
@@ -130,12 +132,25 @@ fn response(command: Command, message: &[u8]) -> bool {
     }
 }
 
+/// Leases of create contexts mean the same once more.
+fn leases(list: &[u8]) {
+    let list = contexts::decode(list).unwrap_or_default();
+    for context in list.iter().filter(|context| context.name == contexts::LEASE) {
+        if let Ok(lease) = lease::Lease::decode(context.data) {
+            let mut again = Vec::new();
+            lease.put(&mut again);
+            assert_eq!(again, context.data);
+        }
+    }
+}
+
 /// Create contexts: they are the same once more.
 pub fn smb_contexts(data: &[u8]) -> bool {
     let Ok(first) = contexts::decode(data) else { return false };
     let mut again = Vec::new();
     contexts::put(&first, &mut again);
     assert_eq!(contexts::decode(&again).as_ref(), Ok(&first));
+    leases(data);
     !first.is_empty()
 }
 

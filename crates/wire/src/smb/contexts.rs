@@ -17,6 +17,9 @@ pub const EXTENDED_ATTRIBUTES: &[u8] = b"ExtA";
 /// A snapshot by its time.
 pub const SNAPSHOT: &[u8] = b"TWrp";
 
+/// A lease ([`super::lease::Lease`]).
+pub const LEASE: &[u8] = b"RqLs";
+
 /// Bytes of the shortest name (MS-SMB2 §2.2.13.2).
 const NAME_MIN: usize = 4;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use vfs::attr::{Attr, FileType};
-use vfs::locks::{FileKey, LeaseKind, SHARE_WRITE, Share};
+use vfs::locks::{Caching, FileKey, SHARE_WRITE, Share};
 use wire::nfs4::{
     DelegreturnArgs4, Nfsace4, Nfsstat4, OpenArgs4, OpenClaim4, OpenDelegation4,
     OpenNoneDelegation4, OpenReadDelegation4, Stateid4, Utf8str, acetype4, delegation4, share4,
@@ -29,6 +29,7 @@ pub(super) fn grant(
     let asked = if run.minor() == 0 { 0 } else { args.share_access & share4::WANT_DELEG_MASK };
     let wanted = DelegationRequest {
         file: target.share.fs.file_id(&target.handle),
+        slot: target.share.fs.change_slot(&target.handle),
         handle: &target.handle,
         attr,
     };
@@ -66,7 +67,7 @@ fn give(
 ) -> Result<Stateid4, u32> {
     let watch = target.share.fs.watch(run.cx(), &target.handle);
     let watch = watch.map_err(|_| why_no_delegation4::RESOURCE)?;
-    let stateid = keeper.state.delegate(client, wanted, LeaseKind::Read)?;
+    let stateid = keeper.state.delegate(client, wanted, Caching::READ)?;
     if let Ok(deleg) = keeper.state.delegation(client, &stateid) {
         // Its client opens the file without asking us, and reads it under the delegation.
         let retained = target.share.fs.retain(run.cx(), &target.handle).ok();

@@ -9,6 +9,7 @@ use base::limits::REPLAY_ENTRIES_MAX;
 use probe::gauge::Gauges;
 use probe::op::{OpRecord, flag};
 use vfs::fs::Flush;
+use vfs::locks::Using;
 use vfs::share::rules::Transport;
 use vfs::status::Status;
 use wire::rpc::{self, AUTH_TLS, Auth, AuthStat, CallError, CallHeader, REPLY_SUCCESS_LEN};
@@ -255,6 +256,8 @@ impl Service {
         may_block: bool,
         cx: &mut ReplyContext<'_>,
     ) -> DispatchResult {
+        // Clients of NFS read without opens that others' leases would have met.
+        let _using = Using::fresh();
         let (xid, start) = (decoded.header.xid, cx.out.len());
         rpc::success(&mut Writer::new(cx.out.vec()), xid);
         let mut call = Call {

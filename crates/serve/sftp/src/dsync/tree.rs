@@ -4,10 +4,8 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use base::clock::{Deadline, stamp};
-use base::limits::RECALL_LOOK;
 use probe::op::FileId;
 use sync::memory::{Reserved, RunMemory};
 use sync::tree::{Keep, Names, ScannedEntry, Tree};
@@ -18,6 +16,7 @@ use vfs::fs::{
 };
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
+use vfs::locks::leases::take_blocked;
 use vfs::share::Share;
 use vfs::status::Status;
 use wire::dsync::{FileId as Named, Kind, Meta};
@@ -29,7 +28,7 @@ use crate::Owners;
 use files::caller::Reached;
 use files::opened::Opened;
 use files::walk::{self, Within};
-use files::{Caller, Files, Links, VPath, grace, upload};
+use files::{Caller, Files, Links, VPath, grace, recall, upload};
 
 /// Mode of what is not whole yet: nobody else may look into it.
 const PRIVATE: u32 = 0o600;
@@ -215,7 +214,9 @@ impl ShareTree {
                         return Err(Status::InUse);
                     }
                 }
-                Err(Status::Busy) if !until.passed() => thread::sleep(RECALL_LOOK),
+                Err(Status::Busy) if !until.passed() => {
+                    recall::released_blocking(&self.files.locks, take_blocked(), until);
+                }
                 done => return done,
             }
         }

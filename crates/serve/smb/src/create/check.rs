@@ -4,6 +4,7 @@
 use wire::smb::class::attributes;
 use wire::smb::contexts;
 use wire::smb::create::{Disposition, Request, access, options, share_access};
+use wire::smb::lease::Lease;
 use wire::smb::status::NtStatus;
 
 use crate::{names, status};
@@ -20,6 +21,8 @@ pub(super) struct Contexts<'a> {
     pub maximal_access: bool,
     /// The number of the file on disk.
     pub on_disk_id: bool,
+    /// A lease.
+    pub lease: Option<Lease>,
     /// Bytes to reserve.
     pub reserve: Option<u64>,
     /// A security descriptor for a new file.
@@ -96,6 +99,10 @@ pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatu
             contexts::SNAPSHOT => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
             contexts::MAXIMAL_ACCESS => asked.maximal_access = true,
             contexts::ON_DISK_ID => asked.on_disk_id = true,
+            contexts::LEASE => {
+                let lease = Lease::decode(context.data).map_err(status::of_wire)?;
+                asked.lease = asked.lease.or(Some(lease));
+            }
             contexts::SECURITY => asked.security = Some(context.data),
             contexts::ALLOCATION => {
                 let bytes = context.data.try_into().map_err(|_| NtStatus::INVALID_PARAMETER)?;

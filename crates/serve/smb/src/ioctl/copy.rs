@@ -13,7 +13,7 @@ use wire::smb::status::NtStatus;
 
 use crate::dispatch::Request;
 use crate::state::opens::{Open, OpenFile};
-use crate::{facts, lock, status};
+use crate::{facts, lock, set_info, status};
 
 /// What the limits are, as the answer to a request that is beyond them.
 const LIMITS: Copied = Copied {
@@ -138,7 +138,8 @@ pub(super) async fn extents(
     let share = move |fs: &dyn FileSystem, cx: Context<'_>| {
         fs.clone_range(cx, (&source, asked.from), (&target, asked.to), asked.length)
     };
-    core.alter(who, &to.node.reached, share).await.map_err(status::of)?;
+    let acting = set_info::acting(request, to);
+    core.alter(&acting, &to.node.reached, share).await.map_err(status::of)?;
     facts::leave_times(request.conn, who, to).await
 }
 
@@ -149,7 +150,7 @@ async fn copy_one(
     to: &OpenFile,
     chunk: &Chunk,
 ) -> Result<(), NtStatus> {
-    let (core, who) = (&request.conn.core, &request.session.who);
+    let (core, who) = (&request.conn.core, &set_info::acting(request, to));
     let (source, target) = (from.node.handle, to.node.handle);
     let mut done = 0;
     // Handles of one share are invalid in the file system of another.
@@ -196,7 +197,7 @@ async fn through(
     let read = core.pooled_look(who, &from.node.reached.cred, read).await.map_err(status::of)?;
     let data = read.map_err(status::of)?;
     let count = data.len() as u64;
-    let spare = core.write_at(who, &to.node, to_at, data).await.map_err(status::of)?;
+    let spare = core.write_at(&set_info::acting(request, to), &to.node, to_at, data).await.map_err(status::of)?;
     core.engine.large.give(spare);
     Ok(count)
 }

@@ -14,7 +14,7 @@ use wire::smb::status::NtStatus;
 
 use crate::dispatch::Request;
 use crate::state::opens::{Open, OpenFile};
-use crate::{facts, io, lock, status};
+use crate::{facts, io, lock, set_info, status};
 
 /// Bytes of a range: its offset and its length.
 pub(super) const RANGE: usize = 16;
@@ -71,7 +71,7 @@ pub(super) async fn zero(
     let handle = file.node.handle;
     let zero = move |fs: &dyn FileSystem, cx: Context<'_>| fs.deallocate(cx, &handle, begin, len);
     let (core, who) = (&request.conn.core, &request.session.who);
-    match core.alter(who, &file.node.reached, zero).await {
+    match core.alter(&set_info::acting(request, file), &file.node.reached, zero).await {
         Err(Status::NotSupported) => write_zeros(request, file, (begin, end), asked.file).await?,
         done => done.map_err(status::of)?,
     }
@@ -86,7 +86,7 @@ async fn write_zeros(
     (begin, end): (u64, u64),
     id: FileId,
 ) -> Result<(), NtStatus> {
-    let (core, who) = (&request.conn.core, &request.session.who);
+    let (core, who) = (&request.conn.core, &set_info::acting(request, file));
     let mut at = begin;
     while at < end {
         if request.cancel.is_set() {

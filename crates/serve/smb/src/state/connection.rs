@@ -9,11 +9,13 @@ use std::sync::Arc;
 use base::limits::{SMB_WAITING_BYTES, SMB_WAITING_MAX};
 use tokio::sync::Notify;
 use vfs::fs::Extent;
+use vfs::locks::Owner;
 use wire::smb::crypto::Preauth;
 use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::status::NtStatus;
 
 use super::credits::Credits;
+use super::leases::{Mail, Mailbox};
 use super::opens::{Open, OpenOf};
 use super::session::Session;
 use crate::auth::Setup;
@@ -120,6 +122,12 @@ pub(crate) struct Connection {
     pub in_turn: Cell<bool>,
     /// There is something in the outbox, or a session was ended from outside.
     pub has_mail: Arc<Notify>,
+    /// Breaks of leases that are held here.
+    pub mailbox: Arc<Mailbox>,
+    /// Leases that were granted by requests that are not answered yet.
+    pub granting: RefCell<Vec<Owner>>,
+    /// Breaks of those, until that is so.
+    pub held_mail: RefCell<Vec<Mail>>,
     /// Bytes that requests hold.
     pub held: Cell<usize>,
     /// Requests that wait for another client, and the bytes that these hold.

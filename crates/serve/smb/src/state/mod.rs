@@ -2,6 +2,7 @@
 
 pub(super) mod connection;
 pub mod credits;
+pub(super) mod leases;
 pub(super) mod location;
 pub mod open_files;
 pub(super) mod opens;

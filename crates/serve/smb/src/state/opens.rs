@@ -8,6 +8,7 @@ use vfs::fs::Retained;
 use vfs::locks::{FileKey, LinkId, Location, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
+use super::leases::{HeldLease, Writes};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
@@ -86,6 +87,8 @@ pub(crate) struct OpenFile {
     pub locks_of_nothing: Cell<u32>,
     /// Ranges that it has locked.
     pub ranges: Cell<usize>,
+    /// Its lease or oplock.
+    pub lease: Option<HeldLease>,
     /// Bytes that the client has reserved, as reported to it: they are allocated when written.
     pub reserved: Cell<u64>,
     /// The write time that was shown last, as FILETIME.
@@ -95,6 +98,13 @@ pub(crate) struct OpenFile {
     pub write_time_until_ns: Cell<u64>,
     /// The listing in progress.
     pub listing: tokio::sync::Mutex<Option<Listed>>,
+}
+
+impl OpenFile {
+    /// How what is written with it meets leases.
+    pub fn writes(&self) -> Writes {
+        Writes::by(self.lease.as_ref())
+    }
 }
 
 /// What is open.

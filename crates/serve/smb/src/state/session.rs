@@ -183,11 +183,15 @@ impl Session {
         !self.opens.borrow().is_empty()
     }
 
-    /// Adds an open.
-    pub fn add_open(&self, open: Open) -> FileId {
+    /// The number of another open.
+    pub fn new_file_id(&self) -> FileId {
         let id = self.number();
-        self.opens.borrow_mut().insert(id, Rc::new(open));
         FileId { persistent: id, volatile: id }
+    }
+
+    /// Adds an open of this number.
+    pub fn add_open(&self, file: FileId, open: Open) {
+        self.opens.borrow_mut().insert(file.volatile, Rc::new(open));
     }
 
     /// The open of this number, if it is of this tree.

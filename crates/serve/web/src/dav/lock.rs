@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use base::clock::Deadline;
-use base::limits::RECALL_LOOK;
 use vfs::fs::access;
 use vfs::status::Status;
 use wire::dav::body::LockInfo;
@@ -18,7 +17,7 @@ use super::state::{Lineage, Lock, Touched};
 use super::{Job, Outcome, multi, refuse};
 use crate::response::Response;
 use files::upload::How;
-use files::{Found, Links, Node};
+use files::{Found, Links, Node, recall};
 
 /// Answers LOCK: a new lock, or with no body more time for one that is there.
 pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
@@ -61,7 +60,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
             Err(LockError::Held(other)) => return Err(in_the_way(&path, &other)),
             // Somebody's delegation is on its way back.
             Err(LockError::Later) if !job.core.files.locks.in_grace() && !until.passed() => {
-                tokio::time::sleep(RECALL_LOOK).await;
+                recall::released(&job.core.files.locks, Some(node.key()), until).await;
             }
             Err(error) => return refuse(code(&error), &error.to_string()),
         }

@@ -1,7 +1,7 @@
 //! Words for what the table of locks holds: ids, kinds, and bytes that peers have chosen.
 
 use base::limits::SHOWN_NAME_MAX;
-use vfs::locks::{ClientKey, Kind, LeaseKind, Protocol, Range, SHARE_READ, SHARE_WRITE, What};
+use vfs::locks::{Caching, ClientKey, Kind, Protocol, Range, SHARE_READ, SHARE_WRITE, What};
 
 /// A client's id, as in the API.
 pub fn id(key: ClientKey) -> String {
@@ -57,10 +57,7 @@ pub fn open(what: &What) -> (&'static str, &'static str, &'static str) {
     match what {
         What::Open(share) => ("open", access(share.access), access(share.deny)),
         What::Lease(kind, recalled) => {
-            let access = match kind {
-                LeaseKind::Read => "read",
-                LeaseKind::Write => "both",
-            };
+            let access = if kind.has(Caching::WRITE) { "both" } else { "read" };
             (if *recalled { "recall" } else { "delegation" }, access, "none")
         }
         What::Lock(..) | What::Wait(..) => ("open", "none", "none"),

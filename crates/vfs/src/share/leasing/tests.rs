@@ -6,7 +6,7 @@ use super::*;
 use crate::conformance::{self, Bench};
 use crate::cred::Cred;
 use crate::locks::{
-    ByOwners, ClientKey, LeaseKind, Owner, Protocol, Recall, SHARE_DELETE, SHARE_READ, SHARE_WRITE,
+    Break, ByClient, ByOwners, Caching, ClientKey, Owner, Protocol, Recall, SHARE_DELETE, SHARE_READ, SHARE_WRITE,
     Share,
 };
 use crate::mem::MemFs;
@@ -15,7 +15,7 @@ use crate::mem::MemFs;
 struct Told(AtomicU64);
 
 impl Recall for Told {
-    fn recall(&self, _: FileKey, _: &Owner) {
+    fn recall(&self, _: FileKey, _: &Owner, _: Break) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -46,13 +46,13 @@ impl Scene {
     fn under_lease(
         &self,
         what: &str,
-        kind: LeaseKind,
+        kind: Caching,
         file: &Handle,
         change: &dyn Fn() -> std::result::Result<(), Status>,
     ) {
         let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
         let attr = self.fs.getattr(self.cx(), file).expect("there");
-        let id = self.fs.file_id(file);
+        let id = self.fs.change_slot(file);
         self.locks.grant(id, &attr, &owner, kind, told.clone()).expect("nobody writes");
         assert_eq!(change(), Err(Status::Busy), "{what}");
         assert_eq!(change(), Err(Status::Busy), "{what} again");
@@ -70,7 +70,7 @@ fn ok<T>(change: Change<T>) -> std::result::Result<(), Status> {
 fn each_change_recalls() {
     let s = Scene::new();
     let (root, file, other) = (s.fs.root(), s.file("file").handle, s.file("other").handle);
-    let read = LeaseKind::Read;
+    let read = Caching::READ;
     let under = |what, change: &dyn Fn() -> _| s.under_lease(what, read, &file, change);
     let acl = Acl::from_mode(0o600);
     under("WRITE", &|| ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)));
@@ -100,14 +100,15 @@ fn each_change_recalls() {
 fn looks_recall_only_what_is_kept_back() {
     let s = Scene::new();
     let file = s.file("file").handle;
+    let using = Using::fresh();
     let read = || s.fs.read(s.cx(), &file, 0, &mut [0]).map(drop);
-    s.under_lease("READ", LeaseKind::Write, &file, &read);
+    s.under_lease("READ", Caching::READ_WRITE, &file, &read);
     let attributes = || s.fs.getattr(s.cx(), &file).map(drop);
-    s.under_lease("GETATTR", LeaseKind::Write, &file, &attributes);
+    s.under_lease("GETATTR", Caching::READ_WRITE, &file, &attributes);
     let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
     let attr = s.fs.getattr(s.cx(), &file).expect("there");
-    let id = s.fs.file_id(&file);
-    s.locks.grant(id, &attr, &owner, LeaseKind::Read, told.clone()).expect("free");
+    let id = s.fs.change_slot(&file);
+    s.locks.grant(id, &attr, &owner, Caching::READ, told.clone()).expect("free");
     assert_eq!((read(), attributes()), (Ok(()), Ok(())));
     let acting = ByClient::acting(HOLDER);
     assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()), "its own");
@@ -115,6 +116,7 @@ fn looks_recall_only_what_is_kept_back() {
     assert_eq!(told.0.load(Ordering::Relaxed), 0);
     let stranger = ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable));
     assert_eq!(stranger, Err(Status::Busy), "it acts for nobody again");
+    drop(using);
 }
 
 #[test]

@@ -76,7 +76,15 @@ fn negotiations() {
 fn requests() {
     let name = utf16::encode("folder\\file");
     let mut list = Vec::new();
-    contexts::put(&[contexts::Context { name: b"MxAc", data: &[] }], &mut list);
+    let v2 = Some(lease::LeaseV2 { parent: [2; 16], epoch: 1, reserved: 0 });
+    let lease = lease::Lease { key: [1; 16], state: 7, flags: 0, duration: 0, v2 };
+    let mut asked = Vec::new();
+    lease.put(&mut asked);
+    let maximal = contexts::Context { name: b"MxAc", data: &[] };
+    let asked = contexts::Context { name: contexts::LEASE, data: &asked };
+    contexts::put(&[maximal, asked], &mut list);
+    let ack = lease::LeaseAck { reserved: 0, flags: 0, key: [1; 16], state: 3, duration: 0 };
+    let level = lease::OplockBreak { level: 1, reserved: 0, reserved2: 0, file: FILE };
     let open = create::Request {
         oplock: 0,
         impersonation: 2,
@@ -109,6 +117,8 @@ fn requests() {
         ("write", message(Command::WRITE, 0, |out| data.put(out))),
         ("list", message(Command::QUERY_DIRECTORY, 0, |out| query.put(out))),
         ("lock", message(Command::LOCK, 0, |out| lock.put(out))),
+        ("lease_ack", message(Command::OPLOCK_BREAK, 0, |out| ack.put_body(out))),
+        ("oplock_ack", message(Command::OPLOCK_BREAK, 0, |out| level.put_body(out))),
         ("ioctl", message(Command::IOCTL, 0, |out| control.put(out))),
     ] {
         write("smb_message", name, &bytes);
@@ -131,6 +141,13 @@ fn responses() {
         ("listed", Command::QUERY_DIRECTORY, {
             let mut out = vec![0; HEADER];
             dir::put_output(&mut out, &listed);
+            out
+        }),
+        ("broken", Command::OPLOCK_BREAK, {
+            let (key, hints) = ([1; 16], [0; 12]);
+            let broken = lease::LeaseBreak { epoch: 2, flags: 1, key, from: 7, to: 3, hints };
+            let mut out = vec![0; HEADER];
+            broken.put_body(&mut out);
             out
         }),
     ] {

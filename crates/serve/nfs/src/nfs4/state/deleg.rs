@@ -16,7 +16,7 @@ use probe::op::FileId;
 use vfs::attr::Attr;
 use vfs::fs::{Retained, Watch};
 use vfs::handle::Handle;
-use vfs::locks::{FileKey, LeaseKind, Owner, Recall};
+use vfs::locks::{Break, Caching, FileKey, Owner, Recall};
 use wire::nfs4::{Nfsstat4, Stateid4, why_no_delegation4};
 
 use super::clients::Client;
@@ -54,7 +54,7 @@ pub struct Deleg {
     /// Its stateid.
     pub stateid: Stateid4,
     /// What for.
-    pub kind: LeaseKind,
+    pub kind: Caching,
     recall: Mutex<(Phase, u64)>,
     /// Sees to it that changes by others than this server are heard of, and that the file stays
     /// usable when it is removed.
@@ -159,7 +159,7 @@ struct Notice {
 }
 
 impl Recall for Notice {
-    fn recall(&self, _: FileKey, _: &Owner) {
+    fn recall(&self, _: FileKey, _: &Owner, _: Break) {
         self.recalls.call(&self.deleg);
     }
 }
@@ -169,6 +169,8 @@ impl Recall for Notice {
 pub struct DelegationRequest<'a> {
     /// The file in statistics.
     pub file: FileId,
+    /// The number by which its changes are announced.
+    pub slot: u64,
     /// Its handle.
     pub handle: &'a Handle,
     /// Its attributes, read after the client has opened it.
@@ -204,7 +206,7 @@ impl State {
         &self,
         client: &Arc<Client>,
         wanted: DelegationRequest<'_>,
-        kind: LeaseKind,
+        kind: Caching,
     ) -> Result<Stateid4, u32> {
         if self.recalls.caller.get().is_none() {
             return Err(why_no_delegation4::RESOURCE);
@@ -226,8 +228,8 @@ impl State {
         });
         let deleg = deleg.map_err(|_| why_no_delegation4::RESOURCE)?;
         let notice = Notice { deleg: Arc::clone(&deleg), recalls: Arc::clone(&self.recalls) };
-        let DelegationRequest { file, attr, .. } = wanted;
-        if self.locks.grant(file, attr, &owner, kind, Arc::new(notice)).is_err() {
+        let DelegationRequest { slot, attr, .. } = wanted;
+        if self.locks.grant(slot, attr, &owner, kind, Arc::new(notice)).is_err() {
             held.undelegate(&deleg.stateid);
             return Err(why_no_delegation4::CONTENTION);
         }

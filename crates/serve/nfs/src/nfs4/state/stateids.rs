@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base::limits::{NFS4_CLOSED_MAX, NFS4_STATE_BYTES, NFS4_STATES_PER_CLIENT_MAX};
 use vfs::fs::Retained;
-use vfs::locks::{FileKey, LeaseKind, Owner, SHARE_READ, SHARE_WRITE, Share};
+use vfs::locks::{Caching, FileKey, Owner, SHARE_READ, SHARE_WRITE, Share};
 use vfs::share::tag_of;
 use wire::nfs4::{Nfsstat4, Stateid4};
 
@@ -299,9 +299,9 @@ impl Held {
                 _ => None,
             },
             What::Deleg(deleg) => {
-                let access = match deleg.kind {
-                    LeaseKind::Read => SHARE_READ,
-                    LeaseKind::Write => SHARE_READ | SHARE_WRITE,
+                let access = match deleg.kind.has(Caching::WRITE) {
+                    false => SHARE_READ,
+                    true => SHARE_READ | SHARE_WRITE,
                 };
                 return Ok((entry.key, Share { access, deny: 0 }));
             }

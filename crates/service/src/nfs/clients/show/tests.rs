@@ -33,7 +33,7 @@ fn what_peers_call_themselves_does_nothing() {
 fn rows_in_words() {
     let share = vfs::locks::Share { access: 3, deny: 2 };
     assert_eq!(open(&What::Open(share)), ("open", "both", "write"));
-    assert_eq!(open(&What::Lease(LeaseKind::Read, true)), ("recall", "read", "none"));
+    assert_eq!(open(&What::Lease(Caching::READ, true)), ("recall", "read", "none"));
     let to_end = What::Lock(Range::to_end(7), Kind::Write);
     assert_eq!(lock(&to_end), ("write", 7, None));
     let some = What::Wait(Range::new(5, 10).expect("a range"), Kind::Read);

@@ -2,7 +2,7 @@
 
 use vfs::attr::{Attr, FileType, Time};
 use vfs::handle::Handle;
-use vfs::locks::LeaseKind;
+use vfs::locks::Caching;
 use wire::nfs4::{seq4_status, why_no_delegation4};
 
 use super::super::channel::{Callback, CallbackCred, CbEnd, PathStatus};
@@ -69,8 +69,8 @@ pub(super) fn attr_of(key: FileKey) -> Attr {
 fn delegate(state: &State, client: &Arc<Client>, now: u64) -> Result<Stateid4, u32> {
     state.may_delegate(client, FILE, now)?;
     let (handle, attr) = (Handle::new(b"a handle").unwrap(), attr());
-    let wanted = DelegationRequest { file: FILE, handle: &handle, attr: &attr };
-    state.delegate(client, wanted, LeaseKind::Read)
+    let wanted = DelegationRequest { file: FILE, slot: FILE, handle: &handle, attr: &attr };
+    state.delegate(client, wanted, Caching::READ)
 }
 
 const FILE: u64 = 0x1_0000;

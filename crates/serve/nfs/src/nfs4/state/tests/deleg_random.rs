@@ -2,7 +2,7 @@
 //! another may trust, every recall comes to an end, and nothing is left.
 
 use vfs::handle::Handle;
-use vfs::locks::{LeaseKind, SHARE_WRITE, What};
+use vfs::locks::{Caching, SHARE_WRITE, What};
 
 use super::super::channel::CallbackCred;
 use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
@@ -76,8 +76,8 @@ impl Sim {
             return;
         }
         let (handle, attr) = (Handle::new(b"a handle").unwrap(), super::deleg::attr_of(key));
-        let wanted = DelegationRequest { file, handle: &handle, attr: &attr };
-        if let Ok(id) = self.state.delegate(&self.clients[who], wanted, LeaseKind::Read) {
+        let wanted = DelegationRequest { file, slot: file, handle: &handle, attr: &attr };
+        if let Ok(id) = self.state.delegate(&self.clients[who], wanted, Caching::READ) {
             self.held.push((who, id));
         }
     }

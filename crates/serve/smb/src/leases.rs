@@ -1,0 +1,330 @@
+//! Leases and oplocks (MS-SMB2 §3.3.4.6, §3.3.4.7, §3.3.5.9.8, §3.3.5.9.11, §3.3.5.22): what an
+//! open is granted, notifications of breaks, acknowledgements. What they are in the way of says the
+//! one table of all protocols ([`vfs::locks::leases`]).
+//!
+//! A break is posted to the mail of the holder's connection from whatever thread, and sent behind
+//! the answers of a turn: it never overtakes the answer to the CREATE that has granted the lease.
+
+use std::sync::Arc;
+
+use base::clock::Deadline;
+use base::limits::SMB_LEASE_TRIES;
+use vfs::locks::{AckRefused, Caching, ClientKey, FileKey, LeaseRequest, Owner, Protocol};
+use wire::smb::create::FileId;
+use wire::smb::lease::{
+    Ack, Lease, LeaseAck, LeaseBreak, LeaseKey, LeaseV2, Notice as Words, OplockBreak, lease_flags,
+    level,
+};
+use wire::smb::negotiate::{Dialect, capabilities};
+use wire::smb::status::NtStatus;
+
+use super::dispatch::{Outcome, Reply, Request};
+use super::state::connection::Connection;
+use super::state::leases::{ClientGuid, Form, HeldLease, Mail, Notice};
+use super::state::opens::{Entry, OpenFile};
+use super::{compound, status};
+use files::{Node, recall};
+
+/// What a CREATE asks to cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Nothing.
+    Nothing,
+    /// An oplock.
+    Oplock(Caching),
+    /// A lease.
+    Lease(Lease, ClientGuid),
+}
+
+impl Asked {
+    /// What is asked for by an oplock level and a context. A lease of version 2 there is from 3.0
+    /// on, and none without the context.
+    pub fn of(conn: &Connection, oplock: u8, lease: Option<Lease>) -> Result<Self, NtStatus> {
+        let agreed = conn.agreed()?;
+        let leases = agreed.capabilities & capabilities::LEASING != 0;
+        Ok(match (oplock, lease) {
+            (level::II, _) => Self::Oplock(Caching::READ),
+            (level::EXCLUSIVE, _) => Self::Oplock(Caching::READ_WRITE),
+            (level::BATCH, _) => Self::Oplock(Caching::ALL),
+            (level::LEASE, Some(lease)) if leases => match lease.v2 {
+                Some(_) if agreed.dialect == Dialect::SMB210 => Self::Nothing,
+                _ => Self::Lease(lease, agreed.client.0),
+            },
+            _ => Self::Nothing,
+        })
+    }
+
+    fn key(&self) -> Option<(ClientGuid, LeaseKey)> {
+        match self {
+            Self::Lease(lease, guid) => Some((*guid, lease.key)),
+            _ => None,
+        }
+    }
+
+    /// By what the table of locks knows the lease: the client and its key, whatever session.
+    pub fn owner(&self, request: &Request<'_>) -> Option<Owner> {
+        let (guid, key) = self.key()?;
+        let (number, _) = guid.split_first_chunk()?;
+        let client = ClientKey { protocol: Protocol::Smb, id: u64::from_le_bytes(*number) };
+        let owner = Owner::new(client, &[guid, key].concat())?;
+        Some(owner.at(request.conn.peer.0.ip()))
+    }
+
+    /// That the key is not in use for another file than this one, or a new one.
+    ///
+    /// # Errors
+    /// STATUS_INVALID_PARAMETER.
+    pub fn check(&self, request: &Request<'_>, file: Option<FileKey>) -> Result<(), NtStatus> {
+        let Some(key) = self.key() else { return Ok(()) };
+        match request.conn.server.lease_keys.find(key) {
+            Some((other, _)) if Some(other) != file => Err(NtStatus::INVALID_PARAMETER),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a CREATE is answered.
+#[derive(Default)]
+pub(super) struct Given {
+    /// OplockLevel.
+    pub level: u8,
+    /// The context.
+    pub context: Option<Lease>,
+    /// What the open has.
+    pub held: Option<HeldLease>,
+}
+
+impl Given {
+    /// The lease that is not to be broken before its answer has left.
+    pub fn granted(&self) -> Option<Owner> {
+        self.held.as_ref().map(|held| held.owner.clone())
+    }
+}
+
+/// Grants what can be granted to an open.
+///
+/// # Errors
+/// STATUS_INVALID_PARAMETER if the key is in use for another file.
+pub(super) async fn grant(
+    request: &Request<'_>,
+    asked: &Asked,
+    (node, entry, file): (&Node, &Entry, FileId),
+) -> Result<Given, NtStatus> {
+    let nothing = match asked {
+        Asked::Lease(lease, _) => Given { context: Some(answer(lease, 0, 0)), ..Given::default() },
+        _ => Given::default(),
+    };
+    if !node.is_file() || !node.reached.share.caches() {
+        return Ok(Given { context: None, ..nothing });
+    }
+    let owner = asked.owner(request).unwrap_or_else(|| entry.owner.clone());
+    let (form, wanted, epoch) = match asked {
+        Asked::Nothing => return Ok(nothing),
+        Asked::Oplock(wanted) => (Form::Oplock(file), *wanted, 0),
+        Asked::Lease(lease, _) => {
+            let epoch = lease.v2.map_or(0, |v2| v2.epoch);
+            let form = Form::Lease(lease.key, lease.v2.is_some());
+            (form, Caching::of_bits(lease.state), epoch)
+        }
+    };
+    let keys = &request.conn.server.lease_keys;
+    let key = match asked.key() {
+        Some(key) => Some(keys.take(key, entry.key, &owner).ok_or(NtStatus::INVALID_PARAMETER)?),
+        None => None,
+    };
+    let (mailbox, session) = (Arc::clone(&request.conn.mailbox), request.session.id);
+    let notice = Arc::new(Notice { mailbox, session, form });
+    let wants = LeaseRequest {
+        slot: node.reached.share.fs.change_slot(&node.handle),
+        key: entry.key,
+        lease: &owner,
+        open: &entry.owner,
+        is_oplock: key.is_none(),
+        wanted,
+        epoch,
+        notice,
+    };
+    // Breaks of it wait from now on: others find it as soon as it is granted.
+    request.conn.granting.borrow_mut().push(owner.clone());
+    let mut granted = entry.locks.lease(&wants);
+    for _ in 1..SMB_LEASE_TRIES {
+        if granted.is_some() {
+            break;
+        }
+        tokio::task::yield_now().await;
+        granted = entry.locks.lease(&wants);
+    }
+    let Some(granted) = granted else {
+        request.conn.granted(std::slice::from_ref(&owner));
+        return Ok(nothing);
+    };
+    let held = Some(HeldLease { owner: owner.clone(), view: granted.view, _key: key });
+    let given = match asked {
+        Asked::Lease(lease, _) => {
+            let breaking = if granted.is_breaking { lease_flags::BREAK_IN_PROGRESS } else { 0 };
+            let mut context = answer(lease, granted.caching.bits(), granted.epoch);
+            context.flags |= breaking;
+            Given { level: level::LEASE, context: Some(context), held }
+        }
+        _ if granted.caching.is_none() => {
+            request.conn.granted(std::slice::from_ref(&owner));
+            Given::default()
+        }
+        _ => Given { level: level_of(granted.caching), context: None, held },
+    };
+    Ok(given)
+}
+
+/// The context of an answer.
+fn answer(asked: &Lease, state: u32, epoch: u16) -> Lease {
+    let flags = asked.flags & lease_flags::PARENT_KEY_SET;
+    let parent = |v2: LeaseV2| if flags == 0 { [0; 16] } else { v2.parent };
+    let v2 = asked.v2.map(|v2| LeaseV2 { parent: parent(v2), epoch, reserved: 0 });
+    let flags = if v2.is_some() { flags } else { 0 };
+    Lease { key: asked.key, state, flags, duration: 0, v2 }
+}
+
+const fn level_of(caching: Caching) -> u8 {
+    match caching {
+        Caching::ALL => level::BATCH,
+        Caching::READ_WRITE => level::EXCLUSIVE,
+        Caching::READ => level::II,
+        _ => level::NONE,
+    }
+}
+
+impl Connection {
+    /// Leases are answered: what of them was broken meanwhile can be sent.
+    pub fn granted(&self, leases: &[Owner]) {
+        if leases.is_empty() {
+            return;
+        }
+        let mut granting = self.granting.borrow_mut();
+        for lease in leases {
+            if let Some(at) = granting.iter().position(|other| other == lease) {
+                granting.swap_remove(at);
+            }
+        }
+        drop(granting);
+        let held = std::mem::take(&mut *self.held_mail.borrow_mut());
+        held.into_iter().for_each(|mail| self.deliver_one(mail));
+    }
+
+    /// Sends the breaks that have come.
+    pub fn deliver(&self) {
+        self.mailbox.take().into_iter().for_each(|mail| self.deliver_one(mail));
+    }
+
+    fn deliver_one(&self, mail: Mail) {
+        if self.granting.borrow().contains(&mail.lease) {
+            self.held_mail.borrow_mut().push(mail);
+            return;
+        }
+        // Without its session there is nothing that is open.
+        let Ok(session) = self.session(mail.session) else { return };
+        let what = mail.what;
+        let words = match mail.form {
+            Form::Lease(key, has_epoch) => Words::Lease(LeaseBreak {
+                epoch: if has_epoch { what.epoch } else { 0 },
+                flags: if what.must_acknowledge { lease_flags::ACK_REQUIRED } else { 0 },
+                key,
+                from: what.from.bits(),
+                to: what.to.bits(),
+                hints: [0; 12],
+            }),
+            Form::Oplock(file) => {
+                let level = level_of(what.to);
+                Words::Other(Ack::Oplock(OplockBreak { level, reserved: 0, reserved2: 0, file }))
+            }
+        };
+        let mut out = compound::reply(&self.core);
+        words.put(out.vec());
+        self.notify(out, Some(&session).filter(|session| session.encrypts));
+    }
+}
+
+/// OPLOCK_BREAK: the acknowledgement of a break.
+pub(super) fn acknowledge(request: &Request<'_>) -> Outcome {
+    let answered = match Ack::decode(request.message).map_err(status::of_wire)? {
+        Ack::Oplock(ack) => Ack::Oplock(of_oplock(request, ack)?),
+        Ack::Lease(ack) => Ack::Lease(of_lease(request, ack)?),
+    };
+    let mut out = request.reply();
+    answered.put(out.vec());
+    Ok(Reply::new(out))
+}
+
+fn of_oplock(request: &Request<'_>, ack: OplockBreak) -> Result<OplockBreak, NtStatus> {
+    let open = request.open(ack.file)?;
+    let Entry { locks, key, owner, .. } = &open.file()?.entry;
+    let is_breaking = locks.lease_of(*key, owner).is_some_and(|(_, is_breaking)| is_breaking);
+    if !is_breaking {
+        return Err(NtStatus::INVALID_OPLOCK_PROTOCOL);
+    }
+    let keeps = match ack.level {
+        level::NONE => Caching::NONE,
+        level::II => Caching::READ,
+        _ => return Err(NtStatus::INVALID_PARAMETER),
+    };
+    let kept = match locks.acknowledge(*key, owner, keeps) {
+        // More than was offered: it gets what was.
+        Err(AckRefused::TooMuch) => locks.acknowledge(*key, owner, Caching::NONE),
+        kept => kept,
+    };
+    let kept = kept.map_err(|_| NtStatus::INVALID_OPLOCK_PROTOCOL)?;
+    Ok(OplockBreak { level: level_of(kept), ..ack })
+}
+
+fn of_lease(request: &Request<'_>, ack: LeaseAck) -> Result<LeaseAck, NtStatus> {
+    let (conn, guid) = (request.conn, request.conn.agreed()?.client.0);
+    let found = conn.server.lease_keys.find((guid, ack.key));
+    let (file, owner) = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    let keeps = Caching::of_bits(ack.state);
+    let kept = conn.core.files.locks.acknowledge(file, &owner, keeps);
+    let kept = kept.map_err(|why| match why {
+        AckRefused::NoLease => NtStatus::OBJECT_NAME_NOT_FOUND,
+        AckRefused::NotBreaking => NtStatus::UNSUCCESSFUL,
+        AckRefused::TooMuch => NtStatus::REQUEST_NOT_ACCEPTED,
+    })?;
+    Ok(LeaseAck { reserved: 0, flags: 0, state: kept.bits(), duration: 0, ..ack })
+}
+
+/// Waits until a lease of a file has changed that is in the way, with STATUS_PENDING.
+///
+/// # Errors
+/// STATUS_CANCELLED; STATUS_INSUFFICIENT_RESOURCES if too many requests of the connection wait.
+pub(super) async fn released(
+    request: &Request<'_>,
+    key: FileKey,
+    until: Deadline,
+) -> Result<(), NtStatus> {
+    let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
+    request.pends.notify_one();
+    tokio::select! {
+        () = recall::released(&request.conn.core.files.locks, Some(key), until) => Ok(()),
+        () = request.cancel.cancelled() => Err(NtStatus::CANCELLED),
+    }
+}
+
+/// Has others give up what a change of names takes, before a file is marked for removal.
+///
+/// # Errors
+/// As of [`released`]; STATUS_SHARING_VIOLATION after too long.
+pub(super) async fn may_rename(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+    let Entry { locks, key, .. } = &file.entry;
+    let until = Deadline::after(locks.recall_patience());
+    loop {
+        let own = file.lease.as_ref().map(|lease| lease.owner.clone());
+        let may = {
+            let _own = vfs::locks::ByOwners::acting(own.as_slice());
+            locks.may(*key, vfs::locks::Trigger::Name)
+        };
+        if may {
+            return Ok(());
+        }
+        if until.passed() {
+            return Err(NtStatus::SHARING_VIOLATION);
+        }
+        released(request, *key, until).await?;
+    }
+}

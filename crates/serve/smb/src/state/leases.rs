@@ -1,0 +1,196 @@
+//! Leases of SMB beside the one table of opens and locks: which file each key of a client is for,
+//! and how a break gets to the connection of its holder.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::exec::CompletionQueue;
+use vfs::locks::{Break, FileKey, LeaseView, Owner, Recall, Using};
+use wire::smb::create::FileId;
+use wire::smb::lease::LeaseKey;
+
+/// ClientGuid.
+pub type ClientGuid = [u8; 16];
+
+/// The keys of all clients: a client uses one for one file only (MS-SMB2 §3.3.5.9.8).
+#[derive(Debug, Default)]
+pub(crate) struct LeaseKeys {
+    of: Mutex<HashMap<(ClientGuid, LeaseKey), Named>>,
+}
+
+#[derive(Debug)]
+struct Named {
+    file: FileKey,
+    lease: Owner,
+    opens: usize,
+}
+
+/// A key is in use as long as this lives.
+#[derive(Debug)]
+pub(crate) struct KeyInUse {
+    keys: Arc<LeaseKeys>,
+    key: (ClientGuid, LeaseKey),
+}
+
+impl LeaseKeys {
+    fn of(&self) -> MutexGuard<'_, HashMap<(ClientGuid, LeaseKey), Named>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file of a key, and by what the table of locks knows the lease.
+    pub fn find(&self, key: (ClientGuid, LeaseKey)) -> Option<(FileKey, Owner)> {
+        self.of().get(&key).map(|named| (named.file, named.lease.clone()))
+    }
+
+    /// Uses a key for a file. `None` if it is another file's.
+    pub fn take(
+        self: &Arc<Self>,
+        key: (ClientGuid, LeaseKey),
+        file: FileKey,
+        lease: &Owner,
+    ) -> Option<KeyInUse> {
+        let mut of = self.of();
+        let named = of.entry(key).or_insert_with(|| Named { file, lease: lease.clone(), opens: 0 });
+        if named.file != file {
+            return None;
+        }
+        named.opens += 1;
+        Some(KeyInUse { keys: Arc::clone(self), key })
+    }
+}
+
+impl Drop for KeyInUse {
+    fn drop(&mut self) {
+        let mut of = self.keys.of();
+        if let Some(named) = of.get_mut(&self.key) {
+            named.opens -= 1;
+            if named.opens == 0 {
+                of.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// The lease that an open has.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    /// By what the table of locks knows it.
+    pub owner: Owner,
+    /// What it comes to.
+    pub view: LeaseView,
+    /// Its key; an oplock has none.
+    pub _key: Option<KeyInUse>,
+}
+
+/// How a write by an open meets leases.
+#[derive(Debug, Clone)]
+pub(crate) enum Writes {
+    /// All are in its way.
+    Plain,
+    /// There is no other.
+    Alone,
+    /// Its own is not.
+    With(Owner),
+}
+
+/// A thread writes so as long as this lives.
+pub(crate) struct Writing {
+    _alone: Option<Using>,
+    _own: Option<vfs::locks::ByOwners>,
+}
+
+impl Writes {
+    /// How a write meets leases that is done by an open with this lease.
+    pub fn by(lease: Option<&HeldLease>) -> Self {
+        match lease {
+            None => Self::Plain,
+            Some(lease) if lease.view.caching().has(vfs::locks::Caching::WRITE) => Self::Alone,
+            Some(lease) => Self::With(lease.owner.clone()),
+        }
+    }
+
+    /// This thread writes so from now on.
+    pub fn begin(&self) -> Writing {
+        let (alone, own) = match self {
+            Self::Plain => (None, None),
+            Self::Alone => (Some(Using::alone()), None),
+            Self::With(owner) => {
+                (None, Some(vfs::locks::ByOwners::acting(std::slice::from_ref(owner))))
+            }
+        };
+        Writing { _alone: alone, _own: own }
+    }
+}
+
+/// How a notification is worded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A lease of this key, with an epoch or without.
+    Lease(LeaseKey, bool),
+    /// The oplock of this open.
+    Oplock(FileId),
+}
+
+/// A break that the holder is to be notified of.
+#[derive(Debug, Clone)]
+pub(crate) struct Mail {
+    /// The lease.
+    pub lease: Owner,
+    /// The session of the open.
+    pub session: u64,
+    /// How it is worded.
+    pub form: Form,
+    /// What is broken.
+    pub what: Break,
+}
+
+/// Breaks for the holders of leases at one connection. Any thread posts.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    queue: CompletionQueue<Mail>,
+    /// Whether there is anything: looked at in each turn, without a lock.
+    is_rung: AtomicBool,
+}
+
+impl Mailbox {
+    fn post(&self, mail: Mail) {
+        self.is_rung.store(true, Ordering::Release);
+        self.queue.push(mail);
+    }
+
+    /// What has come.
+    pub fn take(&self) -> Vec<Mail> {
+        let mut mail = Vec::new();
+        if self.is_rung.swap(false, Ordering::AcqRel) {
+            self.queue.drain(&mut mail);
+        }
+        mail
+    }
+
+    /// Waits until there is something.
+    pub async fn rung(&self) {
+        std::future::poll_fn(|cx| self.queue.poll(cx, true).map(drop)).await;
+        self.is_rung.store(true, Ordering::Release);
+    }
+}
+
+/// Notifies the holder of a lease, by the connection of an open.
+pub(crate) struct Notice {
+    /// Its mail.
+    pub mailbox: Arc<Mailbox>,
+    /// Its session.
+    pub session: u64,
+    /// How it is worded.
+    pub form: Form,
+}
+
+impl Recall for Notice {
+    fn recall(&self, _: FileKey, owner: &Owner, what: Break) {
+        let Self { session, form, .. } = *self;
+        self.mailbox.post(Mail { lease: owner.clone(), session, form, what });
+    }
+}
+
+#[cfg(test)]
+mod tests;

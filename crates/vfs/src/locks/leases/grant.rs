@@ -1,0 +1,221 @@
+//! Granting leases. A grant never breaks another lease: it is cut to what others leave.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::clock::monotonic_ns;
+use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
+
+use super::super::file::{FileLocks, Lease, LeaseState, Style};
+use super::super::parts::Counted;
+use super::super::{Caching, FileKey, LockTable, Owner, Recall, Refused, tidy};
+use super::LeaseView;
+use crate::attr::Attr;
+
+/// What a client of SMB asks for with an open.
+pub struct LeaseRequest<'a> {
+    /// The number by which changes of the file are announced.
+    pub slot: u64,
+    /// The file.
+    pub key: FileKey,
+    /// By what the lease is known: the client and its key, or the open for an oplock.
+    pub lease: &'a Owner,
+    /// The open.
+    pub open: &'a Owner,
+    /// Whether it is an oplock.
+    pub is_oplock: bool,
+    /// What is wanted.
+    pub wanted: Caching,
+    /// The epoch of the client.
+    pub epoch: u16,
+    /// How the holder is notified.
+    pub notice: Arc<dyn Recall>,
+}
+
+/// What it gets.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    /// What it may cache.
+    pub caching: Caching,
+    /// The epoch of the lease.
+    pub epoch: u16,
+    /// It is being broken.
+    pub is_breaking: bool,
+    /// What it comes to.
+    pub view: LeaseView,
+}
+
+impl LockTable {
+    /// Grants a delegation on the file with the attributes `attr`. For reading: the file is not
+    /// open for writing. For writing: no other client has it open at all.
+    ///
+    /// # Errors
+    /// [`Refused::NoLease`] if it is not available now, [`Refused::Full`].
+    pub fn grant(
+        &self,
+        slot: u64,
+        attr: &Attr,
+        owner: &Owner,
+        caching: Caching,
+        notice: Arc<dyn Recall>,
+    ) -> Result<(), Refused> {
+        let key = FileKey::from(attr);
+        if attr.nlink > 1 {
+            return Err(Refused::NoLease);
+        }
+        let mut lease = Lease::new(owner.clone(), Style::Delegation, slot, notice);
+        lease.caching = caching;
+        // Counted first, looked second: see the parent module.
+        self.count_lease(&mut lease);
+        let outcome = self.grant_counted(key, lease);
+        outcome.map_err(|(mut lease, refused)| {
+            lease.caching = Caching::NONE;
+            self.uncount_lease(&mut lease);
+            refused
+        })
+    }
+
+    fn grant_counted(&self, key: FileKey, lease: Lease) -> Result<(), (Lease, Refused)> {
+        let mut files = self.shard(key);
+        let locks = files.entry(key).or_default();
+        let owner = &lease.owner;
+        let others = |other: &Owner| other.client != owner.client;
+        let writes = lease.caching.has(Caching::WRITE);
+        let clash = match writes {
+            false => locks.is_written(),
+            true => locks.opens.iter().any(|(who, _)| others(who)),
+        };
+        let met = locks.leases.iter().any(|there| {
+            let exclusive = writes || there.caching.has(Caching::WRITE);
+            there.is_breaking() || there.owner == *owner || (exclusive && others(&there.owner))
+        });
+        // A change that is announced after this look waits for the lock of this part, and then
+        // finds the lease.
+        let busy = self.slot(lease.slot).in_progress()
+            || self.names_changing.load(Ordering::SeqCst) > 0;
+        let outcome = if clash || met || busy {
+            Err(Refused::NoLease)
+        } else {
+            self.lease_room(locks, owner)
+        };
+        let outcome = match outcome {
+            Ok(()) => {
+                locks.leases.push(lease);
+                Ok(())
+            }
+            Err(refused) => Err((lease, refused)),
+        };
+        tidy(&mut files, key);
+        outcome
+    }
+
+    /// Whether there is room for a lease that is counted already.
+    fn lease_room(&self, locks: &FileLocks, owner: &Owner) -> Result<(), Refused> {
+        let in_file = locks.leases.iter().map(|lease| (&lease.owner, 1));
+        let limits = (LEASES_PER_FILE_MAX as u64, LEASES_MAX);
+        self.has_room(owner, Counted::Lease, 0, limits, (locks.leases.len() + 1, in_file))
+    }
+
+    /// Grants what can be granted of a lease or an oplock. `None` while a change is in progress
+    /// that may have come too early to see it: the caller may ask again.
+    pub fn lease(&self, request: &LeaseRequest<'_>) -> Option<Granted> {
+        let style = if request.is_oplock { Style::Oplock } else { Style::Lease };
+        let LeaseRequest { slot, key, .. } = *request;
+        let owner = request.lease.clone();
+        let mut new = Lease::new(owner, style, slot, Arc::clone(&request.notice));
+        new.epoch = request.epoch;
+        new.caching = request.wanted.valid();
+        // Counted first, looked second.
+        self.count_lease(&mut new);
+        let mut files = self.shard(key);
+        let locks = files.entry(key).or_default();
+        let now = monotonic_ns();
+        locks.leases.iter_mut().for_each(|lease| {
+            lease.expire(now);
+            self.recount(lease);
+        });
+        let wanted = if self.slot(slot).in_progress() { None } else { Some(new.caching) };
+        let granted = wanted.map(|wanted| {
+            let part = locks.left_of(wanted, (request.lease, request.open), style);
+            let known = locks.leases.iter_mut().find(|lease| lease.owner == *request.lease);
+            if let Some(lease) = known {
+                self.share_lease(lease, request, part);
+                return lease.granted();
+            }
+            let part = match self.lease_room(locks, &new.owner) {
+                Ok(()) => part,
+                Err(_) => Caching::NONE,
+            };
+            let mut lease =
+                Lease::new(new.owner.clone(), style, slot, Arc::clone(&request.notice));
+            lease.opens = vec![(request.open.clone(), Arc::clone(&request.notice))];
+            lease.caching = part;
+            lease.epoch = request.epoch.wrapping_add(1);
+            // A lease of nothing has a key and is told apart from others; an oplock has not.
+            if style == Style::Lease || !part.is_none() {
+                self.count_lease(&mut lease);
+                let granted = lease.granted();
+                locks.leases.push(lease);
+                return granted;
+            }
+            lease.granted()
+        });
+        tidy(&mut files, key);
+        drop(files);
+        self.uncount_lease(&mut new);
+        granted
+    }
+
+    /// Another open of the same lease: it gets more only if all that is asked is granted, and
+    /// includes what there is.
+    fn share_lease(&self, lease: &mut Lease, request: &LeaseRequest<'_>, part: Caching) {
+        lease.opens.push((request.open.clone(), Arc::clone(&request.notice)));
+        lease.notice = Arc::clone(&request.notice);
+        let asked = request.wanted;
+        let is_more = asked.has(lease.caching) && part == asked && part != lease.caching;
+        if is_more && !lease.is_breaking() {
+            (lease.caching, lease.epoch) = (part, lease.epoch.wrapping_add(1));
+            self.recount(lease);
+        }
+    }
+}
+
+impl Lease {
+    fn granted(&self) -> Granted {
+        let is_breaking = matches!(self.state, LeaseState::Breaking { .. });
+        let view = LeaseView(Arc::clone(&self.shown));
+        Granted { caching: self.caching, epoch: self.epoch, is_breaking, view }
+    }
+}
+
+impl FileLocks {
+    /// What others leave of a lease.
+    fn left_of(&self, wanted: Caching, (own, open): (&Owner, &Owner), style: Style) -> Caching {
+        let of_own = |lease: &Lease| lease.owner == *own;
+        let shares = |who: &Owner| {
+            who == open || self.leases.iter().any(|one| of_own(one) && one.is_of(who))
+        };
+        if !self.ranges.is_empty() {
+            return Caching::NONE;
+        }
+        let mut left = wanted;
+        let is_open = self.opens.iter().any(|(who, _)| !shares(who));
+        let others = || self.leases.iter().filter(|lease| !of_own(lease));
+        if is_open || others().next().is_some() {
+            left = left.without(Caching::WRITE);
+        }
+        if others().any(|lease| lease.caching.has(Caching::WRITE)) {
+            return Caching::NONE;
+        }
+        let has_oplock = others().any(|lease| lease.style == Style::Oplock);
+        let has_handle = others().any(|lease| lease.caching.has(Caching::HANDLE));
+        match style {
+            Style::Lease if has_oplock => left = left.without(Caching::HANDLE),
+            Style::Oplock if has_handle => left = Caching::NONE,
+            // There is no oplock of reading and handles.
+            Style::Oplock if !left.has(Caching::WRITE) => left = left.and(Caching::READ),
+            _ => {}
+        }
+        left.valid()
+    }
+}

@@ -1,0 +1,238 @@
+//! Leases and oplocks of SMB: what is granted, how breaks go on and end, and what they are not in
+//! the way of.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::*;
+use super::*;
+use crate::attr::{Attr, FileType, Time};
+
+pub(super) const KEY: FileKey = FileKey { fsid: 7, fileid: 42, generation: 3 };
+pub(super) const SLOT: u64 = 5;
+const R: Caching = Caching::READ;
+const RH: Caching = Caching::of_bits(3);
+const RW: Caching = Caching::READ_WRITE;
+const RWH: Caching = Caching::ALL;
+const NONE: Caching = Caching::NONE;
+const READS: Share = Share { access: SHARE_READ, deny: 0 };
+
+/// Keeps what it is notified of.
+#[derive(Default)]
+pub(super) struct Log(Mutex<Vec<Break>>);
+
+impl Log {
+    pub(super) fn taken(&self) -> Vec<Break> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Recall for Log {
+    fn recall(&self, _: FileKey, _: &Owner, what: Break) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+}
+
+pub(super) fn open_of(id: u64) -> Owner {
+    let client = ClientKey { protocol: Protocol::Smb, id };
+    Owner::new(client, &id.to_be_bytes()).expect("short")
+}
+
+fn lease_of(key: u8) -> Owner {
+    Owner::new(ClientKey { protocol: Protocol::Smb, id: 0 }, &[key; 32]).expect("short")
+}
+
+pub(super) fn attr(nlink: u32) -> Attr {
+    let (time, kind) = (Time::default(), FileType::Regular);
+    Attr {
+        kind,
+        mode: 0o644,
+        nlink,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        used: 0,
+        rdev: (0, 0),
+        fsid: KEY.fsid,
+        fileid: KEY.fileid,
+        generation: KEY.generation,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        change: 0,
+        birth: None,
+    }
+}
+
+pub(super) fn take(
+    table: &LockTable,
+    (lease, open): (&Owner, &Owner),
+    (is_oplock, wanted): (bool, Caching),
+    log: &Arc<Log>,
+) -> Granted {
+    let notice = Arc::<Log>::clone(log);
+    let request =
+        LeaseRequest { slot: SLOT, key: KEY, lease, open, is_oplock, wanted, epoch: 0, notice };
+    table.lease(&request).expect("nothing changes")
+}
+
+struct Scene {
+    table: LockTable,
+    log: Arc<Log>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self { table: LockTable::default(), log: Arc::default() }
+    }
+
+    /// A client opens the file with a lease of a key.
+    fn open(&self, id: u64, key: u8, wanted: Caching) -> Granted {
+        let (open, lease) = (open_of(id), lease_of(key));
+        let opening = Opening { lease: Some(&lease), ..Opening::default() };
+        self.table.open_smb(KEY, &open, READS, (false, opening)).expect("nothing in the way");
+        take(&self.table, (&lease, &open), (false, wanted), &self.log)
+    }
+}
+
+#[test]
+fn a_grant_is_cut_to_what_others_leave() {
+    for (held, wanted, granted) in [
+        (R, R, R),
+        (R, RH, RH),
+        (R, RW, R),
+        (R, RWH, RH),
+        (RH, R, R),
+        (RH, RH, RH),
+        (RH, RW, R),
+        (RH, RWH, RH),
+    ] {
+        let s = Scene::new();
+        assert_eq!(s.open(1, 1, held).caching, held);
+        assert_eq!(s.open(2, 2, wanted).caching, granted, "{wanted:?} beside {held:?}");
+        assert!(s.log.taken().is_empty(), "nothing is broken for a grant");
+    }
+    let s = Scene::new();
+    for wanted in [Caching::HANDLE, Caching::WRITE, Caching::of_bits(6)] {
+        assert_eq!(s.open(1, 1, wanted).caching, NONE, "{wanted:?} does not exist");
+    }
+}
+
+#[test]
+fn opens_with_one_key_share_a_lease() {
+    let s = Scene::new();
+    let granted = s.open(1, 1, RH);
+    assert_eq!((granted.caching, granted.epoch, granted.is_breaking), (RH, 1, false));
+    assert_eq!(s.open(2, 1, RW).caching, RH, "no part more");
+    let more = s.open(3, 1, RWH);
+    assert_eq!((more.caching, more.epoch, more.is_breaking), (RWH, 2, false));
+    assert_eq!(granted.view.caching(), RWH, "all opens see it");
+    assert_eq!(s.open(4, 1, R).caching, RWH, "nothing is lost by asking for less");
+    (1..4).for_each(|id| s.table.release(KEY, &open_of(id)));
+    assert!(s.table.is_leased(SLOT) && s.table.is_written_back(SLOT));
+    s.table.release(KEY, &open_of(4));
+    assert!(!s.table.is_leased(SLOT) && !s.table.has_leases(), "with the last open it ends");
+}
+
+#[test]
+fn oplocks_and_leases_of_handles_exclude_each_other() {
+    let s = Scene::new();
+    s.open(1, 1, RH);
+    let open = open_of(2);
+    assert_eq!(take(&s.table, (&open, &open), (true, RWH), &s.log).caching, NONE);
+    s.table.release(KEY, &open_of(1));
+    assert_eq!(take(&s.table, (&open, &open), (true, RWH), &s.log).caching, RWH);
+    assert_eq!(s.table.acknowledge(KEY, &open, R), Err(AckRefused::NotBreaking));
+    assert!(!s.table.may(KEY, Trigger::Read));
+    assert_eq!(s.table.acknowledge(KEY, &open, R), Ok(R));
+    assert_eq!(s.open(3, 3, RH).caching, R);
+}
+
+#[test]
+fn a_break_is_acknowledged_once_and_to_no_more_than_offered() {
+    let s = Scene::new();
+    let (holder, other) = (lease_of(1), open_of(2));
+    s.open(1, 1, RWH);
+    let open = |again| {
+        let opening = Opening { again, ..Opening::default() };
+        s.table.open_smb(KEY, &other, READS, (false, opening))
+    };
+    assert_eq!(open(false), Err(Refused::Recalling));
+    let told = Break { from: RWH, to: RH, epoch: 2, must_acknowledge: true };
+    assert_eq!(s.log.taken(), [told]);
+    assert_eq!(open(true), Err(Refused::Recalling));
+    assert_eq!(s.table.acknowledge(KEY, &lease_of(9), RH), Err(AckRefused::NoLease));
+    assert_eq!(s.table.acknowledge(KEY, &holder, RW), Err(AckRefused::TooMuch));
+    let woken = Arc::<AtomicU64>::default();
+    let wake = Arc::clone(&woken);
+    let released = Box::new(move || {
+        wake.fetch_add(1, Ordering::SeqCst);
+    });
+    assert!(s.table.when_released(KEY, released).is_some_and(|(_, left)| left.is_some()));
+    assert_eq!(s.table.acknowledge(KEY, &holder, RH), Ok(RH));
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+    assert_eq!(s.table.acknowledge(KEY, &holder, RH), Err(AckRefused::NotBreaking));
+    assert_eq!(open(true), Ok(READS));
+}
+
+#[test]
+fn what_is_taken_during_a_break_follows_in_steps() {
+    let s = Scene::new();
+    let holder = lease_of(1);
+    s.open(1, 1, RWH);
+    assert!(!s.table.may(KEY, Trigger::Read));
+    assert!(!s.table.may(KEY, Trigger::Write), "it is written back first");
+    let steps = |log: &Log| log.taken().iter().map(|b| (b.from, b.to)).collect::<Vec<_>>();
+    assert_eq!(steps(&s.log), [(RWH, RH)], "one at a time");
+    assert_eq!(s.table.acknowledge(KEY, &holder, RH), Ok(RH));
+    assert_eq!(steps(&s.log), [(RH, R)]);
+    assert_eq!(s.table.acknowledge(KEY, &holder, R), Ok(R));
+    assert_eq!(steps(&s.log), [(R, NONE)]);
+    assert_eq!(s.table.lease_of(KEY, &holder), Some((NONE, false)));
+    assert!(!s.table.is_leased(SLOT));
+}
+
+#[test]
+fn who_does_not_answer_in_time_loses_all() {
+    let mut lease = Lease::new(lease_of(1), Style::Lease, SLOT, Arc::<Log>::default());
+    lease.caching = RWH;
+    assert!(lease.take(Caching::WRITE, 100).is_some());
+    assert!(!lease.expire(99) && lease.is_breaking());
+    assert!(lease.expire(100) && !lease.is_breaking());
+    assert_eq!(lease.caching, NONE);
+}
+
+#[test]
+fn no_lease_beside_byte_ranges_nor_while_the_file_changes() {
+    let s = Scene::new();
+    let changing = s.table.changing(SLOT);
+    let (open, lease) = (open_of(1), lease_of(1));
+    let notice = Arc::<Log>::clone(&s.log);
+    let (lease, open) = (&lease, &open);
+    let request = LeaseRequest {
+        slot: SLOT,
+        key: KEY,
+        lease,
+        open,
+        is_oplock: false,
+        wanted: R,
+        epoch: 0,
+        notice,
+    };
+    assert!(s.table.lease(&request).is_none());
+    drop(changing);
+    s.table.lock(KEY, &open_of(2), Range::to_end(0), Kind::Read).expect("free");
+    assert_eq!(s.table.lease(&request).map(|granted| granted.caching), Some(NONE));
+    s.table.unlock_all(KEY, &open_of(2));
+    s.table.release(KEY, open);
+    assert_eq!(s.table.lease(&request).map(|granted| granted.caching), Some(R));
+}
+
+#[test]
+fn changes_of_another_file_in_another_slot_ask_for_nothing() {
+    let s = Scene::new();
+    s.open(1, 1, RWH);
+    assert!(s.table.is_leased(SLOT) && !s.table.is_leased(SLOT + 1));
+    drop(s.table.changing(SLOT));
+    assert!(!s.table.slot(SLOT).in_progress());
+}
