@@ -187,6 +187,7 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("NFS4_DELEGATIONS_MAX", DELEGATIONS),
     ("LEASES_PER_FILE_MAX", DELEGATIONS),
     ("LEASES_MAX", DELEGATIONS),
+    ("LEASE_BREAK_TIME", PerRequest("crates/vfs/src/locks/leases/tests.rs")),
     ("NFS4_OPS_MAX", PerRequest("crates/serve/tests/nfs3/compounds.rs")),
     ("NFS4_REPLY_MAX", PerRequest("crates/serve/tests/nfs3/compounds.rs")),
     ("NLM_HOSTS_PER_ADDRESS_MAX", NLM_LOCKS),

@@ -26,7 +26,7 @@ use control::tree::Problem;
 use parking_lot::Mutex;
 use probe::hub::Hub;
 use vfs::host::{HostCounts, HostFs, HostOptions};
-use vfs::locks::LockTable;
+use vfs::locks::{LockTable, Trigger};
 use vfs::share::rules::Rules;
 use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 
@@ -339,7 +339,8 @@ impl Shares {
         // Whoever trusts what it has read must hear of programs that change the file here.
         let locks = Arc::clone(&self.kit.locks);
         files.tell_changes(Box::new(move |file| {
-            locks.may_change(file, None);
+            // Leases of SMB do not see it: what their holders write is heard of, too.
+            locks.may(file, Trigger::Attributes);
         }));
         Ok((Served { config: config.clone(), files }, undo))
     }
@@ -378,6 +379,7 @@ impl Shares {
 
 /// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
 fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
+    share.set_caching(now.smb_oplocks);
     for service in Service::ALL {
         let (before, now) = (before.rules_for(service), now.rules_for(service));
         if before != now {

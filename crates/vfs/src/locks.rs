@@ -66,6 +66,8 @@ pub struct Opening<'a> {
     pub lease: Option<&'a Owner>,
     /// It empties the file.
     pub overwrites: bool,
+    /// Its close removes a name.
+    pub removes: bool,
     /// It has waited already.
     pub again: bool,
     /// It asks for no right but to look at the security descriptor.
@@ -223,8 +225,13 @@ impl LockTable {
         };
         let by =
             By { client: Some(owner.client), lease: opening.lease, looks: opening.looks };
-        let met = trigger.map(|trigger| self.meet(file, by, trigger, opening.again));
-        let (waits, notices) = met.map_or((false, Vec::new()), |met| (met.waits, met.notices));
+        let removes = Some(Trigger::Name).filter(|_| opening.removes && outcome.is_ok());
+        let (mut waits, mut notices) = (false, Vec::new());
+        for trigger in trigger.into_iter().chain(removes) {
+            let met = self.meet(file, by, trigger, opening.again);
+            waits |= met.waits;
+            notices.extend(met.notices);
+        }
         let outcome = if waits { Err(Refused::Recalling) } else { outcome };
         if let Ok(share) = outcome
             && share != Share::default()

@@ -371,6 +371,7 @@ impl Asked<'_> {
         let opening = Opening {
             lease: lease.as_ref(),
             overwrites: matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN),
+            removes: self.deletes_on_close(),
             again: self.again.get(),
             looks: rights & !LOOKS == access::READ_CONTROL,
         };

@@ -12,6 +12,7 @@ mod scene;
 mod bounds;
 mod ends;
 mod held;
+mod leases;
 mod links;
 mod panics;
 mod running;

@@ -27,6 +27,8 @@ pub struct ShareConfig {
     pub directory: PathBuf,
     /// Whether changes are refused.
     pub read_only: bool,
+    /// Whether clients of SMB get leases and oplocks.
+    pub smb_oplocks: bool,
     /// Who may use it over each of [`Service::ALL`].
     pub rules: [Rules; Service::ALL.len()],
     /// What its root is made to be when it is made.

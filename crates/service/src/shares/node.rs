@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use vfs::cache_drop::CacheDrop;
 use vfs::cred::Cred;
 use vfs::fs::Context;
-use vfs::share::node::{DEFAULT_PROJECT, POOL, SMB_ENCRYPT};
+use vfs::share::node::{DEFAULT_PROJECT, POOL, SMB_ENCRYPT, SMB_OPLOCKS};
 use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
 use vfs::status::Status;
@@ -253,6 +253,7 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
         name: name.to_owned(),
         directory,
         read_only: document.bool(path, "read_only"),
+        smb_oplocks: document.bool(path, SMB_OPLOCKS),
         rules,
         root: Root {
             make: document.bool(path, "make_directory"),
@@ -406,6 +407,7 @@ impl Live for Room {
         }
         let encrypts = given.rules_for(Service::Smb).transport() > Transport::Plain;
         overrides.push(decided(SMB_ENCRYPT, Value::Bool(encrypts)));
+        overrides.push(decided(SMB_OPLOCKS, Value::Bool(given.smb_oplocks)));
         overrides
     }
 

@@ -59,6 +59,7 @@ impl World {
             name: name.into(),
             directory: self.dir(dir),
             read_only: false,
+            smb_oplocks: true,
             rules: Default::default(),
             root: Root::default(),
         }

@@ -15,6 +15,9 @@ pub const SMB_ENCRYPT: &str = "smb_encrypt";
 /// The property of a share that is a subvolume of a pool.
 pub const POOL: &str = "pool";
 
+/// The property of shares that permits leases and oplocks over SMB.
+pub const SMB_OPLOCKS: &str = "smb_oplocks";
+
 /// `/shares`.
 pub static NODE: Context = Context::new(
     "shares",
@@ -42,10 +45,10 @@ static PROJECT: Context = Context::new(
 .children(&[&crate::lun::node::NODE])
 .items(&SHARES);
 
-static PROJECT_PROPERTIES: [Property; 2 + ACCESS] = joined([
+static PROJECT_PROPERTIES: [Property; 3 + ACCESS] = joined([
     &[read_only(Default::Bool(false))],
     &access(Default::Text("rw"), Default::List(&[])),
-    &[smb_encrypt(Default::Bool(false))],
+    &[smb_encrypt(Default::Bool(false)), smb_oplocks(Default::Bool(true))],
     &[],
 ]);
 
@@ -92,10 +95,10 @@ static SHARE: Context = Context::new(
 ])
 .statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
 
-static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 1 + STATES.len()] = joined([
+static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 2 + STATES.len()] = joined([
     &OWN,
     &access(Default::Inherited, Default::Inherited),
-    &[smb_encrypt(Default::Inherited)],
+    &[smb_encrypt(Default::Inherited), smb_oplocks(Default::Inherited)],
     &STATES,
 ]);
 
@@ -219,6 +222,18 @@ const fn smb_encrypt(default: Default) -> Property {
         default,
         "Requires encryption of SMB requests. Clients that cannot encrypt, such as those of SMB \
          2.1, are refused.",
+    )
+}
+
+const fn smb_oplocks(default: Default) -> Property {
+    Property::setting(
+        SMB_OPLOCKS,
+        "SMB oplocks",
+        Kind::Bool,
+        default,
+        "Lets SMB clients cache files by oplocks and leases. Disable it if programs on this machine \
+         change files that SMB clients have open: clients do not see that. Applies to files that are \
+         opened from then on.",
     )
 }
 

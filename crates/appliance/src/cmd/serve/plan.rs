@@ -70,6 +70,7 @@ impl<'a> Plan<'a> {
             project: DEFAULT_PROJECT.to_owned(),
             name: name.map_or("root".into(), |name| name.to_string_lossy().into_owned()),
             directory,
+            smb_oplocks: true,
             read_only: args.read_only,
             rules: Default::default(),
             root: Root::default(),

@@ -10,6 +10,7 @@ use base::clock::monotonic_ns;
 use base::limits::LEASE_BREAK_TIME;
 
 use super::super::file::{FileLocks, Lease, LeaseState, Notices, Style};
+use super::super::names::acts_for;
 use super::super::{Break, Caching, ClientKey, FileKey, LockTable, Owner, WaitId};
 use super::{ByClient, Trigger};
 
@@ -48,11 +49,17 @@ pub(in super::super) struct By<'a> {
 }
 
 impl By<'_> {
+    fn acts_for(&self, lease: &Lease) -> bool {
+        self.lease == Some(&lease.owner) || acts_for(&lease.owner)
+    }
+
     fn owns(&self, lease: &Lease) -> bool {
         match lease.style {
             Style::Delegation => self.looks || self.client == Some(lease.owner.client),
             Style::Lease if self.looks => true,
-            _ => self.lease == Some(&lease.owner) || super::super::names::acts_for(&lease.owner),
+            // What a holder of level II writes breaks that, too (MS-FSA §2.1.5.18).
+            Style::Oplock => lease.caching.has(Caching::WRITE) && self.acts_for(lease),
+            Style::Lease => self.acts_for(lease),
         }
     }
 }

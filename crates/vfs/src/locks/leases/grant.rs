@@ -200,7 +200,9 @@ impl FileLocks {
         }
         let mut left = wanted;
         let is_open = self.opens.iter().any(|(who, _)| !shares(who));
-        let others = || self.leases.iter().filter(|lease| !of_own(lease));
+        // An oplock that was broken to nothing is none.
+        let is_there = |lease: &Lease| lease.style == Style::Lease || !lease.caching.is_none();
+        let others = || self.leases.iter().filter(|lease| !of_own(lease) && is_there(lease));
         if is_open || others().next().is_some() {
             left = left.without(Caching::WRITE);
         }

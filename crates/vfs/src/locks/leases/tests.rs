@@ -149,6 +149,33 @@ fn oplocks_and_leases_of_handles_exclude_each_other() {
 }
 
 #[test]
+fn who_writes_under_level_ii_loses_it() {
+    let s = Scene::new();
+    let open = open_of(1);
+    for (wanted, kept) in [(R, NONE), (RW, RW)] {
+        assert_eq!(take(&s.table, (&open, &open), (true, wanted), &s.log).caching, wanted);
+        let acting = ByOwners::acting(std::slice::from_ref(&open));
+        assert!(s.table.may(KEY, Trigger::Write));
+        drop(acting);
+        assert_eq!(s.table.lease_of(KEY, &open), Some((kept, false)));
+        s.table.release(KEY, &open);
+    }
+}
+
+#[test]
+fn an_open_that_removes_takes_handles() {
+    let s = Scene::new();
+    s.open(1, 1, RH);
+    let open = |removes| {
+        let opening = Opening { removes, ..Opening::default() };
+        s.table.open_smb(KEY, &open_of(2), READS, (false, opening))
+    };
+    assert_eq!(open(false), Ok(READS));
+    assert_eq!(open(true), Err(Refused::Recalling));
+    assert_eq!(s.log.taken().last().map(|what| (what.from, what.to)), Some((RH, R)));
+}
+
+#[test]
 fn a_break_is_acknowledged_once_and_to_no_more_than_offered() {
     let s = Scene::new();
     let (holder, other) = (lease_of(1), open_of(2));
