@@ -517,7 +517,7 @@ pub const LOCK_OWNER_MAX: usize = 1_032;
 /// Parts of the lock table, each with its own lock: many more than cores.
 pub const LOCK_SHARDS: usize = 64;
 /// Counters of changes under way: many more than changes, so that a lease is seldom refused because
-/// of another file's, and a change seldom looks for leases that are on another file (64 bytes each).
+/// of another file's, and a change seldom looks for leases of another file (64 bytes each).
 pub const LOCK_CHANGING_SLOTS: usize = 8_192;
 /// Of what is left of a limit by others, the part that stays for others still: one address takes
 /// three quarters of what the other addresses have left, and one client three quarters of what the

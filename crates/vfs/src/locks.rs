@@ -27,11 +27,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::limits::{
-    LOCK_CHANGING_SLOTS, LOCK_SHARDS, LOCKS_MAX, LOCKS_PER_FILE_MAX, OPENS_MAX, OPENS_PER_FILE_MAX,
-    LEASE_BREAK_TIME, RECALL_PATIENCE,
+    LEASE_BREAK_TIME, LOCK_CHANGING_SLOTS, LOCK_SHARDS, LOCKS_MAX, LOCKS_PER_FILE_MAX, OPENS_MAX,
+    OPENS_PER_FILE_MAX, RECALL_PATIENCE,
 };
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
+mod acting;
 pub mod admin;
 pub mod exclusive;
 mod file;
@@ -44,16 +45,16 @@ pub mod parts;
 pub mod ranges;
 pub mod waits;
 
+pub use acting::{ByClient, ByOwners};
 pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
 pub use grace::GraceRequest;
 pub use kinds::{
     Break, Caching, ClientKey, FileKey, HeldRange, Kind, Owner, Protocol, Range, Recall, Refused,
-    SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
+    Released, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
 };
-pub use leases::{AckRefused, ByClient, Changing, Granted, LeaseRequest, LeaseView, Trigger, Using};
+pub use leases::{AckRefused, Changing, Granted, LeaseRequest, LeaseView, Trigger, Using};
 pub use links::{LinkId, LinkRefused, Location};
-pub use names::ByOwners;
 
 use file::FileLocks;
 use leases::By;
@@ -61,7 +62,7 @@ use parts::{Counted, Limit, PartOf};
 
 /// How a client of SMB opens a file.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Opening<'a> {
+pub struct OpenOptions<'a> {
     /// The lease that it asks for, which is not in its way.
     pub lease: Option<&'a Owner>,
     /// It empties the file.
@@ -174,7 +175,7 @@ impl LockTable {
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Open(want)) {
             return Err(Refused::Grace);
         }
-        self.enter(key, owner, want, (false, Opening::default()))
+        self.enter(key, owner, want, (false, OpenOptions::default()))
     }
 
     /// As [`Self::open`], also during the grace period: for what is reclaimed, was on disk, or is
@@ -184,7 +185,7 @@ impl LockTable {
     /// # Errors
     /// As of [`Self::open`], but for the first.
     pub fn reopen(&self, key: FileKey, owner: &Owner, want: Share) -> Result<Share, Refused> {
-        self.enter(key, owner, want, (self.in_grace(), Opening::default()))
+        self.enter(key, owner, want, (self.in_grace(), OpenOptions::default()))
     }
 
     /// As [`Self::open`], or with `is_new` [`Self::reopen`], of a client of SMB.
@@ -196,7 +197,7 @@ impl LockTable {
         key: FileKey,
         owner: &Owner,
         want: Share,
-        (is_new, opening): (bool, Opening<'_>),
+        (is_new, opening): (bool, OpenOptions<'_>),
     ) -> Result<Share, Refused> {
         if !is_new && self.waits_for_grace(owner.client.protocol, GraceRequest::Open(want)) {
             return Err(Refused::Grace);
@@ -209,7 +210,7 @@ impl LockTable {
         key: FileKey,
         owner: &Owner,
         want: Share,
-        (reclaims, opening): (bool, Opening<'_>),
+        (reclaims, opening): (bool, OpenOptions<'_>),
     ) -> Result<Share, Refused> {
         let mut files = self.shard(key);
         let file = files.entry(key).or_default();
@@ -223,8 +224,7 @@ impl LockTable {
             }
             Ok(_) => Some(Trigger::OpenRead),
         };
-        let by =
-            By { client: Some(owner.client), lease: opening.lease, looks: opening.looks };
+        let by = By { client: Some(owner.client), lease: opening.lease, looks: opening.looks };
         let removes = Some(Trigger::Name).filter(|_| opening.removes && outcome.is_ok());
         let (mut waits, mut notices) = (false, Vec::new());
         for trigger in trigger.into_iter().chain(removes) {

@@ -175,8 +175,8 @@ impl Core {
             let step = move |cx: Context<'_>| {
                 take_blocked();
                 match again(cx) {
-                Ok(changed) => ((Ok(changed.value), None), changed.flush),
-                Err(failed) => ((Err(failed.status), take_blocked()), Flush::NONE),
+                    Ok(changed) => ((Ok(changed.value), None), changed.flush),
+                    Err(failed) => ((Err(failed.status), take_blocked()), Flush::NONE),
                 }
             };
             let (done, blocked) = self.executed(who, cred, step, false).await?;

@@ -1,5 +1,5 @@
-//! Waiting for a lease or a delegation that is in the way ([`vfs::locks::leases`]): until its holder
-//! has returned or acknowledged it, or has lost it.
+//! Waiting for a lease or a delegation that is in the way ([`vfs::locks::leases`]): until its
+//! holder has returned or acknowledged it, or has lost it.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -20,11 +20,7 @@ struct Notice<'a> {
 }
 
 impl<'a> Notice<'a> {
-    fn new(
-        locks: &'a LockTable,
-        key: FileKey,
-        released: impl FnOnce() + Send + 'static,
-    ) -> Self {
+    fn new(locks: &'a LockTable, key: FileKey, released: impl FnOnce() + Send + 'static) -> Self {
         let (number, left) = match locks.when_released(key, Box::new(released)) {
             Some((number, left)) => (Some(number), left),
             None => (None, None),

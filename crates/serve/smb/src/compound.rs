@@ -12,9 +12,9 @@ use base::limits::{
     SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX, SMB_CREDITS_MAX, SMB_PENDING_AFTER,
     SMB_UNSIGNED_CREDITS_MAX, SMB_WORK_MAX,
 };
+use tokio::sync::Notify;
 use vfs::fs::Extent;
 use vfs::locks::Owner;
-use tokio::sync::Notify;
 use vfs::work::Work;
 use wire::smb::charge::Payload;
 use wire::smb::codec::{pad, patch};

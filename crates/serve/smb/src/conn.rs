@@ -158,8 +158,6 @@ impl Exchange {
         loop {
             let has_more = self.take()?;
             self.collect()?;
-            // Behind the answers of this turn.
-            self.conn.deliver();
             if !self.conn.outbox.borrow().is_empty() {
                 if self.socket.input.is_empty() {
                     // Sending may have to wait for the peer: others can use the buffer meanwhile.
@@ -212,8 +210,7 @@ impl Exchange {
                     }
                 }
                 done = self.tasks.join_next(), if waits => ended(&self.conn, done)?,
-                () = self.conn.has_mail.notified() => {}
-                () = self.conn.mailbox.rung() => {}
+                () = self.conn.has_something() => {}
                 _ = self.look.tick(), if !unsigned => {
                     self.look_again();
                     if self.is_idle() {
@@ -355,11 +352,12 @@ impl Exchange {
         Ok(true)
     }
 
-    /// Forgets tasks that have ended.
+    /// Forgets tasks that have ended, and posts breaks of leases behind their answers.
     fn collect(&mut self) -> Result<(), Ended> {
         while let Some(done) = self.tasks.try_join_next() {
             ended(&self.conn, Some(done))?;
         }
+        self.conn.deliver();
         Ok(())
     }
 

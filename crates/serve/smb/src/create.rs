@@ -11,12 +11,15 @@ use vfs::attr::{FileType, SetAttr};
 use vfs::dos::{self, Dos};
 use vfs::fs::{Context, CreateHow, FileSystem, Retained, retain_if_possible};
 use vfs::locks::{
-    FileKey, GraceRequest, LinkRefused, Opening, Refused, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share,
+    FileKey, GraceRequest, LinkRefused, OpenOptions, Refused, SHARE_DELETE, SHARE_READ,
+    SHARE_WRITE, Share,
 };
 use vfs::status::Status;
 use wire::smb::class::{self, attributes};
 use wire::smb::contexts;
-use wire::smb::create::{Disposition, Facts, FileId, Response, access, action, options, share_access};
+use wire::smb::create::{
+    Disposition, Facts, FileId, Response, access, action, options, share_access,
+};
 use wire::smb::lease::{Lease, level};
 use wire::smb::status::NtStatus;
 
@@ -54,7 +57,7 @@ struct Asked<'a> {
     disposition: Disposition,
     path: VPath,
     /// What is asked to cache.
-    caching: leases::Asked,
+    caching: leases::CachingRequest,
     /// It has waited for a lease.
     again: Cell<bool>,
     /// What the open takes, until there is one.
@@ -81,7 +84,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
     let seat = Cell::new(Some(request.seat(names::held(&path))?));
-    let caching = leases::Asked::of(request.conn, create.oplock, contexts.lease)?;
+    let caching = leases::CachingRequest::of(request.conn, create.oplock, contexts.lease)?;
     let again = Cell::new(false);
     let asked = Asked { request, create, contexts, disposition, path, caching, again, seat };
     let until = Deadline::after(request.conn.core.files.locks.recall_patience());
@@ -368,7 +371,7 @@ impl Asked<'_> {
             share = Share::default();
         }
         let lease = self.caching.owner(self.request);
-        let opening = Opening {
+        let opening = OpenOptions {
             lease: lease.as_ref(),
             overwrites: matches!(got.action, action::SUPERSEDED | action::OVERWRITTEN),
             removes: self.deletes_on_close(),

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use vfs::fs::Extent;
 use tokio::sync::Notify;
+use vfs::fs::Extent;
 use vfs::locks::Owner;
 use vfs::work::Work;
 use wire::smb::create::FileId;

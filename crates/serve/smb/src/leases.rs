@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use base::clock::Deadline;
 use base::limits::SMB_LEASE_TRIES;
-use vfs::locks::{AckRefused, Caching, ClientKey, FileKey, LeaseRequest, Owner, Protocol};
+use vfs::locks::{
+    AckRefused, ByOwners, Caching, ClientKey, FileKey, Granted, LeaseRequest, Owner, Protocol,
+    Trigger,
+};
 use wire::smb::create::FileId;
 use wire::smb::lease::{
     Ack, Lease, LeaseAck, LeaseBreak, LeaseKey, LeaseV2, Notice as Words, OplockBreak, lease_flags,
@@ -20,14 +23,14 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{Outcome, Reply, Request};
 use super::state::connection::Connection;
-use super::state::leases::{ClientGuid, Form, HeldLease, Mail, Notice};
+use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease};
 use super::state::opens::{Entry, OpenFile};
 use super::{compound, status};
 use files::{Node, recall};
 
 /// What a CREATE asks to cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum CachingRequest {
     /// Nothing.
     Nothing,
     /// An oplock.
@@ -36,7 +39,7 @@ pub(super) enum Asked {
     Lease(Lease, ClientGuid),
 }
 
-impl Asked {
+impl CachingRequest {
     /// What is asked for by an oplock level and a context. A lease of version 2 there is from 3.0
     /// on, and none without the context.
     pub fn of(conn: &Connection, oplock: u8, lease: Option<Lease>) -> Result<Self, NtStatus> {
@@ -91,7 +94,7 @@ pub(super) struct Given {
     /// The context.
     pub context: Option<Lease>,
     /// What the open has.
-    pub held: Option<HeldLease>,
+    pub held: Option<OpenLease>,
 }
 
 impl Given {
@@ -107,30 +110,31 @@ impl Given {
 /// STATUS_INVALID_PARAMETER if the key is in use for another file.
 pub(super) async fn grant(
     request: &Request<'_>,
-    asked: &Asked,
+    asked: &CachingRequest,
     (node, entry, file): (&Node, &Entry, FileId),
 ) -> Result<Given, NtStatus> {
     let nothing = match asked {
-        Asked::Lease(lease, _) => Given { context: Some(answer(lease, 0, 0)), ..Given::default() },
+        CachingRequest::Lease(lease, _) => {
+            let context = answer(lease, lease.v2.is_some(), (0, 0));
+            Given { level: level::LEASE, context: Some(context), held: None }
+        }
         _ => Given::default(),
     };
     if !node.is_file() || !node.reached.share.caches() {
-        return Ok(Given { context: None, ..nothing });
+        return Ok(Given::default());
     }
     let owner = asked.owner(request).unwrap_or_else(|| entry.owner.clone());
+    let (keys, mut key) = (&request.conn.server.lease_keys, None);
     let (form, wanted, epoch) = match asked {
-        Asked::Nothing => return Ok(nothing),
-        Asked::Oplock(wanted) => (Form::Oplock(file), *wanted, 0),
-        Asked::Lease(lease, _) => {
-            let epoch = lease.v2.map_or(0, |v2| v2.epoch);
-            let form = Form::Lease(lease.key, lease.v2.is_some());
-            (form, Caching::of_bits(lease.state), epoch)
+        CachingRequest::Nothing => return Ok(nothing),
+        CachingRequest::Oplock(wanted) => (Form::Oplock(file), *wanted, 0),
+        CachingRequest::Lease(lease, guid) => {
+            let named = (&owner, lease.v2.is_some());
+            let taken = keys.take((*guid, lease.key), entry.key, named);
+            let taken = key.insert(taken.ok_or(NtStatus::INVALID_PARAMETER)?);
+            let form = Form::Lease(lease.key, taken.has_epoch);
+            (form, Caching::of_bits(lease.state), lease.v2.map_or(0, |v2| v2.epoch))
         }
-    };
-    let keys = &request.conn.server.lease_keys;
-    let key = match asked.key() {
-        Some(key) => Some(keys.take(key, entry.key, &owner).ok_or(NtStatus::INVALID_PARAMETER)?),
-        None => None,
     };
     let (mailbox, session) = (Arc::clone(&request.conn.mailbox), request.session.id);
     let notice = Arc::new(Notice { mailbox, session, form });
@@ -144,25 +148,14 @@ pub(super) async fn grant(
         epoch,
         notice,
     };
-    // Breaks of it wait from now on: others find it as soon as it is granted.
-    request.conn.granting.borrow_mut().push(owner.clone());
-    let mut granted = entry.locks.lease(&wants);
-    for _ in 1..SMB_LEASE_TRIES {
-        if granted.is_some() {
-            break;
-        }
-        tokio::task::yield_now().await;
-        granted = entry.locks.lease(&wants);
-    }
-    let Some(granted) = granted else {
-        request.conn.granted(std::slice::from_ref(&owner));
-        return Ok(nothing);
-    };
-    let held = Some(HeldLease { owner: owner.clone(), view: granted.view, _key: key });
+    let Some(granted) = lease(request.conn, entry, &wants).await else { return Ok(nothing) };
+    let held = Some(OpenLease { owner: owner.clone(), view: granted.view, _key: key });
     let given = match asked {
-        Asked::Lease(lease, _) => {
+        CachingRequest::Lease(lease, _) => {
             let breaking = if granted.is_breaking { lease_flags::BREAK_IN_PROGRESS } else { 0 };
-            let mut context = answer(lease, granted.caching.bits(), granted.epoch);
+            let has_epoch = matches!(form, Form::Lease(_, true));
+            let state = (granted.caching.bits(), granted.epoch);
+            let mut context = answer(lease, has_epoch, state);
             context.flags |= breaking;
             Given { level: level::LEASE, context: Some(context), held }
         }
@@ -175,11 +168,30 @@ pub(super) async fn grant(
     Ok(given)
 }
 
-/// The context of an answer.
-fn answer(asked: &Lease, state: u32, epoch: u16) -> Lease {
+/// Grants a lease, of which breaks are sent only once it is answered. `None` while the file is
+/// being changed.
+async fn lease(conn: &Connection, entry: &Entry, wants: &LeaseRequest<'_>) -> Option<Granted> {
+    // Others find it as soon as it is granted.
+    conn.granting.borrow_mut().push(wants.lease.clone());
+    let mut granted = entry.locks.lease(wants);
+    for _ in 1..SMB_LEASE_TRIES {
+        if granted.is_some() {
+            break;
+        }
+        tokio::task::yield_now().await;
+        granted = entry.locks.lease(wants);
+    }
+    if granted.is_none() {
+        conn.granted(std::slice::from_ref(wants.lease));
+    }
+    granted
+}
+
+/// The context of an answer, of the version of the lease.
+fn answer(asked: &Lease, has_epoch: bool, (state, epoch): (u32, u16)) -> Lease {
     let flags = asked.flags & lease_flags::PARENT_KEY_SET;
-    let parent = |v2: LeaseV2| if flags == 0 { [0; 16] } else { v2.parent };
-    let v2 = asked.v2.map(|v2| LeaseV2 { parent: parent(v2), epoch, reserved: 0 });
+    let parent = asked.v2.filter(|_| flags != 0).map_or([0; 16], |v2| v2.parent);
+    let v2 = has_epoch.then_some(LeaseV2 { parent, epoch, reserved: 0 });
     let flags = if v2.is_some() { flags } else { 0 };
     Lease { key: asked.key, state, flags, duration: 0, v2 }
 }
@@ -306,6 +318,14 @@ pub(super) async fn released(
     }
 }
 
+/// Breaks what a change of data or size takes from others, where it changes nothing on disk.
+pub(super) fn has_written(file: &OpenFile) {
+    let own = file.lease.as_ref().map(|lease| lease.owner.clone());
+    let _own = ByOwners::acting(own.as_slice());
+    // Those that it would wait for have ended when the file was opened for writing.
+    let _ = file.entry.locks.may(file.entry.key, Trigger::Write);
+}
+
 /// Has others give up what a change of names takes, before a file is marked for removal.
 ///
 /// # Errors
@@ -316,8 +336,8 @@ pub(super) async fn may_rename(request: &Request<'_>, file: &OpenFile) -> Result
     loop {
         let own = file.lease.as_ref().map(|lease| lease.owner.clone());
         let may = {
-            let _own = vfs::locks::ByOwners::acting(own.as_slice());
-            locks.may(*key, vfs::locks::Trigger::Name)
+            let _own = ByOwners::acting(own.as_slice());
+            locks.may(*key, Trigger::Name)
         };
         if may {
             return Ok(());

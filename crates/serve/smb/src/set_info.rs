@@ -252,6 +252,7 @@ async fn allocate(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(
         }
     }
     file.reserved.set(size.next_multiple_of(ALLOCATION_UNIT));
+    leases::has_written(file);
     if size < now.size { resize(request, file, size).await } else { Ok(()) }
 }
 
@@ -363,6 +364,7 @@ async fn rename(
 ) -> Result<(), NtStatus> {
     open.may(access::DELETE)?;
     stays(file)?;
+    leases::may_rename(request, file).await?;
     let refused = NtStatus::SHARING_VIOLATION;
     grace::wait_with(request, (open, file), GraceRequest::Name, refused).await?;
     let from = file.entry.location().ok_or(NtStatus::ACCESS_DENIED)?;

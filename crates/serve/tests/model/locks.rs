@@ -8,8 +8,8 @@ use std::time::Duration;
 use base::clock::Deadline;
 use base::limits::FILE_CLOCK_STEP;
 use vfs::locks::{
-    Break, Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Recall, SHARE_READ,
-    SHARE_WRITE, Share,
+    Break, Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Recall,
+    SHARE_READ, SHARE_WRITE, Share,
 };
 
 use crate::op::{By, Op, Place, What};

@@ -127,7 +127,7 @@ fn an_opener_waits_until_the_holder_acknowledges() {
 }
 
 #[test]
-fn an_opener_goes_on_when_the_holder_closes_or_is_gone() {
+fn an_opener_continues_when_the_holder_closes_or_is_gone() {
     let mut running = Running::new();
     for is_gone in [false, true] {
         let (mut holder, mut other) = (running.again(), running.again());
@@ -143,7 +143,7 @@ fn an_opener_goes_on_when_the_holder_closes_or_is_gone() {
             true => drop(holder),
         }
         let (_, granted, _) = opened(&next(&mut other));
-        assert_eq!(granted, level::BATCH, "nobody else has it open");
+        assert_eq!(granted, level::BATCH, "no other client has it open");
     }
     assert_eq!(running.alice.echo().expect("an answer"), NtStatus::SUCCESS);
 }

@@ -207,7 +207,8 @@ pub fn change_slot(handle: &Handle) -> u64 {
     let bytes = handle.as_bytes();
     let body = bytes.len().checked_sub(MAC_LEN).and_then(|n| bytes.get(..n));
     let Some(parsed) = body.and_then(take_apart) else { return 0 };
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let mix =
+        |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     match &parsed.ident {
         Ident::Inode { ino, birth } => mix(*ino, *birth),
         Ident::Kernel(kernel) => kernel.bytes().chunks(8).fold(0, |sum, chunk| {

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
 use super::waits::take;
-use super::{
-    Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Share, Waited,
-};
+use super::{Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Share, Waited};
 
 /// How much there is, for statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -220,7 +218,10 @@ fn concerns(file: &FileLocks, whose: &dyn Fn(&Owner) -> bool) -> bool {
     file.opens.iter().any(|(owner, _)| whose(owner))
         || file.ranges.owners().any(|(owner, _)| whose(owner))
         || file.waiting.iter().any(|waiter| whose(&waiter.owner))
-        || file.leases.iter().any(|one| whose(&one.owner) || one.opens.iter().any(|(open, _)| whose(open)))
+        || file
+            .leases
+            .iter()
+            .any(|one| whose(&one.owner) || one.opens.iter().any(|(open, _)| whose(open)))
 }
 
 fn each_of(file: &FileLocks, each: &mut dyn FnMut(&Owner, What)) {

@@ -4,12 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use super::kinds::{
-    Break, Caching, HeldRange, Kind, Owner, Range, SHARE_READ, SHARE_WRITE, Share,
-};
+use super::kinds::{Break, Caching, HeldRange, Kind, Owner, Range, SHARE_READ, SHARE_WRITE, Share};
 use super::ranges::Ranges;
-use super::leases::Released;
-use super::{Recall, WaitId, Woken};
+use super::{Recall, Released, WaitId, Woken};
 
 /// A request that waits for a lock.
 pub struct Waiter {
@@ -40,7 +37,7 @@ pub enum Style {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
     /// It is not broken.
-    Held,
+    Granted,
     /// Its holder was notified.
     Breaking {
         /// What it keeps.
@@ -90,7 +87,7 @@ impl Lease {
     /// When it loses all, if it is being broken.
     pub const fn until_ns(&self) -> Option<u64> {
         match self.state {
-            LeaseState::Held => None,
+            LeaseState::Granted => None,
             LeaseState::Breaking { until_ns, .. } => Some(until_ns),
         }
     }

@@ -364,3 +364,6 @@ pub enum Waited {
 
 /// What to do when waiting ends. Short; runs on the thread that let go of the lock.
 pub type Woken = Box<dyn FnOnce(Waited) + Send>;
+
+/// What to do when a lease of a file has changed.
+pub type Released = Box<dyn FnOnce() + Send>;

@@ -3,7 +3,7 @@
 //!
 //! A lease is a set of rights to cache ([`Caching`]), of a holder; leases of SMB are shared by all
 //! opens with the same key. What an operation takes from the leases of others, and whether it waits
-//! for that, says one table ([`Trigger`]).
+//! for that, is in one table ([`Trigger`]).
 //!
 //! An operation that is about to change a file announces it ([`LockTable::changing`], one atomic
 //! addition), and only if there is a lease in the same slot asks whether one is in the way. A lease
@@ -11,7 +11,7 @@
 //! changes then, a change the other way round, so one of the two sees the other.
 //!
 //! Changes are announced by a number of the file that its handle has
-//! ([`crate::fs::FileSystem::change_slot`]), because the inode number would cost a look at the file.
+//! ([`crate::fs::FileSystem::change_slot`]): the inode number would cost a look at the file.
 //!
 //! `breaks`: what is taken, acknowledged and waited for; `grant`; [`triggers`]: the table.
 
@@ -29,7 +29,7 @@ mod grant;
 pub mod triggers;
 
 pub(super) use breaks::By;
-pub use breaks::{AckRefused, Released, take_blocked};
+pub use breaks::{AckRefused, take_blocked};
 pub use grant::{Granted, LeaseRequest};
 pub use triggers::Trigger;
 
@@ -68,8 +68,8 @@ impl Drop for Changing<'_> {
 enum Use {
     /// By opens that have met the leases, or as they are on disk.
     Opened,
-    /// For a holder that keeps back what it writes: nobody else has a lease.
-    Alone,
+    /// For a holder that keeps back what it writes: there is no other lease.
+    Exclusive,
     /// Without opens (NFS): what others keep back must be there before it is seen.
     Fresh,
 }
@@ -82,10 +82,10 @@ thread_local! {
 pub struct Using(Use);
 
 impl Using {
-    /// It changes a file for the holder of a lease that keeps back what it writes: it is the only
-    /// one, and is not asked for.
-    pub fn alone() -> Self {
-        Self(USE.replace(Use::Alone))
+    /// It changes a file for the holder of a lease that keeps back what it writes: the only lease,
+    /// which is not looked for.
+    pub fn exclusive() -> Self {
+        Self(USE.replace(Use::Exclusive))
     }
 
     /// It reads and looks without opens, as NFS does.
@@ -94,8 +94,8 @@ impl Using {
     }
 
     /// Whether it is the holder of the only lease.
-    pub fn is_alone() -> bool {
-        USE.get() == Use::Alone
+    pub fn is_exclusive() -> bool {
+        USE.get() == Use::Exclusive
     }
 
     /// Whether it must see what others keep back.
@@ -107,32 +107,6 @@ impl Using {
 impl Drop for Using {
     fn drop(&mut self) {
         USE.set(self.0);
-    }
-}
-
-thread_local! {
-    static BY: Cell<Option<ClientKey>> = const { Cell::new(None) };
-}
-
-/// While it lives, what this thread does to files is done for this client, and does not recall its
-/// own delegations. Operations are synchronous, so this holds for exactly them.
-pub struct ByClient(Option<ClientKey>);
-
-impl ByClient {
-    /// Acts for `client`.
-    pub fn acting(client: ClientKey) -> Self {
-        Self(BY.replace(Some(client)))
-    }
-
-    /// The client for which this thread acts.
-    pub fn now() -> Option<ClientKey> {
-        BY.get()
-    }
-}
-
-impl Drop for ByClient {
-    fn drop(&mut self) {
-        BY.set(self.0);
     }
 }
 
@@ -284,17 +258,17 @@ impl LockTable {
     pub(super) fn clear_leases(
         &self,
         leases: &mut Vec<Lease>,
-        whose: &dyn Fn(&Owner) -> bool,
+        ends: &dyn Fn(&Owner) -> bool,
     ) -> bool {
         let mut any = false;
         leases.retain_mut(|lease| {
             let before = lease.opens.len();
-            lease.opens.retain(|(open, _)| !whose(open));
-            if let Some((_, notice)) = lease.opens.last() {
+            lease.opens.retain(|(open, _)| !ends(open));
+            if let Some((_, notice)) = lease.opens.first() {
                 lease.notice = Arc::clone(notice);
             }
             let is_left = before > 0 && lease.opens.is_empty();
-            if !is_left && !whose(&lease.owner) {
+            if !is_left && !ends(&lease.owner) {
                 return true;
             }
             self.uncount_lease(lease);
@@ -319,7 +293,7 @@ impl LeaseView {
 impl Lease {
     /// A lease of nothing.
     pub(super) fn new(owner: Owner, style: Style, slot: u64, notice: Arc<dyn Recall>) -> Self {
-        let (caching, state, epoch) = (Caching::NONE, LeaseState::Held, 0);
+        let (caching, state, epoch) = (Caching::NONE, LeaseState::Granted, 0);
         let (opens, counted, shown) = (Vec::new(), (false, false), Arc::default());
         Self { owner, style, caching, state, epoch, opens, slot, counted, shown, notice }
     }

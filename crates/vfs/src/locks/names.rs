@@ -8,42 +8,12 @@
 //! An open that is granted while a file is being removed may come too late for its name; it is
 //! then the open of a file without one.
 
-use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use super::acting::acting_owner;
 use super::file::FileLocks;
 use super::{ByClient, FileKey, LockTable, Owner, Share};
 use crate::attr::Attr;
-
-thread_local! {
-    static BY: RefCell<Vec<Owner>> = const { RefCell::new(Vec::new()) };
-}
-
-/// While it lives, what this thread does to names is done for these owners: their own opens are not
-/// in the way, nor those of their protocol that they share a file with. Operations are synchronous,
-/// so this holds for exactly them.
-pub struct ByOwners(Vec<Owner>);
-
-impl ByOwners {
-    /// Acts for `owners`.
-    pub fn acting(owners: &[Owner]) -> Self {
-        if owners.is_empty() && BY.with_borrow(Vec::is_empty) {
-            return Self(Vec::new());
-        }
-        Self(BY.replace(owners.to_vec()))
-    }
-}
-
-impl Drop for ByOwners {
-    fn drop(&mut self) {
-        BY.replace(std::mem::take(&mut self.0));
-    }
-}
-
-/// Whether this thread acts for an owner.
-pub(super) fn acts_for(owner: &Owner) -> bool {
-    BY.with_borrow(|owners| owners.contains(owner))
-}
 
 impl LockTable {
     /// Counts an open that changes from `before` to `after`.
@@ -76,7 +46,7 @@ impl LockTable {
             let share = self.share_of(key, owner);
             share.is_some_and(|share| share.keeps_names(owner.client.protocol))
         };
-        !BY.with_borrow(|owners| owners.iter().any(keeps))
+        acting_owner(keeps).is_none()
     }
 
     /// Whether a name of a file may be removed, or given to another file, by the client and the
@@ -88,10 +58,8 @@ impl LockTable {
         let by = ByClient::now();
         let is_kept = |file: &FileLocks| {
             // Of shared locks one is enough (RFC 4918 §7).
-            let with = BY.with_borrow(|owners| {
-                let holder = owners.iter().find(|owner| file.share_of(owner).is_some());
-                holder.map(|owner| owner.client.protocol)
-            });
+            let holder = acting_owner(|owner| file.share_of(owner).is_some());
+            let with = holder.map(|owner| owner.client.protocol);
             let own = |who: &Owner| by == Some(who.client) || with == Some(who.client.protocol);
             file.name_keeper(own).is_some()
         };

@@ -86,9 +86,11 @@ impl LockTable {
         let asks_again = owner.client.protocol != Protocol::Smb;
         let same =
             |w: &&Waiter| asks_again && w.owner == *owner && w.range == range && w.kind == kind;
+        let mut is_granted = false;
         let (outcome, others) = match file.in_the_way(owner, range, kind) {
             None => {
                 let outcome = self.set(file, owner, range, Some(kind)).map(|()| Asked::Granted);
+                is_granted = outcome.is_ok();
                 let others = if outcome.is_ok() { self.wake(file) } else { Vec::new() };
                 (outcome, others)
             }
@@ -100,7 +102,7 @@ impl LockTable {
         tidy(&mut files, key);
         drop(files);
         self.run(others, Waited::Granted);
-        if matches!(outcome, Ok(Asked::Granted)) {
+        if is_granted {
             self.range_locked(key, owner);
         }
         outcome

@@ -48,7 +48,7 @@ impl Leasing {
     fn changing(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<Changing<'_>> {
         let slot = self.inner.change_slot(file);
         let changing = self.locks.changing(slot);
-        if self.locks.is_leased(slot) && !Using::is_alone() {
+        if self.locks.is_leased(slot) && !Using::is_exclusive() {
             self.may(&self.inner.getattr(cx, file)?, what)?;
         }
         Ok(changing)

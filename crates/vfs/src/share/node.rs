@@ -231,9 +231,9 @@ const fn smb_oplocks(default: Default) -> Property {
         "SMB oplocks",
         Kind::Bool,
         default,
-        "Lets SMB clients cache files by oplocks and leases. Disable it if programs on this machine \
-         change files that SMB clients have open: clients do not see that. Applies to files that are \
-         opened from then on.",
+        "Lets SMB clients cache files by oplocks and leases. Disable it if programs on this \
+         machine change files that SMB clients have open: clients do not see that. Applies to \
+         files that are opened from then on.",
     )
 }
 

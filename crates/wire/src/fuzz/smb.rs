@@ -6,8 +6,8 @@ use crate::smb::dir::{self, Level, Pattern};
 use crate::smb::header::{Command, HEADER, Header, Messages, flags};
 use crate::smb::security::Descriptor;
 use crate::smb::{
-    class, contexts, create, info, io, ioctl, lease, lock, negotiate, ntlm, rpc, session, spnego, tree,
-    utf16,
+    class, contexts, create, info, io, ioctl, lease, lock, negotiate, ntlm, rpc, session, spnego,
+    tree, utf16,
 };
 
 /// What `decode` takes of a message must mean the same after `put`.

@@ -53,7 +53,7 @@ pub struct Lease {
     pub flags: u32,
     /// LeaseDuration, always 0.
     pub duration: u64,
-    /// What version 2 has beside.
+    /// What version 2 has in addition.
     pub v2: Option<LeaseV2>,
 }
 
@@ -74,7 +74,7 @@ const V1: usize = 32;
 const V2: usize = V1 + LeaseV2::SIZE;
 
 impl Lease {
-    /// Reads the data of the context: the length says which version.
+    /// Reads the data of the context: its length is that of the version.
     ///
     /// # Errors
     /// [`SmbError`].
@@ -159,7 +159,7 @@ pub enum Ack {
 }
 
 impl Ack {
-    /// Reads the body of a message: the structure size says which it is.
+    /// Reads the body of a message: each has its own structure size.
     ///
     /// # Errors
     /// [`SmbError`].

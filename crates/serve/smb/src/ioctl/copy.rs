@@ -197,7 +197,10 @@ async fn through(
     let read = core.pooled_look(who, &from.node.reached.cred, read).await.map_err(status::of)?;
     let data = read.map_err(status::of)?;
     let count = data.len() as u64;
-    let spare = core.write_at(&set_info::acting(request, to), &to.node, to_at, data).await.map_err(status::of)?;
+    let spare = core
+        .write_at(&set_info::acting(request, to), &to.node, to_at, data)
+        .await
+        .map_err(status::of)?;
     core.engine.large.give(spare);
     Ok(count)
 }

@@ -190,6 +190,14 @@ impl Connection {
         lost.filter(|(_, opens)| !opens.is_empty()).collect()
     }
 
+    /// Waits until there is something to send, or a session was ended.
+    pub async fn has_something(&self) {
+        tokio::select! {
+            () = self.has_mail.notified() => {}
+            () = self.mailbox.rung() => {}
+        }
+    }
+
     /// Puts an answer where it is sent from.
     pub fn post(&self, answer: Answer) {
         let data = answer.extent.as_ref().map_or(0, |extent| extent.count);

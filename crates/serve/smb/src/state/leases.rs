@@ -1,4 +1,4 @@
-//! Leases of SMB beside the one table of opens and locks: which file each key of a client is for,
+//! What SMB keeps of leases in addition to the one table of opens and locks: which file each key of a client is for,
 //! and how a break gets to the connection of its holder.
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::exec::CompletionQueue;
-use vfs::locks::{Break, FileKey, LeaseView, Owner, Recall, Using};
+use vfs::locks::{Break, ByOwners, Caching, FileKey, LeaseView, Owner, Recall, Using};
 use wire::smb::create::FileId;
 use wire::smb::lease::LeaseKey;
 
@@ -23,6 +23,7 @@ pub(crate) struct LeaseKeys {
 struct Named {
     file: FileKey,
     lease: Owner,
+    has_epoch: bool,
     opens: usize,
 }
 
@@ -31,6 +32,8 @@ struct Named {
 pub(crate) struct KeyInUse {
     keys: Arc<LeaseKeys>,
     key: (ClientGuid, LeaseKey),
+    /// Whether the lease is one of version 2: as its first open has asked for it.
+    pub has_epoch: bool,
 }
 
 impl LeaseKeys {
@@ -48,15 +51,18 @@ impl LeaseKeys {
         self: &Arc<Self>,
         key: (ClientGuid, LeaseKey),
         file: FileKey,
-        lease: &Owner,
+        (lease, has_epoch): (&Owner, bool),
     ) -> Option<KeyInUse> {
         let mut of = self.of();
-        let named = of.entry(key).or_insert_with(|| Named { file, lease: lease.clone(), opens: 0 });
+        let named = of.entry(key).or_insert_with(|| {
+            let lease = lease.clone();
+            Named { file, lease, has_epoch, opens: 0 }
+        });
         if named.file != file {
             return None;
         }
         named.opens += 1;
-        Some(KeyInUse { keys: Arc::clone(self), key })
+        Some(KeyInUse { keys: Arc::clone(self), key, has_epoch: named.has_epoch })
     }
 }
 
@@ -74,7 +80,7 @@ impl Drop for KeyInUse {
 
 /// The lease that an open has.
 #[derive(Debug)]
-pub(crate) struct HeldLease {
+pub(crate) struct OpenLease {
     /// By what the table of locks knows it.
     pub owner: Owner,
     /// What it comes to.
@@ -89,37 +95,35 @@ pub(crate) enum Writes {
     /// All are in its way.
     Plain,
     /// There is no other.
-    Alone,
+    Exclusive,
     /// Its own is not.
     With(Owner),
 }
 
 /// A thread writes so as long as this lives.
 pub(crate) struct Writing {
-    _alone: Option<Using>,
-    _own: Option<vfs::locks::ByOwners>,
+    _exclusive: Option<Using>,
+    _own: Option<ByOwners>,
 }
 
 impl Writes {
     /// How a write meets leases that is done by an open with this lease.
-    pub fn by(lease: Option<&HeldLease>) -> Self {
+    pub fn by(lease: Option<&OpenLease>) -> Self {
         match lease {
             None => Self::Plain,
-            Some(lease) if lease.view.caching().has(vfs::locks::Caching::WRITE) => Self::Alone,
+            Some(lease) if lease.view.caching().has(Caching::WRITE) => Self::Exclusive,
             Some(lease) => Self::With(lease.owner.clone()),
         }
     }
 
     /// This thread writes so from now on.
     pub fn begin(&self) -> Writing {
-        let (alone, own) = match self {
+        let (exclusive, own) = match self {
             Self::Plain => (None, None),
-            Self::Alone => (Some(Using::alone()), None),
-            Self::With(owner) => {
-                (None, Some(vfs::locks::ByOwners::acting(std::slice::from_ref(owner))))
-            }
+            Self::Exclusive => (Some(Using::exclusive()), None),
+            Self::With(owner) => (None, Some(ByOwners::acting(std::slice::from_ref(owner)))),
         };
-        Writing { _alone: alone, _own: own }
+        Writing { _exclusive: exclusive, _own: own }
     }
 }
 

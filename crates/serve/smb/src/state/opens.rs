@@ -8,7 +8,7 @@ use vfs::fs::Retained;
 use vfs::locks::{FileKey, LinkId, Location, LockTable, Owner};
 use wire::smb::status::NtStatus;
 
-use super::leases::{HeldLease, Writes};
+use super::leases::{OpenLease, Writes};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
@@ -88,7 +88,7 @@ pub(crate) struct OpenFile {
     /// Ranges that it has locked.
     pub ranges: Cell<usize>,
     /// Its lease or oplock.
-    pub lease: Option<HeldLease>,
+    pub lease: Option<OpenLease>,
     /// Bytes that the client has reserved, as reported to it: they are allocated when written.
     pub reserved: Cell<u64>,
     /// The write time that was shown last, as FILETIME.

@@ -1,5 +1,6 @@
-//! Breaks of leases: what an operation takes, what the holder acknowledges, until when, and who
-//! waits for that. No thread waits: a request leaves a continuation ([`LockTable::when_released`]).
+//! Breaks of leases: what an operation takes, what the holder acknowledges, until when, and which
+//! requests wait for that. No thread waits: a request leaves a continuation
+//! ([`LockTable::when_released`]).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,13 +10,10 @@ use std::time::Duration;
 use base::clock::monotonic_ns;
 use base::limits::LEASE_BREAK_TIME;
 
+use super::super::acting::{ByClient, acts_for};
 use super::super::file::{FileLocks, Lease, LeaseState, Notices, Style};
-use super::super::names::acts_for;
-use super::super::{Break, Caching, ClientKey, FileKey, LockTable, Owner, WaitId};
-use super::{ByClient, Trigger};
-
-/// What to do when a lease of a file has changed.
-pub type Released = Box<dyn FnOnce() + Send>;
+use super::super::{Break, Caching, ClientKey, FileKey, LockTable, Owner, Released, WaitId};
+use super::Trigger;
 
 thread_local! {
     static BLOCKED: Cell<Option<FileKey>> = const { Cell::new(None) };
@@ -37,7 +35,7 @@ pub enum AckRefused {
     TooMuch,
 }
 
-/// For whom an operation is done: their own leases are not in its way.
+/// What an operation is done for: its own leases are not in its way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct By<'a> {
     /// A client of NFSv4.
@@ -69,7 +67,7 @@ impl By<'_> {
 pub(in super::super) struct Met {
     /// It must wait.
     pub waits: bool,
-    /// Who is to be notified.
+    /// Holders that are to be notified.
     pub notices: Notices,
 }
 
@@ -78,7 +76,7 @@ impl Lease {
     pub fn expire(&mut self, now_ns: u64) -> bool {
         match self.state {
             LeaseState::Breaking { until_ns, .. } if now_ns >= until_ns => {
-                (self.caching, self.state) = (Caching::NONE, LeaseState::Held);
+                (self.caching, self.state) = (Caching::NONE, LeaseState::Granted);
                 true
             }
             _ => false,
@@ -126,7 +124,7 @@ impl Lease {
         if !to.has(keeps) {
             return Err(AckRefused::TooMuch);
         }
-        (self.caching, self.state) = (keeps.valid(), LeaseState::Held);
+        (self.caching, self.state) = (keeps.valid(), LeaseState::Granted);
         let from = self.caching;
         if required.has(from) {
             return Ok(None);
@@ -201,7 +199,7 @@ impl LockTable {
         }
     }
 
-    /// Whether an operation of a thread without an open may go on.
+    /// Whether an operation of a thread without an open may continue.
     pub(super) fn passes(&self, key: FileKey, client: Option<ClientKey>, trigger: Trigger) -> bool {
         let mut files = self.shard(key);
         let Some(file) = files.get_mut(&key) else { return true };
@@ -219,7 +217,7 @@ impl LockTable {
         !self.has_leases() || self.passes(key, ByClient::now(), trigger)
     }
 
-    /// Takes what a byte-range lock of an owner takes; nobody waits for it.
+    /// Takes what a byte-range lock of an owner takes; nothing waits for it.
     pub(in super::super) fn range_locked(&self, key: FileKey, owner: &Owner) {
         if !self.has_leases() {
             return;

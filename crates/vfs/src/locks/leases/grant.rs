@@ -1,4 +1,4 @@
-//! Granting leases. A grant never breaks another lease: it is cut to what others leave.
+//! Granting leases. A grant never breaks another lease: it is reduced to what others leave.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -91,8 +91,8 @@ impl LockTable {
         });
         // A change that is announced after this look waits for the lock of this part, and then
         // finds the lease.
-        let busy = self.slot(lease.slot).in_progress()
-            || self.names_changing.load(Ordering::SeqCst) > 0;
+        let busy =
+            self.slot(lease.slot).in_progress() || self.names_changing.load(Ordering::SeqCst) > 0;
         let outcome = if clash || met || busy {
             Err(Refused::NoLease)
         } else {
@@ -146,12 +146,11 @@ impl LockTable {
                 Ok(()) => part,
                 Err(_) => Caching::NONE,
             };
-            let mut lease =
-                Lease::new(new.owner.clone(), style, slot, Arc::clone(&request.notice));
+            let mut lease = Lease::new(new.owner.clone(), style, slot, Arc::clone(&request.notice));
             lease.opens = vec![(request.open.clone(), Arc::clone(&request.notice))];
             lease.caching = part;
             lease.epoch = request.epoch.wrapping_add(1);
-            // A lease of nothing has a key and is told apart from others; an oplock has not.
+            // A lease of nothing has a key, by which others are refused; an oplock has none.
             if style == Style::Lease || !part.is_none() {
                 self.count_lease(&mut lease);
                 let granted = lease.granted();
@@ -167,10 +166,9 @@ impl LockTable {
     }
 
     /// Another open of the same lease: it gets more only if all that is asked is granted, and
-    /// includes what there is.
+    /// includes the existing ones.
     fn share_lease(&self, lease: &mut Lease, request: &LeaseRequest<'_>, part: Caching) {
         lease.opens.push((request.open.clone(), Arc::clone(&request.notice)));
-        lease.notice = Arc::clone(&request.notice);
         let asked = request.wanted;
         let is_more = asked.has(lease.caching) && part == asked && part != lease.caching;
         if is_more && !lease.is_breaking() {

@@ -1,4 +1,4 @@
-//! Leases and oplocks of SMB: what is granted, how breaks go on and end, and what they are not in
+//! Leases and oplocks of SMB: what is granted, how breaks continue and end, and what they are not in
 //! the way of.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,14 +89,14 @@ impl Scene {
     /// A client opens the file with a lease of a key.
     fn open(&self, id: u64, key: u8, wanted: Caching) -> Granted {
         let (open, lease) = (open_of(id), lease_of(key));
-        let opening = Opening { lease: Some(&lease), ..Opening::default() };
+        let opening = OpenOptions { lease: Some(&lease), ..OpenOptions::default() };
         self.table.open_smb(KEY, &open, READS, (false, opening)).expect("nothing in the way");
         take(&self.table, (&lease, &open), (false, wanted), &self.log)
     }
 }
 
 #[test]
-fn a_grant_is_cut_to_what_others_leave() {
+fn a_grant_is_what_others_leave() {
     for (held, wanted, granted) in [
         (R, R, R),
         (R, RH, RH),
@@ -109,12 +109,12 @@ fn a_grant_is_cut_to_what_others_leave() {
     ] {
         let s = Scene::new();
         assert_eq!(s.open(1, 1, held).caching, held);
-        assert_eq!(s.open(2, 2, wanted).caching, granted, "{wanted:?} beside {held:?}");
+        assert_eq!(s.open(2, 2, wanted).caching, granted, "{wanted:?} next to {held:?}");
         assert!(s.log.taken().is_empty(), "nothing is broken for a grant");
     }
     let s = Scene::new();
     for wanted in [Caching::HANDLE, Caching::WRITE, Caching::of_bits(6)] {
-        assert_eq!(s.open(1, 1, wanted).caching, NONE, "{wanted:?} does not exist");
+        assert_eq!(s.open(1, 1, wanted).caching, NONE, "{wanted:?} is not granted");
     }
 }
 
@@ -149,7 +149,7 @@ fn oplocks_and_leases_of_handles_exclude_each_other() {
 }
 
 #[test]
-fn who_writes_under_level_ii_loses_it() {
+fn a_write_ends_the_level_ii_of_its_own_open() {
     let s = Scene::new();
     let open = open_of(1);
     for (wanted, kept) in [(R, NONE), (RW, RW)] {
@@ -167,7 +167,7 @@ fn an_open_that_removes_takes_handles() {
     let s = Scene::new();
     s.open(1, 1, RH);
     let open = |removes| {
-        let opening = Opening { removes, ..Opening::default() };
+        let opening = OpenOptions { removes, ..OpenOptions::default() };
         s.table.open_smb(KEY, &open_of(2), READS, (false, opening))
     };
     assert_eq!(open(false), Ok(READS));
@@ -181,12 +181,12 @@ fn a_break_is_acknowledged_once_and_to_no_more_than_offered() {
     let (holder, other) = (lease_of(1), open_of(2));
     s.open(1, 1, RWH);
     let open = |again| {
-        let opening = Opening { again, ..Opening::default() };
+        let opening = OpenOptions { again, ..OpenOptions::default() };
         s.table.open_smb(KEY, &other, READS, (false, opening))
     };
     assert_eq!(open(false), Err(Refused::Recalling));
-    let told = Break { from: RWH, to: RH, epoch: 2, must_acknowledge: true };
-    assert_eq!(s.log.taken(), [told]);
+    let sent = Break { from: RWH, to: RH, epoch: 2, must_acknowledge: true };
+    assert_eq!(s.log.taken(), [sent]);
     assert_eq!(open(true), Err(Refused::Recalling));
     assert_eq!(s.table.acknowledge(KEY, &lease_of(9), RH), Err(AckRefused::NoLease));
     assert_eq!(s.table.acknowledge(KEY, &holder, RW), Err(AckRefused::TooMuch));
@@ -220,7 +220,7 @@ fn what_is_taken_during_a_break_follows_in_steps() {
 }
 
 #[test]
-fn who_does_not_answer_in_time_loses_all() {
+fn a_holder_that_does_not_answer_in_time_loses_all() {
     let mut lease = Lease::new(lease_of(1), Style::Lease, SLOT, Arc::<Log>::default());
     lease.caching = RWH;
     assert!(lease.take(Caching::WRITE, 100).is_some());
@@ -230,7 +230,7 @@ fn who_does_not_answer_in_time_loses_all() {
 }
 
 #[test]
-fn no_lease_beside_byte_ranges_nor_while_the_file_changes() {
+fn no_lease_with_byte_ranges_nor_while_the_file_changes() {
     let s = Scene::new();
     let changing = s.table.changing(SLOT);
     let (open, lease) = (open_of(1), lease_of(1));

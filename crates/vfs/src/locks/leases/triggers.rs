@@ -57,7 +57,8 @@ impl Trigger {
         Self::Name,
     ];
 
-    /// The row of the table (MS-FSA §2.1.4.12, RFC 8881 §10.4.2). Who loses reading loses all.
+    /// The row of the table (MS-FSA §2.1.4.12, RFC 8881 §10.4.2). A holder that loses reading
+    /// loses all.
     pub const fn rule(self) -> Rule {
         let (none, read, handle) = (Caching::NONE, Caching::READ, Caching::HANDLE);
         let (write, both) = (Caching::WRITE, Caching::READ_WRITE);

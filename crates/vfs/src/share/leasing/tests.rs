@@ -6,8 +6,8 @@ use super::*;
 use crate::conformance::{self, Bench};
 use crate::cred::Cred;
 use crate::locks::{
-    Break, ByClient, ByOwners, Caching, ClientKey, Owner, Protocol, Recall, SHARE_DELETE, SHARE_READ, SHARE_WRITE,
-    Share,
+    Break, ByClient, ByOwners, Caching, ClientKey, Owner, Protocol, Recall, SHARE_DELETE,
+    SHARE_READ, SHARE_WRITE, Share,
 };
 use crate::mem::MemFs;
 

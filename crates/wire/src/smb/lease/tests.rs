@@ -1,4 +1,4 @@
-//! Leases and breaks there and back.
+//! Leases and breaks, encoded and decoded.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn message(body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn contexts_there_and_back() {
+fn contexts_round_trip() {
     let v2 = LeaseV2 { parent: [9; 16], epoch: 258, reserved: 0 };
     for (v2, length) in [(None, 32), (Some(v2), 52)] {
         let lease = Lease { key: KEY, state: 7, flags: 4, duration: 0, v2 };
@@ -27,7 +27,7 @@ fn contexts_there_and_back() {
 }
 
 #[test]
-fn breaks_there_and_back() {
+fn breaks_round_trip() {
     let oplock = OplockBreak { level: level::II, reserved: 0, reserved2: 0, file: FILE };
     let ack = LeaseAck { reserved: 0, flags: 0, key: KEY, state: 3, duration: 0 };
     for one in [Ack::Oplock(oplock), Ack::Lease(ack)] {

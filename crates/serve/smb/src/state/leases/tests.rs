@@ -17,15 +17,16 @@ fn file(fileid: u64) -> FileKey {
 fn a_key_is_for_one_file_of_a_client() {
     let keys = Arc::<LeaseKeys>::default();
     let key = ([1; 16], [2; 16]);
-    let first = keys.take(key, file(1), &owner(1)).expect("free");
-    let second = keys.take(key, file(1), &owner(1)).expect("the same file");
-    assert!(keys.take(key, file(2), &owner(1)).is_none(), "another file");
-    assert!(keys.take(([3; 16], [2; 16]), file(2), &owner(2)).is_some(), "another client");
+    let first = keys.take(key, file(1), (&owner(1), true)).expect("free");
+    let second = keys.take(key, file(1), (&owner(1), false)).expect("the same file");
+    assert!(second.has_epoch, "its version stays");
+    assert!(keys.take(key, file(2), (&owner(1), true)).is_none(), "another file");
+    assert!(keys.take(([3; 16], [2; 16]), file(2), (&owner(2), true)).is_some(), "another client");
     drop(first);
     assert_eq!(keys.find(key), Some((file(1), owner(1))));
     drop(second);
     assert_eq!(keys.find(key), None);
-    assert!(keys.take(key, file(2), &owner(1)).is_some(), "free again");
+    assert!(keys.take(key, file(2), (&owner(1), true)).is_some(), "free again");
 }
 
 #[test]

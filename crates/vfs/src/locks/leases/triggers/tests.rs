@@ -15,13 +15,13 @@ const RW: Caching = Caching::READ_WRITE;
 const RWH: Caching = Caching::ALL;
 const NONE: Caching = Caching::NONE;
 
-/// Has a stranger do something to a file of which another has a lease.
+/// Has another client do something to a file with a lease.
 fn does(table: &LockTable, trigger: Trigger) -> bool {
-    let stranger = open_of(9);
+    let other_client = open_of(9);
     let waits = |refused: Result<Share, Refused>| refused == Err(Refused::Recalling);
     let open = |access, deny, overwrites| {
-        let opening = Opening { overwrites, ..Opening::default() };
-        waits(table.open_smb(KEY, &stranger, Share { access, deny }, (false, opening)))
+        let opening = OpenOptions { overwrites, ..OpenOptions::default() };
+        waits(table.open_smb(KEY, &other_client, Share { access, deny }, (false, opening)))
     };
     match trigger {
         Trigger::OpenRead => open(SHARE_READ, 0, false),
@@ -30,7 +30,7 @@ fn does(table: &LockTable, trigger: Trigger) -> bool {
         // The holder has it open for reading.
         Trigger::Conflict => open(SHARE_WRITE, SHARE_READ, false),
         Trigger::Range => {
-            table.lock(KEY, &stranger, Range::to_end(0), Kind::Write).expect("free");
+            table.lock(KEY, &other_client, Range::to_end(0), Kind::Write).expect("free");
             false
         }
         other => !table.may(KEY, other),
