@@ -7,9 +7,9 @@
 //! - [`server`]: the service. [`conn`]: one connection, the only part that does I/O.
 //! - `receive`: from a frame to requests: credits, signatures, encryption. `compound`: from
 //!   requests to a frame. `dispatch`: which function does a request, and what is measured of it.
-//! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`, `leases`,
-//!   `dir`, `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family. `names`, `facts`: paths
-//!   and attributes as Windows has them.
+//! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`,
+//!   `leases`, `dir`, `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family. `names`,
+//!   `facts`: paths and attributes as Windows has them.
 //! - [`state`]: what is pure of it: credits, sessions, opens, names to be removed.
 //! - `status`: the one table of errors. [`node`]: what can be set and seen.
 

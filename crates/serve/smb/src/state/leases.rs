@@ -1,5 +1,5 @@
-//! What SMB keeps of leases in addition to the one table of opens and locks: which file each key of a client is for,
-//! and how a break gets to the connection of its holder.
+//! What SMB keeps of leases in addition to the one table of opens and locks: which file each key
+//! of a client is for, and how a break gets to the connection of its holder.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

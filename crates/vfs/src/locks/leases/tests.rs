@@ -1,5 +1,5 @@
-//! Leases and oplocks of SMB: what is granted, how breaks continue and end, and what they are not in
-//! the way of.
+//! Leases and oplocks of SMB: what is granted, how breaks continue and end, and what they are not
+//! in the way of.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
