@@ -195,8 +195,10 @@ fn why_not(
         return Some(why);
     }
     let missing = document.missing(path)?;
-    let live = place.item.is_some_and(|items| items.origin == Origin::Live);
-    if live {
+    let is_live = |items: &Items| items.origin == Origin::Live;
+    // Below a live item, too, nothing could be in the configuration.
+    let above = tree.root().find(&missing).ok().and_then(|found| found.item);
+    if place.item.is_some_and(is_live) || above.is_some_and(is_live) {
         return None;
     }
     let source = tree.overrides(&missing).first().map_or("this run", |first| first.source);
