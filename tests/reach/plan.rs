@@ -90,6 +90,10 @@ const EXCEPTIONS: &[Exception] = &[
 /// property, and why.
 const NEEDED: &[(&str, &str, &str)] = &[("/shares/reach/luns/", "volsize", "files have a size")];
 
+/// What an item is not made with, because it excludes another property: below which path, the
+/// property, and which test makes it.
+const LEFT_OUT: &[(&str, &str, &str)] = &[("/shares/", "pool", "`pools`, which has disks")];
+
 /// Settings that cannot be taken back, and why.
 const GROWING: &[(&str, &str, &str)] =
     &[("/shares/reach/luns/", "volsize", "what lies at the end of a LUN would be lost")];
@@ -101,6 +105,11 @@ fn lists(table: &[(&str, &str, &str)], path: &str, property: &str) -> bool {
 /// Whether an item must be made with this property.
 pub fn is_needed(path: &str, property: &str) -> bool {
     lists(NEEDED, path, property)
+}
+
+/// Whether an item is not made with this property here.
+pub fn is_left_out(path: &str, property: &str) -> bool {
+    lists(LEFT_OUT, path, property)
 }
 
 /// Whether a property can only become larger.

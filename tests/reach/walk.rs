@@ -383,7 +383,8 @@ impl Walk {
             let (given, required) =
                 (Given::of(&path, name(one), &self.world), one["required"] == true);
             let needed = required || plan::is_needed(&path, name(one));
-            let decided = needed || only_then && (all || given.is_some());
+            let decided = (needed || only_then && (all || given.is_some()))
+                && !plan::is_left_out(&path, name(one));
             match chosen {
                 Some(branch) => {
                     let mut field = one.clone();

@@ -37,7 +37,7 @@ export const STORAGE = context('storage', 'Storage', 'Pools of disks, and the di
   children: [
     context('pools', 'Pools', 'Pools of disks with btrfs.', {
       properties: [state('reason', 'Reason'), state('importable', 'To import', list)],
-      actions: [action('create_pool', 'Create', 'Creates a pool.', [takes('name', 'Name'), takes('profile', 'Profile', PROFILE, false), takes('disks', 'Disks', list)]), action('import_pool', 'Import', 'Mounts a pool that is on disks of this machine.', [takes('name', 'Name'), takes('degraded', 'Without missing disks', bool, false)])],
+      actions: [action('create_pool', 'Create pool', 'Creates a pool.', [takes('name', 'Name'), takes('profile', 'Profile', PROFILE, false), takes('disks', 'Disks', list)]), action('import_pool', 'Import pool', 'Mounts a pool that is on disks of this machine.', [takes('name', 'Name'), takes('degraded', 'Without missing disks', bool, false)])],
       items: items('pool', 'pools', pool),
     }),
     context('disks', 'Disks', 'Disks and partitions of this machine.', { properties: [state('reason', 'Reason')], items: items('disk', 'disks', disk) }),

@@ -78,7 +78,7 @@ export function importable(node: Node | undefined): { line: string; uuid: string
 }
 
 /** Properties and actions that these pages show apart from the others. */
-export const OF_POOLS = ['create_pool', 'import_pool', 'importable', 'reason'];
+export const OF_POOLS = ['create_pool', 'importable', 'reason'];
 export const OF_POOL = ['state', 'reason', 'task', 'phase', 'progress', 'time_left', 'replace', 'capacity', 'used', 'available', 'without_copies'];
 
 /** Why the state of a pool does not offer an action now, or null. */

@@ -218,7 +218,8 @@ const WAYS = {
       for (const { title } of narrowing) await page.getByLabel(new RegExp(`^${title}`)).first().waitFor();
       return 'shown';
     }
-    const head = page.locator(`[data-node="${path}"]`).first();
+    // A page of its own may have an action beside its content.
+    const head = page.locator(`[data-node="${path}"], [data-actions-of="${path}"]`);
     await (await usable(head, action.title)).click();
     const form = dialog(new RegExp(`^${action.title.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`));
     if (!action.destructive && action.parameters.length === 0) {

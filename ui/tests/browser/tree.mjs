@@ -132,8 +132,13 @@ async function shares(t, { page, where }) {
     await page.getByRole('button', { name: 'New share in default' }).click();
     const dialog = page.getByRole('dialog', { name: 'New share' });
     await dialog.getByLabel('Name').fill('made-here');
-    assert.ok(await dialog.getByRole('button', { name: 'Create the share' }).isDisabled());
-    await dialog.getByLabel('Directory', { exact: true }).fill(directory);
+    // A share has a directory or a pool, which the server verifies.
+    const create = dialog.getByRole('button', { name: 'Create the share' });
+    if (await create.isEnabled()) {
+      await create.click();
+      await dialog.getByRole('alert').filter({ hasText: /it needs a directory or a pool/i }).first().waitFor();
+    }
+    await dialog.getByLabel(/^Directory/).fill(directory);
     await dialog.getByRole('button', { name: 'Create the share' }).click();
     await page.getByRole('heading', { level: 1, name: 'made-here' }).waitFor();
   });

@@ -52,7 +52,7 @@ static POOLS: Context = Context::new(
 .actions(&[
     Action::new(
         "create_pool",
-        "Create",
+        "Create pool",
         "Creates a pool. All disks are checked first: one that is in use or has a signature is \
          refused, and nothing is written.",
         "Confirmation.",
@@ -81,7 +81,7 @@ static POOLS: Context = Context::new(
     ]),
     Action::new(
         "import_pool",
-        "Import",
+        "Import pool",
         "Mounts a pool that is on disks of this machine, now and at each start.",
         "Confirmation.",
     )
