@@ -33,14 +33,11 @@ pub use breaks::{AckRefused, take_blocked};
 pub use grant::{Granted, LeaseRequest};
 pub use triggers::Trigger;
 
-/// A change that has ended, in the upper half of the count of changes in progress.
-const ENDED: u64 = 1 << 32;
-
 /// Changes and leases of the files of one number, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// Changes in progress; above them, how many have ended.
+    /// Changes in progress.
     changes: AtomicU64,
     leases: AtomicU32,
     /// Those that keep back what is written.
@@ -50,16 +47,16 @@ pub(super) struct Slot {
 impl Slot {
     /// Whether a change is in progress.
     fn in_progress(&self) -> bool {
-        self.changes.load(Ordering::SeqCst) as u32 > 0
+        self.changes.load(Ordering::SeqCst) > 0
     }
 }
 
 /// A change in progress; ends when it is dropped, which must be after the change was made.
-pub struct Changing<'a>(&'a AtomicU64, u64);
+pub struct Changing<'a>(&'a AtomicU64);
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_add(self.1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -120,14 +117,14 @@ impl LockTable {
     pub fn changing(&self, slot: u64) -> Changing<'_> {
         let changes = &self.slot(slot).changes;
         changes.fetch_add(1, Ordering::SeqCst);
-        Changing(changes, ENDED - 1)
+        Changing(changes)
     }
 
     /// Announces a change of names, of whatever files.
     #[inline]
     pub fn names_changing(&self) -> Changing<'_> {
         self.names_changing.fetch_add(1, Ordering::SeqCst);
-        Changing(&self.names_changing, u64::MAX)
+        Changing(&self.names_changing)
     }
 
     /// Whether there is any lease: only then [`Self::may`] has anything to say.
