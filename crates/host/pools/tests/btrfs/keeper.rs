@@ -10,8 +10,8 @@ use host_pools::profile::Profile;
 use host_pools::request::{Kind, PoolReply, PoolRequest, PoolStatus};
 use host_pools::state::State;
 
-use crate::bed::{Bed, forget, run};
-use crate::{MIB, fill, pool_name};
+use crate::bed::{Bed, run};
+use crate::{MIB, each_leg_alone_is_right, fill, pool_name};
 
 fn keeper(bed: &Bed) -> Arc<Keeper> {
     Keeper::open(&bed.at(), &bed.other()).expect("opened")
@@ -61,21 +61,6 @@ fn export(keeper: &Keeper, name: &str) {
     ask(keeper, PoolRequest::Export { pool: name.to_owned() }).expect("exported");
 }
 
-/// Each leg alone has all of these files.
-fn each_leg_alone_is_right(bed: &Bed, legs: &[&str], files: &[(&str, &[u8])]) {
-    let at = bed.aside();
-    fs::create_dir_all(&at).expect("made");
-    for leg in legs {
-        forget(legs);
-        run("mount", &["-o", "degraded,ro", leg, at.to_str().expect("text")]);
-        for (name, bytes) in files {
-            let read = fs::read(at.join(name)).unwrap_or_else(|e| panic!("{leg} {name}: {e}"));
-            assert!(read == *bytes, "{name} on {leg} alone");
-        }
-        run("umount", &[at.to_str().expect("text")]);
-    }
-}
-
 #[test]
 fn a_lost_leg_is_replaced_by_one_request() {
     let Some(mut bed) = Bed::new("keeper_replace", 3, 512) else { return };
@@ -118,7 +103,7 @@ fn a_lost_leg_is_replaced_by_one_request() {
     assert!(single.all(|line| line.starts_with("GlobalReserve")), "{usage}");
     export(&keeper, &name);
     let files: [(&str, &[u8]); 2] = [("a/before", &before), ("a/after", &after)];
-    each_leg_alone_is_right(&bed, &[&disks[0], &disks[2]], &files);
+    each_leg_alone_is_right(&bed.aside(), &[&disks[0], &disks[2]], &files);
 }
 
 #[test]
@@ -143,7 +128,7 @@ fn a_leg_that_returns_is_repaired_without_a_request() {
     assert!(last.result.contains("corrected"), "{last:?}");
     export(&keeper, &name);
     let files: [(&str, &[u8]); 2] = [("before", &before), ("after", &after)];
-    each_leg_alone_is_right(&bed, &[&disks[0], &back], &files);
+    each_leg_alone_is_right(&bed.aside(), &[&disks[0], &back], &files);
 }
 
 #[test]
@@ -170,7 +155,7 @@ fn a_leg_that_returns_to_a_mounted_pool_takes_its_own_place() {
     wait_until(&keeper, &name, State::Healthy);
     export(&keeper, &name);
     let files: [(&str, &[u8]); 2] = [("before", &before), ("after", &after)];
-    each_leg_alone_is_right(&bed, &[&disks[0], &back], &files);
+    each_leg_alone_is_right(&bed.aside(), &[&disks[0], &back], &files);
 }
 
 #[test]
