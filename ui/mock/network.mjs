@@ -91,6 +91,7 @@ export const DEVICES = {
 /** A change that waits, and what the machine would show. */
 export class Network {
   reason = null;
+  offers = ['0x8001 (full) on ib0: port mlx4_0-1, GUID 0x0002c903000b0101'];
   #waiting = null;
 
   /** Follows a commit: `revert` restores the document before it, or before the one that it continues. */
@@ -125,7 +126,7 @@ export class Network {
     const table = document[path] ?? {};
     if (kind === '') return this.#own(name);
     if (kind === 'devices') return DEVICES[item]?.[name] ?? null;
-    if (kind === 'datalinks' && item === undefined) return ['0x8001 (full) on ib0: port mlx4_0-1, GUID 0x0002c903000b0101'];
+    if (kind === 'datalinks' && item === undefined) return this.offers;
     if (kind === 'datalinks') return { state: 'up', found: { device: 'device', vlan: `VLAN ${table.id} on ${table.link}` }[table.class] ?? 'aggregation (LACP)', found_mtu: table.mtu ?? 9000 }[name] ?? null;
     if (kind === 'interfaces') return { state: table.enable === false ? 'disabled' : 'up', found: [...(table.v4addrs ?? []), ...(table.v6addrs ?? [])] }[name] ?? null;
     if (kind === 'routes') return item === undefined ? ['0.0.0.0/0 via 192.0.2.1 on trunk0 with metric 0', '192.0.2.0/24 on trunk0 with metric 0', '198.51.100.0/24 on trunk0.10 with metric 0'] : 'up';

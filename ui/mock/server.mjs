@@ -225,6 +225,8 @@ export function start(port = 0) {
       role: (more) => { who = { ...WHO, ...more }; },
       /** From now on the network cannot be changed, and why; null: it can. */
       network: (reason) => { tree.network.reason = reason; },
+      /** From now on the subnet manager gives these partitions. */
+      offers: (lines) => { tree.network.offers = lines; },
       /** Adds this many shares and users. */
       many(shares, users) {
         more = Array.from({ length: shares }, (_, at) => `share-${at}`);

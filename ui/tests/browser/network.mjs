@@ -3,6 +3,10 @@
 import assert from 'node:assert/strict';
 
 const NETWORK = '/configuration/network';
+/** An open page shows a partition that the subnet manager gives, or has taken back, within this time. */
+const OFFER_MS = 5000;
+/** The clock of a page stops so much later: never before its own time. */
+const PAUSE_MS = 60_000;
 const bar = (page) => page.getByRole('region', { name: 'Unconfirmed change' });
 const part = (page, name) => page.getByRole('region', { name, exact: true });
 
@@ -39,6 +43,23 @@ async function changes(t, { page, where }) {
     await part(page, 'Devices').getByText('Managed by NetworkManager').waitFor();
     await part(page, 'Devices').getByText('nmcli device set eth2 managed no').waitFor();
     await part(page, 'Datalinks').getByText('0x8001 (full) on ib0: port mlx4_0-1').waitFor();
+  });
+  await t.test('an open page follows the partitions that the subnet manager gives and takes back', async () => {
+    // A context with a clock of its own: how busy the machine is does not count.
+    const context = await page.context().browser().newContext({ storageState: await page.context().storageState() });
+    const own = await context.newPage();
+    await own.clock.install();
+    await open(own, where);
+    const offered = own.getByRole('list', { name: 'Offered partitions' }).getByRole('listitem');
+    await offered.filter({ hasText: '0x8001' }).waitFor();
+    await own.clock.pauseAt(Date.now() + PAUSE_MS);
+    where.mock.offers(['0x8001 (full) on ib0: port mlx4_0-1', '0x8002 (limited) on ib0: port mlx4_0-1']);
+    await own.clock.runFor(OFFER_MS);
+    await offered.filter({ hasText: '0x8002 (limited)' }).waitFor();
+    where.mock.offers([]);
+    await own.clock.runFor(OFFER_MS);
+    await offered.first().waitFor({ state: 'detached' });
+    await context.close();
   });
   await t.test('a change has its time, and is kept by Confirm', async () => {
     await change(page, where, 1500);
