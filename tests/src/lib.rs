@@ -22,6 +22,7 @@ pub mod netns;
 pub mod nfs3;
 pub mod nfs4;
 pub mod place;
+pub mod pool_disk;
 pub mod ports;
 pub mod process;
 pub mod scene;

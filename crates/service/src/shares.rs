@@ -25,6 +25,7 @@ use base::node::Path;
 use control::tree::Problem;
 use parking_lot::Mutex;
 use probe::hub::Hub;
+use vfs::host::snapshots::Snapshots;
 use vfs::host::{HostCounts, HostFs, HostOptions};
 use vfs::locks::{LockTable, Trigger};
 use vfs::share::rules::Rules;
@@ -70,6 +71,7 @@ pub struct Kit {
 struct Served {
     config: ShareConfig,
     files: Arc<HostFs>,
+    snapshots: Option<Arc<Snapshots>>,
 }
 
 /// All of them.
@@ -231,6 +233,9 @@ impl Shares {
 
     /// Closes what was taken away and is not used any more. To be called every second.
     pub fn sweep(&self) {
+        let with_snapshots: Vec<_> =
+            self.served.lock().values().filter_map(|one| one.snapshots.clone()).collect();
+        with_snapshots.iter().for_each(|snapshots| snapshots.tidy());
         let gone: Vec<_> = {
             let mut leaving = self.leaving.lock();
             leaving.extract_if(.., |files| Arc::strong_count(files) == 1).collect()
@@ -254,18 +259,21 @@ impl Shares {
         let before = self.served.lock().clone();
         let mut opened = Vec::new();
         for config in new.iter().filter(|config| !before.contains_key(&config.name)) {
+            // One of the same name that just went may have its last calls in progress.
+            self.wait_for(config)?;
             opened.push(self.open(config)?);
         }
         let mut table = ShareTable::clone(&self.table.load());
         let stays = |name: &str| new.iter().any(|config| config.name == name);
         before.keys().filter(|name| !stays(name)).for_each(|name| drop(table.remove(name)));
-        for (Served { config, files }, _) in &opened {
+        for (one, _) in &opened {
+            let config = &one.config;
             let rules = ServiceRules::default();
             for service in Service::ALL {
                 rules.of(service).set(config.rules_for(service).clone());
             }
             let id = self.kit.hub.shares().intern(&config.name);
-            enter(&mut table, config, files, (id, rules))
+            enter(&mut table, config, one, (id, rules))
                 .map_err(|e| config.problem(None, &e, "choose another name"))?;
         }
         for config in new {
@@ -274,7 +282,7 @@ impl Shares {
             if one.config.read_only != config.read_only
                 && let Some(share) = table.remove(&config.name)
             {
-                enter(&mut table, config, &one.files, (share.id, share.rules.clone()))
+                enter(&mut table, config, one, (share.id, share.rules.clone()))
                     .map_err(|e| config.problem(Some("read_only"), &e, ""))?;
             }
         }
@@ -314,10 +322,9 @@ impl Shares {
             state_dir: Some(state.clone()),
             hide: vec![*identity],
             exclusive: Arc::clone(self.kit.locks.exclusive()),
+            exchangeable: config.snapshots.is_some(),
             ..HostOptions::new(tag(&config.name), self.kit.secret)
         };
-        // One of the same name that just went may have its last calls under way.
-        self.wait_for(config)?;
         // Files of logical units have other inodes after a remount.
         let exclusive = Arc::clone(self.kit.locks.exclusive());
         let directory = config.directory.clone();
@@ -332,6 +339,9 @@ impl Shares {
             let sentence = format!("{} does not respond", config.directory.display());
             return Err(config.problem(Some("directory"), &sentence, "check its file system"));
         }
+        let snapshots = config.snapshots.as_deref();
+        let snapshots =
+            snapshots.map(|at| Arc::new(Snapshots::new(at, &config.directory, &options)));
         let files = HostFs::open(&config.directory, options).map_err(|e| {
             let hint = "check that the server may read it and that no other server serves it";
             config.problem(Some("directory"), &e.to_string(), hint)
@@ -342,7 +352,7 @@ impl Shares {
             // Leases of SMB do not see it: what their holders write is heard of, too.
             locks.may(file, Trigger::Attributes);
         }));
-        Ok((Served { config: config.clone(), files }, undo))
+        Ok((Served { config: config.clone(), files, snapshots }, undo))
     }
 
     /// Waits until nothing is left of a share of this name that was taken away.
@@ -380,6 +390,7 @@ impl Shares {
 /// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
 fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
     share.set_caching(now.smb_oplocks);
+    share.set_snapdir_visible(now.snapdir_visible);
     for service in Service::ALL {
         let (before, now) = (before.rules_for(service), now.rules_for(service));
         if before != now {
@@ -391,11 +402,13 @@ fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
 fn enter(
     table: &mut ShareTable,
     config: &ShareConfig,
-    files: &Arc<HostFs>,
+    one: &Served,
     (id, rules): (u16, ServiceRules),
 ) -> Result<(), String> {
     let (name, read_only) = (config.name.as_str(), config.read_only);
-    let new = New { name, fs: files.clone(), read_only, id, rules };
+    let (fs, snapshots) = (one.files.clone(), one.snapshots.clone());
+    let tree = one.files.number();
+    let new = New { name, fs, read_only, id, rules, snapshots, tree };
     table.put(new).map(drop).map_err(|e| e.to_string())
 }
 

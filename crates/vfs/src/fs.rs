@@ -405,6 +405,12 @@ pub trait FileSystem: Send + Sync + 'static {
         name: &[u8],
     ) -> std::result::Result<(Entry, Option<Attr>), Failed>;
 
+    /// The inode number that a directory has where another file system is mounted on it; `None` if
+    /// it is its own (`mounted_on_fileid`, RFC 8881 §5.8.2.23).
+    fn mounted_on(&self, _dir: &Handle) -> Option<u64> {
+        None
+    }
+
     /// Which of the rights in `want` ([`access`]) the caller has.
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)>;
 

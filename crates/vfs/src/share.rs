@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::fs::FileSystem;
 use crate::handle::Handle;
+use crate::host::snapshots::Snapshots;
 use crate::locks::LockTable;
 
 mod current;
@@ -19,12 +20,14 @@ pub mod node;
 mod read_only;
 pub mod rules;
 mod service;
+pub mod snapdir;
 
 pub use current::Shares;
 pub use entered::{Entered, Origin};
 pub use leasing::Leasing;
 pub use read_only::ReadOnly;
 pub use service::{Service, ServiceRules};
+pub use snapdir::SnapshotDirectory;
 
 /// Where shares are exported.
 pub const EXPORT: &str = "/export/";
@@ -42,8 +45,14 @@ pub struct Share {
     pub id: u16,
     /// Who may use it over each service, how far, and as whom.
     pub rules: ServiceRules,
+    /// Its snapshots, if it can have any.
+    pub snapshots: Option<Arc<Snapshots>>,
+    /// Another number once other files are served as this share (rollback): opens of before end.
+    pub tree: u64,
     /// Whether clients of SMB may cache: leases and oplocks.
     caching: Arc<AtomicBool>,
+    /// Whether the root lists `.snapshot`.
+    snapdir_is_visible: Arc<AtomicBool>,
 }
 
 impl Share {
@@ -60,6 +69,11 @@ impl Share {
     /// Sets that, for files that are opened from now on.
     pub fn set_caching(&self, caching: bool) {
         self.caching.store(caching, Ordering::Relaxed);
+    }
+
+    /// Sets whether the root lists `.snapshot`.
+    pub fn set_snapdir_visible(&self, visible: bool) {
+        self.snapdir_is_visible.store(visible, Ordering::Relaxed);
     }
 
     /// Who may use it over a service.
@@ -119,6 +133,10 @@ pub struct New<'a> {
     pub id: u16,
     /// Who may use it over each service.
     pub rules: ServiceRules,
+    /// Its snapshots, if it can have any.
+    pub snapshots: Option<Arc<Snapshots>>,
+    /// The number of its files ([`Share::tree`]).
+    pub tree: u64,
 }
 
 /// All shares. A change makes a new table, which [`Shares`] then gives to every call.
@@ -148,7 +166,8 @@ impl ShareTable {
         read_only: bool,
     ) -> Result<Arc<Share>, ShareError> {
         let id = self.shares.last().map_or(0, |share| share.id) + 1;
-        self.put(New { name, fs, read_only, id, rules: ServiceRules::default() })
+        let rules = ServiceRules::default();
+        self.put(New { name, fs, read_only, id, rules, snapshots: None, tree: 0 })
     }
 
     /// Adds a share.
@@ -156,7 +175,7 @@ impl ShareTable {
     /// # Errors
     /// The name or the number is taken, or there are too many.
     pub fn put(&mut self, new: New<'_>) -> Result<Arc<Share>, ShareError> {
-        let New { name, fs, read_only, id, rules } = new;
+        let New { name, fs, read_only, id, rules, snapshots, tree } = new;
         let tag = tag(name);
         if let Some(other) = self.by_tag.get(&tag) {
             let error = if other.name == name {
@@ -182,9 +201,19 @@ impl ShareTable {
             _ if read_only => Arc::new(ReadOnly::new(fs)),
             _ => fs,
         };
+        let (caching, snapdir_is_visible) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let fs: Arc<dyn FileSystem> = match &snapshots {
+            Some(all) => Arc::new(SnapshotDirectory::new(
+                fs,
+                Arc::clone(all),
+                Arc::clone(&snapdir_is_visible),
+            )),
+            None => fs,
+        };
         let name = name.to_owned();
-        let caching = Arc::new(AtomicBool::new(true));
-        let share = Arc::new(Share { name, fs, read_only, id, rules, caching });
+        let share =
+            Share { name, fs, read_only, id, rules, snapshots, tree, caching, snapdir_is_visible };
+        let share = Arc::new(share);
         self.shares.insert(at, Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)

@@ -141,6 +141,8 @@ mod media;
 mod nobody;
 #[path = "host/retain.rs"]
 mod retain;
+#[path = "host/snapshots.rs"]
+mod snapshots;
 #[path = "host/turns.rs"]
 mod turns;
 #[path = "host/upkeep.rs"]

@@ -30,6 +30,7 @@ use crate::disk::Machine;
 use crate::pool::{self, Failure, Mounting, Offer};
 use crate::profile::Profile;
 use crate::request::{Ended, Identity, PoolReply, PoolRequest, Status};
+pub use shares::SNAPSHOTS;
 use task::Task;
 
 /// Where pools are mounted: a folder that no restart keeps, so that a share of a pool that is not

@@ -29,6 +29,10 @@ pub struct ShareConfig {
     pub read_only: bool,
     /// Whether clients of SMB get leases and oplocks.
     pub smb_oplocks: bool,
+    /// The directory of its snapshots, if it is on a pool.
+    pub snapshots: Option<PathBuf>,
+    /// Whether its root lists the way to its snapshots.
+    pub snapdir_visible: bool,
     /// Who may use it over each of [`Service::ALL`].
     pub rules: [Rules; Service::ALL.len()],
     /// What its root is made to be when it is made.

@@ -11,13 +11,13 @@ use base::node::{Path, Shape, Value};
 use base::protocol::ShareMode;
 use base::units::octal;
 use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
-use host_pools::keeper::FOLDER;
+use host_pools::keeper::{FOLDER, SNAPSHOTS};
 use host_pools::subvolume;
 use parking_lot::Mutex;
 use vfs::cache_drop::CacheDrop;
 use vfs::cred::Cred;
 use vfs::fs::Context;
-use vfs::share::node::{DEFAULT_PROJECT, POOL, SMB_ENCRYPT, SMB_OPLOCKS};
+use vfs::share::node::{DEFAULT_PROJECT, POOL, SMB_ENCRYPT, SMB_OPLOCKS, SNAPDIR, VISIBLE};
 use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
 use vfs::status::Status;
@@ -254,6 +254,8 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
         directory,
         read_only: document.bool(path, "read_only"),
         smb_oplocks: document.bool(path, SMB_OPLOCKS),
+        snapshots: pool.as_ref().map(|pool| snapshots_of(pool, name)),
+        snapdir_visible: document.text(path, SNAPDIR).as_deref() == Some(VISIBLE),
         rules,
         root: Root {
             make: document.bool(path, "make_directory"),
@@ -284,6 +286,11 @@ fn directory(document: &Document, path: &Path) -> Result<PathBuf, Problem> {
             Err(Problem::new(path, sentence, "set directory, or pool").property("directory"))
         }
     }
+}
+
+/// The directory of the snapshots of a share on a pool.
+fn snapshots_of(pool: &str, share: &str) -> PathBuf {
+    FilePath::new(FOLDER).join(pool).join(SNAPSHOTS).join(share)
 }
 
 /// Shares of a configuration with a directory in this folder, by name.
@@ -408,6 +415,7 @@ impl Live for Room {
         let encrypts = given.rules_for(Service::Smb).transport() > Transport::Plain;
         overrides.push(decided(SMB_ENCRYPT, Value::Bool(encrypts)));
         overrides.push(decided(SMB_OPLOCKS, Value::Bool(given.smb_oplocks)));
+        overrides.push(decided(SNAPDIR, Value::text("hidden")));
         overrides
     }
 

@@ -60,6 +60,8 @@ impl World {
             directory: self.dir(dir),
             read_only: false,
             smb_oplocks: true,
+            snapshots: None,
+            snapdir_visible: false,
             rules: Default::default(),
             root: Root::default(),
         }

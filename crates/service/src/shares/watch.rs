@@ -65,7 +65,7 @@ fn problem(
 
 /// That a share is not to be served any more, if its directory is not what it was.
 fn loss(one: &Served) -> Option<Lost> {
-    let Served { config, files } = one;
+    let Served { config, files, .. } = one;
     let (found, identity) = (DirectoryIdentity::of(&config.directory), files.directory_identity());
     if found.as_ref().is_ok_and(|found| *found == identity) {
         files.note_root();

@@ -44,7 +44,7 @@ impl HostFs {
     pub(super) fn node(&self, cx: Context<'_>, handle: &Handle) -> Result<Arc<Node>> {
         match self.nodes.get(handle) {
             // It may have become a logical unit's since it was opened.
-            Some(node) if self.exclusive.contains(self.dev, node.ino) => Err(Status::Stale),
+            Some(node) if self.exclusive.contains(self.live_dev, node.ino) => Err(Status::Stale),
             Some(node) => Ok(node),
             None => self.cold(cx, handle),
         }

@@ -5,12 +5,13 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::ids::Ident;
 use super::mounts::{Mount, Number};
-use super::{FUSE_SUPER_MAGIC, HostFs, attrs, sys, usable_kernel_handle};
+use super::{FUSE_SUPER_MAGIC, HostFs, HostOptions, attrs, sys, usable_kernel_handle};
 use crate::locks::FileKey;
 
 /// A directory, whatever its path. Equal to another only if both are the same.
@@ -64,7 +65,72 @@ impl Top {
     }
 }
 
+/// `f_type` of btrfs, and the inode of the root of each of its subvolumes.
+const BTRFS: u64 = 0x9123_683e;
+const SUBVOLUME_INODE: u64 = 256;
+
+/// The number of a btrfs without what one of its subvolumes adds (`btrfs_statfs`): the halves of
+/// the subvolume's number, exchanged.
+pub(super) fn without_subvolume(fsid: u64, subvolume: u64) -> u64 {
+    fsid ^ subvolume.rotate_right(32)
+}
+
+impl Top {
+    /// Whether it is the root of a subvolume of a btrfs: all files with its device number are
+    /// below it.
+    pub(super) fn is_subvolume(&self) -> bool {
+        self.stats.f_type as u64 == BTRFS && self.sx.stx_ino == SUBVOLUME_INODE
+    }
+
+    /// The subvolume of which it is the root, if handles name it.
+    pub(super) fn subvolume(&self) -> Option<u64> {
+        self.is_subvolume().then(|| super::ids::subvolume_of(&self.ident)).flatten()
+    }
+
+    /// Whether it is a whole file system, so that no file of it can be outside: the root of a
+    /// mount, which shows its root, or a subvolume of a pool.
+    pub(super) fn is_whole(&self, options: &HostOptions) -> bool {
+        if (options.snapshot.is_some() || options.exchangeable) && self.is_subvolume() {
+            return true;
+        }
+        if self.sx.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 == 0 {
+            return false;
+        }
+        let root = Mount::with_id(self.sx.stx_mnt_id).map(|mount| mount.root);
+        // The root of a btrfs subvolume that is mounted alone is not "/".
+        root.as_deref() == Some("/")
+            && sys::stat(self.mount.as_fd()).is_ok_and(|st| st.st_ino == self.sx.stx_ino)
+    }
+
+    /// Whether it is the root of this machine, as this process sees it.
+    pub(super) fn is_machine_root(&self) -> bool {
+        let here = (self.dev, self.sx.stx_ino);
+        std::fs::metadata("/").is_ok_and(|root| (root.dev(), root.ino()) == here)
+    }
+
+    pub(super) fn identity(&self) -> DirectoryIdentity {
+        DirectoryIdentity { fsid: self.fsid, ident: self.ident }
+    }
+}
+
+impl HostOptions {
+    /// Inode numbers of files that are hidden in a directory on a device.
+    pub(super) fn hidden(&self, device: u64) -> Vec<u64> {
+        let device = self.snapshot.unwrap_or(device);
+        self.hide.iter().filter(|(on, _)| *on == device).map(|(_, ino)| *ino).collect()
+    }
+}
+
 impl DirectoryIdentity {
+    /// A number of the directory, the same over restarts: a keyed hash.
+    pub fn number(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new_derive_key("plimsoll 2026 snapshot");
+        hasher.update(&self.fsid.to_le_bytes());
+        hasher.update(&self.ident.to_bytes());
+        // 0 is the directory of the snapshots.
+        hasher.finalize().as_bytes().first_chunk().map_or(1, |n| u64::from_le_bytes(*n).max(1))
+    }
+
     /// The directory at a path.
     ///
     /// # Errors
@@ -101,6 +167,11 @@ pub fn key_of(path: &Path) -> io::Result<FileKey> {
 }
 
 impl HostFs {
+    /// A number of the directory that is served ([`DirectoryIdentity::number`]).
+    pub fn number(&self) -> u64 {
+        self.directory_identity().number()
+    }
+
     /// The directory that is served.
     pub fn directory_identity(&self) -> DirectoryIdentity {
         DirectoryIdentity { fsid: self.fsid, ident: self.root.ident }

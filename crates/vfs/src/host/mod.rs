@@ -7,7 +7,7 @@
 //!   that we hold no descriptor on.
 //! - [`node`], [`nodes`]: files we hold a descriptor on; [`open`], [`open_files`]: descriptors for
 //!   reading and writing; [`stream`]: directories that are being read; [`descriptors`]: the count.
-//! - [`drop_cache`]: its files out of the page cache.
+//! - [`drop_cache`]: its files out of the page cache. [`snapshots`]: snapshots of a share.
 //! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs; [`retain`]:
 //!   files that are open and stay usable when they are removed.
 //! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`]: the operations;
@@ -30,6 +30,7 @@ mod extents;
 mod flush_state;
 pub(crate) mod ids;
 mod kept_id;
+mod keys;
 mod list;
 mod lock;
 mod mounts;
@@ -41,6 +42,7 @@ mod parked;
 mod read;
 mod recent;
 mod retain;
+pub mod snapshots;
 mod stream;
 mod sweep;
 pub mod sys;
@@ -79,7 +81,7 @@ use crate::host::directory::Top;
 use crate::host::flush_state::FlushShared;
 use crate::host::ids::{Ident, Keys, Parsed};
 use crate::host::kept_id::IdentityFile;
-use crate::host::mounts::{Mount, Number};
+use crate::host::mounts::Number;
 use crate::host::node::Node;
 use crate::host::nodes::Nodes;
 use crate::host::open_files::OpenFiles;
@@ -111,6 +113,11 @@ pub struct HostOptions {
     pub kernel_handles: bool,
     /// Act as the caller where that is possible. Off only in tests.
     pub credentials: bool,
+    /// The directory is a snapshot: handles have its number. The device number of its share, of
+    /// which it hides the same files.
+    pub snapshot: Option<u64>,
+    /// Whether another subvolume of a btrfs may take its place with the same handles (rollback).
+    pub exchangeable: bool,
 }
 
 impl HostOptions {
@@ -125,6 +132,8 @@ impl HostOptions {
             descriptors: None,
             kernel_handles: true,
             credentials: true,
+            snapshot: None,
+            exchangeable: false,
         }
     }
 }
@@ -245,6 +254,8 @@ pub struct HostFs {
     /// A descriptor that is not O_PATH, as `open_by_handle_at` wants it.
     mount: OwnedFd,
     dev: u64,
+    /// The device number of hidden files.
+    live_dev: u64,
     /// By what locks and clients distinguish its file system.
     fsid: u64,
     /// Keeps that number, as long as the file system is open here.
@@ -293,16 +304,15 @@ impl HostFs {
         let top = Top::open(dir, options.kernel_handles).map_err(failed)?;
         let kept = IdentityFile::open(&options, &top);
         let kept = kept.map_err(|(path, source)| OpenError::Identity { path, source })?;
+        let keys = keys::keys(&top, &options, kept.as_ref());
+        let (whole, machine_root) = (top.is_whole(&options), top.is_machine_root());
         let Top { mount, fd, sx, stats, dev, fsid, number, kernel, ident } = top;
         let kernel = kernel.is_some();
-        let bound_to = kept.as_ref().map_or(fsid, IdentityFile::id);
-        let former = kept.as_ref().map(IdentityFile::former).unwrap_or_default();
-        let keys =
-            Keys::new(&options.secret, options.tag, bound_to).after(&options.secret, &former);
         let handle = keys
             .seal(&Parsed { ident, is_dir: true, parent: None })
             .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
-        let table = open_table(&options, kernel)?;
+        // Nothing need be kept of files that the kernel finds: two may be open at a time.
+        let table = open_table(&options, kernel, !(kernel && whole && options.exchangeable))?;
         let switches = options.credentials && acting::can_switch();
         let budget = options.descriptors.unwrap_or_else(|| sys::descriptor_limit() / 2);
         let nodes = Arc::new(Nodes::new((budget / 4 * 3).clamp(NODES_MIN, NODES_MAX)));
@@ -310,9 +320,10 @@ impl HostFs {
         let node = Node::new(fd, sx.stx_ino, FileType::Directory, handle, ident).pinned();
         Ok(Arc::new(Self {
             root: nodes.insert(node),
-            whole: is_whole(&mount, &sx),
-            machine_root: is_machine_root(&sx),
+            whole,
+            machine_root,
             dev,
+            live_dev: options.snapshot.unwrap_or(dev),
             fsid,
             _number: number,
             kept,
@@ -323,7 +334,7 @@ impl HostFs {
             time_delta_ns: sys::time_delta_ns(mount.as_fd(), &stats),
             syncs: stats.f_type as u64 != FUSE_SUPER_MAGIC,
             features: xattr::features(&mount, stats.f_type as u64),
-            hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
+            hide: options.hidden(dev),
             exclusive: options.exclusive,
             keys,
             nodes,
@@ -449,7 +460,7 @@ impl HostFs {
     }
 
     fn hidden(&self, ino: u64) -> bool {
-        self.hide.contains(&ino) || self.exclusive.contains(self.dev, ino)
+        self.hide.contains(&ino) || self.exclusive.contains(self.live_dev, ino)
     }
 
     /// What identifies a name in a directory (or the descriptor itself, for the empty name).
@@ -497,21 +508,16 @@ fn usable_kernel_handle(mount: &OwnedFd, root: &OwnedFd) -> Option<Ident> {
     Some(Ident::Kernel(handle))
 }
 
-/// Whether the share is a whole file system: the root of a mount, which shows its root.
-fn is_whole(mount: &OwnedFd, sx: &libc::statx) -> bool {
-    if sx.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 == 0 {
-        return false;
-    }
-    let root = Mount::with_id(sx.stx_mnt_id).map(|mount| mount.root);
-    // The root of a btrfs subvolume that is mounted alone is not "/".
-    root.as_deref() == Some("/") && sys::stat(mount.as_fd()).is_ok_and(|st| st.st_ino == sx.stx_ino)
-}
-
-fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Table>, OpenError> {
+fn open_table(
+    options: &HostOptions,
+    kernel: bool,
+    is_needed: bool,
+) -> std::result::Result<Arc<Table>, OpenError> {
     let form = if kernel { "kernel" } else { "table" };
     let path = options
         .state_dir
         .as_ref()
+        .filter(|_| is_needed)
         .map(|dir| dir.join(format!("handles-{:08x}-{form}.redb", options.tag)));
     Table::open(path.as_deref(), kernel).map_err(|source| OpenError::Table {
         path: path.unwrap_or_default(),
@@ -521,13 +527,6 @@ fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Ta
 
 /// FUSE in statfs(2) (`linux/magic.h`).
 const FUSE_SUPER_MAGIC: u64 = 0x6573_5546;
-
-/// Whether a directory is the root of this machine, as this process sees it.
-fn is_machine_root(sx: &libc::statx) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/")
-        .is_ok_and(|root| (root.dev(), root.ino()) == (attrs::device(sx), sx.stx_ino))
-}
 
 impl FileSystem for HostFs {
     fn root(&self) -> Handle {
@@ -540,7 +539,7 @@ impl FileSystem for HostFs {
         if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }
     }
     fn change_slot(&self, handle: &Handle) -> u64 {
-        ids::change_slot(handle)
+        self.keys.change_slot(handle)
     }
     fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
         Ok(self.key_of(&*self.node(cx, file)?))

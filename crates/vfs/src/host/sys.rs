@@ -13,6 +13,7 @@ use libc::{c_int, c_long};
 
 pub mod extents;
 pub mod identity;
+pub mod subvolume;
 pub mod xattr;
 
 /// Longest kernel handle that we carry: btrfs has 20 bytes, which is the longest of those we know.

@@ -18,6 +18,12 @@ pub const POOL: &str = "pool";
 /// The property of shares that permits leases and oplocks over SMB.
 pub const SMB_OPLOCKS: &str = "smb_oplocks";
 
+/// The property of shares that shows the directory of snapshots.
+pub const SNAPDIR: &str = "snapdir";
+
+/// Its value for a directory that the root lists.
+pub const VISIBLE: &str = "visible";
+
 /// `/shares`.
 pub static NODE: Context = Context::new(
     "shares",
@@ -45,11 +51,11 @@ static PROJECT: Context = Context::new(
 .children(&[&crate::lun::node::NODE])
 .items(&SHARES);
 
-static PROJECT_PROPERTIES: [Property; 3 + ACCESS] = joined([
+static PROJECT_PROPERTIES: [Property; 4 + ACCESS] = joined([
     &[read_only(Default::Bool(false))],
     &access(Default::Text("rw"), Default::List(&[])),
     &[smb_encrypt(Default::Bool(false)), smb_oplocks(Default::Bool(true))],
-    &[],
+    &[snapdir(Default::Text("hidden"))],
 ]);
 
 static SHARES: Items = Items::configured("share", "shares", &SHARE_NAME, SHARES_MAX, &SHARE);
@@ -95,10 +101,14 @@ static SHARE: Context = Context::new(
 ])
 .statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
 
-static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 2 + STATES.len()] = joined([
+static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 3 + STATES.len()] = joined([
     &OWN,
     &access(Default::Inherited, Default::Inherited),
-    &[smb_encrypt(Default::Inherited), smb_oplocks(Default::Inherited)],
+    &[
+        smb_encrypt(Default::Inherited),
+        smb_oplocks(Default::Inherited),
+        snapdir(Default::Inherited),
+    ],
     &STATES,
 ]);
 
@@ -234,6 +244,19 @@ const fn smb_oplocks(default: Default) -> Property {
         "Lets SMB clients cache files by oplocks and leases. Disable it if programs on this \
          machine change files that SMB clients have open: clients do not see that. Applies to \
          files that are opened from then on.",
+    )
+}
+
+const fn snapdir(default: Default) -> Property {
+    Property::setting(
+        SNAPDIR,
+        "Snapshot directory",
+        Kind::Choice(&[
+            ("hidden", "Directory listings omit it; it can be opened by name."),
+            (VISIBLE, "Directory listings include it."),
+        ]),
+        default,
+        "Visibility of the read-only directory .snapshot in the root of a share on a pool.",
     )
 }
 

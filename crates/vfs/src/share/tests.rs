@@ -56,6 +56,8 @@ fn numbers_stay_when_others_go() {
     let numbers = |table: &ShareTable| table.iter().map(|share| share.id).collect::<Vec<_>>();
     assert_eq!(numbers(&table), [2, 3]);
     let new = |name, id| New {
+        snapshots: None,
+        tree: 0,
         name,
         fs: mem(name),
         read_only: false,

@@ -9,7 +9,7 @@ use crate::pool::Failure;
 use crate::subvolume;
 
 /// The folder of snapshots, in the top-level subvolume: one folder for each share.
-const SNAPSHOTS: &str = ".snapshots";
+pub const SNAPSHOTS: &str = ".snapshots";
 /// Most shares of a pool, and snapshots of a share, that are listed.
 const LISTED_MAX: usize = 4_096;
 

@@ -140,7 +140,10 @@ fn with_attrs<T>(
                 } else {
                     Vec::new()
                 },
-                mounted_on: if target.is_root() { mounted_on(&target.share) } else { attr.fileid },
+                mounted_on: match target.is_root() {
+                    true => mounted_on(&target.share),
+                    false => fs.mounted_on(&target.handle).unwrap_or(attr.fileid),
+                },
                 lease_s,
                 idmap,
             };

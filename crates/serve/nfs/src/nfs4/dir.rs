@@ -54,7 +54,8 @@ fn list(run: &mut CompoundContext<'_>, args: &ReaddirArgs4, target: &Target) -> 
         }
         reply.add(e.cookie, e.name, |w| match &e.entry {
             Some(entry) => {
-                let found = (&entry.attr, &entry.handle, entry.attr.fileid);
+                let mounted_on = fs.mounted_on(&entry.handle).unwrap_or(entry.attr.fileid);
+                let found = (&entry.attr, &entry.handle, mounted_on);
                 let of = (&abilities, &space, features);
                 put_attrs(w, minor, lease_s, &want, found, of, idmap);
             }

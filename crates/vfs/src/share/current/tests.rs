@@ -64,7 +64,9 @@ fn whoever_looks_meanwhile_sees_the_one_or_the_other() {
             next.remove(gone).expect("there");
             let fs = spare[usize::from(new == "y")].clone();
             let rules = ServiceRules::default();
-            next.put(New { name: new, fs, read_only: false, id: 2, rules }).expect("new");
+            let new =
+                New { name: new, fs, read_only: false, id: 2, rules, snapshots: None, tree: 0 };
+            next.put(new).expect("new");
             shares.replace(next);
         }
         end.store(true, Ordering::Release);
