@@ -12,7 +12,7 @@
 //!   [`ioctl`], [`lock`], [`lease`]: bodies by command. [`class`]: what QUERY_INFO and SET_INFO
 //!   carry.
 //! - [`ntlm`], [`spnego`]: how a user signs in. [`sid`], [`security`]: who may do what.
-//! - [`rpc`]: named pipes with the list of shares (MS-SRVS).
+//! - [`rpc`]: named pipes with the list of shares (MS-SRVS). [`snapshot`]: previous versions.
 //! - [`crypto`]: keys, signatures, encryption. [`charge`]: bytes and credits of a request.
 
 #[macro_use]
@@ -37,6 +37,7 @@ pub mod rpc;
 pub mod security;
 pub mod session;
 pub mod sid;
+pub mod snapshot;
 pub mod spnego;
 pub mod status;
 pub mod time;

@@ -30,7 +30,7 @@ use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
-use super::{facts, grace, names, pipe, security, status};
+use super::{facts, grace, names, pipe, security, snapshots, status};
 use files::walk::Link;
 use files::{Caller, Links, Node, Spot, VPath};
 
@@ -83,6 +83,8 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     check::check(&create, disposition)?;
     let contexts = check::contexts(&create)?;
     let path = names::path(&reached.share, create.name)?;
+    let by = (&*request.conn.core, &request.caller());
+    let path = snapshots::placed(by, &reached, path, contexts.snapshot).await?;
     let seat = Cell::new(Some(request.seat(names::held(&path))?));
     let caching = leases::CachingRequest::of(request.conn, create.oplock, contexts.lease)?;
     let again = Cell::new(false);

@@ -12,7 +12,7 @@ use wire::smb::status::NtStatus;
 use super::compound::START;
 use super::dispatch::{Outcome, Reply, Request};
 use super::receive::Broken;
-use super::{pipe, status};
+use super::{pipe, snapshots, status};
 
 mod copy;
 mod sparse;
@@ -114,6 +114,10 @@ async fn of_file(request: &Request<'_>, asked: &Asks<'_>) -> Result<(Vec<u8>, Nt
         }
         code::COPYCHUNK | code::COPYCHUNK_WRITE => {
             return copy::chunks(request, &open, file, asked).await;
+        }
+        code::ENUMERATE_SNAPSHOTS => {
+            let by = (&*request.conn.core, &request.caller());
+            snapshots::enumerate(by, &file.node.reached, asked.output_max as usize).await?
         }
         code::DUPLICATE_EXTENTS => {
             copy::extents(request, &open, file, asked.input).await?;

@@ -39,6 +39,7 @@ mod receive;
 mod security;
 pub mod server;
 mod set_info;
+mod snapshots;
 pub mod state;
 mod status;
 mod tree;

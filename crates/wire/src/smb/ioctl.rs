@@ -18,6 +18,8 @@ pub mod code {
     pub const PIPE_WAIT: u32 = 0x0011_0018;
     /// Write to a pipe and read.
     pub const PIPE_TRANSCEIVE: u32 = 0x0011_c017;
+    /// Times of snapshots.
+    pub const ENUMERATE_SNAPSHOTS: u32 = 0x0014_4064;
     /// Copies on the server.
     pub const COPYCHUNK: u32 = 0x0014_40f2;
     /// The same, to a file that cannot be read.

@@ -25,6 +25,8 @@ pub(super) struct Contexts<'a> {
     pub lease: Option<Lease>,
     /// Bytes to reserve.
     pub reserve: Option<u64>,
+    /// The time of the snapshot that has it (FILETIME).
+    pub snapshot: Option<u64>,
     /// A security descriptor for a new file.
     pub security: Option<&'a [u8]>,
 }
@@ -96,7 +98,10 @@ pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatu
     for context in contexts::decode(create.contexts).map_err(status::of_wire)? {
         match context.name {
             contexts::EXTENDED_ATTRIBUTES => return Err(NtStatus::EAS_NOT_SUPPORTED),
-            contexts::SNAPSHOT => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+            contexts::SNAPSHOT => {
+                let bytes = context.data.try_into().map_err(|_| NtStatus::INVALID_PARAMETER)?;
+                asked.snapshot = Some(u64::from_le_bytes(bytes));
+            }
             contexts::MAXIMAL_ACCESS => asked.maximal_access = true,
             contexts::ON_DISK_ID => asked.on_disk_id = true,
             contexts::LEASE => {
