@@ -36,6 +36,8 @@ mod openapi;
 mod package;
 #[path = "../pool_previous.rs"]
 mod pool_previous;
+#[path = "../pool_rollback.rs"]
+mod pool_rollback;
 #[path = "../pool_snapshots.rs"]
 mod pool_snapshots;
 #[path = "../pools.rs"]

@@ -122,7 +122,7 @@ fn branches(
             shares.serve_offline(&tree.document());
         }
     };
-    running.pools.join(tree, Box::new(retry));
+    running.pools.join(tree, &running.shares, Box::new(retry));
     branches.extend([
         Branch::live(&POOLS, running.pools.clone()),
         Branch::new(lab::PREFIX, lab),

@@ -3,9 +3,10 @@
 //! (`crates/host/pools`).
 //!
 //! - [`node`]: the declarations. [`room`]: requests to the helper. [`shown`]: states of nodes.
-//!   [`faults`]: what is wrong with pools.
+//!   [`snapshots`]: actions of a snapshot. [`faults`]: what is wrong with pools.
 
 mod faults;
 pub mod node;
 pub mod room;
 mod shown;
+mod snapshots;

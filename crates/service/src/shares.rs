@@ -9,6 +9,7 @@
 mod config;
 mod lookers;
 pub mod node;
+mod rollback;
 mod root;
 pub mod space;
 mod watch;

@@ -6,10 +6,12 @@
 //!
 //! - `disks`: disks that a request names. `look`: the state of a pool. `task`: scrub, replace,
 //!   repair, remove. `change`: create, import, export, destroy. `shares`: subvolumes, snapshots.
+//!   `rollback`: rollback and clones.
 
 mod change;
 mod disks;
 mod look;
+mod rollback;
 mod shares;
 mod task;
 
@@ -254,6 +256,9 @@ impl Keeper {
         let (volume, record) = pool::mount(&offer, mounting)?;
         self.inner().failed.remove(name);
         self.see(name, &volume)?;
+        if let Err(failure) = self.recover(name) {
+            base::warning!("host", "the pool {name}: {failure}");
+        }
         self.remember(name, |known| {
             known.profile = Some(record.profile);
             known.mount_degraded = record.mount_degraded;
@@ -302,6 +307,16 @@ impl Keeper {
             }
             PoolRequest::DestroySnapshot { pool, share, snapshot } => {
                 self.destroy_snapshot(&pool, &share, &snapshot).and_then(done)
+            }
+            PoolRequest::RenameSnapshot { pool, share, snapshot, name } => {
+                self.rename_snapshot(&pool, (&share, &snapshot), &name).and_then(done)
+            }
+            PoolRequest::Rollback { pool, share, snapshot } => {
+                self.rollback(&pool, &share, &snapshot).and_then(done)
+            }
+            PoolRequest::Protect { pool } => self.protect(&pool).and_then(done),
+            PoolRequest::Clone { pool, share, snapshot, name } => {
+                self.clone_share(&pool, (&share, &snapshot), &name).and_then(done)
             }
         }
     }

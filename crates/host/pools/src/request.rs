@@ -122,6 +122,43 @@ pub enum PoolRequest {
         /// Name of the snapshot.
         snapshot: String,
     },
+    /// Gives a snapshot another name.
+    RenameSnapshot {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+        /// Name of the snapshot.
+        snapshot: String,
+        /// Its new name.
+        name: String,
+    },
+    /// Takes a share back to a snapshot. Its present state becomes a snapshot, which is writable
+    /// until [`Self::Protect`].
+    Rollback {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+        /// Name of the snapshot.
+        snapshot: String,
+    },
+    /// Makes all snapshots read-only.
+    Protect {
+        /// Which pool.
+        pool: String,
+    },
+    /// Makes the subvolume of a new share from a snapshot.
+    Clone {
+        /// Which pool.
+        pool: String,
+        /// Name of the share of the snapshot.
+        share: String,
+        /// Name of the snapshot.
+        snapshot: String,
+        /// Name of the new share.
+        name: String,
+    },
 }
 
 impl PoolRequest {
@@ -144,6 +181,10 @@ impl PoolRequest {
             Self::TakeBackShare { .. } => "pool take back share",
             Self::Snapshot { .. } => "pool snapshot",
             Self::DestroySnapshot { .. } => "pool destroy snapshot",
+            Self::RenameSnapshot { .. } => "pool rename snapshot",
+            Self::Rollback { .. } => "pool rollback",
+            Self::Protect { .. } => "pool protect",
+            Self::Clone { .. } => "pool clone",
         }
     }
 

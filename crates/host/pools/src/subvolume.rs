@@ -75,23 +75,63 @@ pub fn create(parent: &File, name: &str) -> io::Result<()> {
 /// # Errors
 /// The kernel's.
 pub fn snapshot(source: &File, parent: &File, name: &str) -> io::Result<()> {
+    copy_with(source, parent, name, BTRFS_SUBVOL_RDONLY)
+}
+
+/// Creates a writable subvolume from a snapshot.
+///
+/// # Errors
+/// The kernel's.
+pub fn copy(source: &File, parent: &File, name: &str) -> io::Result<()> {
+    copy_with(source, parent, name, 0)
+}
+
+fn copy_with(source: &File, parent: &File, name: &str, flags: u32) -> io::Result<()> {
     let mut arguments = btrfs_ioctl_vol_args_v2::zeroed();
     arguments.fd = source.as_raw_fd().into();
-    arguments.flags = BTRFS_SUBVOL_RDONLY.into();
+    arguments.flags = flags.into();
     // SAFETY: the union was filled with zeros, and the name is bytes.
     let slots = unsafe { &mut arguments.__bindgen_anon_2.name };
     put(slots, name.as_bytes())?;
     sys::call(parent, WRITE, 23, &mut arguments)
 }
 
-/// When a subvolume was made, in seconds since 1970.
+/// Of when the state of a snapshot is, in seconds since 1970: when it was taken, or, if a rollback
+/// has replaced it, when it was last changed.
 ///
 /// # Errors
 /// The kernel's.
 pub fn made_s(subvolume: &File) -> io::Result<u64> {
+    let info = info(subvolume)?;
+    Ok(info.otime.sec.max(info.ctime.sec))
+}
+
+/// The number of a subvolume: higher than those of all that were made before it.
+///
+/// # Errors
+/// The kernel's.
+pub fn number(subvolume: &File) -> io::Result<u64> {
+    Ok(info(subvolume)?.treeid)
+}
+
+fn info(subvolume: &File) -> io::Result<btrfs_ioctl_get_subvol_info_args> {
     let mut arguments = btrfs_ioctl_get_subvol_info_args::zeroed();
     sys::call(subvolume, READ, 60, &mut arguments)?;
-    Ok(arguments.otime.sec)
+    Ok(arguments)
+}
+
+/// Makes a subvolume read-only, unless it is.
+///
+/// # Errors
+/// The kernel's.
+pub fn protect(subvolume: &File) -> io::Result<()> {
+    let mut flags = 0u64;
+    sys::call(subvolume, READ, 25, &mut flags)?;
+    if flags & u64::from(BTRFS_SUBVOL_RDONLY) != 0 {
+        return Ok(());
+    }
+    flags |= u64::from(BTRFS_SUBVOL_RDONLY);
+    sys::call(subvolume, WRITE, 26, &mut flags)
 }
 
 /// Destroys a subvolume with all that is in it.

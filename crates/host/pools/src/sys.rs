@@ -45,6 +45,19 @@ plain!(
     btrfs_ioctl_vol_args_v2
 );
 
+// SAFETY: flags of a subvolume.
+unsafe impl Plain for u64 {}
+
+/// Exchanges two names of a file system in one step (renameat2(2)).
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let [one, other] = [one, other].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let (one, other, here) = (one?, other?, libc::AT_FDCWD);
+    // SAFETY: both paths end with a zero and outlive the call.
+    let done =
+        unsafe { libc::renameat2(here, one.as_ptr(), here, other.as_ptr(), libc::RENAME_EXCHANGE) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Number of a request of btrfs (`_IOC` of `asm-generic/ioctl.h`).
 const fn code(direction: u32, number: u32, size: usize) -> libc::c_ulong {
     ((direction << 30) | ((size as u32) << 16) | (BTRFS_IOCTL_MAGIC << 8) | number) as libc::c_ulong

@@ -138,6 +138,9 @@ impl Files {
         }
         let table = self.shares.load();
         let share = table.by_id(reached.share.id).ok_or(Status::Stale)?;
+        if share.tree != reached.share.tree {
+            return Err(Status::Stale);
+        }
         let stands = share.rules_for(who.service).generation() == reached.rules;
         if stands && Arc::ptr_eq(share, &reached.share) {
             return if to_change { reached.for_change() } else { Ok(()) };

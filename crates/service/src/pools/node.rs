@@ -346,13 +346,60 @@ static SNAPSHOT: Context =
             Property::state("share", "Share", TEXT, "Share of the snapshot."),
             Property::state("created", "Created", Kind::Time, "When it was created."),
         ])
-        .actions(&[Action::new(
-            "destroy_snapshot",
-            "Destroy",
-            "Destroys the snapshot. The share is not changed.",
-            "Confirmation.",
+        .actions(&SNAPSHOT_ACTIONS);
+
+const SNAPSHOT_ACTIONS: [Action; 4] = [
+    Action::new(
+        "rollback",
+        "Roll back",
+        "Restores the share to the snapshot. The present state of the share becomes a snapshot, \
+         before-rollback-TIME. Handles of NFS clients stay valid for files that the snapshot has; \
+         open files and locks end.",
+        "Confirmation.",
+    )
+    .parameters(&[Property::setting(
+        "confirm",
+        "Name of the share",
+        TEXT,
+        Default::None,
+        "Name of the share, to confirm.",
+    )
+    .required()
+    .example("projects")])
+    .destructive(),
+    Action::new(
+        "clone",
+        "Clone",
+        "Creates a share on the pool with the files of the snapshot. Blocks are shared until they \
+         change.",
+        "Confirmation.",
+    )
+    .parameters(&[
+        Property::setting("name", "Name", SUBVOLUME, Default::None, "Name of the new share.")
+            .required()
+            .example("projects-copy"),
+        Property::setting(
+            "project",
+            "Project",
+            SUBVOLUME,
+            Default::Text("default"),
+            "Project of the new share.",
         )
-        .destructive()]);
+        .example("default"),
+    ]),
+    Action::new("rename_snapshot", "Rename", "Renames the snapshot.", "Confirmation.").parameters(
+        &[Property::setting("name", "Name", SUBVOLUME, Default::None, "New name of the snapshot.")
+            .required()
+            .example("monday")],
+    ),
+    Action::new(
+        "destroy_snapshot",
+        "Destroy",
+        "Destroys the snapshot. The share is not changed.",
+        "Confirmation.",
+    )
+    .destructive(),
+];
 
 static DISKS: Context = Context::new(
     "disks",

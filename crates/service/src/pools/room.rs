@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use base::node::{Path, Value};
+use control::access::Rights;
 use control::state::effective_uid;
 use control::tree::{Live, Problem, Tree, Who};
 use host_helper::client::Client;
@@ -23,8 +24,8 @@ use super::shown::{self, Bays, Shown};
 use crate::hardware::room::HardwareRoom;
 use crate::network::link::{SOCKET, unexpected};
 use crate::problems::{Fault, Source};
-use crate::shares::Subvolumes;
 use crate::shares::node::shares_below;
+use crate::shares::{Shares, Subvolumes};
 
 /// Where it is in the tree.
 pub const PREFIX: [&str; 1] = ["storage"];
@@ -50,6 +51,7 @@ pub struct PoolRoom {
     disks: Last<Result<Disks, String>>,
     hardware: OnceLock<Weak<HardwareRoom>>,
     tree: OnceLock<Weak<Tree>>,
+    shares: OnceLock<Weak<Shares>>,
     /// Serves shares that were offline, after a pool was mounted.
     retry: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -75,6 +77,7 @@ impl PoolRoom {
             disks: Mutex::default(),
             hardware: OnceLock::new(),
             tree: OnceLock::new(),
+            shares: OnceLock::new(),
             retry: OnceLock::new(),
         };
         let is_used = FilePath::new(SOCKET).exists() || room.folder.join(FILE).exists();
@@ -85,10 +88,19 @@ impl PoolRoom {
     }
 
     /// With what it needs of the running server; `retry` serves shares that were offline.
-    pub fn join(&self, tree: &Arc<Tree>, retry: Box<dyn Fn() + Send + Sync>) {
+    pub fn join(&self, tree: &Arc<Tree>, shares: &Arc<Shares>, retry: Box<dyn Fn() + Send + Sync>) {
         // Once, here.
         let _ = self.tree.set(Arc::downgrade(tree));
+        let _ = self.shares.set(Arc::downgrade(shares));
         let _ = self.retry.set(retry);
+    }
+
+    pub(super) fn tree(&self) -> Option<Arc<Tree>> {
+        self.tree.get().and_then(Weak::upgrade)
+    }
+
+    pub(super) fn shares(&self) -> Option<Arc<Shares>> {
+        self.shares.get().and_then(Weak::upgrade)
     }
 
     /// Bays of disks are those of the hardware.
@@ -176,7 +188,7 @@ impl PoolRoom {
         self.status().map(|status| status.pools).unwrap_or_default()
     }
 
-    fn pool(&self, name: &str) -> Option<PoolStatus> {
+    pub(super) fn pool(&self, name: &str) -> Option<PoolStatus> {
         self.pools().into_iter().find(|pool| pool.name == name)
     }
 
@@ -198,7 +210,7 @@ impl PoolRoom {
 
     /// Shares of the configuration that are on a pool.
     fn is_unused(&self, name: &str) -> Result<(), String> {
-        let tree = self.tree.get().and_then(Weak::upgrade).ok_or("the server ends")?;
+        let tree = self.tree().ok_or("the server ends")?;
         let shares = shares_below(&tree.document(), &FilePath::new(FOLDER).join(name));
         if shares.is_empty() {
             return Ok(());
@@ -206,7 +218,7 @@ impl PoolRoom {
         Err(format!("shares are on the pool {name}: {}; destroy them first", shares.join(", ")))
     }
 
-    fn done(&self, request: PoolRequest) -> Result<serde_json::Value, String> {
+    pub(super) fn done(&self, request: PoolRequest) -> Result<serde_json::Value, String> {
         match self.ask(request)? {
             PoolReply::Done(sentence) => Ok(sentence.into()),
             _ => Err("the helper is of another version: restart both".to_owned()),
@@ -226,13 +238,6 @@ impl PoolRoom {
                     self.is_unused(pool)?;
                 }
                 on_pool(pool, action, of)
-            }
-            ["pools", pool, "snapshots", name] if action == "destroy_snapshot" => {
-                let status = self.pool(pool).ok_or_else(|| format!("there is no pool {pool}"))?;
-                let (share, snapshot, _) = shown::snapshot(&status, name)
-                    .ok_or_else(|| format!("there is no snapshot {name}"))?
-                    .clone();
-                Some(PoolRequest::DestroySnapshot { pool: status.name, share, snapshot })
             }
             _ => None,
         };
@@ -284,7 +289,7 @@ impl Source for PoolRoom {
 }
 
 /// A text of an action's parameters.
-fn text(of: &BTreeMap<String, Value>, name: &str) -> String {
+pub(super) fn text(of: &BTreeMap<String, Value>, name: &str) -> String {
     of.get(name).and_then(Value::as_text).unwrap_or_default().to_owned()
 }
 
@@ -403,13 +408,21 @@ impl Live for PoolRoom {
         lacks()
     }
 
+    fn why_not(&self, _path: &Path, action: &str, rights: &Rights) -> Option<String> {
+        let creates_share = action == "clone" && !rights.are_all();
+        creates_share.then(|| "creating a share on a pool requires the permission *".to_owned())
+    }
+
     fn act(
         &self,
         path: &Path,
         action: &str,
         parameters: &BTreeMap<String, Value>,
-        _who: &Who,
+        who: &Who,
     ) -> Result<serde_json::Value, Problem> {
+        if let ["pools", pool, "snapshots", name] = inside(path).as_slice() {
+            return self.act_on_snapshot((pool, name), action, parameters, who);
+        }
         let done = self.act_now(&inside(path), action, parameters);
         done.map_err(|why| Problem::conflict(path, &why, ""))
     }

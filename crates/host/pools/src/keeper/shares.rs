@@ -13,7 +13,7 @@ pub const SNAPSHOTS: &str = ".snapshots";
 /// Most shares of a pool, and snapshots of a share, that are listed.
 const LISTED_MAX: usize = 4_096;
 
-fn checked(name: &str) -> Result<(), Failure> {
+pub(super) fn checked(name: &str) -> Result<(), Failure> {
     subvolume::check_name(name).map_err(Failure::Wrong)
 }
 
@@ -63,7 +63,7 @@ impl Keeper {
     }
 
     /// The folder of the snapshots of a share; it is made if it is not there.
-    fn snapshots(&self, name: &str, share: &str) -> Result<PathBuf, Failure> {
+    pub(super) fn snapshots(&self, name: &str, share: &str) -> Result<PathBuf, Failure> {
         let volume = self.volume(name)?;
         let mut folder = volume.path().to_owned();
         for part in [SNAPSHOTS, share] {
@@ -123,6 +123,8 @@ impl Keeper {
         let folder = at.join(SNAPSHOTS);
         let Ok(entries) = fs::read_dir(&folder) else { return (shares, Vec::new()) };
         let of = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        // Work copies of rollbacks are not of a share.
+        let of = of.filter(|share| !share.starts_with('.'));
         let mut of: Vec<String> = of.take(LISTED_MAX).collect();
         of.sort();
         let all = of.iter().flat_map(|share| {

@@ -1,0 +1,111 @@
+//! What can be done with a snapshot: rollback, clone, another name, destroy.
+
+use std::collections::BTreeMap;
+use std::path::Path as FilePath;
+
+use base::node::{Path, Value};
+use control::tree::viewer::Everything;
+use control::tree::{Change, Problem, Request, Who};
+use host_pools::keeper::FOLDER;
+use host_pools::request::{PoolRequest, PoolStatus};
+use serde_json::json;
+use vfs::share::node::{DEFAULT_PROJECT, POOL};
+
+use super::room::{PoolRoom, text};
+use super::shown;
+
+/// A snapshot: its pool, its share, its name.
+struct Snapshot {
+    pool: String,
+    share: String,
+    name: String,
+}
+
+fn named(status: &PoolStatus, node: &str) -> Result<Snapshot, String> {
+    let (share, name, _) =
+        shown::snapshot(status, node).ok_or_else(|| format!("there is no snapshot {node}"))?;
+    Ok(Snapshot { pool: status.name.clone(), share: share.clone(), name: name.clone() })
+}
+
+impl PoolRoom {
+    /// Does an action of a snapshot; `None` if it is none of these.
+    pub(super) fn act_on_snapshot(
+        &self,
+        (pool, node): (&str, &str),
+        action: &str,
+        parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<serde_json::Value, Problem> {
+        let path = Path::of(&["storage", "pools", pool, "snapshots", node]);
+        let refused = |why: String| Problem::conflict(&path, &why, "");
+        let status = self.pool(pool).ok_or_else(|| refused(format!("there is no pool {pool}")))?;
+        let one = named(&status, node).map_err(refused)?;
+        match action {
+            "destroy_snapshot" => {
+                let Snapshot { pool, share, name: snapshot } = one;
+                self.done(PoolRequest::DestroySnapshot { pool, share, snapshot }).map_err(refused)
+            }
+            "rename_snapshot" => {
+                let (Snapshot { pool, share, name: snapshot }, name) =
+                    (one, text(parameters, "name"));
+                let request = PoolRequest::RenameSnapshot { pool, share, snapshot, name };
+                self.done(request).map_err(refused)
+            }
+            "rollback" => {
+                if text(parameters, "confirm") != one.share {
+                    let sentence = format!("confirm is not the name of the share, {}", one.share);
+                    return Err(Problem::new(&path, &sentence, "nothing was changed"));
+                }
+                self.rollback(one).map(|done| json!(done)).map_err(refused)
+            }
+            "clone" => self.clone_share(&path, one, parameters, who),
+            _ => Err(Problem::unknown(&path, &format!("unknown action {action}"), "")),
+        }
+    }
+
+    fn rollback(&self, one: Snapshot) -> Result<String, String> {
+        let Snapshot { pool, share, name: snapshot } = one;
+        let directory = FilePath::new(FOLDER).join(&pool).join(&share);
+        let shares = self.shares().ok_or("the server ends")?;
+        let request = PoolRequest::Rollback { pool: pool.clone(), share: share.clone(), snapshot };
+        let work = || self.done(request).map(|done| done.as_str().unwrap_or_default().to_owned());
+        let done = shares.exchange_directory(&directory, work)?;
+        // Calls of before have ended.
+        self.done(PoolRequest::Protect { pool })?;
+        Ok(done)
+    }
+
+    /// A new share with the files of a snapshot.
+    fn clone_share(
+        &self,
+        path: &Path,
+        one: Snapshot,
+        parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<serde_json::Value, Problem> {
+        let refused = |why: &str| Problem::conflict(path, why, "");
+        let tree = self.tree().ok_or_else(|| refused("the server ends"))?;
+        let Snapshot { pool, share, name: snapshot } = one;
+        let (name, project) = (text(parameters, "name"), text(parameters, "project"));
+        let project = if project.is_empty() { DEFAULT_PROJECT.to_owned() } else { project };
+        let above = Path::of(&["shares", &project]);
+        if tree.document().exists(&above.join(&name)) {
+            return Err(Problem::conflict(path, "there is a share with this name", ""));
+        }
+        let request =
+            PoolRequest::Clone { pool: pool.clone(), share, snapshot, name: name.clone() };
+        let done = self.done(request).map_err(|why| refused(&why))?;
+        let properties = BTreeMap::from([(POOL.to_owned(), json!(pool))]);
+        let create = above.to_string();
+        let changes = vec![Change::Create { create, name: name.clone(), properties }];
+        let comment = format!("clone of {path}");
+        let request = Request { changes, comment, ..Request::default() };
+        tree.commit(&request, who, &Everything).map_err(|problems| {
+            let why = problems.into_iter().next().map(|one| one.sentence).unwrap_or_default();
+            let hint = "create a share with this name on the pool to serve it";
+            let sentence = format!("the subvolume {name} was created, the share was not: {why}");
+            Problem::conflict(path, &sentence, hint)
+        })?;
+        Ok(done)
+    }
+}
