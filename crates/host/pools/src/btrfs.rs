@@ -54,6 +54,18 @@ pub struct Scrubbed {
 }
 
 impl Scrubbed {
+    /// With what was done on another device.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            read_errors: self.read_errors.saturating_add(other.read_errors),
+            wrong: self.wrong.saturating_add(other.wrong),
+            corrected: self.corrected.saturating_add(other.corrected),
+            uncorrectable: self.uncorrectable.saturating_add(other.uncorrectable),
+        }
+    }
+
     fn of(arguments: &btrfs_ioctl_scrub_args) -> Self {
         let progress = &arguments.progress;
         Self {
@@ -87,6 +99,11 @@ impl Volume {
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its top folder.
+    pub(crate) fn folder(&self) -> &File {
+        &self.folder
     }
 
     /// UUID of the file system.

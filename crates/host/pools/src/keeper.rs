@@ -7,6 +7,7 @@
 //! - `disks`: disks that a request names. `look`: the state of a pool. `task`: scrub, replace,
 //!   repair, remove. `change`: create, import, export, destroy. `shares`: subvolumes, snapshots.
 //!   `rollback`: rollback and clones.
+//!   `usage`: quotas, compression, and the space of shares.
 
 mod change;
 mod disks;
@@ -14,6 +15,7 @@ mod look;
 mod rollback;
 mod shares;
 mod task;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +29,7 @@ use base::clock::wall_ns;
 use base::random::{Random, SystemRandom};
 use serde::{Deserialize, Serialize};
 
-use crate::btrfs::Volume;
+use crate::btrfs::{Scrubbed, Volume};
 use crate::disk::Machine;
 use crate::pool::{self, Failure, Mounting, Offer};
 use crate::profile::Profile;
@@ -70,6 +72,8 @@ struct Inner {
     /// Why a pool is not mounted.
     failed: BTreeMap<String, String>,
     tasks: BTreeMap<String, Arc<Task>>,
+    /// What scrubs that have ended have done.
+    scrubbed: BTreeMap<String, Scrubbed>,
 }
 
 /// The pools of a machine.
@@ -301,6 +305,13 @@ impl Keeper {
             }
             PoolRequest::TakeBackShare { pool, share } => {
                 self.take_back_share(&pool, &share).and_then(done)
+            }
+            PoolRequest::ConfigureShare { pool, share, settings } => {
+                self.configure_share(&pool, &share, &settings).and_then(done)
+            }
+            PoolRequest::AccountSnapshots { pool } => self.account_snapshots(&pool).and_then(done),
+            PoolRequest::Snapshots { pool, share } => {
+                self.snapshots_of(&pool, &share).map(PoolReply::Snapshots)
             }
             PoolRequest::Snapshot { pool, share, snapshot } => {
                 self.snapshot(&pool, &share, &snapshot).and_then(done)

@@ -7,7 +7,8 @@
 //! - [`state`]: the state of a pool from what is observed; pure.
 //! - [`record`]: the file in a pool with its name, its settings and its writable degraded mounts.
 //! - [`btrfs`]: a mounted file system by ioctl. [`pool`]: create, mount, compare, destroy.
-//! - [`subvolume`]: subvolumes and snapshots.
+//! - [`subvolume`]: subvolumes and snapshots. [`quota`]: their space, limits and compression.
+//! - [`schedule`]: which snapshots a schedule makes and destroys; pure.
 //! - [`request`]: what can be requested of the pools of a machine, and their state. [`keeper`]:
 //!   does it: mounts below one folder, tasks with progress, what is remembered of each pool.
 //!
@@ -19,8 +20,10 @@ pub mod disk;
 pub mod keeper;
 pub mod pool;
 pub mod profile;
+pub mod quota;
 pub mod record;
 pub mod request;
+pub mod schedule;
 pub mod signature;
 pub mod state;
 pub mod subvolume;

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::btrfs::Scrubbed;
 use crate::disk::Disk;
 use crate::pool::Offer;
 use crate::profile::Profile;
+use crate::quota::{Accounting, Compression};
 use crate::state::{Member, State};
 
 /// Most days between two scrubs.
@@ -104,6 +106,27 @@ pub enum PoolRequest {
         /// Name of the share.
         share: String,
     },
+    /// Sets quota, reservation and compression of a share; what is none is removed.
+    ConfigureShare {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+        /// What holds from now on.
+        settings: ShareSettings,
+    },
+    /// Accounts the space that snapshots keep apart from that of their shares. Limits stay.
+    AccountSnapshots {
+        /// Which pool.
+        pool: String,
+    },
+    /// The snapshots of a share in the order in which they were made.
+    Snapshots {
+        /// Which pool.
+        pool: String,
+        /// Name of the share.
+        share: String,
+    },
     /// Makes a read-only snapshot of a share.
     Snapshot {
         /// Which pool.
@@ -179,6 +202,9 @@ impl PoolRequest {
             Self::Configure { .. } => "pool configure",
             Self::MakeShare { .. } => "pool make share",
             Self::TakeBackShare { .. } => "pool take back share",
+            Self::ConfigureShare { .. } => "pool configure share",
+            Self::AccountSnapshots { .. } => "pool account snapshots",
+            Self::Snapshots { .. } => "pool snapshots",
             Self::Snapshot { .. } => "pool snapshot",
             Self::DestroySnapshot { .. } => "pool destroy snapshot",
             Self::RenameSnapshot { .. } => "pool rename snapshot",
@@ -190,7 +216,7 @@ impl PoolRequest {
 
     /// Whether it only reads.
     pub fn reads(&self) -> bool {
-        matches!(self, Self::Status {} | Self::Disks {})
+        matches!(self, Self::Status {} | Self::Disks {} | Self::Snapshots { .. })
     }
 }
 
@@ -211,8 +237,45 @@ pub enum PoolReply {
         /// Whether the subvolume was made.
         made: bool,
     },
+    /// To [`PoolRequest::Snapshots`].
+    Snapshots(Vec<SnapshotStatus>),
     /// It is done, or a task has begun; one sentence.
     Done(String),
+}
+
+/// Settings of a share on a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareSettings {
+    /// Most bytes that it uses.
+    pub quota: Option<u64>,
+    /// Bytes that are kept free for it.
+    pub reservation: Option<u64>,
+    /// How new files are compressed.
+    pub compression: Compression,
+}
+
+/// Space of a share on a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareUsage {
+    /// Its name.
+    pub share: String,
+    /// Bytes that count for it.
+    pub used: u64,
+    /// Most bytes that it uses.
+    pub quota: Option<u64>,
+}
+
+/// A snapshot of a share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotStatus {
+    /// Its name.
+    pub name: String,
+    /// Seconds since 1970 when it was made, by the clock of that time.
+    pub created_s: u64,
+    /// A later one has a higher number, whatever the clock was.
+    pub order: u64,
+    /// Bytes that only it keeps, if they are accounted.
+    pub alone: Option<u64>,
 }
 
 /// The pools of a machine.
@@ -247,6 +310,21 @@ pub struct PoolStatus {
     pub used: u64,
     /// Bytes that clients can write.
     pub available: u64,
+    /// Bytes of data of files, once.
+    #[serde(default)]
+    pub used_data: u64,
+    /// Bytes of data that only snapshots keep, if they are accounted.
+    #[serde(default)]
+    pub used_snapshots: Option<u64>,
+    /// How space of shares is accounted.
+    #[serde(default)]
+    pub accounting: Accounting,
+    /// Space of shares, as far as it is accounted.
+    #[serde(default)]
+    pub usage: Vec<ShareUsage>,
+    /// What scrubs have done since the helper started, all disks together.
+    #[serde(default)]
+    pub scrubbed: Scrubbed,
     /// Bytes of chunks with fewer copies than the profile.
     pub without_copies: u64,
     /// Whether it is mounted at a start even if disks are missing.

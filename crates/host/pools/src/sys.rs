@@ -1,6 +1,6 @@
 //! System calls that std does not have: ioctls of btrfs, mounts, exclusive opens.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -41,6 +41,9 @@ plain!(
     btrfs_ioctl_balance_args,
     btrfs_ioctl_dev_replace_args,
     btrfs_ioctl_get_subvol_info_args,
+    btrfs_ioctl_quota_ctl_args,
+    btrfs_ioctl_quota_rescan_args,
+    btrfs_ioctl_qgroup_limit_args,
     btrfs_ioctl_vol_args,
     btrfs_ioctl_vol_args_v2
 );
@@ -138,5 +141,35 @@ pub(crate) fn open_exclusive(path: &Path, write: bool) -> io::Result<File> {
 pub(crate) fn sync_file_system(file: &File) -> io::Result<()> {
     // SAFETY: no pointers.
     let done = unsafe { libc::syncfs(file.as_raw_fd()) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Longest value of an attribute that is read.
+const ATTRIBUTE_MAX: usize = 64;
+
+/// An extended attribute of a file; none if it has no such attribute.
+pub(crate) fn attribute(file: &File, name: &CStr) -> io::Result<Option<String>> {
+    let mut value = [0_u8; ATTRIBUTE_MAX];
+    // SAFETY: a text with a zero at its end, and a buffer with its length.
+    let length = unsafe {
+        libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), value.as_mut_ptr().cast(), value.len())
+    };
+    let Ok(length) = usize::try_from(length) else {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ENODATA) { Ok(None) } else { Err(error) };
+    };
+    Ok(value.get(..length).map(|text| String::from_utf8_lossy(text).into_owned()))
+}
+
+/// Sets an extended attribute of a file, or removes it.
+pub(crate) fn set_attribute(file: &File, name: &CStr, value: Option<&str>) -> io::Result<()> {
+    let (descriptor, name) = (file.as_raw_fd(), name.as_ptr());
+    // SAFETY: a text with a zero at its end, and a text with its length.
+    let done = unsafe {
+        match value {
+            Some(text) => libc::fsetxattr(descriptor, name, text.as_ptr().cast(), text.len(), 0),
+            None => libc::fremovexattr(descriptor, name),
+        }
+    };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

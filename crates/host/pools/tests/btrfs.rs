@@ -16,6 +16,8 @@ use host_pools::state::{State, state};
 mod bed;
 #[path = "btrfs/keeper.rs"]
 mod keeper;
+#[path = "btrfs/many.rs"]
+mod many;
 use bed::{Bed, forget, run};
 
 const MIB: usize = 1 << 20;

@@ -59,6 +59,7 @@ impl Keeper {
                 return Err(failure);
             }
         };
+        super::usage::begin(&volume);
         let uuid = tried(volume.uuid(), "read the UUID of the pool")?;
         let known = Imported {
             uuid,

@@ -6,6 +6,7 @@ use super::{Imported, Keeper, disks};
 use crate::btrfs::Volume;
 use crate::pool::Failure;
 use crate::profile::Profile;
+use crate::quota::Accounting;
 use crate::record::Record;
 use crate::request::{Identity, MemberStatus, PoolStatus};
 use crate::state::{Member, Space, State, state};
@@ -59,6 +60,11 @@ impl Keeper {
             capacity: 0,
             used: 0,
             available: 0,
+            used_data: 0,
+            used_snapshots: None,
+            accounting: Accounting::Off,
+            usage: Vec::new(),
+            scrubbed: self.inner().scrubbed.get(name).copied().unwrap_or_default(),
             without_copies: 0,
             mount_degraded: known.mount_degraded,
             scrub_every_days: known.scrub_every_days,
@@ -71,8 +77,12 @@ impl Keeper {
         if let Err(e) = self.observe(&volume, known, task.is_some(), &mut status) {
             status.reason = Some(format!("its state cannot be read: {e}"));
         }
+        if let Some(task) = &task {
+            status.scrubbed = status.scrubbed.and(task.scrubbed(&volume));
+        }
         status.task = task.map(|task| task.status(&volume));
         (status.shares, status.snapshots) = self.shares_of(name);
+        super::usage::account(&volume, &mut status);
         status
     }
 
@@ -102,6 +112,7 @@ impl Keeper {
         status.capacity = profile.capacity(&sizes);
         let data = |space: &&Space| space.flags & DATA != 0;
         status.used = spaces.iter().map(|space| space.used).sum();
+        status.used_data = spaces.iter().filter(data).map(|space| space.used).sum();
         let free_in_chunks: u64 =
             spaces.iter().filter(data).map(|space| space.total.saturating_sub(space.used)).sum();
         let unallocated: Vec<u64> = members

@@ -18,7 +18,7 @@ pub(super) fn checked(name: &str) -> Result<(), Failure> {
 }
 
 /// Subvolumes of a folder, by name.
-fn subvolumes(folder: &Path) -> Vec<String> {
+pub(super) fn subvolumes(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.flatten().filter(|entry| subvolume::is_one(&entry.path()));
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());

@@ -35,6 +35,8 @@ pub(super) struct Task {
     phase: Mutex<(Phase, u64, u64)>,
     thousandths: AtomicU64,
     stopped: AtomicBool,
+    /// What the scrub of disks that are finished has done.
+    finished: Mutex<Scrubbed>,
     at: std::path::PathBuf,
     /// The device that is removed.
     devid: u64,
@@ -48,6 +50,7 @@ impl Task {
             phase: Mutex::new((phase, SystemClock.monotonic_ns(), 0)),
             thousandths: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            finished: Mutex::default(),
             at: at.to_owned(),
             devid,
         }
@@ -80,16 +83,24 @@ impl Task {
         };
     }
 
+    /// What the scrub of this task has done, all disks together.
+    pub(super) fn scrubbed(&self, volume: &Volume) -> Scrubbed {
+        // Before the lock of what is finished: a disk that ends between the two is missing for a
+        // moment, and never there twice.
+        let runs: Vec<Scrubbed> = match volume.members() {
+            Ok(members) if self.is_scrubbing() => {
+                let parts = members.iter();
+                parts.filter_map(|one| volume.scrub_progress(one.devid).ok().flatten()).collect()
+            }
+            _ => Vec::new(),
+        };
+        runs.into_iter().fold(*lock(&self.finished), Scrubbed::and)
+    }
+
     /// Done and all of the phase.
     fn progress(&self, volume: &Volume, phase: Phase, whole: u64) -> Option<(u64, u64)> {
         match phase {
-            Phase::Scrub => {
-                let members = volume.members().ok()?;
-                let scrubbed = members.iter().filter_map(|member| {
-                    volume.scrub_progress(member.devid).ok().flatten().map(|done| done.bytes)
-                });
-                Some((scrubbed.sum(), whole))
-            }
+            Phase::Scrub => Some((self.scrubbed(volume).bytes, whole)),
             Phase::Replace => volume.replace_progress().ok()?.map(|done| (done, 1_000)),
             Phase::Convert => volume.convert_progress().ok()?,
             Phase::Remove => {
@@ -174,8 +185,12 @@ impl Keeper {
         if let Err(failure) = kept {
             base::error!("host", "{failure}");
         }
+        let scrubbed = *lock(&task.finished);
+        let mut inner = self.inner();
+        let sum = inner.scrubbed.entry(name.to_owned()).or_default();
+        *sum = sum.and(scrubbed);
         // Last: after it a request may begin the next one.
-        self.inner().tasks.remove(name);
+        inner.tasks.remove(name);
     }
 
     pub(super) fn stop(&self, name: &str) -> Result<String, Failure> {
@@ -390,7 +405,12 @@ fn scrub(volume: &Volume, task: &Task) -> Result<Scrubbed, Failure> {
         let present = members.iter().filter(|member| !member.missing);
         let one = |member: &Member| {
             let devid = member.devid;
-            scope.spawn(move || volume.scrub(devid))
+            scope.spawn(move || {
+                let scrubbed = volume.scrub(devid)?;
+                let mut finished = lock(&task.finished);
+                *finished = finished.and(scrubbed);
+                Ok(scrubbed)
+            })
         };
         let threads: Vec<_> = present.map(one).collect();
         let lost = || Err(io::Error::other("the thread has ended"));
@@ -398,12 +418,7 @@ fn scrub(volume: &Volume, task: &Task) -> Result<Scrubbed, Failure> {
     });
     let mut sum = Scrubbed::default();
     for result in results {
-        let one = tried(result, "scrub a disk")?;
-        sum.bytes += one.bytes;
-        sum.read_errors += one.read_errors;
-        sum.wrong += one.wrong;
-        sum.corrected += one.corrected;
-        sum.uncorrectable += one.uncorrectable;
+        sum = sum.and(tried(result, "scrub a disk")?);
     }
     if sum.uncorrectable > 0 {
         return wrong(in_words(&sum));

@@ -1,6 +1,8 @@
 //! Problems of pools.
 
+use host_pools::btrfs::Scrubbed;
 use host_pools::profile::Profile;
+use host_pools::quota::Accounting;
 use host_pools::request::{Identity, Kind, Phase, TaskStatus};
 use host_pools::state::{Errors, Member};
 
@@ -33,6 +35,11 @@ pub fn pool(profile: Profile, state: State, missing: usize) -> PoolStatus {
         capacity: 1 << 30,
         used: 1 << 20,
         available: 1 << 29,
+        used_data: 3 << 18,
+        used_snapshots: None,
+        accounting: Accounting::Simple,
+        usage: Vec::new(),
+        scrubbed: Scrubbed::default(),
         without_copies: 0,
         mount_degraded: false,
         scrub_every_days: None,
