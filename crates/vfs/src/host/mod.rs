@@ -8,9 +8,8 @@
 //! - [`node`], [`nodes`]: files we hold a descriptor on; [`open`], [`open_files`]: descriptors for
 //!   reading and writing; [`stream`]: directories that are being read; [`descriptors`]: the count.
 //! - [`drop_cache`]: its files out of the page cache. [`snapshots`]: snapshots of a share.
-//! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs; [`retain`]:
-//!   files that are open and stay usable when they are removed.
-//! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`]: the operations;
+//! - [`recent`]: recent lookups; [`sweep`]: closes what is unused; [`retain`]: removed open files.
+//! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`], [`space`]: the operations;
 //!   [`durable`], [`flush_state`]: their flushes.
 //!
 //! What it can do is found by trying. With privilege the caller's identity decides; without it
@@ -43,6 +42,7 @@ mod read;
 mod recent;
 mod retain;
 pub mod snapshots;
+pub mod space;
 mod stream;
 mod sweep;
 pub mod sys;
@@ -290,6 +290,7 @@ pub struct HostFs {
     shared: Arc<FlushShared>,
     /// Looks for changes by others.
     watcher: Arc<Watcher>,
+    limit: space::ShareLimit,
     /// What the last search through the tree found.
     searched: Mutex<Option<Searched>>,
     searches: AtomicU64,
@@ -306,8 +307,8 @@ impl HostFs {
         let kept = kept.map_err(|(path, source)| OpenError::Identity { path, source })?;
         let keys = keys::keys(&top, &options, kept.as_ref());
         let (whole, machine_root) = (top.is_whole(&options), top.is_machine_root());
-        let Top { mount, fd, sx, stats, dev, fsid, number, kernel, ident } = top;
-        let kernel = kernel.is_some();
+        let kernel = top.kernel.is_some();
+        let Top { mount, fd, sx, stats, dev, fsid, number, ident, .. } = top;
         let handle = keys
             .seal(&Parsed { ident, is_dir: true, parent: None })
             .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
@@ -341,6 +342,7 @@ impl HostFs {
             recent: Recent::default(),
             _sweeper: sweeper,
             watcher: Arc::default(),
+            limit: space::ShareLimit::default(),
             files: OpenFiles::new((budget / 4).clamp(NODES_MIN, OPEN_FILES_MAX)),
             table,
             paths: Paths::default(),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use base::limits::READ_AHEAD;
 
 use crate::attr::{Attr, FileType, Wcc};
-use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, SendfileRange, Space};
+use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, SendfileRange};
 use crate::handle::Handle;
 use crate::host::acting::CredGuard;
 use crate::host::lock::lock;
@@ -503,22 +503,6 @@ impl HostFs {
             return Err(Status::WouldBlock);
         }
         Ok((sys::readlink(node.fd())?, attr))
-    }
-
-    pub(super) fn space_left(&self, cx: Context<'_>) -> Result<Space> {
-        if !cx.may_block && !self.inline.attr {
-            return Err(Status::WouldBlock);
-        }
-        let st = sys::statfs(self.root.fd())?;
-        let bytes = |blocks: u64| blocks.saturating_mul(st.f_bsize as u64);
-        Ok(Space {
-            total_bytes: bytes(st.f_blocks),
-            free_bytes: bytes(st.f_bfree),
-            avail_bytes: bytes(st.f_bavail),
-            total_files: st.f_files,
-            free_files: st.f_ffree,
-            avail_files: st.f_ffree,
-        })
     }
 }
 
