@@ -21,25 +21,25 @@ use wire::nfs3::{CreateHow, StableHow};
 /// How long a task of a pool of these sizes may take.
 const TASK: Duration = e2e::patience(240);
 /// How long a pool may take to be mounted.
-const PATIENCE: Duration = e2e::patience(60);
-const POOLS: &str = "/storage/pools";
-const MIB: usize = 1 << 20;
+pub const PATIENCE: Duration = e2e::patience(60);
+pub const POOLS: &str = "/storage/pools";
+pub const MIB: usize = 1 << 20;
 /// Bytes of a write.
 const BLOCK: usize = 64 << 10;
 
-fn run(program: &str, arguments: &[&str]) -> String {
+pub fn run(program: &str, arguments: &[&str]) -> String {
     tool(Command::new(program).args(arguments)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Disks for a server in a namespace of mounts of its own.
-struct Bed {
-    scratch: Scratch,
+pub struct Bed {
+    pub scratch: Scratch,
     devices: Vec<Option<String>>,
     sizes: Vec<u64>,
 }
 
 impl Bed {
-    fn new(mib: &[u64]) -> Result<Self, String> {
+    pub fn new(mib: &[u64]) -> Result<Self, String> {
         let tools = ["unshare", "losetup", "mkfs.btrfs", "btrfs", "mkfs.ext4", "mkswap"];
         if !is_root() || !tools.iter().all(|tool| has(tool)) {
             return Err("needs root, unshare, losetup, btrfs-progs and e2fsprogs".to_owned());
@@ -87,11 +87,11 @@ impl Bed {
         });
     }
 
-    fn disk(&self, at: usize) -> String {
+    pub fn disk(&self, at: usize) -> String {
         self.devices[at].clone().expect("connected")
     }
 
-    fn start(&self) -> (Server, Api) {
+    pub fn start(&self) -> (Server, Api) {
         let (dir, state) = (self.scratch.path().join("data"), self.scratch.path().join("state"));
         let options = Options { offset: Some(10_000), ..Options::new(&dir, &state) };
         (Server::start(&options), Api::new(&state))
@@ -137,30 +137,30 @@ impl Drop for Bed {
     }
 }
 
-fn value(api: &Api, path: &str, property: &str) -> Value {
+pub fn value(api: &Api, path: &str, property: &str) -> Value {
     let (_, node) = api.get(&format!("/api/v1/nodes{path}"));
     let all = node["properties"].as_array().cloned().unwrap_or_default();
     let one = all.into_iter().find(|one| one["name"] == property);
     one.map(|one| one["value"].clone()).unwrap_or_default()
 }
 
-fn act(api: &Api, path: &str, action: &str, parameters: &Value) -> (u16, Value) {
+pub fn act(api: &Api, path: &str, action: &str, parameters: &Value) -> (u16, Value) {
     let body = json!({ "parameters": parameters });
     api.post(&format!("/api/v1/nodes{path}/actions/{action}"), &body)
 }
 
-fn done(api: &Api, path: &str, action: &str, parameters: &Value) {
+pub fn done(api: &Api, path: &str, action: &str, parameters: &Value) {
     let (code, answer) = act(api, path, action, parameters);
     assert_eq!(code, 200, "{action}: {answer}");
 }
 
-fn change(api: &Api, changes: &Value) {
+pub fn change(api: &Api, changes: &Value) {
     let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": changes }));
     assert_eq!(code, 200, "{changes}: {answer}");
 }
 
 /// A line of the command line.
-fn cli(bed: &Bed, lines: &[&str]) -> String {
+pub fn cli(bed: &Bed, lines: &[&str]) -> String {
     let mut command = Command::new(e2e::server::binary());
     command.args(["cli", "--state"]).arg(bed.scratch.path().join("state"));
     for line in lines {
@@ -187,20 +187,20 @@ fn wait_until(api: &Api, pool: &str, state: &str) {
 }
 
 /// A client with a file of a share.
-struct Writer {
-    client: Client,
-    root: Vec<u8>,
+pub struct Writer {
+    pub client: Client,
+    pub root: Vec<u8>,
 }
 
 impl Writer {
-    fn new(server: &Server, share: &str) -> Self {
+    pub fn new(server: &Server, share: &str) -> Self {
         let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
         let root = client.mnt(&format!("/export/{share}")).expect("mounted").to_vec();
         Self { client, root }
     }
 
     /// Writes a file; all of it is acknowledged as stable.
-    fn write(&mut self, name: &str, seed: u64, size: usize) -> Vec<u8> {
+    pub fn write(&mut self, name: &str, seed: u64, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
         SeededRandom::new(seed).fill(&mut bytes);
         let made = self.client.create(&self.root, name, CreateHow::Guarded(Default::default()));
@@ -214,7 +214,7 @@ impl Writer {
         bytes
     }
 
-    fn reads(&mut self, name: &str, bytes: &[u8]) {
+    pub fn reads(&mut self, name: &str, bytes: &[u8]) {
         let file = self.client.lookup(&self.root, name).expect("there").handle;
         assert!(self.client.read_all(&file).expect("read") == bytes, "a wrong read of {name}");
     }

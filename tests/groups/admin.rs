@@ -42,6 +42,8 @@ mod pool_rollback;
 mod pool_snapshots;
 #[path = "../pools.rs"]
 mod pools;
+#[path = "../pools_space.rs"]
+mod pools_space;
 #[path = "../reach.rs"]
 mod reach;
 #[path = "../secrets.rs"]

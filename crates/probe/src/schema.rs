@@ -158,13 +158,15 @@ pub struct Schema {
 const SUMS: [&str; 2] =
     [include_str!("../../../schema/nfs.toml"), include_str!("../../../schema/rdma.toml")];
 /// Behind them.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 13] = [
     include_str!("../../../schema/all.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/ib.toml"),
     include_str!("../../../schema/tcp.toml"),
     include_str!("../../../schema/io.toml"),
+    include_str!("../../../schema/capacity.toml"),
+    include_str!("../../../schema/pool.toml"),
     include_str!("../../../schema/bridge.toml"),
     include_str!("../../../schema/mem.toml"),
     include_str!("../../../schema/process.toml"),

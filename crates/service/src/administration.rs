@@ -69,6 +69,7 @@ pub fn join(
     tree.join(branches);
     hardware.start().or_failure("start the threads that look at the hardware")?;
     running.services.iscsi.give(tree)?;
+    running.pools.start(tree).or_failure("start the thread of pools")?;
     network.start(tree).or_failure("start the thread that follows the network")?;
     let served = Arc::downgrade(running);
     let shares = move || served.upgrade().map(|on| on.share_statuses()).unwrap_or_default();

@@ -59,6 +59,7 @@ use crate::nfs::clients::{Levels, NfsClients};
 use crate::nfs::settings::NfsSettings;
 use crate::parts::ServiceParts;
 use crate::pools::room::PoolRoom;
+use crate::pools::room::capacity::PoolSampler;
 use crate::problems::Problems;
 use crate::reach::machine_name;
 use crate::server_id::ServerId;
@@ -190,7 +191,7 @@ impl Running {
         let dav = DavLocks::new(&services.http, hub);
         let fabric = Fabrics::start().or_failure("start the thread that reads the fabric")?;
         let (queries, collector) =
-            collect(&setup, names(), (&shares, &parts), (&services, &fabric))?;
+            collect(&setup, names(), (&shares, &parts), (&services, &fabric, &pools))?;
         Ok(Arc::new(Self {
             shares,
             offline,
@@ -348,7 +349,7 @@ fn collect(
     setup: &Setup<'_>,
     names: ShareNames,
     (shares, parts): (&Arc<Shares>, &Arc<ServiceParts>),
-    (services, fabric): (&Services, &Arc<Fabrics>),
+    (services, fabric, pools): (&Services, &Arc<Fabrics>, &Arc<PoolRoom>),
 ) -> Result<(Arc<Engine>, Collector), Failure> {
     let tried = "keep statistics";
     let store = Store::open(&setup.state.file("stats"), Retention::default()).or_failure(tried)?;
@@ -358,6 +359,7 @@ fn collect(
     let samplers: Vec<Box<dyn Sampler>> = vec![
         Box::new(HostSampler::new(host::Root::default())),
         Box::new(FabricSampler(fabric.clone())),
+        Box::new(PoolSampler(pools.clone())),
         Box::new(SegmentSampler::new(host::Root::default())),
         Box::new(ConnectionSampler::new(host::Root::default())),
         Box::new(BridgeSampler::new(setup.links.clone(), effective_uid())),

@@ -12,6 +12,7 @@ pub mod node;
 mod rollback;
 mod root;
 pub mod space;
+pub mod storage;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use base::limits::{
 };
 use base::node::Path;
 use control::tree::Problem;
+use host_pools::request::ShareSettings;
 use parking_lot::Mutex;
 use probe::hub::Hub;
 use vfs::host::snapshots::Snapshots;
@@ -32,7 +34,8 @@ use vfs::locks::{LockTable, Trigger};
 use vfs::share::rules::Rules;
 use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 
-pub use config::{PREFIX, Root, ShareConfig, System, rules_for};
+pub use config::{OnPool, PREFIX, Root, ShareConfig, System, rules_for};
+use storage::Configured;
 use watch::Lost;
 pub use watch::Watch;
 
@@ -51,6 +54,12 @@ pub trait Subvolumes: Send + Sync {
 
     /// Takes back one that was just made.
     fn take_back(&self, pool: &str, share: &str);
+
+    /// Sets quota, reservation and compression of that of a share.
+    ///
+    /// # Errors
+    /// One sentence.
+    fn configure(&self, pool: &str, share: &str, settings: &ShareSettings) -> Result<(), String>;
 }
 
 /// What every share is opened with.
@@ -264,6 +273,11 @@ impl Shares {
             self.wait_for(config)?;
             opened.push(self.open(config)?);
         }
+        let mut configured = Configured::new(&*self.kit.pools);
+        for config in new {
+            let before = before.get(&config.name).and_then(|one| one.config.storage.as_ref());
+            configured.set(config, before)?;
+        }
         let mut table = ShareTable::clone(&self.table.load());
         let stays = |name: &str| new.iter().any(|config| config.name == name);
         before.keys().filter(|name| !stays(name)).for_each(|name| drop(table.remove(name)));
@@ -288,6 +302,7 @@ impl Shares {
             }
         }
         // Nothing can fail any more.
+        configured.keep();
         drop(before);
         drop(self.table.replace(table));
         self.settle(new, opened);
@@ -347,6 +362,7 @@ impl Shares {
             let hint = "check that the server may read it and that no other server serves it";
             config.problem(Some("directory"), &e.to_string(), hint)
         })?;
+        storage::follow(config, &files);
         // Whoever trusts what it has read must hear of programs that change the file here.
         let locks = Arc::clone(&self.kit.locks);
         files.tell_changes(Box::new(move |file| {

@@ -87,6 +87,7 @@ export function notNow(node: Node, action: string): string | null {
   const busy = text(node, 'task') !== '';
   if (action === 'mount') return failed ? null : 'The pool is mounted.';
   if (action === 'stop') return busy ? null : 'No task is in progress.';
+  if (action === 'account_snapshots' && ['full', 'scanning'].includes(text(node, 'accounting'))) return 'Snapshots are accounted already.';
   if (failed && !['export_pool', 'destroy_data', 'configure'].includes(action)) return 'The pool is not mounted.';
   if (busy && ['scrub', 'add', 'remove', 'export_pool', 'destroy_data'].includes(action)) return 'A task is in progress.';
   return null;

@@ -106,7 +106,7 @@ static POOL: Context = Context::new("pool", "Pool", "A pool of disks.", SCOPE)
     .actions(&POOL_ACTIONS)
     .children(&[&MEMBERS, &SNAPSHOTS]);
 
-const POOL_PROPERTIES: [Property; 19] = [
+const POOL_PROPERTIES: [Property; 23] = [
     Property::state(
         "state",
         "State",
@@ -123,6 +123,30 @@ const POOL_PROPERTIES: [Property; 19] = [
     Property::state("capacity", "Capacity", SIZE, "Space for data on all disks."),
     Property::state("used", "Used", SIZE, "Space used by data and metadata."),
     Property::state("available", "Available", SIZE, "Space available to clients."),
+    Property::state("used_data", "Used by data", SIZE, "Space used by data of files."),
+    Property::state(
+        "used_snapshots",
+        "Used by snapshots",
+        SIZE,
+        "Space of data that only snapshots keep; known after account_snapshots.",
+    ),
+    Property::state(
+        "usage",
+        "Space of shares",
+        LINES,
+        "Space that each share uses, and its quota.",
+    ),
+    Property::state(
+        "accounting",
+        "Accounting",
+        Kind::Choice(&[
+            ("off", "the space of shares is not counted"),
+            ("simple", "what each share has written counts, also if only a snapshot keeps it"),
+            ("full", "what each share has now counts, and what each snapshot keeps"),
+            ("scanning", "as full; data that was there before is being counted"),
+        ]),
+        "How the space of shares is counted.",
+    ),
     Property::state(
         "without_copies",
         "Without copies",
@@ -164,7 +188,7 @@ const POOL_PROPERTIES: [Property; 19] = [
     Property::state("uuid", "UUID", TEXT, "UUID of the pool."),
 ];
 
-const POOL_ACTIONS: [Action; 10] = [
+const POOL_ACTIONS: [Action; 11] = [
     Action::new(
         "scrub",
         "Scrub",
@@ -251,6 +275,13 @@ const POOL_ACTIONS: [Action; 10] = [
             .required()
             .example("monday"),
     ]),
+    Action::new(
+        "account_snapshots",
+        "Account snapshots",
+        "Counts the space that snapshots keep apart from that of their shares. Reads all metadata \
+         once; changes become slower with many snapshots.",
+        "Confirmation.",
+    ),
     Action::new(
         "mount",
         "Mount",

@@ -1,5 +1,10 @@
 //! Pools through the tree: requests to the helper, which is a unit of its own, or a child of this
 //! process if that is root.
+//!
+//! - [`capacity`]: statistics. [`snapshots`]: snapshots by schedule.
+
+pub mod capacity;
+mod snapshots;
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -16,7 +21,7 @@ use host_pools::disk::Disk;
 use host_pools::keeper::{FILE, FOLDER};
 use host_pools::pool::Offer;
 use host_pools::profile::Profile;
-use host_pools::request::{PoolReply, PoolRequest, PoolStatus, Status};
+use host_pools::request::{PoolReply, PoolRequest, PoolStatus, ShareSettings, Status};
 use parking_lot::Mutex;
 
 use super::faults::faults;
@@ -26,6 +31,9 @@ use crate::network::link::{SOCKET, unexpected};
 use crate::problems::{Fault, Source};
 use crate::shares::node::shares_below;
 use crate::shares::{Shares, Subvolumes};
+use capacity::Read;
+use snapshots::Made;
+pub(super) use snapshots::check_name;
 
 /// Where it is in the tree.
 pub const PREFIX: [&str; 1] = ["storage"];
@@ -52,6 +60,10 @@ pub struct PoolRoom {
     hardware: OnceLock<Weak<HardwareRoom>>,
     tree: OnceLock<Weak<Tree>>,
     shares: OnceLock<Weak<Shares>>,
+    /// Snapshots by schedule.
+    made: Made,
+    /// The state that was read last for statistics.
+    read: Read,
     /// Serves shares that were offline, after a pool was mounted.
     retry: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -78,6 +90,8 @@ impl PoolRoom {
             hardware: OnceLock::new(),
             tree: OnceLock::new(),
             shares: OnceLock::new(),
+            made: Made::default(),
+            read: Read::default(),
             retry: OnceLock::new(),
         };
         let is_used = FilePath::new(SOCKET).exists() || room.folder.join(FILE).exists();
@@ -132,6 +146,17 @@ impl PoolRoom {
             Reply::Pools(reply) => Ok(*reply),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// Whether a helper was ever used.
+    fn is_used(&self) -> bool {
+        // A helper that is busy is used.
+        self.client.try_lock().is_none_or(|client| client.is_some())
+    }
+
+    /// Pools, if a helper was ever used: none is started for it.
+    fn pools_if_used(&self) -> Vec<PoolStatus> {
+        if self.is_used() { self.pools() } else { Vec::new() }
     }
 
     /// Requests a change, after which states are read again.
@@ -237,6 +262,9 @@ impl PoolRoom {
                 if matches!(action, "export_pool" | "destroy_data") {
                     self.is_unused(pool)?;
                 }
+                if action == "create_snapshot" {
+                    check_name(&text(of, "name"))?;
+                }
                 on_pool(pool, action, of)
             }
             _ => None,
@@ -272,6 +300,11 @@ impl Subvolumes for PoolRoom {
             base::error!("pools", "{why}");
         }
     }
+
+    fn configure(&self, pool: &str, share: &str, settings: &ShareSettings) -> Result<(), String> {
+        let (pool, share, settings) = (pool.to_owned(), share.to_owned(), *settings);
+        self.done(PoolRequest::ConfigureShare { pool, share, settings }).map(drop)
+    }
 }
 
 impl Source for PoolRoom {
@@ -280,11 +313,8 @@ impl Source for PoolRoom {
     }
 
     fn faults(&self) -> Vec<Fault> {
-        // No helper is started for it: it has pools only if it was used.
-        if self.client.try_lock().is_some_and(|client| client.is_none()) {
-            return Vec::new();
-        }
-        self.pools().iter().flat_map(faults).collect()
+        let pools = self.pools_if_used();
+        pools.iter().flat_map(faults).chain(self.made.faults()).collect()
     }
 }
 
@@ -333,6 +363,7 @@ fn on_pool(pool: &str, action: &str, of: &BTreeMap<String, Value>) -> Option<Poo
         "create_snapshot" => {
             PoolRequest::Snapshot { pool, share: text("share"), snapshot: text("name") }
         }
+        "account_snapshots" => PoolRequest::AccountSnapshots { pool },
         "mount" => {
             let degraded = truth(of, "degraded").unwrap_or_default();
             PoolRequest::Import { pool, degraded }

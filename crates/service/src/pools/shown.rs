@@ -6,7 +6,7 @@ use base::node::Value;
 use base::units;
 use host_pools::disk::Disk;
 use host_pools::pool::Offer;
-use host_pools::request::{Ended, Kind, MemberStatus, PoolStatus};
+use host_pools::request::{Ended, Kind, MemberStatus, PoolStatus, ShareUsage};
 
 /// State properties of a node.
 pub(super) type Shown = Vec<(&'static str, Value)>;
@@ -29,6 +29,14 @@ fn ended(one: &Ended) -> String {
     format!("{} {}: {result}", units::utc(i64::try_from(*ended_s).unwrap_or_default()), kind.name())
 }
 
+/// The space of a share, in a line.
+fn usage(one: &ShareUsage) -> String {
+    let used = units::bytes(one.used as f64);
+    let of =
+        one.quota.map_or_else(String::new, |quota| format!(" of {}", units::bytes(quota as f64)));
+    format!("{}: {used}{of}", one.share)
+}
+
 /// A pool.
 pub(super) fn pool(pool: &PoolStatus) -> Shown {
     let mut shown = vec![
@@ -36,6 +44,8 @@ pub(super) fn pool(pool: &PoolStatus) -> Shown {
         ("capacity", Value::number(pool.capacity)),
         ("used", Value::number(pool.used)),
         ("available", Value::number(pool.available)),
+        ("used_data", Value::number(pool.used_data)),
+        ("accounting", Value::text(pool.accounting.name())),
         ("without_copies", Value::number(pool.without_copies)),
         ("mount_degraded", Value::Bool(pool.mount_degraded)),
         ("scrub_every_days", Value::number(pool.scrub_every_days.unwrap_or(0))),
@@ -43,8 +53,12 @@ pub(super) fn pool(pool: &PoolStatus) -> Shown {
         ("type", Value::text("btrfs")),
         ("uuid", Value::text(&pool.uuid)),
         ("shares", Value::texts(&pool.shares)),
+        ("usage", Value::texts(pool.usage.iter().map(usage))),
         ("history", Value::texts(pool.history.iter().rev().map(ended))),
     ];
+    if let Some(bytes) = pool.used_snapshots {
+        shown.push(("used_snapshots", Value::number(bytes)));
+    }
     text(&mut shown, "reason", pool.reason.as_deref().unwrap_or_default());
     text(&mut shown, "profile", pool.profile.map_or("", |profile| profile.name()));
     let mut scrubs = pool.history.iter().rev();

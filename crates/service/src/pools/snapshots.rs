@@ -7,12 +7,13 @@ use base::node::{Path, Value};
 use control::tree::viewer::Everything;
 use control::tree::{Change, Problem, Request, Who};
 use host_pools::keeper::FOLDER;
-use host_pools::request::{PoolRequest, PoolStatus};
+use host_pools::request::{PoolRequest, PoolStatus, ShareSettings};
 use serde_json::json;
 use vfs::share::node::{DEFAULT_PROJECT, POOL};
 
-use super::room::{PoolRoom, text};
+use super::room::{PoolRoom, check_name, text};
 use super::shown;
+use crate::shares::{Shares, Subvolumes};
 
 /// A snapshot: its pool, its share, its name.
 struct Snapshot {
@@ -48,6 +49,7 @@ impl PoolRoom {
             "rename_snapshot" => {
                 let (Snapshot { pool, share, name: snapshot }, name) =
                     (one, text(parameters, "name"));
+                check_name(&name).map_err(refused)?;
                 let request = PoolRequest::RenameSnapshot { pool, share, snapshot, name };
                 self.done(request).map_err(refused)
             }
@@ -70,9 +72,25 @@ impl PoolRoom {
         let request = PoolRequest::Rollback { pool: pool.clone(), share: share.clone(), snapshot };
         let work = || self.done(request).map(|done| done.as_str().unwrap_or_default().to_owned());
         let done = shares.exchange_directory(&directory, work)?;
+        self.limit_again(&shares, &directory, &pool, &share)?;
         // Calls of before have ended.
         self.done(PoolRequest::Protect { pool })?;
         Ok(done)
+    }
+
+    /// A subvolume that was a snapshot has no quota.
+    fn limit_again(
+        &self,
+        shares: &Shares,
+        directory: &FilePath,
+        pool: &str,
+        share: &str,
+    ) -> Result<(), String> {
+        let configured = shares.configured();
+        let one = configured.iter().find(|one| one.directory == directory);
+        let settings = one.and_then(|one| one.storage.as_ref()).map(|on| on.settings);
+        let limited = settings.filter(|settings| *settings != ShareSettings::default());
+        limited.map_or(Ok(()), |settings| self.configure(pool, share, &settings))
     }
 
     /// A new share with the files of a snapshot.

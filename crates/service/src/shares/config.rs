@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use base::node::Path;
 use base::protocol::ShareMode;
 use control::tree::Problem;
+use host_pools::request::ShareSettings;
 use vfs::share::Service;
 use vfs::share::rules::{Access, Lookup, Rule, RuleError, Rules};
 
@@ -37,6 +38,17 @@ pub struct ShareConfig {
     pub rules: [Rules; Service::ALL.len()],
     /// What its root is made to be when it is made.
     pub root: Root,
+    /// Its settings on a pool, if it is on one.
+    pub storage: Option<OnPool>,
+}
+
+/// A share on a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnPool {
+    /// Which pool.
+    pub pool: String,
+    /// What holds there.
+    pub settings: ShareSettings,
 }
 
 /// What the root of a share is made to be, where anything is said.

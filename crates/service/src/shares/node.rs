@@ -12,6 +12,7 @@ use base::protocol::ShareMode;
 use base::units::octal;
 use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
 use host_pools::keeper::{FOLDER, SNAPSHOTS};
+use host_pools::schedule::Schedule;
 use host_pools::subvolume;
 use parking_lot::Mutex;
 use vfs::cache_drop::CacheDrop;
@@ -22,6 +23,7 @@ use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
 use vfs::status::Status;
 
+use super::storage::{on_pool, schedules};
 use super::{PREFIX, Root, ShareConfig, Shares, System, rules_for};
 use crate::cache_drops::CacheDrops;
 use crate::{node, tls};
@@ -224,7 +226,7 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
         return Err(Problem::new(path, &sentence, "choose another name"));
     }
     let directory = directory(document, path)?;
-    let pool = document.text(path, POOL);
+    let (pool, storage) = (document.text(path, POOL), on_pool(document, path)?);
     let base = |name| {
         let base = document.text(path, name).and_then(|word| Access::parse(&word));
         base.ok_or_else(|| wrong(name, "it is not one of none, ro, rw", ""))
@@ -264,6 +266,7 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
             group: number("root_group"),
             mode,
         },
+        storage,
     })
 }
 
@@ -298,6 +301,16 @@ pub fn shares_below(document: &Document, folder: &FilePath) -> Vec<String> {
     let is_below = |path: &Path| directory(document, path).is_ok_and(|one| one.starts_with(folder));
     let all = paths(document).into_iter().filter(is_below);
     all.filter_map(|path| path.name().map(str::to_owned)).collect()
+}
+
+/// Shares on pools that have schedules of snapshots: pool, share, and schedules.
+pub fn scheduled(document: &Document) -> Vec<(String, String, Vec<Schedule>)> {
+    let one = |path: Path| {
+        let (pool, share) = (document.text(&path, POOL)?, path.name()?.to_owned());
+        Some((pool, share, schedules(document, &path)))
+    };
+    let all = paths(document).into_iter().filter_map(one);
+    all.filter(|(.., schedules)| !schedules.is_empty()).collect()
 }
 
 /// How exceptions are written.

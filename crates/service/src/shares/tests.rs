@@ -14,19 +14,34 @@ pub struct World {
     folder: PathBuf,
     pub shares: Arc<Shares>,
     released: Arc<Mutex<Vec<u32>>>,
+    pools: Arc<NoPools>,
+}
+
+/// A quota that is refused.
+const REFUSED: u64 = 13;
+
+/// A machine without pools, which notes what of shares is set.
+#[derive(Default)]
+struct NoPools(Mutex<Vec<String>>);
+
+impl Subvolumes for NoPools {
+    fn make(&self, pool: &str, _share: &str) -> Result<bool, String> {
+        Err(format!("there is no pool {pool}"))
+    }
+
+    fn take_back(&self, _pool: &str, _share: &str) {}
+
+    fn configure(&self, pool: &str, share: &str, to: &ShareSettings) -> Result<(), String> {
+        if to.quota == Some(REFUSED) {
+            return Err("the pool is not mounted".to_owned());
+        }
+        self.0.lock().push(format!("{pool}/{share} {}", to.quota.unwrap_or(0)));
+        Ok(())
+    }
 }
 
 impl World {
     pub fn new() -> Self {
-        /// A machine without pools.
-        struct NoPools;
-        impl Subvolumes for NoPools {
-            fn make(&self, pool: &str, _share: &str) -> Result<bool, String> {
-                Err(format!("there is no pool {pool}"))
-            }
-
-            fn take_back(&self, _pool: &str, _share: &str) {}
-        }
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("plimsoll-test-shares-{}-{n}", std::process::id());
@@ -36,8 +51,9 @@ impl World {
         }
         std::fs::write(folder.join("file"), "x").expect("a file");
         let meta = std::fs::metadata(folder.join("state")).expect("there");
+        let pools = Arc::new(NoPools::default());
         let kit = Kit {
-            pools: Arc::new(NoPools),
+            pools: pools.clone(),
             state: (folder.join("state"), (meta.dev(), meta.ino())),
             secret: [7; 32],
             locks: Arc::default(),
@@ -46,7 +62,7 @@ impl World {
         let (shares, released) = (Arc::new(Shares::new(kit)), Arc::<Mutex<Vec<u32>>>::default());
         let told = Arc::clone(&released);
         shares.set_release(Box::new(move |tag| told.lock().push(tag)));
-        Self { folder, shares, released }
+        Self { folder, shares, released, pools }
     }
 
     pub fn dir(&self, name: &str) -> PathBuf {
@@ -64,6 +80,7 @@ impl World {
             snapdir_visible: false,
             rules: Default::default(),
             root: Root::default(),
+            storage: None,
         }
     }
 
@@ -183,6 +200,29 @@ fn what_is_wrong_changes_nothing() {
         assert!(problem.sentence.contains(says), "{}", problem.sentence);
         world.check(&[("a", "a")]);
     }
+}
+
+#[test]
+fn settings_on_pools_are_taken_back_with_what_fails_after_them() {
+    let world = World::new();
+    let on_pool = |name: &str, quota| {
+        let settings = ShareSettings { quota: Some(quota), ..ShareSettings::default() };
+        let storage = Some(OnPool { pool: "tank".to_owned(), settings });
+        ShareConfig { storage, ..world.share(name, name) }
+    };
+    let log = || std::mem::take(&mut *world.pools.0.lock());
+    let old = [on_pool("a", 1), on_pool("b", 2), world.share("c", "c")];
+    world.shares.apply(&[], &old).expect("three");
+    assert_eq!(log(), ["tank/a 1", "tank/b 2"]);
+    world.shares.apply(&old, &old).expect("the same");
+    assert_eq!(log(), Vec::<String>::new(), "nothing has changed");
+    let new = [on_pool("a", 3), on_pool("b", REFUSED), world.share("c", "c")];
+    let problem = world.shares.apply(&old, &new).expect_err("refused");
+    assert!(problem.sentence.contains("is not mounted"), "{}", problem.sentence);
+    assert_eq!(log(), ["tank/a 3", "tank/a 1"]);
+    let new = [on_pool("a", 3), on_pool("b", 2), world.share("c", "c")];
+    world.shares.apply(&old, &new).expect("changed");
+    assert_eq!(log(), ["tank/a 3"]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Declarations of all nodes of shares: projects, and the shares in them, which take over
 //! what their project says unless they say something else.
 
+pub mod storage;
+
 use crate::cache_drop::{DROPPED, WAIT};
 use base::limits::{EXPORT_RULES_MAX, PROJECTS_MAX, SHARE_NAME_MAX, SHARES_MAX};
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
@@ -53,6 +55,7 @@ static PROJECT: Context = Context::new(
 
 static PROJECT_PROPERTIES: [Property; 4 + ACCESS] = joined([
     &[read_only(Default::Bool(false))],
+    &[],
     &access(Default::Text("rw"), Default::List(&[])),
     &[smb_encrypt(Default::Bool(false)), smb_oplocks(Default::Bool(true))],
     &[snapdir(Default::Text("hidden"))],
@@ -101,8 +104,9 @@ static SHARE: Context = Context::new(
 ])
 .statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
 
-static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 3 + STATES.len()] = joined([
+static SHARE_PROPERTIES: [Property; SHARE_COUNT] = joined([
     &OWN,
+    &storage::PROPERTIES,
     &access(Default::Inherited, Default::Inherited),
     &[
         smb_encrypt(Default::Inherited),
@@ -111,6 +115,9 @@ static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + 3 + STATES.len()] = joi
     ],
     &STATES,
 ]);
+
+/// Properties of a share.
+const SHARE_COUNT: usize = OWN.len() + storage::PROPERTIES.len() + ACCESS + 3 + STATES.len();
 
 /// What a share is made with, and does not take over from its project but for `read_only`.
 const OWN: [Property; 7] = [
@@ -191,9 +198,14 @@ const STATES: [Property; 9] = [
         COMMANDS,
         "Mount commands and URLs, one or more per service.",
     ),
-    Property::state("total", "Size", BYTES, "Size of the file system."),
+    Property::state("total", "Size", BYTES, "Size of the file system, or the quota on a pool."),
     Property::state("available", "Available", BYTES, "Space available to clients."),
-    Property::state("used", "Used", BYTES, "Space used on the file system."),
+    Property::state(
+        "used",
+        "Used",
+        BYTES,
+        "Space used on the file system; of a share on a pool, the space that it uses itself.",
+    ),
     Property::state(
         "holders",
         "Holders",
@@ -311,7 +323,7 @@ const fn exceptions_of(service: Service, default: Default) -> Property {
 }
 
 /// The properties of a node one after the other.
-const fn joined<const N: usize>(parts: [&[Property]; 4]) -> [Property; N] {
+const fn joined<const N: usize>(parts: [&[Property]; 5]) -> [Property; N] {
     let mut all = [read_only(Default::None); N];
     let (mut part, mut to) = (0, 0);
     while part < parts.len() {

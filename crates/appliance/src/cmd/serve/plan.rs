@@ -76,6 +76,7 @@ impl<'a> Plan<'a> {
             read_only: args.read_only,
             rules: Default::default(),
             root: Root::default(),
+            storage: None,
         };
         let share = share.with_rules(&export_rules(args)?);
         let luns = args.luns.iter().map(|text| lun(text)).collect::<Result<_, _>>()?;

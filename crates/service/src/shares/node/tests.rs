@@ -1,6 +1,7 @@
 //! The configuration as shares: what a project says holds for its shares, what is wrong is said at
 //! its property, and one that cannot be served keeps nobody else from it.
 
+use host_pools::schedule::Every;
 use vfs::share::rules::Access;
 
 use super::super::tests::World;
@@ -91,4 +92,38 @@ fn one_whose_directory_is_not_there_keeps_nobody_from_the_others() {
     assert!(offline["a"].sentence.contains("does not exist"));
     let served: Vec<_> = world.shares.configs().into_iter().map(|one| one.name).collect();
     assert_eq!(served, ["b"]);
+}
+
+#[test]
+fn settings_of_pools_are_refused_for_a_directory_and_read_for_a_pool() {
+    let world = World::new();
+    let settings = [
+        ("quota", Value::Integer(32 << 20)),
+        ("reservation", Value::Integer(32 << 20)),
+        ("compression", Value::text("zstd")),
+        ("snapshots_hourly", Value::Integer(24)),
+    ];
+    for (property, value) in &settings {
+        let mut document = document(&world);
+        document.set(&share("a"), property, value.clone());
+        let problem = read(&document, "a").expect_err(property);
+        assert_eq!(problem.property.as_deref(), Some(*property));
+        assert!(problem.sentence.contains("only pools"), "{}", problem.sentence);
+    }
+    let mut document = document(&world);
+    let path = share("on-pool");
+    document.create(&path);
+    document.set(&path, "pool", Value::text("tank"));
+    document.set(&path, "snapshot_minutes", Value::Integer(10));
+    assert_eq!(scheduled(&document), []);
+    settings.iter().for_each(|(property, value)| document.set(&path, property, value.clone()));
+    let storage = read(&document, "on-pool").expect("good").storage.expect("on a pool");
+    assert_eq!((storage.pool.as_str(), storage.settings.quota), ("tank", Some(32 << 20)));
+    assert_eq!(storage.settings.reservation, Some(32 << 20));
+    assert_eq!(storage.settings.compression.name(), "zstd");
+    let hourly = Schedule { every: Every::Hour, keep: 24 };
+    assert_eq!(scheduled(&document), [("tank".into(), "on-pool".into(), vec![hourly])]);
+    document.set(&path, "snapshots_frequent", Value::Integer(3));
+    let frequent = Schedule { every: Every::Minutes(10), keep: 3 };
+    assert_eq!(scheduled(&document), [("tank".into(), "on-pool".into(), vec![frequent, hourly])]);
 }

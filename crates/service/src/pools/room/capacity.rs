@@ -1,0 +1,131 @@
+//! Statistics of pools: their space and that of the shares on them, and what scrubs read, as
+//! `schema/capacity.toml` and `schema/pool.toml` declare them. The thread of pools reads the state;
+//! the collector, which waits for nothing, takes what was read last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::clock::NS_PER_S;
+use host_pools::btrfs::Scrubbed;
+use host_pools::request::PoolStatus;
+use parking_lot::Mutex;
+use probe::sample::{Sample, Sampler};
+
+use super::PoolRoom;
+
+/// What scrubs of a pool do.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Rates {
+    bytes: f64,
+    errors: f64,
+}
+
+/// The state that was read last.
+#[derive(Default)]
+pub(super) struct Read {
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    pools: Vec<PoolStatus>,
+    at_ns: u64,
+    rates: BTreeMap<String, Rates>,
+}
+
+fn errors(scrubbed: &Scrubbed) -> u64 {
+    scrubbed.wrong.saturating_add(scrubbed.read_errors)
+}
+
+impl Read {
+    /// Enters a state that was read at a monotonic time.
+    pub(super) fn enter(&self, pools: Vec<PoolStatus>, at_ns: u64) {
+        let mut last = self.last.lock();
+        let seconds = at_ns.saturating_sub(last.at_ns) as f64 / NS_PER_S as f64;
+        let rate = |pool: &PoolStatus| {
+            let before = last.pools.iter().find(|one| one.uuid == pool.uuid)?;
+            let since = |of: fn(&Scrubbed) -> u64| {
+                let more = of(&pool.scrubbed).saturating_sub(of(&before.scrubbed));
+                if seconds > 0.0 { more as f64 / seconds } else { 0.0 }
+            };
+            let rates = Rates { bytes: since(|one| one.bytes), errors: since(errors) };
+            Some((pool.name.clone(), rates))
+        };
+        let rates = pools.iter().filter_map(rate).collect();
+        *last = Last { pools, at_ns, rates };
+    }
+}
+
+/// Samples the pools.
+pub struct PoolSampler(pub Arc<PoolRoom>);
+
+impl Sampler for PoolSampler {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        let last = self.0.read.last.lock();
+        // What is not mounted has no space.
+        let pools: Vec<&PoolStatus> = last.pools.iter().filter(|one| one.capacity > 0).collect();
+        if pools.is_empty() { Vec::new() } else { samples(&pools, &last.rates) }
+    }
+}
+
+/// Space of a pool by its use: all of it.
+fn uses(pool: &PoolStatus) -> [(&'static str, u64); 4] {
+    let snapshots = pool.used_snapshots.unwrap_or(0).min(pool.used_data);
+    [
+        ("data", pool.used_data - snapshots),
+        ("snapshots", snapshots),
+        ("metadata", pool.used.saturating_sub(pool.used_data)),
+        ("free", pool.available),
+    ]
+}
+
+fn percent(used: u64, available: u64) -> f64 {
+    let all = used.saturating_add(available);
+    if all == 0 { 0.0 } else { used as f64 * 100.0 / all as f64 }
+}
+
+fn samples(pools: &[&PoolStatus], rates: &BTreeMap<String, Rates>) -> Vec<Sample> {
+    let plain = |name: &str, value: f64| (name.to_owned(), String::new(), value);
+    let bytes = pools.iter().flat_map(|pool| {
+        let uses = uses(pool).into_iter();
+        uses.map(move |(way, bytes)| (pool.name.clone(), way.to_owned(), bytes as f64))
+    });
+    let used = pools.iter().map(|pool| plain(&pool.name, pool.used as f64));
+    let shares = pools.iter().flat_map(|pool| {
+        let usage = pool.usage.iter();
+        usage.map(move |one| (pool.name.clone(), one.share.clone(), one.used as f64))
+    });
+    let rate = |of: fn(&Rates) -> f64| {
+        let rows = rates.iter().map(move |(name, rates)| plain(name, of(rates)));
+        rows.filter(|(.., value)| *value > 0.0).collect()
+    };
+    let all = |of: fn(&PoolStatus) -> u64| pools.iter().map(|pool| of(pool)).sum::<u64>();
+    let percents = pools.iter().map(|pool| plain(&pool.name, percent(pool.used, pool.available)));
+    let percents = Sample {
+        stat: "capacity.percent",
+        dimensions: ["pool", ""],
+        // Of all pools together: percents have no sum.
+        total: percent(all(|pool| pool.used), all(|pool| pool.available)),
+        rows: percents.collect(),
+    };
+    vec![
+        summed("capacity.bytes", ["pool", "use"], bytes.collect()),
+        summed("capacity.used", ["pool", ""], used.collect()),
+        percents,
+        summed("capacity.shares", ["pool", "share"], shares.collect()),
+        summed("pool.scrub", ["pool", ""], rate(|rates| rates.bytes)),
+        summed("pool.scrub_errors", ["pool", ""], rate(|rates| rates.errors)),
+    ]
+}
+
+fn summed(
+    stat: &'static str,
+    dimensions: [&'static str; 2],
+    rows: Vec<(String, String, f64)>,
+) -> Sample {
+    let total = rows.iter().map(|(.., value)| value).sum();
+    Sample { stat, dimensions, total, rows }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Samples of pools.
+
+use host_pools::profile::Profile;
+use host_pools::request::ShareUsage;
+use host_pools::state::State;
+
+use super::super::super::faults::tests::pool;
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+fn two() -> Vec<PoolStatus> {
+    let mut tank = pool(Profile::Mirror, State::Healthy, 0);
+    tank.used_snapshots = Some(MIB / 4);
+    tank.usage = vec![ShareUsage { share: "a".to_owned(), used: 7, quota: None }];
+    let mut dozer = tank.clone();
+    (dozer.name, dozer.uuid) = ("dozer".to_owned(), "0-2".to_owned());
+    (dozer.used, dozer.available, dozer.used_snapshots) = (511 * MIB, MIB, None);
+    vec![tank, dozer]
+}
+
+fn sample<'a>(samples: &'a [Sample], stat: &str) -> &'a Sample {
+    samples.iter().find(|one| one.stat == stat).expect("sampled")
+}
+
+fn row(sample: &Sample, first: &str, second: &str) -> f64 {
+    let mut rows = sample.rows.iter().filter(|(a, b, _)| a == first && b == second);
+    rows.next().expect("a row").2
+}
+
+#[test]
+fn space_is_by_pool_use_and_share() {
+    let pools = two();
+    let all: Vec<&PoolStatus> = pools.iter().collect();
+    let samples = samples(&all, &BTreeMap::new());
+    let bytes = sample(&samples, "capacity.bytes");
+    let uses = ["data", "snapshots", "metadata", "free"].map(|way| row(bytes, "tank", way) as u64);
+    assert_eq!(uses, [MIB / 2, MIB / 4, MIB / 4, 512 * MIB]);
+    let used = sample(&samples, "capacity.used");
+    assert_eq!((row(used, "tank", "") as u64, used.total as u64), (MIB, 512 * MIB));
+    let percent = sample(&samples, "capacity.percent");
+    assert!((row(percent, "dozer", "") - 511.0 / 5.12).abs() < 0.001, "{percent:?}");
+    assert!((percent.total - 512.0 / 10.25).abs() < 0.001, "{percent:?}");
+    assert_eq!(row(sample(&samples, "capacity.shares"), "dozer", "a") as u64, 7);
+}
+
+#[test]
+fn each_sample_is_declared() {
+    let pools = two();
+    let all: Vec<&PoolStatus> = pools.iter().collect();
+    for sample in samples(&all, &BTreeMap::new()) {
+        let (group, metric) = sample.stat.split_once('.').expect("a group");
+        let declared = probe::schema::schema().statistic(group, metric);
+        let declared = declared.unwrap_or_else(|| panic!("{} is not declared", sample.stat));
+        let dimensions = sample.dimensions.iter().filter(|one| !one.is_empty());
+        let breakdowns: Vec<&str> = declared.breakdowns.iter().map(String::as_str).collect();
+        assert_eq!(breakdowns, dimensions.copied().collect::<Vec<_>>(), "{}", sample.stat);
+    }
+}
+
+#[test]
+fn what_a_scrub_reads_is_a_rate_between_two_readings() {
+    let read = Read::default();
+    let mut pools = two();
+    read.enter(pools.clone(), NS_PER_S);
+    assert!(read.last.lock().rates.is_empty(), "a rate needs two readings");
+    pools[0].scrubbed =
+        Scrubbed { bytes: 10 * MIB, wrong: 4, read_errors: 2, ..Default::default() };
+    read.enter(pools.clone(), 3 * NS_PER_S);
+    let rates = read.last.lock().rates["tank"];
+    assert_eq!((rates.bytes as u64, rates.errors), (5 * MIB, 3.0));
+    // A helper that was started again counts from zero.
+    pools[0].scrubbed = Scrubbed::default();
+    read.enter(pools, 4 * NS_PER_S);
+    assert_eq!(read.last.lock().rates["tank"], Rates::default());
+}
