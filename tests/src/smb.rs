@@ -38,13 +38,16 @@ pub struct Offer {
     pub ciphers: Vec<Cipher>,
     /// Algorithms that sign, the best first.
     pub signings: Vec<Signing>,
+    /// ClientGuid.
+    pub client: [u8; 16],
 }
 
 impl Default for Offer {
     /// Everything.
     fn default() -> Self {
         let dialects = Dialect::SERVED.to_vec();
-        Self { dialects, ciphers: Cipher::ALL.to_vec(), signings: Signing::ALL.to_vec() }
+        let (ciphers, signings) = (Cipher::ALL.to_vec(), Signing::ALL.to_vec());
+        Self { dialects, ciphers, signings, client: [7; 16] }
     }
 }
 
@@ -59,7 +62,7 @@ impl Offer {
         negotiate::Request {
             security_mode: negotiate::security_mode::ENABLED,
             capabilities: capabilities::LARGE_MTU | capabilities::ENCRYPTION,
-            client_guid: [7; 16],
+            client_guid: self.client,
             dialects: self.dialects.clone(),
             contexts: Contexts {
                 salt: Some(vec![5; 32]),

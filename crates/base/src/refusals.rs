@@ -39,6 +39,8 @@ limits! {
     Unsettled = "LUN unflushed writes",
     /// Byte-range locks of an open of SMB.
     SmbRanges = "SMB locks of an open",
+    /// Opens of SMB that would have waited for their client.
+    SmbParked = "SMB durable handles",
     /// Listings of a connection of SMB.
     SmbListings = "SMB listings",
     /// Memory of runs of dsync on shares.

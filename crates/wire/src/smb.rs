@@ -24,6 +24,7 @@ pub mod contexts;
 pub mod create;
 pub mod crypto;
 pub mod dir;
+pub mod durable;
 pub mod frame;
 pub mod header;
 pub mod info;

@@ -141,5 +141,28 @@ pub const SMB_WORK_UNITS: usize = 32;
 /// Files whose change time, as a client has set it, is remembered after they are closed: those of a
 /// copy that is under way; 64 KiB.
 pub const SMB_CHANGE_TIMES_MAX: usize = 1_024;
+/// Opens that wait for their client after its connection was lost (durable handles): as many as
+/// Samba's have in all (`max open files`). One address takes three quarters of what others leave at
+/// most, one client three quarters of that; those beyond it are closed with their connection.
+pub const SMB_PARKED_MAX: u64 = 16_384;
+/// How long a durable handle of version 1 waits for its client: as Samba and Windows, which report
+/// no time.
+pub const SMB_DURABLE_V1: Duration = Duration::from_secs(960);
+/// How long one of version 2 waits if its client has no wish (MS-SMB2 §3.3.5.9.10).
+pub const SMB_DURABLE_V2: Duration = Duration::from_secs(60);
+/// The longest time that a client can ask for, as in Windows and Samba.
+pub const SMB_DURABLE_V2_MAX: Duration = Duration::from_secs(300);
+/// How often it is looked which opens have waited too long, and which leases were not acknowledged
+/// in time: both times are of whole seconds.
+pub const SMB_SWEEP: Duration = Duration::from_secs(1);
+/// How long a client that continues an open waits until the end of its old connection is noticed:
+/// the end of a stream can be read a little later than the first requests of the next one.
+pub const SMB_RECONNECT_WAIT: Duration = Duration::from_millis(500);
+/// The same if the client has named its old session as one that has ended (PreviousSessionId): what
+/// is carried out for that meanwhile ends first.
+pub const SMB_PREVIOUS_WAIT: Duration = Duration::from_secs(5);
+/// How long a session that ends waits for requests that are carried out with its durable handles;
+/// a handle that is in use longer is closed.
+pub const SMB_PARK_WAIT: Duration = Duration::from_secs(2);
 /// Bytes that a pipe holds for its reader: a list of ten thousand shares.
 pub const SMB_PIPE_BYTES_MAX: usize = 1 << 20;

@@ -21,7 +21,8 @@ use super::caller::Caller;
 use super::grace;
 use super::held::HeldBetween;
 use super::recall;
-use engine::exec::{self, Failure, Operation, ServiceCore, accept};
+use engine::exec::accept::{self, Joins};
+use engine::exec::{self, Failure, Operation, ServiceCore};
 use engine::pool::Slot;
 use engine::transport::listener::Accepted;
 use engine::transport::tasks::Ending;
@@ -62,6 +63,23 @@ where
     let shared = Arc::clone(files);
     let new_core = move |core| Core::over(core, Arc::clone(&shared));
     accept::serve(&files.engine, runtimes, sockets, new_core, connection)
+}
+
+/// As [`serve`], for a service that has connections by other means as well.
+pub fn serve_joined<Tag, F, T>(
+    files: &Arc<Files>,
+    runtimes: &Runtimes,
+    sockets: Vec<(TcpListener, Tag)>,
+    connection: F,
+) -> Option<(Tasks, Joins<Core>)>
+where
+    Tag: Copy + Send + 'static,
+    F: Fn(Rc<Core>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    let shared = Arc::clone(files);
+    let new_core = move |core| Core::over(core, Arc::clone(&shared));
+    accept::serve_joined(&files.engine, runtimes, sockets, new_core, connection)
 }
 
 /// An operation on files, for whoever waits for it: the connection's task, or nobody any more.

@@ -17,15 +17,16 @@ use wire::smb::crypto::{Keys, Preauth};
 use wire::smb::header::Header;
 use wire::smb::negotiate::security_mode;
 use wire::smb::ntlm::{self, Authenticate, Challenge, Kind, Side};
-use wire::smb::session::{BINDING, Request, session_flags};
+use wire::smb::session::{Request, session_flags};
 use wire::smb::spnego::{self, NegState};
 use wire::smb::status::NtStatus;
 
+use super::channels::ChannelFacts;
 use super::negotiate::now;
 use super::server::Encryption;
 use super::state::connection::{Connection, Negotiated};
 use super::state::session::Session;
-use super::state::sessions::Row;
+use super::state::sessions::{End, Row};
 use super::status;
 use files::Caller;
 
@@ -66,7 +67,7 @@ struct Shown {
 }
 
 impl Connection {
-    fn setup(&self, id: u64) -> Result<(u64, Setup), NtStatus> {
+    fn setup(&self, id: u64, binds: bool) -> Result<(u64, Setup), NtStatus> {
         let known = self.setups.borrow_mut().remove(&id);
         if let Some(setup) = known {
             return Ok((id, setup));
@@ -80,6 +81,9 @@ impl Connection {
             exchange: None,
         };
         // A session that signs in again keeps its number.
+        if binds {
+            return Ok((id, new));
+        }
         if id != 0 {
             return self.session(id).map(|_| (id, new));
         }
@@ -105,14 +109,15 @@ impl Connection {
     ///
     /// # Errors
     /// The status of the response; what had begun is dropped.
-    pub fn session_setup(&self, header: &Header, message: &[u8]) -> Result<Setting, NtStatus> {
+    pub fn session_setup(
+        &self,
+        header: &Header,
+        message: &[u8],
+        bound: Option<Rc<Session>>,
+    ) -> Result<Setting, NtStatus> {
         let agreed = self.agreed()?;
         let request = Request::decode(message).map_err(status::of_wire)?;
-        if request.flags & BINDING != 0 {
-            // There is one channel.
-            return Err(NtStatus::REQUEST_NOT_ACCEPTED);
-        }
-        let (id, mut setup) = self.setup(header.session_id)?;
+        let (id, mut setup) = self.setup(header.session_id, bound.is_some())?;
         setup.rounds += 1;
         if setup.rounds > SMB_SETUP_ROUNDS_MAX {
             return Err(NtStatus::LOGON_FAILURE);
@@ -132,6 +137,9 @@ impl Connection {
             }
             Kind::Authenticate => {
                 let shown = self.judge(&setup, &token)?;
+                if let Some(session) = bound {
+                    return self.bind((session, &setup), shown, &agreed);
+                }
                 self.welcome((id, &setup), shown, &request, &agreed)
             }
             Kind::Challenge => Err(NtStatus::INVALID_PARAMETER),
@@ -227,6 +235,35 @@ impl Connection {
         Some(Shown { person: identity.person(known)?, key, mic })
     }
 
+    /// This connection is one more of a session.
+    fn bind(
+        &self,
+        (session, setup): (Rc<Session>, &Setup),
+        shown: Shown,
+        agreed: &Negotiated,
+    ) -> Result<Setting, NtStatus> {
+        if session.who.person.name != shown.person.name {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if self.sessions.borrow().len() >= SMB_SESSIONS_PER_CONNECTION {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        let algorithms = (agreed.signing, agreed.cipher);
+        let keys = Keys::new(&shown.key, agreed.dialect, algorithms, &setup.preauth);
+        let keys = keys.map_err(|_| NtStatus::INTERNAL_ERROR)?;
+        let id = session.id;
+        let mut channels = self.channels.borrow_mut();
+        channels.retain(|other, _| self.session(*other).is_ok());
+        channels.insert(id, keys.signer);
+        drop(channels);
+        session.add_channel(&self.mailbox);
+        self.core.budget.keep_connection();
+        self.sessions.borrow_mut().insert(id, Rc::clone(&session));
+        let flags = if session.encrypts { session_flags::ENCRYPT } else { 0 };
+        let blob = setup.completed(&shown);
+        Ok(Setting { blob, flags, session: Some(session), id })
+    }
+
     fn welcome(
         &self,
         (id, setup): (u64, &Setup),
@@ -234,11 +271,7 @@ impl Connection {
         request: &Request<'_>,
         agreed: &Negotiated,
     ) -> Result<Setting, NtStatus> {
-        let mic = shown.mic.as_ref().map(|mic| &mic[..]);
-        let blob = match setup.wrapped {
-            true => spnego::answer(NegState::Completed, false, None, mic),
-            false => Vec::new(),
-        };
+        let blob = setup.completed(&shown);
         if let Ok(there) = self.session(id) {
             // It has signed in again: the same user, or none.
             if there.who.person.name != shown.person.name {
@@ -259,7 +292,8 @@ impl Connection {
         let keys = keys.map_err(|_| NtStatus::INTERNAL_ERROR)?;
         let from: IpAddr = self.peer.0.ip().to_canonical();
         if request.previous_session != 0 {
-            self.server.sessions.end(request.previous_session, Some(&shown.person.name));
+            let user = Some(&*shown.person.name);
+            self.server.sessions.end(request.previous_session, user, End::Replaced);
         }
         let row = Row {
             id,
@@ -275,8 +309,11 @@ impl Connection {
         let who = who.folding(Arc::clone(&self.server.folds));
         let theirs = u16::from(request.security_mode) & security_mode::REQUIRED != 0;
         let signs = self.settings.signing_required || theirs;
-        let listed = self.server.sessions.add(row, &self.has_mail);
-        let session = Rc::new(Session::new((id, who, listed), keys, (signs, encrypts)));
+        let facts = ChannelFacts::of(agreed);
+        let listed = self.server.sessions.add((row, facts), &self.has_mail);
+        let mut session = Session::new((id, who, listed), keys, (signs, encrypts));
+        session.has_previous = request.previous_session != 0;
+        let session = session.begin(&self.mailbox);
         self.core.budget.keep_connection();
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));
         let flags = if encrypts { session_flags::ENCRYPT } else { 0 };
@@ -295,6 +332,15 @@ struct Token {
 }
 
 impl Setup {
+    /// The last word.
+    fn completed(&self, shown: &Shown) -> Vec<u8> {
+        let mic = shown.mic.as_ref().map(|mic| &mic[..]);
+        match self.wrapped {
+            true => spnego::answer(NegState::Completed, false, None, mic),
+            false => Vec::new(),
+        }
+    }
+
     /// Takes a message of NTLM out of a client's word. `None` if it is one of a mechanism that we
     /// do not have, sent in the hope that we do.
     fn unwrap(&mut self, blob: &[u8]) -> Result<Option<Token>, NtStatus> {

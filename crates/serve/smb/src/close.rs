@@ -14,7 +14,8 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::set_info::Removal;
 use super::state::connection::Connection;
-use super::state::opens::{Open, OpenOf};
+use super::state::open_files::OpenFiles;
+use super::state::opens::{Open, OpenFile, OpenOf};
 use super::{facts, status};
 use files::{Caller, Core};
 
@@ -80,7 +81,16 @@ pub(super) fn release(
 fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<(Removal, Location)> {
     open.closed.notify_waiters();
     let OpenOf::File(file) = &open.of else { return None };
-    let (files, key) = (&conn.server.open_files, file.entry.key);
+    release_file(&conn.server.open_files, who, file)
+}
+
+/// Ends the open of a file or directory; what is to be removed then, and where.
+pub(super) fn release_file(
+    files: &OpenFiles<Removal>,
+    who: &Caller,
+    file: &OpenFile,
+) -> Option<(Removal, Location)> {
+    let key = file.entry.key;
     if file.delete_on_close.get()
         && let Some(link) = file.entry.link.get()
     {
@@ -96,7 +106,7 @@ fn release_one(conn: &Connection, who: &Caller, open: &Open) -> Option<(Removal,
 }
 
 /// Removes a file, if its name still leads to it.
-async fn remove(
+pub(super) async fn remove(
     core: &Core,
     (removal, place): (Removal, Location),
     folds: Arc<FoldIndex>,

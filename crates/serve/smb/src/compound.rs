@@ -19,6 +19,7 @@ use vfs::work::Work;
 use wire::smb::charge::Payload;
 use wire::smb::codec::{pad, patch};
 use wire::smb::create::FileId;
+use wire::smb::crypto::Signer;
 use wire::smb::frame::{PREFIX, prefix};
 use wire::smb::header::{Command, HEADER, Header, Messages, TRANSFORM, flags, put_error};
 use wire::smb::status::NtStatus;
@@ -152,7 +153,7 @@ impl Connection {
                 && let Some(message) = out.vec().get_mut(START..)
             {
                 // It fails for no message that has a header.
-                let _ = session.keys.signer.seal(message);
+                let _ = self.with_signer(&session, |signer| signer.seal(message));
             }
             if number == 0 {
                 whole = out;
@@ -207,7 +208,8 @@ impl Connection {
         one.header.flags |= flags::ASYNC;
         one.header.id = request.message_id;
         // Clients do not look at its signature (§3.2.5.1.3). The last answer has the same number.
-        let signs = session.signs && session.keys.signer.signs_numbers_twice();
+        let twice = self.with_signer(session, Signer::signs_numbers_twice);
+        let signs = session.signs && twice;
         one.signer = signs.then(|| Rc::clone(session));
         self.send(vec![one], by, Vec::new(), 0);
     }
@@ -403,6 +405,7 @@ async fn carry_out(
                         cancel: Rc::default(),
                         pends: Notify::new(),
                         opened: RefCell::default(),
+                        in_progress: RefCell::default(),
                     };
                     let done = execute(&request, (by, before.is_single), &mut is_pending).await;
                     request.record(&mut span);

@@ -25,6 +25,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior};
 use wire::smb::codec::SmbError;
 use wire::smb::crypto::Preauth;
+use wire::smb::frame::prefix;
 
 use self::input::{Input, Received};
 use super::close;
@@ -66,15 +67,23 @@ pub enum Ended {
     /// A frame was begun and not finished.
     #[error("the peer is too slow")]
     TooSlow,
+    /// It goes on on another core, with this frame.
+    #[error("handed over")]
+    HandOver(usize, Vec<u8>),
     /// A request panicked: we are at fault.
     #[error("a request failed to end")]
     Panicked,
 }
 
 /// Serves one client to its end.
-pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut ending: Ending) {
-    let Accepted { stream, peer, permit: _permit } = accepted;
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+pub async fn serve(
+    server: Arc<Server>,
+    core: Rc<Core>,
+    (accepted, begun): (Accepted, Option<Vec<u8>>),
+    mut ending: Ending,
+) {
+    let Accepted { stream, peer: from, permit } = accepted;
+    let peer = SocketAddr::new(from.ip().to_canonical(), from.port());
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let Ok(local) = stream.local_addr() else { return };
     let client = core.engine.hub.clients().intern(peer.ip());
@@ -89,6 +98,8 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         preauth: Cell::new(Preauth::default()),
         setups: RefCell::default(),
         sessions: RefCell::default(),
+        channels: RefCell::default(),
+        client: RefCell::default(),
         leaving: RefCell::default(),
         credits: RefCell::default(),
         cancels: RefCell::default(),
@@ -105,7 +116,8 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         broken: Cell::new(None),
     });
     let peer = Peer::new(&stream, core.engine.budgets.limits().pace);
-    let socket = Socket { stream, peer, input: Input::default() };
+    let input = begun.map_or_else(Input::default, |begun| Input::begun(&core, begun));
+    let socket = Socket { stream, peer, input };
     let mut look = tokio::time::interval(SMB_LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exchange = Exchange {
@@ -117,10 +129,20 @@ pub async fn serve(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, mut 
         spans: Vec::new(),
         look,
     };
-    tokio::select! {
-        // The peer knows why it has ended; nothing else needs the reason.
-        _ = exchange.run() => {}
-        _ = ending.wait_for(|end| *end) => {}
+    let ended = tokio::select! {
+        ended = exchange.run() => ended,
+        _ = ending.wait_for(|end| *end) => Ok(()),
+    };
+    // The peer knows why it has ended; nothing else needs the reason.
+    if let Err(Ended::HandOver(to, begun)) = ended {
+        let mut bytes = prefix(begun.len()).unwrap_or_default().to_vec();
+        bytes.extend_from_slice(&begun);
+        bytes.extend_from_slice(exchange.socket.input.rest());
+        exchange.socket.input.put_back(&core);
+        if let Ok(stream) = exchange.socket.stream.into_std() {
+            conn.server.hand_over(to, Accepted { stream, peer: from, permit }, bytes);
+        }
+        return;
     }
     exchange.socket.input.put_back(&core);
     exchange.tasks.shutdown().await;
@@ -322,7 +344,8 @@ impl Exchange {
                 let arrived_ns = peer.arrivals.at(input.unread());
                 match conn.take(bytes, from, arrived_ns)? {
                     Taken::Frame(frame) => frame,
-                    _ => return Ok(true),
+                    Taken::HandOver(core, frame) => return Err(Ended::HandOver(core, frame)),
+                    Taken::Done => return Ok(true),
                 }
             }
         };

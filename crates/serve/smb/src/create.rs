@@ -20,14 +20,18 @@ use wire::smb::contexts;
 use wire::smb::create::{
     Disposition, Facts, FileId, Response, access, action, options, share_access,
 };
+use wire::smb::header::flags;
 use wire::smb::lease::{Lease, level};
+use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
+use super::durable::{self, DurableRequest};
 use super::leases::{self, Given};
 use super::set_info;
 use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
+use super::state::replays::{Created, Numbered, Sequence};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, grace, names, pipe, security, snapshots, status};
@@ -62,7 +66,12 @@ struct Asked<'a> {
     again: Cell<bool>,
     /// What the open takes, until there is one.
     seat: Cell<Option<OpenReservation>>,
+    /// Its number, by which it may be sent again.
+    number: Cell<Option<Numbered>>,
 }
+
+/// OplockLevel, and the contexts of a lease and of a durable handle.
+type Leased = (u8, Option<Lease>, Option<(&'static [u8], Vec<u8>)>);
 
 /// What was found or made.
 struct Got {
@@ -79,16 +88,25 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         TreeOf::Pipes => return pipe::open(request, &create),
         TreeOf::Share { reached } => reached.clone(),
     };
+    let contexts = check::contexts(&create);
+    if let Ok(Contexts { durable: DurableRequest::Reconnect(file, guid), lease, .. }) = contexts {
+        return durable::reconnect(request, &reached, &create, ((file, guid), lease)).await;
+    }
     let disposition = Disposition::of(create.disposition).map_err(status::of_wire)?;
     check::check(&create, disposition)?;
-    let contexts = check::contexts(&create)?;
+    let contexts = contexts?;
     let path = names::path(&reached.share, create.name)?;
     let by = (&*request.conn.core, &request.caller());
     let path = snapshots::placed(by, &reached, path, contexts.snapshot).await?;
     let seat = Cell::new(Some(request.seat(names::held(&path))?));
     let caching = leases::CachingRequest::of(request.conn, create.oplock, contexts.lease)?;
     let again = Cell::new(false);
-    let asked = Asked { request, create, contexts, disposition, path, caching, again, seat };
+    let number = Cell::default();
+    let asked =
+        Asked { request, create, contexts, disposition, path, caching, again, seat, number };
+    if let Some(reply) = asked.number().await? {
+        return Ok(reply);
+    }
     let until = Deadline::after(request.conn.core.files.locks.recall_patience());
     let mut tries = 1;
     while tries < TRANSFER_OPEN_TRIES {
@@ -122,6 +140,65 @@ impl From<NtStatus> for Tried {
 }
 
 impl Asked<'_> {
+    /// Notes its number, if it has one; the reply to one that was carried out before (MS-SMB2
+    /// §3.3.5.9.10).
+    async fn number(&self) -> Result<Option<Reply>, NtStatus> {
+        let (request, agreed) = (self.request, self.request.conn.agreed()?);
+        let guid = self.contexts.durable.guid().filter(|_| agreed.dialect >= Dialect::SMB300);
+        let Some(guid) = guid else { return Ok(None) };
+        let is_again = request.header.has(flags::REPLAY);
+        match request.conn.server.replays.begin(agreed.client.0, guid) {
+            Ok(number) => {
+                self.number.set(Some(number));
+                Ok(None)
+            }
+            Err(Created::Pending) => Err(NtStatus::FILE_NOT_AVAILABLE),
+            Err(_) if !is_again => Err(NtStatus::DUPLICATE_OBJECTID),
+            Err(Created::Parked(id)) => {
+                let tree = request.tree()?;
+                let TreeOf::Share { reached } = &tree.of else {
+                    return Err(NtStatus::INTERNAL_ERROR);
+                };
+                let file = FileId { persistent: id, volatile: 0 };
+                let asked = ((file, Some(guid)), self.contexts.lease);
+                durable::reconnect(request, reached, &self.create, asked).await.map(Some)
+            }
+            Err(Created::Open(session, volatile)) => {
+                // Numbers are chosen by clients: another user's may be the same.
+                let open = Some(volatile).filter(|_| session == request.session.id);
+                let open = open.and_then(|volatile| request.session.by_volatile(volatile));
+                let open = open.ok_or(NtStatus::ACCESS_DENIED)?;
+                self.replay(&open).await.map(Some)
+            }
+        }
+    }
+
+    /// The reply to a CREATE that has made this open.
+    async fn replay(&self, open: &Open) -> Outcome {
+        let (request, file) = (self.request, open.file()?);
+        let lease = file.lease.as_ref();
+        let context = match self.contexts.lease {
+            None => None,
+            Some(asked) => {
+                let key = lease.and_then(|lease| lease.key.as_ref());
+                let is_same = key.is_some_and(|key| key.key.1 == asked.key);
+                let held = lease.zip(key).filter(|_| is_same).ok_or(NtStatus::ACCESS_DENIED)?;
+                let now = file.entry.locks.lease_now(file.entry.key, &held.0.owner);
+                let now = now.map_or((0, 0), |now| (now.caching.bits(), now.epoch));
+                Some(leases::answer(&asked, held.1.has_epoch, now))
+            }
+        };
+        let asks = matches!(self.create.oplock, level::BATCH | level::LEASE);
+        let durable = open.durable.as_ref().filter(|_| asks).map(|durable| {
+            let mut data = Vec::new();
+            (self.contexts.durable.put_answer(Some(durable), &mut data), data)
+        });
+        let id = FileId { persistent: open.persistent, volatile: open.volatile };
+        let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
+        let leased = (self.create.oplock, context, durable);
+        Ok(self.answer((id, leased), (&file.node, facts), (file.action, open.access)))
+    }
+
     fn wants_dir(&self) -> bool {
         self.create.options & options::DIRECTORY != 0
     }
@@ -446,6 +523,18 @@ impl Asked<'_> {
         if got.action != action::OPENED {
             self.set_initial(&mut got, &mut dos).await?;
         }
+        self.opened(&got, (entry, is_new), (retained, dos), (rights, maximal)).await
+    }
+
+    /// The open of a file that is entered in the table of opens.
+    async fn opened(
+        &self,
+        got: &Got,
+        (entry, is_new): (Entry, bool),
+        (retained, dos): (Option<Retained>, Option<Dos>),
+        (rights, maximal): (u32, u32),
+    ) -> Result<Reply, Tried> {
+        let request = self.request;
         let reserved = match self.contexts.reserve {
             Some(size) if got.action != action::OPENED && got.node.is_file() => size,
             _ => 0,
@@ -453,7 +542,10 @@ impl Asked<'_> {
         let mut facts = facts::of(&got.node.attr, dos.as_ref());
         facts::show_times(request.conn, &got.node.attr, &mut facts);
         facts.allocation = facts.allocation.max(reserved);
+        let number = durable::number(request, self.contexts.durable)?;
         let id = request.session.new_file_id();
+        let persistent = number.as_ref().map_or(id.persistent, |number| number.number);
+        let (id, volatile) = (FileId { persistent, ..id }, id.volatile);
         let given = leases::grant(request, &self.caching, (&got.node, &entry, id)).await?;
         let granted = given.granted();
         let Given { level, context, held } = given;
@@ -471,20 +563,34 @@ impl Asked<'_> {
             locks_of_nothing: Cell::new(0),
             ranges: Cell::new(0),
             lease: held,
+            number: self.number.take(),
+            action: got.action,
             reserved: Cell::new(reserved),
             write_time: Cell::new(facts.written),
             write_time_until_ns: Cell::new(0),
-            listing: tokio::sync::Mutex::default(),
         };
+        let durable = durable::grant(request, (self.contexts.durable, number), &file)?;
+        let mut durable_answer = Vec::new();
+        let name = self.contexts.durable.put_answer(durable.as_ref(), &mut durable_answer);
+        let durable_answer = durable.is_some().then_some((name, durable_answer));
         let open = Open {
+            persistent,
+            volatile,
             tree: request.header.tree_id(),
+            durable,
             access: rights,
             of: OpenOf::File(Box::new(file)),
+            listing: tokio::sync::Mutex::default(),
+            sequence: Sequence::new(request.header.channel()),
             closed: Notify::new(),
             seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
+        if let Ok(OpenFile { number: Some(number), .. }) = open.file() {
+            number.set(Created::Open(request.session.id, volatile));
+        }
         request.session.add_open(id, open);
-        let reply = self.answer((id, level, context), (&got.node, facts), (got.action, maximal));
+        let leased = (level, context, durable_answer);
+        let reply = self.answer((id, leased), (&got.node, facts), (got.action, maximal));
         Ok(Reply { granted, ..reply })
     }
 
@@ -543,7 +649,7 @@ impl Asked<'_> {
 
     fn answer(
         &self,
-        (file, oplock, lease): (FileId, u8, Option<Lease>),
+        (file, (oplock, lease, durable)): (FileId, Leased),
         (node, facts): (&Node, Facts),
         (action, maximal): (u32, u32),
     ) -> Reply {
@@ -569,6 +675,9 @@ impl Asked<'_> {
             if is_asked {
                 list.push(contexts::Context { name, data: content });
             }
+        }
+        if let Some((name, data)) = &durable {
+            list.push(contexts::Context { name, data });
         }
         contexts::put(&list, &mut data);
         let response = Response { oplock, action, facts, file, contexts: &data };

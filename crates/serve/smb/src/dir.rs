@@ -86,7 +86,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     // Two requests at once on one open get different entries.
-    let mut listing = file.listing.lock().await;
+    let mut listing = open.listing.lock().await;
     let (restarts, reopens) = (query_flags::RESTART | query_flags::REOPEN, query_flags::REOPEN);
     // A scan that is restarted has the pattern of the one before unless it brings another, and is
     // no first one (MS-FSA §2.1.5.6.3).

@@ -10,6 +10,7 @@ use vfs::locks::Owner;
 use vfs::work::Work;
 use wire::smb::create::FileId;
 use wire::smb::header::{Command, Header, flags};
+use wire::smb::negotiate::Dialect;
 use wire::smb::session::Empty;
 use wire::smb::status::NtStatus;
 
@@ -50,6 +51,17 @@ pub(super) struct Request<'a> {
     pub pends: Notify,
     /// The open that it is about, once it was looked up.
     pub opened: RefCell<Option<Rc<Open>>>,
+    /// It is one of those of its open.
+    pub in_progress: RefCell<Option<InProgress>>,
+}
+
+/// A request of an open that is carried out, by its ChannelSequence.
+pub(super) struct InProgress(Rc<Open>, u16);
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.sequence.end(self.1);
+    }
 }
 
 /// The facts of a request for the statistics.
@@ -178,8 +190,23 @@ impl Request<'_> {
     pub fn open(&self, id: FileId) -> Result<Rc<Open>, NtStatus> {
         self.tree()?;
         let open = self.session.open(self.file_id(id), self.header.tree_id())?;
+        self.verify_channel(&open)?;
         *self.opened.borrow_mut() = Some(Rc::clone(&open));
         Ok(open)
+    }
+
+    /// Refuses what was sent before a request of a later channel (MS-SMB2 §3.3.5.2.10).
+    fn verify_channel(&self, open: &Rc<Open>) -> Result<(), NtStatus> {
+        if self.in_progress.borrow().is_some() || self.conn.agreed()?.dialect < Dialect::SMB300 {
+            return Ok(());
+        }
+        let changes =
+            matches!(self.header.command, Command::WRITE | Command::SET_INFO | Command::IOCTL);
+        let channel = self.header.channel();
+        let counts = open.sequence.begin(channel, self.header.has(flags::REPLAY), changes);
+        let counts = counts.map_err(|_| NtStatus::FILE_NOT_AVAILABLE)?;
+        *self.in_progress.borrow_mut() = counts.then(|| InProgress(Rc::clone(open), channel));
+        Ok(())
     }
 
     /// Refuses unencrypted requests to a share that requires encryption.

@@ -1,5 +1,6 @@
 //! READ, WRITE and FLUSH.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::limits::{SEND_FILE_MIN, SMB_IO_MAX};
@@ -10,7 +11,7 @@ use vfs::status::Status;
 use wire::smb::class::mode;
 use wire::smb::codec::patch;
 use wire::smb::create::access;
-use wire::smb::header::{Command, HEADER, Header, put_error};
+use wire::smb::header::{Command, HEADER, Header, flags, put_error};
 use wire::smb::io::{
     FlushRequest, READ_HEAD, ReadRequest, WRITE_THROUGH, WriteRequest, WriteResponse, put_read_head,
 };
@@ -36,10 +37,13 @@ pub(super) fn at_once(
     is_bare: bool,
 ) -> Option<Reply> {
     let (core, who, tree) = (&conn.core, &session.who, header.tree_id());
+    // What was sent before, or comes after that, is counted the ordinary way.
+    let is_again = header.has(flags::REPLAY);
+    let is_current = |open: &Rc<Open>| !is_again && open.sequence.is(header.channel());
     match header.command {
         Command::READ => {
             let asked = ReadRequest::decode(message).ok()?;
-            let open = session.open(asked.file, tree).ok()?;
+            let open = session.open(asked.file, tree).ok().filter(is_current)?;
             let reading = Reading::new(open.file().ok()?, &open, &asked).ok()?;
             if is_bare && let Some(extent) = reading.extent(core, who).ok()? {
                 return Some(reading.answer_from_file(reply(core), extent));
@@ -55,7 +59,7 @@ pub(super) fn at_once(
         }
         Command::WRITE => {
             let asked = WriteRequest::decode(message).ok()?;
-            let open = session.open(asked.file, tree).ok()?;
+            let open = session.open(asked.file, tree).ok().filter(is_current)?;
             let file = open.file().ok()?;
             check_write(file, &open, &asked).ok()?;
             if through(file, &asked) || asked.data.is_empty() || !file.user_times.get().is_empty() {

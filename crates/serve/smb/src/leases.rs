@@ -5,7 +5,7 @@
 //! A break is posted to the mail of the holder's connection from whatever thread, and sent behind
 //! the answers of a turn: it never overtakes the answer to the CREATE that has granted the lease.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use base::clock::Deadline;
 use base::limits::SMB_LEASE_TRIES;
@@ -23,7 +23,7 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{Outcome, Reply, Request};
 use super::state::connection::Connection;
-use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease};
+use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease, Route};
 use super::state::opens::{Entry, OpenFile};
 use super::{compound, status};
 use files::{Node, recall};
@@ -137,7 +137,8 @@ pub(super) async fn grant(
         }
     };
     let (mailbox, session) = (Arc::clone(&request.conn.mailbox), request.session.id);
-    let notice = Arc::new(Notice { mailbox, session, form });
+    let route = Arc::new(Mutex::new(Route::Mail { mailbox, session, form }));
+    let notice = Arc::new(Notice(Arc::clone(&route)));
     let wants = LeaseRequest {
         slot: node.reached.share.fs.change_slot(&node.handle),
         key: entry.key,
@@ -149,7 +150,7 @@ pub(super) async fn grant(
         notice,
     };
     let Some(granted) = lease(request.conn, entry, &wants).await else { return Ok(nothing) };
-    let held = Some(OpenLease { owner: owner.clone(), view: granted.view, _key: key });
+    let held = Some(OpenLease { owner: owner.clone(), view: granted.view, key, route });
     let given = match asked {
         CachingRequest::Lease(lease, _) => {
             let breaking = if granted.is_breaking { lease_flags::BREAK_IN_PROGRESS } else { 0 };
@@ -188,7 +189,7 @@ async fn lease(conn: &Connection, entry: &Entry, wants: &LeaseRequest<'_>) -> Op
 }
 
 /// The context of an answer, of the version of the lease.
-fn answer(asked: &Lease, has_epoch: bool, (state, epoch): (u32, u16)) -> Lease {
+pub(super) fn answer(asked: &Lease, has_epoch: bool, (state, epoch): (u32, u16)) -> Lease {
     let flags = asked.flags & lease_flags::PARENT_KEY_SET;
     let parent = asked.v2.filter(|_| flags != 0).map_or([0; 16], |v2| v2.parent);
     let v2 = has_epoch.then_some(LeaseV2 { parent, epoch, reserved: 0 });
@@ -196,7 +197,8 @@ fn answer(asked: &Lease, has_epoch: bool, (state, epoch): (u32, u16)) -> Lease {
     Lease { key: asked.key, state, flags, duration: 0, v2 }
 }
 
-const fn level_of(caching: Caching) -> u8 {
+/// The level of an oplock.
+pub(super) const fn level_of(caching: Caching) -> u8 {
     match caching {
         Caching::ALL => level::BATCH,
         Caching::READ_WRITE => level::EXCLUSIVE,

@@ -18,12 +18,14 @@
 #![allow(clippy::result_large_err)]
 
 mod auth;
+pub mod channels;
 mod close;
 mod compound;
 pub mod conn;
 mod create;
 mod dir;
 mod dispatch;
+mod durable;
 mod facts;
 mod grace;
 mod info;
@@ -34,6 +36,7 @@ mod lock;
 mod names;
 mod negotiate;
 pub mod node;
+mod parking;
 mod pipe;
 mod receive;
 mod security;

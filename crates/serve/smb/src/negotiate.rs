@@ -79,6 +79,9 @@ impl Connection {
             ours |= capabilities::ENCRYPTION;
         }
         let dialects = request.dialects.iter().map(|dialect| dialect.0).collect();
+        if dialect >= Dialect::SMB300 {
+            ours |= capabilities::MULTI_CHANNEL;
+        }
         let negotiated = Negotiated {
             dialect,
             signing,

@@ -8,6 +8,9 @@ use files::settings::UMASK;
 static LINES: Kind = LINE;
 const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
 
+/// Durable handles that are listed, of [`SMB_PARKED_MAX`](::base::limits::SMB_PARKED_MAX).
+pub const PARKED_SHOWN_MAX: usize = 256;
+
 /// As of every service, but off by default: with it a hash of passwords that are set is stored
 /// then, which is as good as the password (`docs/security.md`).
 const ENABLED: Property = Property::setting(
@@ -106,6 +109,12 @@ pub static NODE: Context = Context::new(
         "Open files",
         Kind::Integer { min: 0, max: i64::MAX },
         "Number of open files and directories.",
+    ),
+    Property::state(
+        "durable_handles",
+        "Durable handles",
+        Kind::List { of: &LINES, max: PARKED_SHOWN_MAX },
+        "Open files of clients that have lost their connection, and how long they are retained.",
     ),
     service::LOG_LEVEL,
     service::LOG,

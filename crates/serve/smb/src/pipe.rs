@@ -13,6 +13,7 @@ use wire::smb::utf16;
 
 use super::dispatch::{Outcome, Reply, Request};
 use super::state::opens::{Open, OpenOf};
+use super::state::replays::Sequence;
 use super::state::session::TreeOf;
 use super::status;
 use files::held::HeldBytes;
@@ -39,14 +40,19 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
     let (core, client) = (&request.conn.core, request.session.who.queue());
     let held = core.held.take(client, 0).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let association = Association::default();
+    let file = request.session.new_file_id();
     let open = Open {
+        persistent: file.persistent,
+        volatile: file.volatile,
         tree: request.header.tree_id(),
+        durable: None,
         access: create.access,
         of: OpenOf::Pipe(RefCell::new(Pipe { association, answer: Vec::new(), at: 0, held })),
+        listing: tokio::sync::Mutex::default(),
+        sequence: Sequence::new(request.header.channel()),
         closed: Notify::new(),
         seat: request.seat(0)?,
     };
-    let file = request.session.new_file_id();
     request.session.add_open(file, open);
     let facts = Facts { allocation: 4096, attributes: attributes::NORMAL, ..Facts::default() };
     let response = Response { oplock: 0, action: action::OPENED, facts, file, contexts: &[] };

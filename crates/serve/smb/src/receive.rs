@@ -13,13 +13,13 @@ use wire::smb::header::{
     Command, Header, MAGIC_1, MAGIC_TRANSFORM, Messages, TRANSFORM, Transform, flags,
 };
 use wire::smb::negotiate::smb1_request;
-use wire::smb::session;
+use wire::smb::session::{self, BINDING};
 use wire::smb::status::NtStatus;
 
 use super::auth::Setting;
 use super::compound::{self, Frame, One};
 use super::state::connection::Connection;
-use super::state::session::Session;
+use super::state::session::{Session, find as session_of_core};
 
 /// Why a connection is ended: the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -50,6 +50,8 @@ pub(super) enum Taken {
     Done,
     /// Its requests are to be carried out.
     Frame(Frame),
+    /// The connection goes on on another core, with this NEGOTIATE.
+    HandOver(usize, Vec<u8>),
 }
 
 impl Connection {
@@ -91,7 +93,14 @@ impl Connection {
             }
             let alone = count == 1 && header.next == 0;
             match header.command {
-                Command::NEGOTIATE if alone => return self.take_negotiate(&header, message),
+                Command::NEGOTIATE if alone => {
+                    if self.negotiated.borrow().is_none()
+                        && let Some(core) = self.other_core(message)
+                    {
+                        return Ok(Taken::HandOver(core, frame.messages().to_vec()));
+                    }
+                    return self.take_negotiate(&header, message);
+                }
                 Command::SESSION_SETUP if alone => {
                     return self.take_setup(&frame, &header, message);
                 }
@@ -118,14 +127,24 @@ impl Connection {
                 session_id = header.session_id;
             }
             if header.has(flags::SIGNED)
-                && let Ok(session) = self.session(session_id)
-                && session.keys.signer.verify(message).is_ok()
+                && let Some(session) = self.signed_by(&header, session_id)
+                && self.with_signer(&session, |signer| signer.verify(message).is_ok())
             {
                 signed |= 1 << number;
             }
             rest = behind;
         }
         signed
+    }
+
+    /// The session that a message says it is signed by: of SESSION_SETUP also one that this
+    /// connection is to be bound to.
+    fn signed_by(&self, header: &Header, id: u64) -> Option<Rc<Session>> {
+        let known = self.session(id).ok();
+        match header.command {
+            Command::SESSION_SETUP => known.or_else(|| session_of_core(id)),
+            _ => known,
+        }
     }
 
     /// Whether a request may be looked at: signed as it must be, or encrypted.
@@ -223,12 +242,27 @@ impl Connection {
         let mut span =
             self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
         self.agreed().map_err(|_| Broken::Order)?;
-        // Reauthentication is signed with the present keys.
-        let done = match self.session(header.session_id) {
-            Ok(session) if header.has(flags::SIGNED) || frame.encrypted.is_some() => self
-                .is_genuine(&session, header, frame.signed & 1 != 0, frame.encrypted.as_ref())
-                .and_then(|()| self.session_setup(header, message)),
-            _ => self.session_setup(header, message),
+        let is_signed = frame.signed & 1 != 0;
+        let known = self.session(header.session_id).ok();
+        let binds = session::Request::decode(message).is_ok_and(|one| one.flags & BINDING != 0);
+        // Reauthentication is signed with the present keys. A wrong signature is that of a client
+        // which takes the connection for another one of its session.
+        let is_forged = known.is_some() && header.has(flags::SIGNED) && !is_signed;
+        let is_covered = header.has(flags::SIGNED) || frame.encrypted.is_some();
+        let bound = match binds {
+            true if is_forged => Err(NtStatus::ACCESS_DENIED),
+            true => self.bound_session(header, is_signed).map(Some),
+            false => Ok(None),
+        };
+        let done = match (bound, &known) {
+            (Err(status), _) => Err(status),
+            (Ok(None), Some(_)) if is_forged && frame.encrypted.is_none() => {
+                Err(NtStatus::ACCESS_DENIED)
+            }
+            (Ok(None), Some(session)) if is_covered => self
+                .is_genuine(session, header, is_signed, frame.encrypted.as_ref())
+                .and_then(|()| self.session_setup(header, message, None)),
+            (Ok(bound), _) => self.session_setup(header, message, bound),
         };
         let mut out = compound::reply(&self.core);
         let mut answered = *header;
@@ -250,6 +284,8 @@ impl Connection {
         if let Some(session) = &signer {
             span.by(&session.who);
         }
+        // The answers to a connection that is to be bound are signed, too.
+        let signer = signer.or_else(|| session_of_core(header.session_id).filter(|_| binds));
         let mut one = One::new(self, &answered, status, out);
         one.signer = signer;
         let answer = self.seal(vec![one], frame.encrypted.as_ref());

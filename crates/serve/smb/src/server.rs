@@ -1,21 +1,30 @@
 //! The service, over all its starts.
 
-use std::net::TcpListener;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::net::{IpAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use base::clock::monotonic_ns;
 use base::limits::SMB_IDLE;
 use vfs::fold::FoldIndex;
 
+use super::channels::Clients;
 use super::conn;
+use super::parking::{self, Removals};
 use super::set_info::Removal;
 use super::state::leases::LeaseKeys;
 use super::state::open_files::OpenFiles;
+use super::state::opens::ParkedOpen;
+use super::state::parked::ParkedOpens;
+use super::state::replays::Replays;
 use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;
+use engine::exec::accept::{Joins, Local};
 use engine::transport::Runtimes;
+use engine::transport::listener::Accepted;
 use engine::transport::tasks::Tasks;
-use files::{Files, core};
+use files::{Core, Files, core};
 
 /// What is encrypted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,6 +80,16 @@ pub struct Server {
     pub(super) lease_keys: Arc<LeaseKeys>,
     /// What that takes.
     pub(super) seats: Arc<OpenBudget>,
+    /// CREATEs by their numbers.
+    pub(super) replays: Arc<Replays>,
+    /// Clients with several connections.
+    pub(super) clients: Arc<Clients>,
+    /// Hands connections to other cores.
+    joins: Mutex<Option<Joins<Core>>>,
+    /// Opens that outlive their connection.
+    pub(super) parked: Arc<ParkedOpens<ParkedOpen>>,
+    /// What is to be removed with such ones.
+    pub(super) removals: Removals,
 }
 
 impl Server {
@@ -78,7 +97,21 @@ impl Server {
     pub fn new(settings: Settings, guid: [u8; 16]) -> Arc<Self> {
         let settings = RwLock::new(Arc::new(settings));
         let (sessions, folds, open_files, lease_keys, seats) = Default::default();
-        Arc::new(Self { settings, guid, sessions, folds, open_files, lease_keys, seats })
+        let (parked, removals, replays, clients, joins) = Default::default();
+        Arc::new(Self {
+            settings,
+            guid,
+            sessions,
+            folds,
+            open_files,
+            lease_keys,
+            seats,
+            replays,
+            clients,
+            joins,
+            parked,
+            removals,
+        })
     }
 
     /// What is set now.
@@ -96,6 +129,29 @@ impl Server {
         self.open_files.count()
     }
 
+    /// Opens that wait for their client: user, address, path, and the time that is left.
+    pub fn parked(&self) -> Vec<(String, IpAddr, String, Duration)> {
+        self.parked.rows(monotonic_ns(), |key, open, left_ns| {
+            let path = open.file.path.borrow().to_string();
+            let user = open.who.person.name.clone();
+            (user, key.address, path, Duration::from_nanos(left_ns))
+        })
+    }
+
+    /// Hands a connection to another core; what it has sent is `begun`. It is closed if that core
+    /// does not take it.
+    pub(super) fn hand_over(self: &Arc<Self>, to: usize, accepted: Accepted, begun: Vec<u8>) {
+        let server = Arc::clone(self);
+        let run = move |core: Rc<Core>, ending| {
+            let (of_core, begun) = (Rc::clone(&core), Some(begun));
+            let serve = |accepted| conn::serve(server, of_core, (accepted, begun), ending);
+            Box::pin(accepted.run(&core.budget, serve)) as Local
+        };
+        if let Some(joins) = &*self.joins.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = joins.hand_to(to, Box::new(run));
+        }
+    }
+
     /// Serves what comes at `sockets`. `None` if the runtimes have ended.
     pub fn start(
         self: &Arc<Self>,
@@ -103,10 +159,17 @@ impl Server {
         runtimes: &Runtimes,
         sockets: Vec<TcpListener>,
     ) -> Option<Tasks> {
+        drop(self.parked.set_open(true));
         let server = Arc::clone(self);
         let sockets = sockets.into_iter().map(|socket| (socket, ())).collect();
-        core::serve(files, runtimes, sockets, move |core, accepted, (), ending| {
-            conn::serve(Arc::clone(&server), core, accepted, ending)
-        })
+        let (tasks, joins) =
+            core::serve_joined(files, runtimes, sockets, move |core, accepted, (), ending| {
+                conn::serve(Arc::clone(&server), core, (accepted, None), ending)
+            })?;
+        let server = Arc::clone(self);
+        let sweep = move |core, ending| Box::pin(parking::run(server, core, ending)) as Local;
+        let is_swept = joins.hand_to(0, Box::new(sweep));
+        *self.joins.lock().unwrap_or_else(PoisonError::into_inner) = Some(joins);
+        is_swept.then_some(tasks)
     }
 }

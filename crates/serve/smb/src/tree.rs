@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use base::clock::Deadline;
+use base::limits::SMB_PARK_WAIT;
 use base::log::{ClientLines, Level, limited};
 use vfs::share::rules::{Access, Transport};
 use vfs::share::{Service, Share};
@@ -11,13 +13,14 @@ use wire::smb::status::NtStatus;
 use wire::smb::tree::{self, share_flags, share_type};
 use wire::smb::utf16;
 
-use super::close;
 use super::dispatch::{Outcome, Reply, Request};
 use super::node::NODE;
 use super::receive::Broken;
 use super::state::connection::Connection;
 use super::state::session::{Session, Tree, TreeOf};
+use super::state::sessions::End;
 use super::status;
+use super::{close, durable};
 
 /// The share of pipes.
 const PIPES: &str = "IPC$";
@@ -95,22 +98,42 @@ pub(super) async fn disconnect(request: &Request<'_>) -> Outcome {
 
 /// LOGOFF.
 pub(super) async fn logoff(request: &Request<'_>) -> Outcome {
-    // It is still there until its answer is signed, but for no request any more.
+    // It is still there until its answer is signed, but for no request any more; nor for those of
+    // its other connections.
+    if request.session.has_channels() {
+        request.conn.server.sessions.end(request.session.id, None, End::Replaced);
+    }
     request.conn.leave(request.session);
     request.session.waits_for_others();
-    close_all(request.conn, request.session).await;
+    close_all(request.conn, request.session, true).await;
     Ok(request.empty())
 }
 
 /// Ends a session that leaves its connection.
 pub(super) async fn end(conn: Rc<Connection>, session: Rc<Session>) {
-    close_all(&conn, &session).await;
+    let stays_durable = session.listed.stays_durable() && conn.core.files.is_welcome(&session.who);
+    close_all(&conn, &session, stays_durable).await;
 }
 
-/// Closes everything of a session, and what requests in progress open, until none is.
-async fn close_all(conn: &Connection, session: &Session) {
+/// Closes everything of a session, and what requests in progress open, until none is; durable
+/// handles wait for their client if they may.
+async fn close_all(conn: &Connection, session: &Session, stays_durable: bool) {
+    let until = Deadline::after(SMB_PARK_WAIT);
     loop {
-        close::end(conn, &session.who, session.take_opens(|_| true)).await;
+        let opens = session.take_opens(|_| true);
+        let (mut others, busy) = match stays_durable {
+            true => durable::park(conn, session, opens),
+            false => (opens, Vec::new()),
+        };
+        let left = until.left().filter(|_| !busy.is_empty());
+        if let Some(left) = left {
+            session.put_back(busy);
+            close::end(conn, &session.who, others).await;
+            let _ = tokio::time::timeout(left, session.has_others()).await;
+            continue;
+        }
+        others.extend(busy);
+        close::end(conn, &session.who, others).await;
         if !session.has_others().await {
             break;
         }
@@ -129,10 +152,20 @@ impl Connection {
     pub async fn close_all(&self) {
         let mut sessions = std::mem::take(&mut *self.leaving.borrow_mut());
         sessions.extend(self.sessions.borrow_mut().drain().map(|(_, one)| one));
-        let removals: Vec<_> = sessions
-            .iter()
-            .filter_map(|one| close::release(self, &one.who, one.take_opens(|_| true)))
-            .collect();
+        let release = |one: &Rc<Session>| {
+            if one.lose_channel(&self.mailbox) {
+                return None;
+            }
+            let opens = one.take_opens(|_| true);
+            let stays_durable = one.listed.stays_durable();
+            let (mut opens, busy) = match stays_durable && self.core.files.is_welcome(&one.who) {
+                true => durable::park(self, one, opens),
+                false => (opens, Vec::new()),
+            };
+            opens.extend(busy);
+            close::release(self, &one.who, opens)
+        };
+        let removals: Vec<_> = sessions.iter().filter_map(release).collect();
         for removal in removals {
             let _ = removal.await;
         }

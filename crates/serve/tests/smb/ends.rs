@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use e2e::api::wait_for;
 use e2e::smb::{Ask, Smb};
+use serve::smb::state::sessions::End;
 use wire::smb::create::{CloseRequest, Disposition, FileId, POSTQUERY};
 use wire::smb::header::Command;
 
@@ -49,7 +50,7 @@ fn a_session_that_somebody_ends_just_before() {
     for _ in 0..40 {
         let mut smb = running.again();
         open(&mut smb);
-        assert!(running.server.sessions.end(smb.session, None));
+        assert!(running.server.sessions.end(smb.session, None, End::Closed));
         drop(smb);
         nothing_is_open(&running);
     }

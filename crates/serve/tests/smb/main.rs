@@ -10,6 +10,7 @@ mod planted;
 mod scene;
 
 mod bounds;
+mod durable;
 mod ends;
 mod held;
 mod leases;

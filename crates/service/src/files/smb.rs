@@ -11,6 +11,8 @@ use base::protocol::{self, Port};
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use serve::files::Files;
+use serve::smb::node::PARKED_SHOWN_MAX;
+use serve::smb::state::sessions::End;
 use serve::smb::{Encryption, Server, Settings};
 use serve::transport::Budgets;
 
@@ -106,7 +108,9 @@ impl Service for Smb {
         let sessions = &self.server.sessions;
         let ids = sessions.rows_now().into_iter();
         let ids = ids.filter(|row| row.user == which || format!("{:x}", row.id) == which);
-        let ended = ids.filter(|row| sessions.end(row.id, None)).count();
+        let ended = ids.filter(|row| sessions.end(row.id, None, End::Closed)).count();
+        let number = u64::from_str_radix(which, 16).ok();
+        let ended = ended + self.server.end_parked_of(number, Some(which));
         let hint = "see the property sessions";
         Some(match ended {
             0 => Err(Problem::unknown(path, &format!("{which:?} has no session"), hint)),
@@ -122,7 +126,12 @@ impl Service for Smb {
         });
         let sessions = Value::texts(sessions.collect::<Vec<_>>());
         let open = i64::try_from(self.server.files_open()).unwrap_or(i64::MAX);
-        vec![("sessions", sessions), ("files_open", Value::Integer(open))]
+        let parked = self.server.parked().into_iter().map(|(user, from, path, left)| {
+            format!("{user} {from} {path}, {} s left", left.as_secs())
+        });
+        let parked = Value::texts(parked.take(PARKED_SHOWN_MAX).collect::<Vec<_>>());
+        let open = Value::Integer(open);
+        vec![("sessions", sessions), ("files_open", open), ("durable_handles", parked)]
     }
 }
 

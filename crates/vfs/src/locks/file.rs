@@ -79,6 +79,13 @@ impl Lease {
         matches!(self.state, LeaseState::Breaking { .. })
     }
 
+    /// How its holder is notified: by an open that has a connection, if there is one.
+    pub fn notifier(&self) -> Arc<dyn Recall> {
+        let is_reachable = |notice: &&Arc<dyn Recall>| notice.is_reachable();
+        let mut all = std::iter::once(&self.notice).chain(self.opens.iter().map(|(_, by)| by));
+        Arc::clone(all.find(is_reachable).unwrap_or(&self.notice))
+    }
+
     /// Whether it is an open's.
     pub fn is_of(&self, open: &Owner) -> bool {
         self.opens.iter().any(|(other, _)| other == open)

@@ -348,6 +348,11 @@ pub struct Break {
 pub trait Recall: Send + Sync {
     /// Give it back.
     fn recall(&self, key: FileKey, owner: &Owner, what: Break);
+
+    /// Whether the holder can be notified now: of several opens of a lease, one that can is.
+    fn is_reachable(&self) -> bool {
+        true
+    }
 }
 
 /// The number of a waiting request.

@@ -17,6 +17,14 @@ pub const EXTENDED_ATTRIBUTES: &[u8] = b"ExtA";
 /// A snapshot by its time.
 pub const SNAPSHOT: &[u8] = b"TWrp";
 
+/// Asks for a durable handle ([`super::durable`]).
+pub const DURABLE: &[u8] = b"DHnQ";
+/// Continues a durable handle.
+pub const DURABLE_RECONNECT: &[u8] = b"DHnC";
+/// Asks for a durable handle of version 2.
+pub const DURABLE_V2: &[u8] = b"DH2Q";
+/// Continues a durable handle of version 2.
+pub const DURABLE_V2_RECONNECT: &[u8] = b"DH2C";
 /// A lease ([`super::lease::Lease`]).
 pub const LEASE: &[u8] = b"RqLs";
 

@@ -60,6 +60,8 @@ pub mod flags {
     pub const RELATED: u32 = 4;
     /// It is signed.
     pub const SIGNED: u32 = 8;
+    /// It may have been sent before, over another connection.
+    pub const REPLAY: u32 = 0x2000_0000;
 }
 
 /// The header of a message.
@@ -92,6 +94,11 @@ impl Header {
     /// The tree of a message that is not asynchronous.
     pub const fn tree_id(&self) -> u32 {
         (self.id >> 32) as u32
+    }
+
+    /// ChannelSequence of a request, from 3.0 on.
+    pub const fn channel(&self) -> u16 {
+        self.status as u16
     }
 
     /// Whether all of these flags are set.

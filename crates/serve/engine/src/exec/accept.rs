@@ -31,8 +31,11 @@ pub trait ServiceCore: Deref<Target = Core> + 'static {
     }
 }
 
+/// What runs on one core.
+pub type Local = Pin<Box<dyn Future<Output = ()>>>;
+
 /// A connection that comes by other means than a socket, to be run on a core.
-pub type Join<C> = Box<dyn FnOnce(Rc<C>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
+pub type Join<C> = Box<dyn FnOnce(Rc<C>, Ending) -> Local + Send>;
 
 /// Deals such connections to the cores in turn.
 pub struct Joins<C> {
@@ -41,6 +44,11 @@ pub struct Joins<C> {
 }
 
 impl<C> Joins<C> {
+    /// Hands one over to this core. False if it does not take it.
+    pub fn hand_to(&self, core: usize, join: Join<C>) -> bool {
+        self.cores.get(core).is_some_and(|core| core.try_send(join).is_ok())
+    }
+
     /// Hands one over. False if its core does not take it: the service ends, or is overrun.
     pub fn deal(&mut self, join: Join<C>) -> bool {
         self.turn = (self.turn + 1) % self.cores.len().max(1);
@@ -143,7 +151,7 @@ where
             }
             Some(join) = joins.recv() => {
                 core.stir();
-                connections.spawn_local(join(Rc::clone(&core)));
+                connections.spawn_local(join(Rc::clone(&core), ends.clone()));
             }
             Some(ended) = connections.join_next() => {
                 core.stir();

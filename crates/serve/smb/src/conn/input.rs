@@ -50,7 +50,13 @@ pub(super) struct Input {
 }
 
 impl Input {
-    fn rest(&self) -> &[u8] {
+    /// What another core has received.
+    pub(super) fn begun(core: &Core, bytes: Vec<u8>) -> Self {
+        core.budget.take_bytes(bytes.capacity());
+        Self { bytes, arrived_ns: stamp(), ..Self::default() }
+    }
+
+    pub(super) fn rest(&self) -> &[u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 

@@ -2,11 +2,13 @@
 //! §2.1.5.1).
 
 use wire::smb::class::attributes;
-use wire::smb::contexts;
+use wire::smb::contexts::{self, Context};
 use wire::smb::create::{Disposition, Request, access, options, share_access};
+use wire::smb::durable::{DurableV2, ReconnectV2, check_v1, reconnect_v1};
 use wire::smb::lease::Lease;
 use wire::smb::status::NtStatus;
 
+use crate::durable::DurableRequest;
 use crate::{names, status};
 
 /// The largest file: sizes are signed.
@@ -23,6 +25,8 @@ pub(super) struct Contexts<'a> {
     pub on_disk_id: bool,
     /// A lease.
     pub lease: Option<Lease>,
+    /// A durable handle.
+    pub durable: DurableRequest,
     /// Bytes to reserve.
     pub reserve: Option<u64>,
     /// The time of the snapshot that has it (FILETIME).
@@ -95,7 +99,9 @@ fn check_attributes(create: &Request<'_>) -> Result<(), NtStatus> {
 /// The status of the response.
 pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatus> {
     let mut asked = Contexts::default();
-    for context in contexts::decode(create.contexts).map_err(status::of_wire)? {
+    let all = contexts::decode(create.contexts).map_err(status::of_wire)?;
+    asked.durable = durable(&all)?;
+    for context in all {
         match context.name {
             contexts::EXTENDED_ATTRIBUTES => return Err(NtStatus::EAS_NOT_SUPPORTED),
             contexts::SNAPSHOT => {
@@ -121,4 +127,45 @@ pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatu
         }
     }
     Ok(asked)
+}
+
+/// Reads the contexts of durable handles, of which one excludes most others (MS-SMB2 §3.3.5.9.7,
+/// §3.3.5.9.12).
+fn durable(all: &[Context<'_>]) -> Result<DurableRequest, NtStatus> {
+    let find = |name| all.iter().find(|one| one.name == name).map(|one| one.data);
+    let (new, again) = (find(contexts::DURABLE), find(contexts::DURABLE_RECONNECT));
+    let (new_v2, again_v2) = (find(contexts::DURABLE_V2), find(contexts::DURABLE_V2_RECONNECT));
+    let is_one = match (new_v2.is_some(), again_v2.is_some()) {
+        (false, false) => true,
+        (true, true) => false,
+        _ => new.is_none() && again.is_none(),
+    };
+    if !is_one {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let is_alone = |with: &[&[u8]]| {
+        all.iter().all(|one| one.name == contexts::LEASE || with.contains(&one.name))
+    };
+    if let Some(data) = again {
+        let file = reconnect_v1(data).map_err(status::of_wire)?;
+        return match is_alone(&[contexts::DURABLE, contexts::DURABLE_RECONNECT]) {
+            true => Ok(DurableRequest::Reconnect(file, None)),
+            false => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+        };
+    }
+    if let Some(data) = again_v2 {
+        let asked = ReconnectV2::decode(data).map_err(status::of_wire)?;
+        return match is_alone(&[contexts::DURABLE_V2_RECONNECT]) {
+            true => Ok(DurableRequest::Reconnect(asked.file, Some(asked.guid))),
+            false => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+        };
+    }
+    Ok(match (new, new_v2) {
+        (_, Some(data)) => DurableRequest::V2(DurableV2::decode(data).map_err(status::of_wire)?),
+        (Some(data), _) => {
+            check_v1(data).map_err(status::of_wire)?;
+            DurableRequest::V1
+        }
+        _ => DurableRequest::Nothing,
+    })
 }

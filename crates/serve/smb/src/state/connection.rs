@@ -10,7 +10,7 @@ use base::limits::{SMB_WAITING_BYTES, SMB_WAITING_MAX};
 use tokio::sync::Notify;
 use vfs::fs::Extent;
 use vfs::locks::Owner;
-use wire::smb::crypto::Preauth;
+use wire::smb::crypto::{Preauth, Signer};
 use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::status::NtStatus;
 
@@ -19,6 +19,7 @@ use super::leases::{Mail, Mailbox};
 use super::opens::{Open, OpenOf};
 use super::session::Session;
 use crate::auth::Setup;
+use crate::channels::ClientConnection;
 use crate::receive::Broken;
 use crate::server::{Server, Settings};
 use engine::exec::Span;
@@ -108,6 +109,10 @@ pub(crate) struct Connection {
     pub setups: RefCell<HashMap<u64, Setup>>,
     /// Sessions.
     pub sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    /// Keys of sessions that it was bound to: what signs here.
+    pub channels: RefCell<HashMap<u64, Signer>>,
+    /// It is one of a client that may bind several to a session.
+    pub client: RefCell<Option<ClientConnection>>,
     /// Sessions that are none any more, until what they have open is closed.
     pub leaving: RefCell<Vec<Rc<Session>>>,
     /// Credits.
@@ -154,6 +159,12 @@ impl Connection {
     pub fn session(&self, id: u64) -> Result<Rc<Session>, NtStatus> {
         let session = self.sessions.borrow().get(&id).cloned();
         session.ok_or(NtStatus::USER_SESSION_DELETED)
+    }
+
+    /// What signs messages of a session on this connection.
+    pub fn with_signer<R>(&self, session: &Session, with: impl FnOnce(&Signer) -> R) -> R {
+        let channels = self.channels.borrow();
+        with(channels.get(&session.id).unwrap_or(&session.keys.signer))
     }
 
     /// The connection is to be ended.

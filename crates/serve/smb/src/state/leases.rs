@@ -3,12 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::exec::CompletionQueue;
 use vfs::locks::{Break, ByOwners, Caching, FileKey, LeaseView, Owner, Recall, Using};
 use wire::smb::create::FileId;
 use wire::smb::lease::LeaseKey;
+
+use crate::server::Server;
 
 /// ClientGuid.
 pub type ClientGuid = [u8; 16];
@@ -31,7 +33,8 @@ struct Named {
 #[derive(Debug)]
 pub(crate) struct KeyInUse {
     keys: Arc<LeaseKeys>,
-    key: (ClientGuid, LeaseKey),
+    /// ClientGuid, and the key.
+    pub key: (ClientGuid, LeaseKey),
     /// Whether the lease is one of version 2: as its first open has asked for it.
     pub has_epoch: bool,
 }
@@ -79,14 +82,15 @@ impl Drop for KeyInUse {
 }
 
 /// The lease that an open has.
-#[derive(Debug)]
 pub(crate) struct OpenLease {
     /// By what the table of locks knows it.
     pub owner: Owner,
     /// What it comes to.
     pub view: LeaseView,
     /// Its key; an oplock has none.
-    pub _key: Option<KeyInUse>,
+    pub key: Option<KeyInUse>,
+    /// How the holder is notified.
+    pub route: SharedRoute,
 }
 
 /// How a write by an open meets leases.
@@ -158,7 +162,8 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    fn post(&self, mail: Mail) {
+    /// Puts something in.
+    pub fn post(&self, mail: Mail) {
         self.is_rung.store(true, Ordering::Release);
         self.queue.push(mail);
     }
@@ -172,6 +177,14 @@ impl Mailbox {
         mail
     }
 
+    /// What has come for one session.
+    pub fn take_of(&self, session: u64) -> Vec<Mail> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            self.take().into_iter().partition(|mail| mail.session == session);
+        others.into_iter().for_each(|mail| self.post(mail));
+        own
+    }
+
     /// Waits until there is something.
     pub async fn rung(&self) {
         std::future::poll_fn(|cx| self.queue.poll(cx, true).map(drop)).await;
@@ -179,20 +192,48 @@ impl Mailbox {
     }
 }
 
-/// Notifies the holder of a lease, by the connection of an open.
-pub(crate) struct Notice {
-    /// Its mail.
-    pub mailbox: Arc<Mailbox>,
-    /// Its session.
-    pub session: u64,
-    /// How it is worded.
-    pub form: Form,
+/// How the holder of a lease is notified through one of its opens.
+pub(crate) enum Route {
+    /// By a connection.
+    Mail {
+        /// Its mail.
+        mailbox: Arc<Mailbox>,
+        /// The session.
+        session: u64,
+        /// How it is worded.
+        form: Form,
+    },
+    /// Not at all: the open waits for its client, and ends.
+    Parked(Weak<Server>),
+}
+
+/// The route of an open, which changes with its connection.
+pub(crate) type SharedRoute = Arc<Mutex<Route>>;
+
+/// Notifies the holder of a lease, as the route of an open says.
+pub(crate) struct Notice(pub SharedRoute);
+
+/// The route as it is now.
+pub(crate) fn route(of: &SharedRoute) -> MutexGuard<'_, Route> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Recall for Notice {
     fn recall(&self, _: FileKey, owner: &Owner, what: Break) {
-        let Self { session, form, .. } = *self;
-        self.mailbox.post(Mail { lease: owner.clone(), session, form, what });
+        let server = match &*route(&self.0) {
+            Route::Mail { mailbox, session, form } => {
+                let (session, form) = (*session, *form);
+                return mailbox.post(Mail { lease: owner.clone(), session, form, what });
+            }
+            Route::Parked(server) => server.upgrade(),
+        };
+        if let Some(server) = server {
+            server.break_parked(owner);
+        }
+    }
+
+    fn is_reachable(&self) -> bool {
+        matches!(&*route(&self.0), Route::Mail { .. })
     }
 }
 

@@ -6,6 +6,8 @@ pub(super) mod leases;
 pub(super) mod location;
 pub mod open_files;
 pub(super) mod opens;
+pub(super) mod parked;
+pub(super) mod replays;
 pub mod seats;
 pub(super) mod session;
 pub mod sessions;

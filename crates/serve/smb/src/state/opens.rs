@@ -2,19 +2,23 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use vfs::fs::Retained;
 use vfs::locks::{FileKey, LinkId, Location, LockTable, Owner};
+use wire::smb::durable::CreateGuid;
 use wire::smb::status::NtStatus;
 
-use super::leases::{OpenLease, Writes};
+use super::leases::{ClientGuid, OpenLease, Writes};
+use super::parked::DurableId;
+use super::replays::{Numbered, Sequence};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
 use crate::dir::Listed;
 use crate::pipe::Pipe;
-use files::{Node, VPath};
+use files::{Caller, Node, VPath};
 
 /// The entry of an open in the one table of opens and locks. With it end its locks and what waits
 /// for one: a request that is dropped with its connection cancels nothing itself.
@@ -89,6 +93,10 @@ pub(crate) struct OpenFile {
     pub ranges: Cell<usize>,
     /// Its lease or oplock.
     pub lease: Option<OpenLease>,
+    /// What the CREATE has come to, by its number.
+    pub number: Option<Numbered>,
+    /// CreateAction of that.
+    pub action: u32,
     /// Bytes that the client has reserved, as reported to it: they are allocated when written.
     pub reserved: Cell<u64>,
     /// The write time that was shown last, as FILETIME.
@@ -96,8 +104,6 @@ pub(crate) struct OpenFile {
     /// Until when what is written is not shown in the write time ([`super::times`]), as
     /// nanoseconds of a monotonic clock.
     pub write_time_until_ns: Cell<u64>,
-    /// The listing in progress.
-    pub listing: tokio::sync::Mutex<Option<Listed>>,
 }
 
 impl OpenFile {
@@ -115,14 +121,81 @@ pub(crate) enum OpenOf {
     Pipe(RefCell<Pipe>),
 }
 
+/// What makes an open a durable handle.
+pub(crate) struct Durability {
+    /// Its number for ever.
+    pub id: DurableId<ParkedOpen>,
+    /// How long it waits for its client.
+    pub timeout: Duration,
+    /// CreateGuid, of version 2.
+    pub guid: Option<CreateGuid>,
+    /// ClientGuid of the connection that has made it.
+    pub client: ClientGuid,
+}
+
+/// An open of a connection that was lost.
+pub(crate) struct ParkedOpen {
+    /// The user of its session.
+    pub who: Caller,
+    /// The session.
+    pub session: u64,
+    /// Rights that were granted.
+    pub access: u32,
+    /// The file.
+    pub file: Box<OpenFile>,
+    /// What it takes of all that may be open.
+    pub seat: OpenReservation,
+    /// What makes it one.
+    pub durable: Durability,
+}
+
+impl ParkedOpen {
+    /// What is open of a session, if it is durable; given back otherwise.
+    pub fn of(open: Open, (session, who): (u64, &Caller)) -> Result<Self, Open> {
+        match open {
+            Open { access, of: OpenOf::File(file), seat, durable: Some(durable), .. } => {
+                Ok(Self { who: who.clone(), session, access, file, seat, durable })
+            }
+            open => Err(open),
+        }
+    }
+
+    /// The open of a tree that it is again.
+    pub fn open(self, (volatile, tree): (u64, u32), channel: u16) -> Open {
+        let Self { access, file, seat, durable, .. } = self;
+        Open {
+            persistent: durable.id.number,
+            volatile,
+            tree,
+            durable: Some(durable),
+            access,
+            of: OpenOf::File(file),
+            listing: tokio::sync::Mutex::default(),
+            sequence: Sequence::new(channel),
+            closed: Notify::new(),
+            seat,
+        }
+    }
+}
+
 /// An open.
 pub(crate) struct Open {
+    /// Its number for ever, if it is durable; otherwise that in its session.
+    pub persistent: u64,
+    /// Its number in its session.
+    pub volatile: u64,
     /// Its tree.
     pub tree: u32,
+    /// It outlives its connection.
+    pub durable: Option<Durability>,
     /// Rights that were granted.
     pub access: u32,
     /// What is open.
     pub of: OpenOf,
+    /// The listing in progress.
+    pub listing: tokio::sync::Mutex<Option<Listed>>,
+    /// Requests with it that a client may send again.
+    pub sequence: Sequence,
     /// Notifies requests that wait for something of it that it is closed.
     pub closed: Notify,
     /// What it takes of all that may be open.

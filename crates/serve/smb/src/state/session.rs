@@ -2,7 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use base::limits::{SMB_OPENS_MAX, SMB_TREES_MAX};
 use tokio::sync::Notify;
@@ -12,7 +13,8 @@ use wire::smb::create::FileId;
 use wire::smb::crypto::Keys;
 use wire::smb::status::NtStatus;
 
-use super::opens::Open;
+use super::leases::{Mailbox, Route, route};
+use super::opens::{Open, OpenOf};
 use super::sessions::Listed;
 use files::Caller;
 use files::caller::Reached;
@@ -57,6 +59,16 @@ impl Tree {
     }
 }
 
+thread_local! {
+    /// Sessions of this core, for connections that are bound to them.
+    static SESSIONS: RefCell<HashMap<u64, Weak<Session>>> = RefCell::default();
+}
+
+/// A session of this core.
+pub(crate) fn find(id: u64) -> Option<Rc<Session>> {
+    SESSIONS.with_borrow(|all| all.get(&id).and_then(Weak::upgrade))
+}
+
 /// A session.
 pub(crate) struct Session {
     /// Its number.
@@ -73,12 +85,16 @@ pub(crate) struct Session {
     pub nonce: Cell<u64>,
     /// It is listed.
     pub listed: Listed,
+    /// Its client has named another one that it has lost.
+    pub has_previous: bool,
     /// Requests of it that are carried out now.
     running: Cell<usize>,
     /// Those of them that wait for the end of the others.
     closing: Cell<usize>,
     /// One of them has ended.
     ended: Notify,
+    /// The mail of each of its connections.
+    channels: RefCell<Vec<Arc<Mailbox>>>,
     trees: RefCell<HashMap<u32, Rc<Tree>>>,
     opens: RefCell<HashMap<u64, Rc<Open>>>,
     next: Cell<u64>,
@@ -101,13 +117,54 @@ impl Session {
             encrypts,
             nonce,
             listed,
+            has_previous: false,
             running,
             closing,
             ended,
+            channels: RefCell::default(),
             trees,
             opens,
             next: Cell::new(1),
         }
+    }
+
+    /// Makes it known on this core, with its first connection.
+    pub fn begin(self, mailbox: &Arc<Mailbox>) -> Rc<Self> {
+        let session = Rc::new(self);
+        session.add_channel(mailbox);
+        SESSIONS.with_borrow_mut(|all| all.insert(session.id, Rc::downgrade(&session)));
+        session
+    }
+
+    /// Another connection of it.
+    pub fn add_channel(&self, mailbox: &Arc<Mailbox>) {
+        self.channels.borrow_mut().push(Arc::clone(mailbox));
+    }
+
+    /// Whether it has more connections than one.
+    pub fn has_channels(&self) -> bool {
+        self.channels.borrow().len() > 1
+    }
+
+    /// One of its connections is lost: what breaks its leases comes to another one. False if there
+    /// is none.
+    pub fn lose_channel(&self, mailbox: &Arc<Mailbox>) -> bool {
+        let mut channels = self.channels.borrow_mut();
+        channels.retain(|other| !Arc::ptr_eq(other, mailbox));
+        let Some(next) = channels.first() else { return false };
+        for open in self.opens.borrow().values() {
+            let OpenOf::File(file) = &open.of else { continue };
+            let Some(lease) = &file.lease else { continue };
+            if let Route::Mail { mailbox: of, .. } = &mut *route(&lease.route)
+                && Arc::ptr_eq(of, mailbox)
+            {
+                *of = Arc::clone(next);
+            }
+        }
+        for mail in mailbox.take_of(self.id) {
+            next.post(mail);
+        }
+        true
     }
 
     /// A request of it is carried out as long as this lives.
@@ -194,6 +251,12 @@ impl Session {
         self.opens.borrow_mut().insert(file.volatile, Rc::new(open));
     }
 
+    /// Has opens again that were taken out.
+    pub fn put_back(&self, opens: Vec<Rc<Open>>) {
+        let known = opens.into_iter().map(|open| (open.volatile, open));
+        self.opens.borrow_mut().extend(known);
+    }
+
     /// The open of this number, if it is of this tree.
     ///
     /// # Errors
@@ -202,14 +265,19 @@ impl Session {
         let opens = self.opens.borrow();
         let open = opens
             .get(&id.volatile)
-            .filter(|open| id.persistent == id.volatile && open.tree == tree);
+            .filter(|open| id.persistent == open.persistent && open.tree == tree);
         open.cloned().ok_or(NtStatus::FILE_CLOSED)
+    }
+
+    /// The open of this number in the session.
+    pub fn by_volatile(&self, volatile: u64) -> Option<Rc<Open>> {
+        self.opens.borrow().get(&volatile).cloned()
     }
 
     /// The open of this number, whatever tree it is of.
     pub fn open_anywhere(&self, id: FileId) -> Option<Rc<Open>> {
         let open = self.opens.borrow().get(&id.volatile).cloned();
-        open.filter(|_| id.persistent == id.volatile)
+        open.filter(|open| id.persistent == open.persistent)
     }
 
     /// Takes out the open of this number.
@@ -219,6 +287,13 @@ impl Session {
     pub fn close(&self, id: FileId, tree: u32) -> Result<Rc<Open>, NtStatus> {
         self.open(id, tree)?;
         self.opens.borrow_mut().remove(&id.volatile).ok_or(NtStatus::FILE_CLOSED)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The core may be ending.
+        let _ = SESSIONS.try_with(|all| all.borrow_mut().remove(&self.id));
     }
 }
 

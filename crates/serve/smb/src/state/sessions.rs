@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::random::{Random, SystemRandom};
 use tokio::sync::Notify;
+
+use crate::channels::ChannelFacts;
 
 /// A session as others see it.
 #[derive(Debug, Clone)]
@@ -23,9 +25,19 @@ pub struct Row {
     pub encrypted: bool,
 }
 
+/// How a session was ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By an administrator: everything is closed.
+    Closed = 1,
+    /// By its client, which has signed in again (PreviousSessionId): durable handles stay.
+    Replaced = 2,
+}
+
 struct One {
     row: Row,
-    ended: Arc<AtomicBool>,
+    facts: ChannelFacts,
+    ended: Arc<AtomicU8>,
     /// Wakes the connection of the session.
     wake: Arc<Notify>,
 }
@@ -40,13 +52,18 @@ pub struct Sessions {
 pub struct Listed {
     sessions: Arc<Sessions>,
     id: u64,
-    ended: Arc<AtomicBool>,
+    ended: Arc<AtomicU8>,
 }
 
 impl Listed {
-    /// Whether an administrator has ended it.
+    /// Whether it was ended from outside.
     pub fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.ended.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether its durable handles stay.
+    pub fn stays_durable(&self) -> bool {
+        self.ended.load(Ordering::Acquire) != End::Closed as u8
     }
 }
 
@@ -74,24 +91,31 @@ impl Sessions {
     }
 
     /// Lists a session; its connection is woken by `wake` when an administrator ends it.
-    pub fn add(self: &Arc<Self>, row: Row, wake: &Arc<Notify>) -> Listed {
-        let (id, ended) = (row.id, Arc::<AtomicBool>::default());
-        let one = One { row, ended: Arc::clone(&ended), wake: Arc::clone(wake) };
+    pub fn add(self: &Arc<Self>, (row, facts): (Row, ChannelFacts), wake: &Arc<Notify>) -> Listed {
+        let (id, ended) = (row.id, Arc::<AtomicU8>::default());
+        let one = One { row, facts, ended: Arc::clone(&ended), wake: Arc::clone(wake) };
         self.rows().insert(id, one);
         Listed { sessions: Arc::clone(self), id, ended }
     }
 
     /// Ends a session of this user, or of any; false if there is none. What it has open is closed
     /// by its connection.
-    pub fn end(&self, id: u64, user: Option<&str>) -> bool {
+    pub fn end(&self, id: u64, user: Option<&str>, how: End) -> bool {
         let rows = self.rows();
         let Some(one) = rows.get(&id) else { return false };
         if user.is_some_and(|user| one.row.user != user) {
             return false;
         }
-        one.ended.store(true, Ordering::Release);
+        let _ = one.ended.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| {
+            (before != End::Closed as u8).then_some(how as u8)
+        });
         one.wake.notify_one();
         true
+    }
+
+    /// What connections of a session have in common.
+    pub fn facts(&self, id: u64) -> Option<ChannelFacts> {
+        self.rows().get(&id).map(|one| one.facts)
     }
 
     /// All sessions, by number.

@@ -3,7 +3,6 @@
 //! ([`LockTable::when_released`]).
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -186,13 +185,13 @@ impl LockTable {
             };
             if let Some(what) = taken {
                 self.recount(lease);
-                met.notices.push((lease.owner.clone(), Arc::clone(&lease.notice), what));
+                met.notices.push((lease.owner.clone(), lease.notifier(), what));
             }
         }
         met
     }
 
-    fn expire(&self, lease: &mut Lease, now_ns: u64) {
+    pub(super) fn expire(&self, lease: &mut Lease, now_ns: u64) {
         if lease.expire(now_ns) {
             self.counts.revoked.fetch_add(1, Ordering::Relaxed);
             self.recount(lease);
@@ -250,7 +249,7 @@ impl LockTable {
         self.expire(lease, now);
         let next = lease.acknowledge(keeps, deadline_ns(lease.style, now))?;
         self.recount(lease);
-        let notice = next.map(|what| (lease.owner.clone(), Arc::clone(&lease.notice), what));
+        let notice = next.map(|what| (lease.owner.clone(), lease.notifier(), what));
         let woken = file.take_released();
         drop(files);
         self.notify(key, notice.into_iter().collect());

@@ -165,6 +165,14 @@ impl LockTable {
         granted
     }
 
+    /// What a lease or an oplock has now, for an open that is continued.
+    pub fn lease_now(&self, key: FileKey, owner: &Owner) -> Option<Granted> {
+        let mut files = self.shard(key);
+        let lease = files.get_mut(&key)?.leases.iter_mut().find(|lease| lease.owner == *owner)?;
+        self.expire(lease, monotonic_ns());
+        Some(lease.granted())
+    }
+
     /// Another open of the same lease: it gets more only if all that is asked is granted, and
     /// includes the existing ones.
     fn share_lease(&self, lease: &mut Lease, request: &LeaseRequest<'_>, part: Caching) {

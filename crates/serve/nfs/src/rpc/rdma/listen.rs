@@ -114,7 +114,7 @@ impl Taker {
         }
         let Some(open) = open else { return };
         let counted = Counted::new(stats);
-        let served = self.joins.deal(Box::new(move |core| {
+        let served = self.joins.deal(Box::new(move |core, _| {
             let budget = Rc::clone(&core.budget);
             Box::pin(budget.scoped(from, None, async move {
                 // All are held to the end.

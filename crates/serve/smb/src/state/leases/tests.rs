@@ -34,7 +34,9 @@ fn mail_is_taken_once_and_in_order() {
     let mailbox = Arc::<Mailbox>::default();
     assert!(mailbox.take().is_empty());
     let form = Form::Lease([2; 16], true);
-    let notice = Notice { mailbox: Arc::clone(&mailbox), session: 5, form };
+    let route = Route::Mail { mailbox: Arc::clone(&mailbox), session: 5, form };
+    let notice = Notice(Arc::new(Mutex::new(route)));
+    assert!(notice.is_reachable());
     for epoch in 1..=2 {
         let (from, to) = (Caching::ALL, Caching::READ);
         notice.recall(file(1), &owner(1), Break { from, to, epoch, must_acknowledge: true });

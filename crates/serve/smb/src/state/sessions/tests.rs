@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use wire::smb::negotiate::{Dialect, Signing};
 
 #[test]
 fn sessions_come_and_go() {
@@ -15,10 +16,17 @@ fn sessions_come_and_go() {
         dialect: "3.1.1",
         encrypted: false,
     };
-    let listed = sessions.add(row, &Arc::new(Notify::new()));
+    let facts = ChannelFacts {
+        dialect: Dialect::SMB311,
+        signing: Signing::AesGmac,
+        cipher: None,
+        client: [1; 16],
+    };
+    let listed = sessions.add((row, facts), &Arc::new(Notify::new()));
+    assert_eq!((sessions.facts(id), sessions.facts(id ^ 1)), (Some(facts), None));
     assert_eq!(sessions.rows_now().len(), 1);
-    assert!(!sessions.end(id, Some("bert")) && !listed.has_ended());
-    assert!(sessions.end(id, Some("anna")) && listed.has_ended());
+    assert!(!sessions.end(id, Some("bert"), End::Closed) && !listed.has_ended());
+    assert!(sessions.end(id, Some("anna"), End::Closed) && listed.has_ended());
     drop(listed);
-    assert!(sessions.rows_now().is_empty() && !sessions.end(id, None));
+    assert!(sessions.rows_now().is_empty() && !sessions.end(id, None, End::Closed));
 }

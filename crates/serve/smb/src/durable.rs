@@ -1,0 +1,299 @@
+//! Durable handles (MS-SMB2 §3.3.5.9.6, §3.3.5.9.7, §3.3.5.9.10, §3.3.5.9.12, §3.3.7.1): opens with
+//! a lease of handles or a batch oplock, which outlive their connection for a time that is agreed
+//! on. What another client needs of them meanwhile ends them: their client cannot be notified.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::monotonic_ns;
+use base::limits::{
+    SMB_DURABLE_V1, SMB_DURABLE_V2, SMB_DURABLE_V2_MAX, SMB_PREVIOUS_WAIT, SMB_RECONNECT_WAIT,
+};
+use base::refusals::Limit;
+use vfs::locks::Caching;
+use wire::smb::codec::Field as _;
+use wire::smb::contexts::{self, Context};
+use wire::smb::create::{FileId, Request as Create, Response, action};
+use wire::smb::durable::{CreateGuid, DurableV2, DurableV2Answer, put_v1_answer};
+use wire::smb::lease::{Lease, level};
+use wire::smb::negotiate::Dialect;
+use wire::smb::status::NtStatus;
+
+use super::dispatch::{About, Outcome, Reply, Request};
+use super::leases;
+use super::state::connection::Connection;
+use super::state::leases::{Form, Route, route};
+use super::state::opens::{Durability, Open, OpenFile, OpenOf, ParkedOpen};
+use super::state::parked::{DurableId, ParkedKey};
+use super::state::replays::Created;
+use super::state::session::Session;
+use super::{facts, names};
+use files::VPath;
+use files::caller::Reached;
+
+/// What a CREATE asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum DurableRequest {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A durable handle.
+    V1,
+    /// One with a time and a number of the request.
+    V2(DurableV2),
+    /// To continue one, of version 2 with the number of the request that has made it.
+    Reconnect(FileId, Option<CreateGuid>),
+}
+
+impl DurableRequest {
+    /// How long it is to outlive its connection, if it is asked for in this version of SMB.
+    fn timeout(self, dialect: Dialect) -> Option<Duration> {
+        match self {
+            Self::V1 => Some(SMB_DURABLE_V1),
+            Self::V2(_) if dialect < Dialect::SMB300 => None,
+            Self::V2(DurableV2 { timeout_ms: 0, .. }) => Some(SMB_DURABLE_V2),
+            Self::V2(DurableV2 { timeout_ms, .. }) => {
+                Some(Duration::from_millis(timeout_ms.into()).min(SMB_DURABLE_V2_MAX))
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of the request.
+    pub const fn guid(self) -> Option<CreateGuid> {
+        match self {
+            Self::V2(asked) => Some(asked.guid),
+            _ => None,
+        }
+    }
+
+    /// Appends the context of the answer to an open that was granted.
+    pub fn put_answer(self, granted: Option<&Durability>, out: &mut Vec<u8>) -> &'static [u8] {
+        match (self, granted) {
+            (Self::V2(_), Some(granted)) => {
+                let timeout_ms = u32::try_from(granted.timeout.as_millis()).unwrap_or(u32::MAX);
+                DurableV2Answer { timeout_ms, flags: 0 }.put(out);
+                contexts::DURABLE_V2
+            }
+            _ => {
+                put_v1_answer(out);
+                contexts::DURABLE
+            }
+        }
+    }
+}
+
+/// The number of an open that may become a durable handle: oplocks are broken by it.
+pub(super) fn number(
+    request: &Request<'_>,
+    asked: DurableRequest,
+) -> Result<Option<DurableId<ParkedOpen>>, NtStatus> {
+    let asks = asked.timeout(request.conn.agreed()?.dialect).is_some();
+    Ok(asks.then(|| request.conn.server.parked.new_id()))
+}
+
+/// What makes an open a durable handle, if it is asked for and its client keeps it open.
+pub(super) fn grant(
+    request: &Request<'_>,
+    (asked, number): (DurableRequest, Option<DurableId<ParkedOpen>>),
+    file: &OpenFile,
+) -> Result<Option<Durability>, NtStatus> {
+    let agreed = request.conn.agreed()?;
+    let timeout = asked.timeout(agreed.dialect).filter(|_| is_kept_open(file));
+    let (guid, client) = (asked.guid(), agreed.client.0);
+    let durability = |(timeout, id)| Durability { id, timeout, guid, client };
+    Ok(timeout.zip(number).map(durability))
+}
+
+/// Whether the client of an open may keep it open when its programs have closed it.
+fn is_kept_open(file: &OpenFile) -> bool {
+    let Some(lease) = file.lease.as_ref().filter(|_| file.node.is_file()) else { return false };
+    let caching = lease.view.caching();
+    match lease.key {
+        Some(_) => caching.has(Caching::HANDLE),
+        None => caching == Caching::ALL,
+    }
+}
+
+/// Has opens of a session wait for their client that are durable; gives back the others, which are
+/// to be closed, and durable ones with which a request is carried out.
+pub(super) fn park(
+    conn: &Connection,
+    session: &Session,
+    opens: Vec<Rc<Open>>,
+) -> (Vec<Rc<Open>>, Vec<Rc<Open>>) {
+    let (server, mut busy) = (&conn.server, Vec::new());
+    let park = |open: Rc<Open>| {
+        let is_kept = |open: &Open| matches!(&open.of, OpenOf::File(file) if is_kept_open(file));
+        if open.durable.is_none() || !is_kept(&open) {
+            return Some(open);
+        }
+        open.closed.notify_waiters();
+        let open = match Rc::try_unwrap(open) {
+            Ok(open) => open,
+            Err(open) => {
+                busy.push(open);
+                return None;
+            }
+        };
+        let volatile = open.volatile;
+        let parked = match ParkedOpen::of(open, (session.id, &session.who)) {
+            Ok(parked) => parked,
+            Err(open) => return Some(Rc::new(open)),
+        };
+        let from = conn.peer.0.ip();
+        let back = server.park(parked, from).err()?;
+        Some(Rc::new(back.open((volatile, 0), 0)))
+    };
+    let others = opens.into_iter().filter_map(park).collect();
+    (others, busy)
+}
+
+impl super::server::Server {
+    /// Has an open wait for its client; given back if it cannot.
+    fn park(
+        self: &Arc<Self>,
+        parked: ParkedOpen,
+        address: std::net::IpAddr,
+    ) -> Result<(), ParkedOpen> {
+        let Some(lease) = &parked.file.lease else { return Err(parked) };
+        let (owner, id) = (lease.owner.clone(), parked.durable.id.number);
+        let timeout_ns = u64::try_from(parked.durable.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = monotonic_ns().saturating_add(timeout_ns);
+        let key = ParkedKey { address, client: parked.durable.client, lease: owner, until_ns };
+        if let Some(number) = &parked.file.number {
+            number.set(Created::Parked(id));
+        }
+        // From now on a break ends it; one that has come before is seen below.
+        *route(&lease.route) = Route::Parked(Arc::downgrade(self));
+        let (lease, file) = (key.lease.clone(), parked.file.entry.key);
+        let locks = Arc::clone(&parked.file.entry.locks);
+        if let Err(back) = self.parked.park(id, key, parked) {
+            Limit::SmbParked.count();
+            return Err(back);
+        }
+        let is_breaking = locks.lease_of(file, &lease).is_none_or(|(_, is_breaking)| is_breaking);
+        if is_breaking {
+            self.break_parked(&lease);
+        }
+        Ok(())
+    }
+}
+
+/// What is compared with an open that waits.
+struct Claim<'a> {
+    request: &'a Request<'a>,
+    reached: &'a Reached,
+    guid: Option<CreateGuid>,
+    lease: Option<Lease>,
+    client: [u8; 16],
+    path: Option<VPath>,
+}
+
+impl Claim<'_> {
+    /// That the open is this client's.
+    fn check(&self, parked: &ParkedOpen) -> Result<(), NtStatus> {
+        let (none, who) = (Err(NtStatus::OBJECT_NAME_NOT_FOUND), &self.request.session.who);
+        let (file, durable) = (&parked.file, &parked.durable);
+        let there = &file.node.reached;
+        let is_share = there.share.id == self.reached.share.id && *there.cred == *self.reached.cred;
+        let is_user = parked.who.person.name == who.person.name;
+        // What was opened by version 2 may be continued by version 1, which has no such number.
+        if !is_share || !is_user || self.guid.is_some_and(|guid| durable.guid != Some(guid)) {
+            return none;
+        }
+        let key = file.lease.as_ref().and_then(|lease| lease.key.as_ref());
+        match (key, self.lease) {
+            (None, None) => Ok(()),
+            (Some(key), Some(asked)) if key.key == (self.client, asked.key) => {
+                let is_path = |path: &VPath| is_same_path(path, &file.path.borrow());
+                match self.path.as_ref().is_some_and(is_path) {
+                    true => Ok(()),
+                    false => Err(NtStatus::INVALID_PARAMETER),
+                }
+            }
+            _ => none,
+        }
+    }
+}
+
+/// Whether two paths differ in case at most.
+fn is_same_path(one: &VPath, other: &VPath) -> bool {
+    let (one, other) = (one.parts(), other.parts());
+    let alike = |(one, other): (&Vec<u8>, &Vec<u8>)| {
+        one == other || names::is_same_but_for_case(one, other)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(alike)
+}
+
+/// Continues an open of a connection that was lost.
+///
+/// # Errors
+/// STATUS_OBJECT_NAME_NOT_FOUND if it is not there, or another client's.
+pub(super) async fn reconnect(
+    request: &Request<'_>,
+    reached: &Reached,
+    create: &Create<'_>,
+    (asked, lease): ((FileId, Option<CreateGuid>), Option<Lease>),
+) -> Outcome {
+    let (conn, session) = (request.conn, request.session);
+    let ((file, guid), parked) = (asked, &conn.server.parked);
+    let client = conn.agreed()?.client.0;
+    let path = names::path(&reached.share, create.name).ok();
+    let claim = Claim { request, reached, guid, lease, client, path };
+    // The connection may be lost and not know it yet.
+    let wait = if session.has_previous { SMB_PREVIOUS_WAIT } else { SMB_RECONNECT_WAIT };
+    let _ = tokio::time::timeout(wait, parked.parked(file.persistent)).await;
+    let otherwise = NtStatus::OBJECT_NAME_NOT_FOUND;
+    let mut there = parked.take(file.persistent, |_, there| claim.check(there), otherwise)?;
+    there.file.node.reached = reached.clone();
+    let id = FileId { persistent: file.persistent, ..session.new_file_id() };
+    let (level, context, granted) = continue_lease(request, &there.file, id, lease);
+    if let Some(number) = &there.file.number {
+        number.set(Created::Open(session.id, id.volatile));
+    }
+    let place = (id.volatile, request.header.tree_id());
+    session.add_open(id, there.open(place, request.header.channel()));
+    let open = session.open(id, request.header.tree_id())?;
+    let file = open.file()?;
+    let (_, facts) = facts::now(conn, &session.who, file).await?;
+    let (mut leased, mut data) = (Vec::new(), Vec::new());
+    if let Some(lease) = context {
+        lease.put(&mut leased);
+        contexts::put(&[Context { name: contexts::LEASE, data: &leased }], &mut data);
+    }
+    let response =
+        Response { oplock: level, action: action::OPENED, facts, file: id, contexts: &data };
+    let mut out = request.reply();
+    response.put(out.vec());
+    let about = About::file(&file.node);
+    Ok(Reply { file: Some(id), granted, ..Reply::new(out).about(about) })
+}
+
+/// Has breaks of its lease come to this connection; what is answered of it.
+fn continue_lease(
+    request: &Request<'_>,
+    file: &OpenFile,
+    id: FileId,
+    asked: Option<Lease>,
+) -> (u8, Option<Lease>, Option<vfs::locks::Owner>) {
+    let (conn, session) = (request.conn, request.session.id);
+    let Some(lease) = &file.lease else { return (level::NONE, None, None) };
+    conn.granting.borrow_mut().push(lease.owner.clone());
+    let form = match &lease.key {
+        Some(key) => Form::Lease(key.key.1, key.has_epoch),
+        None => Form::Oplock(id),
+    };
+    *route(&lease.route) = Route::Mail { mailbox: Arc::clone(&conn.mailbox), session, form };
+    let now = file.entry.locks.lease_now(file.entry.key, &lease.owner);
+    let (caching, epoch) = now.map_or((Caching::NONE, 0), |now| (now.caching, now.epoch));
+    let granted = Some(lease.owner.clone());
+    match (&lease.key, asked) {
+        (Some(key), Some(asked)) => {
+            let context = leases::answer(&asked, key.has_epoch, (caching.bits(), epoch));
+            (level::LEASE, Some(context), granted)
+        }
+        _ => (leases::level_of(caching), None, granted),
+    }
+}

@@ -1,0 +1,106 @@
+//! The end of opens that wait for their client: a break, their time, their user, their share or the
+//! service. What is to be removed with them is removed by a task of core 0, which looks once a
+//! second for what has waited too long.
+
+use std::mem::take;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::clock::monotonic_ns;
+use base::limits::SMB_SWEEP;
+use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
+use vfs::locks::{Location, Owner};
+
+use super::close;
+use super::server::Server;
+use super::set_info::Removal;
+use super::state::opens::ParkedOpen;
+use engine::transport::tasks::Ending;
+use files::{Core, Files};
+
+/// What a parked open leaves to be removed; it denies to others what it did until then.
+struct Leaving {
+    removal: (Removal, Location),
+    _open: ParkedOpen,
+}
+
+/// All of that.
+#[derive(Default)]
+pub(super) struct Removals {
+    queue: Mutex<Vec<Leaving>>,
+    has_come: Notify,
+}
+
+impl Removals {
+    fn push(&self, leaving: Leaving) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(leaving);
+        self.has_come.notify_one();
+    }
+
+    fn take(&self) -> Vec<Leaving> {
+        take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Server {
+    /// Another client needs what this lease has: what waits with it ends.
+    pub(super) fn break_parked(&self, lease: &Owner) {
+        self.end_parked(self.parked.take_lease(lease));
+    }
+
+    fn end_parked(&self, opens: Vec<ParkedOpen>) {
+        for open in opens {
+            if let Some(removal) = close::release_file(&self.open_files, &open.who, &open.file) {
+                self.removals.push(Leaving { removal, _open: open });
+            }
+        }
+    }
+
+    /// Ends what waits of a session, or of a user.
+    pub fn end_parked_of(&self, session: Option<u64>, user: Option<&str>) -> usize {
+        let goes = |open: &ParkedOpen| {
+            session == Some(open.session) || user == Some(open.who.person.name.as_str())
+        };
+        let opens = self.parked.take_ended(0, goes);
+        let count = opens.len();
+        self.end_parked(opens);
+        count
+    }
+
+    /// Ends what has waited too long, what is of a user that is none any more, or of a share that
+    /// grants nothing.
+    fn sweep(&self, files: &Files) {
+        let goes = |open: &ParkedOpen| {
+            files.still_reach(&open.who, &open.file.node.reached, false).is_err()
+        };
+        self.end_parked(self.parked.take_ended(monotonic_ns(), goes));
+    }
+}
+
+/// Sweeps until the service ends; nothing waits then.
+pub(super) async fn run(server: Arc<Server>, core: Rc<Core>, mut ending: Ending) {
+    let mut tick = tokio::time::interval(SMB_SWEEP);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let has_ended = tokio::select! {
+            _ = tick.tick() => {
+                server.sweep(&core.files);
+                false
+            }
+            () = server.removals.has_come.notified() => false,
+            _ = ending.wait_for(|end| *end) => true,
+        };
+        if has_ended {
+            server.end_parked(server.parked.set_open(false));
+        }
+        for leaving in server.removals.take() {
+            let Leaving { removal, _open } = leaving;
+            // A failure is not reported: its name is there still.
+            let _ = close::remove(&core, removal, Arc::clone(&server.folds)).await;
+        }
+        if has_ended {
+            return;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Requests that a client may send again over another connection, because it does not know whether
+//! the first one was carried out (MS-SMB2 §3.3.5.2.10, §3.3.5.9.10): CREATEs by their CreateGuid,
+//! others by the ChannelSequence of their open. Pure.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wire::smb::durable::CreateGuid;
+
+use super::leases::ClientGuid;
+
+/// What a CREATE has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Created {
+    /// It is carried out.
+    Pending,
+    /// An open of this session, with this number there.
+    Open(u64, u64),
+    /// A durable handle that waits for its client.
+    Parked(u64),
+}
+
+type Key = (ClientGuid, CreateGuid);
+
+/// CREATEs with a number, as long as they are carried out or their opens are there.
+#[derive(Debug, Default)]
+pub(crate) struct Replays {
+    of: Mutex<HashMap<Key, Created>>,
+}
+
+/// One of them, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    all: Arc<Replays>,
+    key: Key,
+}
+
+impl Replays {
+    fn of(&self) -> MutexGuard<'_, HashMap<Key, Created>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another CREATE.
+    ///
+    /// # Errors
+    /// What an earlier one of this number has come to.
+    pub fn begin(
+        self: &Arc<Self>,
+        client: ClientGuid,
+        guid: CreateGuid,
+    ) -> Result<Numbered, Created> {
+        let key = (client, guid);
+        match self.of().entry(key) {
+            Entry::Occupied(there) => Err(*there.get()),
+            Entry::Vacant(place) => {
+                place.insert(Created::Pending);
+                Ok(Numbered { all: Arc::clone(self), key })
+            }
+        }
+    }
+}
+
+impl Numbered {
+    /// What it has come to.
+    pub fn set(&self, created: Created) {
+        self.all.of().insert(self.key, created);
+    }
+}
+
+impl Drop for Numbered {
+    fn drop(&mut self) {
+        self.all.of().remove(&self.key);
+    }
+}
+
+/// The ChannelSequence of an open, and its requests that are carried out.
+#[derive(Debug, Default)]
+pub(crate) struct Sequence {
+    channel: Cell<u16>,
+    /// Requests of that number.
+    requests: Cell<u32>,
+    /// Requests of lower ones.
+    earlier: Cell<u32>,
+}
+
+/// A request is refused: a client may send it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotAvailable;
+
+impl Sequence {
+    /// That of an open that is made by a request of this number.
+    pub fn new(channel: u16) -> Self {
+        Self { channel: Cell::new(channel), ..Self::default() }
+    }
+
+    /// Whether a request of this number needs no look.
+    pub const fn is(&self, channel: u16) -> bool {
+        self.channel.get() == channel
+    }
+
+    /// Whether a request may be carried out that is sent again, or changes something. Then it
+    /// counts, unless its number is an old one, until [`Sequence::end`].
+    ///
+    /// # Errors
+    /// An old number, or the first one is still carried out.
+    pub fn begin(&self, channel: u16, is_again: bool, changes: bool) -> Result<bool, NotAvailable> {
+        let ahead = channel.wrapping_sub(self.channel.get());
+        let is_old = ahead > i16::MAX as u16;
+        if is_old || (is_again && self.earlier.get() > 0) {
+            return if changes { Err(NotAvailable) } else { Ok(false) };
+        }
+        if ahead > 0 {
+            self.earlier.set(self.earlier.get().saturating_add(self.requests.get()));
+            self.requests.set(0);
+            self.channel.set(channel);
+        }
+        self.requests.set(self.requests.get().saturating_add(1));
+        Ok(true)
+    }
+
+    /// A request of this number has ended.
+    pub fn end(&self, channel: u16) {
+        let of = if self.is(channel) { &self.requests } else { &self.earlier };
+        of.set(of.get().saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Numbers of CREATEs, and of channels.
+
+use super::*;
+
+#[test]
+fn a_create_is_known_by_client_and_number_while_its_open_is_there() {
+    let all = Arc::new(Replays::default());
+    let one = all.begin([1; 16], [7; 16]).expect("new");
+    assert_eq!(all.begin([1; 16], [7; 16]).err(), Some(Created::Pending));
+    one.set(Created::Open(5, 6));
+    assert_eq!(all.begin([1; 16], [7; 16]).err(), Some(Created::Open(5, 6)));
+    assert!(all.begin([2; 16], [7; 16]).is_ok(), "another client's");
+    one.set(Created::Parked(9));
+    assert_eq!(all.begin([1; 16], [7; 16]).err(), Some(Created::Parked(9)));
+    drop(one);
+    assert!(all.begin([1; 16], [7; 16]).is_ok());
+    assert!(all.of().is_empty());
+}
+
+#[test]
+fn changes_of_an_old_channel_are_refused() {
+    let sequence = Sequence::new(3);
+    assert_eq!(sequence.begin(4, false, true), Ok(true));
+    assert_eq!(sequence.begin(3, false, true), Err(NotAvailable));
+    assert_eq!(sequence.begin(3, false, false), Ok(false), "a look harms nothing");
+    assert!(sequence.is(4));
+    let wraps = Sequence::new(u16::MAX);
+    assert_eq!(wraps.begin(0, false, true), Ok(true));
+    assert_eq!(wraps.begin(u16::MAX, false, true), Err(NotAvailable));
+    assert_eq!(wraps.begin(0x7fff, false, true), Ok(true));
+    assert_eq!(Sequence::new(0).begin(0x8000, false, true), Err(NotAvailable));
+}
+
+#[test]
+fn a_repeated_request_waits_for_the_end_of_earlier_ones() {
+    let sequence = Sequence::new(0);
+    assert_eq!(sequence.begin(0, false, true), Ok(true));
+    assert_eq!(sequence.begin(1, false, true), Ok(true), "a new request need not wait");
+    assert_eq!(sequence.begin(1, true, true), Err(NotAvailable));
+    sequence.end(0);
+    assert_eq!(sequence.begin(1, true, true), Ok(true));
+    sequence.end(1);
+    sequence.end(1);
+    assert_eq!((sequence.requests.get(), sequence.earlier.get()), (0, 0));
+}
