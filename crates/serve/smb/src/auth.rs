@@ -21,7 +21,6 @@ use wire::smb::session::{Request, session_flags};
 use wire::smb::spnego::{self, NegState};
 use wire::smb::status::NtStatus;
 
-use super::channels::ChannelFacts;
 use super::negotiate::now;
 use super::server::Encryption;
 use super::state::connection::{Connection, Negotiated};
@@ -39,6 +38,8 @@ pub(super) struct Setup {
     pub preauth: Preauth,
     began_ns: u64,
     rounds: u32,
+    /// The number of its last message.
+    last_id: u64,
     /// Whether it is within SPNEGO.
     wrapped: bool,
     /// The list of mechanisms, as the client has encoded it.
@@ -76,6 +77,7 @@ impl Connection {
             preauth: self.preauth.get(),
             began_ns: stamp(),
             rounds: 0,
+            last_id: 0,
             wrapped: false,
             mechanisms: Vec::new(),
             exchange: None,
@@ -123,6 +125,7 @@ impl Connection {
             return Err(NtStatus::LOGON_FAILURE);
         }
         setup.preauth.update(message);
+        setup.last_id = header.message_id;
         let token = setup.unwrap(request.blob)?;
         let Some(token) = token else {
             let blob = spnego::answer(NegState::RequestMic, true, None, None);
@@ -309,10 +312,12 @@ impl Connection {
         let who = who.folding(Arc::clone(&self.server.folds));
         let theirs = u16::from(request.security_mode) & security_mode::REQUIRED != 0;
         let signs = self.settings.signing_required || theirs;
-        let facts = ChannelFacts::of(agreed);
-        let listed = self.server.sessions.add((row, facts), &self.has_mail);
+        let facts = agreed.facts();
+        let known = (row, facts, keys.signer.clone());
+        let listed = self.server.sessions.add(known, &self.has_mail);
         let mut session = Session::new((id, who, listed), keys, (signs, encrypts));
         session.has_previous = request.previous_session != 0;
+        session.first_id = setup.last_id;
         let session = session.begin(&self.mailbox);
         self.core.budget.keep_connection();
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));

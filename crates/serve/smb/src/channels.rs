@@ -3,93 +3,14 @@
 //! a client that may do that: at NEGOTIATE a connection is handed to the core of the others with
 //! its ClientGuid, before anything of it is carried out.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wire::smb::header::Header;
-use wire::smb::negotiate::{Cipher, Dialect, Request as Negotiate, Signing, capabilities};
+use wire::smb::negotiate::{Dialect, Request as Negotiate, capabilities};
 use wire::smb::status::NtStatus;
 
-use super::state::connection::{Connection, Negotiated};
-use super::state::leases::ClientGuid;
+use super::state::connection::Connection;
 use super::state::session::{self, Session};
-
-/// What connections of one session have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChannelFacts {
-    /// The version.
-    pub dialect: Dialect,
-    /// What signs.
-    pub signing: Signing,
-    /// What encrypts.
-    pub cipher: Option<Cipher>,
-    /// ClientGuid.
-    pub client: ClientGuid,
-}
-
-impl ChannelFacts {
-    /// Those of a connection.
-    pub(super) const fn of(agreed: &Negotiated) -> Self {
-        let Negotiated { dialect, signing, cipher, client, .. } = agreed;
-        Self { dialect: *dialect, signing: *signing, cipher: *cipher, client: client.0 }
-    }
-
-    /// Whether a connection with `other` facts may be one of the session with these.
-    const fn permits(&self, other: &Self) -> Result<(), NtStatus> {
-        let is_other = self.signing as u16 != other.signing as u16;
-        if is_other && matches!(self.signing, Signing::AesGmac) {
-            return Err(NtStatus::REQUEST_OUT_OF_SEQUENCE);
-        }
-        if is_other && matches!(other.signing, Signing::AesGmac) {
-            return Err(NtStatus::NOT_SUPPORTED);
-        }
-        Ok(())
-    }
-}
-
-/// On which core the connections of each client are that may bind to its sessions.
-#[derive(Debug, Default)]
-pub(super) struct Clients {
-    cores: Mutex<HashMap<ClientGuid, (usize, usize)>>,
-}
-
-/// A connection is one of its client's as long as this lives.
-pub(crate) struct ClientConnection {
-    clients: Arc<Clients>,
-    guid: ClientGuid,
-}
-
-impl Clients {
-    fn cores(&self) -> MutexGuard<'_, HashMap<ClientGuid, (usize, usize)>> {
-        self.cores.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Another connection of a client, on this core.
-    ///
-    /// # Errors
-    /// The core on which the others are.
-    fn enter(self: &Arc<Self>, guid: ClientGuid, core: usize) -> Result<ClientConnection, usize> {
-        match self.cores().entry(guid) {
-            Entry::Occupied(there) if there.get().0 != core => return Err(there.get().0),
-            Entry::Occupied(mut there) => there.get_mut().1 += 1,
-            Entry::Vacant(place) => drop(place.insert((core, 1))),
-        }
-        Ok(ClientConnection { clients: Arc::clone(self), guid })
-    }
-}
-
-impl Drop for ClientConnection {
-    fn drop(&mut self) {
-        if let Entry::Occupied(mut there) = self.clients.cores().entry(self.guid) {
-            there.get_mut().1 -= 1;
-            if there.get().1 == 0 {
-                there.remove();
-            }
-        }
-    }
-}
 
 impl Connection {
     /// The core on which the other connections of the client are that sends this NEGOTIATE, if it
@@ -116,7 +37,7 @@ impl Connection {
     /// The status of the response (MS-SMB2 §3.3.5.5): what is known of a session is so on all
     /// cores; the session itself on one.
     pub fn bound_session(&self, header: &Header, is_signed: bool) -> Result<Rc<Session>, NtStatus> {
-        let ours = ChannelFacts::of(&*self.agreed()?);
+        let ours = self.agreed()?.facts();
         if header.session_id == 0 {
             return Err(NtStatus::INVALID_PARAMETER);
         }
@@ -141,6 +62,3 @@ impl Connection {
         if is_signed { Ok(session) } else { Err(NtStatus::ACCESS_DENIED) }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -90,6 +90,8 @@ pub(super) struct One {
     header: Header,
     /// The session with the key that signs it.
     pub signer: Option<Rc<Session>>,
+    /// The key of a session that this connection does not have.
+    pub key: Option<Signer>,
     out: ReplyBuf,
     /// Data behind it, of the only answer of a frame that is neither signed nor encrypted.
     extent: Option<Extent>,
@@ -111,7 +113,7 @@ impl One {
             signature: [0; 16],
             ..*request
         };
-        Self { header, signer: None, out, extent: None }
+        Self { header, signer: None, key: None, out, extent: None }
     }
 }
 
@@ -138,17 +140,23 @@ impl Connection {
         let last = ones.len().saturating_sub(1);
         let (mut whole, mut data) = (ReplyBuf::default(), None);
         for (number, one) in ones.into_iter().enumerate() {
-            let One { mut header, signer, mut out, extent } = one;
+            let One { mut header, signer, key, mut out, extent } = one;
             data = extent.or(data);
             if number != last {
                 pad(out.vec(), START, 8);
                 header.next = (out.len() - START) as u32;
             }
             let signer = signer.filter(|_| by.is_none());
-            if signer.is_some() {
+            let key = key.filter(|_| by.is_none() && signer.is_none());
+            if signer.is_some() || key.is_some() {
                 header.flags |= flags::SIGNED;
             }
             patch(out.vec(), START, &header.encode());
+            if let Some(key) = key
+                && let Some(message) = out.vec().get_mut(START..)
+            {
+                let _ = key.seal(message);
+            }
             if let Some(session) = signer
                 && let Some(message) = out.vec().get_mut(START..)
             {
@@ -229,7 +237,7 @@ impl Connection {
             session_id: 0,
             signature: [0; 16],
         };
-        let one = One { header, signer: None, out, extent: None };
+        let one = One { header, signer: None, key: None, out, extent: None };
         self.send(vec![one], by, Vec::new(), 0);
     }
 }
@@ -425,6 +433,7 @@ async fn carry_out(
         header.id = u64::from(tree) << 32 | header.id & 0xffff_ffff;
     }
     let mut one = answer(conn, &header, status, out, is_pending);
+    one.key = conn.other_signer(header.session_id, known.is_none() && before.is_signed);
     // The response to LOGOFF is still signed with the session's key.
     one.signer = known.filter(|session| signs(session, &header));
     one.extent = extent;
@@ -514,5 +523,5 @@ fn answer(
         signature: [0; 16],
         ..*header
     };
-    One { header, signer: None, out, extent: None }
+    One { header, signer: None, key: None, out, extent: None }
 }

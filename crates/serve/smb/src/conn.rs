@@ -35,6 +35,7 @@ use super::server::Server;
 use super::state::connection::{Answer, Connection};
 use super::tree;
 use engine::exec::Span;
+use engine::transport::budget::ServicePermit;
 use engine::transport::listener::Accepted;
 use engine::transport::send::{self, Peer, SendError};
 use engine::transport::tasks::Ending;
@@ -67,7 +68,7 @@ pub enum Ended {
     /// A frame was begun and not finished.
     #[error("the peer is too slow")]
     TooSlow,
-    /// It goes on on another core, with this frame.
+    /// It is continued on another core, with this frame.
     #[error("handed over")]
     HandOver(usize, Vec<u8>),
     /// A request panicked: we are at fault.
@@ -135,14 +136,7 @@ pub async fn serve(
     };
     // The peer knows why it has ended; nothing else needs the reason.
     if let Err(Ended::HandOver(to, begun)) = ended {
-        let mut bytes = prefix(begun.len()).unwrap_or_default().to_vec();
-        bytes.extend_from_slice(&begun);
-        bytes.extend_from_slice(exchange.socket.input.rest());
-        exchange.socket.input.put_back(&core);
-        if let Ok(stream) = exchange.socket.stream.into_std() {
-            conn.server.hand_over(to, Accepted { stream, peer: from, permit }, bytes);
-        }
-        return;
+        return exchange.socket.hand_over(&conn, (to, begun), (from, permit));
     }
     exchange.socket.input.put_back(&core);
     exchange.tasks.shutdown().await;
@@ -158,6 +152,24 @@ struct Socket {
     stream: TcpStream,
     peer: Peer,
     input: Input,
+}
+
+impl Socket {
+    /// Has another core continue the connection, which has sent this frame.
+    fn hand_over(
+        mut self,
+        conn: &Connection,
+        (to, frame): (usize, Vec<u8>),
+        (peer, permit): (SocketAddr, ServicePermit),
+    ) {
+        let mut begun = prefix(frame.len()).unwrap_or_default().to_vec();
+        begun.extend_from_slice(&frame);
+        begun.extend_from_slice(self.input.rest());
+        self.input.put_back(&conn.core);
+        if let Ok(stream) = self.stream.into_std() {
+            conn.server.hand_over(to, Accepted { stream, peer, permit }, begun);
+        }
+    }
 }
 
 struct Exchange {
@@ -345,7 +357,7 @@ impl Exchange {
                 match conn.take(bytes, from, arrived_ns)? {
                     Taken::Frame(frame) => frame,
                     Taken::HandOver(core, frame) => return Err(Ended::HandOver(core, frame)),
-                    Taken::Done => return Ok(true),
+                    _ => return Ok(true),
                 }
             }
         };

@@ -88,13 +88,12 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         TreeOf::Pipes => return pipe::open(request, &create),
         TreeOf::Share { reached } => reached.clone(),
     };
-    let contexts = check::contexts(&create);
-    if let Ok(Contexts { durable: DurableRequest::Reconnect(file, guid), lease, .. }) = contexts {
+    let contexts = check::contexts(&create)?;
+    if let Contexts { durable: DurableRequest::Reconnect(file, guid), lease, .. } = contexts {
         return durable::reconnect(request, &reached, &create, ((file, guid), lease)).await;
     }
     let disposition = Disposition::of(create.disposition).map_err(status::of_wire)?;
     check::check(&create, disposition)?;
-    let contexts = contexts?;
     let path = names::path(&reached.share, create.name)?;
     let by = (&*request.conn.core, &request.caller());
     let path = snapshots::placed(by, &reached, path, contexts.snapshot).await?;

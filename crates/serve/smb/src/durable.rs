@@ -23,7 +23,7 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::leases;
 use super::state::connection::Connection;
-use super::state::leases::{Form, Route, route};
+use super::state::leases::{EndsParked as _, Form, Route, route};
 use super::state::opens::{Durability, Open, OpenFile, OpenOf, ParkedOpen};
 use super::state::parked::{DurableId, ParkedKey};
 use super::state::replays::Created;
@@ -166,7 +166,7 @@ impl super::server::Server {
             number.set(Created::Parked(id));
         }
         // From now on a break ends it; one that has come before is seen below.
-        *route(&lease.route) = Route::Parked(Arc::downgrade(self));
+        *route(&lease.route) = Route::Parked(Arc::<Self>::downgrade(self));
         let (lease, file) = (key.lease.clone(), parked.file.entry.key);
         let locks = Arc::clone(&parked.file.entry.locks);
         if let Err(back) = self.parked.park(id, key, parked) {
@@ -200,7 +200,10 @@ impl Claim<'_> {
         let is_share = there.share.id == self.reached.share.id && *there.cred == *self.reached.cred;
         let is_user = parked.who.person.name == who.person.name;
         // What was opened by version 2 may be continued by version 1, which has no such number.
-        if !is_share || !is_user || self.guid.is_some_and(|guid| durable.guid != Some(guid)) {
+        if !is_share
+            || !is_user
+            || self.guid.is_some_and(|guid| durable.guid.unwrap_or_default() != guid)
+        {
             return none;
         }
         let key = file.lease.as_ref().and_then(|lease| lease.key.as_ref());

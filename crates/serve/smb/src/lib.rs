@@ -18,7 +18,7 @@
 #![allow(clippy::result_large_err)]
 
 mod auth;
-pub mod channels;
+mod channels;
 mod close;
 mod compound;
 pub mod conn;

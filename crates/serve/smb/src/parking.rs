@@ -15,6 +15,7 @@ use vfs::locks::{Location, Owner};
 use super::close;
 use super::server::Server;
 use super::set_info::Removal;
+use super::state::leases::EndsParked;
 use super::state::opens::ParkedOpen;
 use engine::transport::tasks::Ending;
 use files::{Core, Files};
@@ -43,12 +44,13 @@ impl Removals {
     }
 }
 
-impl Server {
-    /// Another client needs what this lease has: what waits with it ends.
-    pub(super) fn break_parked(&self, lease: &Owner) {
+impl EndsParked for Server {
+    fn break_parked(&self, lease: &Owner) {
         self.end_parked(self.parked.take_lease(lease));
     }
+}
 
+impl Server {
     fn end_parked(&self, opens: Vec<ParkedOpen>) {
         for open in opens {
             if let Some(removal) = close::release_file(&self.open_files, &open.who, &open.file) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::limits::SMB_COMPOUND_MAX;
 use thiserror::Error;
 use wire::smb::codec::{Reader, SmbError};
-use wire::smb::crypto::CryptoError;
+use wire::smb::crypto::{CryptoError, Signer};
 use wire::smb::header::{
     Command, Header, MAGIC_1, MAGIC_TRANSFORM, Messages, TRANSFORM, Transform, flags,
 };
@@ -50,7 +50,7 @@ pub(super) enum Taken {
     Done,
     /// Its requests are to be carried out.
     Frame(Frame),
-    /// The connection goes on on another core, with this NEGOTIATE.
+    /// The connection is continued on another core, with this NEGOTIATE.
     HandOver(usize, Vec<u8>),
 }
 
@@ -63,7 +63,7 @@ impl Connection {
         let mut frame =
             Frame { bytes: Arc::new(bytes), from: begin, encrypted: None, signed: 0, arrived_ns };
         if frame.messages().starts_with(&MAGIC_1) {
-            return self.take_smb1(frame.messages());
+            return self.take_smb1(frame.messages()).map(|()| Taken::Done);
         }
         // There is no other reference yet.
         let bytes = Arc::get_mut(&mut frame.bytes).map(Vec::as_mut_slice).unwrap_or_default();
@@ -99,10 +99,10 @@ impl Connection {
                     {
                         return Ok(Taken::HandOver(core, frame.messages().to_vec()));
                     }
-                    return self.take_negotiate(&header, message);
+                    return self.take_negotiate(&header, message).map(|()| Taken::Done);
                 }
                 Command::SESSION_SETUP if alone => {
-                    return self.take_setup(&frame, &header, message);
+                    return self.take_setup(&frame, &header, message).map(|()| Taken::Done);
                 }
                 Command::NEGOTIATE | Command::SESSION_SETUP => return Err(Broken::Order),
                 _ => {}
@@ -126,10 +126,7 @@ impl Connection {
             if !header.has(flags::RELATED) {
                 session_id = header.session_id;
             }
-            if header.has(flags::SIGNED)
-                && let Some(session) = self.signed_by(&header, session_id)
-                && self.with_signer(&session, |signer| signer.verify(message).is_ok())
-            {
+            if header.has(flags::SIGNED) && self.verifies(session_id, message) {
                 signed |= 1 << number;
             }
             rest = behind;
@@ -137,14 +134,23 @@ impl Connection {
         signed
     }
 
-    /// The session that a message says it is signed by: of SESSION_SETUP also one that this
-    /// connection is to be bound to.
-    fn signed_by(&self, header: &Header, id: u64) -> Option<Rc<Session>> {
-        let known = self.session(id).ok();
-        match header.command {
-            Command::SESSION_SETUP => known.or_else(|| session_of_core(id)),
-            _ => known,
+    /// Whether a message is signed by a session, also by one that this connection does not have: it
+    /// may be to be bound to that.
+    fn verifies(&self, id: u64, message: &mut [u8]) -> bool {
+        match self.session(id) {
+            Ok(session) => self.with_signer(&session, |signer| signer.verify(message).is_ok()),
+            Err(_) => {
+                let signer = self.server.sessions.signer(id);
+                signer.is_some_and(|signer| signer.verify(message).is_ok())
+            }
         }
+    }
+
+    /// What signs the refusal of a request that is signed by a session which this connection does
+    /// not have. GMAC does not: its numbers are those of another connection.
+    pub fn other_signer(&self, id: u64, is_of_other: bool) -> Option<Signer> {
+        let signer = is_of_other.then(|| self.server.sessions.signer(id)).flatten();
+        signer.filter(Signer::signs_numbers_twice)
     }
 
     /// Whether a request may be looked at: signed as it must be, or encrypted.
@@ -190,7 +196,7 @@ impl Connection {
         }
     }
 
-    fn take_smb1(&self, message: &[u8]) -> Result<Taken, Broken> {
+    fn take_smb1(&self, message: &[u8]) -> Result<(), Broken> {
         let is_first = self.credits.borrow_mut().use_up(0, 1);
         let dialect = smb1_request(message).filter(|_| is_first).ok_or(Broken::Order)?;
         let header = Header {
@@ -209,10 +215,10 @@ impl Connection {
         self.again(dialect).put(out.vec(), compound::START);
         let one = One::new(self, &header, NtStatus::SUCCESS, out);
         self.send(vec![one], None, Vec::new(), 0);
-        Ok(Taken::Done)
+        Ok(())
     }
 
-    fn take_negotiate(&self, header: &Header, message: &[u8]) -> Result<Taken, Broken> {
+    fn take_negotiate(&self, header: &Header, message: &[u8]) -> Result<(), Broken> {
         if self.negotiated.borrow().is_some() {
             return Err(Broken::Order);
         }
@@ -235,10 +241,10 @@ impl Connection {
         preauth.update(answer.messages());
         self.preauth.set(preauth);
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
-        Ok(Taken::Done)
+        Ok(())
     }
 
-    fn take_setup(&self, frame: &Frame, header: &Header, message: &[u8]) -> Result<Taken, Broken> {
+    fn take_setup(&self, frame: &Frame, header: &Header, message: &[u8]) -> Result<(), Broken> {
         let mut span =
             self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
         self.agreed().map_err(|_| Broken::Order)?;
@@ -285,8 +291,10 @@ impl Connection {
             span.by(&session.who);
         }
         // The answers to a connection that is to be bound are signed, too.
-        let signer = signer.or_else(|| session_of_core(header.session_id).filter(|_| binds));
+        let may_sign = |one: &Rc<Session>| binds && is_signed && one.may_sign(header.message_id);
+        let signer = signer.or_else(|| session_of_core(header.session_id).filter(may_sign));
         let mut one = One::new(self, &answered, status, out);
+        one.key = self.other_signer(header.session_id, known.is_none() && is_signed);
         one.signer = signer;
         let answer = self.seal(vec![one], frame.encrypted.as_ref());
         if status == NtStatus::MORE_PROCESSING_REQUIRED
@@ -295,6 +303,6 @@ impl Connection {
             setup.preauth.update(answer.messages());
         }
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
-        Ok(Taken::Done)
+        Ok(())
     }
 }

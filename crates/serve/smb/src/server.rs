@@ -9,10 +9,10 @@ use base::clock::monotonic_ns;
 use base::limits::SMB_IDLE;
 use vfs::fold::FoldIndex;
 
-use super::channels::Clients;
 use super::conn;
 use super::parking::{self, Removals};
 use super::set_info::Removal;
+use super::state::clients::Clients;
 use super::state::leases::LeaseKeys;
 use super::state::open_files::OpenFiles;
 use super::state::opens::ParkedOpen;

@@ -1,5 +1,5 @@
-//! Durable handles over the wire: what is granted, what outlives a connection, for which client, and
-//! what ends it. The sequence of macOS (Time Machine) is one of them.
+//! Durable handles over the wire: what is granted, what outlives a connection, for which client,
+//! and what ends it. The sequence of macOS (Time Machine) is one of them.
 
 use std::time::{Duration, Instant};
 
@@ -280,7 +280,7 @@ fn a_repeated_create_gets_the_open_of_the_first() {
 }
 
 #[test]
-fn a_repeated_create_whose_connection_was_lost_continues_its_handle() {
+fn a_repeated_create_after_a_lost_connection_continues_its_handle() {
     let running = Running::new();
     let mut first = client(&running, "alice", [1; 16]);
     let asked = Create::of("f").leased(KEY, RWH).durable(0, GUID);

@@ -14,12 +14,12 @@ use wire::smb::crypto::{Preauth, Signer};
 use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::status::NtStatus;
 
+use super::clients::{ChannelFacts, ClientConnection};
 use super::credits::Credits;
 use super::leases::{Mail, Mailbox};
 use super::opens::{Open, OpenOf};
 use super::session::Session;
 use crate::auth::Setup;
-use crate::channels::ClientConnection;
 use crate::receive::Broken;
 use crate::server::{Server, Settings};
 use engine::exec::Span;
@@ -39,6 +39,14 @@ pub(crate) struct Negotiated {
     pub client: ([u8; 16], u32, u16, Vec<u16>),
     /// Our capabilities.
     pub capabilities: u32,
+}
+
+impl Negotiated {
+    /// What connections of one session have in common.
+    pub const fn facts(&self) -> ChannelFacts {
+        let Self { dialect, signing, cipher, client, .. } = self;
+        ChannelFacts { dialect: *dialect, signing: *signing, cipher: *cipher, client: client.0 }
+    }
 }
 
 /// What is to be sent, from where on in the buffer, and what is measured when it has left.

@@ -10,8 +10,6 @@ use vfs::locks::{Break, ByOwners, Caching, FileKey, LeaseView, Owner, Recall, Us
 use wire::smb::create::FileId;
 use wire::smb::lease::LeaseKey;
 
-use crate::server::Server;
-
 /// ClientGuid.
 pub type ClientGuid = [u8; 16];
 
@@ -204,7 +202,13 @@ pub(crate) enum Route {
         form: Form,
     },
     /// Not at all: the open waits for its client, and ends.
-    Parked(Weak<Server>),
+    Parked(Weak<dyn EndsParked>),
+}
+
+/// Ends opens that wait for their client.
+pub(crate) trait EndsParked: Send + Sync {
+    /// Another client needs what this lease has: what waits with it ends.
+    fn break_parked(&self, lease: &Owner);
 }
 
 /// The route of an open, which changes with its connection.

@@ -1,7 +1,7 @@
 //! A session of a connection: its user, keys, trees and opens.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -85,6 +85,10 @@ pub(crate) struct Session {
     pub nonce: Cell<u64>,
     /// It is listed.
     pub listed: Listed,
+    /// The number of the first message that its key has signed.
+    pub first_id: u64,
+    /// Lower numbers, of answers to other connections, that it has signed.
+    signed_ids: RefCell<HashSet<u64>>,
     /// Its client has named another one that it has lost.
     pub has_previous: bool,
     /// Requests of it that are carried out now.
@@ -118,6 +122,8 @@ impl Session {
             nonce,
             listed,
             has_previous: false,
+            first_id: 0,
+            signed_ids: RefCell::default(),
             running,
             closing,
             ended,
@@ -134,6 +140,13 @@ impl Session {
         session.add_channel(mailbox);
         SESSIONS.with_borrow_mut(|all| all.insert(session.id, Rc::downgrade(&session)));
         session
+    }
+
+    /// Whether its key may sign an answer of this number to a connection that is to be bound: GMAC
+    /// signs no number twice, and those from the first one on are those of its own connection.
+    pub fn may_sign(&self, id: u64) -> bool {
+        self.keys.signer.signs_numbers_twice()
+            || (id < self.first_id && self.signed_ids.borrow_mut().insert(id))
     }
 
     /// Another connection of it.

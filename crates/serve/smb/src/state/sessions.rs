@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::random::{Random, SystemRandom};
 use tokio::sync::Notify;
+use wire::smb::crypto::Signer;
 
-use crate::channels::ChannelFacts;
+use super::clients::ChannelFacts;
 
 /// A session as others see it.
 #[derive(Debug, Clone)]
@@ -37,6 +38,7 @@ pub enum End {
 struct One {
     row: Row,
     facts: ChannelFacts,
+    signer: Signer,
     ended: Arc<AtomicU8>,
     /// Wakes the connection of the session.
     wake: Arc<Notify>,
@@ -91,9 +93,13 @@ impl Sessions {
     }
 
     /// Lists a session; its connection is woken by `wake` when an administrator ends it.
-    pub fn add(self: &Arc<Self>, (row, facts): (Row, ChannelFacts), wake: &Arc<Notify>) -> Listed {
+    pub fn add(
+        self: &Arc<Self>,
+        (row, facts, signer): (Row, ChannelFacts, Signer),
+        wake: &Arc<Notify>,
+    ) -> Listed {
         let (id, ended) = (row.id, Arc::<AtomicU8>::default());
-        let one = One { row, facts, ended: Arc::clone(&ended), wake: Arc::clone(wake) };
+        let one = One { row, facts, signer, ended: Arc::clone(&ended), wake: Arc::clone(wake) };
         self.rows().insert(id, one);
         Listed { sessions: Arc::clone(self), id, ended }
     }
@@ -116,6 +122,11 @@ impl Sessions {
     /// What connections of a session have in common.
     pub fn facts(&self, id: u64) -> Option<ChannelFacts> {
         self.rows().get(&id).map(|one| one.facts)
+    }
+
+    /// What signs messages of a session, also for connections that do not have it.
+    pub fn signer(&self, id: u64) -> Option<Signer> {
+        self.rows().get(&id).map(|one| one.signer.clone())
     }
 
     /// All sessions, by number.

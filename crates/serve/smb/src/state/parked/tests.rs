@@ -1,4 +1,4 @@
-//! Opens that wait for their client: whose they are, until when, and how many.
+//! Opens that wait for their client: for which, until when, and how many.
 
 use std::net::Ipv4Addr;
 

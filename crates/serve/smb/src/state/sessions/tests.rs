@@ -22,7 +22,8 @@ fn sessions_come_and_go() {
         cipher: None,
         client: [1; 16],
     };
-    let listed = sessions.add((row, facts), &Arc::new(Notify::new()));
+    let signer = Signer::new(Signing::AesCmac, &[1; 16]).expect("a key");
+    let listed = sessions.add((row, facts, signer), &Arc::new(Notify::new()));
     assert_eq!((sessions.facts(id), sessions.facts(id ^ 1)), (Some(facts), None));
     assert_eq!(sessions.rows_now().len(), 1);
     assert!(!sessions.end(id, Some("bert"), End::Closed) && !listed.has_ended());
