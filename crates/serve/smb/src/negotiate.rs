@@ -65,7 +65,10 @@ impl Connection {
         let dialect = served.find(|dialect| request.dialects.contains(dialect));
         let dialect = dialect.ok_or(NtStatus::NOT_SUPPORTED)?;
         let (signing, cipher, contexts) = match dialect {
-            Dialect::SMB311 => self.agree(&request.contexts)?,
+            Dialect::SMB311 => {
+                let binds = request.capabilities & capabilities::MULTI_CHANNEL != 0;
+                self.agree(&request.contexts, binds)?
+            }
             Dialect::SMB210 => (Signing::HmacSha256, None, Contexts::default()),
             _ => {
                 let encrypts = request.capabilities & capabilities::ENCRYPTION != 0
@@ -94,7 +97,11 @@ impl Connection {
     }
 
     /// What 3.1.1 negotiates by contexts.
-    fn agree(&self, theirs: &Contexts) -> Result<(Signing, Option<Cipher>, Contexts), NtStatus> {
+    fn agree(
+        &self,
+        theirs: &Contexts,
+        binds: bool,
+    ) -> Result<(Signing, Option<Cipher>, Contexts), NtStatus> {
         if theirs.salt.is_none() {
             return Err(NtStatus::INVALID_PARAMETER);
         }
@@ -105,7 +112,11 @@ impl Connection {
             _ => ciphers.iter().find_map(|number| Cipher::of(*number)),
         };
         let signings = theirs.signings.as_deref().unwrap_or_default();
-        let signing = signings.iter().find_map(|number| Signing::of(*number));
+        let mut offered = signings.iter().filter_map(|number| Signing::of(*number));
+        // The key of a session signs answers to connections that are to be bound, too, with numbers
+        // that its own connection has used: GMAC may not.
+        let cmac = offered.clone().find(|one| binds && *one == Signing::AesCmac);
+        let signing = cmac.or_else(|| offered.next());
         let mut salt = vec![0; SALT];
         SystemRandom.fill(&mut salt);
         let ours = Contexts {

@@ -268,6 +268,7 @@ impl Connection {
             (Ok(None), Some(session)) if is_covered => self
                 .is_genuine(session, header, is_signed, frame.encrypted.as_ref())
                 .and_then(|()| self.session_setup(header, message, None)),
+            (Ok(None), Some(session)) if session.signs => Err(NtStatus::ACCESS_DENIED),
             (Ok(bound), _) => self.session_setup(header, message, bound),
         };
         let mut out = compound::reply(&self.core);
