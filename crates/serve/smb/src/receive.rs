@@ -20,6 +20,7 @@ use super::auth::Setting;
 use super::compound::{self, Frame, One};
 use super::state::connection::Connection;
 use super::state::session::{Session, find as session_of_core};
+use super::state::sessions::End;
 
 /// Why a connection is ended: the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -271,6 +272,10 @@ impl Connection {
             (Ok(None), Some(session)) if session.signs => Err(NtStatus::ACCESS_DENIED),
             (Ok(bound), _) => self.session_setup(header, message, bound),
         };
+        if let (Err(NtStatus::LOGON_FAILURE), Some(session), false) = (&done, &known, binds) {
+            // A client that fails to sign in again has no session any more (§3.3.5.5.3).
+            self.server.sessions.end(session.id, None, End::Closed);
+        }
         let mut out = compound::reply(&self.core);
         let mut answered = *header;
         let (status, signer) = match &done {
