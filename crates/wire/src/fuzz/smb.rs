@@ -6,8 +6,8 @@ use crate::smb::dir::{self, Level, Pattern};
 use crate::smb::header::{Command, HEADER, Header, Messages, flags};
 use crate::smb::security::Descriptor;
 use crate::smb::{
-    class, contexts, create, info, io, ioctl, lease, lock, negotiate, ntlm, rpc, session, spnego,
-    tree, utf16,
+    class, contexts, create, durable, info, io, ioctl, lease, lock, negotiate, ntlm, rpc, session,
+    spnego, tree, utf16,
 };
 
 /// What `decode` takes of a message must mean the same after `put`.
@@ -144,6 +144,29 @@ fn leases(list: &[u8]) {
     }
 }
 
+/// Contexts of durable handles mean the same once more.
+fn durable_handles(list: &[u8]) {
+    for context in contexts::decode(list).unwrap_or_default() {
+        let mut again = Vec::new();
+        match context.name {
+            contexts::DURABLE_V2 => {
+                let Ok(one) = durable::DurableV2::decode(context.data) else { continue };
+                one.put(&mut again);
+            }
+            contexts::DURABLE_V2_RECONNECT => {
+                let Ok(one) = durable::ReconnectV2::decode(context.data) else { continue };
+                one.put(&mut again);
+            }
+            contexts::DURABLE_RECONNECT => {
+                let Ok(file) = durable::reconnect_v1(context.data) else { continue };
+                file.put(&mut again);
+            }
+            _ => continue,
+        }
+        assert_eq!(again, context.data);
+    }
+}
+
 /// Create contexts: they are the same once more.
 pub fn smb_contexts(data: &[u8]) -> bool {
     let Ok(first) = contexts::decode(data) else { return false };
@@ -151,6 +174,7 @@ pub fn smb_contexts(data: &[u8]) -> bool {
     contexts::put(&first, &mut again);
     assert_eq!(contexts::decode(&again).as_ref(), Ok(&first));
     leases(data);
+    durable_handles(data);
     !first.is_empty()
 }
 

@@ -164,6 +164,10 @@ fn create_contexts() {
     let allocation = of(contexts::ALLOCATION, &[0, 16, 0, 0, 0, 0, 0, 0]);
     let snapshot = of(contexts::SNAPSHOT, &[1; 8]);
     for (name, list) in [
+        ("durable", vec![of(contexts::DURABLE, &[0; 16]), maximal]),
+        ("durable_v2", vec![of(contexts::DURABLE_V2, &[1; 32]), maximal]),
+        ("reconnect", vec![of(contexts::DURABLE_RECONNECT, &[3; 16])]),
+        ("reconnect_v2", vec![of(contexts::DURABLE_V2_RECONNECT, &[4; 36])]),
         ("one", vec![maximal]),
         ("two", vec![maximal, on_disk]),
         ("data", vec![allocation, maximal]),
