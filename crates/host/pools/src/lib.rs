@@ -1,5 +1,5 @@
-//! Pools of disks on btrfs: what is on each disk of this machine, which of them can be used, and
-//! the file systems that are made of them.
+//! Pools of disks on btrfs and ZFS: what is on each disk of this machine, which of them can be
+//! used, and the file systems that are made of them.
 //!
 //! - [`signature`]: what is on a disk, by its magic numbers. [`superblock`]: that of btrfs.
 //! - [`disk`]: the disks of this machine, and why one cannot be used.
@@ -9,6 +9,7 @@
 //! - [`btrfs`]: a mounted file system by ioctl. [`pool`]: create, mount, compare, destroy.
 //! - [`subvolume`]: subvolumes and snapshots. [`quota`]: their space, limits and compression.
 //! - [`schedule`]: which snapshots a schedule makes and destroys; pure.
+//! - [`zfs`]: pools of ZFS by its commands.
 //! - [`request`]: what can be requested of the pools of a machine, and their state. [`keeper`]:
 //!   does it: mounts below one folder, tasks with progress, what is remembered of each pool.
 //!
@@ -29,3 +30,4 @@ pub mod state;
 pub mod subvolume;
 pub mod superblock;
 mod sys;
+pub mod zfs;

@@ -52,6 +52,9 @@ pub enum Failure {
         /// That of the other part.
         second: Mark,
     },
+    /// A command of ZFS.
+    #[error(transparent)]
+    Command(#[from] crate::zfs::command::CommandError),
     /// The operating system.
     #[error("{tried}: {source}")]
     System {
@@ -145,6 +148,10 @@ pub fn create(
     at: &Path,
 ) -> Result<Volume, Failure> {
     check_name(name)?;
+    if !profile.is_of_btrfs() {
+        let rule = format!("btrfs has no profile {}: choose kind zfs", profile.name());
+        return Err(Failure::Wrong(rule));
+    }
     if disks.len() < profile.disks_min() || disks.len() > DISKS_MAX {
         let (least, profile) = (profile.disks_min(), profile.name());
         let rule = format!("a pool of profile {profile} has {least} to {DISKS_MAX} disks");

@@ -13,6 +13,12 @@ pub enum Profile {
     Mirror,
     /// Data and metadata on three disks each.
     Copies3,
+    /// ZFS: data with one disk of parity for each group.
+    Parity1,
+    /// ZFS: with two disks of parity.
+    Parity2,
+    /// ZFS: with three disks of parity.
+    Parity3,
 }
 
 const PROFILE_BITS: u64 = btrfs::BTRFS_BLOCK_GROUP_PROFILE_MASK as u64;
@@ -23,7 +29,8 @@ const RAID10: u64 = btrfs::BTRFS_BLOCK_GROUP_RAID10 as u64;
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Stripe, Self::Mirror, Self::Copies3];
+    pub const ALL: [Self; 6] =
+        [Self::Stripe, Self::Mirror, Self::Copies3, Self::Parity1, Self::Parity2, Self::Parity3];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -31,6 +38,9 @@ impl Profile {
             Self::Stripe => "stripe",
             Self::Mirror => "mirror",
             Self::Copies3 => "copies3",
+            Self::Parity1 => "parity1",
+            Self::Parity2 => "parity2",
+            Self::Parity3 => "parity3",
         }
     }
 
@@ -42,27 +52,42 @@ impl Profile {
     /// Copies of data, on as many disks.
     pub fn copies(self) -> usize {
         match self {
-            Self::Stripe => 1,
             Self::Mirror => 2,
             Self::Copies3 => 3,
+            Self::Stripe | Self::Parity1 | Self::Parity2 | Self::Parity3 => 1,
         }
     }
 
-    /// Fewest disks.
+    /// Disks of parity in each group.
+    pub fn parity(self) -> usize {
+        match self {
+            Self::Parity1 => 1,
+            Self::Parity2 => 2,
+            Self::Parity3 => 3,
+            Self::Stripe | Self::Mirror | Self::Copies3 => 0,
+        }
+    }
+
+    /// Whether btrfs has it.
+    pub fn is_of_btrfs(self) -> bool {
+        self.parity() == 0
+    }
+
+    /// Fewest disks: parity with fewer would be a mirror that is slower.
     pub fn disks_min(self) -> usize {
-        self.copies()
+        if self.parity() > 0 { self.parity() + 2 } else { self.copies() }
     }
 
     /// Disks that may fail without loss of data.
     pub fn tolerance(self) -> usize {
-        self.copies() - 1
+        self.copies() - 1 + self.parity()
     }
 
     /// Profiles of data and metadata for `mkfs.btrfs` on this number of disks.
     pub fn for_mkfs(self, disks: usize) -> (&'static str, &'static str) {
         match self {
             Self::Stripe if disks == 1 => ("single", "dup"),
-            Self::Stripe => ("raid0", "raid1"),
+            Self::Stripe | Self::Parity1 | Self::Parity2 | Self::Parity3 => ("raid0", "raid1"),
             Self::Mirror => ("raid1", "raid1"),
             Self::Copies3 => ("raid1c3", "raid1c3"),
         }
@@ -71,16 +96,16 @@ impl Profile {
     /// What a conversion makes of chunks; nothing for data without copies.
     pub fn target(self) -> Option<u64> {
         match self {
-            Self::Stripe => None,
             Self::Mirror => Some(RAID1),
             Self::Copies3 => Some(RAID1C3),
+            Self::Stripe | Self::Parity1 | Self::Parity2 | Self::Parity3 => None,
         }
     }
 
     /// Whether a chunk of these flags has as many copies as the profile promises.
     pub fn is_kept_by(self, flags: u64) -> bool {
         match self {
-            Self::Stripe => true,
+            Self::Stripe | Self::Parity1 | Self::Parity2 | Self::Parity3 => true,
             Self::Mirror => flags & (RAID1 | RAID10 | RAID1C3 | RAID1C4) != 0,
             Self::Copies3 => flags & (RAID1C3 | RAID1C4) != 0,
         }
