@@ -179,7 +179,13 @@ impl Request {
             serde_json::from_slice(bytes).map_err(|e| format!("not a request: {e}"))?;
         match &request {
             Self::NetworkPlan(wanted) | Self::NetworkApply { wanted, .. } => wanted.bounded()?,
-            Self::Pools(PoolRequest::Create { disks, .. }) if disks.len() > DISKS_MAX => {
+            Self::Pools(PoolRequest::Create { disks, zfs, .. }) => {
+                let others = zfs.iter().flat_map(|zfs| [&zfs.log, &zfs.cache, &zfs.spares]);
+                if others.map(Vec::len).sum::<usize>() + disks.len() > DISKS_MAX {
+                    return Err(format!("at most {DISKS_MAX} disks"));
+                }
+            }
+            Self::Pools(PoolRequest::Add { disks, .. }) if disks.len() > DISKS_MAX => {
                 return Err(format!("at most {DISKS_MAX} disks"));
             }
             _ => {}

@@ -178,6 +178,12 @@ impl Machine {
         (file("serial"), file("model"), id.unwrap_or_default())
     }
 
+    /// Size of a device in bytes; 0 if there is none. Reads no disk.
+    pub(crate) fn size(&self, name: &str) -> u64 {
+        let sectors = self.text(&format!("sys/class/block/{name}/size")).parse::<u64>();
+        sectors.unwrap_or(0).saturating_mul(SECTOR)
+    }
+
     fn has_partitions(&self, name: &str) -> bool {
         let folder = format!("sys/class/block/{name}");
         let inside = self.names(&folder);
@@ -185,7 +191,7 @@ impl Machine {
     }
 
     /// The device that one is a partition of.
-    fn whole(&self, name: &str) -> Option<String> {
+    pub(crate) fn whole(&self, name: &str) -> Option<String> {
         let folder = self.root.join("sys/class/block").join(name);
         if !folder.join("partition").exists() {
             return None;

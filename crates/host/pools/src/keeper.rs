@@ -7,7 +7,7 @@
 //! - `disks`: disks that a request names. `look`: the state of a pool. `task`: scrub, replace,
 //!   repair, remove. `change`: create, import, export, destroy. `shares`: subvolumes, snapshots.
 //!   `rollback`: rollback and clones.
-//!   `usage`: quotas, compression, and the space of shares.
+//!   `usage`: quotas, compression, and the space of shares. `zfs`: all of it for pools of ZFS.
 
 mod change;
 mod disks;
@@ -16,6 +16,7 @@ mod rollback;
 mod shares;
 mod task;
 mod usage;
+mod zfs;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +34,8 @@ use crate::btrfs::{Scrubbed, Volume};
 use crate::disk::Machine;
 use crate::pool::{self, Failure, Mounting, Offer};
 use crate::profile::Profile;
-use crate::request::{Ended, Identity, PoolReply, PoolRequest, Status};
+use crate::request::{Ended, FileSystem, Identity, PoolReply, PoolRequest, Status};
+use crate::zfs::command::Tools;
 pub use shares::SNAPSHOTS;
 use task::Task;
 
@@ -52,9 +54,11 @@ const NS_PER_MS: u64 = 1_000_000;
 const DAY_MS: u64 = 86_400_000;
 
 /// What is remembered of an imported pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Imported {
     uuid: String,
+    #[serde(default)]
+    file_system: FileSystem,
     profile: Option<Profile>,
     #[serde(default)]
     mount_degraded: bool,
@@ -84,6 +88,8 @@ pub struct Keeper {
     /// Held by what changes pools: one change at a time. Before `inner`.
     changing: Mutex<()>,
     inner: Mutex<Inner>,
+    /// The commands of ZFS, once they were found.
+    tools: Mutex<Option<Tools>>,
     own: Weak<Self>,
 }
 
@@ -131,6 +137,7 @@ impl Keeper {
             machine: Machine::default(),
             changing: Mutex::default(),
             inner: Mutex::new(Inner { known, ..Inner::default() }),
+            tools: Mutex::default(),
             own: own.clone(),
         }))
     }
@@ -231,7 +238,7 @@ impl Keeper {
     pub fn mount_all(&self) {
         let _one = lock(&self.changing);
         let names: Vec<String> = self.inner().known.keys().cloned().collect();
-        let missing = names.into_iter().filter(|name| self.volume(name).is_err());
+        let missing = names.into_iter().filter(|name| !self.is_mounted(name));
         for name in missing.collect::<Vec<_>>() {
             let Ok(known) = self.known(&name) else { continue };
             let done = self.mount(&name, &known.uuid, known.mount_degraded);
@@ -249,8 +256,23 @@ impl Keeper {
         }
     }
 
+    /// Whether a pool is mounted. Disks of ZFS that are back are taken online.
+    fn is_mounted(&self, name: &str) -> bool {
+        if !self.is_zfs(name) {
+            return self.volume(name).is_ok();
+        }
+        let is_imported = self.is_imported_zfs(name);
+        if is_imported {
+            self.rejoin_zfs(name);
+        }
+        is_imported
+    }
+
     /// Mounts a pool; `changing` is held.
     fn mount(&self, name: &str, uuid: &str, degraded: bool) -> Result<(), Failure> {
+        if self.is_zfs(name) {
+            return self.mount_zfs(name, uuid, degraded);
+        }
         let offer = self.offers()?.into_iter().find(|offer| offer.uuid == uuid);
         let lacks = || Failure::Wrong("none of its disks is connected".to_owned());
         let offer = offer.ok_or_else(lacks)?;
@@ -276,13 +298,19 @@ impl Keeper {
     /// Why not.
     pub fn answer(&self, request: PoolRequest) -> Result<PoolReply, Failure> {
         let done = |sentence: String| Ok(PoolReply::Done(sentence));
-        if let (false, Some(why)) = (request.reads(), pool::lacks()) {
+        if let Some(answer) = self.answer_zfs(&request) {
+            return answer;
+        }
+        // What is imported may be of ZFS.
+        let may_lack = request.reads()
+            || matches!(request, PoolRequest::Import { .. }) && self.lacks_zfs().is_none();
+        if let (false, Some(why)) = (may_lack, pool::lacks()) {
             return wrong(why);
         }
         match request {
             PoolRequest::Status {} => Ok(PoolReply::Status(self.status())),
             PoolRequest::Disks {} => self.list(),
-            PoolRequest::Create { pool, profile, disks } => {
+            PoolRequest::Create { pool, profile, disks, .. } => {
                 self.create(&pool, profile, &disks).and_then(done)
             }
             PoolRequest::Import { pool, degraded } => self.import(&pool, degraded).and_then(done),
@@ -295,7 +323,13 @@ impl Keeper {
             PoolRequest::Replace { pool, member, disk } => {
                 self.replace(&pool, &member, &disk).and_then(done)
             }
-            PoolRequest::Add { pool, disk } => self.add(&pool, &disk).and_then(done),
+            PoolRequest::Add { pool, disks, role, .. } => {
+                self.add(&pool, &disks, role).and_then(done)
+            }
+            PoolRequest::Offline { pool, .. } | PoolRequest::Online { pool, .. } => {
+                self.known(&pool)?;
+                wrong("btrfs cannot take a disk offline: replace it, or remove it")
+            }
             PoolRequest::Remove { pool, member } => self.remove(&pool, &member).and_then(done),
             PoolRequest::Configure { pool, mount_degraded, scrub_every_days } => {
                 self.configure(&pool, mount_degraded, scrub_every_days).and_then(done)
@@ -343,12 +377,13 @@ impl Keeper {
     pub fn status(&self) -> Status {
         let names: Vec<(String, Imported)> = self.inner().known.clone().into_iter().collect();
         let pools = names.iter().map(|(name, known)| self.look(name, known)).collect();
-        Status { lacks: pool::lacks(), pools }
+        Status { lacks: pool::lacks(), lacks_zfs: self.lacks_zfs(), pools }
     }
 
     fn list(&self) -> Result<PoolReply, Failure> {
         let disks = tried(self.machine.disks(), "list the disks of this machine")?;
         let mut offers = pool::offers(&disks);
+        offers.extend(self.offers_zfs());
         let known = self.inner().known.clone();
         offers.retain(|offer| known.values().all(|one| one.uuid != offer.uuid));
         Ok(PoolReply::Disks { disks, offers })

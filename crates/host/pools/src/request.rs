@@ -8,6 +8,8 @@ use crate::pool::Offer;
 use crate::profile::Profile;
 use crate::quota::{Accounting, Compression};
 use crate::state::{Member, State};
+use crate::zfs::layout::Options;
+use crate::zfs::{Health, Role};
 
 /// Most days between two scrubs.
 pub const SCRUB_DAYS_MAX: u32 = 365;
@@ -30,6 +32,9 @@ pub enum PoolRequest {
         profile: Profile,
         /// Its disks.
         disks: Vec<String>,
+        /// A pool of ZFS, with what it has in addition; else one of btrfs.
+        #[serde(default)]
+        zfs: Option<Options>,
     },
     /// Mounts a pool that is on disks of this machine, now and at each start.
     Import {
@@ -69,12 +74,32 @@ pub enum PoolRequest {
         /// The disk in its place.
         disk: String,
     },
-    /// Adds a disk.
+    /// Adds disks: one to btrfs, a group of them to ZFS.
     Add {
         /// Which pool.
         pool: String,
-        /// The disk.
-        disk: String,
+        /// The disks.
+        disks: Vec<String>,
+        /// What they are for; btrfs has data only.
+        #[serde(default)]
+        role: Role,
+        /// Whether disks of the log are a mirror.
+        #[serde(default)]
+        mirror: bool,
+    },
+    /// Takes a disk of a pool of ZFS out of use; its data stays on it.
+    Offline {
+        /// Which pool.
+        pool: String,
+        /// The member.
+        member: String,
+    },
+    /// Takes a disk into use again; what it has missed is written to it.
+    Online {
+        /// Which pool.
+        pool: String,
+        /// The member.
+        member: String,
     },
     /// Moves data away from a disk and removes it from the pool.
     Remove {
@@ -198,6 +223,8 @@ impl PoolRequest {
             Self::Stop { .. } => "pool stop",
             Self::Replace { .. } => "pool replace",
             Self::Add { .. } => "pool add",
+            Self::Offline { .. } => "pool offline",
+            Self::Online { .. } => "pool online",
             Self::Remove { .. } => "pool remove",
             Self::Configure { .. } => "pool configure",
             Self::MakeShare { .. } => "pool make share",
@@ -211,6 +238,34 @@ impl PoolRequest {
             Self::Rollback { .. } => "pool rollback",
             Self::Protect { .. } => "pool protect",
             Self::Clone { .. } => "pool clone",
+        }
+    }
+
+    /// The pool that it names, unless it creates or imports one.
+    pub fn imported(&self) -> Option<&str> {
+        match self {
+            Self::Status {} | Self::Disks {} | Self::Create { .. } | Self::Import { .. } => None,
+            Self::Export { pool }
+            | Self::DestroyData { pool, .. }
+            | Self::Scrub { pool }
+            | Self::Stop { pool }
+            | Self::Replace { pool, .. }
+            | Self::Add { pool, .. }
+            | Self::Offline { pool, .. }
+            | Self::Online { pool, .. }
+            | Self::Remove { pool, .. }
+            | Self::Configure { pool, .. }
+            | Self::MakeShare { pool, .. }
+            | Self::TakeBackShare { pool, .. }
+            | Self::ConfigureShare { pool, .. }
+            | Self::AccountSnapshots { pool }
+            | Self::Snapshots { pool, .. }
+            | Self::Snapshot { pool, .. }
+            | Self::DestroySnapshot { pool, .. }
+            | Self::RenameSnapshot { pool, .. }
+            | Self::Rollback { pool, .. }
+            | Self::Protect { pool }
+            | Self::Clone { pool, .. } => Some(pool),
         }
     }
 
@@ -281,10 +336,34 @@ pub struct SnapshotStatus {
 /// The pools of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Why this machine cannot have pools.
+    /// Why this machine cannot have pools of btrfs.
     pub lacks: Option<String>,
+    /// Why this machine cannot have pools of ZFS.
+    #[serde(default)]
+    pub lacks_zfs: Option<String>,
     /// Those that are imported, by name.
     pub pools: Vec<PoolStatus>,
+}
+
+/// What a pool is made with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystem {
+    /// btrfs, by the kernel's own interface.
+    #[default]
+    Btrfs,
+    /// ZFS, by its commands.
+    Zfs,
+}
+
+impl FileSystem {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Btrfs => "btrfs",
+            Self::Zfs => "zfs",
+        }
+    }
 }
 
 /// A pool.
@@ -292,7 +371,10 @@ pub struct Status {
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// UUID of its file system.
+    /// What it is made with.
+    #[serde(default)]
+    pub file_system: FileSystem,
+    /// UUID of its file system, or the number of a pool of ZFS.
     pub uuid: String,
     /// Its profile; not known before the first mount.
     pub profile: Option<Profile>,
@@ -356,6 +438,9 @@ pub struct Identity {
     pub id: String,
     /// Seconds since 1970 when it was last seen.
     pub seen_s: u64,
+    /// Its name in a pool of ZFS.
+    #[serde(default)]
+    pub vdev: String,
 }
 
 impl Identity {
@@ -373,12 +458,21 @@ impl Identity {
 }
 
 /// A disk of a pool with its state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStatus {
     /// What identifies it.
     pub identity: Identity,
     /// As the file system has it.
     pub member: Member,
+    /// What it is for.
+    #[serde(default)]
+    pub role: Role,
+    /// The group that it is in, as `mirror-0` and `replacing-1`; btrfs has none.
+    #[serde(default)]
+    pub group: String,
+    /// Its state in a pool of ZFS.
+    #[serde(default)]
+    pub health: Option<Health>,
 }
 
 /// What a task does.
@@ -393,6 +487,8 @@ pub enum Kind {
     Repair,
     /// A disk is removed.
     Remove,
+    /// ZFS: a disk gets the data that it lacks.
+    Resilver,
 }
 
 impl Kind {
@@ -403,6 +499,7 @@ impl Kind {
             Self::Replace => "replace",
             Self::Repair => "repair",
             Self::Remove => "remove",
+            Self::Resilver => "resilver",
         }
     }
 }
@@ -419,6 +516,8 @@ pub enum Phase {
     Convert,
     /// A disk is emptied.
     Remove,
+    /// ZFS: a disk gets the data that it lacks.
+    Resilver,
 }
 
 impl Phase {
@@ -429,6 +528,7 @@ impl Phase {
             Self::Replace => "replace",
             Self::Convert => "convert",
             Self::Remove => "remove",
+            Self::Resilver => "resilver",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! - [`text`]: the output of `zpool status` and `zpool import` as people read it, in which all
 //!   versions differ a little. [`json`]: that of OpenZFS 2.3 and later. [`table`]: `-H`.
 //! - [`layout`]: the arguments of a new pool. [`label`]: labels on disks are made unreadable.
+//! - [`state`]: the state of a pool, its task, and the results of scans.
 //!
 //! The parsers are pure, and have whatever they are given: output of a foreign program is data.
 
@@ -12,6 +13,7 @@ pub mod command;
 pub mod json;
 pub mod label;
 pub mod layout;
+pub mod state;
 pub mod table;
 pub mod text;
 pub mod value;

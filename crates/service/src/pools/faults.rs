@@ -1,7 +1,8 @@
 //! What is wrong with pools, as problems of the machine.
 
-use host_pools::request::{MemberStatus, PoolStatus};
+use host_pools::request::{FileSystem, MemberStatus, PoolStatus};
 use host_pools::state::State;
+use host_pools::zfs::Role;
 
 use crate::problems::{Fault, Severity};
 
@@ -15,7 +16,12 @@ pub(super) fn faults(pool: &PoolStatus) -> Vec<Fault> {
 fn state(pool: &PoolStatus) -> Option<Fault> {
     let name = &pool.name;
     let reason = pool.reason.clone().unwrap_or_default();
-    let missing = pool.members.iter().filter(|one| one.member.missing).count();
+    // Of ZFS, a disk that is there may be faulted or offline; others have no data.
+    let is_lost = |one: &&MemberStatus| {
+        let is_bad = one.health.is_some_and(|health| !health.is_good());
+        one.role == Role::Data && (one.member.missing || is_bad)
+    };
+    let missing = pool.members.iter().filter(is_lost).count();
     let tolerance = pool.profile.map_or(0, host_pools::profile::Profile::tolerance);
     let (severity, impact) = match pool.state {
         State::Healthy => return None,
@@ -32,6 +38,9 @@ fn state(pool: &PoolStatus) -> Option<Fault> {
                 "Connect the missing disks, or mount the pool without them: storage pools {name} \
                  mount."
             )
+        }
+        (.., 0) if pool.file_system == FileSystem::Zfs => {
+            format!("See the disks of the pool: storage pools {name} disks show.")
         }
         (.., 0) => "The repair begins automatically.".to_owned(),
         _ => format!("Replace the disk: storage pools {name} replace."),

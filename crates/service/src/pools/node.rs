@@ -6,6 +6,7 @@ use host_pools::keeper::POOLS_MAX;
 use host_pools::pool::{DISKS_MAX, NAME_MAX};
 use host_pools::request::SCRUB_DAYS_MAX;
 use host_pools::subvolume;
+use host_pools::zfs::layout;
 
 const SCOPE: &str = "storage";
 /// Most items of a list.
@@ -26,7 +27,15 @@ const PROFILE: Kind = Kind::Choice(&[
     ("stripe", "data once: no disk may fail"),
     ("mirror", "data twice, on two disks: one disk may fail"),
     ("copies3", "data three times, on three disks: two disks may fail"),
+    ("parity1", "ZFS, single parity: one disk of each group may fail"),
+    ("parity2", "ZFS, double parity: two disks of each group may fail"),
+    ("parity3", "ZFS, triple parity: three disks of each group may fail"),
 ]);
+const LOG_PROFILE: Kind = Kind::Choice(&[
+    ("stripe", "spread over all log disks"),
+    ("mirror", "on all log disks: the last one may not fail"),
+]);
+const RECORD_SIZE: Kind = Kind::Bytes { min: layout::RECORD_MIN, max: layout::RECORD_MAX };
 
 /// `/storage`.
 pub static STORAGE: Context =
@@ -36,12 +45,14 @@ pub static STORAGE: Context =
 static POOLS: Context = Context::new(
     "pools",
     "Pools",
-    "Pools of disks with btrfs. A pool is created or imported by an action and is part of no \
+    "Pools of disks with btrfs or ZFS. A pool is created or imported by an action and is part of no \
      configuration: importing or restoring one writes to no disk.",
     SCOPE,
 )
 .properties(&[
     Property::state("reason", "Reason", TEXT, "Why pools are not possible, and remedy."),
+    Property::state("reason_btrfs", "btrfs", TEXT, "Why pools of btrfs are not possible."),
+    Property::state("reason_zfs", "ZFS", TEXT, "Why pools of ZFS are not possible."),
     Property::state(
         "importable",
         "To import",
@@ -62,6 +73,14 @@ static POOLS: Context = Context::new(
             .required()
             .example("tank"),
         Property::setting(
+            "kind",
+            "Kind",
+            Kind::Choice(&[("btrfs", "the kernel's own"), ("zfs", "with parity, log and cache")]),
+            Default::Text("btrfs"),
+            "File system of the pool.",
+        )
+        .example("zfs"),
+        Property::setting(
             "profile",
             "Profile",
             PROFILE,
@@ -78,6 +97,46 @@ static POOLS: Context = Context::new(
         )
         .required()
         .example("wwn-0x5000c50012345678"),
+        Property::setting(
+            "log",
+            "Log disks",
+            DISKS_OF,
+            Default::None,
+            "ZFS: disks of the intent log, which make synchronous writes fast.",
+        )
+        .example("wwn-0x5000c50012345690"),
+        Property::setting(
+            "log_profile",
+            "Log profile",
+            LOG_PROFILE,
+            Default::Text("stripe"),
+            "ZFS: how the log is spread over its disks.",
+        )
+        .example("mirror"),
+        Property::setting(
+            "cache",
+            "Cache disks",
+            DISKS_OF,
+            Default::None,
+            "ZFS: disks of the read cache.",
+        )
+        .example("wwn-0x5000c50012345691"),
+        Property::setting(
+            "spares",
+            "Spare disks",
+            DISKS_OF,
+            Default::None,
+            "ZFS: disks that can replace a failed one at once.",
+        )
+        .example("wwn-0x5000c50012345692"),
+        Property::setting(
+            "record_size",
+            "Record size",
+            RECORD_SIZE,
+            Default::None,
+            "ZFS: record size of shares, a power of two; by default 128 KiB.",
+        )
+        .example("8K"),
     ]),
     Action::new(
         "import_pool",
@@ -161,15 +220,16 @@ const POOL_PROPERTIES: [Property; 23] = [
             ("replace", "a disk is replaced, and data converted"),
             ("repair", "data gets its copies again"),
             ("remove", "a disk is removed"),
+            ("resilver", "a disk gets the data that it lacks"),
         ]),
         "Task in progress.",
     ),
-    Property::state("phase", "Phase", TEXT, "Phase of the task: scrub, replace, convert, remove."),
+    Property::state("phase", "Phase", TEXT, "Phase of the task: scrub, replace, convert."),
     Property::state("progress", "Progress", COUNT, "Progress of the task.").unit("%"),
     Property::state("time_left", "Time left", SECONDS, "Time left in this phase.").unit("s"),
     Property::state("scrubbed", "Last scrub", Kind::Time, "End of the last complete scrub."),
     Property::state("history", "History", LINES, "Ended tasks and results, newest first."),
-    Property::state("shares", "Shares", LINES, "Shares with a subvolume on the pool."),
+    Property::state("shares", "Shares", LINES, "Shares with a subvolume or dataset."),
     Property::state(
         "mount_degraded",
         "Mount degraded",
@@ -185,10 +245,10 @@ const POOL_PROPERTIES: [Property; 23] = [
     .unit("days"),
     Property::state("directory", "Directory", TEXT, "Mount point."),
     Property::state("type", "Type", TEXT, "File system of the pool."),
-    Property::state("uuid", "UUID", TEXT, "UUID of the pool."),
+    Property::state("uuid", "UUID", TEXT, "UUID of the pool, or its number in ZFS."),
 ];
 
-const POOL_ACTIONS: [Action; 11] = [
+const POOL_ACTIONS: [Action; 13] = [
     Action::new(
         "scrub",
         "Scrub",
@@ -218,22 +278,53 @@ const POOL_ACTIONS: [Action; 11] = [
     Action::new(
         "add",
         "Add disk",
-        "Adds a disk to the pool. A missing disk is replaced instead.",
+        "Adds a disk to the pool, or to a pool of ZFS a group of disks or disks of another role. A \
+         missing disk is replaced instead.",
         "Confirmation.",
     )
-    .parameters(&[Property::setting(
-        "disk",
-        "Disk",
-        TEXT,
-        Default::None,
-        "Disk by name in /dev/disk/by-id, or by serial number.",
-    )
-    .required()
-    .example("wwn-0x5000c50012345678")]),
+    .parameters(&[
+        Property::setting(
+            "disks",
+            "Disks",
+            DISKS_OF,
+            Default::None,
+            "Disks by name in /dev/disk/by-id, or by serial number; btrfs adds one at a time.",
+        )
+        .required()
+        .example("wwn-0x5000c50012345678"),
+        Property::setting(
+            "role",
+            "Role",
+            Kind::Choice(&[
+                ("data", "data; a pool of ZFS gets a further group of the same width"),
+                ("log", "ZFS: intent log, spread over the disks"),
+                ("log_mirror", "ZFS: intent log, on all of the disks"),
+                ("cache", "ZFS: read cache"),
+                ("spare", "ZFS: spares"),
+            ]),
+            Default::Text("data"),
+            "Purpose of the disks.",
+        )
+        .example("log"),
+    ]),
     Action::new(
         "remove",
         "Remove disk",
         "Moves the data of a disk to the others, and removes the disk from the pool.",
+        "Confirmation.",
+    )
+    .parameters(&[MEMBER]),
+    Action::new(
+        "offline",
+        "Take disk offline",
+        "Takes a disk of a pool of ZFS out of use, for example to pull it. Its data stays.",
+        "Confirmation.",
+    )
+    .parameters(&[MEMBER]),
+    Action::new(
+        "online",
+        "Take disk online",
+        "Takes a disk of a pool of ZFS into use again, and writes to it what it has missed.",
         "Confirmation.",
     )
     .parameters(&[MEMBER]),
@@ -339,9 +430,20 @@ static MEMBER_OF: Context =
         Property::state(
             "state",
             "State",
-            Kind::Choice(&[("present", "the machine has it"), ("missing", "it is missing")]),
+            Kind::Choice(&[
+                ("present", "the machine has it"),
+                ("missing", "it is missing"),
+                ("degraded", "ZFS: it has too many errors and is still used"),
+                ("faulted", "ZFS: it has too many errors and is not used"),
+                ("offline", "ZFS: an administrator took it offline"),
+                ("available", "ZFS: a spare that is not used"),
+                ("in use", "ZFS: a spare that is used"),
+                ("unknown", "ZFS: not known"),
+            ]),
             "State of the disk.",
         ),
+        Property::state("role", "Role", TEXT, "Purpose: data, log, cache, spare or special."),
+        Property::state("group", "Group", TEXT, "ZFS: groups of the disk, such as mirror-0."),
         Property::state("serial", "Serial number", TEXT, "Serial number."),
         Property::state("model", "Model", TEXT, "Model."),
         Property::state("bay", "Bay", TEXT, "Bay of the enclosure, or port of the controller."),

@@ -22,6 +22,8 @@ use host_pools::keeper::{FILE, FOLDER};
 use host_pools::pool::Offer;
 use host_pools::profile::Profile;
 use host_pools::request::{PoolReply, PoolRequest, PoolStatus, ShareSettings, Status};
+use host_pools::zfs::Role;
+use host_pools::zfs::layout::Options;
 use parking_lot::Mutex;
 
 use super::faults::faults;
@@ -228,7 +230,9 @@ impl PoolRoom {
     /// Why nothing can be changed.
     fn reason(&self) -> Option<String> {
         lacks().or_else(|| match self.status() {
-            Ok(status) => status.lacks,
+            // With one of both there are pools.
+            Ok(Status { lacks: Some(why), lacks_zfs: Some(_), .. }) => Some(why),
+            Ok(_) => None,
             Err(why) => Some(why),
         })
     }
@@ -323,6 +327,36 @@ pub(super) fn text(of: &BTreeMap<String, Value>, name: &str) -> String {
     of.get(name).and_then(Value::as_text).unwrap_or_default().to_owned()
 }
 
+/// A list of an action's parameters.
+fn texts(of: &BTreeMap<String, Value>, name: &str) -> Vec<String> {
+    let list = of.get(name).map(Value::as_texts).unwrap_or_default();
+    list.into_iter().map(str::to_owned).collect()
+}
+
+/// What a new pool of ZFS has in addition to its data disks; none if it is to be of another kind.
+fn options(of: &BTreeMap<String, Value>) -> Option<Options> {
+    let bytes = of.get("record_size").and_then(Value::as_integer);
+    let options = Options {
+        log: texts(of, "log"),
+        log_mirror: text(of, "log_profile") == "mirror",
+        cache: texts(of, "cache"),
+        spares: texts(of, "spares"),
+        record_size: bytes.and_then(|bytes| u64::try_from(bytes).ok()),
+    };
+    (text(of, "kind") == "zfs").then_some(options)
+}
+
+/// What disks are added for, and whether they are a mirror.
+fn role(of: &BTreeMap<String, Value>) -> (Role, bool) {
+    match text(of, "role").as_str() {
+        "log" => (Role::Log, false),
+        "log_mirror" => (Role::Log, true),
+        "cache" => (Role::Cache, false),
+        "spare" => (Role::Spare, false),
+        _ => (Role::Data, false),
+    }
+}
+
 /// A switch of an action's parameters.
 fn truth(of: &BTreeMap<String, Value>, name: &str) -> Option<bool> {
     of.get(name).and_then(Value::as_bool)
@@ -335,9 +369,8 @@ fn on_all(action: &str, of: &BTreeMap<String, Value>) -> Option<PoolRequest> {
     match action {
         "create_pool" => {
             let profile = Profile::of(&text(of, "profile")).unwrap_or(Profile::Mirror);
-            let disks = of.get("disks").map(Value::as_texts).unwrap_or_default();
-            let disks = disks.into_iter().map(str::to_owned).collect();
-            Some(PoolRequest::Create { pool, profile, disks })
+            let disks = texts(of, "disks");
+            Some(PoolRequest::Create { pool, profile, disks, zfs: options(of) })
         }
         "import_pool" => Some(PoolRequest::Import { pool, degraded }),
         _ => None,
@@ -353,7 +386,12 @@ fn on_pool(pool: &str, action: &str, of: &BTreeMap<String, Value>) -> Option<Poo
         "scrub" => PoolRequest::Scrub { pool },
         "stop" => PoolRequest::Stop { pool },
         "replace" => PoolRequest::Replace { pool, member: text("member"), disk: text("disk") },
-        "add" => PoolRequest::Add { pool, disk: text("disk") },
+        "add" => {
+            let (role, mirror) = role(of);
+            PoolRequest::Add { pool, disks: texts(of, "disks"), role, mirror }
+        }
+        "offline" => PoolRequest::Offline { pool, member: text("member") },
+        "online" => PoolRequest::Online { pool, member: text("member") },
         "remove" => PoolRequest::Remove { pool, member: text("member") },
         "configure" => PoolRequest::Configure {
             pool,
@@ -387,6 +425,11 @@ impl Live for PoolRoom {
         match inside(path).as_slice() {
             ["pools"] => {
                 let mut shown: Shown = reason(self.reason());
+                if let Ok(Status { lacks, lacks_zfs, .. }) = self.status() {
+                    let both = [("reason_btrfs", lacks), ("reason_zfs", lacks_zfs)];
+                    let both = both.into_iter().filter_map(|(name, why)| Some((name, why?)));
+                    shown.extend(both.map(|(name, why)| (name, Value::Text(why))));
+                }
                 if let Ok((_, offers)) = self.disks() {
                     shown.push(("importable", Value::texts(offers.iter().map(shown::offer))));
                 }

@@ -6,7 +6,8 @@ use base::node::Value;
 use base::units;
 use host_pools::disk::Disk;
 use host_pools::pool::Offer;
-use host_pools::request::{Ended, Kind, MemberStatus, PoolStatus, ShareUsage};
+use host_pools::request::{Ended, FileSystem, Kind, MemberStatus, PoolStatus, ShareUsage};
+use host_pools::zfs::Health;
 
 /// State properties of a node.
 pub(super) type Shown = Vec<(&'static str, Value)>;
@@ -50,7 +51,7 @@ pub(super) fn pool(pool: &PoolStatus) -> Shown {
         ("mount_degraded", Value::Bool(pool.mount_degraded)),
         ("scrub_every_days", Value::number(pool.scrub_every_days.unwrap_or(0))),
         ("directory", Value::text(&pool.directory)),
-        ("type", Value::text("btrfs")),
+        ("type", Value::text(pool.file_system.name())),
         ("uuid", Value::text(&pool.uuid)),
         ("shares", Value::texts(&pool.shares)),
         ("usage", Value::texts(pool.usage.iter().map(usage))),
@@ -78,10 +79,17 @@ pub(super) fn pool(pool: &PoolStatus) -> Shown {
 
 /// A disk of a pool.
 pub(super) fn member(of: &MemberStatus, bays: &Bays) -> Shown {
-    let MemberStatus { identity, member } = of;
-    let state = if member.missing { "missing" } else { "present" };
+    let MemberStatus { identity, member, role, group, health } = of;
+    let state = match health {
+        _ if member.missing => "missing",
+        None | Some(Health::Online) => "present",
+        // Neither is a state of a disk that is there.
+        Some(Health::Removed | Health::Unavailable | Health::Suspended) => "missing",
+        Some(other) => other.name(),
+    };
     let mut shown = vec![
         ("state", Value::text(state)),
+        ("role", Value::text(role.name())),
         ("size", Value::number(member.size)),
         ("allocated", Value::number(member.allocated)),
         ("seen", Value::number(identity.seen_s)),
@@ -91,6 +99,7 @@ pub(super) fn member(of: &MemberStatus, bays: &Bays) -> Shown {
         ("corruption_errors", Value::number(member.errors.corruption)),
         ("generation_errors", Value::number(member.errors.generation)),
     ];
+    text(&mut shown, "group", group);
     text(&mut shown, "serial", &identity.serial);
     text(&mut shown, "model", &identity.model);
     text(&mut shown, "device", &identity.device);
@@ -125,8 +134,9 @@ fn name(disk: &Disk) -> &str {
 
 /// A pool that can be imported, in a line.
 pub(super) fn offer(offer: &Offer) -> String {
-    let present = offer.present.len();
-    format!("{} (UUID {}): {present} of {} disks", offer.name, offer.uuid, offer.devices)
+    let Offer { name, file_system, uuid, devices, present } = offer;
+    let kind = if *file_system == FileSystem::Zfs { "ZFS, " } else { "" };
+    format!("{name} (UUID {uuid}): {kind}{} of {devices} disks", present.len())
 }
 
 /// The name of a snapshot's node.

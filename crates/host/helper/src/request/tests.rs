@@ -97,7 +97,7 @@ fn requests_on_pools_survive_their_way_and_name_no_more_disks_than_a_pool_has() 
     let of = |disks: usize| {
         let disks = (0..disks).map(|at| format!("wwn-{at}")).collect();
         let profile = host_pools::profile::Profile::Mirror;
-        Request::Pools(PoolRequest::Create { pool: "tank".to_owned(), profile, disks })
+        Request::Pools(PoolRequest::Create { pool: "tank".to_owned(), profile, disks, zfs: None })
     };
     let parse = |request: &Request| Request::parse(&serde_json::to_vec(request).expect("JSON"));
     assert_eq!(parse(&of(DISKS_MAX)), Ok(of(DISKS_MAX)));

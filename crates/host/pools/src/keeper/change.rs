@@ -9,15 +9,16 @@ use crate::pool::{self, Failure, Offer};
 use crate::profile::Profile;
 use crate::record::Record;
 use crate::request::SCRUB_DAYS_MAX;
+use crate::zfs::Role;
 
 impl Keeper {
-    fn enter(&self, name: &str, known: Imported) -> Result<(), Failure> {
+    pub(super) fn enter(&self, name: &str, known: Imported) -> Result<(), Failure> {
         let mut inner = self.inner();
         inner.known.insert(name.to_owned(), known);
         tried(self.store(&inner.known), "write the file of the pools")
     }
 
-    fn forget(&self, name: &str) -> Result<(), Failure> {
+    pub(super) fn forget(&self, name: &str) -> Result<(), Failure> {
         let mut inner = self.inner();
         inner.known.remove(name);
         inner.failed.remove(name);
@@ -25,7 +26,7 @@ impl Keeper {
     }
 
     /// Refuses a name that is taken, by an imported pool or by one on the disks.
-    fn is_free(&self, name: &str) -> Result<(), Failure> {
+    pub(super) fn is_free(&self, name: &str) -> Result<(), Failure> {
         pool::check_name(name)?;
         let inner = self.inner();
         if inner.known.contains_key(name) {
@@ -61,21 +62,14 @@ impl Keeper {
         };
         super::usage::begin(&volume);
         let uuid = tried(volume.uuid(), "read the UUID of the pool")?;
-        let known = Imported {
-            uuid,
-            profile: Some(profile),
-            mount_degraded: false,
-            scrub_every_days: None,
-            disks: Vec::new(),
-            history: Vec::new(),
-        };
+        let known = Imported { uuid, profile: Some(profile), ..Imported::default() };
         self.enter(name, known)?;
         self.see(name, &volume)?;
         Ok(format!("The pool {name} is created."))
     }
 
     /// The folder that a pool is mounted at; nothing may be mounted there, and it may hold nothing.
-    fn mount_point(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub(super) fn mount_point(&self, name: &str) -> Result<PathBuf, Failure> {
         let at = self.at(name);
         if let Ok(mut entries) = fs::read_dir(&at)
             && entries.next().is_some()
@@ -98,19 +92,12 @@ impl Keeper {
                 return wrong(format!("several pools are named {pool}: use the UUID of one"));
             }
             _ if self.inner().known.contains_key(pool) => return self.mount_known(pool, degraded),
-            _ => return wrong(format!("there is no pool {pool} to import")),
+            _ => return self.import_zfs(pool, degraded),
         };
         let name = offer.name.as_str();
         self.is_free(name)?;
         self.mount_point(name)?;
-        let known = Imported {
-            uuid: offer.uuid.clone(),
-            profile: None,
-            mount_degraded: false,
-            scrub_every_days: None,
-            disks: Vec::new(),
-            history: Vec::new(),
-        };
+        let known = Imported { uuid: offer.uuid.clone(), ..Imported::default() };
         self.enter(name, known)?;
         if let Err(failure) = self.mount(name, &offer.uuid, degraded) {
             self.forget(name)?;
@@ -122,7 +109,7 @@ impl Keeper {
 
     /// Mounts a pool that is imported and not mounted, as after a disk has been lost.
     fn mount_known(&self, name: &str, degraded: bool) -> Result<String, Failure> {
-        if self.volume(name).is_ok() {
+        if self.is_mounted(name) {
             return wrong(format!("the pool {name} is imported"));
         }
         let uuid = self.known(name)?.uuid;
@@ -226,7 +213,10 @@ impl Keeper {
         Ok(record)
     }
 
-    pub(super) fn add(&self, name: &str, disk: &str) -> Result<String, Failure> {
+    pub(super) fn add(&self, name: &str, disks: &[String], role: Role) -> Result<String, Failure> {
+        let (Role::Data, [disk]) = (role, disks) else {
+            return wrong("a pool of btrfs gets one disk at a time, for data");
+        };
         let _one = lock(&self.changing);
         let volume = self.volume(name)?;
         let members = tried(volume.members(), "list the disks of the pool")?;

@@ -7,6 +7,7 @@ use super::{Keeper, tried};
 use crate::disk::{Disk, Refusal};
 use crate::pool::Failure;
 use crate::request::{Identity, MemberStatus};
+use crate::zfs::Role;
 
 const BY_ID: &str = "/dev/disk/by-id/";
 
@@ -66,7 +67,15 @@ pub(super) fn identity(devid: u64, device: &str) -> Identity {
     let name = device.strip_prefix("/dev/").unwrap_or(device);
     let machine = crate::disk::Machine::default();
     let (serial, model, id) = machine.identity(name);
-    Identity { devid, device: name.to_owned(), serial, model, id, seen_s: super::now_s() }
+    Identity {
+        devid,
+        device: name.to_owned(),
+        serial,
+        model,
+        id,
+        seen_s: super::now_s(),
+        vdev: String::new(),
+    }
 }
 
 /// The member that a request names.
@@ -87,6 +96,8 @@ pub(super) fn member<'a>(
     let mut found = members.iter().filter(is_it);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),
+        // A spare in use is a spare, and the disk in the place of another.
+        (Some(one), Some(spare)) if spare.role == Role::Spare && one.role != Role::Spare => Ok(one),
         (Some(_), Some(_)) => super::wrong(format!("{name} names several disks of the pool")),
         _ => super::wrong(format!("{name} is not a disk of the pool")),
     }

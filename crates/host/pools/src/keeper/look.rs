@@ -8,7 +8,7 @@ use crate::pool::Failure;
 use crate::profile::Profile;
 use crate::quota::Accounting;
 use crate::record::Record;
-use crate::request::{Identity, MemberStatus, PoolStatus};
+use crate::request::{FileSystem, Identity, MemberStatus, PoolStatus};
 use crate::state::{Member, Space, State, state};
 
 /// Chunks of data, and of metadata (`BTRFS_BLOCK_GROUP_*`).
@@ -51,6 +51,7 @@ impl Keeper {
         };
         let mut status = PoolStatus {
             name: name.to_owned(),
+            file_system: known.file_system,
             uuid: known.uuid.clone(),
             profile: known.profile,
             directory: at.display().to_string(),
@@ -73,6 +74,12 @@ impl Keeper {
             shares: Vec::new(),
             snapshots: Vec::new(),
         };
+        if known.file_system == FileSystem::Zfs {
+            if let Err(e) = self.observe_zfs(name, known, &mut status) {
+                status.reason = Some(format!("its state cannot be read: {e}"));
+            }
+            return status;
+        }
         let Ok(volume) = self.volume(name) else { return status };
         if let Err(e) = self.observe(&volume, known, task.is_some(), &mut status) {
             status.reason = Some(format!("its state cannot be read: {e}"));
@@ -124,7 +131,10 @@ impl Keeper {
             )
             .collect();
         status.available = free_in_chunks.saturating_add(profile.capacity(&unallocated));
-        let one = |member: Member| MemberStatus { identity: identity(known, &member), member };
+        let one = |member: Member| {
+            let identity = identity(known, &member);
+            MemberStatus { identity, member, ..MemberStatus::default() }
+        };
         status.members = members.into_iter().map(one).collect();
         Ok(())
     }
@@ -152,13 +162,10 @@ fn identity(known: &Imported, member: &Member) -> Identity {
 
 /// Members of a pool that is not mounted, as they were seen last.
 fn absent(known: &Imported) -> Vec<MemberStatus> {
-    let one = |identity: &Identity| MemberStatus {
-        identity: identity.clone(),
-        member: Member {
-            devid: identity.devid,
-            missing: !fs::exists(format!("/sys/class/block/{}", identity.device)).unwrap_or(false),
-            ..Member::default()
-        },
+    let one = |identity: &Identity| {
+        let missing = !fs::exists(format!("/sys/class/block/{}", identity.device)).unwrap_or(false);
+        let member = Member { devid: identity.devid, missing, ..Member::default() };
+        MemberStatus { identity: identity.clone(), member, ..MemberStatus::default() }
     };
     known.disks.iter().map(one).collect()
 }

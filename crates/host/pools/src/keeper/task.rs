@@ -80,6 +80,8 @@ impl Task {
             Phase::Replace => volume.cancel_replace(),
             Phase::Convert => volume.cancel_convert(),
             Phase::Remove => volume.cancel_remove(),
+            // Of ZFS, which has no thread here.
+            Phase::Resilver => Ok(()),
         };
     }
 
@@ -103,6 +105,7 @@ impl Task {
             Phase::Scrub => Some((self.scrubbed(volume).bytes, whole)),
             Phase::Replace => volume.replace_progress().ok()?.map(|done| (done, 1_000)),
             Phase::Convert => volume.convert_progress().ok()?,
+            Phase::Resilver => None,
             Phase::Remove => {
                 let left = volume.members().ok()?;
                 let left = left.iter().find(|member| member.devid == self.devid)?.allocated;
@@ -305,6 +308,12 @@ impl Keeper {
         let names: Vec<String> = self.inner().known.keys().cloned().collect();
         for name in names {
             if self.inner().tasks.contains_key(&name) {
+                continue;
+            }
+            if self.is_zfs(&name) {
+                if let Err(failure) = self.follow_zfs(&name) {
+                    base::warning!("host", "the pool {name}: {failure}");
+                }
                 continue;
             }
             let Ok(volume) = self.volume(&name) else { continue };

@@ -9,6 +9,7 @@ use host_pools::keeper::Keeper;
 use host_pools::profile::Profile;
 use host_pools::request::{Kind, PoolReply, PoolRequest, PoolStatus};
 use host_pools::state::State;
+use host_pools::zfs::Role;
 
 use crate::bed::{Bed, run};
 use crate::{MIB, each_leg_alone_is_right, fill, pool_name};
@@ -49,8 +50,14 @@ fn create(keeper: &Keeper, name: &str, disks: &[String]) {
         pool: name.to_owned(),
         profile: Profile::Mirror,
         disks: disks.to_vec(),
+        zfs: None,
     };
     ask(keeper, request).expect("created");
+}
+
+fn add(pool: &str, disk: &str) -> PoolRequest {
+    let (pool, disks) = (pool.to_owned(), vec![disk.to_owned()]);
+    PoolRequest::Add { pool, disks, role: Role::Data, mirror: false }
 }
 
 fn import(keeper: &Keeper, name: &str, degraded: bool) -> Result<PoolReply, String> {
@@ -171,6 +178,7 @@ fn a_pool_from_its_creation_to_its_end() {
             pool: name.clone(),
             profile: Profile::Stripe,
             disks: disks[2..3].to_vec(),
+            zfs: None,
         },
     );
     assert!(again.is_err_and(|why| why.contains("there is a pool")));
@@ -212,7 +220,7 @@ fn disks_are_added_and_removed_and_data_is_destroyed_by_name() {
     let keeper = keeper(&bed);
     create(&keeper, &name, &disks[..2]);
     fs::write(keeper.at(&name).join("file"), "one").expect("written");
-    ask(&keeper, PoolRequest::Add { pool: name.clone(), disk: disks[2].clone() }).expect("added");
+    ask(&keeper, add(&name, &disks[2])).expect("added");
     ask(&keeper, PoolRequest::Remove { pool: name.clone(), member: disks[0].clone() })
         .expect("begun");
     let now = wait_until(&keeper, &name, State::Healthy);
@@ -268,7 +276,7 @@ fn what_is_imported_is_mounted_at_the_next_start() {
     assert_eq!(fs::read_to_string(second.at(&name).join("file")).expect("read"), "kept");
     assert!(second.status().pools[0].members.iter().any(|one| one.member.missing));
     assert!(matches!(
-        ask(&second, PoolRequest::Add { pool: name.clone(), disk: "loop0".to_owned() }),
+        ask(&second, add(&name, "loop0")),
         Err(why) if why.contains("replace it instead")
     ));
     export(&second, &name);

@@ -47,7 +47,9 @@ fn the_state_of_24_disks_is_read_from_memory() {
     let (name, disks) = (pool_name("pmany"), bed.disks());
     let keeper = Keeper::open(&bed.at(), &bed.other()).expect("opened");
     let (pool, profile) = (name.clone(), Profile::Mirror);
-    keeper.answer(PoolRequest::Create { pool, profile, disks: disks.clone() }).expect("created");
+    keeper
+        .answer(PoolRequest::Create { pool, profile, disks: disks.clone(), zfs: None })
+        .expect("created");
     for share in ["a", "b", "c"] {
         let (pool, share) = (name.clone(), share.to_owned());
         keeper.answer(PoolRequest::MakeShare { pool, share }).expect("made");

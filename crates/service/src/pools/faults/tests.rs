@@ -3,7 +3,7 @@
 use host_pools::btrfs::Scrubbed;
 use host_pools::profile::Profile;
 use host_pools::quota::Accounting;
-use host_pools::request::{Identity, Kind, Phase, TaskStatus};
+use host_pools::request::{FileSystem, Identity, Kind, Phase, TaskStatus};
 use host_pools::state::{Errors, Member};
 
 use super::*;
@@ -23,9 +23,11 @@ pub fn pool(profile: Profile, state: State, missing: usize) -> PoolStatus {
             size: 1 << 30,
             ..Member::default()
         },
+        ..MemberStatus::default()
     };
     PoolStatus {
         name: "tank".to_owned(),
+        file_system: FileSystem::Btrfs,
         uuid: "0-1".to_owned(),
         profile: Some(profile),
         directory: "/run/plimsoll-pools/tank".to_owned(),

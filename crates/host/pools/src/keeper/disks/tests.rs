@@ -51,6 +51,7 @@ fn a_missing_member_is_named_by_its_serial_number_and_not_by_a_device() {
             ..Identity::default()
         },
         member: Member { devid, missing, ..Member::default() },
+        ..MemberStatus::default()
     };
     let members = [one(1, "sda", "S1", false), one(2, "sdb", "S2", true)];
     assert_eq!(member(&members, "S2").expect("named").identity.devid, 2);
