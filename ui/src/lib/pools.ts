@@ -28,6 +28,36 @@ export const PROFILES: readonly Profile[] = [
   { name: 'stripe', title: 'Stripe', copies: 1, fails: 'No disk may fail: the loss of one loses the pool. Fastest writes.' },
 ];
 
+/** Kinds of pools, and the profiles that only ZFS has: disks of parity in each group. */
+export const KINDS = [
+  { name: 'btrfs', title: 'btrfs' },
+  { name: 'zfs', title: 'ZFS' },
+] as const;
+export const PARITY = [1, 2, 3].map((parity) => ({
+  name: `parity${parity}`,
+  title: `${['Single', 'Double', 'Triple'][parity - 1]} parity`,
+  copies: 1,
+  parity,
+  fails: `Any ${['one disk', 'two disks', 'three disks'][parity - 1]} of each group may fail.`,
+}));
+const GROUP_MAX = 12;
+
+/** Disks of a group of ZFS, or 0 if so many disks cannot be divided. */
+function group(copies: number, parity: number, count: number): number {
+  if (parity === 0) return count > 0 && count % copies === 0 ? copies : 0;
+  for (let width = Math.min(GROUP_MAX, count); width >= parity + 2; width--) if (count % width === 0) return width;
+  return 0;
+}
+
+/** Bytes for data on groups of ZFS, of which the smallest disk counts; 0 if the disks do not fit. */
+export function capacityOfZfs(copies: number, parity: number, sizes: readonly number[]): number {
+  const width = group(copies, parity, sizes.length);
+  if (width === 0) return 0;
+  let space = 0;
+  for (let at = 0; at < sizes.length; at += width) space += Math.min(...sizes.slice(at, at + width)) * (parity > 0 ? width - parity : 1);
+  return space;
+}
+
 /** Bytes for data on disks of these sizes: each piece lies on the disks with the most free space. */
 export function capacity(copies: number, sizes: readonly number[]): number {
   if (sizes.length < copies) return 0;
@@ -44,7 +74,7 @@ const joined = (...parts: string[]): string => parts.filter((part) => part !== '
 const size = (node: Node): string => (Number(text(node, 'size')) > 0 ? bytes(Number(text(node, 'size'))) : '');
 /** What people find a disk by: its serial number, else its name. */
 export const titleOf = (node: Node): string => text(node, 'serial') || text(node, 'by_id') || text(node, 'device') || text(node, 'name') || node.name;
-export const ofDisk = (node: Node): string => joined(text(node, 'bay'), size(node), text(node, 'model'), text(node, 'device') || (text(node, 'usable') === '' ? '' : node.name));
+export const ofDisk = (node: Node): string => joined(text(node, 'role') === 'data' ? '' : text(node, 'role'), text(node, 'group'), text(node, 'bay'), size(node), text(node, 'model'), text(node, 'device') || (text(node, 'usable') === '' ? '' : node.name));
 
 /** Errors of a disk that are not zero, in words. */
 export function errorsOf(node: Node): string {
@@ -58,7 +88,7 @@ export const usable = (disks: readonly Node[]): Node[] => disks.filter((disk) =>
 /** The state of a pool or of a disk of it: a word, and whether it is good, bad or neither. */
 export function stateOf(node: Node): { word: string; mark: 'good' | 'bad' | 'warn' | '' } {
   const word = text(node, 'state');
-  const marks: Record<string, 'good' | 'bad' | 'warn'> = { healthy: 'good', present: 'good', degraded: 'warn', repairing: 'warn', failed: 'bad', missing: 'bad' };
+  const marks: Record<string, 'good' | 'bad' | 'warn'> = { healthy: 'good', present: 'good', degraded: 'warn', offline: 'warn', available: 'good', 'in use': 'good', faulted: 'bad', repairing: 'warn', failed: 'bad', missing: 'bad' };
   return { word, mark: marks[word] ?? '' };
 }
 
@@ -78,7 +108,7 @@ export function importable(node: Node | undefined): { line: string; uuid: string
 }
 
 /** Properties and actions that these pages show apart from the others. */
-export const OF_POOLS = ['create_pool', 'importable', 'reason'];
+export const OF_POOLS = ['create_pool', 'importable', 'reason', 'reason_btrfs', 'reason_zfs'];
 export const OF_POOL = ['state', 'reason', 'task', 'phase', 'progress', 'time_left', 'replace', 'capacity', 'used', 'available', 'without_copies'];
 
 /** Why the state of a pool does not offer an action now, or null. */
@@ -89,6 +119,6 @@ export function notNow(node: Node, action: string): string | null {
   if (action === 'stop') return busy ? null : 'No task is in progress.';
   if (action === 'account_snapshots' && ['full', 'scanning'].includes(text(node, 'accounting'))) return 'Snapshots are accounted already.';
   if (failed && !['export_pool', 'destroy_data', 'configure'].includes(action)) return 'The pool is not mounted.';
-  if (busy && ['scrub', 'add', 'remove', 'export_pool', 'destroy_data'].includes(action)) return 'A task is in progress.';
+  if (busy && ['scrub', 'add', 'remove', 'offline', 'export_pool', 'destroy_data'].includes(action)) return 'A task is in progress.';
   return null;
 }

@@ -77,7 +77,7 @@ pub struct Offer {
     pub name: String,
     /// What it is made with.
     #[serde(default)]
-    pub file_system: crate::request::FileSystem,
+    pub file_system: crate::profile::FileSystem,
     /// UUID of its file system.
     pub uuid: String,
     /// Devices that it has, those that are missing included.
@@ -111,7 +111,7 @@ pub fn offers(disks: &[Disk]) -> Vec<Offer> {
         let Some(name) = superblock.pool() else { continue };
         let offer = offers.entry(superblock.uuid.clone()).or_insert_with(|| Offer {
             name: name.to_owned(),
-            file_system: crate::request::FileSystem::Btrfs,
+            file_system: crate::profile::FileSystem::Btrfs,
             uuid: superblock.uuid.clone(),
             devices: 0,
             present: Vec::new(),

@@ -3,6 +3,27 @@
 use linux_raw_sys::btrfs;
 use serde::{Deserialize, Serialize};
 
+/// What a pool is made with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystem {
+    /// btrfs, by the kernel's own interface.
+    #[default]
+    Btrfs,
+    /// ZFS, by its commands.
+    Zfs,
+}
+
+impl FileSystem {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Btrfs => "btrfs",
+            Self::Zfs => "zfs",
+        }
+    }
+}
+
 /// The profile of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::btrfs::Scrubbed;
 use crate::disk::Disk;
 use crate::pool::Offer;
+pub use crate::profile::FileSystem;
 use crate::profile::Profile;
 use crate::quota::{Accounting, Compression};
 use crate::state::{Member, State};
@@ -343,27 +344,6 @@ pub struct Status {
     pub lacks_zfs: Option<String>,
     /// Those that are imported, by name.
     pub pools: Vec<PoolStatus>,
-}
-
-/// What a pool is made with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileSystem {
-    /// btrfs, by the kernel's own interface.
-    #[default]
-    Btrfs,
-    /// ZFS, by its commands.
-    Zfs,
-}
-
-impl FileSystem {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Btrfs => "btrfs",
-            Self::Zfs => "zfs",
-        }
-    }
 }
 
 /// A pool.

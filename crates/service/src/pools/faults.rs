@@ -16,7 +16,7 @@ pub(super) fn faults(pool: &PoolStatus) -> Vec<Fault> {
 fn state(pool: &PoolStatus) -> Option<Fault> {
     let name = &pool.name;
     let reason = pool.reason.clone().unwrap_or_default();
-    // Of ZFS, a disk that is there may be faulted or offline; others have no data.
+    // A present disk of ZFS may be faulted or offline; caches and spares have no data.
     let is_lost = |one: &&MemberStatus| {
         let is_bad = one.health.is_some_and(|health| !health.is_good());
         one.role == Role::Data && (one.member.missing || is_bad)

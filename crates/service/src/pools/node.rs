@@ -45,8 +45,8 @@ pub static STORAGE: Context =
 static POOLS: Context = Context::new(
     "pools",
     "Pools",
-    "Pools of disks with btrfs or ZFS. A pool is created or imported by an action and is part of no \
-     configuration: importing or restoring one writes to no disk.",
+    "Pools of disks with btrfs or ZFS. A pool is created or imported by an action and is part of \
+     no configuration: importing or restoring one writes to no disk.",
     SCOPE,
 )
 .properties(&[

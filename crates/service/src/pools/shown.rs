@@ -83,7 +83,7 @@ pub(super) fn member(of: &MemberStatus, bays: &Bays) -> Shown {
     let state = match health {
         _ if member.missing => "missing",
         None | Some(Health::Online) => "present",
-        // Neither is a state of a disk that is there.
+        // None is a state of a present disk.
         Some(Health::Removed | Health::Unavailable | Health::Suspended) => "missing",
         Some(other) => other.name(),
     };

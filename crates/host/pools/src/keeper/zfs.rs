@@ -78,7 +78,7 @@ impl Keeper {
         inner.known.get(name).is_some_and(|known| known.file_system == FileSystem::Zfs)
     }
 
-    /// Whether ZFS has imported this pool of ours.
+    /// Whether ZFS has imported this pool.
     pub(super) fn is_imported_zfs(&self, name: &str) -> bool {
         let Ok(known) = self.known(name) else { return false };
         let all = self.tools().and_then(|tools| self.imported_zfs(&tools)).unwrap_or_default();

@@ -209,13 +209,14 @@ impl Tools {
     /// # Errors
     /// Why they are not known.
     pub fn importable(&self) -> Result<Vec<Pool>, CommandError> {
-        match self.zpool(&["import"], CHANGE_TIME) {
-            Ok(output) => Ok(text::pools(&output)),
-            Err(CommandError::Failed { message, .. }) if message.contains("no pools available") => {
-                Ok(Vec::new())
-            }
-            Err(error) => Err(error),
+        let (success, output, errors) = self.run("zpool", &["import"], CHANGE_TIME)?;
+        let message = errors.trim();
+        // Without any, zfs-fuse fails silently.
+        if success || message.is_empty() || message.contains("no pools available") {
+            return Ok(text::pools(&output));
         }
+        let message = line(message);
+        Err(CommandError::Failed { program: "zpool", verb: "import".to_owned(), message })
     }
 }
 

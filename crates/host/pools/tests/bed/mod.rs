@@ -32,14 +32,18 @@ pub struct Bed {
 }
 
 impl Bed {
+    #[allow(dead_code, reason = "tests of ZFS have other reasons not to run")]
     /// This number of disks of this size in MiB, of sparse files; none, with a line that gives
     /// the reason, where that is not possible.
     pub fn new(name: &str, count: usize, mib: u64) -> Option<Self> {
-        let lacks = match (is_root(), host_pools::pool::lacks()) {
-            (false, _) => Some("only root can mount".to_owned()),
-            (true, lacks) => lacks,
-        };
+        let lacks = host_pools::pool::lacks();
         let lacks = lacks.or_else(|| (!has("btrfs")).then(|| "btrfs is not installed".to_owned()));
+        Self::with(name, count, mib, lacks)
+    }
+
+    /// As [`Self::new`], for a test that has its own reasons not to run.
+    pub fn with(name: &str, count: usize, mib: u64, lacks: Option<String>) -> Option<Self> {
+        let lacks = (!is_root()).then(|| "only root can mount".to_owned()).or(lacks);
         // SAFETY: a bare system call that concerns the calling thread alone.
         let lacks = lacks.or_else(|| match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
             0 => tool(Command::new("mount").args(["--make-rprivate", "/"])).err(),

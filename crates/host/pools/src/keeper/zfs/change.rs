@@ -201,22 +201,7 @@ impl Keeper {
         let root = aside.display().to_string();
         tried(std::fs::create_dir_all(&aside), "make the folder aside")?;
         tools.zpool(&["import", "-R", &root, uuid], CHANGE_TIME)?;
-        let mount_point = format!("mountpoint={}", at.display());
-        let checked = tools
-            .zfs(&["set", &mount_point, name], CHANGE_TIME)
-            .map_err(Failure::from)
-            .and_then(|_| datasets(tools, name))
-            .and_then(|all| {
-                let inside = format!("{root}{}", at.display());
-                let foreign = all.iter().find(|(_, of)| {
-                    of.get("mountpoint").is_some_and(|path| {
-                        path.starts_with('/') && !Path::new(path).starts_with(&inside)
-                    })
-                });
-                foreign.map_or(Ok(()), |(dataset, _)| {
-                    wrong(format!("the dataset {dataset} has a mount point of its own: unset it"))
-                })
-            });
+        let checked = check_mount_points(tools, name, &root, at);
         let exported = tools.zpool(&["export", name], CHANGE_TIME);
         checked?;
         exported?;
@@ -346,6 +331,32 @@ fn datasets(
     let get = ["get", "-H", "-p", "-r", "-o", "name,property,value", "type,mountpoint,mounted"];
     let output = tools.zfs(&[&get[..], &[name]].concat(), READ_TIME)?;
     Ok(table::properties(&output))
+}
+
+/// Has a pool that is imported below another root have its mount point, and all its datasets below
+/// it.
+fn check_mount_points(tools: &Tools, name: &str, root: &str, at: &Path) -> Result<(), Failure> {
+    let inside = format!("{root}{}", at.display());
+    let is_at = |all: &BTreeMap<String, BTreeMap<String, String>>| {
+        all.get(name).and_then(|of| of.get("mountpoint")).is_some_and(|path| *path == inside)
+    };
+    let mut all = datasets(tools, name)?;
+    if !is_at(&all) {
+        let mount_point = format!("mountpoint={}", at.display());
+        // It is set also where its old place is still busy, which fails.
+        let set = tools.zfs(&["set", &mount_point, name], CHANGE_TIME);
+        all = datasets(tools, name)?;
+        if !is_at(&all) {
+            set?;
+        }
+    }
+    let foreign = all.iter().find(|(_, of)| {
+        let path = of.get("mountpoint").map(String::as_str).unwrap_or_default();
+        path.starts_with('/') && !Path::new(path).starts_with(&inside)
+    });
+    foreign.map_or(Ok(()), |(dataset, _)| {
+        wrong(format!("the dataset {dataset} has a mount point of its own: unset it"))
+    })
 }
 
 /// Mounts the root dataset of a pool at its place, and those below it that are mounted inside.

@@ -107,7 +107,7 @@ impl Keeper {
             fits(profile, &status.members, disks.len())?;
         }
         if mirror && (role != Role::Log || disks.len() < 2) {
-            return wrong("only a log is a mirror by itself, of at least two disks");
+            return wrong("only a log can be a mirror, of at least two disks");
         }
         let paths = self.all_exclusive(disks)?;
         let arguments = match role {
