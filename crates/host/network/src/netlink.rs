@@ -31,6 +31,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::cidr::Cidr;
 use crate::dhcp::DHCP_MARK;
 use crate::pkey::Pkey;
+use crate::resource_address::RESOURCE_MARK;
 use crate::state::{Address, Kind, LinkMode, MARK, Mode, Route};
 use bond::{Bond, new_bond};
 
@@ -327,6 +328,21 @@ impl Netlink {
         let attributes = &mut message.attributes;
         attributes.push(AddressAttribute::Protocol(AddressProtocol::Other(DHCP_MARK)));
         attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute));
+        attributes.push(AddressAttribute::CacheInfo(lifetime));
+        self.change(Message::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Sets an address of a resource for this number of seconds, without duplicate detection: its
+    /// owner is decided elsewhere.
+    pub(crate) fn set_for(&mut self, link: &str, cidr: Cidr, left: u32) -> Result<(), String> {
+        let mut message = self.address_message(link, &Address { cidr, made: false })?;
+        let mut lifetime = CacheInfo::default();
+        (lifetime.ifa_preferred, lifetime.ifa_valid) = (left, left);
+        let attributes = &mut message.attributes;
+        attributes.push(AddressAttribute::Protocol(AddressProtocol::Other(RESOURCE_MARK)));
+        if !cidr.is_ipv4() {
+            attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
         attributes.push(AddressAttribute::CacheInfo(lifetime));
         self.change(Message::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
