@@ -42,6 +42,7 @@ const ROOMS: &[Room] = &[
         name: "host-helper",
         may_import: &["base", "host-hardware", "host-network", "host-pools"],
     },
+    Room { name: "head", may_import: &["base", "host-network"] },
     Room { name: "analytics", may_import: &["base", "probe"] },
     Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
     Room {
@@ -82,6 +83,7 @@ const ROOMS: &[Room] = &[
             "vfs",
             "serve",
             "service",
+            "head",
             "host",
             "host-fabric",
             "host-hardware",
@@ -106,6 +108,7 @@ const ROOMS: &[Room] = &[
             "vfs",
             "serve",
             "service",
+            "head",
             "host",
             "host-fabric",
             "host-hardware",

@@ -1,0 +1,230 @@
+//! What is done before a resource starts, so that its former owner cannot write any more: fences,
+//! then the lock on the file `owner` in the state directory (docs/formats/heads.md), which holds
+//! the number of the ownership. The lock belongs to the open file, is passed to the process of the
+//! resource, and is free when that process is gone.
+
+mod process;
+mod program;
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lease;
+use crate::limits::HEAD_OWNER_FILE_MAX;
+pub use crate::machine::FenceError;
+pub use process::ProcessFence;
+pub use program::ProgramFence;
+
+/// Name of the file in the state directory.
+pub const OWNER: &str = "owner";
+/// The version of the file.
+const FORMAT: u32 = 1;
+/// The file is written as one sector, so that no power cut leaves a part of it.
+const SECTOR: usize = 512;
+/// How often a lock that is held is tried again.
+const LOCK_EVERY: Duration = Duration::from_millis(50);
+/// How long, before the fences are tried again.
+const LOCK_TIME: Duration = Duration::from_secs(5);
+
+/// Content of the file `owner`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerFile {
+    /// Version of the format.
+    pub format: u32,
+    /// The head that owns the resource, or did last.
+    pub head: String,
+    /// The number of that ownership.
+    pub number: u64,
+    /// The process of the resource; 0 until it is started.
+    #[serde(default)]
+    pub pid: u32,
+    /// Which start of the machine that was (`/proc/sys/kernel/random/boot_id`).
+    #[serde(default)]
+    pub boot: String,
+}
+
+/// Something that keeps a former owner from writing.
+pub trait Fence: Send + Sync {
+    /// For messages.
+    fn name(&self) -> &'static str;
+
+    /// Tries it; true if the former owner cannot write any more, as far as this fence can know.
+    ///
+    /// # Errors
+    /// Why it could not be tried.
+    fn fence(&self, resource: &str, former: &OwnerFile, path: &Path) -> Result<bool, String>;
+}
+
+/// What is fenced for which ownership.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// The resource.
+    pub resource: String,
+    /// Its state directory.
+    pub state: PathBuf,
+    /// This head.
+    pub head: String,
+    /// The number of the ownership.
+    pub number: u64,
+}
+
+/// The lock on the file `owner`, until it is dropped everywhere.
+#[derive(Debug)]
+pub struct OwnerLock {
+    file: File,
+    content: OwnerFile,
+}
+
+impl OwnerLock {
+    /// Enters the process that has the lock now.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn enter(&mut self, pid: u32) -> io::Result<()> {
+        self.content.pid = pid;
+        write(&self.file, &self.content)
+    }
+
+    /// The open file that has the lock, for the process of the resource.
+    ///
+    /// # Errors
+    /// There is no descriptor.
+    pub fn pass(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+}
+
+/// Fences the former owner of a resource and takes the lock, unless it is told to give up.
+///
+/// # Errors
+/// [`FenceError`].
+pub fn take(
+    claim: &Claim,
+    fences: &[Box<dyn Fence>],
+    give_up: &AtomicBool,
+) -> Result<OwnerLock, FenceError> {
+    let path = claim.state.join(OWNER);
+    let failed = |what: &str, e: &dyn std::fmt::Display| {
+        FenceError::Failed(format!("cannot {what} {}: {e}", path.display()))
+    };
+    let make = DirBuilder::new().recursive(true).mode(0o700).create(&claim.state);
+    make.map_err(|e| failed("make the directory of", &e))?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = file.map_err(|e| failed("open", &e))?;
+    let former = read(&file).map_err(|e| failed("read", &e))?;
+    check(&former, claim)?;
+    let mut locked = lock(&file).map_err(|e| failed("lock", &e))?;
+    if !locked {
+        let mut reports = Vec::new();
+        for fence in fences {
+            match fence.fence(&claim.resource, &former, &path) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(why) => reports.push(format!("{}: {why}", fence.name())),
+            }
+        }
+        let until = lease::now() + LOCK_TIME;
+        while !locked && lease::now() < until && !give_up.load(Ordering::Relaxed) {
+            std::thread::sleep(LOCK_EVERY);
+            locked = lock(&file).map_err(|e| failed("lock", &e))?;
+        }
+        if !locked {
+            let head = if former.head.is_empty() { "another program" } else { &former.head };
+            let reports = if reports.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", reports.join("; "))
+            };
+            return Err(FenceError::Locked(format!("{head}{reports}")));
+        }
+    }
+    // It may have been written between reading and locking.
+    let former = read(&file).map_err(|e| failed("read", &e))?;
+    check(&former, claim)?;
+    let content = OwnerFile {
+        format: FORMAT,
+        head: claim.head.clone(),
+        number: claim.number,
+        pid: 0,
+        boot: boot_id(),
+    };
+    write(&file, &content).map_err(|e| failed("write", &e))?;
+    Ok(OwnerLock { file, content })
+}
+
+/// The former owner must have a lower number, and a format that is known.
+fn check(former: &OwnerFile, claim: &Claim) -> Result<(), FenceError> {
+    if former.format > FORMAT {
+        let state = claim.state.display();
+        return Err(FenceError::Failed(format!(
+            "the state directory {state} has been used by a newer version of plimsoll: update this head"
+        )));
+    }
+    match former.number >= claim.number {
+        true => Err(FenceError::Superseded(former.number)),
+        false => Ok(()),
+    }
+}
+
+/// Reads the file; an empty one is that of a new resource.
+fn read(file: &File) -> io::Result<OwnerFile> {
+    let size = file.metadata()?.len();
+    if size == 0 {
+        return Ok(OwnerFile::default());
+    }
+    let damaged = |why: &str| {
+        let text = format!(
+            "it is damaged ({why}); check that no head serves the resource, then remove it"
+        );
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    };
+    if size > HEAD_OWNER_FILE_MAX {
+        return Err(damaged("too long"));
+    }
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    serde_json::from_slice(&bytes).map_err(|e| damaged(&e.to_string()))
+}
+
+fn write(file: &File, content: &OwnerFile) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(content)?;
+    bytes.resize(bytes.len().max(SECTOR - 1), b' ');
+    bytes.push(b'\n');
+    file.write_all_at(&bytes, 0)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync_all()
+}
+
+/// Locks the file for its open file description (`F_OFD_SETLK`); false if it is locked already.
+fn lock(file: &File) -> io::Result<bool> {
+    // SAFETY: plain numbers; zero is valid for each.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the structure outlives the call.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
+    if done == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        e => Err(e),
+    }
+}
+
+/// Which start of this machine it is.
+fn boot_id() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

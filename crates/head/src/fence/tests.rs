@@ -1,0 +1,121 @@
+//! The file `owner`: its lock, its number, its damage; the fence of a process.
+
+use std::process::{Command, Stdio};
+
+use e2e_free::Folder;
+
+use super::*;
+
+/// A folder that goes with this value.
+mod e2e_free {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    pub struct Folder(pub PathBuf);
+
+    impl Folder {
+        pub fn new() -> Self {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("plimsoll-head-fence-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&path).expect("a folder");
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _left = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+fn claim(folder: &Folder, number: u64) -> Claim {
+    Claim {
+        resource: "projects".to_owned(),
+        state: folder.0.join("state"),
+        head: "left".to_owned(),
+        number,
+    }
+}
+
+fn take_now(claim: &Claim, fences: &[Box<dyn Fence>]) -> Result<OwnerLock, FenceError> {
+    take(claim, fences, &AtomicBool::new(false))
+}
+
+#[test]
+fn one_owner_at_a_time_and_numbers_that_rise() {
+    let folder = Folder::new();
+    let first = take_now(&claim(&folder, 3), &[]).expect("free");
+    // At once: it is asked to give up.
+    let second = take(&claim(&folder, 4), &[], &AtomicBool::new(true));
+    assert_eq!(second.err(), Some(FenceError::Locked("left".to_owned())));
+    drop(first);
+    let superseded = take_now(&claim(&folder, 3), &[]);
+    assert_eq!(superseded.err(), Some(FenceError::Superseded(3)));
+    take_now(&claim(&folder, 4), &[]).expect("free, and a higher number");
+}
+
+#[test]
+fn the_lock_lives_with_the_process_that_has_it() {
+    let folder = Folder::new();
+    let mut lock = take_now(&claim(&folder, 1), &[]).expect("free");
+    let input = Stdio::from(lock.pass().expect("a descriptor"));
+    let mut child = Command::new("sh")
+        .args(["-c", "echo ready; kill -STOP $$; read -r _"])
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    lock.enter(child.id()).expect("written");
+    drop(lock);
+    let held = take(&claim(&folder, 2), &[], &AtomicBool::new(true));
+    assert!(matches!(held, Err(FenceError::Locked(_))), "{held:?}");
+    // Also a process that is stopped is ended.
+    let fences: Vec<Box<dyn Fence>> = vec![Box::new(ProcessFence)];
+    let taken = take_now(&claim(&folder, 2), &fences).expect("the process is gone");
+    assert_eq!(taken.content.number, 2);
+    let status = child.wait().expect("its end");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
+}
+
+#[test]
+fn a_process_that_has_not_the_file_is_left_alone() {
+    let folder = Folder::new();
+    let mut lock = take_now(&claim(&folder, 1), &[]).expect("free");
+    let mut child = Command::new("sleep").arg("600").spawn().expect("a process");
+    lock.enter(child.id()).expect("written");
+    let file = lock.pass().expect("a descriptor");
+    let former = read(&file).expect("content");
+    let path = folder.0.join("state").join(OWNER);
+    assert_eq!(ProcessFence.fence("projects", &former, &path), Ok(false));
+    assert_eq!(child.try_wait().expect("a status"), None, "it runs");
+    child.kill().expect("killed");
+    child.wait().expect("its end");
+}
+
+#[test]
+fn a_program_fences_and_its_failure_is_reported() {
+    let folder = Folder::new();
+    let former = OwnerFile { head: "right".to_owned(), ..OwnerFile::default() };
+    let path = folder.0.join("owner");
+    let fence = |program: &str| ProgramFence { program: program.into() }.fence("r", &former, &path);
+    assert_eq!(fence("true"), Ok(true));
+    assert!(fence("false").is_err_and(|why| why.contains("exit status: 1")));
+    assert!(fence("/nonexistent/fence").is_err_and(|why| why.contains("No such file")));
+}
+
+#[test]
+fn damaged_and_newer_files_are_refused() {
+    let folder = Folder::new();
+    drop(take_now(&claim(&folder, 1), &[]).expect("free"));
+    let path = folder.0.join("state").join(OWNER);
+    assert_eq!(std::fs::metadata(&path).expect("the file").len(), SECTOR as u64);
+    std::fs::write(&path, "{").expect("written");
+    let damaged = take_now(&claim(&folder, 2), &[]).err().map(|e| e.to_string());
+    assert!(damaged.as_deref().is_some_and(|why| why.contains("it is damaged")), "{damaged:?}");
+    std::fs::write(&path, r#"{"format":2,"head":"left","number":1}"#).expect("written");
+    let newer = take_now(&claim(&folder, 2), &[]).err().map(|e| e.to_string());
+    assert!(newer.as_deref().is_some_and(|why| why.contains("newer version")), "{newer:?}");
+}

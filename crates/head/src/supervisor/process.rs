@@ -1,0 +1,163 @@
+//! The process of a resource: `plimsoll serve` with the lock on `owner` as its standard input. A
+//! thread starts it, waits until it serves, sets its address, and waits for its end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+
+use super::Message;
+use super::addresses::Addresses;
+use crate::config::Config;
+use crate::fence::OwnerLock;
+use crate::keys::LeaseId;
+use crate::limits::{HEAD_ANNOUNCE_AGAIN, HEAD_MESSAGE_MAX};
+use crate::machine::Event;
+
+/// What is started.
+pub(super) struct Start {
+    pub config: Arc<Config>,
+    pub name: String,
+    pub number: u64,
+    /// The file of the lease, and the lease under which the process runs.
+    pub lease: (PathBuf, LeaseId),
+    pub program: PathBuf,
+    pub addresses: Arc<Addresses>,
+}
+
+/// A process that can be ended; its number is its own until it is reaped.
+#[derive(Debug)]
+pub(super) struct Process(Mutex<Option<Pid>>);
+
+impl Process {
+    /// Lets it drain and end.
+    pub(super) fn stop(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Ends it at once.
+    pub(super) fn kill(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// Its number, while it is there.
+    pub(super) fn pid(&self) -> Option<u32> {
+        let pid = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pid.and_then(|pid| u32::try_from(pid.as_raw()).ok())
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pid) = *pid {
+            // A process that is not reaped can be signalled, if it has ended or not.
+            let _ended = kill(pid, signal);
+        }
+    }
+
+    /// Waits for its end, and reaps it.
+    fn wait(&self, child: &mut Child) -> String {
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(pid), flags) == Err(nix::errno::Errno::EINTR) {}
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        child.wait().map_or_else(|e| e.to_string(), |status| status.to_string())
+    }
+}
+
+/// Starts the process in a thread, which reports its start and its end.
+pub(super) fn run(start: Start, lock: OwnerLock, reports: Sender<Message>) {
+    let (name, number, failed) = (start.name.clone(), start.number, reports.clone());
+    let work = move || start.run(lock, &reports);
+    if let Err(e) = std::thread::Builder::new().name("process".to_owned()).spawn(work) {
+        let event = Event::Started(name, number, Err(e.to_string()));
+        let _gone = failed.send(Message::Event(event));
+    }
+}
+
+impl Start {
+    fn run(self, mut lock: OwnerLock, reports: &Sender<Message>) {
+        // The head that receives it may have ended.
+        let report = |message| drop(reports.send(message));
+        let (name, number) = (self.name.clone(), self.number);
+        let failed = |why: String| Message::Event(Event::Started(name.clone(), number, Err(why)));
+        let mut child = match self.spawn(&lock) {
+            Ok(child) => child,
+            Err(why) => return report(failed(why)),
+        };
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let process = Arc::new(Process(Mutex::new(Some(pid))));
+        report(Message::Process(name.clone(), number, process.clone()));
+        if let Err(e) = lock.enter(child.id()) {
+            process.kill();
+            process.wait(&mut child);
+            return report(failed(format!("the file owner cannot be written: {e}")));
+        }
+        // From here on the process alone has the lock.
+        drop(lock);
+        let mut output = child.stdout.take().map(BufReader::new);
+        if !output.as_mut().is_some_and(serves) {
+            process.kill();
+            let status = process.wait(&mut child);
+            return report(failed(format!(
+                "it did not get ready ({status}); its messages are in the log"
+            )));
+        }
+        let Some(resource) = self.config.resource(&name) else { return };
+        if let Err(why) = self.addresses.add(&resource.link, resource.address) {
+            process.kill();
+            process.wait(&mut child);
+            let (link, address) = (&resource.link, resource.address);
+            return report(failed(format!("the address {address} cannot be set on {link}: {why}")));
+        }
+        report(Message::Event(Event::Started(name.clone(), number, Ok(()))));
+        self.announce_again();
+        // It must not find its output closed.
+        std::thread::spawn(move || {
+            output.map(|mut output| std::io::copy(&mut output, &mut std::io::sink()))
+        });
+        let status = process.wait(&mut child);
+        self.addresses.remove(&resource.link, resource.address);
+        report(Message::Event(Event::Ended(name, number, status)));
+    }
+
+    fn announce_again(&self) {
+        let Some(resource) = self.config.resource(&self.name) else { return };
+        let (link, cidr) = (resource.link.clone(), resource.address);
+        let addresses = self.addresses.clone();
+        let work = move || {
+            let mut slept = std::time::Duration::ZERO;
+            for at in HEAD_ANNOUNCE_AGAIN {
+                std::thread::sleep(at.saturating_sub(slept));
+                slept = at;
+                addresses.announce(&link, cidr);
+            }
+        };
+        // Without a thread there is the first announcement.
+        let _none = std::thread::Builder::new().name("announce".to_owned()).spawn(work);
+    }
+
+    fn spawn(&self, lock: &OwnerLock) -> Result<Child, String> {
+        let resource = self.config.resource(&self.name).ok_or("there is no such resource")?;
+        let lock = lock.pass().map_err(|e| e.to_string())?;
+        let mut command = Command::new(&self.program);
+        command.arg("serve").arg(&resource.directory).arg("--state").arg(&resource.state);
+        command.args(["--address", &resource.address.address.to_string()]);
+        command.args(["--port-offset", &resource.port_offset.to_string()]);
+        command.args(["--announce", "json", "--lease-id", &self.lease.1.to_string(), "--lease"]);
+        command.arg(&self.lease.0).args(&resource.options);
+        command.stdin(Stdio::from(lock)).stdout(Stdio::piped());
+        command.spawn().map_err(|e| format!("{}: {e}", self.program.display()))
+    }
+}
+
+/// Waits for the line that a server prints when it is ready.
+fn serves(output: &mut BufReader<std::process::ChildStdout>) -> bool {
+    let mut line = String::new();
+    let read = output.take(HEAD_MESSAGE_MAX).read_line(&mut line);
+    read.is_ok() && line.ends_with('\n')
+}
