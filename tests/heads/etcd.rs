@@ -35,7 +35,7 @@ pub struct Faults {
     pub no_quorum: AtomicBool,
     /// Connections are closed without a response.
     pub cut: AtomicBool,
-    /// Each response is sent so many milliseconds later.
+    /// Each response is sent this number of milliseconds later.
     pub delay_ms: AtomicU64,
 }
 

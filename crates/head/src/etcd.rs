@@ -18,8 +18,8 @@ const KEYS_MAX: usize = HEADS_MAX + 2 * HEAD_RESOURCES_MAX;
 
 /// Sends requests.
 pub trait Transport: Send + Sync {
-    /// Posts JSON to a path of a member; status and body of the response, which is bounded. The time
-    /// is for all of it.
+    /// Posts JSON to a path of a member; status and body of the response, which is bounded. The
+    /// time is for all of it.
     ///
     /// # Errors
     /// There is no whole response in that time.

@@ -101,7 +101,7 @@ impl OwnerLock {
     }
 }
 
-/// Fences the former owner of a resource and takes the lock, unless it is told to give up.
+/// Fences the former owner of a resource and takes the lock, unless it is to give up.
 ///
 /// # Errors
 /// [`FenceError`].
@@ -165,7 +165,8 @@ fn check(former: &OwnerFile, claim: &Claim) -> Result<(), FenceError> {
     if former.format > FORMAT {
         let state = claim.state.display();
         return Err(FenceError::Failed(format!(
-            "the state directory {state} has been used by a newer version of plimsoll: update this head"
+            "the state directory {state} has been used by a newer version of plimsoll: \
+             update this head"
         )));
     }
     match former.number >= claim.number {

@@ -2,8 +2,8 @@
 //! when which lease is valid, the process reads it in a thread of its own and kills itself when
 //! that is over. So it ends in time also when the head hangs or is stopped.
 //!
-//! The file lies in memory (`/run`). 24 bytes, little endian: id of the lease, end of its validity in
-//! nanoseconds of `CLOCK_BOOTTIME`, and both and a constant by exclusive or, which shows a read
+//! The file lies in memory (`/run`). 24 bytes, little endian: id of the lease, end of its validity
+//! in nanoseconds of `CLOCK_BOOTTIME`, and both and a constant by exclusive or, which shows a read
 //! in the middle of a write.
 
 use std::fs::{File, OpenOptions};
@@ -39,7 +39,7 @@ pub struct LeaseFile {
 }
 
 impl LeaseFile {
-    /// Makes the file, in the place of one that is there: processes that follow the old one end.
+    /// Makes the file, in the place of an existing one: processes that follow the old one end.
     ///
     /// # Errors
     /// The file system's.
@@ -85,7 +85,8 @@ impl Follower {
         Ok(Self { file: File::open(path)?, id })
     }
 
-    /// How long the lease is valid from now on; nothing if it is over, or another one has replaced it.
+    /// How long the lease is valid from now on; nothing if it is over, or another one has replaced
+    /// it.
     pub fn left(&self) -> Option<Duration> {
         for _ in 0..TORN_MAX {
             let mut bytes = [0; SIZE];

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Lease of a head in etcd, and with it of all that it owns. etcd's shortest is 2 s with its default election timeout;
-/// shorter than 3 s a busy machine loses it.
+/// Lease of a head in etcd, and with it of all that it owns. etcd's shortest is 2 s with its
+/// default election timeout; shorter than 3 s a busy machine loses it.
 pub const HEAD_LEASE: Duration = Duration::from_secs(3);
 
-/// Age of the last renewal at which a head ends its resources: two thirds of the lease. The third that is left is for
-/// clocks of different speed and for the end of the processes.
+/// Age of the last renewal at which a head ends its resources: two thirds of the lease. The third
+/// that is left is for clocks of different speed and for the end of the processes.
 pub const HEAD_FENCE_AFTER: Duration = Duration::from_secs(2);
 
 /// How often a lease is renewed: three attempts can fail before [`HEAD_FENCE_AFTER`].
@@ -16,17 +16,19 @@ pub const HEAD_RENEW_EVERY: Duration = Duration::from_millis(500);
 /// How often the keys are read: part of each takeover, and some hundred bytes for each resource.
 pub const HEAD_READ_EVERY: Duration = Duration::from_millis(200);
 
-/// How long each head of lower preference waits for the one before it. Dead heads do not count, so this is for one
-/// that lives and does not claim.
+/// How long each head of lower preference waits for the one before it. Dead heads do not count, so
+/// this is for one that lives and does not claim.
 pub const HEAD_RANK_DELAY: Duration = Duration::from_secs(2);
 
-/// How long a request to one member of etcd may take; another one must be tried within [`HEAD_FENCE_AFTER`].
+/// How long a request to one member of etcd may take; another one must be tried within
+/// [`HEAD_FENCE_AFTER`].
 pub const HEAD_ETCD_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Most members of an etcd cluster that are configured; etcd's authors advise at most seven.
 pub const HEAD_ETCD_MEMBERS_MAX: usize = 9;
 
-/// Most heads of a cluster and most resources of one: what is read every [`HEAD_READ_EVERY`] stays below 64 KiB.
+/// Most heads of a cluster and most resources of one: what is read every [`HEAD_READ_EVERY`] stays
+/// below 64 KiB.
 pub const HEADS_MAX: usize = 32;
 /// See [`HEADS_MAX`].
 pub const HEAD_RESOURCES_MAX: usize = 64;
@@ -34,8 +36,8 @@ pub const HEAD_RESOURCES_MAX: usize = 64;
 /// Longest name of a cluster, head or resource.
 pub const HEAD_NAME_MAX: usize = 64;
 
-/// How long fencing may take before this head releases the resource: a cluster file system answers after its own
-/// recovery, tens of seconds.
+/// How long fencing may take before this head releases the resource: a cluster file system answers
+/// after its own recovery, tens of seconds.
 pub const HEAD_FENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the start of a resource may take: a state directory on a slow file system is read.

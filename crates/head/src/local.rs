@@ -92,8 +92,8 @@ pub struct ResourceStatus {
     pub why: Option<String>,
     /// The process, at its owner.
     pub pid: Option<u32>,
-    /// Of the last takeover by this head: milliseconds from the claim to the lock, and from there until
-    /// it served.
+    /// Of the last takeover by this head: milliseconds from the claim to the lock, and from there
+    /// until it served.
     pub takeover_ms: Option<(u64, u64)>,
 }
 

@@ -1,11 +1,12 @@
-//! Membership and ownership as a head sees them: a pure state machine. Time comes in as an argument,
-//! on a clock of this machine that never goes back; what is to be done goes out as [`Action`]s,
-//! and what came of it comes in as [`Event`]s.
+//! Membership and ownership as a head sees them: a pure state machine. Time comes in as an
+//! argument, on a clock of this machine that never goes back; what is to be done goes out as
+//! [`Action`]s, and results come in as [`Event`]s.
 //!
 //! The rules:
 //! 1. The lease counts from when its last renewal was *sent*, and for two thirds of its time. After
 //!    that all resources end, whatever etcd knows.
-//! 2. A resource without an owner is claimed by one transaction: no owner key exists, and the record
+//! 2. A resource without an owner is claimed by one transaction: no owner key exists, and the
+//!    record
 //!    is as it was read. It raises the number of the resource.
 //! 3. What was claimed starts only under the lease of the claim, and after the fences.
 //! 4. An owner ends its resource when the key that it wrote is gone or another one.
@@ -93,7 +94,7 @@ pub enum Action {
     /// The lease is valid until then: processes under it may run.
     Extend(LeaseId, Time),
     /// Ask etcd.
-    Ask(Request),
+    Query(Request),
     /// Fence the former owner, and hold the lock of this number.
     Fence(String, u64),
     /// Start the resource under this lease.
@@ -398,7 +399,7 @@ impl Machine {
         if self.pending.is_none() && now >= self.read_next {
             self.pending = Some(Request::Read);
         }
-        self.actions.extend(self.pending.clone().map(Action::Ask));
+        self.actions.extend(self.pending.clone().map(Action::Query));
     }
 
     /// The most important change of keys, if one is due.
@@ -563,7 +564,8 @@ impl Machine {
                 resource.own(now, lease, number, revision);
                 self.actions.push(Action::Fence(name.to_owned(), number));
             }
-            // Under another lease: it ends with that one. Without an answer: the next view shows it.
+            // Under another lease: it ends with that one. Without an answer: the next view shows
+            // it.
             _ => resource.enter(Phase::Offline, now),
         }
     }

@@ -1,5 +1,6 @@
-//! The head as it runs: one thread has the state machine, and never touches the cluster file system,
-//! which may hang. Requests to etcd, fences and processes have threads of their own and report to it.
+//! The head as it runs: one thread has the state machine, and never touches the cluster file
+//! system, which may hang. Requests to etcd, fences and processes have threads of their own and
+//! report to it.
 
 mod addresses;
 mod process;
@@ -271,7 +272,7 @@ impl Supervisor {
             match action {
                 // Threads end with the head.
                 Action::Grant | Action::Renew(_) => drop(self.leases.send(action)),
-                Action::Ask(request) => drop(self.keys.send(request)),
+                Action::Query(request) => drop(self.keys.send(request)),
                 Action::Extend(id, until) => {
                     if let Err(e) = self.lease.extend(id, until) {
                         base::error!("head", "the file of the lease cannot be written: {e}");

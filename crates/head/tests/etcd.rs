@@ -1,4 +1,5 @@
-//! The client of etcd against the stand-in: leases, claims, what is refused, members that do not answer.
+//! The client of etcd against the stand-in: leases, claims, what is refused, members that do not
+//! answer.
 
 #[path = "../../../tests/heads/etcd.rs"]
 mod stand_in;

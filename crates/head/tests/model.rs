@@ -1,6 +1,7 @@
 //! Histories of two to three heads with pauses, partitions, crashes, an etcd without quorum, lost
-//! answers and clocks of different speed: never two owners that may write, never an older one after a
-//! newer one, and each takeover ends. Each rule is needed: without it a history is found that fails.
+//! answers and clocks of different speed: never two owners that may write, never an older one after
+//! a newer one, and each takeover ends. Each rule is needed: without it a history is found that
+//! fails.
 
 #[path = "model/etcd.rs"]
 mod etcd;

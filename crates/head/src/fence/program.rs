@@ -13,8 +13,8 @@ const TIME: Duration = Duration::from_secs(30);
 /// How often its end is looked for.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Runs a program with the names of the head and of the resource; success means that the head cannot
-/// write any more.
+/// Runs a program with the names of the head and of the resource; success means that the head
+/// cannot write any more.
 #[derive(Debug, Clone)]
 pub struct ProgramFence {
     /// The program.

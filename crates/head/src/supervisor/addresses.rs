@@ -1,5 +1,5 @@
-//! The addresses of what this head serves: set for as long as the lease is valid, so that the kernel
-//! removes them when the head does not renew it, hangs or is gone.
+//! The addresses of what this head serves: set for as long as the lease is valid, so that the
+//! kernel removes them when the head does not renew it, hangs or is gone.
 
 use std::collections::BTreeMap;
 use std::io;

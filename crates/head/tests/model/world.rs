@@ -84,7 +84,7 @@ enum Work {
 enum Packet {
     Grant(Time),
     Renew(Time, LeaseId),
-    Ask(Time, Request),
+    Query(Time, Request),
     Answer(Time, Event),
 }
 
@@ -331,7 +331,7 @@ impl World {
                     true => (sent, Event::Renewed(sent, id)),
                     false => (sent, Event::Expired(id)),
                 },
-                Packet::Ask(sent, request) => {
+                Packet::Query(sent, request) => {
                     let name = self.heads[i].name.clone();
                     let outcome = self.etcd.ask(&name, &request);
                     self.note(&request, &outcome);
@@ -396,9 +396,9 @@ impl World {
                     head.packets.push((by, Packet::Renew(sent, id)));
                 }
                 Action::Extend(id, until) => head.lease = (id, until),
-                Action::Ask(request) => {
+                Action::Query(request) => {
                     head.ask_sent = Some(sent);
-                    head.packets.push((by, Packet::Ask(sent, request)));
+                    head.packets.push((by, Packet::Query(sent, request)));
                 }
                 Action::Fence(name, number) => {
                     head.work.push((at, Work::Fence(of(&name), number, sent)));

@@ -8,7 +8,8 @@
 //! - [`dhcp`]: the leases on links by DHCP, which is no part of a state.
 //! - [`backend`]: what observes and takes steps. [`linux`]: this machine. [`fake`]: a kernel in
 //!   memory, for tests.
-//! - [`resource_address`]: addresses of resources of a cluster, which are no part of a state either.
+//! - [`resource_address`]: addresses of resources of a cluster, which are no part of a state
+//!   either.
 //!
 //! The way back from a change is a plan too, from the state that is observed then to the old one.
 //! A list of inverse steps would lose what the kernel removes without a request: the routes through

@@ -31,8 +31,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::cidr::Cidr;
 use crate::dhcp::DHCP_MARK;
 use crate::pkey::Pkey;
-use crate::resource_address::RESOURCE_MARK;
-use crate::state::{Address, Kind, LinkMode, MARK, Mode, Route};
+use crate::state::{Address, Kind, LinkMode, MARK, Mode, RESOURCE_MARK, Route};
 use bond::{Bond, new_bond};
 
 /// Longest datagram that is read: the kernel fills 32 KiB at most.

@@ -10,9 +10,6 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::cidr::Cidr;
 use crate::netlink::Netlink;
 
-/// What marks such addresses for the kernel (`IFA_PROTO`).
-pub const RESOURCE_MARK: u8 = 217;
-
 /// All nodes of a link (RFC 4291, section 2.7.1).
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// Advertisements with another hop limit are ignored (RFC 4861, section 7.1.2).
@@ -33,7 +30,7 @@ impl ResourceAddresses {
         Ok(Self { netlink: Netlink::open()? })
     }
 
-    /// Sets an address for so many seconds from now, also if it is set already.
+    /// Sets an address for this number of seconds from now, also if it is set already.
     ///
     /// # Errors
     /// The kernel's reason, for example that there is no such link.
@@ -72,7 +69,8 @@ impl ResourceAddresses {
     }
 }
 
-/// An ARP request for the address itself: all neighbours that know it learn the new hardware address.
+/// An ARP request for the address itself: all neighbours that know it learn the new hardware
+/// address.
 fn gratuitous(hardware: [u8; 6], address: Ipv4Addr) -> Vec<u8> {
     // Ethernet, IPv4, lengths 6 and 4, request.
     let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 1];

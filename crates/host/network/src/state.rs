@@ -14,6 +14,9 @@ use crate::pkey::Pkey;
 /// port; `/etc/iproute2/rt_protos` does not have it.
 pub const MARK: u8 = 215;
 
+/// What marks addresses of resources of a cluster for the kernel (`IFA_PROTO`).
+pub const RESOURCE_MARK: u8 = 217;
+
 /// All of it. What the kernel makes alone (link-local addresses, routes to connected networks,
 /// addresses with a lifetime) is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
