@@ -174,10 +174,10 @@ const REFUSED: &[&str] = &[
     // There would have to be a certificate that can be shown.
     "/configuration/certificates in_use:",
     // There would have to be a pool; `pools_space` has one.
-    "/shares/default/reach quota:",
-    "/shares/default/reach reservation:",
-    "/shares/default/reach compression:",
-    "/shares/default/reach snapshots_",
+    "/shares/reach/reach quota:",
+    "/shares/reach/reach reservation:",
+    "/shares/reach/reach compression:",
+    "/shares/reach/reach snapshots_",
     // There would have to be a block device.
     "/shares/reach/luns create reach-device:",
 ];
