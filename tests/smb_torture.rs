@@ -101,6 +101,8 @@ fn share(api: &Api, place: &Path) {
         "property": "enabled", "value": true});
     let plain = json!({"set": "/configuration/services/smb",
         "property": "signing", "value": "offered"});
+    let binds = json!({"set": "/configuration/services/smb",
+        "property": "multichannel", "value": true});
     let user = json!({"create": "/configuration/users", "name": "anna",
         "properties": {"password": PASSWORD, "uid": 4321, "gid": 4322}});
     let share = |suite: &&str| {
@@ -114,7 +116,7 @@ fn share(api: &Api, place: &Path) {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("a mode");
     shares.push(json!({"create": "/shares/default", "name": "noperm",
         "properties": {"directory": closed}}));
-    for changes in [vec![enable, plain], vec![user], shares] {
+    for changes in [vec![enable, plain, binds], vec![user], shares] {
         let (code, done) = api.post("/api/v1/changes", &json!({ "changes": changes }));
         assert_eq!(code, 200, "{done}");
     }

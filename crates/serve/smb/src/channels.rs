@@ -17,7 +17,8 @@ impl Connection {
     /// is another one.
     pub fn other_core(&self, message: &[u8]) -> Option<usize> {
         let request = Negotiate::decode(message).ok()?;
-        let binds = request.capabilities & capabilities::MULTI_CHANNEL != 0
+        let binds = self.settings.multichannel
+            && request.capabilities & capabilities::MULTI_CHANNEL != 0
             && request.dialects.iter().any(|dialect| *dialect >= Dialect::SMB300);
         if !binds || request.client_guid == [0; 16] {
             return None;
@@ -44,7 +45,7 @@ impl Connection {
         let facts = self.server.sessions.facts(header.session_id);
         let facts = facts.ok_or(NtStatus::USER_SESSION_DELETED)?;
         facts.permits(&ours)?;
-        if ours.dialect < Dialect::SMB300 {
+        if !self.settings.multichannel || ours.dialect < Dialect::SMB300 {
             return Err(NtStatus::REQUEST_NOT_ACCEPTED);
         }
         if facts.dialect != ours.dialect || facts.cipher != ours.cipher {

@@ -66,7 +66,8 @@ impl Connection {
         let dialect = dialect.ok_or(NtStatus::NOT_SUPPORTED)?;
         let (signing, cipher, contexts) = match dialect {
             Dialect::SMB311 => {
-                let binds = request.capabilities & capabilities::MULTI_CHANNEL != 0;
+                let binds = self.settings.multichannel
+                    && request.capabilities & capabilities::MULTI_CHANNEL != 0;
                 self.agree(&request.contexts, binds)?
             }
             Dialect::SMB210 => (Signing::HmacSha256, None, Contexts::default()),
@@ -82,7 +83,7 @@ impl Connection {
             ours |= capabilities::ENCRYPTION;
         }
         let dialects = request.dialects.iter().map(|dialect| dialect.0).collect();
-        if dialect >= Dialect::SMB300 {
+        if self.settings.multichannel && dialect >= Dialect::SMB300 {
             ours |= capabilities::MULTI_CHANNEL;
         }
         let negotiated = Negotiated {

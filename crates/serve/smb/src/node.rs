@@ -89,6 +89,14 @@ pub static NODE: Context = Context::new(
         "Integrity protection of requests and responses.",
     ),
     Property::setting(
+        "multichannel",
+        "Multichannel",
+        Kind::Bool,
+        Default::Bool(false),
+        "Permit several connections of a client in one session. Clients that use them sign by \
+         AES-CMAC, which takes more processor time than AES-GMAC.",
+    ),
+    Property::setting(
         "idle",
         "Idle",
         Kind::Seconds { min: 2, max: 86_400 },

@@ -47,6 +47,8 @@ pub struct Settings {
     pub encryption: Encryption,
     /// Whether requests that are neither signed nor encrypted are refused.
     pub signing_required: bool,
+    /// Whether a session may have several connections.
+    pub multichannel: bool,
     /// How long a connection without open files may be silent.
     pub idle: Duration,
     /// Permission bits that new files and directories do not get.
@@ -59,6 +61,7 @@ impl Default for Settings {
             name: "plimsoll".to_owned(),
             encryption: Encryption::default(),
             signing_required: true,
+            multichannel: false,
             idle: SMB_IDLE,
             umask: 0o022,
         }
