@@ -12,6 +12,7 @@ use base::random::{Random, SeededRandom};
 use e2e::api::{Api, wait_for};
 use e2e::loops::tool;
 use e2e::nfs3::Client;
+pub use e2e::pool_disk::{act, change, done, value};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::{has, is_root, netns, skip};
@@ -135,28 +136,6 @@ impl Drop for Bed {
             let _gone = tool(Command::new("losetup").args(["--detach", device]));
         }
     }
-}
-
-pub fn value(api: &Api, path: &str, property: &str) -> Value {
-    let (_, node) = api.get(&format!("/api/v1/nodes{path}"));
-    let all = node["properties"].as_array().cloned().unwrap_or_default();
-    let one = all.into_iter().find(|one| one["name"] == property);
-    one.map(|one| one["value"].clone()).unwrap_or_default()
-}
-
-pub fn act(api: &Api, path: &str, action: &str, parameters: &Value) -> (u16, Value) {
-    let body = json!({ "parameters": parameters });
-    api.post(&format!("/api/v1/nodes{path}/actions/{action}"), &body)
-}
-
-pub fn done(api: &Api, path: &str, action: &str, parameters: &Value) {
-    let (code, answer) = act(api, path, action, parameters);
-    assert_eq!(code, 200, "{action}: {answer}");
-}
-
-pub fn change(api: &Api, changes: &Value) {
-    let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": changes }));
-    assert_eq!(code, 200, "{changes}: {answer}");
 }
 
 /// A line of the command line.
