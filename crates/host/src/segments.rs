@@ -13,6 +13,7 @@ pub mod fallback;
 mod programs;
 pub mod sampler;
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::fmt::{self, Display};
 use std::io;
@@ -238,18 +239,9 @@ impl Observer {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn counts(&self) -> io::Result<Vec<(Key, Count)>> {
-        let mut all = Vec::new();
-        self.segments.each(|key, values| {
-            let n = key.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
-            let context = Context::of((n >> 8) as u8);
-            let key = Key { interface: (n >> 32) as u32, context, bucket: n as u8 };
-            let count = |count: Count, one: &[u8]| {
-                let [segments, bytes, squares] = [0, 8, 16].map(|at| u64_at(one, at));
-                count.plus(Count { segments, bytes, squares })
-            };
-            all.push((key, values.chunks_exact(SEGMENT_VALUE).fold(Count::default(), count)));
-        })?;
+    pub fn counts(&self) -> io::Result<HashMap<Key, Count>> {
+        let mut all = HashMap::new();
+        self.segments.each(|key, values| add(&mut all, key, values))?;
         Ok(all)
     }
 
@@ -300,6 +292,19 @@ impl Observer {
     /// Numbers of the programs among those of this kernel.
     pub fn programs(&self) -> Vec<u32> {
         self.running.iter().filter_map(Running::id).collect()
+    }
+}
+
+/// Adds an element of the map, with a value for each CPU, to the counts by context: several soft
+/// interrupts have one.
+fn add(all: &mut HashMap<Key, Count>, key: &[u8], values: &[u8]) {
+    let n = key.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+    let context = Context::of((n >> 8) as u8);
+    let key = Key { interface: (n >> 32) as u32, context, bucket: n as u8 };
+    let sum = all.entry(key).or_default();
+    for one in values.chunks_exact(SEGMENT_VALUE) {
+        let [segments, bytes, squares] = [0, 8, 16].map(|at| u64_at(one, at));
+        *sum = sum.plus(Count { segments, bytes, squares });
     }
 }
 

@@ -78,7 +78,7 @@ impl SegmentSampler {
         let Some(Ok(observer)) = self.loaded.get() else { return reading };
         match (observer.counts(), observer.duplicates()) {
             (Ok(counts), Ok(duplicates)) => {
-                reading.counts = counts.into_iter().collect();
+                reading.counts = counts;
                 reading.duplicates = duplicates.into_iter().collect();
                 reading.lost = observer.lost();
             }
