@@ -432,7 +432,7 @@ fn space_and_scrubs_are_statistics(stage: &Stage) {
     let scrubs = format!("pool.scrub[pool={name}]");
     wait_for("the scrub", PATIENCE, || {
         let interval = (began - 1, api::now() + 1);
-        // A rate holds until the next reading: its seconds need not add up exactly.
+        // A scrub of btrfs leaves what changes meanwhile out.
         (stage.api.count(&scrubs, interval) >= used / 2).then_some(())
     });
     let last = |stat: &str| {

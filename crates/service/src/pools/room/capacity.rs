@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::clock::NS_PER_S;
 use host_pools::btrfs::Scrubbed;
 use host_pools::request::PoolStatus;
 use parking_lot::Mutex;
@@ -13,11 +12,11 @@ use probe::sample::{Sample, Sampler};
 
 use super::PoolRoom;
 
-/// What scrubs of a pool do.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Rates {
-    bytes: f64,
-    errors: f64,
+/// What scrubs of a pool have done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Amount {
+    bytes: u64,
+    errors: u64,
 }
 
 /// The state that was read last.
@@ -29,8 +28,9 @@ pub(super) struct Read {
 #[derive(Default)]
 struct Last {
     pools: Vec<PoolStatus>,
-    at_ns: u64,
-    rates: BTreeMap<String, Rates>,
+    /// By the name of the pool, since the sample before: sums over an interval are exact however
+    /// many readings a second has.
+    scrubbed: BTreeMap<String, Amount>,
 }
 
 fn errors(scrubbed: &Scrubbed) -> u64 {
@@ -38,21 +38,31 @@ fn errors(scrubbed: &Scrubbed) -> u64 {
 }
 
 impl Read {
-    /// Enters a state that was read at a monotonic time.
-    pub(super) fn enter(&self, pools: Vec<PoolStatus>, at_ns: u64) {
+    /// Enters a state that was read now.
+    pub(super) fn enter(&self, pools: Vec<PoolStatus>) {
         let mut last = self.last.lock();
-        let seconds = at_ns.saturating_sub(last.at_ns) as f64 / NS_PER_S as f64;
-        let rate = |pool: &PoolStatus| {
-            let before = last.pools.iter().find(|one| one.uuid == pool.uuid)?;
+        let Last { pools: known, scrubbed } = &mut *last;
+        for pool in &pools {
+            // What was done before the first reading is in no second.
+            let Some(before) = known.iter().find(|one| one.uuid == pool.uuid) else { continue };
             let since = |of: fn(&Scrubbed) -> u64| {
-                let more = of(&pool.scrubbed).saturating_sub(of(&before.scrubbed));
-                if seconds > 0.0 { more as f64 / seconds } else { 0.0 }
+                let (now, before) = (of(&pool.scrubbed), of(&before.scrubbed));
+                // A helper that was started again counts from zero.
+                now.checked_sub(before).unwrap_or(now)
             };
-            let rates = Rates { bytes: since(|one| one.bytes), errors: since(errors) };
-            Some((pool.name.clone(), rates))
-        };
-        let rates = pools.iter().filter_map(rate).collect();
-        *last = Last { pools, at_ns, rates };
+            let sum = scrubbed.entry(pool.name.clone()).or_default();
+            sum.bytes = sum.bytes.saturating_add(since(|one| one.bytes));
+            sum.errors = sum.errors.saturating_add(since(errors));
+        }
+        last.pools = pools;
+    }
+
+    fn sample(&self) -> Vec<Sample> {
+        let mut last = self.last.lock();
+        let scrubbed = std::mem::take(&mut last.scrubbed);
+        // What is not mounted has no space.
+        let pools: Vec<&PoolStatus> = last.pools.iter().filter(|one| one.capacity > 0).collect();
+        if pools.is_empty() { Vec::new() } else { samples(&pools, &scrubbed) }
     }
 }
 
@@ -61,10 +71,7 @@ pub struct PoolSampler(pub Arc<PoolRoom>);
 
 impl Sampler for PoolSampler {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
-        let last = self.0.read.last.lock();
-        // What is not mounted has no space.
-        let pools: Vec<&PoolStatus> = last.pools.iter().filter(|one| one.capacity > 0).collect();
-        if pools.is_empty() { Vec::new() } else { samples(&pools, &last.rates) }
+        self.0.read.sample()
     }
 }
 
@@ -84,7 +91,7 @@ fn percent(used: u64, available: u64) -> f64 {
     if all == 0 { 0.0 } else { used as f64 * 100.0 / all as f64 }
 }
 
-fn samples(pools: &[&PoolStatus], rates: &BTreeMap<String, Rates>) -> Vec<Sample> {
+fn samples(pools: &[&PoolStatus], scrubbed: &BTreeMap<String, Amount>) -> Vec<Sample> {
     let plain = |name: &str, value: f64| (name.to_owned(), String::new(), value);
     let bytes = pools.iter().flat_map(|pool| {
         let uses = uses(pool).into_iter();
@@ -95,8 +102,8 @@ fn samples(pools: &[&PoolStatus], rates: &BTreeMap<String, Rates>) -> Vec<Sample
         let usage = pool.usage.iter();
         usage.map(move |one| (pool.name.clone(), one.share.clone(), one.used as f64))
     });
-    let rate = |of: fn(&Rates) -> f64| {
-        let rows = rates.iter().map(move |(name, rates)| plain(name, of(rates)));
+    let amounts = |of: fn(&Amount) -> u64| {
+        let rows = scrubbed.iter().map(move |(name, amount)| plain(name, of(amount) as f64));
         rows.filter(|(.., value)| *value > 0.0).collect()
     };
     let all = |of: fn(&PoolStatus) -> u64| pools.iter().map(|pool| of(pool)).sum::<u64>();
@@ -113,8 +120,8 @@ fn samples(pools: &[&PoolStatus], rates: &BTreeMap<String, Rates>) -> Vec<Sample
         summed("capacity.used", ["pool", ""], used.collect()),
         percents,
         summed("capacity.shares", ["pool", "share"], shares.collect()),
-        summed("pool.scrub", ["pool", ""], rate(|rates| rates.bytes)),
-        summed("pool.scrub_errors", ["pool", ""], rate(|rates| rates.errors)),
+        summed("pool.scrub", ["pool", ""], amounts(|amount| amount.bytes)),
+        summed("pool.scrub_errors", ["pool", ""], amounts(|amount| amount.errors)),
     ]
 }
 

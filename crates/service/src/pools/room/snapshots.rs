@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::clock::{Clock, NS_PER_S, SystemClock, wall_ns};
+use base::clock::{NS_PER_S, wall_ns};
 use control::tree::Tree;
 use host_pools::request::{PoolReply, PoolRequest, SnapshotStatus};
 use host_pools::schedule::{Every, Schedule, due, excess, is_scheduled};
@@ -117,7 +117,7 @@ impl PoolRoom {
     fn read_pools(&self) -> bool {
         let pools = self.pools_if_used();
         let runs = pools.iter().any(|pool| pool.task.is_some());
-        self.read.enter(pools, SystemClock.monotonic_ns());
+        self.read.enter(pools);
         runs
     }
 

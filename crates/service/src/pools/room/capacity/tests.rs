@@ -59,18 +59,31 @@ fn each_sample_is_declared() {
 }
 
 #[test]
-fn what_a_scrub_reads_is_a_rate_between_two_readings() {
+fn what_a_scrub_reads_is_in_the_next_sample_whole() {
     let read = Read::default();
     let mut pools = two();
-    read.enter(pools.clone(), NS_PER_S);
-    assert!(read.last.lock().rates.is_empty(), "a rate needs two readings");
-    pools[0].scrubbed =
-        Scrubbed { bytes: 10 * MIB, wrong: 4, read_errors: 2, ..Default::default() };
-    read.enter(pools.clone(), 3 * NS_PER_S);
-    let rates = read.last.lock().rates["tank"];
-    assert_eq!((rates.bytes as u64, rates.errors), (5 * MIB, 3.0));
+    let scrubbed = |mib: u64, wrong: u64, read_errors: u64| Scrubbed {
+        bytes: mib * MIB,
+        wrong,
+        read_errors,
+        ..Default::default()
+    };
+    let taken = || {
+        let samples = read.sample();
+        let total = |stat| sample(&samples, stat).total as u64;
+        (total("pool.scrub") / MIB, total("pool.scrub_errors"))
+    };
+    pools[0].scrubbed = scrubbed(5, 1, 0);
+    read.enter(pools.clone());
+    assert_eq!(taken(), (0, 0), "from before the first reading");
+    // A scrub that begins and ends between two samples.
+    pools[0].scrubbed = scrubbed(15, 4, 2);
+    read.enter(pools.clone());
+    read.enter(pools.clone());
+    assert_eq!(row(sample(&read.sample(), "pool.scrub"), "tank", "") as u64, 10 * MIB);
+    assert_eq!(taken(), (0, 0), "each byte once");
     // A helper that was started again counts from zero.
-    pools[0].scrubbed = Scrubbed::default();
-    read.enter(pools, 4 * NS_PER_S);
-    assert_eq!(read.last.lock().rates["tank"], Rates::default());
+    pools[0].scrubbed = scrubbed(3, 0, 1);
+    read.enter(pools);
+    assert_eq!(taken(), (3, 1));
 }
