@@ -12,36 +12,14 @@ use e2e::pool_disk::{PoolDisk, act, change, done, value, wait_online};
 use e2e::server::{Options, Server};
 use e2e::{nfs4, patience, skip};
 use serde_json::json;
-use wire::nfs3::{CreateHow, Nfsstat3, StableHow};
+use wire::nfs3::{Nfsstat3, StableHow};
+
+use crate::pool_mount::Mounted;
 
 const SHARE: &str = "work";
 /// Files that the snapshot has.
 const FILES: usize = 40;
 const BLOCK: usize = 4096;
-
-struct Mounted {
-    client: Client,
-    root: Handle,
-}
-
-impl Mounted {
-    fn new(server: &Server) -> Self {
-        let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
-        let root = client.mnt(&format!("/export/{SHARE}")).expect("mounted").to_vec();
-        Self { client, root }
-    }
-
-    fn make(&mut self, name: &str, content: &[u8]) -> Handle {
-        let how = CreateHow::Guarded(Default::default());
-        let file = self.client.create(&self.root, name, how).expect("created").handle;
-        self.client.write(&file, 0, content, StableHow::FILE_SYNC).expect("written");
-        file
-    }
-
-    fn read(&mut self, file: &[u8]) -> Result<Vec<u8>, Failure> {
-        self.client.read_all(file)
-    }
-}
 
 /// A block that says which file it is of, and in which state.
 fn block(file: usize, state: u64) -> Vec<u8> {
@@ -105,7 +83,7 @@ fn a_rollback_under_load_keeps_handles_and_ends_only_what_did_not_exist() {
     };
     let (server, api) = bed.start();
     bed.create(&api, SHARE);
-    let mut mounted = Mounted::new(&server);
+    let mut mounted = Mounted::new(&server, SHARE);
     let files: Vec<Handle> =
         (0..FILES).map(|at| mounted.make(&format!("file{at}"), &block(at, 0))).collect();
     bed.snapshot(&api, SHARE, "good");
@@ -231,7 +209,7 @@ fn a_crash_in_a_rollback_leaves_the_old_state_or_the_new_one() {
     };
     let (mut server, api) = bed.start();
     bed.create(&api, SHARE);
-    let mut mounted = Mounted::new(&server);
+    let mut mounted = Mounted::new(&server, SHARE);
     let file = mounted.make("file", b"old");
     bed.snapshot(&api, SHARE, "good");
     for (step, after) in [("copied", "new"), ("exchanged", "old"), ("kept", "old")] {
@@ -254,7 +232,7 @@ fn a_crash_in_a_rollback_leaves_the_old_state_or_the_new_one() {
         let again = bed.start();
         server = again.0;
         wait_online(&again.1, SHARE);
-        mounted = Mounted::new(&server);
+        mounted = Mounted::new(&server, SHARE);
         let read = mounted.read(&file).expect("the handle of before");
         assert_eq!(String::from_utf8_lossy(&read), after, "{step}");
         let left = fs::read_dir(format!("{}/.snapshots", bed.directory())).expect("a listing");

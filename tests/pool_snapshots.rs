@@ -1,7 +1,7 @@
 //! Snapshots of a share on a pool as clients see them, through a running server on a loop device.
 
 use e2e::api::Api;
-use e2e::nfs3::{Client, Failure, Handle};
+use e2e::nfs3::Failure;
 use e2e::pool_disk::{PoolDisk, change, done, wait_online};
 use e2e::server::Server;
 use e2e::{http, nfs4, skip};
@@ -9,43 +9,9 @@ use serde_json::json;
 use wire::nfs3::{CreateHow, Fattr3, Nfsstat3, StableHow};
 use wire::nfs4::attr4;
 
+use crate::pool_mount::Mounted;
+
 const SHARE: &str = "work";
-
-/// A client of NFSv3 in the root of the share.
-struct Mounted {
-    client: Client,
-    root: Handle,
-}
-
-impl Mounted {
-    fn new(server: &Server) -> Self {
-        let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
-        let root = client.mnt(&format!("/export/{SHARE}")).expect("mounted").to_vec();
-        Self { client, root }
-    }
-
-    /// Writes a file, stable.
-    fn put(&mut self, name: &str, content: &[u8]) -> Handle {
-        let made = self.client.create(&self.root, name, CreateHow::Unchecked(Default::default()));
-        let file = made.expect("created").handle;
-        self.client.write(&file, 0, content, StableHow::FILE_SYNC).expect("written");
-        file
-    }
-
-    fn find(&mut self, path: &str) -> Result<Handle, Failure> {
-        let root = self.root.clone();
-        let step = |at: Handle, name: &str| Ok(self.client.lookup(&at, name)?.handle);
-        path.split('/').try_fold(root, step)
-    }
-
-    fn read(&mut self, file: &[u8]) -> Result<Vec<u8>, Failure> {
-        self.client.read_all(file)
-    }
-
-    fn attr(&mut self, file: &[u8]) -> Fattr3 {
-        self.client.getattr(file).expect("attributes")
-    }
-}
 
 fn refused<T>(outcome: Result<T, Failure>) -> Option<Nfsstat3> {
     match outcome {
@@ -62,7 +28,7 @@ fn clients_read_snapshots_and_handles_stay_what_they_are() {
     };
     let (mut server, api) = bed.start();
     bed.create(&api, SHARE);
-    let mut mounted = Mounted::new(&server);
+    let mut mounted = Mounted::new(&server, SHARE);
     mounted.put("file", b"one");
     bed.snapshot(&api, SHARE, "monday");
     mounted.put("file", b"two");
@@ -97,7 +63,7 @@ fn clients_read_snapshots_and_handles_stay_what_they_are() {
     drop(server);
     let (server, api) = bed.start();
     wait_online(&api, SHARE);
-    let mut mounted = Mounted::new(&server);
+    let mut mounted = Mounted::new(&server, SHARE);
     assert_eq!(mounted.root, root);
     for (file, content) in files.iter().zip(contents) {
         assert_eq!(mounted.read(file).expect("read"), content);

@@ -34,6 +34,8 @@ mod old_state;
 mod openapi;
 #[path = "../package.rs"]
 mod package;
+#[path = "../pool_mount.rs"]
+mod pool_mount;
 #[path = "../pool_previous.rs"]
 mod pool_previous;
 #[path = "../pool_rollback.rs"]
