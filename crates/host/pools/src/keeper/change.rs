@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{Imported, Keeper, POOLS_MAX, lock, tried, wrong};
+use crate::btrfs::Volume;
 use crate::disk::{Disk, Refusal};
 use crate::pool::{self, Failure, Offer};
 use crate::profile::Profile;
@@ -79,6 +80,22 @@ impl Keeper {
         Ok(at)
     }
 
+    /// A pool that another keeper has mounted, or had when it ended, is not taken from it: two of
+    /// them would change one pool.
+    fn is_unmounted(&self, offer: &Offer) -> Result<(), Failure> {
+        let at = self.at(&offer.name);
+        let mounted = Volume::open(&at).and_then(|volume| volume.uuid());
+        if mounted.is_ok_and(|uuid| uuid == offer.uuid) {
+            return wrong(format!(
+                "the pool {name} is mounted at {at} by a server with another state directory: \
+                 export it there, or stop that server and run umount {at}",
+                name = offer.name,
+                at = at.display()
+            ));
+        }
+        Ok(())
+    }
+
     pub(super) fn import(&self, pool: &str, degraded: bool) -> Result<String, Failure> {
         let _one = lock(&self.changing);
         let offers = self.offers()?;
@@ -96,6 +113,7 @@ impl Keeper {
         };
         let name = offer.name.as_str();
         self.is_free(name)?;
+        self.is_unmounted(offer)?;
         self.mount_point(name)?;
         let known = Imported { uuid: offer.uuid.clone(), ..Imported::default() };
         self.enter(name, known)?;
