@@ -38,6 +38,8 @@ mod package;
 mod pool_mount;
 #[path = "../pool_previous.rs"]
 mod pool_previous;
+#[path = "../pool_refusals.rs"]
+mod pool_refusals;
 #[path = "../pool_restart.rs"]
 mod pool_restart;
 #[path = "../pool_rollback.rs"]

@@ -110,17 +110,25 @@ impl PoolRoom {
         if tree.document().exists(&above.join(&name)) {
             return Err(Problem::conflict(path, "there is a share with this name", ""));
         }
-        let request =
-            PoolRequest::Clone { pool: pool.clone(), share, snapshot, name: name.clone() };
-        let done = self.done(request).map_err(|why| refused(&why))?;
         let properties = BTreeMap::from([(POOL.to_owned(), json!(pool))]);
-        let create = above.to_string();
-        let changes = vec![Change::Create { create, name: name.clone(), properties }];
+        let change = Change::Create { create: above.to_string(), name: name.clone(), properties };
         let comment = format!("clone of {path}");
-        let request = Request { changes, comment, ..Request::default() };
-        tree.commit(&request, who, &Everything).map_err(|problems| {
-            let why = problems.into_iter().next().map(|one| one.sentence).unwrap_or_default();
+        let mut creation =
+            Request { changes: vec![change], comment, dry_run: true, ..Request::default() };
+        let first = |problems: Vec<Problem>| {
+            problems.into_iter().next().map(|one| one.sentence).unwrap_or_default()
+        };
+        // Before the subvolume is made: it would take the name from the next attempt.
+        tree.commit(&creation, who, &Everything).map_err(|problems| {
+            let sentence = format!("the share cannot be created: {}", first(problems));
+            Problem::conflict(path, &sentence, "nothing was changed")
+        })?;
+        let request = PoolRequest::Clone { pool, share, snapshot, name: name.clone() };
+        let done = self.done(request).map_err(|why| refused(&why))?;
+        creation.dry_run = false;
+        tree.commit(&creation, who, &Everything).map_err(|problems| {
             let hint = "create a share with this name on the pool to serve it";
+            let why = first(problems);
             let sentence = format!("the subvolume {name} was created, the share was not: {why}");
             Problem::conflict(path, &sentence, hint)
         })?;
