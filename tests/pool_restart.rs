@@ -101,7 +101,9 @@ fn of_kernel(bed: &PoolDisk) -> (String, String) {
 fn configured(bed: &PoolDisk) -> (Server, Api) {
     let (server, api) = bed.start();
     bed.create(&api, SHARE);
-    let set = |property: &str, value: Value| json!({ "set": format!("/shares/default/{SHARE}"), "property": property, "value": value });
+    let at = format!("/shares/default/{SHARE}");
+    let set =
+        |property: &str, value: Value| json!({ "set": at, "property": property, "value": value });
     change(
         &api,
         &json!([

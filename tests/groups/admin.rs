@@ -44,6 +44,8 @@ mod pool_refusals;
 mod pool_restart;
 #[path = "../pool_rollback.rs"]
 mod pool_rollback;
+#[path = "../pool_snapdir.rs"]
+mod pool_snapdir;
 #[path = "../pool_snapshots.rs"]
 mod pool_snapshots;
 #[path = "../pools.rs"]
