@@ -350,7 +350,7 @@ fn nothing_is_taken_that_a_client_reclaims() {
     pends(&mut all, Command::CREATE, &|out| denies.put(out));
     let flags = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
     let locks = vec![Element { offset: 200, length: 1, flags, reserved: 0 }];
-    let lock = Lock { file: reader, locks };
+    let lock = Lock { lock_sequence: 0, file: reader, locks };
     pends(&mut ranges, Command::LOCK, &|out| lock.put(out));
     let removes = Ask { access: access::DELETE, ..Ask::open("f") };
     let removes = removes.with(options::DELETE_ON_CLOSE);

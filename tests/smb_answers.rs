@@ -17,7 +17,11 @@ use wire::smb::status::NtStatus;
 use wire::smb::{dir, security, session, utf16};
 
 fn lock(file: FileId, flags: u32) -> Lock {
-    Lock { file, locks: vec![Element { offset: 0, length: 9, flags, reserved: 0 }] }
+    Lock {
+        lock_sequence: 0,
+        file,
+        locks: vec![Element { offset: 0, length: 9, flags, reserved: 0 }],
+    }
 }
 
 /// Somebody else, who has `f` open.

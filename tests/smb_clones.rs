@@ -47,7 +47,7 @@ fn duplicate(
 
 fn lock(smb: &mut Smb, file: FileId, flags: u32) {
     let locks = vec![Element { offset: PART, length: 1, flags, reserved: 0 }];
-    let lock = Lock { file, locks };
+    let lock = Lock { lock_sequence: 0, file, locks };
     let done = smb.call(Request::LOCK, 0, &|out| lock.put(out)).expect("an answer");
     assert_eq!(done.status(), NtStatus::SUCCESS);
 }

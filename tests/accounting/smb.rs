@@ -192,7 +192,7 @@ fn on_the_file(file: FileId) -> Vec<Told> {
     let (level, pattern) = (37, &b"*\0"[..]);
     let list = dir::Request { level, flags: 0, file, pattern, output_max };
     let unlock = Element { offset: 0, length: 9, flags: lock_flags::UNLOCK, reserved: 0 };
-    let unlock = Lock { file, locks: vec![unlock] };
+    let unlock = Lock { lock_sequence: 0, file, locks: vec![unlock] };
     let flush = FlushRequest { reserved: [0; 6], file };
     let write = body(|out| WriteRequest { offset, file, flags, data }.put(out));
     vec![

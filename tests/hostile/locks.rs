@@ -16,7 +16,7 @@ const RANGES: u64 = 64;
 fn lock(smb: &mut Smb, file: FileId, from: u64) -> NtStatus {
     let flags = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
     let one = |n| Element { offset: 2 * n, length: 1, flags, reserved: 0 };
-    let lock = Lock { file, locks: (from..from + RANGES).map(one).collect() };
+    let lock = Lock { lock_sequence: 0, file, locks: (from..from + RANGES).map(one).collect() };
     smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer").status()
 }
 

@@ -429,7 +429,7 @@ fn right(smb: &mut Smb, command: Command, [file, root]: [FileId; 2]) -> Vec<u8> 
             smb.request(command, 0, &body)
         }
         Command::LOCK => {
-            let lock = Lock { file, locks: vec![element(0)] };
+            let lock = Lock { lock_sequence: 0, file, locks: vec![element(0)] };
             smb.request(command, 0, &|out| lock.put(out))
         }
         _ => smb.request(command, 0, &|out| {
@@ -482,7 +482,7 @@ fn locks_without_end_are_too_many() {
     let mut smb = scene.anna().expect("let in");
     let file = smb.create(&Ask::make("f")).expect("an answer").expect("a file");
     let lock = |smb: &mut Smb, locks: Vec<Element>| {
-        let lock = Lock { file, locks };
+        let lock = Lock { lock_sequence: 0, file, locks };
         smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer").status()
     };
     // More than an array may have.

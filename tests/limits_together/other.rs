@@ -150,7 +150,11 @@ fn smb(world: &World, steps: &Steps) -> Outcome<()> {
 fn lock(smb: &mut Smb, file: FileId, round: u32) -> Result<(), String> {
     let flags = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
     let offset = (1 << 40) + u64::from(round);
-    let lock = Lock { file, locks: vec![Element { offset, length: 1, flags, reserved: 0 }] };
+    let lock = Lock {
+        lock_sequence: 0,
+        file,
+        locks: vec![Element { offset, length: 1, flags, reserved: 0 }],
+    };
     let answer = smb.call(Command::LOCK, 0, &|out| lock.put(out)).map_err(text)?;
     is(answer.status(), NtStatus::SUCCESS)
 }

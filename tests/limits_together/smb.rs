@@ -129,7 +129,7 @@ fn deep(attack: &Attack<'_>) -> String {
 fn lock(smb: &mut Smb, file: FileId, from: u64) -> NtStatus {
     let flags = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
     let one = |n| Element { offset: 2 * n, length: 1, flags, reserved: 0 };
-    let lock = Lock { file, locks: (from..from + RANGES).map(one).collect() };
+    let lock = Lock { lock_sequence: 0, file, locks: (from..from + RANGES).map(one).collect() };
     smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("a response").status()
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn waiters(attack: &Attack<'_>) -> Got {
         assert_eq!(lock(&mut smb, holder, 0), NtStatus::SUCCESS);
         let flags = lock_flags::EXCLUSIVE;
         let element = Element { offset: 0, length: 1, flags, reserved: 0 };
-        let wait = Lock { file: waits, locks: vec![element] };
+        let wait = Lock { lock_sequence: 0, file: waits, locks: vec![element] };
         for _ in 0..SMB_REQUESTS_MAX {
             let request = smb.request(Command::LOCK, 0, &|out| wait.put(out));
             smb.send(&[request]).expect("sent");

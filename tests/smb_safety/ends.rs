@@ -29,7 +29,7 @@ fn held(scene: &Scene) -> HeldOpen {
     let file = smb.create(&exclusive).expect("an answer").expect("a file");
     let element =
         Element { offset: 0, length: 9, flags: lock_flags::EXCLUSIVE | 0x10, reserved: 0 };
-    let lock = Lock { file, locks: vec![element] };
+    let lock = Lock { lock_sequence: 0, file, locks: vec![element] };
     let locked = smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer");
     assert_eq!(locked.status(), NtStatus::SUCCESS);
     let gone = Ask::make("gone").with(options::DELETE_ON_CLOSE);
@@ -178,7 +178,7 @@ fn a_lock_is_nobodys_who_waited_for_it_and_has_gone() {
     let scene = Scene::new("smb-waits", &[]);
     let lock = |smb: &mut Smb, file, flags| {
         let element = Element { offset: 0, length: 9, flags, reserved: 0 };
-        let lock = Lock { file, locks: vec![element] };
+        let lock = Lock { lock_sequence: 0, file, locks: vec![element] };
         smb.request(Command::LOCK, 0, &|out| lock.put(out))
     };
     let at_once = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;

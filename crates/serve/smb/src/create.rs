@@ -31,7 +31,7 @@ use super::leases::{self, Given};
 use super::set_info;
 use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
-use super::state::replays::{Created, Numbered, Sequence};
+use super::state::replays::{Created, LockSequences, Numbered, Sequence};
 use super::state::seats::OpenReservation;
 use super::state::session::TreeOf;
 use super::{facts, grace, names, pipe, security, snapshots, status};
@@ -561,6 +561,7 @@ impl Asked<'_> {
             position: Cell::new(0),
             locks_of_nothing: Cell::new(0),
             ranges: Cell::new(0),
+            lock_sequences: LockSequences::default(),
             lease: held,
             number: self.number.take(),
             action: got.action,

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use vfs::locks::{GraceRequest, Kind, Protocol, Range, Refused, Waited, waits::Asked};
 use wire::smb::create::access;
 use wire::smb::lock::{Element, Request as Asks, lock_flags};
+use wire::smb::negotiate::capabilities;
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
@@ -21,6 +22,10 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let open = request.open(asked.file)?;
     let file = open.file()?;
     open.may(access::READ_DATA | access::WRITE_DATA | access::APPEND_DATA | access::EXECUTE)?;
+    let sequence = sequence(request, &open, &asked)?;
+    if sequence.is_some_and(|sequence| file.lock_sequences.is_done(sequence)) {
+        return Ok(done(request, &asked, file));
+    }
     if asked.locks.first().is_some_and(|one| one.flags == lock_flags::UNLOCK) {
         unlock(file, &asked.locks)?;
     } else {
@@ -30,8 +35,26 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         grace::wait_with(request, (&open, file), GraceRequest::Range, refused).await?;
         lock(request, &open, file, &kinds).await?;
     }
+    if let Some(sequence) = sequence {
+        file.lock_sequences.set_done(sequence);
+    }
+    Ok(done(request, &asked, file))
+}
+
+fn done(request: &Request<'_>, asked: &Asks, file: &OpenFile) -> Reply {
     let about = About::file(&file.node);
-    Ok(Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) })
+    Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) }
+}
+
+/// The LockSequenceIndex and LockSequenceNumber of a request that its client may send again, because
+/// the open or its session outlives a connection.
+fn sequence(
+    request: &Request<'_>,
+    open: &Open,
+    asked: &Asks,
+) -> Result<Option<(u32, u8)>, NtStatus> {
+    let has_channels = request.conn.agreed()?.capabilities & capabilities::MULTI_CHANNEL != 0;
+    Ok((open.durable.is_some() || has_channels).then(|| asked.sequence()))
 }
 
 /// Refuses to read or write where a range is locked by another owner.

@@ -161,7 +161,8 @@ impl Client {
             _ => {}
         }
         let file = self.file;
-        let put = move |out: &mut Vec<u8>| Lock { file, locks: locks.clone() }.put(out);
+        let put =
+            move |out: &mut Vec<u8>| Lock { lock_sequence: 0, file, locks: locks.clone() }.put(out);
         (Command::LOCK, 0, Box::new(put), format!("LOCK {count} from {begin} by {step}"))
     }
 

@@ -15,6 +15,7 @@ use wire::smb::create::{self, Disposition, FileId, access, options};
 use wire::smb::durable::{DurableV2, DurableV2Answer, ReconnectV2, put_v1};
 use wire::smb::header::{Command, Header, flags};
 use wire::smb::lease::{Lease, LeaseKey, LeaseV2, level};
+use wire::smb::lock::{Element, Request as Lock, lock_flags};
 use wire::smb::negotiate::capabilities;
 use wire::smb::status::NtStatus;
 use wire::smb::utf16;
@@ -291,6 +292,44 @@ fn a_repeated_create_after_a_lost_connection_continues_its_handle() {
     let again = Create { flags: flags::REPLAY, ..asked };
     let (continued, _) = opened(&again.send(&mut same));
     assert_eq!(continued.persistent, file.persistent);
+}
+
+/// LOCK of the first bytes, of this LockSequence.
+fn lock(smb: &mut Smb, file: FileId, (index, number): (u32, u32), flags: u32) -> NtStatus {
+    let locks = vec![Element { offset: 0, length: 9, flags, reserved: 0 }];
+    let lock = Lock { lock_sequence: index << 4 | number, file, locks };
+    smb.call(Command::LOCK, 0, &|out| lock.put(out)).expect("an answer").status()
+}
+
+#[test]
+fn a_lock_that_is_sent_again_on_a_durable_handle_is_not_done_again() {
+    const EXCLUSIVE: u32 = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
+    const UNLOCK: u32 = lock_flags::UNLOCK;
+    let (done, refused) = (NtStatus::SUCCESS, NtStatus::LOCK_NOT_GRANTED);
+    let running = Running::new();
+    let mut first = client(&running, "alice", [1; 16]);
+    let asked = Create::of("f").leased(KEY, RWH).durable(0, GUID);
+    let (file, _) = opened(&asked.send(&mut first));
+    assert_eq!(lock(&mut first, file, (1, 3), EXCLUSIVE), done);
+    assert_eq!(lock(&mut first, file, (1, 3), EXCLUSIVE), done, "again");
+    assert_eq!(lock(&mut first, file, (2, 3), EXCLUSIVE), refused, "another index");
+    assert_eq!(lock(&mut first, file, (2, 3), EXCLUSIVE), refused, "a failure is not remembered");
+    assert_eq!(lock(&mut first, file, (0, 3), EXCLUSIVE), refused, "no index");
+    assert_eq!(lock(&mut first, file, (65, 3), EXCLUSIVE), refused, "an index above all");
+    drop(first);
+    parked(&running, 1);
+    let mut first = client(&running, "alice", [1; 16]);
+    let again = Create::of("f").leased(KEY, RWH).again(file, GUID);
+    let (file, _) = opened(&again.send(&mut first));
+    assert_eq!(lock(&mut first, file, (1, 3), EXCLUSIVE), done, "over another connection");
+    assert_eq!(lock(&mut first, file, (1, 4), UNLOCK), done);
+    assert_eq!(lock(&mut first, file, (1, 4), UNLOCK), done, "again");
+    let none = NtStatus::RANGE_NOT_LOCKED;
+    assert_eq!(lock(&mut first, file, (1, 5), UNLOCK), none, "it was unlocked once");
+    assert_eq!(lock(&mut first, file, (1, 4), UNLOCK), none, "forgotten with the next one");
+    let (file, _) = opened(&Create::of("g").send(&mut first));
+    assert_eq!(lock(&mut first, file, (1, 1), EXCLUSIVE), done);
+    assert_eq!(lock(&mut first, file, (1, 1), EXCLUSIVE), refused, "the handle is not durable");
 }
 
 #[test]

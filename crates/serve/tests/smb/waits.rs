@@ -22,7 +22,11 @@ fn open(smb: &mut Smb) -> FileId {
 
 fn exclusive(file: FileId, more: u32) -> Request {
     let flags = lock_flags::EXCLUSIVE | more;
-    Request { file, locks: vec![Element { offset: 0, length: 9, flags, reserved: 0 }] }
+    Request {
+        lock_sequence: 0,
+        file,
+        locks: vec![Element { offset: 0, length: 9, flags, reserved: 0 }],
+    }
 }
 
 fn lock(smb: &mut Smb, file: FileId, more: u32) -> NtStatus {

@@ -35,13 +35,24 @@ fixed! {
 /// LOCK of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// Which of the open's requests that may be sent again it is ([`Request::sequence`]).
+    pub lock_sequence: u32,
     /// The open.
     pub file: FileId,
     /// Ranges.
     pub locks: Vec<Element>,
 }
 
+/// Bits of LockSequenceNumber; those above it are LockSequenceIndex.
+const NUMBER_BITS: u32 = 4;
+
 impl Request {
+    /// LockSequenceIndex, from 1 on if it has one, and LockSequenceNumber.
+    pub const fn sequence(&self) -> (u32, u8) {
+        let number = self.lock_sequence & ((1 << NUMBER_BITS) - 1);
+        (self.lock_sequence >> NUMBER_BITS, number as u8)
+    }
+
     /// Reads the body of a message.
     ///
     /// # Errors
@@ -50,7 +61,7 @@ impl Request {
         let mut r = Reader::at(msg, HEADER, "LOCK")?;
         r.size(48)?;
         let count: u16 = r.get()?;
-        let _sequence: u32 = r.get()?;
+        let lock_sequence = r.get()?;
         let file = r.get()?;
         if count == 0 {
             return Err(SmbError::Value("LOCK"));
@@ -59,14 +70,14 @@ impl Request {
             return Err(SmbError::Limit("LOCK"));
         }
         let locks = (0..count).map(|_| r.get()).collect::<Result<_>>()?;
-        Ok(Self { file, locks })
+        Ok(Self { lock_sequence, file, locks })
     }
 
     /// Appends the body.
     pub fn put(&self, out: &mut Vec<u8>) {
         48u16.put(out);
         (self.locks.len() as u16).put(out);
-        0u32.put(out);
+        self.lock_sequence.put(out);
         self.file.put(out);
         self.locks.iter().for_each(|lock| lock.put(out));
     }

@@ -12,7 +12,7 @@ use wire::smb::status::NtStatus;
 
 use super::leases::{ClientGuid, OpenLease, Writes};
 use super::parked::DurableId;
-use super::replays::{Numbered, Sequence};
+use super::replays::{LockSequences, Numbered, Sequence};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
@@ -91,6 +91,8 @@ pub(crate) struct OpenFile {
     pub locks_of_nothing: Cell<u32>,
     /// Ranges that it has locked.
     pub ranges: Cell<usize>,
+    /// LOCKs that its client may send again.
+    pub lock_sequences: LockSequences,
     /// Its lease or oplock.
     pub lease: Option<OpenLease>,
     /// What the CREATE has come to, by its number.

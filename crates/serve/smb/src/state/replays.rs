@@ -1,8 +1,8 @@
 //! Requests that a client may send again over another connection, because it does not know whether
 //! the first one was carried out (MS-SMB2 §3.3.5.2.10, §3.3.5.9.10): CREATEs by their CreateGuid,
-//! others by the ChannelSequence of their open. Pure.
+//! LOCKs by their LockSequence, others by the ChannelSequence of their open. Pure.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::smb::durable::CreateGuid;
 
 use super::leases::ClientGuid;
+
+/// LockSequenceIndex values of one open that are remembered, from 1 on (MS-SMB2 §3.3.5.14).
+const LOCK_SEQUENCES: usize = 64;
 
 /// What a CREATE has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +127,47 @@ impl Sequence {
     pub fn end(&self, channel: u16) {
         let of = if self.is(channel) { &self.requests } else { &self.earlier };
         of.set(of.get().saturating_sub(1));
+    }
+}
+
+/// LockSequenceNumbers of the last LOCKs of an open that have succeeded, by LockSequenceIndex
+/// (Open.LockSequenceArray, MS-SMB2 §3.3.5.14).
+#[derive(Debug, Default)]
+pub(crate) struct LockSequences {
+    /// Of the indexes from 1 on, up to the highest one that was used.
+    of: RefCell<Vec<Option<u8>>>,
+}
+
+impl LockSequences {
+    /// The place of an index that is remembered.
+    fn place(index: u32) -> Option<usize> {
+        let place = (index as usize).checked_sub(1)?;
+        (place < LOCK_SEQUENCES).then_some(place)
+    }
+
+    /// Whether the last LOCK of this index has succeeded and had this number: then this is the same
+    /// one again. What is known of another one is forgotten.
+    pub fn is_done(&self, (index, number): (u32, u8)) -> bool {
+        let Some(place) = Self::place(index) else { return false };
+        let mut of = self.of.borrow_mut();
+        let Some(last) = of.get_mut(place) else { return false };
+        if *last == Some(number) {
+            return true;
+        }
+        *last = None;
+        false
+    }
+
+    /// A LOCK has succeeded.
+    pub fn set_done(&self, (index, number): (u32, u8)) {
+        let Some(place) = Self::place(index) else { return };
+        let mut of = self.of.borrow_mut();
+        if of.len() <= place {
+            of.resize(place + 1, None);
+        }
+        if let Some(last) = of.get_mut(place) {
+            *last = Some(number);
+        }
     }
 }
 

@@ -100,6 +100,7 @@ fn requests() {
     let data = io::WriteRequest { offset: 0, file: FILE, flags: 0, data: b"some data" };
     let query = dir::Request { level: 37, flags: 0, file: FILE, pattern: b"*\0", output_max: 999 };
     let lock = lock::Request {
+        lock_sequence: 0x21,
         file: FILE,
         locks: vec![lock::Element { offset: 0, length: 1, flags: 2, reserved: 0 }],
     };

@@ -3,6 +3,26 @@
 use super::*;
 
 #[test]
+fn a_lock_is_known_again_until_another_one_of_its_index() {
+    let locks = LockSequences::default();
+    for index in [1, 64] {
+        assert!(!locks.is_done((index, 0)), "the first one, of number 0");
+        locks.set_done((index, 0));
+        assert!(locks.is_done((index, 0)));
+        assert!(!locks.is_done((index, 5)), "the next one");
+        assert!(!locks.is_done((index, 0)), "forgotten, whether the next one succeeds or not");
+        locks.set_done((index, 15));
+    }
+    assert!(locks.is_done((1, 15)), "each index has its own");
+    assert!(!locks.is_done((2, 15)));
+    for index in [0, 65, u32::MAX >> 4] {
+        locks.set_done((index, 1));
+        assert!(!locks.is_done((index, 1)), "{index} is never remembered");
+    }
+    assert_eq!(locks.of.borrow().len(), LOCK_SEQUENCES);
+}
+
+#[test]
 fn a_create_is_known_by_client_and_number_while_its_open_is_there() {
     let all = Arc::new(Replays::default());
     let one = all.begin([1; 16], [7; 16]).expect("new");
