@@ -563,7 +563,7 @@ impl Asked<'_> {
             ranges: Cell::new(0),
             lock_sequences: LockSequences::default(),
             lease: held,
-            number: self.number.take(),
+            number: Cell::new(self.number.take()),
             action: got.action,
             reserved: Cell::new(reserved),
             write_time: Cell::new(facts.written),
@@ -585,8 +585,8 @@ impl Asked<'_> {
             closed: Notify::new(),
             seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,
         };
-        if let Ok(OpenFile { number: Some(number), .. }) = open.file() {
-            number.set(Created::Open(request.session.id, volatile));
+        if let Ok(file) = open.file() {
+            file.set_created(Created::Open(request.session.id, volatile));
         }
         request.session.add_open(id, open);
         let leased = (level, context, durable_answer);

@@ -191,6 +191,7 @@ impl Request<'_> {
         self.tree()?;
         let open = self.session.open(self.file_id(id), self.header.tree_id())?;
         self.verify_channel(&open)?;
+        open.set_used();
         *self.opened.borrow_mut() = Some(Rc::clone(&open));
         Ok(open)
     }

@@ -162,9 +162,7 @@ impl super::server::Server {
         let timeout_ns = u64::try_from(parked.durable.timeout.as_nanos()).unwrap_or(u64::MAX);
         let until_ns = monotonic_ns().saturating_add(timeout_ns);
         let key = ParkedKey { address, client: parked.durable.client, lease: owner, until_ns };
-        if let Some(number) = &parked.file.number {
-            number.set(Created::Parked(id));
-        }
+        parked.file.set_created(Created::Parked(id));
         // From now on a break ends it; one that has come before is seen below.
         *route(&lease.route) = Route::Parked(Arc::<Self>::downgrade(self));
         let (lease, file) = (key.lease.clone(), parked.file.entry.key);
@@ -253,9 +251,7 @@ pub(super) async fn reconnect(
     there.file.node.reached = reached.clone();
     let id = FileId { persistent: file.persistent, ..session.new_file_id() };
     let (level, context, granted) = continue_lease(request, &there.file, id, lease);
-    if let Some(number) = &there.file.number {
-        number.set(Created::Open(session.id, id.volatile));
-    }
+    there.file.set_created(Created::Open(session.id, id.volatile));
     let place = (id.volatile, request.header.tree_id());
     session.add_open(id, there.open(place, request.header.channel()));
     let open = session.open(id, request.header.tree_id())?;

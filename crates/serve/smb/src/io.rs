@@ -44,6 +44,7 @@ pub(super) fn at_once(
         Command::READ => {
             let asked = ReadRequest::decode(message).ok()?;
             let open = session.open(asked.file, tree).ok().filter(is_current)?;
+            open.set_used();
             let reading = Reading::new(open.file().ok()?, &open, &asked).ok()?;
             if is_bare && let Some(extent) = reading.extent(core, who).ok()? {
                 return Some(reading.answer_from_file(reply(core), extent));
@@ -60,6 +61,7 @@ pub(super) fn at_once(
         Command::WRITE => {
             let asked = WriteRequest::decode(message).ok()?;
             let open = session.open(asked.file, tree).ok().filter(is_current)?;
+            open.set_used();
             let file = open.file().ok()?;
             check_write(file, &open, &asked).ok()?;
             if through(file, &asked) || asked.data.is_empty() || !file.user_times.get().is_empty() {

@@ -281,6 +281,30 @@ fn a_repeated_create_gets_the_open_of_the_first() {
 }
 
 #[test]
+fn a_repeated_create_is_another_one_once_its_open_was_used() {
+    let mut running = Running::new();
+    let exclusive = lock_flags::EXCLUSIVE | lock_flags::FAIL_IMMEDIATELY;
+    for (number, name) in ["written", "locked"].into_iter().enumerate() {
+        let key = [number as u8 + 1; 16];
+        let first = Create::of(name).leased(key, RWH).durable(0, key);
+        let (file, _) = opened(&first.send(&mut running.alice));
+        let again = Create { flags: flags::REPLAY, ..first };
+        let (same, _) = opened(&again.send(&mut running.alice));
+        assert_eq!(same, file, "it is not used");
+        let used = match number {
+            0 => running.alice.write(file, 0, b"x", 0).expect("an answer"),
+            _ => lock(&mut running.alice, file, (0, 0), exclusive),
+        };
+        assert_eq!(used, NtStatus::SUCCESS);
+        let refused = again.send(&mut running.alice).status();
+        assert_eq!(refused, NtStatus::SHARING_VIOLATION, "{name}: the first one denies it");
+        assert_eq!(running.alice.close(file).expect("an answer"), NtStatus::SUCCESS);
+        let (other, _) = opened(&again.send(&mut running.alice));
+        assert_ne!(other, file);
+    }
+}
+
+#[test]
 fn a_repeated_create_after_a_lost_connection_continues_its_handle() {
     let running = Running::new();
     let mut first = client(&running, "alice", [1; 16]);

@@ -12,7 +12,7 @@ use wire::smb::status::NtStatus;
 
 use super::leases::{ClientGuid, OpenLease, Writes};
 use super::parked::DurableId;
-use super::replays::{LockSequences, Numbered, Sequence};
+use super::replays::{Created, LockSequences, Numbered, Sequence};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
@@ -95,8 +95,9 @@ pub(crate) struct OpenFile {
     pub lock_sequences: LockSequences,
     /// Its lease or oplock.
     pub lease: Option<OpenLease>,
-    /// What the CREATE has come to, by its number.
-    pub number: Option<Numbered>,
+    /// What the CREATE has come to, by its number, as long as it may be sent again: until the first
+    /// request with the open (Open.IsReplayEligible).
+    pub number: Cell<Option<Numbered>>,
     /// CreateAction of that.
     pub action: u32,
     /// Bytes that the client has reserved, as reported to it: they are allocated when written.
@@ -112,6 +113,15 @@ impl OpenFile {
     /// How what is written with it meets leases.
     pub fn writes(&self) -> Writes {
         Writes::by(self.lease.as_ref())
+    }
+
+    /// The CREATE has come to this, for one that is sent again.
+    pub fn set_created(&self, created: Created) {
+        let number = self.number.take();
+        if let Some(number) = &number {
+            number.set(created);
+        }
+        self.number.set(number);
     }
 }
 
@@ -213,6 +223,14 @@ impl Open {
         match &self.of {
             OpenOf::File(file) => Ok(file),
             OpenOf::Pipe(_) => Err(NtStatus::INVALID_DEVICE_REQUEST),
+        }
+    }
+
+    /// A request is carried out with it: its CREATE is not sent again by a client that has got the
+    /// answer.
+    pub fn set_used(&self) {
+        if let OpenOf::File(file) = &self.of {
+            drop(file.number.take());
         }
     }
 
