@@ -263,8 +263,10 @@ impl Exchange {
         Err(Ended::TooSlow)
     }
 
-    /// Ends sessions that an administrator has ended, and those of removed users.
+    /// Ends sessions that an administrator has ended, those of removed users, and opens of
+    /// applications that have moved.
     fn end_sessions(&mut self) {
+        self.conn.end_instances();
         for session in self.conn.take_ended() {
             let ending = Box::pin(tree::end(Rc::clone(&self.conn), session));
             self.tasks.spawn_local(self.conn.core.budget.within(ending));

@@ -504,6 +504,12 @@ impl Asked<'_> {
         if overwrites {
             self.may_overwrite(bits, maximal)?;
         }
+        let application = self.contexts.application;
+        if got.action != action::CREATED
+            && application.take_over(request, &got.node, maximal).await?
+        {
+            return Err(Tried::Again);
+        }
         // A request of MAXIMUM_ALLOWED may have got less.
         if self.deletes_on_close() && rights & access::DELETE == 0 {
             return Err(NtStatus::ACCESS_DENIED.into());
@@ -568,6 +574,7 @@ impl Asked<'_> {
             reserved: Cell::new(reserved),
             write_time: Cell::new(facts.written),
             write_time_until_ns: Cell::new(0),
+            instance: self.contexts.application.add(request, &got.node)?,
         };
         let durable = durable::grant(request, (self.contexts.durable, number), &file)?;
         let mut durable_answer = Vec::new();

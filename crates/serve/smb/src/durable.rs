@@ -23,6 +23,7 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::leases;
 use super::state::connection::Connection;
+use super::state::instances::InstanceOpen;
 use super::state::leases::{EndsParked as _, Form, Route, route};
 use super::state::opens::{Durability, Open, OpenFile, OpenOf, ParkedOpen};
 use super::state::parked::{DurableId, ParkedKey};
@@ -163,6 +164,7 @@ impl super::server::Server {
         let until_ns = monotonic_ns().saturating_add(timeout_ns);
         let key = ParkedKey { address, client: parked.durable.client, lease: owner, until_ns };
         parked.file.set_created(Created::Parked(id));
+        let instance = parked.file.instance.as_ref().map(InstanceOpen::handle);
         // From now on a break ends it; one that has come before is seen below.
         *route(&lease.route) = Route::Parked(Arc::<Self>::downgrade(self));
         let (lease, file) = (key.lease.clone(), parked.file.entry.key);
@@ -170,6 +172,10 @@ impl super::server::Server {
         if let Err(back) = self.parked.park(id, key, parked) {
             Limit::SmbParked.count();
             return Err(back);
+        }
+        // Again: it was not yet there before.
+        if let Some(instance) = instance {
+            instance.set(Created::Parked(id));
         }
         let is_breaking = locks.lease_of(file, &lease).is_none_or(|(_, is_breaking)| is_breaking);
         if is_breaking {

@@ -29,6 +29,7 @@ mod durable;
 mod facts;
 mod grace;
 mod info;
+mod instances;
 mod io;
 mod ioctl;
 mod leases;

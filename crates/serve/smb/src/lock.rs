@@ -46,7 +46,7 @@ fn done(request: &Request<'_>, asked: &Asks, file: &OpenFile) -> Reply {
     Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) }
 }
 
-/// The LockSequenceIndex and LockSequenceNumber of a request that its client may send again, because
+/// LockSequenceIndex and LockSequenceNumber of a request that its client may send again, because
 /// the open or its session outlives a connection.
 fn sequence(
     request: &Request<'_>,

@@ -59,6 +59,11 @@ impl Server {
         }
     }
 
+    /// Ends what waits with this number.
+    pub(super) fn end_parked_one(&self, id: u64) {
+        self.end_parked(self.parked.take_any(id).into_iter().collect());
+    }
+
     /// Ends what waits of a session, or of a user.
     pub fn end_parked_of(&self, session: Option<u64>, user: Option<&str>) -> usize {
         let goes = |open: &ParkedOpen| {

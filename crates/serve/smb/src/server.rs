@@ -13,6 +13,7 @@ use super::conn;
 use super::parking::{self, Removals};
 use super::set_info::Removal;
 use super::state::clients::Clients;
+use super::state::instances::Instances;
 use super::state::leases::LeaseKeys;
 use super::state::open_files::OpenFiles;
 use super::state::opens::ParkedOpen;
@@ -85,6 +86,8 @@ pub struct Server {
     pub(super) seats: Arc<OpenBudget>,
     /// CREATEs by their numbers.
     pub(super) replays: Arc<Replays>,
+    /// Opens of applications that may move to another client.
+    pub(super) instances: Arc<Instances>,
     /// Clients with several connections.
     pub(super) clients: Arc<Clients>,
     /// Hands connections to other cores.
@@ -100,7 +103,7 @@ impl Server {
     pub fn new(settings: Settings, guid: [u8; 16]) -> Arc<Self> {
         let settings = RwLock::new(Arc::new(settings));
         let (sessions, folds, open_files, lease_keys, seats) = Default::default();
-        let (parked, removals, replays, clients, joins) = Default::default();
+        let (parked, removals, replays, instances, clients, joins) = Default::default();
         Arc::new(Self {
             settings,
             guid,
@@ -110,6 +113,7 @@ impl Server {
             lease_keys,
             seats,
             replays,
+            instances,
             clients,
             joins,
             parked,

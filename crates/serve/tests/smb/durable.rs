@@ -22,25 +22,25 @@ use wire::smb::utf16;
 
 use crate::running::Running;
 
-const RWH: u32 = 7;
+pub const RWH: u32 = 7;
 const KEY: LeaseKey = [4; 16];
 const GUID: [u8; 16] = [9; 16];
 
 /// A CREATE of these contexts.
-struct Create<'a> {
+pub struct Create<'a> {
     name: &'a str,
     oplock: u8,
-    contexts: Vec<(&'a [u8], Vec<u8>)>,
+    pub contexts: Vec<(&'a [u8], Vec<u8>)>,
     options: u32,
     flags: u32,
 }
 
 impl<'a> Create<'a> {
-    fn of(name: &'a str) -> Self {
+    pub fn of(name: &'a str) -> Self {
         Self { name, oplock: level::NONE, contexts: Vec::new(), options: 0, flags: 0 }
     }
 
-    fn leased(mut self, key: LeaseKey, state: u32) -> Self {
+    pub fn leased(mut self, key: LeaseKey, state: u32) -> Self {
         let mut data = Vec::new();
         let v2 = Some(LeaseV2 { parent: [0; 16], epoch: 1, reserved: 0 });
         Lease { key, state, flags: 0, duration: 0, v2 }.put(&mut data);
@@ -48,7 +48,7 @@ impl<'a> Create<'a> {
         Self { oplock: level::LEASE, ..self }
     }
 
-    fn durable(mut self, timeout_ms: u32, guid: [u8; 16]) -> Self {
+    pub fn durable(mut self, timeout_ms: u32, guid: [u8; 16]) -> Self {
         let mut data = Vec::new();
         DurableV2 { timeout_ms, flags: 0, reserved: 0, guid }.put(&mut data);
         self.contexts.push((contexts::DURABLE_V2, data));
@@ -62,7 +62,7 @@ impl<'a> Create<'a> {
         self
     }
 
-    fn send(&self, smb: &mut Smb) -> Answer {
+    pub fn send(&self, smb: &mut Smb) -> Answer {
         let (name, mut list) = (utf16::encode(self.name), Vec::new());
         let all: Vec<_> = self.contexts.iter().map(|(name, data)| Context { name, data }).collect();
         contexts::put(&all, &mut list);
@@ -91,7 +91,7 @@ impl<'a> Create<'a> {
 }
 
 /// What was opened, and the time that was agreed on.
-fn opened(answer: &Answer) -> (FileId, Option<u32>) {
+pub fn opened(answer: &Answer) -> (FileId, Option<u32>) {
     assert_eq!(answer.status(), NtStatus::SUCCESS);
     let response = create::Response::decode(&answer.message).expect("a response");
     let list = contexts::decode(response.contexts).expect("contexts");
@@ -100,7 +100,7 @@ fn opened(answer: &Answer) -> (FileId, Option<u32>) {
     (response.file, timeout)
 }
 
-fn client(running: &Running, user: &str, guid: [u8; 16]) -> Smb {
+pub fn client(running: &Running, user: &str, guid: [u8; 16]) -> Smb {
     let offer = Offer { client: guid, ..Offer::default() };
     Smb::open((HERE, running.at), &offer, (user, "secret"), "share").expect("a client")
 }
@@ -109,7 +109,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     api::wait_for(what, Duration::from_secs(20), || is_so().then_some(()));
 }
 
-fn parked(running: &Running, count: usize) {
+pub fn parked(running: &Running, count: usize) {
     wait_for("parked opens", || running.server.parked().len() == count);
 }
 

@@ -13,6 +13,7 @@ mod bounds;
 mod durable;
 mod ends;
 mod held;
+mod instances;
 mod leases;
 mod links;
 mod panics;

@@ -144,7 +144,7 @@ fn leases(list: &[u8]) {
     }
 }
 
-/// Contexts of durable handles mean the same once more.
+/// Contexts of durable handles and of applications mean the same once more.
 fn durable_handles(list: &[u8]) {
     for context in contexts::decode(list).unwrap_or_default() {
         let mut again = Vec::new();
@@ -155,6 +155,14 @@ fn durable_handles(list: &[u8]) {
             }
             contexts::DURABLE_V2_RECONNECT => {
                 let Ok(one) = durable::ReconnectV2::decode(context.data) else { continue };
+                one.put(&mut again);
+            }
+            contexts::APP_INSTANCE => {
+                let Ok(one) = durable::AppInstance::decode(context.data) else { continue };
+                one.put(&mut again);
+            }
+            contexts::APP_VERSION => {
+                let Ok(one) = durable::AppVersion::decode(context.data) else { continue };
                 one.put(&mut again);
             }
             contexts::DURABLE_RECONNECT => {

@@ -25,6 +25,14 @@ pub const DURABLE_RECONNECT: &[u8] = b"DHnC";
 pub const DURABLE_V2: &[u8] = b"DH2Q";
 /// Continues a durable handle of version 2.
 pub const DURABLE_V2_RECONNECT: &[u8] = b"DH2C";
+/// By what an application is known again, wherever it runs ([`super::durable::AppInstance`]).
+pub const APP_INSTANCE: &[u8] = &[
+    0x45, 0xbc, 0xa6, 0x6a, 0xef, 0xa7, 0xf7, 0x4a, 0x90, 0x08, 0xfa, 0x46, 0x2e, 0x14, 0x4d, 0x74,
+];
+/// How often it has moved ([`super::durable::AppVersion`]).
+pub const APP_VERSION: &[u8] = &[
+    0xb9, 0x82, 0xd0, 0xb7, 0x3b, 0x56, 0x07, 0x4f, 0xa0, 0x7b, 0x52, 0x4a, 0x81, 0x16, 0xa0, 0x10,
+];
 /// A lease ([`super::lease::Lease`]).
 pub const LEASE: &[u8] = b"RqLs";
 

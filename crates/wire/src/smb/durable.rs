@@ -1,5 +1,6 @@
 //! Create contexts of opens that outlive their connection (MS-SMB2 §2.2.13.2.3, §2.2.13.2.4,
-//! §2.2.13.2.11, §2.2.13.2.12, §2.2.14.2.3, §2.2.14.2.12).
+//! §2.2.13.2.11, §2.2.13.2.12, §2.2.14.2.3, §2.2.14.2.12), and of those of an application that may
+//! move to another client (§2.2.13.2.13, §2.2.13.2.15).
 
 use super::codec::{Field, Reader, Result, SmbError};
 use super::create::FileId;
@@ -51,6 +52,34 @@ fixed! {
     }
 }
 
+fixed! {
+    /// SMB2_CREATE_APP_INSTANCE_ID: the application that opens the file.
+    pub struct AppInstance {
+        /// Bytes of the structure, which the server need not look at.
+        pub size: u16,
+        /// Zero.
+        pub reserved: u16,
+        /// AppInstanceId.
+        pub id: [u8; 16],
+    }
+}
+
+fixed! {
+    /// SMB2_CREATE_APP_INSTANCE_VERSION.
+    pub struct AppVersion {
+        /// Bytes of the structure, which the server need not look at.
+        pub size: u16,
+        /// Zero.
+        pub reserved: u16,
+        /// Zero.
+        pub padding: u32,
+        /// AppInstanceVersionHigh.
+        pub high: u64,
+        /// AppInstanceVersionLow.
+        pub low: u64,
+    }
+}
+
 /// Reads a context that has exactly the bytes of a structure.
 ///
 /// # Errors
@@ -86,6 +115,36 @@ impl ReconnectV2 {
     /// [`SmbError`].
     pub fn decode(data: &[u8]) -> Result<Self> {
         exact(data, "durable handle reconnect")
+    }
+}
+
+impl AppInstance {
+    /// One of this AppInstanceId.
+    pub const fn new(id: [u8; 16]) -> Self {
+        Self { size: Self::SIZE as u16, reserved: 0, id }
+    }
+
+    /// Reads the data of the context.
+    ///
+    /// # Errors
+    /// [`SmbError`].
+    pub fn decode(data: &[u8]) -> Result<Self> {
+        exact(data, "application instance")
+    }
+}
+
+impl AppVersion {
+    /// One of these numbers.
+    pub const fn new(high: u64, low: u64) -> Self {
+        Self { size: Self::SIZE as u16, reserved: 0, padding: 0, high, low }
+    }
+
+    /// Reads the data of the context.
+    ///
+    /// # Errors
+    /// [`SmbError`].
+    pub fn decode(data: &[u8]) -> Result<Self> {
+        exact(data, "application version")
     }
 }
 

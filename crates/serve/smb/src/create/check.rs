@@ -4,11 +4,12 @@
 use wire::smb::class::attributes;
 use wire::smb::contexts::{self, Context};
 use wire::smb::create::{Disposition, Request, access, options, share_access};
-use wire::smb::durable::{DurableV2, ReconnectV2, check_v1, reconnect_v1};
+use wire::smb::durable::{AppInstance, AppVersion, DurableV2, ReconnectV2, check_v1, reconnect_v1};
 use wire::smb::lease::Lease;
 use wire::smb::status::NtStatus;
 
 use crate::durable::DurableRequest;
+use crate::instances::Application;
 use crate::{names, status};
 
 /// The largest file: sizes are signed.
@@ -27,6 +28,8 @@ pub(super) struct Contexts<'a> {
     pub lease: Option<Lease>,
     /// A durable handle.
     pub durable: DurableRequest,
+    /// The application that opens it.
+    pub application: Application,
     /// Bytes to reserve.
     pub reserve: Option<u64>,
     /// The time of the snapshot that has it (FILETIME).
@@ -108,6 +111,14 @@ pub(super) fn contexts<'a>(create: &Request<'a>) -> Result<Contexts<'a>, NtStatu
                 let bytes = context.data.try_into().map_err(|_| NtStatus::INVALID_PARAMETER)?;
                 asked.snapshot = Some(u64::from_le_bytes(bytes));
             }
+            contexts::APP_INSTANCE => {
+                let one = AppInstance::decode(context.data).map_err(status::of_wire)?;
+                asked.application.id = Some(one.id);
+            }
+            contexts::APP_VERSION => {
+                let one = AppVersion::decode(context.data).map_err(status::of_wire)?;
+                asked.application.version = Some((one.high, one.low));
+            }
             contexts::MAXIMAL_ACCESS => asked.maximal_access = true,
             contexts::ON_DISK_ID => asked.on_disk_id = true,
             contexts::LEASE => {
@@ -155,7 +166,8 @@ fn durable(all: &[Context<'_>]) -> Result<DurableRequest, NtStatus> {
     }
     if let Some(data) = again_v2 {
         let asked = ReconnectV2::decode(data).map_err(status::of_wire)?;
-        return match is_alone(&[contexts::DURABLE_V2_RECONNECT]) {
+        let with = [contexts::DURABLE_V2_RECONNECT, contexts::APP_INSTANCE, contexts::APP_VERSION];
+        return match is_alone(&with) {
             true => Ok(DurableRequest::Reconnect(asked.file, Some(asked.guid))),
             false => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
         };

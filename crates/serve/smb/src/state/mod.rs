@@ -3,6 +3,7 @@
 pub mod clients;
 pub(super) mod connection;
 pub mod credits;
+pub(super) mod instances;
 pub(super) mod leases;
 pub(super) mod location;
 pub mod open_files;

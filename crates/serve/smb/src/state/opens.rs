@@ -10,6 +10,7 @@ use vfs::locks::{FileKey, LinkId, Location, LockTable, Owner};
 use wire::smb::durable::CreateGuid;
 use wire::smb::status::NtStatus;
 
+use super::instances::InstanceOpen;
 use super::leases::{ClientGuid, OpenLease, Writes};
 use super::parked::DurableId;
 use super::replays::{Created, LockSequences, Numbered, Sequence};
@@ -107,6 +108,9 @@ pub(crate) struct OpenFile {
     /// Until when what is written is not shown in the write time ([`super::times`]), as
     /// nanoseconds of a monotonic clock.
     pub write_time_until_ns: Cell<u64>,
+    /// The application that has it: known as long as anything of it is in the way, so the last
+    /// field.
+    pub instance: Option<InstanceOpen>,
 }
 
 impl OpenFile {
@@ -122,6 +126,9 @@ impl OpenFile {
             number.set(created);
         }
         self.number.set(number);
+        if let Some(instance) = &self.instance {
+            instance.set(created);
+        }
     }
 }
 

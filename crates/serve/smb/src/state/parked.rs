@@ -166,6 +166,13 @@ impl<T> ParkedOpens<T> {
         Ok(what)
     }
 
+    /// Takes out one that waits, of any client.
+    pub fn take_any(&self, id: u64) -> Option<T> {
+        let mut inner = self.inner();
+        let is_parked = matches!(inner.by_id.get(&id), Some(State::Parked(..)));
+        if is_parked { inner.remove(id) } else { None }
+    }
+
     /// Takes out what waits with this lease.
     pub fn take_lease(&self, lease: &Owner) -> Vec<T> {
         let mut inner = self.inner();

@@ -119,6 +119,13 @@ impl Sessions {
         true
     }
 
+    /// Wakes the connection of a session, which looks at what was asked of it from outside.
+    pub fn wake(&self, id: u64) {
+        if let Some(one) = self.rows().get(&id) {
+            one.wake.notify_one();
+        }
+    }
+
     /// What connections of a session have in common.
     pub fn facts(&self, id: u64) -> Option<ChannelFacts> {
         self.rows().get(&id).map(|one| one.facts)

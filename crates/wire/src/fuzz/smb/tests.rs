@@ -164,11 +164,14 @@ fn create_contexts() {
     let (maximal, on_disk) = (of(contexts::MAXIMAL_ACCESS, b""), of(contexts::ON_DISK_ID, b""));
     let allocation = of(contexts::ALLOCATION, &[0, 16, 0, 0, 0, 0, 0, 0]);
     let snapshot = of(contexts::SNAPSHOT, &[1; 8]);
+    let instance = of(contexts::APP_INSTANCE, &[5; 20]);
+    let version = of(contexts::APP_VERSION, &[6; 24]);
     for (name, list) in [
         ("durable", vec![of(contexts::DURABLE, &[0; 16]), maximal]),
         ("durable_v2", vec![of(contexts::DURABLE_V2, &[1; 32]), maximal]),
         ("reconnect", vec![of(contexts::DURABLE_RECONNECT, &[3; 16])]),
         ("reconnect_v2", vec![of(contexts::DURABLE_V2_RECONNECT, &[4; 36])]),
+        ("application", vec![instance, version]),
         ("one", vec![maximal]),
         ("two", vec![maximal, on_disk]),
         ("data", vec![allocation, maximal]),

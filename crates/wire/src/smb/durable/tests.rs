@@ -22,12 +22,28 @@ fn contexts_are_as_in_the_specification() {
 }
 
 #[test]
+fn contexts_of_applications_are_as_in_the_specification() {
+    let mut out = Vec::new();
+    let instance = AppInstance::new([7; 16]);
+    instance.put(&mut out);
+    assert_eq!(out.get(..5), Some(&[20, 0, 0, 0, 7][..]));
+    assert_eq!((out.len(), AppInstance::decode(&out)), (20, Ok(instance)));
+    out.clear();
+    let version = AppVersion::new(1, 2);
+    version.put(&mut out);
+    assert_eq!(out.get(..9), Some(&[24, 0, 0, 0, 0, 0, 0, 0, 1][..]));
+    assert_eq!((out.len(), AppVersion::decode(&out)), (24, Ok(version)));
+}
+
+#[test]
 fn other_lengths_are_refused() {
     for length in 0..64 {
         let data = vec![0; length];
         assert_eq!(DurableV2::decode(&data).is_ok(), length == 32);
         assert_eq!(ReconnectV2::decode(&data).is_ok(), length == 36);
         assert_eq!(DurableV2Answer::decode(&data).is_ok(), length == 8);
+        assert_eq!(AppInstance::decode(&data).is_ok(), length == 20);
+        assert_eq!(AppVersion::decode(&data).is_ok(), length == 24);
         assert_eq!(reconnect_v1(&data).is_ok(), length == 16);
         assert_eq!(check_v1(&data).is_ok(), length == 16);
     }
