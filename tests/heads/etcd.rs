@@ -74,6 +74,13 @@ impl StandIn {
         self.faults.no_quorum.store(!there, Ordering::SeqCst);
     }
 
+    /// When the lease of a key ends, or has ended while nothing was asked.
+    pub fn lease_end(&self, key: &str) -> Option<Instant> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = state.keys.get(key.as_bytes())?;
+        state.leases.get(&entry.lease).map(|(until, _)| *until)
+    }
+
     fn serve(&self, stream: TcpStream) -> Option<()> {
         let (path, body) = request(&stream)?;
         std::thread::sleep(Duration::from_millis(self.faults.delay_ms.load(Ordering::SeqCst)));

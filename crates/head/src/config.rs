@@ -195,6 +195,10 @@ impl Config {
                 let what = format!("{member} is not http://HOST:PORT or https://HOST:PORT");
                 return Err(ConfigError::Value(what));
             }
+            if member.starts_with("https://") && self.etcd.ca.is_none() {
+                let what = format!("etcd.ca is missing: {member} is reached over TLS");
+                return Err(ConfigError::Value(what));
+            }
         }
         Ok(())
     }

@@ -69,6 +69,8 @@ fn one_claim_succeeds_and_its_number_stays() {
     else {
         panic!("the claim was refused");
     };
+    let end = server.lease_end("/plimsoll/lab/owners/projects");
+    assert!(end.is_some(), "the owner has the lease of its head");
     let second = etcd.request("right", &claim(lease, revision, 2)).expect("a response");
     assert_eq!(second, Outcome::Refused, "it has an owner");
     let seen = view(&etcd);

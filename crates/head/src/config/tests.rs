@@ -42,6 +42,7 @@ fn what_is_not_valid_is_reported() {
     for (text, expected) in [
         (VALID.replace("\"left\"\ncluster", "\"a/b\"\ncluster"), "the head name \"a/b\""),
         (VALID.replace("http://10.0.0.1:2379", "10.0.0.1"), "10.0.0.1 is not http://HOST:PORT"),
+        (VALID.replace("http://10", "https://10"), "etcd.ca is missing"),
         (VALID.replace("state =", "status ="), "unknown field `status`"),
         (VALID.replace("192.0.2.10/24", "192.0.2.10"), "is not ADDRESS/LENGTH"),
         (VALID.replace("\"/cluster/projects\"", "\"projects\""), "absolute paths"),
