@@ -1,4 +1,4 @@
-//! dsync and replication between directories, shares and machines.
+//! dsync and replication between directories, shares and machines; heads of a cluster.
 
 #[path = "../dsync.rs"]
 mod dsync;
@@ -8,5 +8,7 @@ mod dsync_clones;
 mod dsync_share;
 #[path = "../dsync_ssh.rs"]
 mod dsync_ssh;
+#[path = "../heads.rs"]
+mod heads;
 #[path = "../replication.rs"]
 mod replication;

@@ -91,6 +91,8 @@ pub enum Command {
     SftpServer(SftpServerArgs),
     /// Run the privileged helper that changes the network of this machine
     Host(HostArgs),
+    /// Run or control a head of a cluster, which takes over the resources of failed heads
+    Head(HeadArgs),
     /// Report what this machine supports and which fallbacks are in use
     #[command(after_help = "Exit code 3: a feature that `serve` uses is missing.")]
     Doctor(DoctorArgs),
@@ -232,6 +234,12 @@ pub struct ServeArgs {
     /// File of export rules, one per line. SIGHUP reloads it without disconnecting clients
     #[arg(long, value_name = "FILE")]
     pub exports: Option<PathBuf>,
+    /// Follow the lease in this file, and end with it; used by head
+    #[arg(long, hide = true, value_name = "FILE", requires = "lease_id")]
+    pub lease: Option<PathBuf>,
+    /// Id of that lease
+    #[arg(long, hide = true, value_name = "NUMBER", requires = "lease")]
+    pub lease_id: Option<i64>,
 }
 
 /// On or off.
@@ -442,6 +450,91 @@ pub struct HostArgs {
     /// Number of the change that is guarded
     #[arg(long, hide = true, value_name = "NUMBER")]
     pub change: Option<u64>,
+}
+
+/// Options of `head`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct HeadArgs {
+    /// Configuration of the head (TOML, docs/howto/heads.md). Without a command, the head runs
+    /// until SIGTERM, which hands its resources over
+    #[arg(long, value_name = "FILE", default_value = HEAD_CONFIG)]
+    pub config: PathBuf,
+    /// What to do with a running head.
+    #[command(subcommand)]
+    pub command: Option<HeadCommand>,
+}
+
+/// Where the configuration of a head is.
+const HEAD_CONFIG: &str = "/etc/plimsoll/head.toml";
+
+/// What `head` can do.
+#[derive(Debug, Subcommand)]
+pub enum HeadCommand {
+    /// List heads and resources as the head on this machine sees them
+    Status(HeadClientArgs),
+    /// Move a resource to this head, or to another one
+    Takeover(TakeoverArgs),
+    /// Move a resource to its preferred head
+    Failback(FailbackArgs),
+    /// Hand over all resources of this head, and take none over
+    Drain(DrainArgs),
+}
+
+/// Options of commands of `head`.
+#[derive(Debug, Args)]
+pub struct HeadClientArgs {
+    /// Configuration of the head
+    #[arg(long, value_name = "FILE", default_value = HEAD_CONFIG)]
+    pub config: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `head takeover`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code 1: the resource is not served by that head within the timeout.")]
+pub struct TakeoverArgs {
+    /// Resource
+    pub resource: String,
+    /// Head that is to own it [default: the head on this machine]
+    #[arg(long, value_name = "HEAD")]
+    pub to: Option<String>,
+    /// Seconds to wait for the takeover; 0 to return immediately
+    #[arg(long, value_name = "SECONDS", default_value_t = HEAD_WAIT)]
+    pub wait: u64,
+    /// Configuration and output format.
+    #[command(flatten)]
+    pub client: HeadClientArgs,
+}
+
+/// Longer than a drain and a start take.
+const HEAD_WAIT: u64 = 60;
+
+/// Options of `head failback`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code 1: the resource is not served by that head within the timeout.")]
+pub struct FailbackArgs {
+    /// Resource
+    pub resource: String,
+    /// Seconds to wait for the takeover; 0 to return immediately
+    #[arg(long, value_name = "SECONDS", default_value_t = HEAD_WAIT)]
+    pub wait: u64,
+    /// Configuration and output format.
+    #[command(flatten)]
+    pub client: HeadClientArgs,
+}
+
+/// Options of `head drain`.
+#[derive(Debug, Args)]
+pub struct DrainArgs {
+    /// End draining: the head takes resources over again
+    #[arg(long)]
+    pub off: bool,
+    /// Configuration and output format.
+    #[command(flatten)]
+    pub client: HeadClientArgs,
 }
 
 /// Options of `doctor`.

@@ -5,6 +5,7 @@ pub mod cli;
 mod columns;
 pub mod demo;
 pub mod doctor;
+pub mod head;
 pub mod host;
 pub mod http;
 pub mod inspect;

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Cli(args) => cmd::cli::run(&args),
         Command::Doctor(args) => cmd::doctor::run(&args),
         Command::Host(args) => cmd::host::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Head(args) => cmd::head::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Serve(args) => cmd::serve::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Analytics(args) => cmd::analytics::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Nfs(args) => cmd::nfs::run(&args).map(|()| ExitCode::SUCCESS),

@@ -34,6 +34,23 @@ pub fn wait_for_signal() -> bool {
     reloads
 }
 
+/// Moves standard input to a descriptor that children do not get and that stays open until the
+/// process ends; `/dev/null` is in its place.
+pub fn retain_input() -> Result<()> {
+    let input = std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?;
+    let null = File::open("/dev/null")?;
+    // SAFETY: two open descriptors; standard input is not read by this process.
+    check(unsafe { libc::dup2(null.as_raw_fd(), libc::STDIN_FILENO) }.into())?;
+    let _open = std::os::fd::IntoRawFd::into_raw_fd(input);
+    Ok(())
+}
+
+/// Ends this process at once, as `kill -9` does.
+pub fn kill_self() {
+    // SAFETY: plain numbers.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+}
+
 /// Whether the file system of `dir` holds users to quotas (quotactl_fd(2), Linux 5.14).
 pub fn quotas_are_on(dir: &File) -> Result<bool> {
     // In the form that xfs has brought and that the kernel answers for all file systems.

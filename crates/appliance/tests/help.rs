@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 40] = [
     &[],
     &["serve"],
     &["cli"],
@@ -25,6 +25,11 @@ const COMMANDS: [&[&str]; 35] = [
     &["bridge", "show"],
     &["bridge", "stop"],
     &["bridge", "key"],
+    &["head"],
+    &["head", "status"],
+    &["head", "takeover"],
+    &["head", "failback"],
+    &["head", "drain"],
     &["dsync"],
     &["lab"],
     &["lab", "run"],

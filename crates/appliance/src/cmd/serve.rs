@@ -23,6 +23,7 @@ use control::state::registry::{self, Entry, Registration};
 use control::tree::store::Folder;
 use control::tree::viewer::Everything;
 use control::tree::{Tree, Who};
+use head::lease::Follower;
 use probe::hub::{Hub, HubOptions};
 use service::lab::from_here;
 use service::node::set_log_levels;
@@ -48,6 +49,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Before the first thread, which would take the signals otherwise.
     sys::hold_signals();
     clock::calibrate();
+    follow_lease(args)?;
     let plan = Plan::from_args(args)?;
 
     let state = StateDir::open(&plan.state).or_failure(STATE)?;
@@ -111,6 +113,22 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// Ends this process at once when the lease of its head is over. Standard input is the lock on the
+/// resource: it is moved away, so that no child gets it.
+///
+/// # Errors
+/// The lease cannot be followed, or is over already.
+fn follow_lease(args: &ServeArgs) -> Result<(), Failure> {
+    const TRIED: &str = "follow the lease of the head";
+    let (Some(path), Some(id)) = (&args.lease, args.lease_id) else { return Ok(()) };
+    let follower = Follower::open(path, id).or_failure(TRIED)?;
+    if follower.left().is_none() {
+        return Err(Failure::new(TRIED, "it is over", "the head starts the resource again"));
+    }
+    sys::retain_input().or_failure(TRIED)?;
+    follower.start(sys::kill_self).or_failure(TRIED)
 }
 
 /// Opens the tree. With a file, its configuration is in force from this start on: it is recorded as
