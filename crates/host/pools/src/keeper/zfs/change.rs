@@ -128,8 +128,12 @@ impl Keeper {
         if !crate::zfs::command::are_installed() {
             return Err(none());
         }
-        let tools = self.tools()?;
-        let pools = tools.importable()?;
+        // With the programs, and without the kernel module or daemon of ZFS.
+        let asked = self.tools().and_then(|tools| Ok(tools.importable()?));
+        let pools = asked.map_err(|why| {
+            let sentence = format!("there is no pool {named} of btrfs; of ZFS: {why}");
+            Failure::Wrong(sentence)
+        })?;
         let mut found = pools.iter().filter(is_named);
         let (pool, further) = (found.next().ok_or_else(none)?, found.next());
         if further.is_some() {
