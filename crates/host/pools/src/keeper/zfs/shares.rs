@@ -92,11 +92,7 @@ impl Keeper {
         share: &str,
         snapshot: &str,
     ) -> Result<String, Failure> {
-        checked(share)?;
-        checked(snapshot)?;
-        let _one = lock(&self.changing);
-        let tools = self.of_zfs(name)?;
-        tools.zfs(&["snapshot", &format!("{name}/{share}@{snapshot}")], CHANGE_TIME)?;
+        self.change_snapshot_zfs("snapshot", name, share, snapshot)?;
         Ok(format!("The snapshot {snapshot} of {share} is created."))
     }
 
@@ -106,11 +102,23 @@ impl Keeper {
         share: &str,
         snapshot: &str,
     ) -> Result<String, Failure> {
+        self.change_snapshot_zfs("destroy", name, share, snapshot)?;
+        Ok(format!("The snapshot {snapshot} of {share} is destroyed."))
+    }
+
+    /// A command of `zfs` about one snapshot.
+    fn change_snapshot_zfs(
+        &self,
+        command: &str,
+        name: &str,
+        share: &str,
+        snapshot: &str,
+    ) -> Result<(), Failure> {
         checked(share)?;
         checked(snapshot)?;
         let _one = lock(&self.changing);
         let tools = self.of_zfs(name)?;
-        tools.zfs(&["destroy", &format!("{name}/{share}@{snapshot}")], CHANGE_TIME)?;
-        Ok(format!("The snapshot {snapshot} of {share} is destroyed."))
+        tools.zfs(&[command, &format!("{name}/{share}@{snapshot}")], CHANGE_TIME)?;
+        Ok(())
     }
 }
