@@ -127,10 +127,16 @@ fn look(
     }
 }
 
+/// A test and everything below it, in the order in which they are ended: a parent comes before its
+/// children. Otherwise a test could continue after the end of its child, and pass.
+fn in_order(processes: &Processes, pid: u32) -> Vec<u32> {
+    [pid].into_iter().chain(processes.below(pid)).collect()
+}
+
 /// Ends a test and everything below it.
 fn end(processes: &Processes, pid: u32) {
-    let all = processes.below(pid).into_iter().chain([pid]);
-    let all: Vec<String> = all.map(|pid| pid.to_string()).collect();
+    let all = in_order(processes, pid);
+    let all: Vec<String> = all.into_iter().map(|pid| pid.to_string()).collect();
     // The runner reports the test; a process that is gone meanwhile is no failure.
     Command::new("kill").arg("-KILL").args(all).process_group(0).status().ok();
 }

@@ -1,7 +1,7 @@
 //! Processes of this machine, as far as the watch over tests needs them: their parents, and the
 //! time that they have used and waited for a processor.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -73,19 +73,21 @@ impl Processes {
         started.filter_map(|pid| Some((*pid, test_name(*pid)?))).collect()
     }
 
-    /// All processes below one.
-    pub fn below(&self, pid: u32) -> BTreeSet<u32> {
-        let mut found = BTreeSet::new();
-        let mut parents = vec![pid];
-        while let Some(parent) = parents.pop() {
+    /// All processes below one, each after its parent.
+    pub fn below(&self, pid: u32) -> Vec<u32> {
+        let mut family = vec![pid];
+        let mut at = 0;
+        while let Some(&parent) = family.get(at) {
             let children = self.all.iter().filter(|(_, process)| process.parent == parent);
             for (child, _) in children {
-                if found.insert(*child) {
-                    parents.push(*child);
+                // The entries of `/proc` are of different moments: they could form a circle.
+                if !family.contains(child) {
+                    family.push(*child);
                 }
             }
+            at += 1;
         }
-        found
+        family.split_off(1)
     }
 
     /// The times of a process and of all below it.

@@ -48,6 +48,22 @@ fn progress_starts_the_time_again_and_a_loop_ends_by_its_processor_time() {
     assert_eq!(hang, Some(Hang::Busy(Duration::from_millis(60_500))));
 }
 
+#[test]
+fn a_parent_is_ended_before_its_children() {
+    let folder =
+        std::env::temp_dir().join(format!("plimsoll-test-watch-order-{}-0", std::process::id()));
+    // Numbers are used again, so that a child can have a smaller one than its parent.
+    for (pid, parent) in [(1, 0), (50, 1), (20, 50), (70, 50), (10, 70), (30, 1)] {
+        let process = folder.join(pid.to_string());
+        std::fs::create_dir_all(&process).unwrap();
+        let stat = format!("{pid} (sh) S {parent} 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0 5 6\n");
+        std::fs::write(process.join("stat"), stat).unwrap();
+    }
+    let order = in_order(&Processes::read(&folder), 50);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(order, [50, 20, 70, 10]);
+}
+
 /// A runner that starts one process as nextest starts a test, and reports how it ended.
 fn runner(name: &str, command: &str) -> (PathBuf, PathBuf) {
     let folder =
