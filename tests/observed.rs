@@ -44,7 +44,11 @@ fn shows_the_server(what: &str, result: &Value, target: &Target, interface: &str
     for step in steps(result) {
         let observed = &step["observe"][0];
         assert!(observed["cpu"].as_f64() > Some(0.0), "{what}: {observed:#}");
-        assert_eq!(observed["processes"], 1, "{what}: {observed:#}");
+        // As root it has a helper, which is started when something asks for disks or links.
+        assert!(
+            (1..=2).contains(&observed["processes"].as_u64().unwrap_or(0)),
+            "{what}: {observed:#}"
+        );
         let all = observed["interfaces"].as_array().expect("interfaces");
         let carried = all.iter().find(|i| i["name"] == interface);
         let carried = carried.unwrap_or_else(|| panic!("{what}: no {interface}: {observed:#}"));

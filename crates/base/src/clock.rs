@@ -91,6 +91,46 @@ impl Deadline {
     }
 }
 
+/// Distance of two readings of a clock up to which another one that was read between them has the
+/// same moment, ns: undisturbed it takes less, and a thread that loses its processor is away for
+/// many times as long.
+const TOGETHER_NS: u64 = 1_000;
+/// Readings of two clocks until the nearest are taken.
+const TOGETHER_TRIES: u32 = 16;
+
+/// Two clocks at one moment. A thread can lose its processor between two readings, for tens of
+/// milliseconds on a busy machine: the first clock is read before and after the second, and again
+/// until both readings are at most `near` apart.
+fn together(
+    mut first: impl FnMut() -> u64,
+    mut second: impl FnMut() -> u64,
+    near: u64,
+) -> (u64, u64) {
+    let mut read = || {
+        let (before, other) = (first(), second());
+        let apart = first().wrapping_sub(before);
+        (apart, (before.wrapping_add(apart / 2), other))
+    };
+    let mut best = read();
+    for _ in 1..TOGETHER_TRIES {
+        if best.0 <= near {
+            break;
+        }
+        let next = read();
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best.1
+}
+
+/// The wall clock's time at which another clock of nanoseconds, which is read by `clock`, showed or
+/// will show `at_ns`.
+pub fn wall_ns_at(clock: impl FnMut() -> u64, at_ns: u64) -> u64 {
+    let (now, wall) = together(clock, wall_ns, TOGETHER_NS);
+    wall.saturating_add_signed(at_ns.wrapping_sub(now) as i64)
+}
+
 /// How cycle counts become wall nanoseconds: `ns = (cycles * mult) >> 32 + offset`.
 struct Scale {
     mult: u64,
@@ -120,7 +160,9 @@ pub fn calibrate() {
 #[inline]
 pub fn stamp() -> u64 {
     match SCALE.get() {
-        Some(Some(scale)) => (since_start(scale) as i64 + OFFSET_NS.load(Ordering::Relaxed)) as u64,
+        Some(Some(scale)) => {
+            (since_start(scale, cycles()) as i64 + OFFSET_NS.load(Ordering::Relaxed)) as u64
+        }
         _ => wall_ns(),
     }
 }
@@ -129,7 +171,9 @@ pub fn stamp() -> u64 {
 /// Returns how far they were off, in nanoseconds.
 pub fn discipline() -> i64 {
     let Some(Some(scale)) = SCALE.get() else { return 0 };
-    let wanted = wall_ns() as i64 - since_start(scale) as i64;
+    let since = || since_start(scale, cycles());
+    let (since, wall) = together(since, wall_ns, TOGETHER_NS);
+    let wanted = wall as i64 - since as i64;
     let have = OFFSET_NS.load(Ordering::Relaxed);
     let off = wanted - have;
     // A small lead is taken back slowly, so that two stamps do not change places.
@@ -139,8 +183,8 @@ pub fn discipline() -> i64 {
 }
 
 #[inline]
-fn since_start(scale: &Scale) -> u64 {
-    let passed = cycles().wrapping_sub(scale.start_cycles);
+fn since_start(scale: &Scale, cycles: u64) -> u64 {
+    let passed = cycles.wrapping_sub(scale.start_cycles);
     ((u128::from(passed) * u128::from(scale.mult)) >> 32) as u64
 }
 
@@ -148,13 +192,15 @@ fn measure() -> Option<Scale> {
     if !invariant() {
         return None;
     }
-    let (c0, t0) = (cycles(), Instant::now());
-    while t0.elapsed() < CALIBRATION {
+    let start = Instant::now();
+    let elapsed = || start.elapsed().as_nanos() as u64;
+    let (t0, c0) = together(elapsed, cycles, TOGETHER_NS);
+    while start.elapsed() < CALIBRATION {
         std::hint::spin_loop();
     }
-    let (c1, passed) = (cycles(), t0.elapsed());
+    let (t1, c1) = together(elapsed, cycles, TOGETHER_NS);
     let ran = c1.checked_sub(c0).filter(|n| *n > 0)?;
-    let mult = (passed.as_nanos() << 32) / u128::from(ran);
+    let mult = (u128::from(t1.saturating_sub(t0)) << 32) / u128::from(ran);
     Some(Scale { mult: u64::try_from(mult).ok()?, start_cycles: c0 })
 }
 

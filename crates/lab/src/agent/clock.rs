@@ -29,6 +29,12 @@ pub fn wall_ns() -> u64 {
     base::clock::wall_ns().saturating_add_signed(TEST_SKEW_NS.load(Ordering::Relaxed))
 }
 
+/// The wall clock's time at a moment of [`mono_ns`], seconds since the Unix epoch. Two readings one
+/// after the other are not of one moment on a busy machine.
+pub fn wall_at(mono: u64) -> f64 {
+    base::clock::wall_ns_at(mono_ns, mono) as f64 / 1e9
+}
+
 /// Makes this process's clocks wrong if [`TEST_SKEW_FILE`] says so.
 pub fn skew_for_test() {
     let Some(file) = std::env::var_os(TEST_SKEW_FILE) else { return };

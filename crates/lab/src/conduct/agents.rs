@@ -236,7 +236,8 @@ impl Agents {
     pub fn compare_clock(&mut self, number: u32) -> Result<(Offset, i64), AgentsError> {
         let (mut mono, mut wall) = (Vec::new(), Vec::new());
         for id in 0..PINGS {
-            let wall_offset = base::clock::wall_ns() as i64 - clock::mono_ns() as i64;
+            let now = clock::mono_ns();
+            let wall_offset = base::clock::wall_ns_at(clock::mono_ns, now) as i64 - now as i64;
             let sent_ns = clock::mono_ns();
             self.tell(number, &ToAgent::Ping { id })?;
             let (received_ns, theirs, their_wall) =

@@ -97,8 +97,7 @@ fn later(
     samples: &[ServerSample],
     last: &ServerSample,
 ) -> Option<(u64, u64)> {
-    let now = (crate::agent::clock::mono_ns(), base::clock::wall_ns() as f64 / 1e9);
-    let moment = |sample: &ServerSample| now.1 - now.0.saturating_sub(sample.at_ns) as f64 / 1e9;
+    let moment = |sample: &ServerSample| crate::agent::clock::wall_at(sample.at_ns);
     let read_at = |sample: &ServerSample| read_until(step, moment(sample));
     let half = totals.bytes / 2;
     // Windows hold no bytes of after their end, when some clients may still have read.

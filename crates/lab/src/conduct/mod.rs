@@ -415,7 +415,8 @@ fn counted(
     asked: (Counting, Kind),
     view: &mut dyn ServerView,
 ) -> Option<ServerCounts> {
-    let interval = (step.started - COUNTS_EARLY_S, base::clock::wall_ns() as f64 / 1e9);
+    let early = COUNTS_EARLY_S + step.start.clock_error_ns as f64 / 1e9;
+    let interval = (step.started - early, base::clock::wall_ns() as f64 / 1e9);
     let counts = view.counts(interval.0, interval.1)?;
     let active = step.by_client.iter().filter(|c| active.contains(&c.client));
     let clients: Vec<_> = active.map(|c| c.source.clone()).collect();
@@ -436,8 +437,7 @@ fn observed(job: &Job, step: &Step, samples: &[ServerSample]) -> Vec<Observed> {
     let Some((first, last)) = samples.first().zip(samples.last()) else { return Vec::new() };
     let inward = job.workload.payload() == Some(Direction::Write);
     let payload = Payload { bytes_s: step.bytes_s, inward };
-    let ago = crate::agent::clock::mono_ns().saturating_sub(first.at_ns) as f64 / 1e9;
-    let started = base::clock::wall_ns() as f64 / 1e9 - ago;
+    let started = crate::agent::clock::wall_at(first.at_ns);
     let mut found: Vec<Observed> =
         Observed::between(first, last, payload, started).into_iter().collect();
     let cost: u64 = samples.iter().filter_map(|s| Some(s.observed.as_ref()?.cost_ns)).sum();
@@ -445,8 +445,9 @@ fn observed(job: &Job, step: &Step, samples: &[ServerSample]) -> Vec<Observed> {
     found
 }
 
-/// Clients' clocks and the server's are this close to each other on one machine. Nothing of the run
-/// reaches the server in this time before a step.
+/// Clients' clocks and the server's are this close to each other on one machine, where what is
+/// known of a client's clock is exact. Nothing of the run reaches the server in this time and that
+/// of the error of clocks before a step: it is ordered five round trips before.
 const COUNTS_EARLY_S: f64 = 0.002;
 
 /// What all clients together reach against nothing, operations per second.

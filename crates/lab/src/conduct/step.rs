@@ -389,14 +389,12 @@ impl Running<'_> {
         let nominal = f64::from(in_flight(clients, self.wanted.load.1, self.wanted.last_threads));
         let counted_in_flight =
             counted().map(|w| w.in_flight).sum::<f64>() / (used.1 - used.0).max(1) as f64;
-        let wall = base::clock::wall_ns() as f64 / 1e9;
-        let ago = clock::mono_ns().saturating_sub(self.at_ns) as f64 / 1e9;
         Step {
             number: self.wanted.number,
             clients,
             threads: self.wanted.load.1,
             last_threads: self.wanted.last_threads,
-            started: wall - ago,
+            started: clock::wall_at(self.at_ns),
             window_s,
             windows: heat.into_iter().enumerate().map(|(n, heat)| self.window(n, heat)).collect(),
             used,

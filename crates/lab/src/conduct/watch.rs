@@ -115,8 +115,7 @@ fn observed(first: &ServerSample, last: &ServerSample, load: &Load) -> Option<Ob
         bytes_s: load.bytes_read.max(load.bytes_written) as f64 / load.seconds.max(1e-9),
         inward: load.bytes_written > load.bytes_read,
     };
-    let ago = crate::agent::clock::mono_ns().saturating_sub(first.at_ns) as f64 / 1e9;
-    let started = base::clock::wall_ns() as f64 / 1e9 - ago;
+    let started = crate::agent::clock::wall_at(first.at_ns);
     let mut found = Observed::between(first, last, payload, started)?;
     let costs = [first, last].map(|sample| sample.observed.as_ref().map_or(0, |o| o.cost_ns));
     found.cost = costs.iter().sum::<u64>() as f64 / 1e9;
