@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::{Class, Configuration, Datalink, Interface};
+use crate::plan::IPV6_MTU_MIN;
 use crate::state::{Address, Dns, Kind, Link, MARK, Mode, Owner, Route, State};
 
 /// MTU of an aggregation that sets none.
@@ -60,6 +61,7 @@ pub fn compile(
         compiler.datalink(name);
     }
     compiler.interfaces();
+    compiler.without_ipv6();
     compiler.addresses();
     compiler.routes();
     compiler.names();
@@ -195,6 +197,12 @@ impl<'a> Compiler<'a> {
                 link.dhcp = interface.enabled && interface.dhcp;
             }
         }
+    }
+
+    /// The kernel has no IPv6 on links below its least MTU.
+    fn without_ipv6(&mut self) {
+        let links = self.state.links.values_mut();
+        links.filter(|link| link.mtu < IPV6_MTU_MIN).for_each(|link| link.advertisements = false);
     }
 
     /// The link of an enabled interface, if the machine has it.

@@ -64,7 +64,7 @@ impl Kernel {
             up: false,
             controller: None,
             owner: Owner::Plimsoll,
-            advertisements: true,
+            advertisements: mtu >= IPV6_MTU_MIN,
             dhcp: false,
         };
         self.state.links.insert(name.to_owned(), link);
@@ -148,9 +148,13 @@ impl Kernel {
         if mtu < min || (max > 0 && mtu > max) || below.is_some_and(|below| mtu > below) {
             return Err("numerical result out of range");
         }
-        link.mtu = mtu;
+        let before = std::mem::replace(&mut link.mtu, mtu);
         if mtu < IPV6_MTU_MIN {
+            link.advertisements = false;
             self.flush_ipv6(name);
+        } else if before < IPV6_MTU_MIN {
+            // The default of the kernel.
+            link.advertisements = true;
         }
         let ports: Vec<String> = self.state.ports(name).map(str::to_owned).collect();
         for port in ports {
@@ -265,7 +269,11 @@ impl Kernel {
             Step::SetUp { link, up: false } => self.set_down(link),
             Step::Attach { port, aggregation } => self.attach(port, aggregation),
             Step::SetAdvertisements { link, on } => {
-                self.link(link)?.advertisements = *on;
+                let link = self.link(link)?;
+                if *on && link.mtu < IPV6_MTU_MIN {
+                    return Err("no such file or directory");
+                }
+                link.advertisements = *on;
                 Ok(())
             }
             Step::SetDhcp { link, on } => {

@@ -193,7 +193,17 @@ impl<'a> Planner<'a> {
         }
         self.set_mtu(name, link, now);
         self.set_up(name, link, now);
-        if now.is_none_or(|now| now.advertisements != link.advertisements) {
+        self.set_advertisements(name, link, now);
+    }
+
+    /// Below the least MTU of IPv6 the kernel has no IPv6 on a link, and afterwards its default. A
+    /// port gets its MTU later, and has no use for advertisements.
+    fn set_advertisements(&mut self, name: &str, link: &Link, now: Option<&Link>) {
+        let had_none = now.is_some_and(|now| now.mtu < IPV6_MTU_MIN);
+        if link.mtu < IPV6_MTU_MIN || (had_none && link.controller.is_some()) {
+            return;
+        }
+        if had_none || now.is_none_or(|now| now.advertisements != link.advertisements) {
             let (link, on) = (name.to_owned(), link.advertisements);
             self.steps.push(Step::SetAdvertisements { link, on });
         }

@@ -41,6 +41,49 @@ fn vlan_on_aggregation() -> Configuration {
     configuration
 }
 
+/// A device whose MTU is below the least of IPv6 has no settings of IPv6: a further change leaves
+/// them, and they are set again with the MTU; so they are on the way back from each step.
+#[test]
+fn an_mtu_below_that_of_ipv6_is_changed_further() {
+    let with_mtu = |mtu| {
+        let mut configuration = Configuration::default();
+        let datalink = Datalink { class: Class::Device, mtu };
+        configuration.datalinks.insert("a".to_owned(), datalink);
+        let address = "10.0.0.1/24".parse().expect("an address");
+        configuration.interfaces.insert("lan".to_owned(), Interface::on("a", &[address]));
+        configuration
+    };
+    let (mut kernel, mut record) = (Kernel::new(devices()), Record::default());
+    let bare = kernel.observe().expect("a state");
+    let of_change = |kernel: &mut Kernel, configuration: &Configuration, record: &mut Record| {
+        let old = kernel.observe().expect("a state");
+        let (target, next) = compile(configuration, &old, record);
+        let adopted = next.adopted(record);
+        let steps = plan(&old, &target, &adopted);
+        for cut in 0..=steps.len() {
+            let mut cut_off = kernel.clone();
+            for step in &steps[..cut] {
+                cut_off.take(step).unwrap_or_else(|e| panic!("{e}: {steps:#?}"));
+            }
+            let found = cut_off.observe().expect("a state");
+            for step in plan(&found, &old, &adopted) {
+                cut_off.take(&step).unwrap_or_else(|e| panic!("back from {cut}: {e}"));
+            }
+            assert_eq!(cut_off.observe().expect("a state"), old, "back from {cut}");
+        }
+        reach(kernel, &target, &adopted).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(kernel.observe().expect("a state"), target);
+        *record = next;
+    };
+    for mtu in [Some(1000), Some(1001), Some(1400), Some(1000), None] {
+        of_change(&mut kernel, &with_mtu(mtu), &mut record);
+        assert!(!kernel.observe().expect("a state").links["a"].advertisements);
+    }
+    of_change(&mut kernel, &with_mtu(Some(1000)), &mut record);
+    of_change(&mut kernel, &Configuration::default(), &mut record);
+    assert_eq!(kernel.observe().expect("a state"), bare);
+}
+
 #[test]
 fn steps_are_listed_bottom_up() {
     let (observed, record) = (devices(), Record::default());
