@@ -15,7 +15,7 @@ const slot = context('slot', 'Slot', 'A slot with its card.', {
 });
 const disk = context('disk', 'Disk', 'A disk.', {
   properties: [state('state', 'State', choice('present', 'offline', 'absent')), state('health', 'Health', choice('healthy', 'pre-failure', 'failing', 'standby', 'unknown')), state('reason', 'Report'),
-    state('model', 'Model'), state('serial', 'Serial number'), state('bay', 'Bay'), state('size', 'Size', size), state('type', 'Type', choice('rotating', 'solid-state')), state('transport', 'Transport'),
+    state('model', 'Model'), state('serial', 'Serial number'), state('bay', 'Bay'), state('pool', 'Pool'), state('size', 'Size', size), state('type', 'Type', choice('rotating', 'solid-state')), state('transport', 'Transport'),
     state('firmware', 'Firmware'), state('devices', 'Devices', list), state('temperature', 'Temperature', number, '°C'), state('wear', 'Wear', number, '%'), state('hours', 'Power-on hours', number, 'h'),
     state('errors', 'Errors', list), state('failed_commands', 'Failed commands', number), state('checked', 'Checked', time), state('wwid', 'WWID')],
 });
@@ -74,7 +74,7 @@ const LISTS = {
   },
   'hardware/disks': {
     'EXAMPLE-ST4000NM0023-Z1Z00000': drive('sda', 'Z1Z00000', '01'),
-    'EXAMPLE-ST4000NM0023-Z1Z00001': drive('sdb', 'Z1Z00001', '02', { health: 'failing', reason: 'the disk reports its own failure: failure prediction threshold exceeded', errors: ['7 sectors in the grown defect list', '2 errors that it could not correct'], failed_commands: 3 }),
+    'EXAMPLE-ST4000NM0023-Z1Z00001': drive('sdb', 'Z1Z00001', '02', { pool: 'tank', health: 'failing', reason: 'the disk reports its own failure: failure prediction threshold exceeded', errors: ['7 sectors in the grown defect list', '2 errors that it could not correct'], failed_commands: 3 }),
     'EXAMPLE-ST4000NM0023-Z1Z00002': drive('sdc', 'Z1Z00002', '03', { health: 'standby', reason: 'the disk is in standby and was not queried', temperature: null, hours: null }),
     'EXAMPLE-ST4000NM0023-Z1Z00003': drive('sdd', 'Z1Z00003', '04', { state: 'absent', devices: null }),
   },

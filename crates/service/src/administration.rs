@@ -55,6 +55,9 @@ pub fn join(
     branches.push(Branch::new(&network::wanted::PREFIX, network.clone()));
     let hardware = HardwareRoom::new(state.path());
     running.pools.with_bays(&hardware);
+    let pools = Arc::downgrade(&running.pools);
+    let members = move || pools.upgrade().map(|pools| pools.members()).unwrap_or_default();
+    hardware.with_pools(Box::new(members));
     let problems = Problems::new(state.path());
     problems.feed(&running.pools);
     problems.feed(&hardware);

@@ -38,7 +38,8 @@ export const ofSlot = (node: Node): string =>
 export const isBelowMaximum = (node: Node): boolean => text(node, 'below_maximum') === 'true';
 
 export const ofDisk = (node: Node): string =>
-  joined(text(node, 'bay'), size(node), text(node, 'type') === 'rotating' ? 'Hard disk' : 'SSD', text(node, 'transport').toUpperCase(), texts(node, 'devices').join(', '));
+  joined(text(node, 'bay'), size(node), text(node, 'type') === 'rotating' ? 'Hard disk' : 'SSD', text(node, 'transport').toUpperCase(), texts(node, 'devices').join(', '),
+    text(node, 'pool') === '' ? '' : `pool ${text(node, 'pool')}`);
 
 /** The state of a disk in a word, and whether it is good, bad or neither. */
 export function stateOf(node: Node): { word: string; mark: 'good' | 'bad' | 'warn' | '' } {

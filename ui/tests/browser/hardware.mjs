@@ -29,6 +29,8 @@ export async function hardware(t, { page, where }) {
     await open(page, where, `${HARDWARE}/disks/EXAMPLE-ST4000NM0023-Z1Z00001`, 'EXAMPLE-ST4000NM0023-Z1Z00001');
     await page.getByText('The disk reports its own failure: failure prediction threshold exceeded.').waitFor();
     await page.getByText('enclosure 0:0:24:0, Slot 02').waitFor();
+    await page.getByRole('link', { name: 'tank', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'tank', exact: true }).waitFor();
   });
   await t.test('problems are listed by urgency, and one ends when it is marked', async () => {
     await page.goto(where.url);

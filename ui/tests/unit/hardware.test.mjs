@@ -20,6 +20,7 @@ test('the state of a disk', () => {
 
 test('lines of nodes', () => {
   assert.equal(ofDisk(node({ bay: 'Slot 01', size: 2 ** 40, type: 'rotating', transport: 'sas', devices: ['sda', 'sdb'] })), 'Slot 01 · 1 TiB · Hard disk · SAS · sda, sdb');
+  assert.equal(ofDisk(node({ type: 'solid-state', transport: 'nvme', devices: ['nvme0n1'], pool: 'tank' })), 'SSD · NVME · nvme0n1 · pool tank');
   assert.equal(ofModule(node({ state: 'present', size: 2 ** 32, type: 'DDR4', speed: 2666 })), '4 GiB · DDR4 · 2666 MT/s');
   assert.equal(ofModule(node({ state: 'empty' })), 'Empty');
   assert.equal(ofSlot(node({ state: 'empty' })), 'Empty');

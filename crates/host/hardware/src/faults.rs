@@ -35,11 +35,15 @@ pub struct Fault {
     pub remedy: String,
 }
 
+/// The pool of a disk, by what is remembered of it.
+pub type PoolOf<'a> = &'a dyn Fn(&Remembered) -> Option<String>;
+
 const NO_POOL: &str = "Data on the disk may be unavailable; whether a copy is left is not known.";
 
 /// All that is wrong.
-pub fn faults(hardware: &Hardware, watch: &Watch) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = watch.disks.values().flat_map(disk).collect();
+pub fn faults(hardware: &Hardware, watch: &Watch, pool_of: PoolOf<'_>) -> Vec<Fault> {
+    let disks = watch.disks.values();
+    let mut faults: Vec<Fault> = disks.flat_map(|one| disk(one, pool_of)).collect();
     faults.extend(watch.memory.iter().filter_map(|(name, errors)| {
         memory(name, errors.corrected.grown, errors.uncorrected.grown)
     }));
@@ -83,19 +87,27 @@ pub fn mark_repaired(watch: &mut Watch, id: &str) -> Result<(), String> {
     Err("the problem ends when its cause ends; there is nothing to mark".to_owned())
 }
 
-/// A disk as a person finds it: model, serial number, bay.
-fn described(one: &Remembered) -> String {
+/// A disk as a person finds it: model, serial number, bay, pool.
+fn described(one: &Remembered, pool: Option<&str>) -> String {
     let disk = &one.disk;
     let model = disk.model.as_deref().unwrap_or("disk");
     let serial = disk.serial.as_ref().map(|serial| format!("serial number {serial}"));
     let device = disk.devices.join(", ");
     let device = (!one.absent).then_some(device).filter(|device| !device.is_empty());
-    let parts: Vec<String> = [serial, disk.bay.clone(), device].into_iter().flatten().collect();
+    let pool = pool.map(|pool| format!("pool {pool}"));
+    let parts = [serial, disk.bay.clone(), device, pool];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { model.to_owned() } else { format!("{model} ({})", parts.join(", ")) }
 }
 
-fn disk(one: &Remembered) -> Vec<Fault> {
-    let (name, described) = (&one.disk.name, described(one));
+fn disk(one: &Remembered, pool_of: PoolOf<'_>) -> Vec<Fault> {
+    let pool = pool_of(one);
+    let (name, described) = (&one.disk.name, described(one, pool.as_deref()));
+    let of_data = pool.map_or_else(
+        || NO_POOL.to_owned(),
+        |pool| format!("The pool {pool} may have fewer copies of its data: see its state."),
+    );
+    let of_data = of_data.as_str();
     let fault = |kind: &str, severity, what: String, impact: &str, remedy: &str| Fault {
         id: format!("disk-{kind}-{name}"),
         severity,
@@ -107,13 +119,13 @@ fn disk(one: &Remembered) -> Vec<Fault> {
         let what = format!("The disk {described} is absent.");
         let remedy =
             "Put it back or replace it. If it was removed on purpose, mark this as repaired.";
-        return vec![fault("absent", Severity::Major, what, NO_POOL, remedy)];
+        return vec![fault("absent", Severity::Major, what, of_data, remedy)];
     }
     let mut faults = Vec::new();
     if one.disk.state.as_deref() == Some("offline") {
         let what = format!("The kernel has taken the disk {described} offline.");
         let remedy = "Check its cable and power, then replace it.";
-        faults.push(fault("offline", Severity::Major, what, NO_POOL, remedy));
+        faults.push(fault("offline", Severity::Major, what, of_data, remedy));
     }
     let failed = one.failed.map_or(0, |count| count.grown);
     if failed > 0 {
@@ -121,14 +133,14 @@ fn disk(one: &Remembered) -> Vec<Fault> {
         let what = format!("{commands} to the disk {described} failed.");
         let remedy = "Check the kernel log and the health of the disk; replace it if errors \
                       continue. Then mark this as repaired.";
-        faults.push(fault("errors", Severity::Major, what, NO_POOL, remedy));
+        faults.push(fault("errors", Severity::Major, what, of_data, remedy));
     }
     if let Some(report) = &one.report {
         let what = format!("The disk {described}: {}.", report.sentence);
         let remedy = "Replace the disk, then mark this as repaired.";
         match report.verdict {
             Verdict::Failing => {
-                faults.push(fault("health", Severity::Major, what, NO_POOL, remedy));
+                faults.push(fault("health", Severity::Major, what, of_data, remedy));
             }
             Verdict::PreFailure => {
                 let impact = "Nothing has failed yet.";

@@ -249,6 +249,7 @@ static DISK: Context = Context::new("disk", "Disk", "A disk.", SCOPE).properties
     Property::state("model", "Model", TEXT, "Model."),
     Property::state("serial", "Serial number", TEXT, "Serial number."),
     Property::state("bay", "Bay", TEXT, "Bay of the enclosure, or port of the controller."),
+    Property::state("pool", "Pool", TEXT, "Pool that the disk is in."),
     Property::state("size", "Size", SIZE, "Size."),
     Property::state(
         "type",

@@ -2,7 +2,7 @@
 //! by smartctl as a child of the server if that is root, else of the helper.
 
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use base::clock::{NS_PER_S, wall_ns};
@@ -16,12 +16,13 @@ use host_hardware::disk::{self, Disk};
 use host_hardware::faults::{self, Fault};
 use host_hardware::smart::report::Report;
 use host_hardware::smart::{self, Output, RunError};
-use host_hardware::watch::Watch;
+use host_hardware::watch::{Remembered, Watch};
 use host_helper::client::Client;
 use host_helper::request::{Reply, Request};
 use parking_lot::Mutex;
 
-use super::shown;
+use super::pool::{Member, Members, pool_of};
+use super::shown::{self, Found};
 use crate::network::link::{SOCKET, unexpected};
 use crate::problems::Source;
 
@@ -59,6 +60,8 @@ pub struct HardwareRoom {
     memory: Mutex<Memory>,
     /// Why the health of disks is not known.
     lack: Mutex<Option<String>>,
+    /// Disks of pools.
+    members: OnceLock<Members>,
 }
 
 impl HardwareRoom {
@@ -73,7 +76,18 @@ impl HardwareRoom {
             look: Mutex::new(None),
             memory: Mutex::new(Memory { watch, stored }),
             lack: Mutex::new(None),
+            members: OnceLock::new(),
         })
+    }
+
+    /// With the pools of the machine.
+    pub fn with_pools(&self, members: Members) {
+        // Once, when the server starts.
+        let _ = self.members.set(members);
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.members.get().map(|members| members()).unwrap_or_default()
     }
 
     /// Begins to look.
@@ -190,7 +204,10 @@ impl Source for HardwareRoom {
         // The thread looks often enough; an alert must not read the machine each second.
         let last = self.look.lock().as_ref().map(|look| look.hardware.clone());
         let hardware = last.unwrap_or_else(|| self.read());
-        faults::faults(&hardware, &self.memory.lock().watch)
+        let members = self.members();
+        let of_disk =
+            |one: &Remembered| pool_of(&members, &one.disk, one.absent).map(str::to_owned);
+        faults::faults(&hardware, &self.memory.lock().watch, &of_disk)
     }
 
     fn mark_repaired(&self, id: &str) -> Result<(), String> {
@@ -202,8 +219,12 @@ impl Live for HardwareRoom {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let hardware = self.read();
         let lack = self.lack.lock().clone();
+        let inside = inside(path);
+        // Pools are read for the page of a disk only.
+        let members = if inside.first() == Some(&"disks") { self.members() } else { Vec::new() };
         let memory = self.memory.lock();
-        shown::state(&hardware, &memory.watch, lack.as_deref(), inside(path).as_slice())
+        let found = Found { hardware: &hardware, watch: &memory.watch, members: &members };
+        shown::state(&found, lack.as_deref(), inside.as_slice())
     }
 
     fn items(&self, path: &Path) -> Vec<String> {

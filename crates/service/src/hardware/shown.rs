@@ -9,6 +9,8 @@ use host_hardware::sensors::{Quantity, Sensor};
 use host_hardware::smart::report::Verdict;
 use host_hardware::watch::{Remembered, Watch};
 
+use super::pool::{Member, pool_of};
+
 /// State properties of a node.
 type Shown = Vec<(&'static str, Value)>;
 
@@ -33,13 +35,16 @@ fn lines<T: AsRef<str>>(list: &[T]) -> Option<Value> {
     (!list.is_empty()).then(|| Value::texts(list))
 }
 
+/// What was read: the hardware, what is remembered of it, disks of pools.
+pub(super) struct Found<'a> {
+    pub hardware: &'a Hardware,
+    pub watch: &'a Watch,
+    pub members: &'a [Member],
+}
+
 /// The state of the node with these names below the branch.
-pub(super) fn state(
-    hardware: &Hardware,
-    watch: &Watch,
-    lack: Option<&str>,
-    inside: &[&str],
-) -> Shown {
+pub(super) fn state(found: &Found<'_>, lack: Option<&str>, inside: &[&str]) -> Shown {
+    let Found { hardware, watch, members } = *found;
     match inside {
         [] => overview(hardware),
         ["chassis"] => chassis(hardware),
@@ -59,7 +64,7 @@ pub(super) fn state(
             ports.find(is_it).map_or_else(Vec::new, |(hca, of)| port(hca, of))
         }
         ["disks"] => shown(vec![("reason", lack.map(Value::text))]),
-        ["disks", name] => watch.disk(name).map_or_else(Vec::new, disk),
+        ["disks", name] => watch.disk(name).map_or_else(Vec::new, |one| disk(one, members)),
         ["sensors", name] => {
             hardware.sensors.iter().find(|one| one.name == *name).map_or_else(Vec::new, sensor)
         }
@@ -237,7 +242,7 @@ fn port(hca: &Hca, port: &Port) -> Shown {
     ])
 }
 
-fn disk(one: &Remembered) -> Shown {
+fn disk(one: &Remembered, members: &[Member]) -> Shown {
     let disk = &one.disk;
     let state = match disk.state.as_deref() {
         _ if one.absent => "absent",
@@ -263,6 +268,7 @@ fn disk(one: &Remembered) -> Shown {
         ("model", text(&model)),
         ("serial", text(&disk.serial)),
         ("bay", text(&disk.bay)),
+        ("pool", pool_of(members, disk, one.absent).map(Value::text)),
         ("size", Some(Value::number(disk.size))),
         ("type", word(kind)),
         ("transport", text(&disk.transport)),

@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 
 use super::faults::faults;
 use super::shown::{self, Bays, Shown};
+use crate::hardware::pool::Member;
 use crate::hardware::room::HardwareRoom;
 use crate::network::link::{SOCKET, unexpected};
 use crate::problems::{Fault, Source};
@@ -225,6 +226,21 @@ impl PoolRoom {
         let of = disks.into_iter().filter_map(|disk| Some((disk.devices, disk.bay?)));
         of.flat_map(|(devices, bay)| devices.into_iter().map(move |device| (device, bay.clone())))
             .collect()
+    }
+
+    /// Disks of all pools, for the nodes of the hardware.
+    pub fn members(&self) -> Vec<Member> {
+        let of = |pool: PoolStatus| {
+            let name = pool.name;
+            pool.members.into_iter().map(move |one| Member {
+                pool: name.clone(),
+                device: one.identity.device,
+                serial: one.identity.serial,
+                id: one.identity.id,
+                missing: one.member.missing,
+            })
+        };
+        self.pools_if_used().into_iter().flat_map(of).collect()
     }
 
     /// Why nothing can be changed.

@@ -18,8 +18,12 @@ fn machine(failed: u64) -> Hardware {
     Hardware { disks: vec![disk], ..Hardware::default() }
 }
 
+fn no_pool(_: &Remembered) -> Option<String> {
+    None
+}
+
 fn ids(hardware: &Hardware, watch: &Watch) -> Vec<String> {
-    faults(hardware, watch).into_iter().map(|fault| fault.id).collect()
+    faults(hardware, watch, &no_pool).into_iter().map(|fault| fault.id).collect()
 }
 
 #[test]
@@ -28,11 +32,20 @@ fn errors_of_a_disk_until_they_are_marked() {
     watch.see(&machine(0));
     assert!(ids(&machine(0), &watch).is_empty());
     watch.see(&machine(2));
-    let [fault] = faults(&machine(2), &watch).try_into().expect("one fault");
+    let [fault] = faults(&machine(2), &watch, &no_pool).try_into().expect("one fault");
     assert_eq!(
         fault.what,
         "2 commands to the disk ST4000 (serial number Z1, enclosure 0, Slot 03, sdc) failed."
     );
+    assert!(fault.impact.contains("whether a copy is left is not known"), "{}", fault.impact);
+    let of_pool = |one: &Remembered| one.disk.serial.as_ref().map(|_| "tank".to_owned());
+    let [named] = faults(&machine(2), &watch, &of_pool).try_into().expect("one fault");
+    assert_eq!(
+        named.what,
+        "2 commands to the disk ST4000 (serial number Z1, enclosure 0, Slot 03, sdc, pool tank) \
+         failed."
+    );
+    assert_eq!(named.impact, "The pool tank may have fewer copies of its data: see its state.");
     assert_eq!(fault.id, "disk-errors-ST4000-Z1");
     mark_repaired(&mut watch, &fault.id).expect("it can be marked");
     watch.see(&machine(2));
@@ -68,7 +81,7 @@ fn health_by_its_verdict() {
     ] {
         let report = Report { verdict, sentence: "a sentence".to_owned(), ..Report::default() };
         watch.report("naa.1", report, None, 1);
-        let found = faults(&hardware, &watch);
+        let found = faults(&hardware, &watch, &no_pool);
         assert_eq!(found.first().map(|fault| fault.severity), severity, "{verdict:?}");
     }
     mark_repaired(&mut watch, "disk-health-ST4000-Z1").expect("it can be marked");

@@ -14,6 +14,15 @@ impl Shared {
     fn new() -> Self {
         Self(Arc::new(Mutex::new(Fake::new(2, 6, 1))))
     }
+
+    /// Opens it as the only device.
+    fn opener(&self) -> Opener {
+        let own = self.clone();
+        Box::new(move |number| match number {
+            0 => Ok(Box::new(own.clone()) as Device),
+            _ => Err(absent()),
+        })
+    }
 }
 
 impl Transport for Shared {
@@ -96,12 +105,7 @@ fn a_device_that_fails_leaves_the_other_one() {
 #[test]
 fn partitions_and_the_subnet_manager_are_seen_between_passes() {
     let shared = Shared::new();
-    let own = shared.clone();
-    let opener = move |number| match number {
-        0 => Ok(Box::new(own.clone()) as Device),
-        _ => Err(absent()),
-    };
-    let (fabrics, mut devices, _) = turn(Box::new(opener));
+    let (fabrics, mut devices, _) = turn(shared.opener());
     assert_eq!((fabrics.faults(), fabrics.reason()), (Vec::new(), String::new()));
     let walked = fabrics.reports()[0].walk;
     shared.0.lock().pkeys = vec![0xffff, 0x8001];
@@ -121,12 +125,7 @@ fn partitions_and_the_subnet_manager_are_seen_between_passes() {
 #[test]
 fn symbol_errors_are_a_minor_problem() {
     let shared = Shared::new();
-    let own = shared.clone();
-    let opener = move |number| match number {
-        0 => Ok(Box::new(own.clone()) as Device),
-        _ => Err(absent()),
-    };
-    let (fabrics, mut devices, _) = turn(Box::new(opener));
+    let (fabrics, mut devices, _) = turn(shared.opener());
     let mut fake = shared.0.lock();
     fake.port((host(2), 1)).expect("a port").narrow.errors[0] = 5;
     fake.advance(Duration::from_secs(10));
