@@ -16,20 +16,29 @@ use serde_json::{Value, json};
 const GUEST: &str = "PLIMSOLL_QEMU_GUEST";
 /// Begins the line of the console that has what the guest has read.
 const MARK: &str = "=READ=";
+/// Disks of the guest.
+const DISKS: [&str; 2] = ["sda", "nvme0n1"];
+/// Where the image has smartctl.
+const SMARTCTL: &str = "/usr/sbin/smartctl";
 /// Sizes of the disks.
 const DISK_BYTES: u64 = 64 << 20;
 
 /// In the guest: all that is read, in a line.
 fn print() {
-    let outputs: Vec<Value> = ["sda", "nvme0n1"]
-        .iter()
-        .map(|disk| match smart::run(disk) {
+    let query = || -> Vec<Value> {
+        let output = |disk| match smart::run(disk) {
             Ok(output) => json!({ "status": output.status, "text": output.text }),
             Err(e) => json!(e.to_string()),
-        })
-        .collect();
+        };
+        DISKS.into_iter().map(output).collect()
+    };
+    let outputs = query();
+    // Without the program NVMe disks are queried by ioctl.
+    std::fs::remove_file(SMARTCTL).expect("smartctl of the image");
+    let without_program = query();
     let hardware = Hardware::read(&Root::default());
-    println!("\n{MARK}{}", json!({ "hardware": hardware, "outputs": outputs }));
+    let read = json!({ "hardware": hardware, "outputs": outputs, "ioctl": without_program });
+    println!("\n{MARK}{read}");
 }
 
 /// Runs the guest to its end; what it has read.
@@ -74,6 +83,37 @@ fn fields(value: &Value, at: &str, all: &mut Vec<String>) {
         }
         _ => all.push(at.to_owned()),
     }
+}
+
+/// Members of smartctl's output that the health log of the controller has, too.
+const OF_THE_LOG: [&str; 10] = [
+    "/smart_support/available",
+    "/smart_status/passed",
+    "/temperature/current",
+    "/power_on_time/hours",
+    "/nvme_smart_health_information_log/critical_warning",
+    "/nvme_smart_health_information_log/available_spare",
+    "/nvme_smart_health_information_log/available_spare_threshold",
+    "/nvme_smart_health_information_log/percentage_used",
+    "/nvme_smart_health_information_log/media_errors",
+    "/nvme_smart_health_information_log/num_err_log_entries",
+];
+
+/// What the ioctl reads of the NVMe disk is what smartctl has printed of it; an ATA disk cannot be
+/// queried so.
+fn by_ioctl(read: &Value) {
+    assert_eq!(read["ioctl"][0], "smartctl is not installed: install the package smartmontools");
+    let parsed = |of: &str| -> Value {
+        let text = read[of][1]["text"].as_str().unwrap_or_else(|| panic!("{}", read[of][1]));
+        serde_json::from_str(text).expect("JSON")
+    };
+    let (by_program, by_ioctl) = (parsed("outputs"), parsed("ioctl"));
+    for member in OF_THE_LOG {
+        let wanted = by_program.pointer(member);
+        assert!(wanted.is_some(), "smartctl has no {member}: {by_program}");
+        assert_eq!(by_ioctl.pointer(member), wanted, "{member}");
+    }
+    println!("by ioctl: {by_ioctl}");
 }
 
 #[test]
@@ -122,5 +162,6 @@ fn disks_and_modules_of_a_guest() {
         let lost: Vec<_> = then.iter().filter(|field| !now.contains(field)).collect();
         assert!(lost.is_empty(), "{name} has no more: {lost:?}");
     }
+    by_ioctl(&read);
     println!("an ATA and an NVMe disk, a module and the chassis are as given to QEMU");
 }
