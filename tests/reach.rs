@@ -18,8 +18,8 @@ use e2e::api::Api;
 use e2e::browser::{self, Browser, PASSWORD};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::skip;
 use e2e::tls::Authority;
+use e2e::{has, is_root, netns, skip};
 use serde_json::{Value, json};
 
 use plan::{Given, World};
@@ -47,6 +47,68 @@ fn shares_are_in_reach_each_way() {
 }
 
 #[test]
+fn the_network_is_in_reach_each_way() {
+    if !is_root() || !has("ip") {
+        skip!("reach-network", "needs root and ip");
+    }
+    let scratch = Scratch::new("reach-machine");
+    let etc = scratch.path().join("etc").display().to_string();
+    let devices: String = DEVICES
+        .iter()
+        .enumerate()
+        .map(|(at, name)| {
+            format!(
+                "ip link add {name} type veth peer name far{at}\nip link set far{at} up\n\
+                 ip link set {name} up\n"
+            )
+        })
+        .collect();
+    // Its own name servers, and no helper that runs on this machine.
+    let own = format!(
+        "cp -a /etc {etc}\nrm -f {etc}/resolv.conf\nmount --bind {etc} /etc\n\
+         mount -t tmpfs tmpfs /run\n{devices}"
+    );
+    if let Err(why) = netns::isolate(&own) {
+        skip!("reach-network", "{why}");
+    }
+    is_in_reach_each_way(walk::NETWORK, false);
+}
+
+/// Devices of the machine whose network is walked through: those that the walk makes datalinks of,
+/// by their names, and those of [`with_a_network`].
+const DEVICES: [&str; 11] = [
+    "reach",
+    "reach-command-l",
+    "reach-command-2",
+    "reach-by-api",
+    "reach-by-api-2",
+    "reach-browser",
+    "reach-browser-2",
+    "spare",
+    "lan",
+    "wan",
+    "near",
+];
+
+/// Datalinks and an interface that others are made on; what the walk changes waits for an hour.
+fn with_a_network(api: &Api) {
+    let datalinks = ["spare", "lan", "wan", "near"].map(|name| {
+        json!({"create": "/configuration/network/datalinks", "name": name,
+            "properties": {"class": "device"}})
+    });
+    let more = [
+        json!({"set": "/configuration/network", "property": "confirm_within", "value": 3_600}),
+        json!({"create": "/configuration/network/interfaces", "name": "near",
+            "properties": {"links": ["near"], "v4addrs": ["198.51.100.10/24"]}}),
+    ];
+    let changes: Vec<&Value> = datalinks.iter().chain(&more).collect();
+    let (code, answer) = api.post("/api/v1/changes", &json!({"changes": changes}));
+    assert_eq!(code, 200, "{answer}");
+    let confirm = "/api/v1/nodes/configuration/network/actions/confirm";
+    assert_eq!(api.post(confirm, &json!({})).0, 200);
+}
+
+#[test]
 fn the_rest_of_the_tree_is_in_reach_each_way() {
     is_in_reach_each_way(walk::REST_OF_THE_TREE, false);
 }
@@ -55,7 +117,7 @@ fn the_rest_of_the_tree_is_in_reach_each_way() {
 #[test]
 fn each_part_has_a_test() {
     let parts: BTreeSet<&str> = walk::PARTS.iter().map(|(_, name)| *name).collect();
-    let wanted = ["accounts", "configuration", walk::ELSEWHERE, "services", "shares"];
+    let wanted = ["accounts", "configuration", walk::NETWORK, "services", "shares"];
     assert_eq!(Vec::from_iter(parts), wanted);
 }
 
@@ -77,6 +139,9 @@ fn is_in_reach_each_way(part: &'static str, plants: bool) {
     let office = json!({"create": "/configuration/certificates", "name": "office",
         "properties": properties});
     assert_eq!(api.post("/api/v1/changes", &json!({"changes": [office]})).0, 200);
+    if part == walk::NETWORK {
+        with_a_network(&api);
+    }
     let tree = api.get("/api/v1/tree").1;
     let ways: Vec<Box<dyn Way>> = vec![
         Box::new(OnCommandLine::new(&state, scratch.path())),

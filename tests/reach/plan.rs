@@ -84,6 +84,16 @@ const EXCEPTIONS: &[Exception] = &[
     ("/configuration/tokens/", "secret", "tokens are long", |_| {
         json!("reach-reach-reach-reach-reach-reach")
     }),
+    ("/configuration/network/datalinks/", "link", "there is this device", |_| json!("spare")),
+    ("/configuration/network/datalinks/", "links", "there is this one", |_| json!(["spare"])),
+    ("/configuration/network/datalinks/", "primary", "one of the links", |_| json!("spare")),
+    ("/configuration/network/interfaces/", "links", "there is this one", |_| json!(["lan"])),
+    ("/configuration/network/interfaces/", "links", "and this one", |_| json!(["wan"])),
+    ("/configuration/network/routes/", "destination", "a network", |_| json!("203.0.113.0/24")),
+    ("/configuration/network/routes/", "gateway", "in a network of `near`", |_| {
+        json!("198.51.100.1")
+    }),
+    ("/configuration/network/routes/", "gateway", "also in it", |_| json!("198.51.100.9")),
 ];
 
 /// What an item must be made with although it need not be there for each: below which path, the
@@ -100,6 +110,21 @@ const GROWING: &[(&str, &str, &str)] =
 
 fn lists(table: &[(&str, &str, &str)], path: &str, property: &str) -> bool {
     table.iter().any(|(below, name, _)| path.starts_with(below) && *name == property)
+}
+
+/// A name of at most so many characters, and two more for another one like it.
+pub fn short(wanted: &str, most: u64) -> String {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if wanted.len() <= most {
+        return wanted.to_owned();
+    }
+    let (name, another) = match wanted.strip_suffix("-2") {
+        Some(name) => (name, "-2"),
+        None => (wanted, ""),
+    };
+    let name = name.replacen("-by-", "-", 1);
+    let end = name.len().min(most.saturating_sub(another.len()));
+    format!("{}{another}", &name[..end])
 }
 
 /// Whether an item must be made with this property.
@@ -169,6 +194,15 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// What an action of a node has to do: the node, its actions, and the change that is made before
+/// each of them, with another number each time.
+pub const BEFORE_ACTIONS: &[(&str, &[&str], &str)] = &[(
+    "/configuration/network",
+    &["confirm", "revert"],
+    r#"{"changes": [
+        {"set": "/configuration/network/datalinks/spare", "property": "mtu", "value": NUMBER}]}"#,
+)];
+
 /// Settings without a good value here, each with why.
 const REFUSED: &[&str] = &[
     // There would have to be a certificate that can be shown.
@@ -180,6 +214,17 @@ const REFUSED: &[&str] = &[
     "/shares/reach/reach snapshots_",
     // There would have to be a block device.
     "/shares/reach/luns create reach-device:",
+    // A kernel without VLANs and bonds, or one without InfiniBand; `kernel_network` has the former,
+    // and makes a group with a standby and probed hosts each way.
+    "/configuration/network/datalinks create reach-vlan:",
+    "/configuration/network/datalinks create reach-aggregati:",
+    "/configuration/network/datalinks create reach-active-ba:",
+    "/configuration/network/datalinks create reach-lacp:",
+    "/configuration/network/datalinks create reach-partition:",
+    "/configuration/network/interfaces/reach standbys:",
+    "/configuration/network/interfaces/reach probes:",
+    // A device is of no other class.
+    "/configuration/network/datalinks/reach class:",
 ];
 
 /// Actions that are asked for and not done, and why.
@@ -197,12 +242,15 @@ const NOT_NOW: &[(&str, &str, &str)] = &[
 ];
 
 /// Below which path an action is tried only when a property has a value again, and why.
-pub const AT_REST: &[(&str, &str, &str, &str)] = &[(
-    "/configuration/replication/",
-    "state",
-    "idle",
-    "a page does not offer a start while the run that another way has started goes on",
-)];
+pub const AT_REST: &[(&str, &str, &str, &str)] = &[
+    (
+        "/configuration/replication/",
+        "state",
+        "idle",
+        "a page does not offer a start while the run that another way has started goes on",
+    ),
+    ("/configuration/network", "state", "changeable", "each way ends the change that waits"),
+];
 
 /// Whether this is how a page says that it does not offer an action now.
 pub fn is_not_now(path: &str, action: &Value, why: &str) -> bool {
@@ -215,8 +263,14 @@ pub fn is_not_now(path: &str, action: &Value, why: &str) -> bool {
 impl Given {
     /// The value of the table, if it has one.
     pub fn of(path: &str, property: &str, world: &World) -> Option<Value> {
+        Self::other(path, property, &Value::Null, world)
+    }
+
+    /// The first value of the table that is not this one.
+    pub fn other(path: &str, property: &str, now: &Value, world: &World) -> Option<Value> {
         let fits = |(below, name, ..): &&Exception| path.starts_with(below) && *name == property;
-        EXCEPTIONS.iter().find(fits).map(|(.., value)| value(world))
+        let mut values = EXCEPTIONS.iter().filter(fits).map(|(.., value)| value(world));
+        values.find(|value| value != now)
     }
 }
 

@@ -27,6 +27,17 @@ impl Branch {
         let only_if = &property["only_if"];
         only_if["property"] == *self.property && list(only_if, "values").any(|v| *v == self.value)
     }
+
+    /// The value of a property without which there is none of the branch's own.
+    fn needs<'a>(
+        &self,
+        one: &Value,
+        mut declared: impl Iterator<Item = &'a Value>,
+    ) -> Option<Value> {
+        let only_if = &declared.find(|of| name(of) == self.property)?["only_if"];
+        let is_it = only_if["property"] == one["name"] && !one["name"].is_null();
+        if is_it { list(only_if, "values").next().cloned() } else { None }
+    }
 }
 
 /// How much was tried.
@@ -49,7 +60,7 @@ impl fmt::Display for Counts {
 /// its name. A node belongs to the nearest part above it, or to [`REST_OF_THE_TREE`].
 pub const PARTS: [(&str, &str); 8] = [
     ("/configuration", "configuration"),
-    ("/configuration/network", ELSEWHERE),
+    ("/configuration/network", NETWORK),
     ("/configuration/services", "services"),
     ("/configuration/users", "accounts"),
     ("/configuration/roles", "accounts"),
@@ -58,11 +69,8 @@ pub const PARTS: [(&str, &str); 8] = [
     ("/configuration/san", "shares"),
     ("/shares", "shares"),
 ];
-/// The part that is tested elsewhere. Its settings are values of a machine: a link needs a device,
-/// which only a separate namespace may lose, and each change waits for a confirmation over a
-/// connection made after it, which the ways of this walk do not make. So not each setting is set by
-/// each way: `network`, `network_browser` and `kernel_network` change the contexts of it.
-pub const ELSEWHERE: &str = "elsewhere";
+/// The part that is walked through in separate namespaces: its settings change the machine.
+pub const NETWORK: &str = "network";
 /// The part of all nodes that are in no other.
 pub const REST_OF_THE_TREE: &str = "rest";
 
@@ -172,9 +180,9 @@ impl Walk {
     /// A property with a value that is not the present one.
     fn field(&self, path: &str, property: &Value, now: &Value) -> Result<Field, String> {
         let mut field = property.clone();
-        field["value"] = match Given::of(path, name(property), &self.world) {
-            Some(value) if value != *now => value,
-            _ => plan::other(property, now, &self.world)?,
+        field["value"] = match Given::other(path, name(property), now, &self.world) {
+            Some(value) => value,
+            None => plan::other(property, now, &self.world)?,
         };
         Ok(field)
     }
@@ -226,7 +234,9 @@ impl Walk {
                 let now = now.map_or(Value::Null, |one| {
                     shown(one, if one["role"] == "secret" { "set" } else { "value" })
                 });
-                if now != *value {
+                // A list that is not set is empty.
+                let is_same = now == *value || (now.is_null() && *value == json!([]));
+                if !is_same {
                     self.miss(way, &format!("{path} {name} is not as before"), &now.to_string());
                 }
             }
@@ -296,10 +306,23 @@ impl Walk {
         let ask = required || plan::is_only_asked_for(path, action);
         for way in 0..self.ways.len() {
             self.wait_at_rest(path);
+            self.prepare_action(path, name(action));
             let Err(why) = self.ways[way].act(path, action, ask) else { continue };
             if !plan::is_not_now(path, action, &why) {
                 self.miss(way, &format!("{path} {} ", name(action)), &why);
             }
+        }
+        self.wait_at_rest(path);
+    }
+
+    /// Makes the change without which an action has nothing to do.
+    fn prepare_action(&self, path: &str, action: &str) {
+        let of = |(at, names, _): &&(&str, &[&str], &str)| *at == path && names.contains(&action);
+        for (_, _, body) in plan::BEFORE_ACTIONS.iter().filter(of) {
+            let body = body.replace("NUMBER", &(1_000 + self.world.number()).to_string());
+            let body: Value = serde_json::from_str(&body).expect("JSON");
+            let (code, answer) = self.api.post("/api/v1/changes", &body);
+            assert_eq!(code, 200, "{answer}");
         }
     }
 
@@ -348,8 +371,9 @@ impl Walk {
 
     /// A name that the items' key allows.
     fn name(&self, items: &Value, wanted: &str) -> String {
+        let most = items["key"]["max_length"].as_u64().unwrap_or(u64::MAX);
         match items["key"]["shape"].as_str() {
-            Some("name" | "line" | "host" | "domain") => wanted.to_owned(),
+            Some("name" | "line" | "host" | "domain") => plan::short(wanted, most),
             _ => match plan::other(
                 &json!({"kind": items["key"], "example": ""}),
                 &Value::Null,
@@ -378,7 +402,10 @@ impl Walk {
                 let default = || declared().find(|one| name(one) == of).map(|one| &one["default"]);
                 made.or_else(default).cloned().unwrap_or_default()
             };
-            let chosen = branch.filter(|branch| branch.property == name(one));
+            let chosen = branch.and_then(|branch| {
+                let is_it = branch.property == name(one);
+                if is_it { Some(branch.value.clone()) } else { branch.needs(one, declared()) }
+            });
             let only_then = one["role"] == "at-create";
             let (given, required) =
                 (Given::of(&path, name(one), &self.world), one["required"] == true);
@@ -386,9 +413,9 @@ impl Walk {
             let decided = (needed || only_then && (all || given.is_some()))
                 && !plan::is_left_out(&path, name(one));
             match chosen {
-                Some(branch) => {
+                Some(value) => {
                     let mut field = one.clone();
-                    field["value"] = branch.value.clone();
+                    field["value"] = value;
                     made.push(field);
                 }
                 None if decided && plan::applies(one, value) => {
@@ -411,13 +438,41 @@ impl Walk {
                 continue;
             }
             let item = format!("{OWN}-{}", branch.value.as_str().unwrap_or_default());
+            let item = self.name(items, &item);
             let made = self.fields(path, &item, items, (false, Some(&branch)));
             match self.made(path, &item, &made) {
                 Ok(()) => self.settings(&format!("{path}/{item}"), context, Some(&branch)),
                 Err(why) if plan::is_refused(&format!("{path} create {item}:")) => {
+                    self.refused_item((path, &item), items, &branch);
                     self.notes.push(format!("{path} create {item}: {why}"));
                 }
                 Err(why) => self.missing.push(format!("{path} create {item}: {why}")),
+            }
+        }
+    }
+
+    /// An item that cannot be made here: each way has a field for each of its settings, and refuses
+    /// it.
+    fn refused_item(&mut self, (path, item): (&str, &str), items: &Value, branch: &Branch) {
+        let noun = items["noun"].as_str().unwrap_or_default();
+        let mut fields = self.fields(path, item, items, (false, Some(branch)));
+        for one in list(&items["context"], "properties").filter(|one| one["role"] == "setting") {
+            let value = |of: &str| {
+                let made = fields.iter().find(|field| name(field) == of);
+                made.map_or(Value::Null, |made| made["value"].clone())
+            };
+            let is_new = !fields.iter().any(|field| name(field) == name(one));
+            if is_new && !plan::is_left_out(path, name(one)) && plan::applies(one, value) {
+                let at = format!("{path}/{item}");
+                fields.extend(self.field(&at, one, &one["default"]));
+            }
+        }
+        for way in 0..self.ways.len() {
+            let what = format!("{path} create {item} with {}", names(&fields));
+            match self.ways[way].create(path, noun, item, &fields) {
+                Ok(()) => self.miss(way, &what, "took what the API refuses"),
+                Err(why) if is_missing(&why) => self.miss(way, &what, &why),
+                Err(_) => self.counts.set += fields.len(),
             }
         }
     }

@@ -106,14 +106,14 @@ impl Namespace {
     }
 }
 
-/// Moves the calling thread, and what it starts from then on, into a namespace of its own for the
-/// network and for mounts, and runs the shell lines `setup` there. Needs root.
+/// Moves the calling thread, and what it starts from then on, into namespaces of its own for the
+/// network, mounts and the host name, and runs the shell lines `setup` there. Needs root.
 ///
 /// # Errors
 /// What is missing.
 pub fn isolate(setup: &str) -> io::Result<()> {
     // SAFETY: a bare system call on the calling thread; nothing is shared with others after it.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) } != 0 {
+    if unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let mut shell = Command::new("sh");

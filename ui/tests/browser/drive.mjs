@@ -223,7 +223,7 @@ const WAYS = {
     await (await usable(head, action.title)).click();
     const form = dialog(new RegExp(`^${action.title.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`));
     if (!action.destructive && action.parameters.length === 0) {
-      const done = page.getByRole('status').filter({ hasText: 'done' });
+      const done = page.getByRole('status').filter({ hasText: /done|is confirmed|is restored/ });
       return first({ done, answered: form });
     }
     for (const property of action.parameters) await fieldOf(form, property);
@@ -233,6 +233,33 @@ const WAYS = {
     }
     await button(form, action.title).click();
     return first({ done: page.getByRole('status').filter({ hasText: 'done' }), answered: form.getByRole('button', { name: 'Close' }), refused: form.getByRole('alert').filter({ hasText: /\S/ }) });
+  },
+  /** Goes to a page and stays there. */
+  async stay({ path }) {
+    await go(addressOf(path));
+    await page.getByRole('heading', { level: 1 }).waitFor();
+  },
+  /** A page with these words at two widths, light and dark: nothing is wider than the window. With SHOTS_DIR it is
+   * photographed. */
+  async looks({ path, name, words }) {
+    const before = page.viewportSize();
+    const wide = [];
+    for (const [width, colorScheme] of [[1440, 'dark'], [1440, 'light'], [390, 'dark'], [390, 'light']]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      await go(addressOf(path));
+      for (const word of words) await page.getByText(word).filter({ visible: true }).first().waitFor();
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) wide.push(`${over} px too wide at ${width}`);
+      if (process.env.SHOTS_DIR) await page.screenshot({ path: `${process.env.SHOTS_DIR}/${name}-${width}-${colorScheme}.png`, fullPage: true });
+    }
+    await page.setViewportSize(before);
+    if (wide.length > 0) throw new Error(wide.join(', '));
+  },
+  /** Waits until a list of the open page has an entry with these words, or has none any more. */
+  async listed({ list, text, there }) {
+    const entry = page.getByRole('list', { name: list }).getByRole('listitem').filter({ hasText: text });
+    await entry.first().waitFor({ state: there ? 'visible' : 'detached' });
   },
   /** What a button or a field that may not be used says about it. */
   async why({ path, name }) {
