@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
 use e2e::uml::{self, Guest};
-use e2e::{has, skip};
+use e2e::{browser, has, skip};
 use serde_json::Value;
 
 #[path = "kernel_network/compare.rs"]
 mod compare;
+#[path = "kernel_network/ways.rs"]
+mod ways;
 
 use compare::{Dumps, compare, interface_of, lease, value};
+use ways::Page;
 
 /// Memory of a guest that holds the server.
 const MEMORY: &str = "mem=768M";
@@ -72,6 +75,14 @@ datalinks destroy a0 --yes
 datalinks destroy a1 --yes
 commit
 END";
+
+/// Time for what is made and removed one by one.
+const AN_HOUR: &str = r#"{"changes": [
+  {"set": "/configuration/network", "property": "confirm_within", "value": 3600}]}"#;
+/// An alert for links of interfaces.
+const ALERT: &str = r#"{"changes": [
+  {"create": "/configuration/alerts", "name": "links",
+   "properties": {"when": "network", "for": 1, "clear_for": 1}}]}"#;
 
 /// Waits for the carriers of all that is made: each brings a link-local address.
 const ALL_UP: &str = "until_up trunk0 trunk0.10 lag0 store";
@@ -136,6 +147,18 @@ impl Stage {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// The alert has fired once, with this link, and cleared.
+    fn alert_names(&mut self, sentence: &str) {
+        self.run("until_quiet");
+        let alerts = self.json("api /nodes/configuration/alerts");
+        let recent = value(&alerts, "recent").as_array().cloned().unwrap_or_default();
+        let fired = |line: &Value| line.as_str().is_some_and(|line| line.contains(" fired: "));
+        let fired: Vec<&Value> = recent.iter().filter(|line| fired(line)).collect();
+        assert_eq!(fired.len(), 1, "{recent:?}");
+        assert!(fired[0].to_string().contains(sentence), "{recent:?}");
+        println!("alert: {}", fired[0]);
     }
 
     /// The lease of `wan` with its end and its server, once it ends later than at this time.
@@ -249,6 +272,52 @@ fn the_network_of_a_guest_is_what_the_tree_has_also_after_a_power_cut() {
     compare(&stage.json("tree"), &before);
 }
 
+/// Links of all kinds of the guest, a group that is probed, a route and an address by DHCP: made by the
+/// command line, the API and the browser, each time equal to what iproute2 shows; removed the same
+/// way, all is as before.
+#[test]
+fn each_way_makes_and_removes_the_whole_network() {
+    let _turn = uml::turn();
+    let mut stage = match Stage::new() {
+        Ok(stage) => stage,
+        Err(why) => skip!("kernel-network-ways", "{why}"),
+    };
+    if let Some(what) = browser::missing() {
+        skip!("kernel-network-ways", "{what}");
+    }
+    if !has("busybox") {
+        skip!("kernel-network-ways", "not installed: busybox");
+    }
+    stage.run("own_folders\nfar_bridge\ndhcp_link\ndhcp_begin 10.5.0.1");
+    let before = stage.settled();
+    stage.run(&format!("begin_server --state $STATE --user admin:{}", browser::PASSWORD));
+    stage.run(&format!("change '{AN_HOUR}'"));
+    let tree = stage.json("api /tree");
+    let mut page = Page::open(&stage.namespace, &tree);
+    for way in ["command line", "API", "browser"] {
+        let begin = Instant::now();
+        match way {
+            "command line" => drop(stage.run(&ways::made_by_command_line())),
+            "API" => drop(stage.run(&ways::made_over_the_api())),
+            _ => page.makes(),
+        }
+        stage.run(&format!("until_lacp lag0\n{ALL_UP}\nuntil_active store g0"));
+        stage.run("until_shown /interfaces/wan lease_state bound\nuntil_shown '' state changeable");
+        let made = stage.equals_the_tree();
+        assert_ne!(made, before);
+        match way {
+            "command line" => drop(stage.run(&ways::removed_by_command_line())),
+            "API" => drop(stage.run(&ways::removed_over_the_api())),
+            _ => page.removes(),
+        }
+        stage.run("until_shown '' state changeable");
+        stage.wait_until(&before);
+        compare(&stage.json("tree"), &before);
+        let items = ways::wanted().len();
+        println!("by {way}: {items} items made and removed in {:.0?}", begin.elapsed());
+    }
+}
+
 #[test]
 fn the_commands_of_the_page_make_a_vlan_and_take_it_back() {
     let _turn = uml::turn();
@@ -344,6 +413,7 @@ fn reads_through_a_group_continue_when_a_link_is_down() {
          interfaces create store links=g0,g1 standbys=g1 v4addrs=10.3.0.1/24\n\
          confirm\nEND\nuntil_active store g0",
     );
+    stage.run(&format!("change '{ALERT}'"));
     let options = "vers=4.2,proto=tcp,port=2049,noresvport";
     let mount =
         format!("mkdir -p /mnt/far\nfar mount -t nfs -o {options} 10.3.0.1:/export/t /mnt/far");
@@ -351,11 +421,14 @@ fn reads_through_a_group_continue_when_a_link_is_down() {
     let reads = stage.guest.begin(". /mnt/host/network.sh\nread_on");
     stage.run(&format!("touch /tmp/reads\nuntil_reads {READS}\nip -n far link set r0 down"));
     stage.run(&format!("until_active store g1\nuntil_reads {READS}"));
+    let sentence = "g0 has no carrier (interface store)";
     let tree = stage.run("tree");
-    assert!(tree.contains("g0 has no carrier (interface store)"), "{tree}");
+    assert!(tree.contains(sentence), "{tree}");
+    stage.run(&format!("until_alert '{sentence}'"));
     stage.run(&format!(
         "ip -n far link set r0 up\nuntil_active store g0\nuntil_reads {READS}\ntouch /tmp/stop"
     ));
+    stage.alert_names(sentence);
     let (status, text) = stage.guest.end(&reads);
     assert_eq!(status, 0, "an error at the client: {text}");
     let gap: u64 = stage.run("cat /tmp/gap").trim().parse().expect("milliseconds");
@@ -382,6 +455,7 @@ fn reads_through_a_group_continue_when_a_link_reaches_no_host() {
          interfaces create store links=g0,g1 standbys=g1 v4addrs=10.3.0.1/24 probes=10.3.0.2\n\
          confirm\nEND\nuntil_active store g0",
     );
+    stage.run(&format!("change '{ALERT}'"));
     stage.equals_the_tree();
     let options = "vers=4.2,proto=tcp,port=2049,noresvport";
     let mount =
@@ -396,12 +470,14 @@ fn reads_through_a_group_continue_when_a_link_reaches_no_host() {
     let sentence = "g0 reaches none of the probed hosts (interface store)";
     let tree = stage.run("tree");
     assert!(tree.contains(sentence), "{tree}");
+    stage.run(&format!("until_alert '{sentence}'"));
     // Back in its network it is a standby that works, and nothing moves.
     stage.run(&format!(
         "ip -n far link set r0 master br0 arp on\nuntil_no_problem\nuntil_reads {READS}"
     ));
     assert_eq!(stage.run("cat /sys/class/net/store/bonding/active_slave").trim(), "g1");
     stage.run("touch /tmp/stop");
+    stage.alert_names(sentence);
     let (status, text) = stage.guest.end(&reads);
     assert_eq!(status, 0, "an error at the client: {text}");
     let gap: u64 = stage.run("cat /tmp/gap").trim().parse().expect("milliseconds");

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::netns::Namespace;
 use crate::server::Server;
 use crate::{NOBODY, has, process};
 
@@ -60,7 +61,22 @@ impl Browser {
     /// # Panics
     /// When node does not start.
     pub fn with(what: &str) -> Self {
+        Self::spawn(what, None)
+    }
+
+    /// Starts one in a namespace of the network.
+    ///
+    /// # Panics
+    /// When node does not start.
+    pub fn within(namespace: &Namespace) -> Self {
+        Self::spawn("tests/browser/drive.mjs", Some(namespace))
+    }
+
+    fn spawn(what: &str, namespace: Option<&Namespace>) -> Self {
         let mut command = Command::new("node");
+        if let Some(namespace) = namespace {
+            namespace.enter(&mut command);
+        }
         command.args(["--import", "./tests/register.mjs", what]);
         command.current_dir(ui()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("node starts");
@@ -82,6 +98,14 @@ impl Browser {
     /// When that fails.
     pub fn open(&mut self, server: &Server, user: &str, password: &str) {
         let url = server.announced["admin"].as_str().expect("where the interface is");
+        self.open_at(url, user, password);
+    }
+
+    /// The same at a URL.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn open_at(&mut self, url: &str, user: &str, password: &str) {
         let open = json!({"do": "open", "url": url, "user": user, "password": password});
         self.ask(&open).unwrap_or_else(|why| panic!("signing {user} in: {why}"));
     }

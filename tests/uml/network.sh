@@ -153,6 +153,12 @@ until_up() { # links
 until_active() { # bond port
     until [ "$(cat "/sys/class/net/$1/bonding/active_slave")" = "$2" ]; do sleep 0.1; done
 }
+until_alert() { # words of its sentence
+    until api /nodes/configuration/alerts | grep -q "fired: [^\"]*$1"; do sleep 0.2; done
+}
+until_quiet() {
+    until api /nodes/configuration/alerts/links | grep -q '"name":"state"[^}]*"value":"quiet"'; do sleep 0.2; done
+}
 until_no_problem() {
     while tree | grep -q 'reaches none of the probed hosts'; do sleep 0.2; done
 }
