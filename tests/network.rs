@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use e2e::api::{Api, wait_for};
 use e2e::netns::Namespace;
@@ -185,6 +185,46 @@ fn without_a_confirmation_the_state_before_is_back() {
     change(&api, &lan(300));
     assert_eq!(act(&api, "revert").0, 200);
     assert_eq!(bed.dumps(), before);
+}
+
+/// Longest time between the end of the time for a confirmation and the state before.
+const LATE: Duration = Duration::from_secs(2);
+
+/// An address of a confirmed configuration is replaced, which deletes the route through it in the
+/// kernel; without a confirmation both are back in time.
+#[test]
+fn a_route_through_a_removed_address_is_back_without_a_confirmation() {
+    const WITHIN: u32 = 5;
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-route-back", "{why}"),
+    };
+    let (_server, api) = bed.start();
+    change(&api, &lan(WITHIN));
+    assert_eq!(act(&api, "confirm").0, 200);
+    // Addresses of different networks have no order, and a new one of IPv6 is checked for a while.
+    let dumps = || {
+        let mut lines: Vec<String> = bed.dumps().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.join("\n")
+    };
+    let before = dumps();
+    let route = "10.9.0.0/16 via 10.0.0.9";
+    assert!(before.contains(route), "{before}");
+    let moved = json!({ "changes": [
+        { "set": "/configuration/network/interfaces/lan", "property": "v4addrs",
+          "value": ["10.7.0.1/16"] },
+        { "destroy": "/configuration/network/routes/far", "confirm": true },
+    ]});
+    let began = Instant::now();
+    change(&api, &moved);
+    let now = dumps();
+    assert!(!now.contains(route) && !now.contains("10.0.0.1/24"), "{now}");
+    wait_for("address and route are back", WAY_BACK, || (dumps() == before).then_some(()));
+    let took = began.elapsed();
+    println!("after {WITHIN} s for a confirmation the state before was back in {took:?}");
+    let limit = Duration::from_secs(WITHIN.into()) + LATE;
+    e2e::took_at_most("the way back with a route", took, limit);
 }
 
 /// How long after the last step processes are killed: while the change is still being entered, and
