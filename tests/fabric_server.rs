@@ -8,6 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use e2e::api::{Api, now, wait_for};
+use e2e::browser::{self, Browser, PASSWORD};
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
@@ -25,7 +26,7 @@ struct Scene {
     server: Server,
     api: Api,
     bed: Bed,
-    _namespace: Namespace,
+    namespace: Namespace,
     _scratch: Scratch,
 }
 
@@ -52,7 +53,7 @@ impl Scene {
             ..Options::new(&dir, &state)
         };
         let server = Server::start(&options);
-        Ok(Self { server, api: Api::new(&state), bed, _namespace: namespace, _scratch: scratch })
+        Ok(Self { server, api: Api::new(&state), bed, namespace, _scratch: scratch })
     }
 
     fn node(&self, path: &str) -> Value {
@@ -127,7 +128,8 @@ fn the_tree_has_the_fabric_and_its_problems() {
     assert_eq!(scene.value(&port, "errors"), json!(["symbol: 9"]));
     scene.wait_for_problem("fabric-symbol-errors-host7:1", false);
 
-    // A P_Key that the subnet manager gives is offered, until it is removed.
+    // A P_Key that the subnet manager gives is offered, until it is removed. (An open page:
+    // `an_open_page_follows_the_partitions_of_the_subnet_manager`.)
     let datalinks = "/configuration/network/datalinks";
     let offers = || scene.value(datalinks, "offers").as_array().cloned().unwrap_or_default();
     assert_eq!(offers(), [] as [Value; 0]);
@@ -148,6 +150,76 @@ fn the_tree_has_the_fabric_and_its_problems() {
     let problem = "/maintenance/problems/fabric-no-subnet-manager-host2:1";
     assert_eq!(scene.value(problem, "severity"), "major");
     assert_eq!(scene.value(problem, "source"), "fabric");
+}
+
+/// The page of a real server on a fabric, with a port with errors and without a subnet manager, and
+/// the pages of a node, a port and the problems.
+#[test]
+fn the_page_of_the_fabric_in_a_browser() {
+    if let Some(what) = browser::missing() {
+        skip!("fabric-looks", "{what}");
+    }
+    let scene = match Scene::start("fabric-looks", 2, 10) {
+        Ok(scene) => scene,
+        Err(why) => skip!("fabric-looks", "{why}"),
+    };
+    let observed = || (scene.value(FABRIC, "state") == "observed").then_some(());
+    wait_for("the fabric is read", SEEN, observed);
+    let mut page = Browser::within(&scene.namespace);
+    page.open(&scene.server, "admin", PASSWORD);
+    let mut looks = |path: &str, name: &str, words: &[&str]| {
+        let looks = json!({ "do": "looks", "path": path, "name": name, "words": words });
+        page.ask(&looks).unwrap_or_else(|why| panic!("{path}: {why}"));
+    };
+    looks(FABRIC, "fabric", &["sw1", "host7:1", "sw1:33"]);
+    scene.bed.console("PerformanceSet \"host7\"[1] PortCounters.SymbolErrorCounter=9");
+    scene.wait_for_problem("fabric-symbol-errors-host7:1", true);
+    let port = format!("{FABRIC}/ports/host7:1");
+    looks(&port, "fabric-port", &["sw2:2"]);
+    looks(&format!("{FABRIC}/nodes/sw1"), "fabric-node", &["sw1"]);
+    scene.bed.stop_manager();
+    scene.wait_for_problem("fabric-no-subnet-manager-host2:1", true);
+    let words = ["No subnet manager replies to host2:1"];
+    looks(FABRIC, "fabric-problem", &words);
+    looks("/maintenance/problems", "fabric-problems", &words);
+    assert_eq!(page.ask(&json!({ "do": "complaints" })), Ok(json!([])));
+}
+
+/// How long an open page may take to show what the subnet manager has changed.
+const PAGE: Duration = Duration::from_secs(5);
+
+#[test]
+fn an_open_page_follows_the_partitions_of_the_subnet_manager() {
+    if let Some(what) = browser::missing() {
+        skip!("fabric-page", "{what}");
+    }
+    let scene = match Scene::start("fabric-page", 1, 4) {
+        Ok(scene) => scene,
+        Err(why) => skip!("fabric-page", "{why}"),
+    };
+    let observed = || (scene.value(FABRIC, "state") == "observed").then_some(());
+    wait_for("the fabric is read", SEEN, observed);
+    let mut page = Browser::within(&scene.namespace);
+    page.open(&scene.server, "admin", PASSWORD);
+    page.ask(&json!({ "do": "stay", "path": "/configuration/network" })).expect("a page");
+    let mut follows = |partitions: &str, is_there: bool| {
+        let began = Instant::now();
+        scene.bed.partitions(partitions);
+        let listed = json!({ "do": "listed", "list": "Offered partitions",
+            "text": "0x8001 (full)", "there": is_there });
+        page.ask(&listed).expect("the list of the page");
+        let took = began.elapsed();
+        let what = if is_there { "offered" } else { "taken back" };
+        println!("0x8001 is {what}: on the open page {} ms after SIGHUP", took.as_millis());
+        e2e::took_at_most(&format!("a page that shows a partition {what}"), took, PAGE);
+        let table = scene.bed.on("host2", &["smpquery", "pkeys", "-D", "0"]);
+        assert_eq!(table.contains("0x8001"), is_there, "{table}");
+    };
+    let full = "Default=0x7fff, ipoib : ALL=full;\n";
+    for _ in 0..3 {
+        follows(&format!("{full}one=0x0001 : ALL=full;\n"), true);
+        follows(full, false);
+    }
 }
 
 #[test]
