@@ -272,9 +272,9 @@ fn the_network_of_a_guest_is_what_the_tree_has_also_after_a_power_cut() {
     compare(&stage.json("tree"), &before);
 }
 
-/// Links of all kinds of the guest, a group that is probed, a route and an address by DHCP: made by the
-/// command line, the API and the browser, each time equal to what iproute2 shows; removed the same
-/// way, all is as before.
+/// All kinds of links of the guest, a group that is probed, a route and an address by DHCP: made by
+/// the command line, the API and the browser, each time equal to what iproute2 shows; removed the
+/// same way, all is as before.
 #[test]
 fn each_way_makes_and_removes_the_whole_network() {
     let _turn = uml::turn();

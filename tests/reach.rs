@@ -74,7 +74,7 @@ fn the_network_is_in_reach_each_way() {
     is_in_reach_each_way(walk::NETWORK, false);
 }
 
-/// Devices of the machine whose network is walked through: those that the walk makes datalinks of,
+/// Devices of the machine for the walk through its network: those that it makes datalinks of,
 /// by their names, and those of [`with_a_network`].
 const DEVICES: [&str; 11] = [
     "reach",

@@ -1,5 +1,5 @@
-//! One network that has all kinds of links of a guest, made and removed by the command line, the API
-//! and the browser.
+//! A network with all kinds of links of a guest, made and removed by the command line, the API and
+//! the browser.
 
 use e2e::browser::{Browser, PASSWORD};
 use e2e::netns::Namespace;
@@ -9,7 +9,7 @@ const NETWORK: &str = "/configuration/network";
 /// The administration in the guest, seen from its namespace.
 const URL: &str = "https://10.0.2.15:215";
 
-/// What there is to be, in an order in which each is made of those before it.
+/// Its items: each is made of those before it.
 pub fn wanted() -> Vec<(&'static str, &'static str, Value)> {
     let device = || json!({ "class": "device" });
     let mut all: Vec<_> = ["l0", "l1", "g0", "g1", "eth1"]
@@ -95,13 +95,19 @@ fn over_the_api(changes: &[Value]) -> String {
 
 /// A script that makes all of it in one request to the API, and confirms it.
 pub fn made_over_the_api() -> String {
-    let create = |(list, name, properties): (&str, &str, Value)| json!({ "create": format!("{NETWORK}/{list}"), "name": name, "properties": properties });
+    let create = |(list, name, properties): (&str, &str, Value)| {
+        let path = format!("{NETWORK}/{list}");
+        json!({ "create": path, "name": name, "properties": properties })
+    };
     over_the_api(&wanted().into_iter().map(create).collect::<Vec<_>>())
 }
 
 /// One that removes it.
 pub fn removed_over_the_api() -> String {
-    let destroy = |(list, name, _): (&str, &str, Value)| json!({ "destroy": format!("{NETWORK}/{list}/{name}"), "confirm": true });
+    let destroy = |(list, name, _): (&str, &str, Value)| {
+        let path = format!("{NETWORK}/{list}/{name}");
+        json!({ "destroy": path, "confirm": true })
+    };
     over_the_api(&wanted().into_iter().rev().map(destroy).collect::<Vec<_>>())
 }
 

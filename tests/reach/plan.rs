@@ -112,7 +112,7 @@ fn lists(table: &[(&str, &str, &str)], path: &str, property: &str) -> bool {
     table.iter().any(|(below, name, _)| path.starts_with(below) && *name == property)
 }
 
-/// A name of at most so many characters, and two more for another one like it.
+/// A name within a length, also with the suffix of a renamed item.
 pub fn short(wanted: &str, most: u64) -> String {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if wanted.len() <= most {

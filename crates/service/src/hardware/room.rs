@@ -22,7 +22,7 @@ use host_helper::request::{Reply, Request};
 use parking_lot::Mutex;
 
 use super::pool::{Member, Members, pool_of};
-use super::shown::{self, Found};
+use super::shown::{self, Sources};
 use crate::network::link::{SOCKET, unexpected};
 use crate::problems::Source;
 
@@ -223,7 +223,7 @@ impl Live for HardwareRoom {
         // Pools are read for the page of a disk only.
         let members = if inside.first() == Some(&"disks") { self.members() } else { Vec::new() };
         let memory = self.memory.lock();
-        let found = Found { hardware: &hardware, watch: &memory.watch, members: &members };
+        let found = Sources { hardware: &hardware, watch: &memory.watch, members: &members };
         shown::state(&found, lack.as_deref(), inside.as_slice())
     }
 

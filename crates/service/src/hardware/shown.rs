@@ -36,15 +36,15 @@ fn lines<T: AsRef<str>>(list: &[T]) -> Option<Value> {
 }
 
 /// What was read: the hardware, what is remembered of it, disks of pools.
-pub(super) struct Found<'a> {
+pub(super) struct Sources<'a> {
     pub hardware: &'a Hardware,
     pub watch: &'a Watch,
     pub members: &'a [Member],
 }
 
 /// The state of the node with these names below the branch.
-pub(super) fn state(found: &Found<'_>, lack: Option<&str>, inside: &[&str]) -> Shown {
-    let Found { hardware, watch, members } = *found;
+pub(super) fn state(found: &Sources<'_>, lack: Option<&str>, inside: &[&str]) -> Shown {
+    let Sources { hardware, watch, members } = *found;
     match inside {
         [] => overview(hardware),
         ["chassis"] => chassis(hardware),

@@ -41,7 +41,7 @@ fn vlan_on_aggregation() -> Configuration {
     configuration
 }
 
-/// A device whose MTU is below the least of IPv6 has no settings of IPv6: a further change leaves
+/// A device with an MTU below the least of IPv6 has no settings of IPv6: a further change leaves
 /// them, and they are set again with the MTU; so they are on the way back from each step.
 #[test]
 fn an_mtu_below_that_of_ipv6_is_changed_further() {
