@@ -2,7 +2,7 @@
 //! answer as the test says and tell what they hear.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -22,6 +22,8 @@ pub struct Heard {
     pub prog: u32,
     pub proc: u32,
     pub args: Vec<u8>,
+    /// The address from which a datagram came.
+    pub from: Option<IpAddr>,
 }
 
 impl Heard {
@@ -91,7 +93,7 @@ fn manage_locks(
 ) {
     for stream in lockd.incoming() {
         let Some((header, args, mut stream)) = call(stream.unwrap()) else { continue };
-        let heard = Heard { prog: header.prog, proc: header.proc, args };
+        let heard = Heard { prog: header.prog, proc: header.proc, args, from: None };
         let granted = (header.proc == Proc::GRANTED.0)
             .then(|| TestArgs::decode(&mut Reader::new(&heard.args)).unwrap().cookie.0.to_vec());
         let less = |n: usize| n.checked_sub(1);
@@ -116,7 +118,8 @@ fn monitor(statd: &UdpSocket, say: &Sender<Heard>) {
         let (header, args) = open_call(&message[..len]).unwrap();
         let args = args.rest().to_vec();
         statd.send_to(&reply(header.xid, &()), from).unwrap();
-        let _over = say.send(Heard { prog: header.prog, proc: header.proc, args });
+        let from = Some(from.ip());
+        let _over = say.send(Heard { prog: header.prog, proc: header.proc, args, from });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Restarts of hosts and of the server: who loses what, who may have it again, who is told.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use vfs::handle::Handle;
@@ -104,6 +105,21 @@ fn after_a_restart_those_on_record_reclaim_and_nobody_else() {
     assert_eq!(two.lock(&file, 0, 1), Nlm4Stat::DENIED, "it was reclaimed");
     assert_eq!(two.lock(&file, 50, 1), Nlm4Stat::GRANTED);
     assert_eq!(one.reclaim(&file, 20, 1), Nlm4Stat::DENIED, "too late");
+}
+
+/// The service of a resource has an address of its own on its machine, and clients know no other.
+#[test]
+fn a_restart_is_notified_from_the_address_of_the_service() {
+    let (services, mut world, server, file) = answering();
+    assert_eq!(Host::new(server.addr, "one").lock(&file, 0, 10), Nlm4Stat::GRANTED);
+    drop(server);
+    let ours = IpAddr::from([127, 0, 0, 7]);
+    world.address = Some(ours);
+    let _server = Server::start(&world);
+    let heard = services.hear();
+    let args: nsm::NotifyArgs<'_> = heard.decode();
+    assert_eq!(args.mon_name, nsm::SmName(b"127.0.0.7"));
+    assert_eq!(heard.from, Some(ours));
 }
 
 /// Every call that could be given something, and what it is answered.

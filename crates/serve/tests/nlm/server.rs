@@ -41,6 +41,8 @@ pub struct World {
     pub portmap: u16,
     /// Whether hosts are believed from reserved ports alone.
     pub reserved_ports: bool,
+    /// The address of the service, if clients know it by another one than the machine's.
+    pub address: Option<IpAddr>,
 }
 
 impl World {
@@ -51,7 +53,7 @@ impl World {
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).unwrap();
         let fs = MemFs::new(vfs::share::tag("t"), 1 << 20);
-        Self { fs, folder, portmap, reserved_ports: false }
+        Self { fs, folder, portmap, reserved_ports: false, address: None }
     }
 
     /// A file of root's with this mode, made if it is not there.
@@ -134,6 +136,7 @@ impl Server {
                 gone
             }),
             name: "server.example".into(),
+            address: world.address,
             portmap_port: world.portmap,
             grant_time: Duration::from_millis(600),
             reserved_ports: world.reserved_ports,

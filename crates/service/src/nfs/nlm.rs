@@ -41,6 +41,7 @@ pub fn start(
         records: Arc::new(records),
         makes_way: Box::new(move |owner| nfs4.makes_way(owner)),
         name: machine_name(),
+        address: Some(parts.at.0).filter(|address| !address.is_unspecified()),
         portmap_port: PORTMAP_PORT,
         grant_time: NLM_GRANT_TIME_MAX,
         reserved_ports: true,

@@ -211,8 +211,9 @@ impl Calls {
         decode_all::<Nlm4Res<'_>>(&reply).map(|res| res.stat).map_err(invalid)
     }
 
-    /// Tells a client that we have restarted, by our address as it sees it and by our name: it
-    /// knows us by one of them.
+    /// Notifies a client of our restart, by our address as it sees it and by our name: it knows us
+    /// by one of them. The notification comes from the address of the service: a resource of a
+    /// cluster has another one than its machine.
     async fn restarted(&self, address: IpAddr) {
         let mut patience = Backoff::new(NSM_NOTIFY_TIME_MAX);
         while self.tell_restarted(address).await.is_err() {
@@ -224,10 +225,15 @@ impl Calls {
 
     async fn tell_restarted(&self, address: IpAddr) -> io::Result<()> {
         let (prog, vers) = (nsm::NSM_PROGRAM, nsm::NSM_V1);
-        let peer = Peer { address, local: None, prog, vers };
+        let local = self.nlm.address.filter(|ours| ours.is_ipv4() == address.is_ipv4());
+        let peer = Peer { address, local, prog, vers };
         let _place = self.place(address).await?;
         let port = self.port(peer).await?;
-        let ours = local_address(SocketAddr::new(address, port.number))?.to_string();
+        let ours = match local {
+            Some(local) => local,
+            None => local_address(SocketAddr::new(address, port.number))?,
+        };
+        let ours = ours.to_string();
         for name in [&ours, &self.nlm.name] {
             let mon_name = nsm::SmName(name.as_bytes());
             let args = nsm::NotifyArgs { mon_name, state: self.nlm.state() };

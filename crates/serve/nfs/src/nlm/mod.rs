@@ -73,6 +73,9 @@ pub struct Config {
     pub makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
     /// What this machine is called, beside its addresses.
     pub name: String,
+    /// The address of the service, if it is one of several of this machine: clients know it by that
+    /// one, and believe calls from it alone.
+    pub address: Option<IpAddr>,
     /// The port of the clients' port mappers: [`PORTMAP_PORT`] but in tests.
     pub portmap_port: u16,
     /// How long a host that cannot be reached may keep a lock that it waited for:
@@ -91,6 +94,7 @@ pub struct Nlm {
     records: Arc<dyn ClientRecords>,
     makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
     name: String,
+    address: Option<IpAddr>,
     portmap_port: u16,
     grant_time: Duration,
     reserved_ports: bool,
@@ -175,6 +179,7 @@ impl Nlm {
             records,
             makes_way,
             name,
+            address: config.address,
             portmap_port: config.portmap_port,
             grant_time: config.grant_time,
             reserved_ports: config.reserved_ports,

@@ -167,6 +167,7 @@ fn start(
         makes_way: Box::new(|_| false),
         name: "server".into(),
         portmap_port: 0,
+        address: None,
         grant_time: Duration::ZERO,
         reserved_ports: false,
     };
