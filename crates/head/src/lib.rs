@@ -5,10 +5,12 @@
 //! - [`keys`]: the keys in etcd and their values. [`etcd`]: the client of etcd's JSON gateway.
 //! - [`fence`]: what is done before a resource starts, so that its former owner cannot write.
 //! - [`lease`]: the file by which the process of a resource follows the lease of its head.
+//! - [`connections`]: the clients of a resource, for its next owner.
 //! - [`config`]: the configuration file. [`supervisor`]: the head as it runs.
 //! - [`local`]: its local socket, both ends.
 
 pub mod config;
+pub mod connections;
 pub mod etcd;
 pub mod fence;
 pub mod keys;

@@ -17,8 +17,9 @@ const INFO: u16 = 2;
 const HEADER: usize = 16;
 const REQUEST: u32 = 72;
 const MESSAGE: usize = 72;
-/// In that message: the ports of both ends, the other end's address, the cookie.
+/// In that message: the ports of both ends, both addresses, the cookie.
 const PORTS: [usize; 2] = [4, 6];
+const OWN: usize = 8;
 const PEER: usize = 24;
 const COOKIE: usize = 44;
 /// Established connections, as a bit of the states that are wanted (net/tcp_states.h).
@@ -120,9 +121,18 @@ impl<'a> Message<'a> {
         own.zip(peer)
     }
 
+    /// The address of the end that is here.
+    pub fn own(self) -> Option<Ipv6Addr> {
+        self.address(OWN)
+    }
+
     /// The address of the other end.
     pub fn peer(self) -> Option<Ipv6Addr> {
-        let address: [u8; 16] = *self.0.get(PEER..)?.first_chunk()?;
+        self.address(PEER)
+    }
+
+    fn address(self, at: usize) -> Option<Ipv6Addr> {
+        let address: [u8; 16] = *self.0.get(at..)?.first_chunk()?;
         let [a, b, c, d, ..] = address;
         match i32::from(*self.0.first()?) {
             libc::AF_INET => Some(Ipv4Addr::new(a, b, c, d).to_ipv6_mapped()),

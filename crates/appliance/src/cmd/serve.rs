@@ -1,6 +1,7 @@
 //! `plimsoll serve`: the wiring of the server, read top to bottom.
 
 mod announce;
+mod connections;
 pub(in crate::cmd) mod manager;
 mod plan;
 
@@ -105,6 +106,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         first: first.as_deref().map(|password| (users::FIRST, password)),
     }
     .print()?;
+    if args.lease.is_some() {
+        connections::start(state.path(), args.address).or_failure("write connections down")?;
+    }
     manager::tell("READY=1");
     serve_on(&plan, &running);
     manager::tell("STOPPING=1");

@@ -11,9 +11,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
+use host_network::resource_address::resets::Resets;
+
 use super::Message;
 use super::addresses::Addresses;
 use crate::config::Config;
+use crate::connections;
 use crate::fence::OwnerLock;
 use crate::keys::LeaseId;
 use crate::limits::{HEAD_ANNOUNCE_AGAIN, HEAD_MESSAGE_MAX};
@@ -115,6 +118,7 @@ impl Start {
             return report(failed(format!("the address {address} cannot be set on {link}: {why}")));
         }
         report(Message::Event(Event::Started(name.clone(), number, Ok(()))));
+        self.reset_connections();
         self.announce_again();
         // It must not find its output closed.
         std::thread::spawn(move || {
@@ -123,6 +127,28 @@ impl Start {
         let status = process.wait(&mut child);
         self.addresses.remove(&resource.link, resource.address);
         report(Message::Event(Event::Ended(name, number, status)));
+    }
+
+    /// Resets the connections that clients had with the former owner. Without that they notice it by
+    /// themselves, but later.
+    fn reset_connections(&self) {
+        let Some(resource) = self.config.resource(&self.name) else { return };
+        let reset = || -> std::io::Result<()> {
+            let connections = connections::read(&resource.state)?;
+            let resets = Resets::open(resource.address.address)?;
+            for (port, peer) in connections {
+                // A client that cannot be reached now is left to its own retransmissions.
+                let _unreachable = resets.send(port, peer);
+            }
+            Ok(())
+        };
+        if let Err(e) = reset() {
+            let name = &self.name;
+            base::warning!(
+                "head",
+                "connections of {name} with its former owner are not reset: {e}"
+            );
+        }
     }
 
     fn announce_again(&self) {

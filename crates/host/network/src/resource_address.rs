@@ -1,6 +1,8 @@
 //! Addresses of resources of a cluster: set for a few seconds at a time, so that the kernel removes
 //! one that its head does not set again; and announced, so that neighbours send to this machine.
 
+pub mod resets;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
