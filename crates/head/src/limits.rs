@@ -16,6 +16,9 @@ pub const HEAD_RENEW_EVERY: Duration = Duration::from_millis(500);
 /// How often the keys are read: part of each takeover, and some hundred bytes for each resource.
 pub const HEAD_READ_EVERY: Duration = Duration::from_millis(200);
 
+/// The same while another head hands a resource over to this one: no client is served meanwhile.
+pub const HEAD_READ_SOON: Duration = Duration::from_millis(20);
+
 /// How long each head of lower preference waits for the one before it. Dead heads do not count, so
 /// this is for one that lives and does not claim.
 pub const HEAD_RANK_DELAY: Duration = Duration::from_secs(2);

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::limits::{
     HEAD_FENCE_AFTER, HEAD_FENCE_TIMEOUT, HEAD_LEASE, HEAD_RANK_DELAY, HEAD_READ_EVERY,
-    HEAD_RENEW_EVERY, HEAD_RETRY_AFTER,
+    HEAD_READ_SOON, HEAD_RENEW_EVERY, HEAD_RETRY_AFTER,
 };
 
 use crate::keys::{LeaseId, Member, Record, View};
@@ -361,13 +361,19 @@ impl Machine {
         let request = self.pending.take();
         match (request, outcome) {
             (_, Outcome::View(view)) => {
-                self.read_next = sent + HEAD_READ_EVERY;
+                self.read_next = sent + self.read_every(&view);
                 self.view = Some((sent, view));
                 self.check_owned();
                 return;
             }
             (Some(Request::Claim { resource, lease, record, .. }), outcome) => {
                 self.claimed(now, &resource, lease, record.number, outcome);
+            }
+            (Some(Request::Release { resource, .. }), Outcome::Done(_) | Outcome::Refused) => {
+                let resource = self.resources.get_mut(&resource);
+                if let Some(resource) = resource.filter(|one| one.phase == Phase::Releasing) {
+                    resource.enter(Phase::Offline, now);
+                }
             }
             (Some(Request::Target { resource, .. }), Outcome::Done(_)) => {
                 self.targets.retain(|(one, _)| *one != resource);
@@ -388,8 +394,10 @@ impl Machine {
         if self.pending.is_some() {
             return;
         }
+        self.pending = self.release();
         let fresh = self.view.take();
-        if let Some((read, view)) = &fresh
+        if self.pending.is_none()
+            && let Some((read, view)) = &fresh
             && *read > Time::ZERO
             && let Some(lease) = self.lease.map(|lease| lease.id)
         {
@@ -400,6 +408,31 @@ impl Machine {
             self.pending = Some(Request::Read);
         }
         self.actions.extend(self.pending.clone().map(Action::Query));
+    }
+
+    /// Deletes the key of a resource that has ended: by its revision, so that nothing needs to be
+    /// read before. Without an answer the next view shows whether it is still there.
+    fn release(&mut self) -> Option<Request> {
+        let lease = self.lease?.id;
+        let (name, resource) = self.resources.iter_mut().find(|(_, one)| {
+            one.phase == Phase::Releasing && one.lease == lease && !one.released
+        })?;
+        resource.released = true;
+        Some(Request::Release { resource: name.clone(), revision: resource.revision })
+    }
+
+    /// How long to wait between two views: less while another head hands over to this one.
+    fn read_every(&self, view: &View) -> Time {
+        let me = &self.settings.name;
+        let is_next = |(name, resource): (&String, &Resource)| {
+            let target = view.records.get(name).is_some_and(|one| one.value.target == *me);
+            let owned = view.owners.get(name).is_some_and(|one| one.value.head != *me);
+            resource.phase == Phase::Offline && target && owned
+        };
+        match !self.draining && self.resources.iter().any(is_next) {
+            true => HEAD_READ_SOON,
+            false => HEAD_READ_EVERY,
+        }
     }
 
     /// The most important change of keys, if one is due.

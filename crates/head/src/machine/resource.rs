@@ -58,6 +58,8 @@ pub struct Resource {
     pub why: Option<String>,
     /// The head to which it is handed over.
     pub target: Option<String>,
+    /// Whether the deletion of its owner key was requested.
+    pub released: bool,
 }
 
 impl Resource {
@@ -81,6 +83,7 @@ impl Resource {
         self.phase = phase;
         self.since = now;
         self.vacant = None;
+        self.released = false;
         if phase == Phase::Owner {
             self.serving_since = now;
         }
