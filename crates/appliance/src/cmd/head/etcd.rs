@@ -37,6 +37,10 @@ impl Gateway {
                 one.map_err(|e| Failure::new(TRIED, &e.to_string(), "etcd.ca is a PEM file"))?;
             roots.add(one).or_failure(TRIED)?;
         }
+        if roots.is_empty() {
+            let why = format!("{} has no certificate", ca.display());
+            return Err(Failure::new(TRIED, &why, "etcd.ca is a PEM file"));
+        }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider);
         let config = config.with_safe_default_protocol_versions().or_failure(TRIED)?;
