@@ -537,9 +537,33 @@ pub struct DrainArgs {
     pub client: HeadClientArgs,
 }
 
+/// Subcommands of `doctor`.
+#[derive(Debug, Subcommand)]
+pub enum DoctorCommand {
+    /// Check whether two mounts of one file system may be served by two heads
+    #[command(after_help = "Exit code 1: the file system must not be used by a cluster.")]
+    Cluster(DoctorClusterArgs),
+}
+
+/// Options of `doctor cluster`.
+#[derive(Debug, Args)]
+pub struct DoctorClusterArgs {
+    /// Directory on one mount
+    pub a: PathBuf,
+    /// The same directory on another mount
+    pub b: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `doctor`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct DoctorArgs {
+    /// What to check in the place of this machine
+    #[command(subcommand)]
+    pub command: Option<DoctorCommand>,
     /// Directory to check
     #[arg(default_value = ".")]
     pub dir: PathBuf,

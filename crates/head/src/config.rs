@@ -28,6 +28,10 @@ pub struct Config {
     /// A program that switches off the head named by its first argument.
     #[serde(default)]
     pub fence_program: Option<PathBuf>,
+    /// Whether resources may be on a file system of which it is not known that mounts on several
+    /// machines see each other's locks.
+    #[serde(default)]
+    pub unchecked_file_system: bool,
     /// The resources, the same on all heads.
     #[serde(default, rename = "resource")]
     pub resources: Vec<Resource>,

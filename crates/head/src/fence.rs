@@ -205,7 +205,7 @@ fn write(file: &File, content: &OwnerFile) -> io::Result<()> {
 }
 
 /// Locks the file for its open file description (`F_OFD_SETLK`); false if it is locked already.
-fn lock(file: &File) -> io::Result<bool> {
+pub(crate) fn lock(file: &File) -> io::Result<bool> {
     // SAFETY: plain numbers; zero is valid for each.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;

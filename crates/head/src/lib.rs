@@ -6,6 +6,7 @@
 //! - [`fence`]: what is done before a resource starts, so that its former owner cannot write.
 //! - [`lease`]: the file by which the process of a resource follows the lease of its head.
 //! - [`connections`]: the clients of a resource, for its next owner.
+//! - [`mounts`]: what a file system must promise.
 //! - [`config`]: the configuration file. [`supervisor`]: the head as it runs.
 //! - [`local`]: its local socket, both ends.
 
@@ -18,4 +19,5 @@ pub mod lease;
 pub mod limits;
 pub mod local;
 pub mod machine;
+pub mod mounts;
 pub mod supervisor;

@@ -2,6 +2,7 @@
 //! is found by trying, not by versions or user ids; nothing is left behind.
 
 mod checks;
+mod cluster;
 mod finding;
 mod look;
 mod ports;
@@ -16,7 +17,7 @@ use base::protocol::Service;
 use control::state::default_bases;
 use serde::Serialize;
 
-use crate::cli::DoctorArgs;
+use crate::cli::{DoctorArgs, DoctorCommand};
 use crate::out::{self, DEGRADED, Failure, OrFailure};
 use checks::CHECKS;
 use finding::{Finding, State};
@@ -50,6 +51,9 @@ struct Place<'a> {
 /// # Errors
 /// Only if the directory or the output cannot be used: something missing is an answer.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    if let Some(DoctorCommand::Cluster(args)) = &args.command {
+        return cluster::run(args);
+    }
     let dir = File::open(&args.dir).or_failure(&format!("examine {}", args.dir.display()))?;
     let base = || default_bases().into_iter().next().unwrap_or_else(|| "/var/lib".into());
     let state = args.state.clone().unwrap_or_else(base);

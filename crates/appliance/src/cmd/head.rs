@@ -67,6 +67,10 @@ fn serve(args: &HeadArgs) -> Result<(), Failure> {
     let config = Config::read(&args.config).map_err(configuration)?;
     let program = std::env::current_exe().or_failure(TRIED)?;
     let transport = Gateway::new(config.etcd.ca.as_deref())?;
+    if let Err(why) = head::mounts::examine(&config) {
+        let hint = "`plimsoll doctor cluster DIR_A DIR_B` shows what two mounts promise";
+        return Err(Failure::new(TRIED, &why, hint));
+    }
     let supervisor = Supervisor::new(config, Box::new(transport), program).map_err(|e| {
         Failure::of(TRIED, &e).hint("a head needs root: it adds addresses and starts resources")
     })?;
