@@ -1,9 +1,11 @@
 //! Two heads with their namespaces, a bridge between them, and the file system that both have.
 
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use e2e::loops::{LoopDisk, tool};
@@ -14,6 +16,7 @@ use e2e::{patience, process};
 use serde_json::Value;
 
 use super::etcd::StandIn;
+use super::members::Members;
 use super::one_owner::OneOwner;
 
 /// The heads.
@@ -21,12 +24,23 @@ pub const LEFT: usize = 0;
 /// The other one.
 pub const RIGHT: usize = 1;
 const NAMES: [&str; 2] = ["left", "right"];
-/// The resource, its address and its preferred head.
-pub const RESOURCE: &str = "accounts";
-const ADDRESS: &str = "10.77.0.101";
-const PREFERRED: &str = NAMES[LEFT];
-/// Its owner in etcd.
-const OWNER_KEY: &str = "/plimsoll/lab/owners/accounts";
+/// A resource.
+#[derive(Debug)]
+pub struct Resource {
+    /// Its name.
+    pub name: &'static str,
+    /// Its address.
+    address: &'static str,
+    /// The head that is preferred.
+    preferred: usize,
+}
+
+/// The resource of most tests.
+pub const ACCOUNTS: &Resource =
+    &Resource { name: "accounts", address: "10.77.0.101", preferred: LEFT };
+/// Another one.
+pub const PROJECTS: &Resource =
+    &Resource { name: "projects", address: "10.77.0.102", preferred: RIGHT };
 /// The lease of NFSv4, and with it the grace period.
 const NFS_LEASE: &str = "4";
 /// How long anything may take.
@@ -38,20 +52,32 @@ pub struct Cluster {
     namespaces: [Namespace; 2],
     /// Where clients and etcd are.
     pub switch: Namespace,
-    /// The stand-in for etcd.
+    /// The stand-in for etcd; also there, and not used, with etcd itself.
     pub etcd: StandIn,
+    /// etcd itself.
+    pub members: Option<Members>,
     disk: LoopDisk,
     mounts: Vec<PathBuf>,
     scratch: Scratch,
+    resources: Vec<&'static Resource>,
     one_owner: OneOwner,
 }
 
 impl Cluster {
-    /// Makes the namespaces and the file system, and starts both heads.
+    /// Makes the namespaces and the file system, and starts both heads; the first one owns all
+    /// resources.
     ///
     /// # Errors
     /// What is missing here.
-    pub fn start() -> Result<Self, String> {
+    pub fn start(resources: &[&'static Resource]) -> Result<Self, String> {
+        Self::with(resources, None)
+    }
+
+    /// The same with three members of etcd, this program, in the place of the stand-in.
+    ///
+    /// # Errors
+    /// What is missing here.
+    pub fn with(resources: &[&'static Resource], program: Option<&Path>) -> Result<Self, String> {
         let text = |e: std::io::Error| e.to_string();
         let switch = Namespace::with(
             "ip link set lo up\nip link add br0 type bridge\nip addr add 10.77.0.1/24 dev br0\n\
@@ -76,19 +102,35 @@ impl Cluster {
         let scratch = Scratch::new("heads");
         let etcd = switch.spawn(|| StandIn::start("10.77.0.1:2379"));
         let etcd = etcd.join().map_err(|_| "the stand-in for etcd does not start".to_owned())?;
-        fs::create_dir_all(disk.path().join(RESOURCE)).map_err(text)?;
-        let heads = [None, None];
-        let states = NAMES.map(|name| scratch.path().join(name).join(".plimsoll").join(RESOURCE));
-        let one_owner = OneOwner::watch(states);
-        let mut cluster =
-            Self { heads, namespaces, switch, etcd, disk, mounts: Vec::new(), scratch, one_owner };
+        let members = program.map(|program| Members::start(program, &switch, scratch.path()));
+        for resource in resources {
+            fs::create_dir_all(disk.path().join(resource.name)).map_err(text)?;
+        }
+        let states = resources.iter().map(|one| {
+            NAMES.map(|name| scratch.path().join(name).join(".plimsoll").join(one.name))
+        });
+        let one_owner = OneOwner::watch(states.collect());
+        let mut cluster = Self {
+            heads: [None, None],
+            namespaces,
+            switch,
+            etcd,
+            members,
+            disk,
+            mounts: Vec::new(),
+            scratch,
+            resources: resources.to_vec(),
+            one_owner,
+        };
         for head in [LEFT, RIGHT] {
             cluster.mount(head)?;
             cluster.configure(head);
         }
         // The first one alone: it claims at once.
         cluster.start_head(LEFT);
-        cluster.wait_for_owner(LEFT);
+        for resource in resources {
+            cluster.wait_for_owner(resource, LEFT);
+        }
         cluster.start_head(RIGHT);
         cluster.wait_for_member(LEFT, RIGHT);
         Ok(cluster)
@@ -113,17 +155,24 @@ impl Cluster {
     fn configure(&self, head: usize) {
         let place = self.place(head);
         let (at, run) = (place.display(), self.scratch.path().join("run"));
-        let text = format!(
-            "name = \"{}\"\ncluster = \"lab\"\nrun = \"{}\"\n\
-             etcd.members = [\"http://{}\"]\n\
-             [[resource]]\nname = \"{RESOURCE}\"\ndirectory = \"{at}/{RESOURCE}\"\n\
-             state = \"{at}/.plimsoll/{RESOURCE}\"\naddress = \"{ADDRESS}/24\"\nlink = \"eth0\"\n\
-             preferred = \"{PREFERRED}\"\noptions = [\"--nfs-lease\", \"{NFS_LEASE}\", \
-             \"--user\", \"admin:only-for-this-test\"]\n",
+        let members = match self.members {
+            Some(_) => Members::urls().to_vec(),
+            None => vec![format!("http://{}", self.etcd.address)],
+        };
+        let mut text = format!(
+            "name = \"{}\"\ncluster = \"lab\"\nrun = \"{}\"\netcd.members = {members:?}\n",
             NAMES[head],
-            run.display(),
-            self.etcd.address
+            run.display()
         );
+        for Resource { name, address, preferred } in &self.resources {
+            text += &format!(
+                "[[resource]]\nname = \"{name}\"\ndirectory = \"{at}/{name}\"\n\
+                 state = \"{at}/.plimsoll/{name}\"\naddress = \"{address}/24\"\nlink = \"eth0\"\n\
+                 preferred = \"{}\"\noptions = [\"--nfs-lease\", \"{NFS_LEASE}\", \
+                 \"--user\", \"admin:only-for-this-test\"]\n",
+                NAMES[*preferred]
+            );
+        }
         fs::write(self.config(head), text).expect("written");
     }
 
@@ -165,8 +214,10 @@ impl Cluster {
         output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
     }
 
-    fn resource(&self, head: usize) -> Option<Value> {
-        Some(self.status(head)?["resources"][0].clone())
+    fn resource(&self, resource: &Resource, head: usize) -> Option<Value> {
+        let status = self.status(head)?;
+        let all = status["resources"].as_array().expect("a list");
+        all.iter().find(|one| one["name"] == resource.name).cloned()
     }
 
     fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
@@ -178,16 +229,19 @@ impl Cluster {
         }
     }
 
-    /// Waits until a head serves the resource, and prints how long its phases took.
-    pub fn wait_for_owner(&self, head: usize) {
-        self.wait_for(&format!("{} serves", NAMES[head]), || self.server_of(head).is_some());
-        let took = self.resource(head).map(|one| one["takeover_ms"].to_string());
+    /// Waits until a head serves a resource, and prints how long its phases took.
+    pub fn wait_for_owner(&self, resource: &Resource, head: usize) {
+        let name = resource.name;
+        self.wait_for(&format!("{} serves {name}", NAMES[head]), || {
+            self.server_of(resource, head).is_some()
+        });
+        let took = self.resource(resource, head).map(|one| one["takeover_ms"].to_string());
         println!("{}: ms from claim to lock and from there to service: {took:?}", NAMES[head]);
     }
 
-    /// Waits until some head serves the resource; its server.
-    pub fn wait_for_some_owner(&self) -> u32 {
-        let server = || self.server_of(LEFT).or_else(|| self.server_of(RIGHT));
+    /// Waits until some head serves a resource; its server.
+    pub fn wait_for_some_owner(&self, resource: &Resource) -> u32 {
+        let server = || self.server_of(resource, LEFT).or_else(|| self.server_of(resource, RIGHT));
         self.wait_for("some head serves", || server().is_some());
         server().expect("a server that has just been there")
     }
@@ -202,20 +256,64 @@ impl Cluster {
         });
     }
 
-    /// The process of the resource at its owner, once it serves.
-    fn server_of(&self, head: usize) -> Option<u32> {
-        let one = self.resource(head).filter(|one| one["state"] == "owner")?;
+    /// The process of a resource at its owner, once it serves.
+    fn server_of(&self, resource: &Resource, head: usize) -> Option<u32> {
+        let one = self.resource(resource, head).filter(|one| one["state"] == "owner")?;
         one["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok())
     }
 
     /// The same; it must be there.
-    pub fn process(&self, head: usize) -> u32 {
-        self.server_of(head).expect("the head serves")
+    pub fn process(&self, resource: &Resource, head: usize) -> u32 {
+        self.server_of(resource, head).expect("the head serves")
     }
 
-    /// When the lease of the owner ends in etcd, or has ended.
-    pub fn lease_end(&self) -> Instant {
-        self.etcd.lease_end(OWNER_KEY).expect("an owner in etcd")
+    /// When the lease of the owner of a resource ends in etcd, or has ended.
+    pub fn lease_end(&self, resource: &Resource) -> Instant {
+        let key = format!("/plimsoll/lab/owners/{}", resource.name);
+        self.etcd.lease_end(&key).expect("an owner in etcd")
+    }
+
+    /// Cuts the link of a head, or connects it again.
+    pub fn set_link(&self, head: usize, state: &str) {
+        let mut command = Command::new("ip");
+        command.args(["link", "set", &format!("head{}", head + 1), state]);
+        self.switch.enter(&mut command);
+        tool(&mut command).expect("a link");
+    }
+
+    /// A client that has a connection, which is written down for the next owner, and reads from it
+    /// until it ends. It sends nothing.
+    pub fn idle_client(&self, resource: &Resource) -> JoinHandle<std::io::Result<usize>> {
+        let address = resource.address();
+        let connected = self.switch.spawn(move || TcpStream::connect(address)).join();
+        let mut stream = connected.expect("a client").expect("a connection");
+        let own = stream.local_addr().expect("an address").to_string();
+        let written = self.disk.path().join(".plimsoll").join(resource.name).join("connections");
+        self.wait_for("the connection is written down", || {
+            fs::read_to_string(&written).is_ok_and(|text| text.contains(&own))
+        });
+        std::thread::spawn(move || {
+            stream.set_read_timeout(Some(SOON))?;
+            stream.read(&mut [0; 16])
+        })
+    }
+
+    /// The hardware address of the link of a head.
+    pub fn hardware(&self, head: usize) -> String {
+        let mut command = Command::new("ip");
+        command.args(["link", "show", "eth0"]);
+        self.namespaces[head].enter(&mut command);
+        let output = process::run(&mut command, SOON);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut words = text.split_whitespace().skip_while(|one| *one != "link/ether");
+        words.nth(1).unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the process of a resource is started at a head, which need not serve yet.
+    pub fn wait_for_process(&self, resource: &Resource, head: usize) -> u32 {
+        let pid = || self.resource(resource, head)?["pid"].as_u64();
+        self.wait_for("a process is started", || pid().is_some());
+        pid().and_then(|pid| u32::try_from(pid).ok()).expect("a process")
     }
 
     fn head(&mut self, head: usize) -> &mut Child {
@@ -224,8 +322,14 @@ impl Cluster {
 
     /// Kills a head; what it has started stays.
     pub fn kill(&mut self, head: usize) {
-        process::signal(self.head(head).id(), libc::SIGKILL);
-        self.head(head).wait().expect("its end");
+        let mut killed = self.heads[head].take().expect("a head");
+        process::signal(killed.id(), libc::SIGKILL);
+        killed.wait().expect("its end");
+    }
+
+    /// Whether a head was started and not killed.
+    pub fn is_running(&self, head: usize) -> bool {
+        self.heads[head].is_some()
     }
 
     /// Stops a head and the process of its resource.
@@ -245,27 +349,38 @@ impl Cluster {
         self.wait_for("the process is gone", || !Path::new(&format!("/proc/{pid}")).exists());
     }
 
-    /// Where clients reach the resource.
-    pub fn address(&self) -> SocketAddr {
-        SocketAddr::new(ADDRESS.parse().expect("an address"), 2049)
+    /// A file of a resource as the file system has it, without any head.
+    pub fn content(&self, resource: &Resource, file: &str) -> Vec<u8> {
+        fs::read(self.disk.path().join(resource.name).join(file)).expect("the file")
     }
 
-    /// A file as the file system has it, without any head.
-    pub fn content(&self, file: &str) -> Vec<u8> {
-        fs::read(self.disk.path().join(RESOURCE).join(file)).expect("the file")
-    }
-
-    /// Ends both heads in order; there was one server at a time.
+    /// Ends the heads that run, in order; there was one server of each resource at a time.
     pub fn end(&mut self) {
         self.one_owner.check();
         for head in [LEFT, RIGHT] {
-            process::signal(self.head(head).id(), libc::SIGTERM);
+            self.set_link(head, "up");
+        }
+        for head in self.heads.iter().flatten() {
+            process::signal(head.id(), libc::SIGCONT);
+            process::signal(head.id(), libc::SIGTERM);
         }
         for head in [LEFT, RIGHT] {
-            let ended = process::wait(self.head(head), SOON);
+            let Some(mut head) = self.heads[head].take() else { continue };
+            let ended = process::wait(&mut head, SOON);
             assert!(ended.is_some_and(|status| status.success()), "{ended:?}\n{}", self.logs());
-            self.heads[head] = None;
         }
+    }
+}
+
+impl Resource {
+    /// Where clients reach it.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.address.parse().expect("an address"), 2049)
+    }
+
+    /// Its share.
+    pub fn export(&self) -> String {
+        format!("/export/{}", self.name)
     }
 }
 

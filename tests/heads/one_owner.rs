@@ -1,4 +1,4 @@
-//! Watches all the time that at most one server of the resource exists.
+//! Watches all the time that at most one server of each resource exists.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,17 +17,20 @@ pub struct OneOwner {
 }
 
 impl OneOwner {
-    /// Watches servers with one of these state directories.
-    pub fn watch(states: [PathBuf; 2]) -> Self {
+    /// Watches servers by their state directories: those of each resource, by head.
+    pub fn watch(states: Vec<[PathBuf; 2]>) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let until = ends.clone();
-        let states = states.map(|state| state.display().to_string());
+        let text = |state: [PathBuf; 2]| state.map(|state| state.display().to_string());
+        let states: Vec<_> = states.into_iter().map(text).collect();
         let work = move || {
             let mut seen = 0;
             while !until.load(Ordering::SeqCst) {
-                let servers = servers(&states);
-                assert!(servers.len() < 2, "several servers at one time: {servers:?}");
-                seen += servers.len() as u64;
+                for resource in &states {
+                    let servers = servers(resource);
+                    assert!(servers.len() < 2, "several servers at one time: {servers:?}");
+                    seen += servers.len() as u64;
+                }
                 std::thread::sleep(EVERY);
             }
             seen

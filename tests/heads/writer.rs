@@ -1,23 +1,21 @@
 //! A client that writes blocks one after the other, each on disk before its reply, and continues
 //! after each loss of its server as NFS clients do: it connects again, and reclaims its open file.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use e2e::nfs4::files::Opened;
-use e2e::{nfs3, nfs4, patience};
+use e2e::nfs3::Handle;
+use e2e::{nfs3, patience};
 use wire::nfs3::{CreateHow, Sattr3, StableHow};
-use wire::nfs4::Nfsstat4;
 
-use super::cluster::{Cluster, RESOURCE};
+use super::cluster::{Cluster, Resource};
+use super::session::{Session, Trouble, connect, of_v3};
 
 /// Bytes of a block.
 const BLOCK: usize = 1024;
-/// How long an answer is waited for, before the client connects again.
-const ANSWER: Duration = Duration::from_secs(1);
 /// Blocks that count as progress.
 const SOME: u64 = 20;
 /// How long progress may take.
@@ -48,22 +46,15 @@ struct Shared {
 /// A client.
 pub struct Writer {
     name: String,
+    resource: &'static Resource,
     shared: Arc<Shared>,
     thread: JoinHandle<()>,
 }
 
-/// A connection with its file.
+/// A client with its file.
 enum Connection {
-    V3(nfs3::Client, nfs3::Handle),
-    V4(nfs4::Client, Opened),
-}
-
-/// Why there is no connection.
-enum Trouble {
-    /// The server is away, or asks to try again.
-    Away(String),
-    /// Something is lost.
-    Lost(String),
+    V3 { address: SocketAddr, export: String, rpc: Option<nfs3::Client>, file: Option<Handle> },
+    V4(Box<Session>),
 }
 
 fn block(number: u64) -> Vec<u8> {
@@ -73,14 +64,14 @@ fn block(number: u64) -> Vec<u8> {
 }
 
 impl Writer {
-    /// Starts a client of the resource.
-    pub fn start(cluster: &Cluster, version: Version) -> Self {
+    /// Starts a client of a resource.
+    pub fn start(cluster: &Cluster, resource: &'static Resource, version: Version) -> Self {
         let name = format!("{version:?}").to_lowercase();
         let shared = Arc::new(Shared::default());
-        let (address, export) = (cluster.address(), format!("/export/{RESOURCE}"));
+        let (address, export) = (resource.address(), resource.export());
         let (work, file) = (shared.clone(), name.clone());
         let thread = cluster.switch.spawn(move || run(&work, address, &export, &file, version));
-        Self { name, shared, thread }
+        Self { name, resource, shared, thread }
     }
 
     /// Its name, which is that of its file.
@@ -88,7 +79,8 @@ impl Writer {
         &self.name
     }
 
-    fn troubles(&self) -> Vec<String> {
+    /// What has interrupted it so far: lost connections, and requests to try again.
+    pub fn troubles(&self) -> Vec<String> {
         self.shared.troubles.lock().expect("a list").clone()
     }
 
@@ -116,7 +108,7 @@ impl Writer {
         self.thread.join().expect("the client");
         let errors = self.shared.errors.lock().expect("a list").clone();
         assert_eq!(errors, Vec::<String>::new(), "{}", self.name);
-        let content = cluster.content(&self.name);
+        let content = cluster.content(self.resource, &self.name);
         let acknowledged = self.shared.acknowledged.load(Ordering::SeqCst);
         assert!(
             content.len() as u64 >= acknowledged * BLOCK as u64,
@@ -131,32 +123,24 @@ impl Writer {
 }
 
 fn run(shared: &Shared, address: SocketAddr, export: &str, name: &str, version: Version) {
-    let mut connection: Option<Connection> = None;
-    // The file's handle, once it has been opened: it must stay good.
-    let mut handle = None;
+    let mut connection = match version {
+        Version::V3 => Connection::V3 { address, export: export.to_owned(), rpc: None, file: None },
+        Version::V4 => Connection::V4(Box::new(Session::new(address, export, name, name))),
+    };
     let mut last = Instant::now();
     while !shared.ends.load(Ordering::SeqCst) {
         let number = shared.acknowledged.load(Ordering::SeqCst);
-        let mut current = match connection.take() {
-            Some(current) => current,
-            None => match connect(address, export, name, version, &mut handle) {
-                Ok(current) => current,
-                Err(trouble) => {
-                    note(shared, trouble);
-                    std::thread::sleep(Duration::from_millis(20));
-                    continue;
-                }
-            },
-        };
-        match write(&mut current, number) {
+        match connection.write(name, number) {
             Ok(()) => {
                 shared.acknowledged.store(number + 1, Ordering::SeqCst);
                 let waited = last.elapsed().as_millis() as u64;
                 shared.outage_ms.fetch_max(waited, Ordering::SeqCst);
                 last = Instant::now();
-                connection = Some(current);
             }
-            Err(trouble) => note(shared, trouble),
+            Err(trouble) => {
+                note(shared, trouble);
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
     }
 }
@@ -172,81 +156,31 @@ fn note(shared: &Shared, trouble: Trouble) {
     }
 }
 
-/// One block, on disk before the reply.
-fn write(connection: &mut Connection, number: u64) -> Result<(), Trouble> {
-    let (offset, data) = (number * BLOCK as u64, block(number));
-    match connection {
-        Connection::V3(client, file) => {
-            client.write(file, offset, &data, StableHow::FILE_SYNC).map(drop).map_err(of_v3)
-        }
-        Connection::V4(client, file) => client.write(file, offset, &data).map_err(of_v4),
-    }
-}
-
-fn of_v3(failure: nfs3::Failure) -> Trouble {
-    match failure {
-        nfs3::Failure::Broken(why) => Trouble::Away(why),
-        // JUKEBOX.
-        nfs3::Failure::Status(status) if status.0 == 10_008 => Trouble::Away(status.to_string()),
-        nfs3::Failure::Status(status) => Trouble::Lost(status.to_string()),
-    }
-}
-
-fn of_v4(failure: nfs4::Failure) -> Trouble {
-    // After these a client connects again, or waits.
-    const AGAIN: [Nfsstat4; 5] = [
-        Nfsstat4::BADSESSION,
-        Nfsstat4::STALE_CLIENTID,
-        Nfsstat4::GRACE,
-        Nfsstat4::DELAY,
-        Nfsstat4::DEADSESSION,
-    ];
-    match failure {
-        nfs4::Failure::Broken(why) => Trouble::Away(why),
-        nfs4::Failure::Status(status) if AGAIN.contains(&status) => {
-            Trouble::Away(status.to_string())
-        }
-        nfs4::Failure::Status(status) => Trouble::Lost(status.to_string()),
-    }
-}
-
-fn connect(
-    address: SocketAddr,
-    export: &str,
-    name: &str,
-    version: Version,
-    handle: &mut Option<nfs3::Handle>,
-) -> Result<Connection, Trouble> {
-    let away = |e: std::io::Error| Trouble::Away(e.to_string());
-    let stream = TcpStream::connect_timeout(&address, ANSWER).map_err(away)?;
-    let mut rpc = nfs3::Client::over(stream, 0, 0).map_err(away)?;
-    rpc.stream().set_read_timeout(Some(ANSWER)).map_err(away)?;
-    if version == Version::V3 {
-        let file = match handle {
-            Some(file) => file.clone(),
-            None => {
-                let root = rpc.mnt(export).map_err(of_v3)?;
-                let how = CreateHow::Unchecked(Sattr3::default());
-                rpc.create(&root, name, how).map_err(of_v3)?.handle
+impl Connection {
+    /// One block, on disk before the reply.
+    fn write(&mut self, name: &str, number: u64) -> Result<(), Trouble> {
+        let (offset, data) = (number * BLOCK as u64, block(number));
+        match self {
+            Self::V4(session) => session.write(offset, &data),
+            Self::V3 { address, export, rpc, file } => {
+                let mut client = match rpc.take() {
+                    Some(client) => client,
+                    None => connect(*address)?,
+                };
+                // The handle, once the file has been made, must stay good.
+                let handle = match file {
+                    Some(handle) => handle,
+                    None => {
+                        let root = client.mnt(export).map_err(of_v3)?;
+                        let how = CreateHow::Unchecked(Sattr3::default());
+                        file.insert(client.create(&root, name, how).map_err(of_v3)?.handle)
+                    }
+                };
+                let stable = StableHow::FILE_SYNC;
+                client.write(handle, offset, &data, stable).map_err(of_v3)?;
+                *rpc = Some(client);
+                Ok(())
             }
-        };
-        *handle = Some(file.clone());
-        return Ok(Connection::V3(rpc, file));
+        }
     }
-    // The same verifier: the client has not restarted.
-    let mut client = nfs4::Client::over(rpc, 1, name, 1).map_err(of_v4)?;
-    let file = match handle {
-        None => {
-            client.reclaim_complete().map_err(of_v4)?;
-            let root = client.walk(export).map_err(of_v4)?;
-            client.open(&root, name, "writer", true).map_err(of_v4)?
-        }
-        Some(handle) => {
-            let file = client.reclaim_open(handle, "writer").map_err(of_v4)?;
-            client.reclaim_complete().map_err(of_v4)?;
-            file
-        }
-    };
-    *handle = Some(file.handle.clone());
-    Ok(Connection::V4(client, file))
 }
