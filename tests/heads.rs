@@ -1,8 +1,8 @@
 //! Two heads in network namespaces of their own, one file system, and a stand-in for etcd. Clients
 //! write to a virtual address over NFSv3 and NFSv4.1 while its resource is taken over: planned,
 //! after the head was killed with its server or without it, after both were stopped, and after its
-//! link was cut. At most one server exists at any time, nothing acknowledged is lost, open files and
-//! locks are reclaimed, and clients of other resources are not interrupted.
+//! link was cut. At most one server exists at any time, nothing acknowledged is lost, open files
+//! and locks are reclaimed, and clients of other resources are not interrupted.
 
 #[path = "heads/announcements.rs"]
 mod announcements;

@@ -281,16 +281,16 @@ impl Cluster {
         tool(&mut command).expect("a link");
     }
 
-    /// A client that has a connection, which is written down for the next owner, and reads from it
+    /// A client that has a connection, which is recorded for the next owner, and reads from it
     /// until it ends. It sends nothing.
     pub fn idle_client(&self, resource: &Resource) -> JoinHandle<std::io::Result<usize>> {
         let address = resource.address();
         let connected = self.switch.spawn(move || TcpStream::connect(address)).join();
         let mut stream = connected.expect("a client").expect("a connection");
         let own = stream.local_addr().expect("an address").to_string();
-        let written = self.disk.path().join(".plimsoll").join(resource.name).join("connections");
-        self.wait_for("the connection is written down", || {
-            fs::read_to_string(&written).is_ok_and(|text| text.contains(&own))
+        let recorded = self.disk.path().join(".plimsoll").join(resource.name).join("connections");
+        self.wait_for("the connection is recorded", || {
+            fs::read_to_string(&recorded).is_ok_and(|text| text.contains(&own))
         });
         std::thread::spawn(move || {
             stream.set_read_timeout(Some(SOON))?;

@@ -60,7 +60,7 @@ impl Trial {
             let median = outages.get(outages.len() / 2).map_or(0, Duration::as_millis);
             let longest = outages.last().map_or(0, Duration::as_millis);
             println!(
-                "{what}: {} takeovers, outage of {}: median {median} ms, longest {longest} ms; {outages:?}",
+                "{what}: {} takeovers, outage of {}: median {median} ms, longest {longest} ms",
                 outages.len(),
                 writer.name()
             );

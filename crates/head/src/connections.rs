@@ -22,7 +22,7 @@ const LINE_MAX: u64 = 80;
 /// A connection: the port of the resource, and the other end.
 pub type Connection = (u16, SocketAddr);
 
-/// Writes the file anew, on disk when this returns.
+/// Replaces the file, on disk when this returns.
 ///
 /// # Errors
 /// The file system's.

@@ -61,11 +61,11 @@ pub const HEAD_STABLE_AFTER: Duration = Duration::from_secs(600);
 /// When an address is announced again after it was added: a switch may drop the first.
 pub const HEAD_ANNOUNCE_AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// Connections of a resource that are written down; those beyond are not reset by its next owner.
+/// Connections of a resource that are recorded; those beyond are not reset by its next owner.
 /// With this number the file has about half a MiB.
 pub const HEAD_CONNECTIONS_MAX: usize = 16 << 10;
 
-/// How often connections are written down, if they have changed.
+/// How often connections are recorded, if they have changed.
 pub const HEAD_CONNECTIONS_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest request and response on the local socket of a head.

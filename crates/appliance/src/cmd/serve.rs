@@ -106,9 +106,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         first: first.as_deref().map(|password| (users::FIRST, password)),
     }
     .print()?;
-    if args.lease.is_some() {
-        connections::start(state.path(), args.address).or_failure("write connections down")?;
-    }
     manager::tell("READY=1");
     serve_on(&plan, &running);
     manager::tell("STOPPING=1");
@@ -205,6 +202,11 @@ fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
 fn serve_on(plan: &Plan<'_>, running: &Running) {
+    if plan.args.lease.is_some()
+        && let Err(e) = connections::start(&running.parts.state, plan.args.address)
+    {
+        base::warning!("head", "connections are not recorded for a takeover: {e}");
+    }
     while sys::wait_for_signal() {
         let files = plan.args.exports.is_some() || running.services.use_files();
         if !files && !manager::there() {

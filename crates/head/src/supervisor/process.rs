@@ -129,8 +129,8 @@ impl Start {
         report(Message::Event(Event::Ended(name, number, status)));
     }
 
-    /// Resets the connections that clients had with the former owner. Without that they notice it by
-    /// themselves, but later.
+    /// Resets the connections that clients had with the former owner: without that they notice its
+    /// end at their next retransmission.
     fn reset_connections(&self) {
         let Some(resource) = self.config.resource(&self.name) else { return };
         let reset = || -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Writes the connections of a resource down for its next owner, in a thread of its own, until the
+//! Records the connections of a resource for its next owner, in a thread, until the
 //! process ends with the lease of its head.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ fn follow(state: &Path, address: IpAddr) {
         });
         match done {
             Err(e) if !failed => {
-                base::warning!("head", "connections are not written down for a takeover: {e}");
+                base::warning!("head", "connections are not recorded for a takeover: {e}");
                 failed = true;
             }
             done => failed = done.is_err(),

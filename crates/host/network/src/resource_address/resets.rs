@@ -1,5 +1,5 @@
-//! Resets of connections that a former owner of an address had: their clients learn at once that the
-//! server is another one, instead of at their next retransmission, which may be seconds away.
+//! Resets of connections that a former owner of an address had: their clients notice at once that
+//! the server is another one, instead of at their next retransmission, which may be seconds away.
 //!
 //! The client gets an acknowledgement outside of its window. It sends back one that has its own
 //! numbers (RFC 9293, section 3.10.7.4), for which this machine has no connection: the kernel

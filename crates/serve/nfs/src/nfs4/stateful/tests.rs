@@ -23,6 +23,7 @@ use engine::transport::Budgets;
 use engine::transport::buffers::ReplyBuf;
 
 mod answers;
+mod edges;
 mod exhausted;
 mod extents;
 mod grace;
@@ -44,17 +45,26 @@ impl World {
     }
 
     fn recorded(known: Vec<Identity>, records: Arc<dyn Records>) -> (Self, Arc<Stateful>) {
+        Self::started(3, known, records)
+    }
+
+    /// The start with this number of a server.
+    fn started(
+        boot: u32,
+        known: Vec<Identity>,
+        records: Arc<dyn Records>,
+    ) -> (Self, Arc<Stateful>) {
         let mut shares = ShareTable::default();
         shares.add("s", MemFs::new(tag("s"), 1 << 30), false).expect("a share");
         let clock = Arc::new(ManualClock::at(0));
         let state = State::new(Config {
-            boot: 3,
+            boot,
             lease_ns: LEASE_S * NS_PER_S,
             grace_until_ns: LEASE_S * NS_PER_S,
             known,
             records,
             locks: Arc::new(LockTable::default()),
-            random: Box::new(SeededRandom::new(1)),
+            random: Box::new(SeededRandom::new(boot.into())),
         });
         let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
         let keeper = Arc::new(keeper);
