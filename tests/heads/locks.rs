@@ -117,7 +117,7 @@ impl Locks {
         }
     }
 
-    /// Waits until the server that is there now has refused all contenders: both locks are held.
+    /// Waits until the current server has refused all contenders: both locks are held.
     pub fn progress(&self, what: &str) {
         let counts = |shared: &Shared| -> Vec<u64> {
             shared.denied.iter().map(|count| count.load(Ordering::SeqCst)).collect()

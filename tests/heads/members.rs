@@ -1,4 +1,4 @@
-//! Three members of etcd itself, each a process of its own.
+//! Three members of etcd itself, each in a process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

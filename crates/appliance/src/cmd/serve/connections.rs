@@ -44,7 +44,7 @@ fn follow(state: &Path, address: IpAddr) {
     }
 }
 
-/// The established connections with this address of ours.
+/// The established connections with this address of the resource.
 fn established(address: IpAddr) -> io::Result<BTreeSet<Connection>> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let own = match address {
