@@ -7,7 +7,8 @@
 //! - `disks`: disks that a request names. `look`: the state of a pool. `task`: scrub, replace,
 //!   repair, remove. `change`: create, import, export, destroy. `shares`: subvolumes, snapshots.
 //!   `rollback`: rollback and clones.
-//!   `usage`: quotas, compression, and the space of shares. `zfs`: all of it for pools of ZFS.
+//!   `usage`: quotas, compression, and the space of shares. `watch`: pools and disks that do not
+//!   answer. `zfs`: all of it for pools of ZFS.
 
 mod change;
 mod disks;
@@ -16,6 +17,7 @@ mod rollback;
 mod shares;
 mod task;
 mod usage;
+mod watch;
 mod zfs;
 
 use std::collections::BTreeMap;
@@ -88,6 +90,8 @@ pub struct Keeper {
     /// Held by what changes pools: one change at a time. Before `inner`.
     changing: Mutex<()>,
     inner: Mutex<Inner>,
+    /// Pools and disks that do not answer.
+    watch: watch::Watch,
     /// The commands of ZFS, once they were found.
     tools: Mutex<Option<Tools>>,
     own: Weak<Self>,
@@ -137,6 +141,7 @@ impl Keeper {
             machine: Machine::default(),
             changing: Mutex::default(),
             inner: Mutex::new(Inner { known, ..Inner::default() }),
+            watch: watch::Watch::default(),
             tools: Mutex::default(),
             own: own.clone(),
         }))
@@ -204,6 +209,7 @@ impl Keeper {
     pub fn start(self: &Arc<Self>) -> io::Result<()> {
         let own = Arc::downgrade(self);
         let devices = self.devices();
+        self.watch()?;
         self.mount_all();
         let follow = move || {
             let mut before = Some(devices);
@@ -238,7 +244,8 @@ impl Keeper {
     pub fn mount_all(&self) {
         let _one = lock(&self.changing);
         let names: Vec<String> = self.inner().known.keys().cloned().collect();
-        let missing = names.into_iter().filter(|name| !self.is_mounted(name));
+        let missing =
+            names.into_iter().filter(|name| self.stuck(name).is_none() && !self.is_mounted(name));
         for name in missing.collect::<Vec<_>>() {
             let Ok(known) = self.known(&name) else { continue };
             let done = self.mount(&name, &known.uuid, known.mount_degraded);
@@ -297,6 +304,14 @@ impl Keeper {
     /// # Errors
     /// Why not.
     pub fn answer(&self, request: PoolRequest) -> Result<PoolReply, Failure> {
+        let stuck = request.imported().and_then(|name| Some((name, self.stuck(name)?)));
+        if let Some((name, why)) = stuck {
+            return wrong(format!("the pool {name} cannot be changed now: {why}"));
+        }
+        self.answer_now(request)
+    }
+
+    fn answer_now(&self, request: PoolRequest) -> Result<PoolReply, Failure> {
         let done = |sentence: String| Ok(PoolReply::Done(sentence));
         if let Some(answer) = self.answer_zfs(&request) {
             return answer;
@@ -376,7 +391,7 @@ impl Keeper {
     /// The state of all pools.
     pub fn status(&self) -> Status {
         let names: Vec<(String, Imported)> = self.inner().known.clone().into_iter().collect();
-        let pools = names.iter().map(|(name, known)| self.look(name, known)).collect();
+        let pools = self.look_at(&names);
         Status { lacks: pool::lacks(), lacks_zfs: self.lacks_zfs(), pools }
     }
 

@@ -23,6 +23,7 @@ impl Keeper {
         let mut inner = self.inner();
         inner.known.remove(name);
         inner.failed.remove(name);
+        self.unwatch(name);
         tried(self.store(&inner.known), "write the file of the pools")
     }
 

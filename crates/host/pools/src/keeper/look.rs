@@ -42,14 +42,11 @@ impl Keeper {
         })
     }
 
-    /// The state of a pool.
-    pub(super) fn look(&self, name: &str, known: &Imported) -> PoolStatus {
+    /// What is known of a pool without a look at it.
+    pub(super) fn basic(&self, name: &str, known: &Imported) -> PoolStatus {
         let at = self.at(name);
-        let (reason, task) = {
-            let inner = self.inner();
-            (inner.failed.get(name).cloned(), inner.tasks.get(name).cloned())
-        };
-        let mut status = PoolStatus {
+        let reason = self.inner().failed.get(name).cloned();
+        PoolStatus {
             name: name.to_owned(),
             file_system: known.file_system,
             uuid: known.uuid.clone(),
@@ -73,7 +70,12 @@ impl Keeper {
             history: known.history.clone(),
             shares: Vec::new(),
             snapshots: Vec::new(),
-        };
+        }
+    }
+
+    /// The state of a pool.
+    pub(super) fn look(&self, name: &str, known: &Imported) -> PoolStatus {
+        let mut status = self.basic(name, known);
         if known.file_system == FileSystem::Zfs {
             if let Err(e) = self.observe_zfs(name, known, &mut status) {
                 status.reason = Some(format!("its state cannot be read: {e}"));
@@ -81,6 +83,7 @@ impl Keeper {
             return status;
         }
         let Ok(volume) = self.volume(name) else { return status };
+        let task = self.inner().tasks.get(name).cloned();
         if let Err(e) = self.observe(&volume, known, task.is_some(), &mut status) {
             status.reason = Some(format!("its state cannot be read: {e}"));
         }

@@ -24,8 +24,11 @@ const FIRST: u64 = 800;
 const CONVERSIONS: usize = 3;
 /// How often a replacement or a conversion is looked at that the kernel continues after a mount.
 const FOLLOW: Duration = Duration::from_millis(300);
-/// A repair that failed is not begun again before this time.
+/// A repair that failed is not begun again before this time, which doubles with each further one:
+/// a scrub of a disk that fails loads the others.
 const AGAIN: Duration = Duration::from_secs(60);
+/// Most doublings: about an hour.
+const DOUBLINGS_MAX: usize = 6;
 
 /// A task that runs.
 pub(super) struct Task {
@@ -307,7 +310,7 @@ impl Keeper {
         let _one = lock(&self.changing);
         let names: Vec<String> = self.inner().known.keys().cloned().collect();
         for name in names {
-            if self.inner().tasks.contains_key(&name) {
+            if self.inner().tasks.contains_key(&name) || self.stuck(&name).is_some() {
                 continue;
             }
             if self.is_zfs(&name) {
@@ -321,11 +324,29 @@ impl Keeper {
             else {
                 continue;
             };
-            let done = self.begin_due(&name, volume, &record, &members);
+            let record = self.enter_failures(&name, &volume, record, &members);
+            let done = record.and_then(|record| self.begin_due(&name, volume, &record, &members));
             if let Err(failure) = done {
                 base::error!("host", "{failure}");
             }
         }
+    }
+
+    /// Enters a repair after commands to a disk have failed: it may lack what was written. Only
+    /// where another disk has a copy.
+    fn enter_failures(
+        &self,
+        name: &str,
+        volume: &Volume,
+        record: Record,
+        members: &[Member],
+    ) -> Result<Record, Failure> {
+        let has_copies = record.profile.tolerance() > 0;
+        let is_entered = record.repair == Some(Repair::Scrub);
+        if self.failing(name, members.iter()).is_none() || is_entered || !has_copies {
+            return Ok(record);
+        }
+        self.update(volume, |record| record.repair = Some(Repair::Scrub))
     }
 
     fn begin_due(
@@ -337,9 +358,11 @@ impl Keeper {
     ) -> Result<(), Failure> {
         let has_all = members.iter().all(|member| !member.missing);
         let known = self.known(name)?;
-        let failed =
-            known.history.last().filter(|last| last.kind == Kind::Repair && !last.complete);
-        let waits = failed.is_some_and(|last| now_s() < last.ended_s + AGAIN.as_secs());
+        let is_failed = |one: &&Ended| one.kind == Kind::Repair && !one.complete;
+        let failed = known.history.iter().rev().take_while(is_failed).count();
+        let pause = AGAIN.as_secs() << failed.saturating_sub(1).min(DOUBLINGS_MAX);
+        let last = known.history.last().filter(|_| failed > 0);
+        let waits = last.is_some_and(|last| now_s() < last.ended_s + pause);
         let lost = match volume.spaces() {
             Ok(spaces) => without_copies(record.profile, &spaces) > 0,
             Err(_) => false,
@@ -372,6 +395,7 @@ impl Keeper {
             (Repair::Convert, _) => Phase::Convert,
         };
         let task = Task::new(Kind::Repair, first, volume.path(), 0);
+        let own = name.to_owned();
         self.begin(name, task, move |keeper, task| {
             // The kernel continues a replacement after a mount.
             while let Ok(Some(_)) = volume.replace_progress() {
@@ -379,7 +403,17 @@ impl Keeper {
             }
             let mut result = String::new();
             if repair == Repair::Scrub {
+                let members = tried(volume.members(), "list the disks of the pool")?;
+                keeper.settle(&own, &members);
+                // A scrub does not see what is in no complete transaction yet.
+                tried(volume.sync(), "write back the pool")?;
                 result = format!("{} ", in_words(&scrub(&volume, task)?));
+                let members = tried(volume.members(), "list the disks of the pool")?;
+                if let Some((devid, count)) = keeper.failing(&own, members.iter()) {
+                    return wrong(format!(
+                        "{result}{count} commands to the disk number {devid} have failed."
+                    ));
+                }
                 keeper.update(&volume, |record| {
                     record.scrubbed_ms = Some(now_ms());
                     record.repair = Some(Repair::Convert);
