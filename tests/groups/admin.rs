@@ -48,6 +48,8 @@ mod pool_rollback;
 mod pool_snapdir;
 #[path = "../pool_snapshots.rs"]
 mod pool_snapshots;
+#[path = "../pool_zfs.rs"]
+mod pool_zfs;
 #[path = "../pools.rs"]
 mod pools;
 #[path = "../pools_space.rs"]

@@ -3,10 +3,10 @@
 //! (`crates/host/pools`).
 //!
 //! - [`node`]: the declarations. [`room`]: requests to the helper. [`shown`]: states of nodes.
-//!   [`snapshots`]: actions of a snapshot. [`faults`]: what is wrong with pools.
+//!   [`snapshot_actions`]: what can be done with a snapshot. [`faults`]: what is wrong with pools.
 
 mod faults;
 pub mod node;
 pub mod room;
 mod shown;
-mod snapshots;
+mod snapshot_actions;

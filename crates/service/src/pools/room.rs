@@ -1,10 +1,10 @@
 //! Pools through the tree: requests to the helper, which is a unit of its own, or a child of this
 //! process if that is root.
 //!
-//! - [`capacity`]: statistics. [`snapshots`]: snapshots by schedule.
+//! - [`capacity`]: statistics. [`schedules`]: snapshots by schedule.
 
 pub mod capacity;
-mod snapshots;
+mod schedules;
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -35,8 +35,8 @@ use crate::problems::{Fault, Source};
 use crate::shares::node::shares_below;
 use crate::shares::{Shares, Subvolumes};
 use capacity::Read;
-use snapshots::Made;
-pub(super) use snapshots::check_name;
+use schedules::Made;
+pub(super) use schedules::check_name;
 
 /// Where it is in the tree.
 pub const PREFIX: [&str; 1] = ["storage"];

@@ -109,6 +109,9 @@ impl Keeper {
             let made = self.make_dataset(name, share);
             return Some(made.map(|made| PoolReply::Share { made }));
         }
+        if let PoolRequest::Snapshots { share, .. } = request {
+            return Some(self.snapshots_of_zfs(name, share).map(PoolReply::Snapshots));
+        }
         Some(self.act_on_zfs(name, request).map(PoolReply::Done))
     }
 
@@ -139,6 +142,20 @@ impl Keeper {
             }
             PoolRequest::DestroySnapshot { share, snapshot, .. } => {
                 self.destroy_snapshot_zfs(name, share, snapshot)
+            }
+            PoolRequest::RenameSnapshot { share, snapshot, name: new, .. } => {
+                self.rename_snapshot_zfs(name, (share, snapshot), new)
+            }
+            PoolRequest::Rollback { share, snapshot, .. } => {
+                self.rollback_zfs(name, share, snapshot)
+            }
+            // No snapshot of ZFS was ever writable.
+            PoolRequest::Protect { .. } => Ok("All snapshots are read-only.".to_owned()),
+            PoolRequest::Clone { share, snapshot, name: new, .. } => {
+                self.clone_zfs(name, (share, snapshot), new)
+            }
+            PoolRequest::AccountSnapshots { .. } => {
+                wrong(format!("the pool {name} accounts snapshots already"))
             }
             _ => wrong(format!("a pool of ZFS has no request {}", request.name())),
         }

@@ -5,13 +5,14 @@ use super::super::{DAY_MS, HISTORY_MAX, Imported, Keeper, now_ms, now_s};
 use super::kernel_name;
 use crate::disk::Machine;
 use crate::pool::Failure;
-use crate::request::{Ended, Identity, Kind, MemberStatus, PoolStatus};
+use crate::quota::Accounting;
+use crate::request::{Ended, Identity, Kind, MemberStatus, PoolStatus, ShareUsage};
 use crate::state::{Errors, Member};
 use crate::zfs::command::{CHANGE_TIME, READ_TIME, Tools};
 use crate::zfs::{Health, Leaf, Pool, state, table};
 
 /// Properties that the state of a pool is read from.
-const PROPERTIES: &str = "type,used,available,mounted,creation";
+const PROPERTIES: &str = "type,used,available,mounted,creation,quota,usedbydataset,usedbysnapshots";
 /// Most shares and snapshots that are listed.
 const LISTED_MAX: usize = 4_096;
 
@@ -116,6 +117,11 @@ impl Keeper {
             status.available = table::bytes(root, "available").unwrap_or(0);
             status.capacity = status.used.saturating_add(status.available);
         }
+        let sum = |property: &str| all.values().filter_map(|of| table::bytes(of, property)).sum();
+        // As with simple accounting of btrfs, a share has what its snapshots keep.
+        status.accounting = Accounting::Simple;
+        status.used_data = sum("usedbydataset");
+        status.used_snapshots = Some(sum("usedbysnapshots"));
         let prefix = format!("{name}/");
         for (dataset, of) in all.iter().take(LISTED_MAX) {
             let Some(inside) = dataset.strip_prefix(&prefix).filter(|one| !one.contains('/'))
@@ -128,7 +134,12 @@ impl Keeper {
                     let created = table::bytes(of, "creation").unwrap_or(0);
                     status.snapshots.push((share.to_owned(), snapshot.to_owned(), created));
                 }
-                None if kind == Some("filesystem") => status.shares.push(inside.to_owned()),
+                None if kind == Some("filesystem") => {
+                    let used = table::bytes(of, "used").unwrap_or(0);
+                    let quota = table::bytes(of, "quota").filter(|quota| *quota > 0);
+                    status.usage.push(ShareUsage { share: inside.to_owned(), used, quota });
+                    status.shares.push(inside.to_owned());
+                }
                 None => {}
             }
         }

@@ -1,14 +1,16 @@
 //! Shares on a pool of ZFS: a dataset for each, and its snapshots.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::super::{Keeper, lock, tried, wrong};
 use crate::pool::Failure;
 use crate::quota::Compression;
-use crate::request::ShareSettings;
+use crate::request::{ShareSettings, SnapshotStatus};
 use crate::subvolume;
-use crate::zfs::command::CHANGE_TIME;
+use crate::zfs::command::{CHANGE_TIME, READ_TIME, Tools};
+use crate::zfs::table;
 
 /// Checks a name of a share or a snapshot: ZFS has fewer characters than btrfs.
 fn checked(name: &str) -> Result<(), Failure> {
@@ -20,7 +22,96 @@ fn checked(name: &str) -> Result<(), Failure> {
     wrong("on a pool of ZFS a name has letters, digits, '-', '_' and '.'")
 }
 
+/// Snapshots of a share in the order of the transactions in which they were made.
+fn snapshots(tools: &Tools, dataset: &str) -> Result<Vec<SnapshotStatus>, Failure> {
+    let properties = "type,used,creation,createtxg";
+    let get = ["get", "-H", "-p", "-r", "-o", "name,property,value", properties, dataset];
+    let all = table::properties(&tools.zfs(&get, READ_TIME)?);
+    let prefix = format!("{dataset}@");
+    let one = |(name, of): (&String, &BTreeMap<String, String>)| {
+        let name = name.strip_prefix(&prefix)?.to_owned();
+        let created_s = table::bytes(of, "creation").unwrap_or(0);
+        let order = table::bytes(of, "createtxg").unwrap_or(created_s);
+        Some(SnapshotStatus { name, created_s, order, alone: table::bytes(of, "used") })
+    };
+    let mut found: Vec<SnapshotStatus> = all.iter().filter_map(one).collect();
+    found.sort_by_key(|one| one.order);
+    Ok(found)
+}
+
 impl Keeper {
+    pub(super) fn snapshots_of_zfs(
+        &self,
+        name: &str,
+        share: &str,
+    ) -> Result<Vec<SnapshotStatus>, Failure> {
+        checked(share)?;
+        snapshots(&self.of_zfs(name)?, &format!("{name}/{share}"))
+    }
+
+    /// Takes a share back to its latest snapshot. ZFS would destroy later ones: they are named.
+    pub(super) fn rollback_zfs(
+        &self,
+        name: &str,
+        share: &str,
+        snapshot: &str,
+    ) -> Result<String, Failure> {
+        checked(share)?;
+        checked(snapshot)?;
+        let _one = lock(&self.changing);
+        let tools = self.of_zfs(name)?;
+        let dataset = format!("{name}/{share}");
+        let all = snapshots(&tools, &dataset)?;
+        let Some(at) = all.iter().position(|one| one.name == snapshot) else {
+            return wrong(format!("there is no snapshot {snapshot} of {share}"));
+        };
+        let later: Vec<&str> = all.iter().skip(at + 1).map(|one| one.name.as_str()).collect();
+        if !later.is_empty() {
+            let names = later.join(", ");
+            return wrong(format!(
+                "ZFS can only go back to the latest snapshot; destroy the later ones first: {names}"
+            ));
+        }
+        tools.zfs(&["rollback", &format!("{dataset}@{snapshot}")], CHANGE_TIME)?;
+        Ok(format!("{share} has the state of {snapshot}; what was changed since then is gone."))
+    }
+
+    /// Makes the dataset of a new share from a snapshot, which stays as long as the new share.
+    pub(super) fn clone_zfs(
+        &self,
+        name: &str,
+        (share, snapshot): (&str, &str),
+        new: &str,
+    ) -> Result<String, Failure> {
+        for one in [share, snapshot, new] {
+            checked(one)?;
+        }
+        let _one = lock(&self.changing);
+        let tools = self.of_zfs(name)?;
+        if self.at(name).join(new).symlink_metadata().is_ok() {
+            return wrong(format!("there is something named {new} in the pool {name}"));
+        }
+        let source = format!("{name}/{share}@{snapshot}");
+        tools.zfs(&["clone", &source, &format!("{name}/{new}")], CHANGE_TIME)?;
+        Ok(format!("{new} is a copy of {share}@{snapshot}."))
+    }
+
+    pub(super) fn rename_snapshot_zfs(
+        &self,
+        name: &str,
+        (share, snapshot): (&str, &str),
+        new: &str,
+    ) -> Result<String, Failure> {
+        for one in [share, snapshot, new] {
+            checked(one)?;
+        }
+        let _one = lock(&self.changing);
+        let tools = self.of_zfs(name)?;
+        let of = |snapshot: &str| format!("{name}/{share}@{snapshot}");
+        tools.zfs(&["rename", &of(snapshot), &of(new)], CHANGE_TIME)?;
+        Ok(format!("The snapshot {snapshot} of {share} is named {new}."))
+    }
+
     /// The dataset of a share; it is made if it is not there. Whether it was made.
     pub(super) fn make_dataset(&self, name: &str, share: &str) -> Result<bool, Failure> {
         checked(share)?;

@@ -7,7 +7,7 @@ use base::node::{Path, Value};
 use control::tree::viewer::Everything;
 use control::tree::{Change, Problem, Request, Who};
 use host_pools::keeper::FOLDER;
-use host_pools::request::{PoolRequest, PoolStatus, ShareSettings};
+use host_pools::request::{FileSystem, PoolRequest, PoolStatus, ShareSettings};
 use serde_json::json;
 use vfs::share::node::{DEFAULT_PROJECT, POOL};
 
@@ -58,11 +58,28 @@ impl PoolRoom {
                     let sentence = format!("confirm is not the name of the share, {}", one.share);
                     return Err(Problem::new(&path, &sentence, "nothing was changed"));
                 }
+                if status.file_system == FileSystem::Zfs {
+                    self.is_not_served(&one).map_err(refused)?;
+                }
                 self.rollback(one).map(|done| json!(done)).map_err(refused)
             }
             "clone" => self.clone_share(&path, one, parameters, who),
             _ => Err(Problem::unknown(&path, &format!("unknown action {action}"), "")),
         }
+    }
+
+    /// ZFS goes back below files that are open, which a server must not see.
+    fn is_not_served(&self, one: &Snapshot) -> Result<(), String> {
+        let directory = FilePath::new(FOLDER).join(&one.pool).join(&one.share);
+        let shares = self.shares().ok_or("the server ends")?;
+        if shares.configured().iter().all(|share| share.directory != directory) {
+            return Ok(());
+        }
+        let share = &one.share;
+        Err(format!(
+            "on a pool of ZFS a share that is served cannot go back: destroy the share {share}, \
+             which keeps its files, and create it again after the rollback"
+        ))
     }
 
     fn rollback(&self, one: Snapshot) -> Result<String, String> {
