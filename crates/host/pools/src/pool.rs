@@ -237,9 +237,10 @@ pub fn mount(offer: &Offer, mounting: Mounting<'_>) -> Result<(Volume, Record), 
 /// Reads the record of a mounted pool, and enters a mount without all disks.
 fn enter(volume: &Volume, offer: &Offer, mark: (u64, u64)) -> Result<Record, Failure> {
     let record = tried(Record::read(volume.path()), "read the record of the pool")?;
-    let mut record = record.ok_or_else(|| {
-        Failure::Wrong("the file system has the label of a pool, but no record".to_owned())
-    })?;
+    let mut record = match record {
+        Some(record) => record,
+        None => complete(volume, &offer.name)?,
+    };
     let members = tried(volume.members(), "list the devices of the pool")?;
     let missing: Vec<u64> = members.iter().filter(|one| one.missing).map(|one| one.devid).collect();
     let before = record.clone();
@@ -252,6 +253,26 @@ fn enter(volume: &Volume, offer: &Offer, mark: (u64, u64)) -> Result<Record, Fai
     if record != before {
         tried(record.write(volume.path()), "write the record of the pool")?;
     }
+    Ok(record)
+}
+
+/// Completes a pool of which the creation was interrupted after its file system was made: it is
+/// empty, and has no record.
+fn complete(volume: &Volume, name: &str) -> Result<Record, Failure> {
+    let mut entries = tried(fs::read_dir(volume.path()), "read the top folder of the pool")?;
+    let is_begun = |entry: io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name() == crate::record::TEMPORARY)
+    };
+    if !entries.all(is_begun) {
+        let sentence = "the file system has the label of a pool and files, but no record";
+        return Err(Failure::Wrong(sentence.to_owned()));
+    }
+    let spaces = tried(volume.spaces(), "read the space of the pool")?;
+    let is_of = |profile: &&Profile| spaces.iter().all(|space| profile.is_kept_by(space.flags));
+    let profiles = [Profile::Copies3, Profile::Mirror, Profile::Stripe];
+    let profile = profiles.iter().find(is_of).copied().unwrap_or(Profile::Stripe);
+    let record = Record::new(name, profile);
+    tried(record.write(volume.path()), "write the record of the pool")?;
     Ok(record)
 }
 
@@ -288,6 +309,7 @@ fn compare_undisturbed(offer: &Offer, aside: &Path) -> Result<(), Failure> {
 /// parts can have been written apart. Generations do not show it, since both count on.
 fn compare(offer: &Offer, aside: &Path) -> Result<(), Compared> {
     let mut records: Vec<Record> = Vec::new();
+    let mut unrecorded = false;
     for part in parts(&offer.paths()) {
         // Devices are known to the kernel from earlier mounts; the mount is to have these alone.
         for path in offer.paths() {
@@ -303,14 +325,18 @@ fn compare(offer: &Offer, aside: &Path) -> Result<(), Compared> {
         let record = read_part(&volume, part.len());
         drop(volume);
         unmount(aside)?;
-        let record = record?;
+        // Without a record it was never mounted apart.
+        let Some(record) = record? else {
+            unrecorded = true;
+            continue;
+        };
         if let Some((first, second)) = records.iter().find_map(|other| other.apart(&record)) {
             let (first, second) = (first.clone(), second.clone());
             return Err(Failure::Apart { first, second }.into());
         }
         records.push(record);
     }
-    if records.is_empty() && !parts(&offer.paths()).is_empty() {
+    if records.is_empty() && !unrecorded && !parts(&offer.paths()).is_empty() {
         let sentence = "no part of the pool can be read alone: whether its disks were written \
                         apart is unknown, and nothing is mounted";
         return Err(Failure::Wrong(sentence.to_owned()).into());
@@ -327,7 +353,7 @@ fn is_unreadable(error: &io::Error) -> bool {
 }
 
 /// The record of a part, which is mounted without the other devices.
-fn read_part(volume: &Volume, devices: usize) -> Result<Record, Compared> {
+fn read_part(volume: &Volume, devices: usize) -> Result<Option<Record>, Compared> {
     let members = tried(volume.members(), "list the devices of a part of the pool")?;
     if members.iter().filter(|member| !member.missing).count() != devices {
         return Err(Compared::Disturbed(
@@ -335,9 +361,7 @@ fn read_part(volume: &Volume, devices: usize) -> Result<Record, Compared> {
              again",
         ));
     }
-    let record = tried(Record::read(volume.path()), "read the record of a part of the pool")?;
-    let lacks = || Failure::Wrong("a part of the pool has no record".to_owned()).into();
-    record.ok_or_else(lacks)
+    Ok(tried(Record::read(volume.path()), "read the record of a part of the pool")?)
 }
 
 /// Parts of a pool of which two can be without a device in common, and can be mounted: a profile

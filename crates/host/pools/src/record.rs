@@ -15,6 +15,8 @@ use crate::profile::Profile;
 
 /// Name of the file, in the top-level subvolume.
 pub const FILE: &str = ".plimsoll-pool";
+/// Its name while it is written.
+pub(crate) const TEMPORARY: &str = ".plimsoll-pool.new";
 /// Longest file that is read: each mark is below 200 bytes.
 const FILE_MAX: u64 = 1 << 20;
 /// Marks that a record has at most; the oldest go first, and their number stays.
@@ -122,7 +124,7 @@ impl Record {
     /// # Errors
     /// The operating system's; the record is as before then.
     pub fn write(&self, mounted: &Path) -> io::Result<()> {
-        let temporary = mounted.join(format!("{FILE}.new"));
+        let temporary = mounted.join(TEMPORARY);
         match std::fs::remove_file(&temporary) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}

@@ -281,3 +281,22 @@ fn what_is_imported_is_mounted_at_the_next_start() {
     ));
     export(&second, &name);
 }
+
+#[test]
+fn a_pool_of_an_interrupted_creation_is_imported_and_one_with_files_is_not() {
+    let Some(bed) = Bed::new("keeper_interrupted", 2, 192) else { return };
+    let (name, disks) = (pool_name("kinterrupted"), bed.disks());
+    let keeper = keeper(&bed);
+    let label = format!("plimsoll:{name}");
+    let make = ["-q", "-f", "-d", "raid1", "-m", "raid1", "-L", &label, &disks[0], &disks[1]];
+    run("mkfs.btrfs", &make);
+    import(&keeper, &name, false).expect("imported");
+    let now = status(&keeper, &name);
+    assert_eq!((now.state, now.profile), (State::Healthy, Some(Profile::Mirror)), "{now:?}");
+    // Files without a record are of another program.
+    fs::write(keeper.at(&name).join("file"), b"x").expect("written");
+    fs::remove_file(keeper.at(&name).join(".plimsoll-pool")).expect("removed");
+    export(&keeper, &name);
+    let refused = import(&keeper, &name, false).expect_err("refused");
+    assert!(refused.contains("files, but no record"), "{refused}");
+}
