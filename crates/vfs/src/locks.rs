@@ -53,7 +53,10 @@ pub use kinds::{
     Break, Caching, ClientKey, FileKey, HeldRange, Kind, Owner, Protocol, Range, Recall, Refused,
     Released, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
 };
-pub use leases::{AckRefused, Changing, Granted, LeaseRequest, LeaseView, Trigger, Using};
+pub use leases::{
+    AckRefused, BREAK_KINDS, BreakCount, BreakOutcome, CachingTally, Changing, Granted,
+    LeaseRequest, LeaseView, Trigger, Using,
+};
 pub use links::{LinkId, LinkRefused, Location};
 
 use file::FileLocks;
@@ -112,6 +115,7 @@ struct Counts {
     revoked: AtomicU64,
     waited: AtomicU64,
     denied: AtomicU64,
+    breaks: leases::BreakCounts,
 }
 
 impl Default for LockTable {

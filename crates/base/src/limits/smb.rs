@@ -155,6 +155,12 @@ pub const SMB_DURABLE_V2_MAX: Duration = Duration::from_secs(300);
 /// How often it is looked which opens have waited too long, and which leases were not acknowledged
 /// in time: both times are of whole seconds.
 pub const SMB_SWEEP: Duration = Duration::from_secs(1);
+/// Opens that wait for their client of which user and share are looked at in one piece: some 50 µs,
+/// after which other requests of the core are carried out.
+pub const SMB_SWEEP_PIECE: usize = 256;
+/// CREATEs of a session with several connections that waited for another client when theirs was
+/// lost, and of which the number is remembered: as many as one connection has in flight.
+pub const SMB_LOST_CREATES_MAX: usize = SMB_REQUESTS_MAX;
 /// How long a client that continues an open waits until the end of its old connection is noticed:
 /// the end of a stream can be read a little later than the first requests of the next one.
 pub const SMB_RECONNECT_WAIT: Duration = Duration::from_millis(500);

@@ -11,6 +11,9 @@ const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
 /// Durable handles that are listed, of [`SMB_PARKED_MAX`](::base::limits::SMB_PARKED_MAX).
 pub const PARKED_SHOWN_MAX: usize = 256;
 
+/// Addresses of which the leases are listed.
+pub const CACHING_SHOWN_MAX: usize = 1_024;
+
 /// As of every service, but off by default: with it a hash of passwords that are set is stored
 /// then, which is as good as the password (`docs/security.md`).
 const ENABLED: Property = Property::setting(
@@ -26,11 +29,11 @@ const ENABLED: Property = Property::setting(
 pub static NODE: Context = Context::new(
     "smb",
     "SMB",
-    "Serves shares over SMB 2.1 to 3.1.1 to Windows, macOS and Linux. Users sign in with NTLM \
+    "Serves shares over SMB 2.0.2 to 3.1.1 to Windows, macOS and Linux. Users sign in with NTLM \
      version 2 and passwords that were set while SMB was enabled.",
     "services",
 )
-.statistics(&["smb.ops[op]", "smb.bytes[client]"])
+.statistics(&["smb.ops[op]", "smb.bytes[client]", "smb.leases[client]", "smb.breaks[outcome]"])
 .actions(&[
     service::RESTART,
     Action::new(
@@ -72,7 +75,7 @@ pub static NODE: Context = Context::new(
         "Encryption",
         Kind::Choice(&[
             ("offered", "Encrypted if the client requests it."),
-            ("required", "Always. Clients of SMB 2.1 cannot connect."),
+            ("required", "Always. Clients of SMB 2.0.2 and 2.1 cannot connect."),
             ("off", "Never."),
         ]),
         Default::Text("offered"),
@@ -93,8 +96,7 @@ pub static NODE: Context = Context::new(
         "Multichannel",
         Kind::Bool,
         Default::Bool(false),
-        "Permit several connections of a client in one session. Clients that use them sign by \
-         AES-CMAC, which takes more processor time than AES-GMAC.",
+        "Permit several connections of a client in one session.",
     ),
     Property::setting(
         "idle",
@@ -117,6 +119,13 @@ pub static NODE: Context = Context::new(
         "Open files",
         Kind::Integer { min: 0, max: i64::MAX },
         "Number of open files and directories.",
+    ),
+    Property::state(
+        "caching",
+        "Caching",
+        Kind::List { of: &LINES, max: CACHING_SHOWN_MAX },
+        "Leases and oplocks of each client, breaks that wait for its acknowledgement, and its \
+         durable handles without a connection.",
     ),
     Property::state(
         "durable_handles",

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::clock::monotonic_ns;
-use base::limits::SMB_SWEEP;
+use base::limits::{SMB_SWEEP, SMB_SWEEP_PIECE};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 use vfs::locks::{Location, Owner};
@@ -69,19 +69,30 @@ impl Server {
         let goes = |open: &ParkedOpen| {
             session == Some(open.session) || user == Some(open.who.person.name.as_str())
         };
-        let opens = self.parked.take_ended(0, goes);
+        let opens = self.parked.take_if(goes);
         let count = opens.len();
         self.end_parked(opens);
         count
     }
 
     /// Ends what has waited too long, what is of a user that is none any more, or of a share that
-    /// grants nothing.
-    fn sweep(&self, files: &Files) {
-        let goes = |open: &ParkedOpen| {
-            files.still_reach(&open.who, &open.file.node.reached, false).is_err()
-        };
-        self.end_parked(self.parked.take_ended(monotonic_ns(), goes));
+    /// grants nothing. Users and shares are asked without a lock, some opens at a time: requests
+    /// of this core are carried out in between.
+    async fn sweep(&self, files: &Files) {
+        self.end_parked(self.parked.take_late(monotonic_ns()));
+        let facts = |open: &ParkedOpen| (Arc::clone(&open.who), open.file.node.reached.clone());
+        let mut last = None;
+        loop {
+            let some = self.parked.after(last, SMB_SWEEP_PIECE, facts);
+            let Some((number, _)) = some.last() else { return };
+            last = Some(*number);
+            for (id, (who, reached)) in &some {
+                if files.still_reach(who, reached, false).is_err() {
+                    self.end_parked_one(*id);
+                }
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -92,7 +103,7 @@ pub(super) async fn run(server: Arc<Server>, core: Rc<Core>, mut ending: Ending)
     loop {
         let has_ended = tokio::select! {
             _ = tick.tick() => {
-                server.sweep(&core.files);
+                server.sweep(&core.files).await;
                 false
             }
             () = server.removals.has_come.notified() => false,

@@ -136,13 +136,19 @@ impl Server {
         self.open_files.count()
     }
 
-    /// Opens that wait for their client: user, address, path, and the time that is left.
-    pub fn parked(&self) -> Vec<(String, IpAddr, String, Duration)> {
-        self.parked.rows(monotonic_ns(), |key, open, left_ns| {
+    /// Opens that wait for their client, at most `max`: user, address, path, and the time that is
+    /// left.
+    pub fn parked(&self, max: usize) -> Vec<(String, IpAddr, String, Duration)> {
+        self.parked.rows(monotonic_ns(), max, |key, open, left_ns| {
             let path = open.file.path.borrow().to_string();
             let user = open.who.person.name.clone();
             (user, key.address, path, Duration::from_nanos(left_ns))
         })
+    }
+
+    /// How many opens wait for their client, by its address.
+    pub fn parked_by_address(&self) -> Vec<(IpAddr, u64)> {
+        self.parked.by_address()
     }
 
     /// Hands a connection to another core; what it has sent is `begun`. It is closed if that core

@@ -1,4 +1,6 @@
-//! SMB: its settings, its port, who is signed in.
+//! SMB: its settings, its port, who is signed in, what clients cache.
+
+mod levels;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -10,8 +12,10 @@ use base::protocol::ports::SMB;
 use base::protocol::{self, Port};
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
+use parking_lot::Mutex;
+use probe::sample::Sample;
 use serve::files::Files;
-use serve::smb::node::PARKED_SHOWN_MAX;
+use serve::smb::node::{CACHING_SHOWN_MAX, PARKED_SHOWN_MAX};
 use serve::smb::state::sessions::End;
 use serve::smb::{Encryption, Server, Settings};
 use serve::transport::Budgets;
@@ -48,6 +52,7 @@ pub struct Smb {
     files: Arc<Files>,
     sign_ins: Arc<SignInCounter>,
     server: Arc<Server>,
+    levels: Mutex<levels::Reader>,
 }
 
 impl Smb {
@@ -55,7 +60,7 @@ impl Smb {
     pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Self {
         let (files, sign_ins) = parts.files(ID);
         let server = Server::new(settings(document), parts.server_id.guid);
-        Self { parts: parts.clone(), files, sign_ins, server }
+        Self { parts: parts.clone(), files, sign_ins, server, levels: Mutex::default() }
     }
 }
 
@@ -126,12 +131,24 @@ impl Service for Smb {
         });
         let sessions = Value::texts(sessions.collect::<Vec<_>>());
         let open = i64::try_from(self.server.files_open()).unwrap_or(i64::MAX);
-        let parked = self.server.parked().into_iter().map(|(user, from, path, left)| {
+        let parked = self.server.parked(PARKED_SHOWN_MAX).into_iter();
+        let parked = parked.map(|(user, from, path, left)| {
             format!("{user} {from} {path}, {} s left", left.as_secs())
         });
-        let parked = Value::texts(parked.take(PARKED_SHOWN_MAX).collect::<Vec<_>>());
+        let parked = Value::texts(parked.collect::<Vec<_>>());
         let open = Value::Integer(open);
-        vec![("sessions", sessions), ("files_open", open), ("durable_handles", parked)]
+        let caching = levels::lines(&levels::now(&self.server, &self.files.locks));
+        let caching = Value::texts(caching.into_iter().take(CACHING_SHOWN_MAX).collect::<Vec<_>>());
+        vec![
+            ("sessions", sessions),
+            ("files_open", open),
+            ("caching", caching),
+            ("durable_handles", parked),
+        ]
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        self.levels.lock().samples(&self.server, &self.files.locks)
     }
 }
 

@@ -13,24 +13,30 @@
 //! Changes are announced by a number of the file that its handle has
 //! ([`crate::fs::FileSystem::change_slot`]): the inode number would cost a look at the file.
 //!
-//! `breaks`: what is taken, acknowledged and waited for; `grant`; [`triggers`]: the table.
+//! `breaks`: what is taken, acknowledged and waited for; `grant`; `outcomes`: what is counted of
+//! breaks; [`triggers`]: the table.
 
 use core::net::IpAddr;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use base::clock::monotonic_ns;
+
 use super::file::{Lease, LeaseState, Notices, Style};
 use super::parts::Counted;
-use super::{Caching, ClientKey, FileKey, LockTable, Owner, Recall, tidy};
+use super::{Caching, ClientKey, FileKey, LockTable, Owner, Protocol, Recall, tidy};
 
 mod breaks;
 mod grant;
+mod outcomes;
 pub mod triggers;
 
 pub(super) use breaks::By;
 pub use breaks::{AckRefused, take_blocked};
 pub use grant::{Granted, LeaseRequest};
+pub(super) use outcomes::BreakCounts;
+pub use outcomes::{BREAK_KINDS, BreakCount, BreakOutcome, CachingTally};
 pub use triggers::Trigger;
 
 /// Changes and leases of the files of one number, on a cache line of its own.
@@ -163,7 +169,10 @@ impl LockTable {
 
     /// Notifies holders; no lock of the table may be held.
     pub(super) fn notify(&self, key: FileKey, notices: Notices) {
-        self.counts.recalls.fetch_add(notices.len() as u64, Ordering::Relaxed);
+        // What is broken of SMB is counted by its outcome.
+        let of_smb = |owner: &Owner| owner.client.protocol == Protocol::Smb;
+        let recalls = notices.iter().filter(|(owner, ..)| !of_smb(owner)).count();
+        self.counts.recalls.fetch_add(recalls as u64, Ordering::Relaxed);
         notices.into_iter().for_each(|(owner, notice, what)| notice.recall(key, &owner, what));
     }
 
@@ -268,6 +277,8 @@ impl LockTable {
             if !is_left && !ends(&lease.owner) {
                 return true;
             }
+            let took_ns = lease.breaking_ns(monotonic_ns());
+            self.count_break(lease.style, BreakOutcome::Closed, took_ns);
             self.uncount_lease(lease);
             any = true;
             false

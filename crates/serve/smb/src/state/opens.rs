@@ -155,7 +155,7 @@ pub(crate) struct Durability {
 /// An open of a connection that was lost.
 pub(crate) struct ParkedOpen {
     /// The user of its session.
-    pub who: Caller,
+    pub who: Arc<Caller>,
     /// The session.
     pub session: u64,
     /// Rights that were granted.
@@ -173,7 +173,7 @@ impl ParkedOpen {
     pub fn of(open: Open, (session, who): (u64, &Caller)) -> Result<Self, Open> {
         match open {
             Open { access, of: OpenOf::File(file), seat, durable: Some(durable), .. } => {
-                Ok(Self { who: who.clone(), session, access, file, seat, durable })
+                Ok(Self { who: Arc::new(who.clone()), session, access, file, seat, durable })
             }
             open => Err(open),
         }

@@ -4,8 +4,9 @@
 //! A number is random, so that it cannot be guessed. What an open takes of other limits it keeps
 //! while it waits; how many wait is limited, of all, of one address and of one client.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::SMB_PARKED_MAX;
@@ -30,13 +31,6 @@ pub(crate) struct ParkedKey {
     pub until_ns: u64,
 }
 
-enum State<T> {
-    /// It has a connection.
-    Connected,
-    /// It waits.
-    Parked(ParkedKey, T),
-}
-
 /// All of them.
 pub(crate) struct ParkedOpens<T> {
     inner: Mutex<Inner<T>>,
@@ -45,10 +39,14 @@ pub(crate) struct ParkedOpens<T> {
 }
 
 struct Inner<T> {
-    by_id: HashMap<u64, State<T>>,
+    /// Numbers of those with a connection.
+    connected: HashSet<u64>,
+    /// Those that wait, in the order in which [`ParkedOpens::after`] goes through them.
+    parked: BTreeMap<u64, (ParkedKey, T)>,
+    /// The same by the time at which they end.
+    by_time: BTreeSet<(u64, u64)>,
     by_lease: HashMap<Owner, Vec<u64>>,
     by_address: HashMap<IpAddr, HashMap<ClientGuid, u64>>,
-    count: u64,
     /// The service runs.
     is_open: bool,
 }
@@ -63,10 +61,11 @@ pub(crate) struct DurableId<T> {
 impl<T> Default for ParkedOpens<T> {
     fn default() -> Self {
         let inner = Inner {
-            by_id: HashMap::new(),
+            connected: HashSet::new(),
+            parked: BTreeMap::new(),
+            by_time: BTreeSet::new(),
             by_lease: HashMap::new(),
             by_address: HashMap::new(),
-            count: 0,
             is_open: true,
         };
         Self { inner: Mutex::new(inner), changed: Notify::new() }
@@ -83,16 +82,19 @@ impl<T> Inner<T> {
         PartOf { address: clients.values().sum(), client }
     }
 
+    fn is_parked(&self, id: u64) -> bool {
+        self.parked.contains_key(&id)
+    }
+
     fn count(&mut self, key: &ParkedKey) {
-        self.count += 1;
         let clients = self.by_address.entry(network(key.address)).or_default();
         *clients.entry(key.client).or_default() += 1;
     }
 
     /// Takes out one that waits.
     fn remove(&mut self, id: u64) -> Option<T> {
-        let State::Parked(key, what) = self.by_id.remove(&id)? else { return None };
-        self.count = self.count.saturating_sub(1);
+        let (key, what) = self.parked.remove(&id)?;
+        self.by_time.remove(&(key.until_ns, id));
         let address = network(key.address);
         if let Some(clients) = self.by_address.get_mut(&address) {
             if let Some(count) = clients.get_mut(&key.client) {
@@ -123,8 +125,10 @@ impl<T> ParkedOpens<T> {
         let mut inner = self.inner();
         loop {
             let number = SystemRandom.next_u64() >> 1;
-            if number != 0 && !inner.by_id.contains_key(&number) {
-                inner.by_id.insert(number, State::Connected);
+            let is_used =
+                |inner: &Inner<T>| inner.connected.contains(&number) || inner.is_parked(number);
+            if number != 0 && !is_used(&inner) {
+                inner.connected.insert(number);
                 return DurableId { of: Arc::clone(self), number };
             }
         }
@@ -133,13 +137,15 @@ impl<T> ParkedOpens<T> {
     /// It waits from now on for its client; given back if too many do, or the service ends.
     pub fn park(&self, id: u64, key: ParkedKey, what: T) -> Result<(), T> {
         let mut inner = self.inner();
-        let limit = Limit { most: SMB_PARKED_MAX, used: inner.count };
+        let limit = Limit { most: SMB_PARKED_MAX, used: inner.parked.len() as u64 };
         if !inner.is_open || !limit.permits(inner.part_of(&key), 1) {
             return Err(what);
         }
         inner.count(&key);
         inner.by_lease.entry(key.lease.clone()).or_default().push(id);
-        inner.by_id.insert(id, State::Parked(key, what));
+        inner.by_time.insert((key.until_ns, id));
+        inner.connected.remove(&id);
+        inner.parked.insert(id, (key, what));
         drop(inner);
         self.changed.notify_waiters();
         Ok(())
@@ -157,20 +163,18 @@ impl<T> ParkedOpens<T> {
         otherwise: E,
     ) -> Result<T, E> {
         let mut inner = self.inner();
-        match inner.by_id.get(&id) {
-            Some(State::Parked(key, what)) => is_its(key, what)?,
-            _ => return Err(otherwise),
+        match inner.parked.get(&id) {
+            Some((key, what)) => is_its(key, what)?,
+            None => return Err(otherwise),
         }
         let what = inner.remove(id).ok_or(otherwise)?;
-        inner.by_id.insert(id, State::Connected);
+        inner.connected.insert(id);
         Ok(what)
     }
 
     /// Takes out one that waits, of any client.
     pub fn take_any(&self, id: u64) -> Option<T> {
-        let mut inner = self.inner();
-        let is_parked = matches!(inner.by_id.get(&id), Some(State::Parked(..)));
-        if is_parked { inner.remove(id) } else { None }
+        self.inner().remove(id)
     }
 
     /// Takes out what waits with this lease.
@@ -180,24 +184,45 @@ impl<T> ParkedOpens<T> {
         ids.into_iter().filter_map(|id| inner.remove(id)).collect()
     }
 
-    /// Takes out what has waited too long, and what `goes` says of the rest.
-    pub fn take_ended(&self, now_ns: u64, goes: impl Fn(&T) -> bool) -> Vec<T> {
+    /// Takes out what has waited too long. What waits longer is not looked at.
+    pub fn take_late(&self, now_ns: u64) -> Vec<T> {
         let mut inner = self.inner();
-        if inner.count == 0 {
-            return Vec::new();
+        let mut late = Vec::new();
+        while let Some((until_ns, id)) =
+            inner.by_time.first().copied().filter(|one| one.0 <= now_ns)
+        {
+            inner.by_time.remove(&(until_ns, id));
+            late.extend(inner.remove(id));
         }
-        let ends = |(id, state): (&u64, &State<T>)| match state {
-            State::Parked(key, what) if now_ns >= key.until_ns || goes(what) => Some(*id),
-            _ => None,
-        };
-        let ids: Vec<u64> = inner.by_id.iter().filter_map(ends).collect();
+        late
+    }
+
+    /// Takes out what `goes` says of what waits. It is asked under the lock: it must be brief.
+    pub fn take_if(&self, goes: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut inner = self.inner();
+        let gone = inner.parked.iter().filter(|(_, (_, what))| goes(what)).map(|(id, _)| *id);
+        let ids: Vec<u64> = gone.collect();
         ids.into_iter().filter_map(|id| inner.remove(id)).collect()
+    }
+
+    /// What `part` gives of at most `max` that wait, from the number behind `after` on. So all are
+    /// gone through in pieces, between which others get the lock.
+    pub fn after<R>(
+        &self,
+        after: Option<u64>,
+        max: usize,
+        mut part: impl FnMut(&T) -> R,
+    ) -> Vec<(u64, R)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let inner = self.inner();
+        let next = inner.parked.range((from, Bound::Unbounded)).take(max);
+        next.map(|(id, (_, what))| (*id, part(what))).collect()
     }
 
     /// The service runs from now on, or does not: then nothing waits any more.
     pub fn set_open(&self, is_open: bool) -> Vec<T> {
         self.inner().is_open = is_open;
-        if is_open { Vec::new() } else { self.take_ended(u64::MAX, |_| true) }
+        if is_open { Vec::new() } else { self.take_if(|_| true) }
     }
 
     /// Waits while one of this number has a connection.
@@ -205,31 +230,36 @@ impl<T> ParkedOpens<T> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if !matches!(self.inner().by_id.get(&id), Some(State::Connected)) {
+            if !self.inner().connected.contains(&id) {
                 return;
             }
             changed.await;
         }
     }
 
-    /// Looks at what waits, with the time that is left.
-    pub fn rows<R>(&self, now_ns: u64, mut row: impl FnMut(&ParkedKey, &T, u64) -> R) -> Vec<R> {
+    /// Looks at the first `max` of what waits, with the time that is left.
+    pub fn rows<R>(
+        &self,
+        now_ns: u64,
+        max: usize,
+        mut row: impl FnMut(&ParkedKey, &T, u64) -> R,
+    ) -> Vec<R> {
         let inner = self.inner();
-        let parked = inner.by_id.values().filter_map(|state| match state {
-            State::Connected => None,
-            State::Parked(key, what) => Some(row(key, what, key.until_ns.saturating_sub(now_ns))),
-        });
-        parked.collect()
+        let first = inner.parked.values().take(max);
+        first.map(|(key, what)| row(key, what, key.until_ns.saturating_sub(now_ns))).collect()
+    }
+
+    /// How many wait, by address.
+    pub fn by_address(&self) -> Vec<(IpAddr, u64)> {
+        let inner = self.inner();
+        let sums = inner.by_address.iter().map(|(at, clients)| (*at, clients.values().sum()));
+        sums.collect()
     }
 }
 
 impl<T> Drop for DurableId<T> {
     fn drop(&mut self) {
-        let mut inner = self.of.inner();
-        if matches!(inner.by_id.get(&self.number), Some(State::Connected)) {
-            inner.by_id.remove(&self.number);
-        }
-        drop(inner);
+        self.of.inner().connected.remove(&self.number);
         self.of.changed.notify_waiters();
     }
 }

@@ -12,7 +12,7 @@ use base::limits::LEASE_BREAK_TIME;
 use super::super::acting::{ByClient, acts_for};
 use super::super::file::{FileLocks, Lease, LeaseState, Notices, Style};
 use super::super::{Break, Caching, ClientKey, FileKey, LockTable, Owner, Released, WaitId};
-use super::Trigger;
+use super::{BreakOutcome, Trigger};
 
 thread_local! {
     static BLOCKED: Cell<Option<FileKey>> = const { Cell::new(None) };
@@ -184,6 +184,9 @@ impl LockTable {
                 }
             };
             if let Some(what) = taken {
+                if !what.must_acknowledge {
+                    self.count_break(lease.style, BreakOutcome::Unanswered, Some(0));
+                }
                 self.recount(lease);
                 met.notices.push((lease.owner.clone(), lease.notifier(), what));
             }
@@ -192,7 +195,9 @@ impl LockTable {
     }
 
     pub(super) fn expire(&self, lease: &mut Lease, now_ns: u64) {
+        let took_ns = lease.breaking_ns(now_ns);
         if lease.expire(now_ns) {
+            self.count_break(lease.style, BreakOutcome::TimedOut, took_ns);
             self.counts.revoked.fetch_add(1, Ordering::Relaxed);
             self.recount(lease);
         }
@@ -247,7 +252,12 @@ impl LockTable {
         let lease = lease.ok_or(AckRefused::NoLease)?;
         let now = monotonic_ns();
         self.expire(lease, now);
+        let took_ns = lease.breaking_ns(now);
         let next = lease.acknowledge(keeps, deadline_ns(lease.style, now))?;
+        self.count_break(lease.style, BreakOutcome::Acknowledged, took_ns);
+        if next.is_some_and(|next| !next.must_acknowledge) {
+            self.count_break(lease.style, BreakOutcome::Unanswered, Some(0));
+        }
         self.recount(lease);
         let notice = next.map(|what| (lease.owner.clone(), lease.notifier(), what));
         let woken = file.take_released();
@@ -255,6 +265,13 @@ impl LockTable {
         self.notify(key, notice.into_iter().collect());
         woken.into_iter().for_each(|(_, released)| released());
         Ok(keeps)
+    }
+
+    /// Whether a lease of a file is being broken: what meets it waits.
+    pub fn is_breaking(&self, key: FileKey) -> bool {
+        let now = monotonic_ns();
+        let waits = |lease: &Lease| lease.until_ns().is_some_and(|until_ns| now < until_ns);
+        self.shard(key).get(&key).is_some_and(|file| file.leases.iter().any(waits))
     }
 
     /// Calls `released` once a lease of a file has changed that is being broken, or at once if

@@ -130,10 +130,7 @@ impl LockTable {
         let mut files = self.shard(key);
         let locks = files.entry(key).or_default();
         let now = monotonic_ns();
-        locks.leases.iter_mut().for_each(|lease| {
-            lease.expire(now);
-            self.recount(lease);
-        });
+        locks.leases.iter_mut().for_each(|lease| self.expire(lease, now));
         let wanted = if self.slot(slot).in_progress() { None } else { Some(new.caching) };
         let granted = wanted.map(|wanted| {
             let part = locks.left_of(wanted, (request.lease, request.open), style);

@@ -28,24 +28,45 @@ fn one_is_taken_once_and_by_its_client_only() {
     let number = id.number;
     assert_eq!(all.take(number + 1, |_, _| Ok(()), "none"), Err("none"));
     assert_eq!(all.take(number, |_, _| Err("another's"), "none"), Err("another's"));
-    assert_eq!(all.inner().count, 1, "a refused attempt takes nothing");
+    assert_eq!(all.inner().parked.len(), 1, "a refused attempt takes nothing");
     assert_eq!(all.take(number, |_, what| if *what == 7 { Ok(()) } else { Err("") }, ""), Ok(7));
     assert_eq!(all.take(number, |_, _| Ok(()), "connected"), Err("connected"));
-    assert_eq!(all.inner().count, 0);
+    assert_eq!(all.inner().parked.len(), 0);
     drop(id);
-    assert!(all.inner().by_id.is_empty() && all.inner().by_address.is_empty());
+    assert!(all.inner().connected.is_empty() && all.inner().by_address.is_empty());
 }
 
 #[test]
 fn deadlines_end_what_waits_and_nothing_earlier() {
     let all = Arc::new(ParkedOpens::<u32>::default());
     let ids = [parked(&all, key(1, 1, 1, 100), 1), parked(&all, key(1, 1, 2, 200), 2)];
-    assert_eq!(all.take_ended(99, |_| false), Vec::<u32>::new());
-    assert_eq!(all.take_ended(100, |_| false), [1]);
-    assert_eq!(all.rows(150, |_, what, left| (*what, left)), [(2, 50)]);
-    assert_eq!(all.take_ended(150, |what| *what == 2), [2], "its user is removed");
+    assert_eq!(all.take_late(99), Vec::<u32>::new());
+    assert_eq!(all.take_late(100), [1]);
+    assert_eq!(all.rows(150, 9, |_, what, left| (*what, left)), [(2, 50)]);
+    assert_eq!(all.take_if(|what| *what == 2), [2], "its user is removed");
     drop(ids);
-    assert!(all.inner().by_lease.is_empty());
+    assert!(all.inner().by_lease.is_empty() && all.inner().by_time.is_empty());
+}
+
+#[test]
+fn all_are_gone_through_in_pieces_between_which_others_can_be_taken() {
+    let all = Arc::new(ParkedOpens::<u32>::default());
+    let ids: Vec<_> = (0..10).map(|what| parked(&all, key(1, 1, 1, 100), what)).collect();
+    let (mut last, mut met) = (None, Vec::new());
+    loop {
+        let some = all.after(last, 3, |what| *what);
+        let Some((number, _)) = some.last() else { break };
+        last = Some(*number);
+        assert!(some.len() <= 3);
+        for (id, what) in some {
+            met.push(what);
+            assert_eq!(all.take_any(id), Some(what), "the lock is free");
+        }
+    }
+    met.sort_unstable();
+    assert_eq!(met, (0..10).collect::<Vec<u32>>());
+    assert!(all.by_address().is_empty() && all.inner().by_time.is_empty());
+    drop(ids);
 }
 
 #[test]
@@ -58,7 +79,7 @@ fn a_broken_lease_ends_all_that_share_it() {
     ];
     let mut ended = all.take_lease(&lease(1));
     ended.sort_unstable();
-    assert_eq!((ended, all.inner().count), (vec![1, 2], 1));
+    assert_eq!((ended, all.inner().parked.len()), (vec![1, 2], 1));
     assert_eq!(all.take_lease(&lease(1)), Vec::<u32>::new());
     drop(lives);
 }
@@ -80,7 +101,12 @@ fn one_client_and_one_address_leave_a_part_to_others() {
     let first = fill(1, 1);
     assert!(first > 0 && (first as u64) < SMB_PARKED_MAX * 3 / 4, "{first}");
     assert!(fill(1, 2) > 0, "another client of that address");
-    assert!(fill(2, 1) > 0, "another address");
+    let other = fill(2, 1) as u64;
+    assert!(other > 0, "another address");
+    let mut counts = all.by_address();
+    counts.sort_unstable();
+    assert_eq!(counts.iter().map(|(_, count)| *count).sum::<u64>(), ids.len() as u64);
+    assert_eq!(counts.last().map(|(_, count)| *count), Some(other));
 }
 
 #[test]
