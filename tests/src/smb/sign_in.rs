@@ -172,7 +172,7 @@ impl Smb {
                 first(&contexts.signings).and_then(Signing::of).unwrap_or(Signing::AesCmac),
                 first(&contexts.ciphers).and_then(Cipher::of),
             ),
-            Dialect::SMB210 => (Signing::HmacSha256, None),
+            Dialect::SMB202 | Dialect::SMB210 => (Signing::HmacSha256, None),
             _ => (Signing::AesCmac, Some(Cipher::Aes128Ccm)),
         };
         let keys = Keys::new(&signed.key, dialect, (signing, cipher), preauth);

@@ -92,6 +92,9 @@ pub(super) struct One {
     pub signer: Option<Rc<Session>>,
     /// The key of a session that this connection does not have.
     pub key: Option<Signer>,
+    /// The signature of the request, for a refusal that no key can sign: clients that require
+    /// signatures take it only with one, and do not verify this (MS-SMB2 §3.2.5.1.3).
+    pub echo: Option<[u8; 16]>,
     out: ReplyBuf,
     /// Data behind it, of the only answer of a frame that is neither signed nor encrypted.
     extent: Option<Extent>,
@@ -113,7 +116,7 @@ impl One {
             signature: [0; 16],
             ..*request
         };
-        Self { header, signer: None, key: None, out, extent: None }
+        Self { header, signer: None, key: None, echo: None, out, extent: None }
     }
 }
 
@@ -140,7 +143,7 @@ impl Connection {
         let last = ones.len().saturating_sub(1);
         let (mut whole, mut data) = (ReplyBuf::default(), None);
         for (number, one) in ones.into_iter().enumerate() {
-            let One { mut header, signer, key, mut out, extent } = one;
+            let One { mut header, signer, key, echo, mut out, extent } = one;
             data = extent.or(data);
             if number != last {
                 pad(out.vec(), START, 8);
@@ -150,6 +153,9 @@ impl Connection {
             let key = key.filter(|_| by.is_none() && signer.is_none());
             if signer.is_some() || key.is_some() {
                 header.flags |= flags::SIGNED;
+            } else if let Some(echo) = echo.filter(|_| by.is_none()) {
+                header.flags |= flags::SIGNED;
+                header.signature = echo;
             }
             patch(out.vec(), START, &header.encode());
             if let Some(key) = key
@@ -237,7 +243,7 @@ impl Connection {
             session_id: 0,
             signature: [0; 16],
         };
-        let one = One { header, signer: None, key: None, out, extent: None };
+        let one = One { header, signer: None, key: None, echo: None, out, extent: None };
         self.send(vec![one], by, Vec::new(), 0);
     }
 }
@@ -434,10 +440,16 @@ async fn carry_out(
     }
     let mut one = answer(conn, &header, status, out, is_pending);
     one.key = conn.other_signer(header.session_id, known.is_none() && before.is_signed);
+    one.echo = (status == NtStatus::USER_SESSION_DELETED).then_some(header).and_then(signature);
     // The response to LOGOFF is still signed with the session's key.
     one.signer = known.filter(|session| signs(session, &header));
     one.extent = extent;
     (one, (span, status::recorded(status)))
+}
+
+/// The signature of a request, if it has one.
+fn signature(request: Header) -> Option<[u8; 16]> {
+    request.has(flags::SIGNED).then_some(request.signature)
 }
 
 /// Whether the answer to a request is signed, unless it is encrypted.
@@ -523,5 +535,5 @@ fn answer(
         signature: [0; 16],
         ..*header
     };
-    One { header, signer: None, key: None, out, extent: None }
+    One { header, signer: None, key: None, echo: None, out, extent: None }
 }

@@ -114,7 +114,10 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
             Err(Tried::Again) => tries += 1,
             Err(Tried::Leased(_)) if until.passed() => break,
             Err(Tried::Leased(file)) => {
-                leases::released(request, file, until).await?;
+                let mut waiting = Waiting { asked: &asked, file, has_ended: false };
+                let released = leases::released(request, file, until).await;
+                waiting.has_ended = true;
+                released?;
                 asked.again.set(true);
             }
             Err(Tried::Refused(status)) => return Err(status),
@@ -130,6 +133,28 @@ enum Tried {
     /// Another client's lease of this file is in the way.
     Leased(FileKey),
     Refused(NtStatus),
+}
+
+/// A CREATE waits for another client, as long as this lives.
+struct Waiting<'a> {
+    asked: &'a Asked<'a>,
+    file: FileKey,
+    has_ended: bool,
+}
+
+impl Drop for Waiting<'_> {
+    /// If its connection is lost, and its session is not: a CREATE that is sent again does not wait
+    /// in its place.
+    fn drop(&mut self) {
+        let session = self.asked.request.session;
+        let number = self.asked.number.take();
+        match number {
+            Some(number) if !self.has_ended && session.has_channels() => {
+                session.lost.add(number, self.file);
+            }
+            number => self.asked.number.set(number),
+        }
+    }
 }
 
 impl From<NtStatus> for Tried {
@@ -151,7 +176,12 @@ impl Asked<'_> {
                 self.number.set(Some(number));
                 Ok(None)
             }
-            Err(Created::Pending) => Err(NtStatus::FILE_NOT_AVAILABLE),
+            Err(Created::Pending) => {
+                let waits = |file| request.conn.core.files.locks.is_breaking(file);
+                let lost = request.session.lost.take((agreed.client.0, guid), waits);
+                self.number.set(Some(lost.ok_or(NtStatus::FILE_NOT_AVAILABLE)?));
+                Ok(None)
+            }
             Err(_) if !is_again => Err(NtStatus::DUPLICATE_OBJECTID),
             Err(Created::Parked(id)) => {
                 let tree = request.tree()?;

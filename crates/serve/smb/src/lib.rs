@@ -1,4 +1,4 @@
-//! SMB 2.1 to 3.1.1 (MS-SMB2): shares for Windows, macOS, Linux and whatever else speaks it.
+//! SMB 2.0.2 to 3.1.1 (MS-SMB2): shares for Windows, macOS, Linux and whatever else speaks it.
 //!
 //! Many requests of a connection are carried out at once, each a task on the connection's core over
 //! [`files`]; those of a compound one after the other. Negotiation and sign-in are done in

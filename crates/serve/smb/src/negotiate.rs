@@ -19,6 +19,9 @@ use super::status;
 /// Bytes of our salt.
 const SALT: usize = 32;
 
+/// Bytes that one credit pays for.
+const CREDIT: u32 = 64 << 10;
+
 /// FILETIME now.
 pub(super) fn now() -> u64 {
     let Time { sec, nsec } = Time::from_ns(wall_ns());
@@ -36,14 +39,17 @@ impl Connection {
 
     /// The response in any dialect.
     fn response(&self, dialect: Dialect, capabilities: u32, contexts: Contexts) -> Response {
+        // Without a CreditCharge, which 2.0.2 does not have, nothing is larger (§3.3.5.4).
+        let one_credit = dialect == Dialect::SMB202;
+        let most = |size: usize| if one_credit { CREDIT } else { size as u32 };
         Response {
             security_mode: self.security_mode(),
             dialect,
             server_guid: self.server.guid,
             capabilities,
-            max_transact: SMB_TRANSACT_MAX as u32,
-            max_read: SMB_IO_MAX as u32,
-            max_write: SMB_IO_MAX as u32,
+            max_transact: most(SMB_TRANSACT_MAX),
+            max_read: most(SMB_IO_MAX),
+            max_write: most(SMB_IO_MAX),
             system_time: now(),
             blob: spnego::offer(),
             contexts,
@@ -65,12 +71,8 @@ impl Connection {
         let dialect = served.find(|dialect| request.dialects.contains(dialect));
         let dialect = dialect.ok_or(NtStatus::NOT_SUPPORTED)?;
         let (signing, cipher, contexts) = match dialect {
-            Dialect::SMB311 => {
-                let binds = self.settings.multichannel
-                    && request.capabilities & capabilities::MULTI_CHANNEL != 0;
-                self.agree(&request.contexts, binds)?
-            }
-            Dialect::SMB210 => (Signing::HmacSha256, None, Contexts::default()),
+            Dialect::SMB311 => self.agree(&request.contexts)?,
+            Dialect::SMB202 | Dialect::SMB210 => (Signing::HmacSha256, None, Contexts::default()),
             _ => {
                 let encrypts = request.capabilities & capabilities::ENCRYPTION != 0
                     && self.settings.encryption != Encryption::Off;
@@ -78,7 +80,10 @@ impl Connection {
                 (Signing::AesCmac, cipher, Contexts::default())
             }
         };
-        let mut ours = capabilities::LARGE_MTU | capabilities::LEASING;
+        let mut ours = match dialect {
+            Dialect::SMB202 => 0,
+            _ => capabilities::LARGE_MTU | capabilities::LEASING,
+        };
         if cipher.is_some() && dialect != Dialect::SMB311 {
             ours |= capabilities::ENCRYPTION;
         }
@@ -98,11 +103,7 @@ impl Connection {
     }
 
     /// What 3.1.1 negotiates by contexts.
-    fn agree(
-        &self,
-        theirs: &Contexts,
-        binds: bool,
-    ) -> Result<(Signing, Option<Cipher>, Contexts), NtStatus> {
+    fn agree(&self, theirs: &Contexts) -> Result<(Signing, Option<Cipher>, Contexts), NtStatus> {
         if theirs.salt.is_none() {
             return Err(NtStatus::INVALID_PARAMETER);
         }
@@ -113,11 +114,7 @@ impl Connection {
             _ => ciphers.iter().find_map(|number| Cipher::of(*number)),
         };
         let signings = theirs.signings.as_deref().unwrap_or_default();
-        let mut offered = signings.iter().filter_map(|number| Signing::of(*number));
-        // The key of a session signs answers to connections that are to be bound, too, with numbers
-        // that its own connection has used: GMAC may not.
-        let cmac = offered.clone().find(|one| binds && *one == Signing::AesCmac);
-        let signing = cmac.or_else(|| offered.next());
+        let signing = signings.iter().find_map(|number| Signing::of(*number));
         let mut salt = vec![0; SALT];
         SystemRandom.fill(&mut salt);
         let ours = Contexts {

@@ -139,7 +139,13 @@ impl Connection {
     /// may be to be bound to that.
     fn verifies(&self, id: u64, message: &mut [u8]) -> bool {
         match self.session(id) {
-            Ok(session) => self.with_signer(&session, |signer| signer.verify(message).is_ok()),
+            Ok(session) => {
+                let is_right = self.with_signer(&session, |signer| signer.verify(message).is_ok());
+                if is_right && !self.channels.borrow().contains_key(&id) {
+                    note_signed(&session, message);
+                }
+                is_right
+            }
             Err(_) => {
                 let signer = self.server.sessions.signer(id);
                 signer.is_some_and(|signer| signer.verify(message).is_ok())
@@ -297,11 +303,12 @@ impl Connection {
             span.by(&session.who);
         }
         // The answers to a connection that is to be bound are signed, too.
-        let may_sign = |one: &Rc<Session>| binds && is_signed && one.may_sign(header.message_id);
-        let signer = signer.or_else(|| session_of_core(header.session_id).filter(may_sign));
+        let to_bind = to_bind(header, message, binds && is_signed && known.is_none());
+        let signer = signer.or_else(|| to_bind.filter(|one| one.may_sign(header.message_id)));
         let mut one = One::new(self, &answered, status, out);
         one.key = self.other_signer(header.session_id, known.is_none() && is_signed);
         one.signer = signer;
+        one.echo = (done.is_err() && header.has(flags::SIGNED)).then_some(header.signature);
         let answer = self.seal(vec![one], frame.encrypted.as_ref());
         if status == NtStatus::MORE_PROCESSING_REQUIRED
             && let Some(setup) = self.setups.borrow_mut().get_mut(&answered.session_id)
@@ -310,5 +317,22 @@ impl Connection {
         }
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
         Ok(())
+    }
+}
+
+/// The session to which a connection asks to be bound, if it does.
+fn to_bind(header: &Header, message: &[u8], binds: bool) -> Option<Rc<Session>> {
+    let session = session_of_core(header.session_id).filter(|_| binds)?;
+    note_signed(&session, message);
+    Some(session)
+}
+
+/// Notes that a request is signed with the key of a session. A CANCEL has the number of another one
+/// and signs it otherwise.
+fn note_signed(session: &Session, message: &[u8]) {
+    if let Ok(header) = Header::decode(message)
+        && header.command != Command::CANCEL
+    {
+        session.numbers.note(header.message_id);
     }
 }

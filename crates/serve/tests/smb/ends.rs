@@ -4,10 +4,12 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use e2e::api::wait_for;
-use e2e::smb::{Ask, Smb};
+use e2e::smb::{Ask, Protection, Smb, framed};
 use serve::smb::state::sessions::End;
 use wire::smb::create::{CloseRequest, Disposition, FileId, POSTQUERY};
-use wire::smb::header::Command;
+use wire::smb::header::{Command, Header, flags};
+use wire::smb::session::Empty;
+use wire::smb::status::NtStatus;
 
 use crate::running::Running;
 
@@ -53,5 +55,25 @@ fn a_session_that_somebody_ends_just_before() {
         assert!(running.server.sessions.end(smb.session, None, End::Closed));
         drop(smb);
         nothing_is_open(&running);
+    }
+}
+
+#[test]
+fn the_refusal_of_a_session_that_is_gone_has_the_signature_of_the_request() {
+    let running = Running::new();
+    let mut smb = running.again();
+    assert!(running.server.sessions.end(smb.session, None, End::Closed));
+    nothing_is_open(&running);
+    for protection in [Protection::Signed, Protection::None] {
+        smb.protection = protection;
+        let empty = Empty { reserved: 0 };
+        let request = smb.request(Command::ECHO, 0, &|out| empty.put_body(out));
+        let request = smb.protect(&[request]);
+        smb.send_raw(&framed(&request)).expect("sent");
+        let answer = smb.receive().expect("an answer").remove(0);
+        assert_eq!(answer.status(), NtStatus::USER_SESSION_DELETED);
+        assert_eq!(answer.header.has(flags::SIGNED), protection == Protection::Signed);
+        let sent = Header::decode(&request).expect("a header").signature;
+        assert_eq!(answer.header.signature, sent, "{protection:?}");
     }
 }

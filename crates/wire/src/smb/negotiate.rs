@@ -10,7 +10,7 @@ use super::header::{HEADER, MAGIC_1};
 pub struct Dialect(pub u16);
 
 impl Dialect {
-    /// 2.0.2, which is not offered.
+    /// 2.0.2.
     pub const SMB202: Self = Self(0x0202);
     /// 2.1.
     pub const SMB210: Self = Self(0x0210);
@@ -23,7 +23,8 @@ impl Dialect {
     /// Whatever of 2, to a request of SMB 1: the client negotiates again.
     pub const WILDCARD: Self = Self(0x02ff);
     /// Those that are served.
-    pub const SERVED: [Self; 4] = [Self::SMB210, Self::SMB300, Self::SMB302, Self::SMB311];
+    pub const SERVED: [Self; 5] =
+        [Self::SMB202, Self::SMB210, Self::SMB300, Self::SMB302, Self::SMB311];
 
     /// Its name for people.
     pub const fn name(self) -> &'static str {

@@ -3,10 +3,12 @@
 //! LOCKs by their LockSequence, others by the ChannelSequence of their open. Pure.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::limits::SMB_LOST_CREATES_MAX;
+use vfs::locks::FileKey;
 use wire::smb::durable::CreateGuid;
 
 use super::leases::ClientGuid;
@@ -25,23 +27,25 @@ pub(crate) enum Created {
     Parked(u64),
 }
 
-type Key = (ClientGuid, CreateGuid);
+/// ClientGuid and CreateGuid.
+pub(crate) type ReplayKey = (ClientGuid, CreateGuid);
 
 /// CREATEs with a number, as long as they are carried out or their opens are there.
 #[derive(Debug, Default)]
 pub(crate) struct Replays {
-    of: Mutex<HashMap<Key, Created>>,
+    of: Mutex<HashMap<ReplayKey, Created>>,
 }
 
 /// One of them, as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     all: Arc<Replays>,
-    key: Key,
+    /// By what it is known.
+    pub key: ReplayKey,
 }
 
 impl Replays {
-    fn of(&self) -> MutexGuard<'_, HashMap<Key, Created>> {
+    fn of(&self) -> MutexGuard<'_, HashMap<ReplayKey, Created>> {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,6 +79,30 @@ impl Numbered {
 impl Drop for Numbered {
     fn drop(&mut self) {
         self.all.of().remove(&self.key);
+    }
+}
+
+/// CREATEs of a session that waited for a lease of a file when their connection was lost, while the
+/// session has others.
+#[derive(Debug, Default)]
+pub(crate) struct LostCreates(RefCell<VecDeque<(Numbered, FileKey)>>);
+
+impl LostCreates {
+    /// Another one. The oldest of too many is forgotten: it is a new one when it is sent again.
+    pub fn add(&self, number: Numbered, file: FileKey) {
+        let mut lost = self.0.borrow_mut();
+        if lost.len() >= SMB_LOST_CREATES_MAX {
+            lost.pop_front();
+        }
+        lost.push_back((number, file));
+    }
+
+    /// The number of one that is sent again, if its file is not waited for any more.
+    pub fn take(&self, key: ReplayKey, waits: impl Fn(FileKey) -> bool) -> Option<Numbered> {
+        let mut lost = self.0.borrow_mut();
+        let at = lost.iter().position(|(number, _)| number.key == key)?;
+        let is_free = lost.get(at).is_some_and(|(_, file)| !waits(*file));
+        if is_free { lost.remove(at).map(|(number, _)| number) } else { None }
     }
 }
 

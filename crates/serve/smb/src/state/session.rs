@@ -15,6 +15,7 @@ use wire::smb::status::NtStatus;
 
 use super::leases::{Mailbox, Route, route};
 use super::opens::{Open, OpenOf};
+use super::replays::LostCreates;
 use super::sessions::Listed;
 use files::Caller;
 use files::caller::Reached;
@@ -89,6 +90,8 @@ pub(crate) struct Session {
     pub first_id: u64,
     /// Lower numbers, of answers to other connections, that it has signed.
     signed_ids: RefCell<HashSet<u64>>,
+    /// Numbers of requests that the client has signed with its key.
+    pub numbers: SignedNumbers,
     /// Its client has named another one that it has lost.
     pub has_previous: bool,
     /// Requests of it that are carried out now.
@@ -99,6 +102,8 @@ pub(crate) struct Session {
     ended: Notify,
     /// The mail of each of its connections.
     channels: RefCell<Vec<Arc<Mailbox>>>,
+    /// CREATEs that waited for a lease of a file when their connection was lost.
+    pub lost: LostCreates,
     trees: RefCell<HashMap<u32, Rc<Tree>>>,
     opens: RefCell<HashMap<u64, Rc<Open>>>,
     next: Cell<u64>,
@@ -124,10 +129,12 @@ impl Session {
             has_previous: false,
             first_id: 0,
             signed_ids: RefCell::default(),
+            numbers: SignedNumbers::default(),
             running,
             closing,
             ended,
             channels: RefCell::default(),
+            lost: LostCreates::default(),
             trees,
             opens,
             next: Cell::new(1),
@@ -143,9 +150,12 @@ impl Session {
     }
 
     /// Whether its key may sign an answer of this number to a connection that is to be bound: GMAC
-    /// signs no number twice, and those from the first one on are those of its own connection.
+    /// signs no number twice, and those from the first one on are those of its own connection. But
+    /// a client that has repeated one itself has given the key away: then nothing is gained by
+    /// refusing what it waits for.
     pub fn may_sign(&self, id: u64) -> bool {
         self.keys.signer.signs_numbers_twice()
+            || self.numbers.has_repeated()
             || (id < self.first_id && self.signed_ids.borrow_mut().insert(id))
     }
 
@@ -310,6 +320,32 @@ impl Drop for Session {
     }
 }
 
+/// Numbers of requests that a client has signed with the key of a session, on whatever connection:
+/// the first [`u64::BITS`], which those of a connection that is to be bound have.
+#[derive(Debug, Default)]
+pub(crate) struct SignedNumbers {
+    first: Cell<u64>,
+    repeated: Cell<bool>,
+}
+
+impl SignedNumbers {
+    /// A request of this number is signed.
+    pub fn note(&self, number: u64) {
+        let bit = u32::try_from(number).ok().and_then(|number| 1_u64.checked_shl(number));
+        let Some(bit) = bit else { return };
+        let first = self.first.get();
+        if first & bit != 0 {
+            self.repeated.set(true);
+        }
+        self.first.set(first | bit);
+    }
+
+    /// Whether two had the same number.
+    pub const fn has_repeated(&self) -> bool {
+        self.repeated.get()
+    }
+}
+
 /// A request of a session that is carried out.
 pub(crate) struct Running(Rc<Session>);
 
@@ -319,3 +355,6 @@ impl Drop for Running {
         self.0.ended.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests;

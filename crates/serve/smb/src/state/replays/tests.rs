@@ -63,3 +63,31 @@ fn a_repeated_request_waits_for_the_end_of_earlier_ones() {
     sequence.end(1);
     assert_eq!((sequence.requests.get(), sequence.earlier.get()), (0, 0));
 }
+
+#[test]
+fn a_create_whose_connection_was_lost_is_refused_while_its_file_is_waited_for() {
+    let (all, lost) = (Arc::new(Replays::default()), LostCreates::default());
+    let file = FileKey { fsid: 1, fileid: 2, generation: 3 };
+    let key = ([1; 16], [2; 16]);
+    lost.add(all.begin(key.0, key.1).expect("the first"), file);
+    assert_eq!(all.begin(key.0, key.1).err(), Some(Created::Pending));
+    assert!(lost.take(key, |waited| waited == file).is_none(), "it is waited for");
+    assert!(lost.take(([9; 16], [2; 16]), |_| false).is_none(), "another client's");
+    let number = lost.take(key, |_| false).expect("free");
+    assert!(lost.take(key, |_| false).is_none(), "once");
+    drop(number);
+    assert!(all.begin(key.0, key.1).is_ok());
+}
+
+#[test]
+fn the_oldest_of_too_many_lost_creates_is_forgotten() {
+    let (all, lost) = (Arc::new(Replays::default()), LostCreates::default());
+    let file = FileKey { fsid: 1, fileid: 2, generation: 3 };
+    let guid = |number: usize| [number as u8; 16];
+    for number in 0..=SMB_LOST_CREATES_MAX {
+        lost.add(all.begin([1; 16], guid(number)).expect("new"), file);
+    }
+    assert!(lost.take(([1; 16], guid(0)), |_| false).is_none());
+    assert!(all.begin([1; 16], guid(0)).is_ok(), "it is a new one");
+    assert!(lost.take(([1; 16], guid(1)), |_| false).is_some());
+}
