@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tidy [--places|--vocabulary|--comments [PART]|--circles [FOLDER]] |
-       deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS | leftovers |
+       deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS [PEER] | leftovers |
        watch COMMAND…
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
@@ -27,7 +27,8 @@ const USAGE: &str =
   deny   licences, banned crates and sources against deny.toml, without a network
   tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
   conformance
-         compares RESULTS of a foreign suite with tests/conformance/SUITE.toml
+         compares RESULTS of a foreign suite with tests/conformance/SUITE.toml, and with PEER, the
+         results of another server
   leftovers
          removes folders, mounts and loop devices of tests that were killed
   watch  runs COMMAND, which runs nextest, and ends tests that make no progress or that use
@@ -51,7 +52,10 @@ fn main() -> ExitCode {
             Ok(code) => return ExitCode::from(u8::try_from(code).unwrap_or(1)),
             Err(why) => Err(why),
         },
-        ["conformance", suite, results] => conformance::run(root, suite, results),
+        ["conformance", suite, results] => conformance::run(root, suite, (results, None)),
+        ["conformance", suite, results, peer] => {
+            conformance::run(root, suite, (results, Some(peer)))
+        }
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),
         _ => {
             eprintln!("{USAGE}");

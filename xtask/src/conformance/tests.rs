@@ -11,7 +11,7 @@ why = "wants a delegation for writing"
 "#;
 
 fn wrong(results: &str) -> String {
-    compare(LIST, results).expect("a comparison")
+    compare(LIST, results, None).expect("a comparison")
 }
 
 #[test]
@@ -45,9 +45,11 @@ fn a_listed_case_must_exist_in_a_run_that_was_made() {
 #[test]
 fn nothing_and_nonsense_are_no_results() {
     for results in ["", "4.1 EID1 perhaps\n", "4.1 EID1 passed\n4.1 EID1 failed\n"] {
-        assert!(compare(LIST, results).is_err(), "{results:?}");
+        assert!(compare(LIST, results, None).is_err(), "{results:?}");
     }
-    assert!(compare(&LIST.replace("wants a delegation for writing", ""), "4.1 A passed").is_err());
+    assert!(
+        compare(&LIST.replace("wants a delegation for writing", ""), "4.1 A passed", None).is_err()
+    );
 }
 
 const PEERS: &str = r#"
@@ -59,7 +61,7 @@ why = "none of the three is there yet"
 
 [[peer]]
 run = "lock"
-passed = 3
+passed = 2
 failed = 0
 skipped = 0
 
@@ -72,13 +74,13 @@ skipped = 0
 
 #[test]
 fn another_server_may_not_be_far_ahead() {
-    let wrong = |results: &str| compare(PEERS, results).expect("a comparison");
+    let wrong = |results: &str| compare(PEERS, results, None).expect("a comparison");
     let lock = "lock a failed\nlock b failed\nlock c failed\n";
     let found = wrong(lock);
-    assert!(found.contains("lock: 0 passed, of 3"), "{found}");
+    assert!(found.contains("lock: 0 passed, of 2"), "{found}");
     // Two below in a run is permitted, if it is made up for.
     let found = wrong(&format!("{lock}lock d passed\n"));
-    assert_eq!(found.trim(), "in all: 1 passed, 3 elsewhere");
+    assert_eq!(found.trim(), "in all: 1 passed, 2 elsewhere");
     let found =
         wrong(&format!("{lock}lock d passed\nread a passed\nread b passed\nread c passed\n"));
     assert_eq!(found, "");
@@ -88,6 +90,21 @@ fn another_server_may_not_be_far_ahead() {
 fn what_another_server_does_not_skip_is_not_skipped() {
     let results = "lock a failed\nlock b failed\nlock c failed\nlock d passed\nlock e passed\n\
                    lock f passed\nlock g skipped\n";
-    let found = compare(PEERS, results).expect("a comparison");
+    let found = compare(PEERS, results, None).expect("a comparison");
     assert!(found.contains("lock: 1 skipped, 0 elsewhere"), "{found}");
+}
+
+#[test]
+fn results_of_another_server_replace_its_listed_figures() {
+    let ours = "lock a failed\nlock b failed\nlock c failed\nlock d passed\nlock e skipped\n";
+    let theirs = |passed: &str| {
+        let all = format!("lock a failed\nlock d passed\n{passed}");
+        compare(PEERS, ours, Some(&all)).expect("a comparison")
+    };
+    let found = theirs("lock e skipped\n");
+    assert!(!found.contains("elsewhere"), "{found}");
+    let found = theirs("lock e failed\n");
+    assert!(found.contains("lock e: skipped, run elsewhere"), "{found}");
+    let found = theirs("lock e skipped\nlock b passed\nlock c passed\n");
+    assert!(found.contains("lock: 1 passed, of 3 elsewhere"), "{found}");
 }
