@@ -11,6 +11,8 @@ mod floods;
 mod guesses;
 #[path = "hostile/idle.rs"]
 mod idle;
+#[path = "hostile/leases.rs"]
+mod leases;
 #[path = "limits_together/mod.rs"]
 mod limits_together;
 #[path = "hostile/locks.rs"]

@@ -28,6 +28,8 @@ mod smb_clones;
 mod smb_safety;
 #[path = "../smb_torture.rs"]
 mod smb_torture;
+#[path = "../stopped_holder.rs"]
+mod stopped_holder;
 #[path = "../transfer_log.rs"]
 mod transfer_log;
 #[path = "../webdav.rs"]
