@@ -1,5 +1,5 @@
-//! A client of SMB with leases that is stopped (SIGSTOP) neither acknowledges a break nor closes its
-//! connection: clients that need its files wait until the lease is revoked; others do not wait.
+//! A client of SMB with leases that is stopped (SIGSTOP) neither acknowledges a break nor closes
+//! its connection: clients that need its files wait until the lease is revoked; others do not wait.
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::net::SocketAddr;

@@ -33,7 +33,7 @@ use super::state::location::{self, Location};
 use super::state::opens::{Entry, Open, OpenFile, OpenOf};
 use super::state::replays::{Created, LockSequences, Numbered, Sequence};
 use super::state::seats::OpenReservation;
-use super::state::session::TreeOf;
+use super::state::session::{Session, TreeOf};
 use super::{facts, grace, names, pipe, security, snapshots, status};
 use files::walk::Link;
 use files::{Caller, Links, Node, Spot, VPath};
@@ -114,7 +114,8 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
             Err(Tried::Again) => tries += 1,
             Err(Tried::Leased(_)) if until.passed() => break,
             Err(Tried::Leased(file)) => {
-                let mut waiting = Waiting { asked: &asked, file, has_ended: false };
+                let (session, number) = (request.session, &asked.number);
+                let mut waiting = Waiting { session, number, file, has_ended: false };
                 let released = leases::released(request, file, until).await;
                 waiting.has_ended = true;
                 released?;
@@ -137,7 +138,8 @@ enum Tried {
 
 /// A CREATE waits for another client, as long as this lives.
 struct Waiting<'a> {
-    asked: &'a Asked<'a>,
+    session: &'a Session,
+    number: &'a Cell<Option<Numbered>>,
     file: FileKey,
     has_ended: bool,
 }
@@ -146,13 +148,11 @@ impl Drop for Waiting<'_> {
     /// If its connection is lost, and its session is not: a CREATE that is sent again does not wait
     /// in its place.
     fn drop(&mut self) {
-        let session = self.asked.request.session;
-        let number = self.asked.number.take();
-        match number {
-            Some(number) if !self.has_ended && session.has_channels() => {
-                session.lost.add(number, self.file);
+        match self.number.take() {
+            Some(number) if !self.has_ended && self.session.has_channels() => {
+                self.session.lost.add(number, self.file);
             }
-            number => self.asked.number.set(number),
+            number => self.number.set(number),
         }
     }
 }

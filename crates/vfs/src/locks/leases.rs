@@ -25,7 +25,7 @@ use base::clock::monotonic_ns;
 
 use super::file::{Lease, LeaseState, Notices, Style};
 use super::parts::Counted;
-use super::{Caching, ClientKey, FileKey, LockTable, Owner, Protocol, Recall, tidy};
+use super::{Caching, ClientKey, FileKey, LockTable, Owner, Recall, tidy};
 
 mod breaks;
 mod grant;
@@ -169,10 +169,6 @@ impl LockTable {
 
     /// Notifies holders; no lock of the table may be held.
     pub(super) fn notify(&self, key: FileKey, notices: Notices) {
-        // What is broken of SMB is counted by its outcome.
-        let of_smb = |owner: &Owner| owner.client.protocol == Protocol::Smb;
-        let recalls = notices.iter().filter(|(owner, ..)| !of_smb(owner)).count();
-        self.counts.recalls.fetch_add(recalls as u64, Ordering::Relaxed);
         notices.into_iter().for_each(|(owner, notice, what)| notice.recall(key, &owner, what));
     }
 
@@ -250,6 +246,7 @@ impl LockTable {
             for (key, file) in shard.lock().iter_mut() {
                 for lease in file.leases.iter_mut().filter(|lease| lease.owner.client == client) {
                     if let Some(what) = lease.take(Caching::READ, u64::MAX) {
+                        self.counts.recalls.fetch_add(1, Ordering::Relaxed);
                         all.push((*key, lease.owner.clone(), Arc::clone(&lease.notice), what));
                     }
                 }

@@ -1,5 +1,5 @@
-//! What clients of SMB cache, and what breaks came to: statistics, read once a second, and a list by
-//! client.
+//! What clients of SMB cache, and what breaks came to: statistics, read once a second, and a list
+//! by client.
 //!
 //! A look through the whole table of locks that takes long is taken less often; the last levels
 //! stand meanwhile.

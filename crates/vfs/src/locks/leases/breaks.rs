@@ -184,6 +184,9 @@ impl LockTable {
                 }
             };
             if let Some(what) = taken {
+                // Those of SMB are counted by their outcome.
+                let recalls = u64::from(is_delegation);
+                self.counts.recalls.fetch_add(recalls, Ordering::Relaxed);
                 if !what.must_acknowledge {
                     self.count_break(lease.style, BreakOutcome::Unanswered, Some(0));
                 }

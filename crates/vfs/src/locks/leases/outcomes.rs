@@ -1,15 +1,15 @@
-//! What breaks of leases and oplocks of SMB came to, and how long that took, for statistics. A break
-//! in several steps counts once for each.
+//! What breaks of leases and oplocks of SMB came to, and how long that took, for statistics. A
+//! break in several steps counts once for each.
 
+use core::net::IpAddr;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::buckets;
 use base::limits::LEASE_BREAK_TIME;
 
 use super::super::file::{Lease, LeaseState, Style};
-use super::super::{Caching, LockTable, Protocol};
+use super::super::{Caching, LockTable};
 
 /// What a break came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,8 +137,8 @@ impl LockTable {
         for shard in &self.shards {
             let files = shard.lock();
             let leases = files.values().flat_map(|file| &file.leases);
-            let of_smb = leases.filter(|lease| lease.owner.client.protocol == Protocol::Smb);
-            for lease in of_smb.filter(|lease| lease.caching != Caching::NONE) {
+            let others = leases.filter(|lease| lease.style != Style::Delegation);
+            for lease in others.filter(|lease| lease.caching != Caching::NONE) {
                 let Some(address) = lease.owner.address() else { continue };
                 let tally = all.entry(address).or_default();
                 tally.leases += 1;

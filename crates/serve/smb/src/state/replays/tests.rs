@@ -65,7 +65,7 @@ fn a_repeated_request_waits_for_the_end_of_earlier_ones() {
 }
 
 #[test]
-fn a_create_whose_connection_was_lost_is_refused_while_its_file_is_waited_for() {
+fn a_create_of_a_lost_connection_is_refused_while_its_file_is_waited_for() {
     let (all, lost) = (Arc::new(Replays::default()), LostCreates::default());
     let file = FileKey { fsid: 1, fileid: 2, generation: 3 };
     let key = ([1; 16], [2; 16]);

@@ -1,6 +1,7 @@
 //! What breaks come to, and what clients of an address cache.
 
-use std::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::super::*;
@@ -24,9 +25,13 @@ fn take(table: &LockTable, lease: &Owner, open: &Owner, (is_oplock, wanted): (bo
     assert_eq!(table.lease(&request).expect("nothing changes").caching, wanted);
 }
 
-/// Kind and outcome of each, with how many there were.
+/// Kind and outcome of each, with how many there were of any latency.
 fn counted(table: &LockTable) -> Vec<(&'static str, &'static str, u64)> {
-    table.breaks().iter().map(|one| (one.kind, one.outcome.name(), one.count)).collect()
+    let mut sums = BTreeMap::new();
+    for one in table.breaks() {
+        *sums.entry((one.kind, one.outcome.name())).or_default() += one.count;
+    }
+    sums.into_iter().map(|((kind, outcome), count)| (kind, outcome, count)).collect()
 }
 
 #[test]
