@@ -105,7 +105,12 @@ impl Scene {
         for figure in ["bytes_s", "client_cpu_s_gb", "server_cpu_s_gb"] {
             let of = |end: &str| way[figure][end].as_f64().unwrap_or(-1.0);
             let (low, median, high) = (of("low"), of("median"), of("high"));
-            assert!(0.0 < low && low <= median && median <= high, "{what} {figure}: {way}");
+            // The kernel counts a server's processor time in hundredths of a second: a short
+            // transfer can take none.
+            let least =
+                if figure == "server_cpu_s_gb" { 0.0..=median } else { f64::MIN_POSITIVE..=median };
+            assert!(least.contains(&low) && 0.0 < median, "{what} {figure}: {way}");
+            assert!(median <= high, "{what} {figure}: {way}");
             assert!(of("coverage") >= 0.95, "{what} {figure}: {way}");
         }
         assert_eq!(way["to_plain"]["median"].as_f64().is_some(), has_plain, "{what}: {way}");
