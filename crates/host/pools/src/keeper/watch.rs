@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// needs below a second, or some with a queue.
 const SILENT_NS: u64 = 6 * NS_PER_S;
 /// How long a state is waited for. On a busy machine ZFS takes a second.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK_NS: u64 = 5 * NS_PER_S;
 
 /// What is watched.
 #[derive(Default)]
@@ -121,7 +121,7 @@ impl Keeper {
             look.is_some_and(|look| {
                 let since = lock(&look.inside).since;
                 since.is_some_and(|since| {
-                    u128::from(SystemClock.monotonic_ns().saturating_sub(since)) >= LOOK.as_nanos()
+                    SystemClock.monotonic_ns().saturating_sub(since) >= LOOK_NS
                 })
             })
         };
@@ -138,7 +138,7 @@ impl Keeper {
     pub(super) fn look_at(&self, pools: &[(String, Imported)]) -> Vec<PoolStatus> {
         let begun: Vec<_> =
             pools.iter().map(|(name, known)| self.begin_look(name, known)).collect();
-        let deadline = SystemClock.monotonic_ns() + u64::try_from(LOOK.as_nanos()).unwrap_or(0);
+        let deadline = SystemClock.monotonic_ns() + LOOK_NS;
         let all = pools.iter().zip(begun);
         all.map(|((name, known), (look, number))| {
             let status = look.wait(number, deadline);
@@ -152,13 +152,12 @@ impl Keeper {
     fn begin_look(&self, name: &str, known: &Imported) -> (Arc<Look>, u64) {
         let look = lock(&self.watch.looks).entry(name.to_owned()).or_default().clone();
         let mut inside = lock(&look.inside);
+        let number = inside.number + 1;
         if inside.since.is_some() {
             // What it reads may be from before this request: it is good only while it waits.
-            let number = inside.number + 1;
             drop(inside);
             return (look, number);
         }
-        let number = inside.number + 1;
         inside.since = Some(SystemClock.monotonic_ns());
         drop(inside);
         let (own, to) = (self.own.clone(), look.clone());
@@ -239,7 +238,7 @@ impl Look {
         let mut inside = lock(&self.inside);
         while inside.number < number {
             let since = inside.since.unwrap_or_default();
-            let end = deadline.min(since + u64::try_from(LOOK.as_nanos()).unwrap_or(0));
+            let end = deadline.min(since + LOOK_NS);
             let left = end.saturating_sub(SystemClock.monotonic_ns());
             if left == 0 {
                 break;

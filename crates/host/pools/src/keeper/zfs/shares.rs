@@ -56,24 +56,22 @@ impl Keeper {
         share: &str,
         snapshot: &str,
     ) -> Result<String, Failure> {
-        checked(share)?;
-        checked(snapshot)?;
-        let _one = lock(&self.changing);
-        let tools = self.of_zfs(name)?;
-        let dataset = format!("{name}/{share}");
-        let all = snapshots(&tools, &dataset)?;
-        let Some(at) = all.iter().position(|one| one.name == snapshot) else {
-            return wrong(format!("there is no snapshot {snapshot} of {share}"));
-        };
-        let later: Vec<&str> = all.iter().skip(at + 1).map(|one| one.name.as_str()).collect();
-        if !later.is_empty() {
-            let names = later.join(", ");
-            return wrong(format!(
-                "ZFS can only go back to the latest snapshot; destroy the later ones first: {names}"
-            ));
-        }
-        tools.zfs(&["rollback", &format!("{dataset}@{snapshot}")], CHANGE_TIME)?;
-        Ok(format!("{share} has the state of {snapshot}; what was changed since then is gone."))
+        self.change_zfs(name, &[share, snapshot], |tools| {
+            let dataset = format!("{name}/{share}");
+            let all = snapshots(tools, &dataset)?;
+            let Some(at) = all.iter().position(|one| one.name == snapshot) else {
+                return wrong(format!("there is no snapshot {snapshot} of {share}"));
+            };
+            let later: Vec<&str> = all.iter().skip(at + 1).map(|one| one.name.as_str()).collect();
+            if !later.is_empty() {
+                return wrong(format!(
+                    "ZFS can only go back to the latest snapshot; destroy the later ones first: {}",
+                    later.join(", ")
+                ));
+            }
+            tools.zfs(&["rollback", &format!("{dataset}@{snapshot}")], CHANGE_TIME)?;
+            Ok(format!("{share} has the state of {snapshot}; what was changed since then is gone."))
+        })
     }
 
     /// Makes the dataset of a new share from a snapshot, which stays as long as the new share.
@@ -83,17 +81,14 @@ impl Keeper {
         (share, snapshot): (&str, &str),
         new: &str,
     ) -> Result<String, Failure> {
-        for one in [share, snapshot, new] {
-            checked(one)?;
-        }
-        let _one = lock(&self.changing);
-        let tools = self.of_zfs(name)?;
-        if self.at(name).join(new).symlink_metadata().is_ok() {
-            return wrong(format!("there is something named {new} in the pool {name}"));
-        }
-        let source = format!("{name}/{share}@{snapshot}");
-        tools.zfs(&["clone", &source, &format!("{name}/{new}")], CHANGE_TIME)?;
-        Ok(format!("{new} is a copy of {share}@{snapshot}."))
+        self.change_zfs(name, &[share, snapshot, new], |tools| {
+            if self.at(name).join(new).symlink_metadata().is_ok() {
+                return wrong(format!("there is something named {new} in the pool {name}"));
+            }
+            let source = format!("{name}/{share}@{snapshot}");
+            tools.zfs(&["clone", &source, &format!("{name}/{new}")], CHANGE_TIME)?;
+            Ok(format!("{new} is a copy of {share}@{snapshot}."))
+        })
     }
 
     pub(super) fn rename_snapshot_zfs(
@@ -102,13 +97,10 @@ impl Keeper {
         (share, snapshot): (&str, &str),
         new: &str,
     ) -> Result<String, Failure> {
-        for one in [share, snapshot, new] {
-            checked(one)?;
-        }
-        let _one = lock(&self.changing);
-        let tools = self.of_zfs(name)?;
         let of = |snapshot: &str| format!("{name}/{share}@{snapshot}");
-        tools.zfs(&["rename", &of(snapshot), &of(new)], CHANGE_TIME)?;
+        self.change_zfs(name, &[share, snapshot, new], |tools| {
+            Ok(tools.zfs(&["rename", &of(snapshot), &of(new)], CHANGE_TIME)?)
+        })?;
         Ok(format!("The snapshot {snapshot} of {share} is named {new}."))
     }
 
@@ -205,11 +197,20 @@ impl Keeper {
         share: &str,
         snapshot: &str,
     ) -> Result<(), Failure> {
-        checked(share)?;
-        checked(snapshot)?;
+        let named = format!("{name}/{share}@{snapshot}");
+        let change = |tools: &Tools| Ok(tools.zfs(&[command, &named], CHANGE_TIME)?);
+        self.change_zfs(name, &[share, snapshot], change).map(drop)
+    }
+
+    /// Makes a change of a pool, alone, once these names are checked.
+    fn change_zfs<T>(
+        &self,
+        pool: &str,
+        names: &[&str],
+        change: impl FnOnce(&Tools) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        names.iter().try_for_each(|name| checked(name))?;
         let _one = lock(&self.changing);
-        let tools = self.of_zfs(name)?;
-        tools.zfs(&[command, &format!("{name}/{share}@{snapshot}")], CHANGE_TIME)?;
-        Ok(())
+        change(&self.of_zfs(pool)?)
     }
 }
