@@ -32,7 +32,8 @@ const WORKLOADS: [(&str, &[(&str, &str)]); 8] = [
     ("randomrw", &[("filesize", "64m")]),
     ("mongo", &[("nfiles", "20000")]),
     ("listdirs", &[("nfiles", "5000")]),
-    ("oltp", &[("filesize", "1m"), ("logfilesize", "1m"), ("nfiles", "4")]),
+    // Each thread has 128 files open: fewer of them than a process may have.
+    ("oltp", &[("filesize", "1m"), ("logfilesize", "1m"), ("nfiles", "4"), ("nshadows", "100")]),
 ];
 /// Percent of all operations below which one is rare.
 const RARE: f64 = 0.5;

@@ -154,15 +154,18 @@ pub fn send_file(to: &impl AsRawFd, file: &File, offset: u64, bytes: usize) -> i
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Raises the soft limit on descriptors to the hard one: each connection is one.
-pub fn raise_descriptor_limit() {
+/// Raises the soft limit on descriptors to the hard one, and returns it. With too few the error of
+/// a connection or of a file reports it.
+pub fn raise_descriptor_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit, which the kernel fills and then only reads.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            // With fewer the fault of a connection names it.
-            let _fewer = libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+                return raised.rlim_cur;
+            }
         }
     }
+    limit.rlim_cur
 }

@@ -1,6 +1,7 @@
 //! A program: threads, the acts of each, and the file sets that these use.
 
 use crate::dist::Dist;
+use crate::limits::FDS_MAX;
 use crate::members::{Rotor, Slice};
 use crate::tree::{SetSpec, Tree, TreeError};
 use std::fmt;
@@ -437,6 +438,20 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Files that the threads of this agent may have open at once: those that the text numbers, and
+    /// all numbers of a thread where an act takes the next one each time.
+    pub fn open_files_max(&self) -> u64 {
+        let of = |n| {
+            let (thread, _) = self.program.instance(n)?;
+            let each = |act: &Act| match act.rotate && act.fd == 0 {
+                true => FDS_MAX as u64,
+                false => u64::from(act.fd) + 1,
+            };
+            self.program.acts_of(thread).map(each).max()
+        };
+        self.instances().filter_map(of).sum()
+    }
+
     /// Grows the sets of a program for one of several agents.
     ///
     /// # Errors

@@ -304,6 +304,17 @@ pub enum ClientError {
         /// What it requires, and how the target has it.
         needs: &'static str,
     },
+    /// A program has more files open at once than this process may have.
+    #[error(
+        "the program has up to {needed} files open at once, and a process of this machine may have \
+         {limit}: raise that limit (ulimit -n), use fewer threads, or agents"
+    )]
+    OpenFiles {
+        /// What it takes, directories included.
+        needed: u64,
+        /// What is permitted.
+        limit: u64,
+    },
     /// A connection over RDMA was not made, or has ended.
     #[error("{what}")]
     Rdma {

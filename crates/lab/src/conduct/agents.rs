@@ -160,7 +160,8 @@ impl Agents {
                 }
             }
             Source::Remote(roster) => {
-                raise_descriptor_limit();
+                // Each agent is one: with too few the run reports which agent cannot be reached.
+                lab_net::socket::raise_descriptor_limit();
                 for (number, (address, joined)) in roster.gather()?.into_iter().enumerate() {
                     let agent = agent(number as u32, &address, &joined.program);
                     agents.greet(agent, joined.connection())?;
@@ -344,19 +345,6 @@ fn first_messages(agent: &mut Agent, stream: &mut Connection) -> Result<(), Agen
         _ => return Err(broke(ProtoError::Order("hello"))),
     }
     Ok(())
-}
-
-/// Raises the soft limit on descriptors to the hard one: each agent is one.
-fn raise_descriptor_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit, which the kernel fills and then only reads.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            // With fewer the run says which agent cannot be reached.
-            let _fewer = libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
 }
 
 /// 127.0.0.11 for the first client and so on: as many clients to the server as there are agents.

@@ -2,12 +2,14 @@
 //!
 //! All names are below the folder of the run, which is opened once; no symbolic link is followed.
 
+mod descriptors;
 mod prepare;
 mod sys;
 
 use super::pieces::Range;
 use super::worker::{CallCounts, CallError, Worker};
 use crate::client::Checker;
+pub use descriptors::permit;
 use lab_program::cursor::{BY_PATH, Call, Done};
 use lab_program::limits::FDS_MAX;
 use lab_program::program::{Op, Plan};

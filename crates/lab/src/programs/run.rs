@@ -229,6 +229,7 @@ impl Session {
         let mut around = CallCounts::new();
         let workers = match target {
             Target::Path(directory) => {
+                path::permit(plan)?;
                 let root = Arc::new(path::prepare(directory, plan, &checker)?);
                 let worker = |_| -> Box<dyn Worker> {
                     Box::new(PathWorker::new(Arc::clone(plan), Arc::clone(&root), checker.clone()))

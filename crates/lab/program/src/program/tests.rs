@@ -64,3 +64,18 @@ fn each_operation_has_a_name_and_one_kind() {
         assert!(!op.is_transfer() || op.is_call(), "{name}");
     }
 }
+
+#[test]
+fn files_open_at_once_are_those_of_all_threads_of_an_agent() {
+    let next = Act { rotate: true, ..act("read", Op::Read, 0) };
+    let numbered = |fd| Act { fd, ..act("read", Op::Read, 0) };
+    let stat = act("stat", Op::Stat, 0);
+    let acts = vec![next, numbered(4), Act { rotate: true, ..numbered(2) }, stat];
+    let threads =
+        vec![thread("next", 3, &[0, 1]), thread("numbered", 2, &[1, 2]), thread("stat", 1, &[3])];
+    let program = Program { sets: vec![set(10)], acts, threads, ..Program::default() };
+    let plan = |agent, agents| Plan::new(program.clone(), 1, agent, agents).expect("a plan");
+    assert_eq!(plan(0, 1).open_files_max(), 3 * FDS_MAX as u64 + 2 * 5 + 1);
+    let two = plan(0, 2).open_files_max() + plan(1, 2).open_files_max();
+    assert_eq!(two, plan(0, 1).open_files_max());
+}
