@@ -164,7 +164,9 @@ impl PoolRoom {
 
     /// Requests a change, after which states are read again.
     fn ask(&self, request: PoolRequest) -> Result<PoolReply, String> {
-        let reply = self.ask_over(&mut self.client.lock(), request);
+        let mut client = self.client.lock();
+        let reply = self.ask_over(&mut client, request);
+        // As long as the helper is locked: no answer from before the change is stored afterwards.
         (*self.status.lock(), *self.disks.lock()) = (None, None);
         reply
     }
@@ -186,10 +188,11 @@ impl PoolRoom {
             return last.unwrap_or_else(|| Err("the helper is busy: try again".to_owned()));
         };
         let reply = self.ask_over(&mut client, request);
-        drop(client);
         let other = "the helper is of another version: restart both";
         let answer = reply.and_then(|reply| of(reply).ok_or_else(|| other.to_owned()));
+        // Before the helper is free for a change.
         *last.lock() = Some((Instant::now(), answer.clone()));
+        drop(client);
         answer
     }
 

@@ -23,6 +23,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 const SILENT_NS: u64 = 6 * NS_PER_S;
 /// How long a state is waited for. On a busy machine ZFS takes a second.
 const LOOK_NS: u64 = 5 * NS_PER_S;
+/// How often a request that waits for a state looks whether a disk has become silent meanwhile: the
+/// two times together would be more than the 10 s.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// What is watched.
 #[derive(Default)]
@@ -36,19 +39,26 @@ pub(super) struct Watch {
 }
 
 /// The reading of the state of a pool.
-#[derive(Default)]
-struct Look {
-    inside: Mutex<Inside>,
+struct Look<T = PoolStatus> {
+    inside: Mutex<Inside<T>>,
     done: Condvar,
 }
 
-#[derive(Default)]
-struct Inside {
+struct Inside<T> {
     /// When the reading that runs began (monotonic).
     since: Option<u64>,
     /// How many have ended.
     number: u64,
-    last: Option<PoolStatus>,
+    /// The number of the last one that is requested.
+    requested: u64,
+    last: Option<T>,
+}
+
+impl<T> Default for Look<T> {
+    fn default() -> Self {
+        let inside = Inside { since: None, number: 0, requested: 0, last: None };
+        Self { inside: Mutex::new(inside), done: Condvar::new() }
+    }
 }
 
 /// Failed commands of a disk. Wrong checksums are not: a scrub counts and corrects them.
@@ -134,40 +144,41 @@ impl Keeper {
         }
     }
 
-    /// The states of these pools, each read in a thread of its own.
+    /// The states of these pools, each read in a thread of its own, after this call.
     pub(super) fn look_at(&self, pools: &[(String, Imported)]) -> Vec<PoolStatus> {
-        let begun: Vec<_> =
-            pools.iter().map(|(name, known)| self.begin_look(name, known)).collect();
+        let begun: Vec<_> = pools.iter().map(|(name, _)| self.begin_look(name)).collect();
         let deadline = SystemClock.monotonic_ns() + LOOK_NS;
         let all = pools.iter().zip(begun);
         all.map(|((name, known), (look, number))| {
-            let status = look.wait(number, deadline);
+            let status = look.wait(number, deadline, || self.silent(known).is_some());
             let status = status.unwrap_or_else(|| self.basic(name, known));
             self.judged(name, known, status)
         })
         .collect()
     }
 
-    /// The reading of a state, and the number that it will have.
-    fn begin_look(&self, name: &str, known: &Imported) -> (Arc<Look>, u64) {
+    /// Requests the reading of a state: the number that it will have.
+    fn begin_look(&self, name: &str) -> (Arc<Look>, u64) {
         let look = lock(&self.watch.looks).entry(name.to_owned()).or_default().clone();
-        let mut inside = lock(&look.inside);
-        let number = inside.number + 1;
-        if inside.since.is_some() {
-            // What it reads may be from before this request: it is good only while it waits.
-            drop(inside);
+        let (number, begins) = look.request(SystemClock.monotonic_ns());
+        if !begins {
             return (look, number);
         }
-        inside.since = Some(SystemClock.monotonic_ns());
-        drop(inside);
-        let (own, to) = (self.own.clone(), look.clone());
-        let (name, known) = (name.to_owned(), known.clone());
+        let (own, to, name) = (self.own.clone(), look.clone(), name.to_owned());
         let read = move || {
-            let status = own.upgrade().map(|keeper| keeper.look(&name, &known));
-            to.end(status);
+            loop {
+                let status = own.upgrade().and_then(|keeper| {
+                    // What is remembered may have changed since the last reading.
+                    let known = keeper.known(&name).ok()?;
+                    Some(keeper.look(&name, &known))
+                });
+                if !to.end(status, SystemClock.monotonic_ns()) {
+                    return;
+                }
+            }
         };
         if std::thread::Builder::new().name("pool-look".to_owned()).spawn(read).is_err() {
-            look.end(None);
+            while look.end(None, SystemClock.monotonic_ns()) {}
         }
         (look, number)
     }
@@ -224,27 +235,52 @@ impl Keeper {
     }
 }
 
-impl Look {
-    fn end(&self, status: Option<PoolStatus>) {
+impl<T: Clone> Look<T> {
+    /// Requests a reading that begins from now on: its number, and whether the caller begins it.
+    /// One that runs began before, and may show what was before a change; one more follows it, for
+    /// all requests that are made meanwhile.
+    fn request(&self, now: u64) -> (u64, bool) {
         let mut inside = lock(&self.inside);
-        inside.since = None;
-        inside.number += 1;
-        inside.last = status.or(inside.last.take());
-        self.done.notify_all();
+        let begins = inside.since.is_none();
+        let number = inside.number + if begins { 1 } else { 2 };
+        inside.requested = number;
+        inside.since.get_or_insert(now);
+        (number, begins)
     }
 
-    /// The state of this reading, or what was read last.
-    fn wait(&self, number: u64, deadline: u64) -> Option<PoolStatus> {
+    /// A reading has ended. Whether the next one begins.
+    fn end(&self, status: Option<T>, now: u64) -> bool {
+        let mut inside = lock(&self.inside);
+        inside.number += 1;
+        inside.last = status.or(inside.last.take());
+        let goes_on = inside.requested > inside.number;
+        inside.since = goes_on.then_some(now);
+        self.done.notify_all();
+        goes_on
+    }
+
+    /// The state of this reading, or what was read last: after the deadline, or once a disk of the
+    /// pool is silent.
+    fn wait(
+        &self,
+        number: u64,
+        deadline: u64,
+        is_silent: impl Fn() -> bool,
+    ) -> Option<T> {
         let mut inside = lock(&self.inside);
         while inside.number < number {
             let since = inside.since.unwrap_or_default();
             let end = deadline.min(since + LOOK_NS);
-            let left = end.saturating_sub(SystemClock.monotonic_ns());
-            if left == 0 {
+            let left = Duration::from_nanos(end.saturating_sub(SystemClock.monotonic_ns()));
+            if left.is_zero() {
                 break;
             }
-            let waited = self.done.wait_timeout(inside, Duration::from_nanos(left));
-            inside = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.done.wait_timeout(inside, left.min(LOOK_AGAIN));
+            let (now, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            inside = now;
+            if waited.timed_out() && is_silent() {
+                break;
+            }
         }
         inside.last.clone()
     }
