@@ -48,11 +48,14 @@ const CHILD: &str = "pools";
 const GOOD: Duration = Duration::from_millis(300);
 /// How long a list of disks is good: each disk that is not in use is read for it.
 const DISKS_GOOD: Duration = Duration::from_secs(5);
+/// How long the helper is waited for after a change: for another request that reads, which takes
+/// milliseconds, and not for the next change, which may take minutes.
+const BUSY: Duration = Duration::from_secs(3);
 
 /// Disks of this machine, and pools on them.
 type Disks = (Vec<Disk>, Vec<Offer>);
-/// What was answered last, and when.
-type Last<T> = Mutex<Option<(Instant, T)>>;
+/// What was answered last, and when; without a time it is from before a change.
+type Last<T> = Mutex<Option<(Option<Instant>, T)>>;
 
 /// `/storage`.
 pub struct PoolRoom {
@@ -167,31 +170,43 @@ impl PoolRoom {
         let mut client = self.client.lock();
         let reply = self.ask_over(&mut client, request);
         // As long as the helper is locked: no answer from before the change is stored afterwards.
-        (*self.status.lock(), *self.disks.lock()) = (None, None);
+        if let Some((at, _)) = self.status.lock().as_mut() {
+            *at = None;
+        }
+        if let Some((at, _)) = self.disks.lock().as_mut() {
+            *at = None;
+        }
         reply
     }
 
     /// The answer to a request that reads: the last one if that is good, or if the helper is busy.
+    /// Pools do not disappear while it is.
     fn read<T: Clone>(
         &self,
         (last, good): (&Last<Result<T, String>>, Duration),
         request: PoolRequest,
         of: fn(PoolReply) -> Option<T>,
     ) -> Result<T, String> {
-        if let Some((at, answer)) = last.lock().as_ref()
-            && at.elapsed() < good
-        {
-            return answer.clone();
+        let is_good = |at: &Option<Instant>| at.is_some_and(|at| at.elapsed() < good);
+        let known = || last.lock().clone();
+        if let Some((_, answer)) = known().filter(|(at, _)| is_good(at)) {
+            return answer;
         }
-        let Some(mut client) = self.client.try_lock() else {
-            let last = last.lock().as_ref().map(|(_, answer)| answer.clone());
+        let is_from_before = known().is_none_or(|(at, _)| at.is_none());
+        let patience = if is_from_before { BUSY } else { Duration::ZERO };
+        let Some(mut client) = self.client.try_lock_for(patience) else {
+            let last = known().map(|(_, answer)| answer);
             return last.unwrap_or_else(|| Err("the helper is busy: try again".to_owned()));
         };
+        // Another request may have read it meanwhile.
+        if let Some((_, answer)) = known().filter(|(at, _)| is_good(at)) {
+            return answer;
+        }
         let reply = self.ask_over(&mut client, request);
         let other = "the helper is of another version: restart both";
         let answer = reply.and_then(|reply| of(reply).ok_or_else(|| other.to_owned()));
         // Before the helper is free for a change.
-        *last.lock() = Some((Instant::now(), answer.clone()));
+        *last.lock() = Some((Some(Instant::now()), answer.clone()));
         drop(client);
         answer
     }
