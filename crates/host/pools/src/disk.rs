@@ -171,11 +171,9 @@ impl Machine {
         disk.superblock = superblock;
     }
 
-    /// Serial number, model and name below `/dev/disk/by-id` of a device. Reads no disk.
-    pub fn identity(&self, name: &str) -> (String, String, String) {
-        let file = |file: &str| self.text(&format!("sys/class/block/{name}/device/{file}"));
-        let id = self.ids().remove(name).and_then(|ids| ids.into_iter().next());
-        (file("serial"), file("model"), id.unwrap_or_default())
+    /// What identifies devices, with the folder `/dev/disk/by-id` as it is now. Reads no disk.
+    pub fn identities(&self) -> Identities<'_> {
+        Identities { machine: self, ids: self.ids() }
     }
 
     /// Size of a device in bytes; 0 if there is none. Reads no disk.
@@ -296,6 +294,21 @@ impl Machine {
         });
         refused.extend(overlaps);
         if refused.is_empty() { Ok(selected) } else { Err(refused) }
+    }
+}
+
+/// What identifies devices. Links are read once for all of them: a pool may have hundreds.
+pub struct Identities<'a> {
+    machine: &'a Machine,
+    ids: BTreeMap<String, Vec<String>>,
+}
+
+impl Identities<'_> {
+    /// Serial number, model and name below `/dev/disk/by-id` of a device.
+    pub fn of(&self, name: &str) -> (String, String, String) {
+        let file = |file: &str| self.machine.text(&format!("sys/class/block/{name}/device/{file}"));
+        let id = self.ids.get(name).and_then(|ids| ids.first()).cloned();
+        (file("serial"), file("model"), id.unwrap_or_default())
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Keeper {
     watch: watch::Watch,
     /// The commands of ZFS, once they were found.
     tools: Mutex<Option<Tools>>,
+    /// Why there are no pools of ZFS, and when that was checked (monotonic).
+    lacked_zfs: Mutex<Option<(u64, Option<String>)>>,
     own: Weak<Self>,
 }
 
@@ -143,6 +145,7 @@ impl Keeper {
             inner: Mutex::new(Inner { known, ..Inner::default() }),
             watch: watch::Watch::default(),
             tools: Mutex::default(),
+            lacked_zfs: Mutex::default(),
             own: own.clone(),
         }))
     }
@@ -392,7 +395,7 @@ impl Keeper {
     pub fn status(&self) -> Status {
         let names: Vec<(String, Imported)> = self.inner().known.clone().into_iter().collect();
         let pools = self.look_at(&names);
-        Status { lacks: pool::lacks(), lacks_zfs: self.lacks_zfs(), pools }
+        Status { lacks: pool::lacks(), lacks_zfs: self.lacked_zfs(), pools }
     }
 
     fn list(&self) -> Result<PoolReply, Failure> {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Keeper, tried};
-use crate::disk::{Disk, Refusal};
+use crate::disk::{Disk, Identities, Refusal};
 use crate::pool::Failure;
 use crate::request::{Identity, MemberStatus};
 use crate::zfs::Role;
@@ -63,10 +63,9 @@ impl Keeper {
 }
 
 /// What identifies a device of the kernel.
-pub(super) fn identity(devid: u64, device: &str) -> Identity {
+pub(super) fn identity(all: &Identities<'_>, devid: u64, device: &str) -> Identity {
     let name = device.strip_prefix("/dev/").unwrap_or(device);
-    let machine = crate::disk::Machine::default();
-    let (serial, model, id) = machine.identity(name);
+    let (serial, model, id) = all.of(name);
     Identity {
         devid,
         device: name.to_owned(),

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::{Imported, Keeper, disks};
 use crate::btrfs::Volume;
+use crate::disk::Identities;
 use crate::pool::Failure;
 use crate::profile::Profile;
 use crate::quota::Accounting;
@@ -36,8 +37,9 @@ impl Keeper {
     /// Remembers what identifies the disks of a mounted pool.
     pub(super) fn see(&self, name: &str, volume: &Volume) -> Result<(), Failure> {
         let members = super::tried(volume.members(), "list the disks of the pool")?;
+        let all = self.machine.identities();
         self.remember(name, |known| {
-            let seen = members.iter().map(|member| identity(known, member)).collect();
+            let seen = members.iter().map(|member| identity(&all, known, member)).collect();
             known.disks = seen;
         })
     }
@@ -109,9 +111,10 @@ impl Keeper {
         let (members, spaces) = (volume.members()?, volume.spaces()?);
         let repair = record.and_then(|record| record.repair);
         let (now, reason) = state(profile, &members, &spaces, repair, runs && repair.is_some());
+        let all = self.machine.identities();
         let named = reason.map(|reason| match members.iter().find(|one| one.missing) {
             Some(member) => {
-                let title = identity(known, member).title();
+                let title = identity(&all, known, member).title();
                 format!("the disk {title} is missing: connect it, or replace it")
             }
             None => reason,
@@ -135,7 +138,7 @@ impl Keeper {
             .collect();
         status.available = free_in_chunks.saturating_add(profile.capacity(&unallocated));
         let one = |member: Member| {
-            let identity = identity(known, &member);
+            let identity = identity(&all, known, &member);
             MemberStatus { identity, member, ..MemberStatus::default() }
         };
         status.members = members.into_iter().map(one).collect();
@@ -144,14 +147,14 @@ impl Keeper {
 }
 
 /// What identifies a member; of a missing one, what is remembered.
-fn identity(known: &Imported, member: &Member) -> Identity {
+fn identity(all: &Identities<'_>, known: &Imported, member: &Member) -> Identity {
     let before = known.disks.iter().find(|one| one.devid == member.devid);
     if member.missing {
         let mut identity = before.cloned().unwrap_or_default();
         identity.devid = member.devid;
         return identity;
     }
-    let mut now = disks::identity(member.devid, &member.device);
+    let mut now = disks::identity(all, member.devid, &member.device);
     // What a look has not found, as the folder by-id while disks are connected, stays.
     if let Some(before) = before.filter(|one| one.device == now.device) {
         for (now, before) in [(&mut now.serial, &before.serial), (&mut now.id, &before.id)] {

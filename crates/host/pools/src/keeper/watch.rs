@@ -261,12 +261,7 @@ impl<T: Clone> Look<T> {
 
     /// The state of this reading, or what was read last: after the deadline, or once a disk of the
     /// pool is silent.
-    fn wait(
-        &self,
-        number: u64,
-        deadline: u64,
-        is_silent: impl Fn() -> bool,
-    ) -> Option<T> {
+    fn wait(&self, number: u64, deadline: u64, is_silent: impl Fn() -> bool) -> Option<T> {
         let mut inside = lock(&self.inside);
         while inside.number < number {
             let since = inside.since.unwrap_or_default();

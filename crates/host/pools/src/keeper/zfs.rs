@@ -14,6 +14,8 @@ mod shares;
 
 use std::path::{Path, PathBuf};
 
+use base::clock::{Clock, NS_PER_S, SystemClock};
+
 use super::{Keeper, lock, wrong};
 use crate::pool::Failure;
 use crate::request::{FileSystem, PoolReply, PoolRequest};
@@ -26,6 +28,9 @@ const PROFILE: &str = "plimsoll:profile";
 const MOUNT_DEGRADED: &str = "plimsoll:mount_degraded";
 /// User property: days between two scrubs.
 const SCRUB_EVERY_DAYS: &str = "plimsoll:scrub_every_days";
+
+/// How long it is good whether ZFS answers. Longer than a command that hangs may take.
+const LACKED_NS: u64 = 30 * NS_PER_S;
 
 /// The device of the kernel behind a name of ZFS: a path, or the last part of one.
 fn kernel_name(name: &str) -> Option<String> {
@@ -63,6 +68,34 @@ impl Keeper {
         }
         let listed = self.tools().and_then(|tools| self.imported_zfs(&tools));
         listed.err().map(|why| format!("ZFS does not answer: {why}"))
+    }
+
+    /// The same for a state, from some seconds ago: a command of ZFS costs more than all the rest
+    /// of a state, and waits for a pool that hangs.
+    pub(super) fn lacked_zfs(&self) -> Option<String> {
+        let mut seen = lock(&self.lacked_zfs);
+        let now = SystemClock.monotonic_ns();
+        if let Some((checked, lacked)) = seen.as_mut() {
+            if now.saturating_sub(*checked) < LACKED_NS {
+                return lacked.clone();
+            }
+            // One thread at a time, unless it hangs.
+            *checked = now;
+            let (lacked, own) = (lacked.clone(), self.own.clone());
+            drop(seen);
+            let check = move || {
+                let Some(keeper) = own.upgrade() else { return };
+                let lacks = keeper.lacks_zfs();
+                *lock(&keeper.lacked_zfs) = Some((SystemClock.monotonic_ns(), lacks));
+            };
+            // Without a thread the next state tries it again.
+            let _ = std::thread::Builder::new().name("pool-zfs".to_owned()).spawn(check);
+            return lacked;
+        }
+        drop(seen);
+        let lacks = self.lacks_zfs();
+        *lock(&self.lacked_zfs) = Some((SystemClock.monotonic_ns(), lacks.clone()));
+        lacks
     }
 
     /// Pools that ZFS has imported: name and number.

@@ -14,7 +14,7 @@ use host_pools::state::State;
 use crate::bed::Bed;
 use crate::{MIB, each_leg_alone_is_right, fill, pool_name, state_of};
 
-/// Longest time for the state of a pool of 24 disks, at the median.
+/// Most processor time for the state of a pool of 24 disks, on average.
 const STATE: Duration = Duration::from_millis(20);
 
 #[test]
@@ -41,6 +41,25 @@ fn accesses(device: &str) -> (u64, u64) {
     (words[0], words[4])
 }
 
+/// Processor time of this process and of its children that have ended. Other load moves it less
+/// than the clock.
+fn processor_time() -> Duration {
+    let of = |who| {
+        // SAFETY: counters, for which zeros are valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the structure outlives the call.
+        unsafe { libc::getrusage(who, &raw mut usage) };
+        let both = [usage.ru_utime, usage.ru_stime].map(|time| {
+            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+        });
+        both[0] + both[1]
+    };
+    of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN)
+}
+
+/// How often the state is read.
+const READINGS: u32 = 50;
+
 #[test]
 fn the_state_of_24_disks_is_read_from_memory() {
     let Some(bed) = Bed::new("many", 24, 192) else { return };
@@ -62,17 +81,22 @@ fn the_state_of_24_disks_is_read_from_memory() {
     assert_eq!(first.pools[0].accounting, Accounting::Simple);
     assert!(first.pools[0].usage[0].used as usize >= 60 * MIB, "{:?}", first.pools[0].usage);
     let before: Vec<_> = disks.iter().map(|disk| accesses(disk)).collect();
-    let mut took: Vec<Duration> = (0..50)
+    let used = processor_time();
+    let mut took: Vec<Duration> = (0..READINGS)
         .map(|_| {
             let began = Instant::now();
             assert_eq!(keeper.status().pools[0].state, State::Healthy);
             began.elapsed()
         })
         .collect();
+    let used = (processor_time() - used) / READINGS;
     let after: Vec<_> = disks.iter().map(|disk| accesses(disk)).collect();
     took.sort();
-    println!("the state of 24 disks: {:?} at the median, {:?} at most", took[25], took[49]);
+    println!(
+        "the state of 24 disks: {:?} at the median, {:?} at most, {used:?} of processor time",
+        took[25], took[49]
+    );
     assert_eq!(after, before, "disks were accessed");
-    assert!(took[25] <= STATE, "{took:?}");
+    assert!(used <= STATE, "{used:?} of processor time; {took:?}");
     keeper.answer(PoolRequest::Export { pool: name }).expect("exported");
 }

@@ -3,7 +3,7 @@
 use super::super::disks::identity;
 use super::super::{DAY_MS, HISTORY_MAX, Imported, Keeper, now_ms, now_s};
 use super::kernel_name;
-use crate::disk::Machine;
+use crate::disk::{Identities, Machine};
 use crate::pool::Failure;
 use crate::quota::Accounting;
 use crate::request::{Ended, Identity, Kind, MemberStatus, PoolStatus, ShareUsage};
@@ -19,6 +19,7 @@ const LISTED_MAX: usize = 4_096;
 /// The members of a pool, numbered in the order of the output.
 fn members(known: &Imported, pool: &Pool) -> Vec<MemberStatus> {
     let machine = Machine::default();
+    let all = machine.identities();
     let one = |(number, leaf): (u64, &Leaf)| {
         let device = kernel_name(&leaf.name);
         let is_gone = matches!(leaf.health, Health::Removed | Health::Unavailable);
@@ -29,7 +30,7 @@ fn members(known: &Imported, pool: &Pool) -> Vec<MemberStatus> {
             corruption: leaf.checksum,
             ..Errors::default()
         };
-        let mut found = identity_of(&machine, known, number, leaf, device.as_deref());
+        let mut found = identity_of((&machine, &all), known, number, leaf, device.as_deref());
         if missing {
             found.device.clear();
         }
@@ -53,7 +54,7 @@ fn members(known: &Imported, pool: &Pool) -> Vec<MemberStatus> {
 
 /// What identifies a device; of a missing one, what is remembered.
 fn identity_of(
-    machine: &Machine,
+    (machine, all): (&Machine, &Identities<'_>),
     known: &Imported,
     number: u64,
     leaf: &Leaf,
@@ -63,7 +64,7 @@ fn identity_of(
     if let Some(device) = device {
         // ZFS makes a partition of all of a disk: people know the disk.
         let whole = machine.whole(device).unwrap_or_else(|| device.to_owned());
-        return Identity { vdev, ..identity(number, &whole) };
+        return Identity { vdev, ..identity(all, number, &whole) };
     }
     let names = [Some(leaf.name.as_str()), leaf.was.as_deref()];
     let is_it = |one: &&Identity| {
