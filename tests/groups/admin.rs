@@ -36,6 +36,8 @@ mod openapi;
 mod package;
 #[path = "../pool_mount.rs"]
 mod pool_mount;
+#[path = "../pool_page.rs"]
+mod pool_page;
 #[path = "../pool_previous.rs"]
 mod pool_previous;
 #[path = "../pool_refusals.rs"]
@@ -44,6 +46,8 @@ mod pool_refusals;
 mod pool_restart;
 #[path = "../pool_rollback.rs"]
 mod pool_rollback;
+#[path = "../pool_rollback_smb.rs"]
+mod pool_rollback_smb;
 #[path = "../pool_snapdir.rs"]
 mod pool_snapdir;
 #[path = "../pool_snapshots.rs"]

@@ -261,6 +261,32 @@ const WAYS = {
     const entry = page.getByRole('list', { name: list }).getByRole('listitem').filter({ hasText: text });
     await entry.first().waitFor({ state: there ? 'visible' : 'detached' });
   },
+  /** Steps on the open page, or in its dialog while one is open: `shows` words, `press` a button (of the entry of a list
+   * with the words `of`; `opens` a dialog), `fill` a field, `choose` what has this title. */
+  async use({ steps }) {
+    const asked = page.getByRole('dialog');
+    for (const step of steps) {
+      const area = (await asked.count()) > 0 ? asked.last() : page;
+      const where = step.of === undefined ? area : area.getByRole('listitem').filter({ hasText: step.of });
+      if (step.shows !== undefined) await page.getByText(step.shows).filter({ visible: true }).first().waitFor();
+      if (step.fill !== undefined) await area.getByLabel(step.fill, { exact: true }).first().fill(step.with);
+      if (step.choose !== undefined) {
+        const label = area.locator('label').filter({ has: page.getByText(step.choose, { exact: true }) });
+        await label.locator('input').or(area.getByLabel(step.choose, { exact: true })).first().check();
+      }
+      if (step.press === undefined) continue;
+      const inside = await asked.count();
+      await where.getByRole('button', { name: step.press, exact: step.of === undefined }).first().click();
+      if (step.opens) await asked.last().waitFor();
+      if (inside === 0) continue;
+      // A dialog answers by closing or by a result that is to be closed, or says why not.
+      const alert = asked.getByRole('alert').filter({ hasText: /\S/ });
+      const came = await first({ refused: alert, answered: button(asked, 'Close'), closed: page.locator('body:not(:has(dialog[open]))') });
+      if (came === 'refused') throw new Error(`refused: ${await alert.first().textContent()}`);
+      if (came === 'answered') await button(asked, 'Close').click();
+      await asked.waitFor({ state: 'detached' });
+    }
+  },
   /** What a button or a field that may not be used says about it. */
   async why({ path, name }) {
     await go(addressOf(path));
