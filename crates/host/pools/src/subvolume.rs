@@ -142,5 +142,16 @@ pub fn destroy(parent: &File, name: &str) -> io::Result<()> {
     sys::call(parent, WRITE, 15, &mut named(name)?)
 }
 
+/// Ends the transaction that has the last changes of subvolumes: after a power cut they are there.
+/// Data of files is not written back for it.
+///
+/// # Errors
+/// The kernel's.
+pub fn commit(folder: &File) -> io::Result<()> {
+    let mut transaction = 0u64;
+    sys::call(folder, READ, 24, &mut transaction)?;
+    sys::call(folder, WRITE, 22, &mut transaction)
+}
+
 #[cfg(test)]
 mod tests;

@@ -170,6 +170,7 @@ impl Keeper {
             return wrong(format!("there is a snapshot {new} of {share}"));
         }
         tried(fs::rename(from, to), "rename the snapshot")?;
+        tried(subvolume::commit(&place.top), "write the name of the snapshot")?;
         Ok(format!("The snapshot {snapshot} of {share} is named {new}."))
     }
 }

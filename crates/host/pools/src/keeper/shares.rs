@@ -113,6 +113,7 @@ impl Keeper {
         }
         let parent = tried(subvolume::folder(&folder), "open the folder of snapshots")?;
         tried(subvolume::destroy(&parent, snapshot), "destroy the snapshot")?;
+        tried(subvolume::commit(&parent), "write that the snapshot is destroyed")?;
         Ok(format!("The snapshot {snapshot} of {share} is destroyed."))
     }
 
