@@ -12,6 +12,8 @@ mod kernel_iscsi;
 mod kernel_locks;
 #[path = "../kernel_network.rs"]
 mod kernel_network;
+#[path = "../kernel_pools.rs"]
+mod kernel_pools;
 #[path = "../kernel_rdma.rs"]
 mod kernel_rdma;
 #[path = "../kernel_read_plus.rs"]

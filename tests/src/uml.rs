@@ -139,11 +139,29 @@ impl Guest {
         number: u8,
         scratch: &Path,
     ) -> Self {
+        Self::boot_with_disks(kernel, memory, namespace, number, scratch, &[])
+    }
+
+    /// The same with disks, `/dev/ubda` and following, which are these files and outlive it.
+    ///
+    /// # Panics
+    /// When it does not get ready; with its console.
+    pub fn boot_with_disks(
+        kernel: &OsStr,
+        memory: &str,
+        namespace: &Namespace,
+        number: u8,
+        scratch: &Path,
+        disks: &[PathBuf],
+    ) -> Self {
         let share = scratch.join(format!("guest{number}"));
         fs::create_dir_all(&share).expect("a shared folder");
         fs::copy(sources().join("agent.sh"), share.join("job")).expect("the guest's job");
         let mut command = command(kernel, number, &share, scratch);
         command.arg(memory);
+        for (at, disk) in disks.iter().enumerate() {
+            command.arg(format!("ubd{at}={}", disk.display()));
+        }
         namespace.enter(&mut command);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let out = child.stdout.take().expect("a pipe");
