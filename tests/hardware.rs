@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::api::{Api, wait_for};
+use e2e::browser::{self, Browser, PASSWORD};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::{has, is_root, netns, skip};
@@ -258,6 +259,36 @@ fn health_by_a_program_that_is_called_once() {
     assert_eq!(mark_repaired(&api, &fault).0, 200);
     wait_with_page(&api, &fault, false);
     assert_eq!(bed.calls(), first);
+}
+
+/// The pages of a real server on a machine with two adapters and a disk that fails.
+#[test]
+fn the_pages_of_the_hardware_in_a_browser() {
+    if let Some(what) = browser::missing() {
+        skip!("hardware-looks", "{what}");
+    }
+    let bed = match Bed::enter("hcas") {
+        Ok(bed) => bed,
+        Err(why) => skip!("hardware-looks", "{why}"),
+    };
+    bed.smartctl("ata.json", ("\"passed\": true", "\"passed\": false"), 8);
+    let (server, api) = bed.start();
+    let disk = "Example-SSD-860-S3ZANB0K000001A";
+    wait_for_problem(&api, &format!("disk-health-{disk}"));
+    wait_for_problem(&api, "slot-width-PCIE3");
+    let mut page = Browser::start();
+    page.open(&server, "admin", PASSWORD);
+    let mut looks = |path: &str, name: &str, words: &[&str]| {
+        let looks = json!({ "do": "looks", "path": path, "name": name, "words": words });
+        page.ask(&looks).unwrap_or_else(|why| panic!("{path}: {why}"));
+    };
+    looks(HARDWARE, "hardware", &["PCIE3", disk, "P2-DIMM2A"]);
+    let words = ["The link runs at x4 of x8 at 5.0 GT/s.", "2.9.1000", "0002:c903:000b:0201"];
+    looks(&format!("{HARDWARE}/slots/PCIE3"), "hardware-slot", &words);
+    let words = ["The disk reports its own failure: no reason is given.", "S3ZANB0K000001A"];
+    looks(&format!("{HARDWARE}/disks/{disk}"), "hardware-disk", &words);
+    looks(PROBLEMS, "hardware-problems", &["PCIE3", "S3ZANB0K000001A"]);
+    assert_eq!(page.ask(&json!({ "do": "complaints" })), Ok(json!([])));
 }
 
 #[test]

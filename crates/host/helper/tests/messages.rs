@@ -7,6 +7,8 @@ mod bed;
 #[allow(dead_code, reason = "each program of tests uses a part")]
 #[path = "../../network/tests/configurations/mod.rs"]
 mod configurations;
+#[path = "messages/paths.rs"]
+mod paths;
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
