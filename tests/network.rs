@@ -71,6 +71,13 @@ impl Bed {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// The lines of the dumps in one order: addresses of different networks have none.
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.dumps().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    }
+
     /// The helper's process and its guard, by their state folder.
     fn helpers(&self) -> Vec<i32> {
         let folder = self.state().join("host");
@@ -187,6 +194,33 @@ fn without_a_confirmation_the_state_before_is_back() {
     assert_eq!(bed.dumps(), before);
 }
 
+/// A route through an address of [`lan`].
+const ROUTE: &str = "10.9.0.0/16 via 10.0.0.9";
+
+/// Makes and confirms [`lan`]; the dumps of then.
+fn confirmed(bed: &Bed, api: &Api, seconds: u32) -> Vec<String> {
+    change(api, &lan(seconds));
+    assert_eq!(act(api, "confirm").0, 200);
+    wait_for("the change is confirmed", WAY_BACK, || {
+        (shown(api, "", "state") == "changeable").then_some(())
+    });
+    let before = bed.lines();
+    assert!(before.iter().any(|line| line.contains(ROUTE)), "{before:#?}");
+    before
+}
+
+/// A change without the address, which deletes the route through it in the kernel.
+fn removes_the_address_of_a_route(bed: &Bed, api: &Api) {
+    let moved = json!({ "changes": [
+        { "set": "/configuration/network/interfaces/lan", "property": "v4addrs",
+          "value": ["10.7.0.1/16"] },
+        { "destroy": "/configuration/network/routes/far", "confirm": true },
+    ]});
+    change(api, &moved);
+    let now = bed.lines().join("\n");
+    assert!(!now.contains(ROUTE) && !now.contains("10.0.0.1/24"), "{now}");
+}
+
 /// Longest time between the end of the time for a confirmation and the state before.
 const LATE: Duration = Duration::from_secs(2);
 
@@ -200,27 +234,11 @@ fn a_route_through_a_removed_address_is_back_without_a_confirmation() {
         Err(why) => skip!("network-route-back", "{why}"),
     };
     let (_server, api) = bed.start();
-    change(&api, &lan(WITHIN));
-    assert_eq!(act(&api, "confirm").0, 200);
-    // Addresses of different networks have no order, and a new one of IPv6 is checked for a while.
-    let dumps = || {
-        let mut lines: Vec<String> = bed.dumps().lines().map(str::to_owned).collect();
-        lines.sort();
-        lines.join("\n")
-    };
-    let before = dumps();
-    let route = "10.9.0.0/16 via 10.0.0.9";
-    assert!(before.contains(route), "{before}");
-    let moved = json!({ "changes": [
-        { "set": "/configuration/network/interfaces/lan", "property": "v4addrs",
-          "value": ["10.7.0.1/16"] },
-        { "destroy": "/configuration/network/routes/far", "confirm": true },
-    ]});
+    let before = confirmed(&bed, &api, WITHIN);
     let began = Instant::now();
-    change(&api, &moved);
-    let now = dumps();
-    assert!(!now.contains(route) && !now.contains("10.0.0.1/24"), "{now}");
-    wait_for("address and route are back", WAY_BACK, || (dumps() == before).then_some(()));
+    removes_the_address_of_a_route(&bed, &api);
+    let is_back = || (bed.lines() == before).then_some(());
+    wait_for("address and route are back", WAY_BACK, is_back);
     let took = began.elapsed();
     println!("after {WITHIN} s for a confirmation the state before was back in {took:?}");
     let limit = Duration::from_secs(WITHIN.into()) + LATE;
@@ -231,22 +249,25 @@ fn a_route_through_a_removed_address_is_back_without_a_confirmation() {
 /// long after it.
 const KILLED_AFTER: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
 
-/// SIGKILL of the server, of the helper, and of both, after the last step.
+/// SIGKILL of the server, of the helper, and of both, after the last step of a change that has
+/// removed an address with the route through it.
 #[test]
 fn what_is_killed_leaves_the_state_before() {
     let bed = match Bed::new() {
         Ok(bed) => bed,
         Err(why) => skip!("network-killed", "{why}"),
     };
-    let before = bed.dumps();
+    let (server, api) = bed.start();
+    let before = confirmed(&bed, &api, 300);
+    drop(server);
     // The server and the helper, each whether it is killed.
     let both = [(true, false), (false, true), (true, true)];
     let cases = KILLED_AFTER.iter().flat_map(|after| both.map(|two| (after, two)));
     for (after, (server_too, helper_too)) in cases {
         let (mut server, api) = bed.start();
-        change(&api, &lan(300));
+        removes_the_address_of_a_route(&bed, &api);
         std::thread::sleep(*after);
-        assert_ne!(bed.dumps(), before);
+        assert_ne!(bed.lines(), before);
         let helpers = bed.helpers();
         assert_eq!(helpers.len(), 2, "the helper and the guard");
         if helper_too {
@@ -258,14 +279,17 @@ fn what_is_killed_leaves_the_state_before() {
         if server_too {
             server.kill();
         }
-        wait_until(&bed, &before);
+        let is_back = || (bed.lines() == before).then_some(());
+        wait_for("the network is as before", WAY_BACK, is_back);
         drop(server);
         let (_server, api) = bed.start();
-        let node = "/api/v1/nodes/configuration/network/interfaces/lan";
-        let restored = || (api.get(node).0 == 404).then_some(());
+        let node = "/api/v1/nodes/configuration/network/routes/far";
+        let restored = || (api.get(node).0 == 200).then_some(());
         wait_for("the document is as before", WAY_BACK, restored);
+        let addresses = shown(&api, "/interfaces/lan", "v4addrs");
+        assert_eq!(addresses, json!(["10.0.0.1/24", "10.7.0.1/16"]));
         assert!(history(&api).contains("not confirmed"));
-        assert_eq!(bed.dumps(), before);
+        assert_eq!(bed.lines(), before);
     }
 }
 
@@ -436,6 +460,42 @@ fn wrong_values_are_refused_with_their_property() {
     assert_eq!(bed.dumps(), before);
 }
 
+/// The address that the administration is bound to goes only with the new one named.
+#[test]
+fn the_address_that_the_server_listens_on_needs_a_successor() {
+    let bed = match Bed::new() {
+        Ok(bed) => bed,
+        Err(why) => skip!("network-administration", "{why}"),
+    };
+    let (server, api) = bed.start();
+    let before = confirmed(&bed, &api, 300);
+    drop(server);
+    let (dir, state) = (bed.scratch.path().join("share"), bed.state());
+    let (address, namespace) = ("10.0.0.1", Some(&bed.namespace));
+    let options = Options { address, namespace, ..Options::new(&dir, &state) };
+    let (_server, api) = (Server::start(&options), Api::new(&state));
+    let moved = |successor: Option<&str>| {
+        let name = |address| {
+            json!({ "set": "/configuration/network", "property": "administration",
+                    "value": address })
+        };
+        let mut changes: Vec<Value> = successor.into_iter().map(name).collect();
+        changes.push(json!({ "destroy": "/configuration/network/routes/far", "confirm": true }));
+        changes.push(json!({ "set": "/configuration/network/interfaces/lan",
+            "property": "v4addrs", "value": ["10.7.0.1/16"] }));
+        api.post("/api/v1/changes", &json!({ "dry_run": true, "changes": changes }))
+    };
+    let sentence = "the administration is reached at 10.0.0.1, which would be removed";
+    for successor in [None, Some("10.7.0.2")] {
+        let (code, answer) = moved(successor);
+        assert!((400..500).contains(&code), "{code} {answer:#}");
+        let text = answer.to_string();
+        assert!(text.contains(sentence) && text.contains("v4addrs"), "{text}");
+    }
+    assert_eq!(moved(Some("10.7.0.1")).0, 200);
+    assert_eq!(bed.lines(), before);
+}
+
 /// Without root and without a helper the branch can be read and shows what is missing.
 #[test]
 fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
@@ -467,15 +527,21 @@ fn without_a_helper_the_branch_is_readable_and_has_its_reason() {
     assert!(answer.to_string().contains(reason), "{answer:#}");
 }
 
+/// Whether a role may read and change a branch.
+type Rights = [bool; 2];
 /// Roles with a permission each in addition to `status:read`, which the root of the tree needs, and
-/// whether they may read and change the network.
-const ROLES: [(&str, &str, bool, bool); 5] = [
-    ("looks", "network:read", true, false),
-    ("changes", "network:change", true, true),
-    ("stores", "storage:change", false, false),
-    ("clusters", "cluster:change", false, false),
-    ("serves", "services:change", false, false),
+/// their rights on the network and on storage. Of a cluster the tree has no branch.
+const ROLES: [(&str, &str, Rights, Rights); 7] = [
+    ("looks", "network:read", [true, false], [false, false]),
+    ("changes", "network:change", [true, true], [false, false]),
+    ("sees", "storage:read", [false, false], [true, false]),
+    ("stores", "storage:change", [false, false], [true, true]),
+    ("watches", "cluster:read", [false, false], [false, false]),
+    ("clusters", "cluster:change", [false, false], [false, false]),
+    ("serves", "services:change", [false, false], [false, false]),
 ];
+/// A pool that the helper refuses: there is no such disk.
+const NO_POOL: &str = "storage pools create_pool name=tank disks=none";
 
 /// A token of a role that has this permission, in a file.
 fn token(bed: &Bed, api: &Api, role: &str, permission: &str) -> std::path::PathBuf {
@@ -504,7 +570,7 @@ fn roles_have_the_network_by_its_scope_alone() {
     let before = bed.dumps();
     let (server, api) = bed.start();
     let url = server.announced["admin"].as_str().expect("a URL").trim_end_matches('/').to_owned();
-    for (role, permission, reads, changes) in ROLES {
+    for (role, permission, network, storage) in ROLES {
         let file = token(&bed, &api, role, permission);
         let run = |line: &str| {
             let mut command = Command::new(e2e::server::binary());
@@ -516,10 +582,14 @@ fn roles_have_the_network_by_its_scope_alone() {
             (output.status.success(), String::from_utf8_lossy(&all).into_owned())
         };
         let (done, text) = run("configuration network show");
-        assert_eq!((done, text.contains("confirm_within")), (reads, reads), "{role}: {text}");
+        let is_shown = text.contains("confirm_within");
+        assert_eq!((done, is_shown), (network[0], network[0]), "{role}: {text}");
         let (done, text) = run("configuration network datalinks create e0 class=device mtu=1400");
-        assert_eq!(done, changes, "{role}: {text}");
-        if changes {
+        assert_eq!(done, network[1], "{role}: {text}");
+        assert_eq!(run("storage pools show").0, storage[0], "{role}");
+        let (_, text) = run(NO_POOL);
+        assert_eq!(text.contains("there is no such disk"), storage[1], "{role}: {text}");
+        if network[1] {
             assert_ne!(bed.dumps(), before);
             assert_eq!(act(&api, "revert").0, 200);
         }

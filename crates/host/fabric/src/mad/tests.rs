@@ -1,8 +1,11 @@
 //! Datagrams: both directions, and the specification's bytes.
 
+use std::path::Path;
+
 use base::random::{Random, SeededRandom};
 
 use super::*;
+use crate::attribute::{self, ExtendedCounters, NodeInfo, PortCounters, PortInfo};
 
 fn some(random: &mut SeededRandom) -> Mad {
     let class = Class::ALL[random.next_u64() as usize % 3];
@@ -65,4 +68,52 @@ fn what_is_not_a_datagram_is_refused() {
     let mut route = Mad::get(Class::SubnetByRoute, 1, 0).encode();
     route[7] = 64;
     assert_eq!(Mad::decode(&route), Err(NotMad::Hops(64)));
+}
+
+/// The seeds of the fuzz target.
+fn seeds() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/corpus/mad");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("seeds").flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read(file).expect("a seed")).collect()
+}
+
+/// What the fuzz target checks: an error, or a datagram that survives; and every attribute is read.
+fn check(bytes: &[u8]) -> bool {
+    let node = NodeInfo::decode(bytes);
+    assert_eq!(NodeInfo::decode(&node.encode()), node);
+    let port = PortInfo::decode(bytes);
+    assert_eq!(PortInfo::decode(&port.encode()), port);
+    let _ = (port.speed(), port.speed_max(), port.lanes_max(), port.bytes_per_second());
+    let counters = PortCounters::decode(bytes);
+    assert_eq!(PortCounters::decode(&counters.encode()), counters);
+    let extended = ExtendedCounters::decode(bytes);
+    assert_eq!(ExtendedCounters::decode(&extended.encode()), extended);
+    let _ = (attribute::description(bytes), attribute::pkeys(bytes), attribute::sm_state(bytes));
+    let Ok(mad) = Mad::decode(bytes) else { return false };
+    assert_eq!(Mad::decode(&mad.encode()), Ok(mad));
+    true
+}
+
+#[test]
+fn mutated_datagrams() {
+    let seeds = seeds();
+    assert!(seeds.len() >= 4 && seeds.iter().all(|seed| check(seed)), "{} seeds", seeds.len());
+    let mut random = SeededRandom::new(42);
+    let mut read = 0;
+    for _ in 0..20_000 {
+        let mut bytes = seeds[random.below(seeds.len() as u64) as usize].clone();
+        for _ in 0..=random.below(6) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(8) {
+                0 => bytes.truncate(at.max(1)),
+                1 => bytes.insert(at, random.below(256) as u8),
+                2..=4 => bytes[at] = random.below(256) as u8,
+                _ => bytes[at] ^= 1 << random.below(8),
+            }
+        }
+        read += u32::from(check(&bytes));
+    }
+    assert!((2_000..20_000).contains(&read), "{read}");
 }
