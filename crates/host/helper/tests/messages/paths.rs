@@ -152,7 +152,8 @@ impl Replace<'_> {
     }
 }
 
-/// The value with its string of this number replaced, names of fields included; `None`: it has fewer.
+/// The value with its string of this number replaced, names of fields included; `None`: it has
+/// fewer.
 fn replaced(value: &Value, at: usize, by: &str) -> Option<Value> {
     let mut replace = Replace { left: Some(at), by };
     let changed = replace.value(value);
