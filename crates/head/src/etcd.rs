@@ -147,7 +147,8 @@ impl Etcd {
                     vec![json!({ "request_delete_range": { "key": key } })],
                 )
             }
-            Request::Target { resource, seen, record } => {
+            Request::Target { resource, seen, record }
+            | Request::Report { resource, seen, record } => {
                 let same = self.modified(Kind::Resources, resource, *seen);
                 let record = self.put(Kind::Resources, resource, record, 0);
                 self.transaction(vec![same], vec![record])

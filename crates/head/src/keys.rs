@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::limits::HEAD_NAME_MAX;
+pub use crate::takeover::{Cause, Phases, Takeover};
 use serde::{Deserialize, Serialize};
 
 /// Identifies a lease in etcd.
@@ -38,6 +39,9 @@ pub struct Record {
     pub number: u64,
     /// The head that is to own it.
     pub target: String,
+    /// The last takeover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Takeover>,
 }
 
 /// A value with what etcd knows of its key.

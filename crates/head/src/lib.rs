@@ -8,7 +8,7 @@
 //! - [`connections`]: the clients of a resource, for its next owner.
 //! - [`mounts`]: what a file system must promise.
 //! - [`config`]: the configuration file. [`supervisor`]: the head as it runs.
-//! - [`local`]: its local socket, both ends.
+//! - [`local`]: its local socket, both ends. [`takeover`]: what is recorded of a takeover.
 
 pub mod config;
 pub mod connections;
@@ -21,3 +21,4 @@ pub mod local;
 pub mod machine;
 pub mod mounts;
 pub mod supervisor;
+pub mod takeover;

@@ -4,12 +4,13 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::HEAD_MESSAGE_MAX;
+use crate::takeover::Takeover;
 
 /// How long each side waits for the other.
 const TIME: Duration = Duration::from_secs(10);
@@ -88,6 +89,9 @@ pub struct ResourceStatus {
     pub number: u64,
     /// Its address.
     pub address: String,
+    /// The directory that it serves.
+    #[serde(default)]
+    pub directory: String,
     /// What is waited for, or what went wrong last.
     pub why: Option<String>,
     /// The process, at its owner.
@@ -95,6 +99,25 @@ pub struct ResourceStatus {
     /// Of the last takeover by this head: milliseconds from the claim to the lock, and from there
     /// until it served.
     pub takeover_ms: Option<(u64, u64)>,
+    /// The last takeover, by whichever head, as etcd has it.
+    #[serde(default)]
+    pub last: Option<Takeover>,
+}
+
+/// The local socket of the head with this file of the lease.
+pub fn of_lease(lease: &Path) -> PathBuf {
+    lease.with_extension("sock")
+}
+
+/// The local socket of the head that runs on this machine with the default directory, if it answers
+/// this user.
+pub fn of_this_machine() -> Option<PathBuf> {
+    let entries = std::fs::read_dir(crate::config::RUN).ok()?;
+    let mut sockets = entries.flatten().map(|entry| entry.path());
+    sockets.find(|path| {
+        let is_socket = path.extension().is_some_and(|extension| extension == "sock");
+        is_socket && request(path, &Command::Status).is_ok()
+    })
 }
 
 /// Binds the socket, in the place of one that a former head has left.

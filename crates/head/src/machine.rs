@@ -11,14 +11,15 @@
 //! 3. What was claimed starts only under the lease of the claim, and after the fences.
 //! 4. An owner ends its resource when the key that it wrote is gone or another one.
 
+mod claim;
 mod resource;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::limits::{
-    HEAD_FENCE_AFTER, HEAD_FENCE_TIMEOUT, HEAD_LEASE, HEAD_RANK_DELAY, HEAD_READ_EVERY,
-    HEAD_READ_SOON, HEAD_RENEW_EVERY, HEAD_RETRY_AFTER,
+    HEAD_FENCE_AFTER, HEAD_FENCE_TIMEOUT, HEAD_LEASE, HEAD_READ_EVERY, HEAD_READ_SOON,
+    HEAD_RENEW_EVERY, HEAD_RETRY_AFTER,
 };
 
 use crate::keys::{LeaseId, Member, Record, View};
@@ -73,8 +74,17 @@ pub enum Request {
         /// Revision of its owner key.
         revision: u64,
     },
-    /// Write the record if it still has this revision.
+    /// Write the record with another target if it still has this revision.
     Target {
+        /// Which resource.
+        resource: String,
+        /// The record as it was read.
+        seen: u64,
+        /// The record as it will be.
+        record: Record,
+    },
+    /// Write the record with the takeover that is done, if it still has this revision.
+    Report {
         /// Which resource.
         resource: String,
         /// The record as it was read.
@@ -378,6 +388,12 @@ impl Machine {
             (Some(Request::Target { resource, .. }), Outcome::Done(_)) => {
                 self.targets.retain(|(one, _)| *one != resource);
             }
+            (Some(Request::Report { resource, record, .. }), Outcome::Done(_)) => {
+                let resource = self.resources.get_mut(&resource);
+                if let Some(resource) = resource.filter(|one| one.report == record.last) {
+                    resource.report = None;
+                }
+            }
             (Some(Request::Read), _) => {
                 self.read_next = now + HEAD_READ_EVERY;
                 return;
@@ -449,6 +465,9 @@ impl Machine {
         if known.is_none_or(|known| known.value != member || known.lease != lease) {
             return Some(Request::Announce(lease, member));
         }
+        if let Some(request) = self.report_next(view) {
+            return Some(request);
+        }
         let (resource, head) = self.targets.first()?.clone();
         let known = view.records.get(&resource);
         if head == self.settings.name
@@ -459,7 +478,8 @@ impl Machine {
         }
         let number = known.map_or(0, |record| record.value.number);
         let seen = known.map_or(0, |record| record.revision);
-        Some(Request::Target { resource, seen, record: Record { number, target: head } })
+        let last = known.and_then(|record| record.value.last.clone());
+        Some(Request::Target { resource, seen, record: Record { number, target: head, last } })
     }
 
     fn decide_resource(
@@ -492,7 +512,12 @@ impl Machine {
                     resource.own(now, lease, owner.value.number, owner.revision);
                     self.actions.push(Action::Fence(name.to_owned(), owner.value.number));
                 }
-                Some(_) => resource.vacant = None,
+                Some(_) => {
+                    resource.vacant = None;
+                    let record = view.records.get(name);
+                    let awaited = record.is_some_and(|record| record.value.target == me);
+                    resource.awaited = awaited.then_some(resource.awaited.unwrap_or(read));
+                }
                 None => return self.claim(now, view, lease, name, &candidates),
             },
             Phase::Owner => {
@@ -512,32 +537,6 @@ impl Machine {
             _ => {}
         }
         None
-    }
-
-    /// Claims a resource without owner when this head's turn has come.
-    fn claim(
-        &mut self,
-        now: Time,
-        view: &View,
-        lease: LeaseId,
-        name: &str,
-        candidates: &[String],
-    ) -> Option<Request> {
-        let me = self.settings.name.clone();
-        let rank = u32::try_from(candidates.iter().position(|head| *head == me)?).ok()?;
-        let resource = self.resources.get_mut(name)?;
-        let vacant = *resource.vacant.get_or_insert(now);
-        if now < vacant + HEAD_RANK_DELAY * rank || now < resource.retry {
-            return None;
-        }
-        let known = view.records.get(name);
-        // Also if etcd has lost its keys, no number is used twice here.
-        let number = known.map_or(0, |record| record.value.number);
-        let number = number.max(resource.at_least).max(resource.number);
-        let record = Record { number: number.saturating_add(1), target: me };
-        let seen = known.map_or(0, |record| record.revision);
-        resource.enter(Phase::Claiming, now);
-        Some(Request::Claim { resource: name.to_owned(), lease, seen, record })
     }
 
     /// Heads that may own a resource, the preferred ones first.

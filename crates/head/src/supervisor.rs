@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use base::clock::{NS_PER_S, wall_ns};
+
 use crate::config::Config;
 use crate::etcd::{Etcd, Transport};
 use crate::fence::{self, Claim, Fence, OwnerLock, ProcessFence, ProgramFence};
@@ -21,6 +23,7 @@ use crate::lease::{self, LeaseFile};
 use crate::limits::{HEAD_DRAIN_TIMEOUT, HEAD_LEASE, HEAD_START_TIMEOUT};
 use crate::local::{self, Command, Response};
 use crate::machine::{Action, Event, FenceError, Machine, Outcome, Request, Settings, Time};
+use crate::takeover::Phases;
 use addresses::Addresses;
 use process::{Process, Start};
 
@@ -43,6 +46,8 @@ enum Message {
     Fenced(String, u64, Result<OwnerLock, FenceError>),
     /// A process was started; it does not serve yet.
     Process(String, u64, Arc<Process>),
+    /// Its services listen; its address follows.
+    Listens(String, u64, Time),
     /// etcd did not answer, or does again.
     Etcd(Option<String>),
     Command(Command, Sender<Response>),
@@ -74,6 +79,7 @@ struct Running {
     deadline: Option<Time>,
     began: Time,
     locked: Time,
+    listens: Time,
     took_ms: Option<(u64, u64)>,
 }
 
@@ -194,6 +200,11 @@ impl Supervisor {
                 Some(running) if running.number == number => running.process = Some(process),
                 _ => process.kill(),
             },
+            Message::Listens(name, number, at) => {
+                if let Some(running) = self.running.get_mut(&name).filter(|r| r.number == number) {
+                    running.listens = at;
+                }
+            }
             Message::Etcd(why) => {
                 match &why {
                     Some(why) if self.etcd.is_none() => base::warning!("head", "{why}"),
@@ -220,9 +231,19 @@ impl Supervisor {
         {
             running.deadline = None;
             let (locked, now) = (running.locked, lease::now());
-            running.took_ms = Some((millis(running.began, locked), millis(locked, now)));
+            let lock = millis(running.began, locked);
+            running.took_ms = Some((lock, millis(locked, now)));
             match outcome {
-                Ok(()) => base::tell!("head", "{name} is served here, number {number}"),
+                Ok(()) => {
+                    let (start, address) =
+                        (millis(locked, running.listens), millis(running.listens, now));
+                    let phases = Phases { lock, start, address, ..Phases::default() };
+                    let at = wall_ns() / NS_PER_S;
+                    base::tell!("head", "{name} is served here, number {number}");
+                    if let Some(done) = self.machine.served(name, *number, at, phases) {
+                        base::tell!("head", "{name}: {done}");
+                    }
+                }
                 Err(why) => base::warning!("head", "{name} did not start: {why}"),
             }
         }

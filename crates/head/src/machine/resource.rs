@@ -3,7 +3,7 @@
 use crate::limits::{HEAD_FAILURES_MAX, HEAD_RETRY_AFTER, HEAD_STABLE_AFTER};
 
 use super::Time;
-use crate::keys::LeaseId;
+use crate::keys::{LeaseId, Takeover};
 
 /// What a head does with a resource; named after what it waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +60,16 @@ pub struct Resource {
     pub target: Option<String>,
     /// Whether the deletion of its owner key was requested.
     pub released: bool,
+    /// Since when it is to be handed over to this head.
+    pub awaited: Option<Time>,
+    /// Since when it had no owner before the claim.
+    pub free: Time,
+    /// Times of the phases before the fences, in milliseconds: hand-over, claim.
+    pub before: (u64, u64),
+    /// The last claim of this head.
+    pub taken: Takeover,
+    /// The takeover that is done, until it is recorded.
+    pub report: Option<Takeover>,
 }
 
 impl Resource {
@@ -93,6 +103,9 @@ impl Resource {
     pub(super) fn own(&mut self, now: Time, lease: LeaseId, number: u64, revision: u64) {
         (self.number, self.revision, self.lease, self.owned_since) = (number, revision, lease, now);
         self.target = None;
+        let hand_over = self.awaited.take().map_or(Time::ZERO, |at| self.free.saturating_sub(at));
+        self.before = (millis(hand_over), millis(now.saturating_sub(self.free)));
+        self.report = None;
         self.enter(Phase::Fencing, now);
     }
 
@@ -108,4 +121,8 @@ impl Resource {
             self.failed = Some(why.to_owned());
         }
     }
+}
+
+fn millis(time: Time) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

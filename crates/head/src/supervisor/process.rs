@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::connections;
 use crate::fence::OwnerLock;
 use crate::keys::LeaseId;
+use crate::lease;
 use crate::limits::{HEAD_ANNOUNCE_AGAIN, HEAD_MESSAGE_MAX};
 use crate::machine::Event;
 
@@ -111,6 +112,7 @@ impl Start {
             )));
         }
         let Some(resource) = self.config.resource(&name) else { return };
+        report(Message::Listens(name.clone(), number, lease::now()));
         if let Err(why) = self.addresses.add(&resource.link, resource.address) {
             process.kill();
             process.wait(&mut child);

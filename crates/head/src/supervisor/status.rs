@@ -32,7 +32,9 @@ impl Supervisor {
         let owner = view.and_then(|view| view.owners.get(name));
         let record = view.and_then(|view| view.records.get(name));
         let running = self.running.get(name);
-        let address = self.config.resource(name).map(|one| one.address.to_string());
+        let configured = self.config.resource(name);
+        let address = configured.map(|one| one.address.to_string());
+        let directory = configured.map(|one| one.directory.display().to_string());
         ResourceStatus {
             name: name.to_owned(),
             state: resource.state().to_owned(),
@@ -41,9 +43,11 @@ impl Supervisor {
             preferred: self.machine.preferred(name).unwrap_or_default().to_owned(),
             number: record.map_or(0, |record| record.value.number),
             address: address.unwrap_or_default(),
+            directory: directory.unwrap_or_default(),
             why: resource.why.clone(),
             pid: running.and_then(|running| running.process.as_ref()?.pid()),
             takeover_ms: running.and_then(|running| running.took_ms),
+            last: record.and_then(|record| record.value.last.clone()),
         }
     }
 }

@@ -100,7 +100,8 @@ impl Etcd {
                 }
                 self.view.owners.remove(resource);
             }
-            Request::Target { resource, seen, record } => {
+            Request::Target { resource, seen, record }
+            | Request::Report { resource, seen, record } => {
                 if of(&self.view.records, resource) != *seen {
                     return Outcome::Refused;
                 }

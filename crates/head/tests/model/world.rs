@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base::random::{Random, SeededRandom};
-use head::keys::LeaseId;
+use head::keys::{LeaseId, Phases};
 use head::machine::{Action, Event, FenceError, Machine, Outcome, Phase, Request, Settings, Time};
 
 use super::etcd::Etcd;
@@ -291,9 +291,14 @@ impl World {
                 let all: Vec<_> = phases.iter().map(|(head, state)| (&head.name, state)).collect();
                 return Err(format!("{resource} has {} owners: {all:?}", owners.len()));
             };
-            let target = self.etcd.view().records.get(resource).map(|record| &record.value.target);
+            let record = self.etcd.view().records.get(resource).map(|record| &record.value);
+            let target = record.map(|record| &record.target);
             if !idle || target != Some(&owner.name) {
                 return Err(format!("{resource} is at {} and not at {target:?}", owner.name));
+            }
+            let last = record.and_then(|record| record.last.as_ref());
+            if last.is_none_or(|last| last.to != owner.name || last.phases.is_none()) {
+                return Err(format!("{resource} is at {}, recorded is {last:?}", owner.name));
             }
         }
         let open = |head: &Head| head.machine.as_ref().is_some_and(Machine::has_targets);
@@ -483,6 +488,9 @@ impl World {
                 let found = processes.find(|p| p.resource == resource && p.number == number);
                 let outcome = found.map(|process| process.serves = true);
                 let outcome = outcome.ok_or_else(|| "it has ended".to_owned());
+                if let (Ok(()), Some(machine)) = (&outcome, &mut self.heads[i].machine) {
+                    machine.served(resource, number, self.now, Phases::default());
+                }
                 self.feed(i, Event::Started(resource.to_owned(), number, outcome));
             }
             Work::Kill(resource, number) => {

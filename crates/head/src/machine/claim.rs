@@ -1,0 +1,92 @@
+//! Claims, and what is recorded of them: from which head and why a resource was taken over, and how
+//! long that took.
+
+use super::{Machine, Phase, Request, Time};
+use crate::keys::{Cause, LeaseId, Phases, Record, Takeover, View};
+use crate::limits::HEAD_RANK_DELAY;
+
+impl Machine {
+    /// Claims a resource without owner when this head's turn has come.
+    pub(super) fn claim(
+        &mut self,
+        now: Time,
+        view: &View,
+        lease: LeaseId,
+        name: &str,
+        candidates: &[String],
+    ) -> Option<Request> {
+        let me = self.settings.name.clone();
+        let rank = u32::try_from(candidates.iter().position(|head| *head == me)?).ok()?;
+        let taken = self.takeover(view, name);
+        let resource = self.resources.get_mut(name)?;
+        let vacant = *resource.vacant.get_or_insert(now);
+        if now < vacant + HEAD_RANK_DELAY * rank || now < resource.retry {
+            return None;
+        }
+        let known = view.records.get(name);
+        // Also if etcd has lost its keys, no number is used twice here.
+        let number = known.map_or(0, |record| record.value.number);
+        let number = number.max(resource.at_least).max(resource.number);
+        let record =
+            Record { number: number.saturating_add(1), target: me, last: Some(taken.clone()) };
+        let seen = known.map_or(0, |record| record.revision);
+        (resource.free, resource.taken) = (vacant, taken);
+        resource.enter(Phase::Claiming, now);
+        Some(Request::Claim { resource: name.to_owned(), lease, seen, record })
+    }
+
+    /// The takeover by this head of a resource that no head owns now.
+    fn takeover(&self, view: &View, name: &str) -> Takeover {
+        let me = &self.settings.name;
+        let record = view.records.get(name).map(|record| &record.value);
+        let from = record.and_then(|record| record.last.as_ref()).map(|last| last.to.clone());
+        let from = from.unwrap_or_default();
+        let cause = match record {
+            None => Cause::Start,
+            Some(_) if from.is_empty() => Cause::Unknown,
+            Some(record) if record.target == *me && from != *me => Cause::Command,
+            // A head that has restarted has owned nothing yet.
+            Some(_)
+                if from == *me && self.resources.get(name).is_none_or(|one| one.number == 0) =>
+            {
+                Cause::HeadLost
+            }
+            Some(_) => match view.members.get(&from) {
+                None => Cause::HeadLost,
+                Some(former) if former.value.draining => Cause::Drain,
+                Some(_) => Cause::ServerEnded,
+            },
+        };
+        Takeover { from, to: me.clone(), cause, ..Takeover::default() }
+    }
+
+    /// A takeover is done: this number serves since `at` (seconds since the epoch), and its last
+    /// phases took so long. It is recorded in etcd.
+    pub fn served(&mut self, name: &str, number: u64, at: u64, phases: Phases) -> Option<Takeover> {
+        let resource = self.resources.get_mut(name).filter(|one| one.number == number)?;
+        let (hand_over, claim) = resource.before;
+        let phases = Some(Phases { hand_over, claim, ..phases });
+        let done = Takeover { at, phases, ..resource.taken.clone() };
+        resource.report = Some(done.clone());
+        Some(done)
+    }
+
+    /// The next takeover that is to be recorded; one that is not the last any more is dropped.
+    pub(super) fn report_next(&mut self, view: &View) -> Option<Request> {
+        for (name, resource) in &mut self.resources {
+            let Some(done) = &resource.report else { continue };
+            let known = view.records.get(name);
+            let Some(known) = known.filter(|one| one.value.number <= resource.number) else {
+                resource.report = None;
+                continue;
+            };
+            if known.value.number < resource.number {
+                // The view is older than the claim.
+                continue;
+            }
+            let record = Record { last: Some(done.clone()), ..known.value.clone() };
+            return Some(Request::Report { resource: name.clone(), seen: known.revision, record });
+        }
+        None
+    }
+}

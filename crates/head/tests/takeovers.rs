@@ -1,0 +1,161 @@
+//! What a claim records: from which head, why, and how long each phase took.
+
+use std::time::Duration;
+
+use head::keys::{Cause, Member, Owner, Phases, Record, Takeover, Versioned, View};
+use head::machine::{Action, Event, Machine, Outcome, Request, Settings, Time};
+
+/// The lease of the head.
+const LEASE: i64 = 77;
+
+fn ms(n: u64) -> Time {
+    Duration::from_millis(n)
+}
+
+/// The head `right`, with its requests answered as they come.
+struct Head {
+    machine: Machine,
+    now: Time,
+    pending: Option<Request>,
+    started: Option<u64>,
+}
+
+impl Head {
+    fn new() -> Self {
+        let settings = Settings::new("right", vec![("accounts".to_owned(), "left".to_owned())]);
+        let machine = Machine::new(settings);
+        let mut head = Self { machine, now: ms(1_000), pending: None, started: None };
+        let actions = head.machine.tick(head.now);
+        head.take(actions);
+        head.event(Event::Granted(head.now, LEASE));
+        head
+    }
+
+    fn event(&mut self, event: Event) {
+        let actions = self.machine.event(self.now, event);
+        self.take(actions);
+    }
+
+    fn take(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Query(request) => self.pending = Some(request),
+                Action::Start(_, number, _) => self.started = Some(number),
+                Action::Renew(id) => self.event(Event::Renewed(self.now, id)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets it read these keys, some time later; what it requests then.
+    fn reads(&mut self, view: &View, later: u64) -> Option<Request> {
+        self.now += ms(later);
+        let actions = self.machine.tick(self.now);
+        self.take(actions);
+        for _ in 0..4 {
+            match self.pending.take()? {
+                Request::Read => {
+                    self.event(Event::Answer(self.now, Outcome::View(view.clone())));
+                    self.pending.as_ref()?;
+                }
+                // It is what it was in the view, or is not of interest here.
+                Request::Announce(..) => self.event(Event::Answer(self.now, Outcome::Done(9))),
+                other => return Some(other),
+            }
+        }
+        None
+    }
+
+    /// The takeover that it claims with these keys.
+    fn claims(&mut self, view: &View) -> Takeover {
+        match self.reads(view, 300) {
+            Some(Request::Claim { record, .. }) => record.last.expect("it records a takeover"),
+            other => panic!("no claim: {other:?}"),
+        }
+    }
+}
+
+fn versioned<T>(value: T, lease: i64) -> Versioned<T> {
+    Versioned { value, revision: 5, lease }
+}
+
+/// Keys after an ownership of `former`, which may be a member.
+fn keys(former: &str, member: Option<Member>, target: &str) -> View {
+    let mut view = View::default();
+    let own = versioned(Member::default(), LEASE);
+    view.members.insert("right".to_owned(), own);
+    if let Some(member) = member {
+        view.members.insert(former.to_owned(), versioned(member, 2));
+    }
+    let last = Some(Takeover { to: former.to_owned(), ..Takeover::default() });
+    let record = Record { number: 3, target: target.to_owned(), last };
+    view.records.insert("accounts".to_owned(), versioned(record, 0));
+    view
+}
+
+fn cause(view: &View) -> (String, Cause) {
+    let taken = Head::new().claims(view);
+    assert_eq!(taken.to, "right");
+    assert_eq!(taken.phases, None);
+    (taken.from, taken.cause)
+}
+
+#[test]
+fn each_cause_is_found_in_the_keys() {
+    let left = |cause| ("left".to_owned(), cause);
+    let draining = Member { draining: true, ..Member::default() };
+    assert_eq!(cause(&keys("left", None, "left")), left(Cause::HeadLost));
+    assert_eq!(cause(&keys("left", None, "right")), left(Cause::Command));
+    assert_eq!(cause(&keys("left", Some(draining), "left")), left(Cause::Drain));
+    let failed = Member { failed: vec!["accounts".to_owned()], ..Member::default() };
+    assert_eq!(cause(&keys("left", Some(failed), "left")), left(Cause::ServerEnded));
+    let again = keys("right", None, "right");
+    assert_eq!(cause(&again), ("right".to_owned(), Cause::HeadLost), "this head was started anew");
+
+    let mut first = keys("left", None, "left");
+    first.records.clear();
+    assert_eq!(cause(&first), (String::new(), Cause::Start));
+    let mut older = keys("left", None, "left");
+    older.records.get_mut("accounts").expect("the record").value.last = None;
+    assert_eq!(cause(&older), (String::new(), Cause::Unknown));
+}
+
+#[test]
+fn a_takeover_is_recorded_with_its_phases_once_it_is_served() {
+    let mut head = Head::new();
+    let mut view = keys("left", Some(Member::default()), "right");
+    let owner = Owner { head: "left".to_owned(), number: 3 };
+    view.owners.insert("accounts".to_owned(), versioned(owner, 2));
+    assert_eq!(head.reads(&view, 300), None, "the former owner drains");
+    view.owners.clear();
+    let Some(Request::Claim { record, .. }) = head.reads(&view, 700) else { panic!("no claim") };
+    assert_eq!(record.number, 4);
+    head.now += ms(30);
+    head.event(Event::Answer(head.now, Outcome::Done(6)));
+    head.event(Event::Fenced("accounts".to_owned(), 4, Ok(())));
+    assert_eq!(head.started, Some(4));
+    head.event(Event::Started("accounts".to_owned(), 4, Ok(())));
+    let phases = Phases { lock: 7, start: 400, address: 1, ..Phases::default() };
+    assert_eq!(head.machine.served("accounts", 3, 1, phases), None, "an older number");
+    let done = head.machine.served("accounts", 4, 1_700_000_000, phases).expect("a takeover");
+    assert_eq!((done.from.as_str(), done.cause), ("left", Cause::Command));
+    let phases = done.phases.expect("its phases");
+    assert_eq!((phases.hand_over, phases.claim), (700, 30));
+
+    // A view from before the claim changes nothing; one from after it is written.
+    let record = versioned(record, 0);
+    view.records.insert("accounts".to_owned(), Versioned { revision: 6, ..record });
+    let owner = Owner { head: "right".to_owned(), number: 4 };
+    let owner = Versioned { value: owner, revision: 6, lease: LEASE };
+    view.owners.insert("accounts".to_owned(), owner);
+    let Some(Request::Report { seen, record, .. }) = head.reads(&view, 300) else {
+        panic!("no report");
+    };
+    assert_eq!((seen, record.last.as_ref()), (6, Some(&done)));
+    assert_eq!((record.number, record.target.as_str()), (4, "right"));
+    // Another write was first: it is written again, and then no more.
+    head.event(Event::Answer(head.now, Outcome::Refused));
+    assert!(matches!(head.reads(&view, 300), Some(Request::Report { .. })));
+    head.event(Event::Answer(head.now, Outcome::Done(7)));
+    assert_eq!(head.reads(&view, 300), None);
+}
