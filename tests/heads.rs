@@ -4,6 +4,8 @@
 //! link was cut. At most one server exists at any time, nothing acknowledged is lost, open files
 //! and locks are reclaimed, and clients of other resources are not interrupted.
 
+#[path = "heads/addresses.rs"]
+mod addresses;
 #[path = "heads/announcements.rs"]
 mod announcements;
 #[path = "heads/cluster.rs"]
@@ -20,10 +22,18 @@ mod members;
 mod monitor;
 #[path = "heads/one_owner.rs"]
 mod one_owner;
+#[path = "heads/power.rs"]
+mod power;
 #[path = "heads/refusals.rs"]
 mod refusals;
 #[path = "heads/session.rs"]
 mod session;
+#[path = "heads/smb.rs"]
+mod smb;
+#[path = "heads/statistics.rs"]
+mod statistics;
+#[path = "heads/tree.rs"]
+mod tree;
 #[path = "heads/writer.rs"]
 mod writer;
 

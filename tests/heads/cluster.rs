@@ -1,19 +1,22 @@
 //! Two heads with their namespaces, a bridge between them, and the file system that both have.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use e2e::api::Api;
+use e2e::disk::Disk;
 use e2e::loops::{LoopDisk, tool};
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
 use e2e::server::binary;
 use e2e::{patience, process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::etcd::StandIn;
 use super::members::Members;
@@ -38,6 +41,8 @@ pub struct Resource {
 /// The resource of most tests.
 pub const ACCOUNTS: &Resource =
     &Resource { name: "accounts", address: "10.77.0.101", preferred: LEFT };
+/// One with an address of IPv6.
+pub const VAULT: &Resource = &Resource { name: "vault", address: "fd00:77::103", preferred: LEFT };
 /// Another one.
 pub const PROJECTS: &Resource =
     &Resource { name: "projects", address: "10.77.0.102", preferred: RIGHT };
@@ -45,6 +50,35 @@ pub const PROJECTS: &Resource =
 const NFS_LEASE: &str = "4";
 /// How long anything may take.
 const SOON: Duration = patience(30);
+
+/// The file system that all heads have.
+pub trait FileSystem {
+    /// Where it is mounted.
+    fn path(&self) -> &Path;
+
+    /// Loses what was not flushed; nothing uses it.
+    fn crash(&mut self);
+}
+
+impl FileSystem for LoopDisk {
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn crash(&mut self) {
+        panic!("this one loses nothing");
+    }
+}
+
+impl FileSystem for Disk {
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn crash(&mut self) {
+        self.crash();
+    }
+}
 
 /// All of it.
 pub struct Cluster {
@@ -56,7 +90,7 @@ pub struct Cluster {
     pub etcd: StandIn,
     /// etcd itself.
     pub members: Option<Members>,
-    disk: LoopDisk,
+    disk: Box<dyn FileSystem>,
     mounts: Vec<PathBuf>,
     scratch: Scratch,
     resources: Vec<&'static Resource>,
@@ -78,16 +112,29 @@ impl Cluster {
     /// # Errors
     /// What is missing here.
     pub fn with(resources: &[&'static Resource], program: Option<&Path>) -> Result<Self, String> {
+        Self::on(Box::new(LoopDisk::with("xfs")?), resources, program)
+    }
+
+    /// The same on this file system.
+    ///
+    /// # Errors
+    /// What is missing here.
+    pub fn on(
+        disk: Box<dyn FileSystem>,
+        resources: &[&'static Resource],
+        program: Option<&Path>,
+    ) -> Result<Self, String> {
         let text = |e: std::io::Error| e.to_string();
         let switch = Namespace::with(
             "ip link set lo up\nip link add br0 type bridge\nip addr add 10.77.0.1/24 dev br0\n\
-             ip link set br0 up\n",
+             ip link set br0 up\nip addr add fd00:77::1/64 dev br0 nodad || :\n",
         );
         let switch = switch.map_err(text)?;
         let head = |n: usize| -> Result<Namespace, String> {
             let setup = format!(
                 "ip link set lo up\nip link add eth0 type veth peer name head{n} netns {}\n\
-                 ip addr add 10.77.0.1{n}/24 dev eth0\nip link set eth0 up\n",
+                 ip addr add 10.77.0.1{n}/24 dev eth0\nip link set eth0 up\n\
+                 ip addr add fd00:77::1{n}/64 dev eth0 nodad || :\n",
                 switch.pid()
             );
             let namespace = Namespace::with(&setup).map_err(text)?;
@@ -98,7 +145,6 @@ impl Cluster {
             Ok(namespace)
         };
         let namespaces = [head(1)?, head(2)?];
-        let disk = LoopDisk::with("xfs")?;
         let scratch = Scratch::new("heads");
         let etcd = switch.spawn(|| StandIn::start("10.77.0.1:2379"));
         let etcd = etcd.join().map_err(|_| "the stand-in for etcd does not start".to_owned())?;
@@ -141,6 +187,48 @@ impl Cluster {
         self.scratch.path().join(NAMES[head])
     }
 
+    /// All machines lose their power: what runs is gone, and what was not flushed. Heads are to be
+    /// started again.
+    pub fn cut_power(&mut self) {
+        for head in [LEFT, RIGHT] {
+            if self.is_running(head) {
+                self.kill(head);
+            }
+        }
+        for mount in std::mem::take(&mut self.mounts) {
+            // A server may just have been forked.
+            self.wait_for("nothing uses the file system", || {
+                let servers = self.one_owner.servers();
+                servers.iter().for_each(|server| process::signal(*server, libc::SIGKILL));
+                tool(Command::new("umount").arg(&mount)).is_ok()
+            });
+        }
+        self.disk.crash();
+        for head in [LEFT, RIGHT] {
+            self.mount(head).expect("mounted again");
+        }
+    }
+
+    /// The state of a resource at a head and its process, asked as often as can be; nothing while
+    /// the head does not answer.
+    pub fn observe(&self, resource: &Resource, head: usize) -> Option<(String, bool)> {
+        let status = self.ask(head, &json!({ "command": "status" }))?;
+        let all = status["status"]["resources"].as_array()?;
+        let one = all.iter().find(|one| one["name"] == resource.name)?;
+        Some((one["state"].as_str()?.to_owned(), one["pid"].is_number()))
+    }
+
+    /// A request on the local socket of a head.
+    pub fn ask(&self, head: usize, request: &Value) -> Option<Value> {
+        let socket = self.scratch.path().join("run").join(format!("{}.sock", NAMES[head]));
+        let mut stream = UnixStream::connect(socket).ok()?;
+        stream.set_read_timeout(Some(SOON)).ok()?;
+        stream.write_all(format!("{request}\n").as_bytes()).ok()?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
+    }
+
     fn mount(&mut self, head: usize) -> Result<(), String> {
         let place = self.scratch.folder(NAMES[head], None);
         tool(Command::new("mount").arg("--bind").arg(self.disk.path()).arg(&place))?;
@@ -165,9 +253,10 @@ impl Cluster {
             run.display()
         );
         for Resource { name, address, preferred } in &self.resources {
+            let length = if address.contains(':') { 64 } else { 24 };
             text += &format!(
                 "[[resource]]\nname = \"{name}\"\ndirectory = \"{at}/{name}\"\n\
-                 state = \"{at}/.plimsoll/{name}\"\naddress = \"{address}/24\"\nlink = \"eth0\"\n\
+                 state = \"{at}/.plimsoll/{name}\"\naddress = \"{address}/{length}\"\nlink = \"eth0\"\n\
                  preferred = \"{}\"\noptions = [\"--nfs-lease\", \"{NFS_LEASE}\", \
                  \"--user\", \"admin:only-for-this-test\"]\n",
                 NAMES[*preferred]
@@ -197,13 +286,55 @@ impl Cluster {
         NAMES.iter().map(log).collect()
     }
 
-    /// A command of a head, which must succeed.
-    pub fn command(&self, head: usize, args: &[&str]) {
+    fn run(&self, head: usize, args: &[&str]) -> (bool, String) {
         let mut command = Command::new(binary());
         command.arg("head").args(args).arg("--config").arg(self.config(head));
         let output = process::run(&mut command, SOON + SOON);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{args:?}: {text}\n{}", self.logs());
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// A command of a head, which must succeed.
+    pub fn command(&self, head: usize, args: &[&str]) {
+        let (done, text) = self.run(head, args);
+        assert!(done, "{args:?}: {text}\n{}", self.logs());
+    }
+
+    /// A command of a head, which must be refused; with what.
+    pub fn refused(&self, head: usize, args: &[&str]) -> String {
+        let (done, text) = self.run(head, args);
+        assert!(!done, "{args:?} was not refused");
+        text
+    }
+
+    /// What a command prints that is run on the machine of a head, with its configuration.
+    pub fn output(&self, head: usize, args: &[&str]) -> String {
+        let mut command = Command::new(binary());
+        command.args(args).arg("--cluster").arg(self.config(head));
+        self.namespaces[head].enter(&mut command);
+        let output = process::run(&mut command, SOON);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {errors}\n{}", self.logs());
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The state directory of a resource, without any head.
+    pub fn state(&self, resource: &Resource) -> PathBuf {
+        self.disk.path().join(".plimsoll").join(resource.name)
+    }
+
+    /// The directory of a resource, without any head.
+    pub fn directory(&self, resource: &Resource) -> PathBuf {
+        self.disk.path().join(resource.name)
+    }
+
+    /// The administration of a resource, at whichever head serves it.
+    pub fn api(&self, resource: &Resource) -> Api {
+        Api::new(&self.state(resource))
+    }
+
+    /// Waits for something; at no time are there two servers of a resource.
+    pub fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
+        self.wait_for(what, is_so);
     }
 
     /// The state of a head; nothing while it does not answer.
@@ -288,7 +419,7 @@ impl Cluster {
         let connected = self.switch.spawn(move || TcpStream::connect(address)).join();
         let mut stream = connected.expect("a client").expect("a connection");
         let own = stream.local_addr().expect("an address").to_string();
-        let recorded = self.disk.path().join(".plimsoll").join(resource.name).join("connections");
+        let recorded = self.state(resource).join("connections");
         self.wait_for("the connection is recorded", || {
             fs::read_to_string(&recorded).is_ok_and(|text| text.contains(&own))
         });
@@ -351,7 +482,7 @@ impl Cluster {
 
     /// A file of a resource as the file system has it, without any head.
     pub fn content(&self, resource: &Resource, file: &str) -> Vec<u8> {
-        fs::read(self.disk.path().join(resource.name).join(file)).expect("the file")
+        fs::read(self.directory(resource).join(file)).expect("the file")
     }
 
     /// Ends the heads that run, in order; there was one server of each resource at a time.

@@ -12,6 +12,7 @@ const EVERY: Duration = Duration::from_millis(10);
 
 /// The watch.
 pub struct OneOwner {
+    states: Vec<[String; 2]>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<u64>>,
 }
@@ -23,10 +24,11 @@ impl OneOwner {
         let until = ends.clone();
         let text = |state: [PathBuf; 2]| state.map(|state| state.display().to_string());
         let states: Vec<_> = states.into_iter().map(text).collect();
+        let watched = states.clone();
         let work = move || {
             let mut seen = 0;
             while !until.load(Ordering::SeqCst) {
-                for resource in &states {
+                for resource in &watched {
                     let servers = servers(resource);
                     assert!(servers.len() < 2, "several servers at one time: {servers:?}");
                     seen += servers.len() as u64;
@@ -35,7 +37,12 @@ impl OneOwner {
             }
             seen
         };
-        Self { ends, thread: Some(std::thread::spawn(work)) }
+        Self { states, ends, thread: Some(std::thread::spawn(work)) }
+    }
+
+    /// Servers that exist now.
+    pub fn servers(&self) -> Vec<u32> {
+        self.states.iter().flat_map(servers).collect()
     }
 
     /// Whether no second server was seen so far.

@@ -1,4 +1,5 @@
 // The declaration of an invented tree: what docs/protocols/api.md calls GET /tree.
+import { CLUSTER } from './cluster.mjs';
 import { FABRIC } from './fabric.mjs';
 import { HARDWARE, PROBLEMS } from './hardware.mjs';
 import { NETWORK } from './network.mjs';
@@ -104,6 +105,7 @@ export const TREE = context('', 'Appliance', 'status', 'Everything.', {
     }),
     STORAGE,
     context('shares', 'Shares', 'shares', 'Directories of this machine that clients can mount, grouped in projects.', { items: items('project', project, { fixed: ['default'] }) }),
+    CLUSTER,
     context('status', 'Status', 'status', 'Is it well.'),
     context('maintenance', 'Maintenance', 'maintenance', 'The system itself, its log, and who is signed in.', {
       children: [

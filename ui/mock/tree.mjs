@@ -1,5 +1,6 @@
 // An invented tree with memory: nodes, changes as transactions, revisions, audit, log. It checks less
 // than the server does, but refuses what the pages must be able to show.
+import { Cluster, isCluster } from './cluster.mjs';
 import { TREE } from './declared.mjs';
 import { Hardware, isHardware } from './hardware.mjs';
 import { DEVICES, FIRST, Network, PREFIX } from './network.mjs';
@@ -41,6 +42,7 @@ export class Tree {
   network = new Network();
   hardware = new Hardware();
   pools = new Pools();
+  cluster = new Cluster();
 
   constructor() {
     const before = structuredClone(this.document);
@@ -62,7 +64,7 @@ export class Tree {
       at += `/${segment}`;
       const child = found.context.children.find(({ name }) => name === segment);
       const { items } = found.context;
-      const there = items && (items.origin === 'live' ? segment in this.liveAt(isHardware(at) || isStorage(at) ? at.slice(0, at.lastIndexOf('/')) : at) : at in document);
+      const there = items && (items.origin === 'live' ? segment in this.liveAt(isHardware(at) || isStorage(at) || isCluster(at) ? at.slice(0, at.lastIndexOf('/')) : at) : at in document);
       if (!child && !there) throw new Problem(404, `there is no ${at}`, 'List what is above it.', at);
       found = child ? { context: child, items: null } : { context: items.context, items };
     }
@@ -72,6 +74,7 @@ export class Tree {
   liveAt(path) {
     if (isHardware(path)) return this.hardware.listAt(path);
     if (isStorage(path)) return this.pools.listAt(path);
+    if (isCluster(path)) return this.cluster.listAt(path);
     return path.startsWith(PREFIX) ? DEVICES : this.sessions;
   }
 
@@ -97,6 +100,7 @@ export class Tree {
   live(path, name) {
     if (isHardware(path)) return this.hardware.live(path, name);
     if (isStorage(path)) return this.pools.live(path, name);
+    if (isCluster(path)) return this.cluster.live(path, name);
     if (path.startsWith(PREFIX)) return this.network.live(path, name, this.document);
     const parts = segments(path);
     if (parts[1] === 'sessions') return this.sessions[parts[2]]?.[name] ?? null;
@@ -294,6 +298,7 @@ export class Tree {
     }
     if (isHardware(path)) return { result: this.hardware.act(path) };
     if (isStorage(path)) return { result: this.pools.act(path, action, given) };
+    if (isCluster(path)) return { result: this.cluster.act(path, action, given) };
     if (action === 'end') delete this.sessions[segments(path).at(-1)];
     else this.secrets.add(`${path} secret`);
     this.entries.push({ when: now(), who: who.user, from: '127.0.0.1', path, action, before: null, after: null });

@@ -205,6 +205,9 @@ const PAGES = {
     await page.getByRole('button', { name: 'Replace Z1Z00002' }).click();
     await page.getByRole('dialog').getByRole('radio').first().check();
   },
+  cluster: (page, where) => node(page, where, '/cluster', 'Cluster'),
+  'cluster-resource': (page, where) => node(page, where, '/cluster/resources/accounts', 'accounts'),
+  'cluster-heads': (page, where) => node(page, where, '/cluster/heads', 'Heads'),
   problems: (page, where) => node(page, where, '/maintenance/problems', 'Problems'),
   unknown: async (page, { url }) => {
     await page.goto(`${url}/nowhere`);

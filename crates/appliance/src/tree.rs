@@ -9,6 +9,7 @@ use control::certificates::node::CERTIFICATES;
 use control::replication::node::REPLICATION;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
+use service::cluster::node::CLUSTER;
 use service::fabric::node::FABRIC;
 use service::hardware::node::HARDWARE;
 use service::network::node::NETWORK;
@@ -28,6 +29,7 @@ pub static ROOT: Context = Context::new(
     &STORAGE,
     &vfs::share::node::NODE,
     &analytics::node::ANALYTICS,
+    &CLUSTER,
     &MAINTENANCE,
     &STATUS,
     &lab::node::NODE,

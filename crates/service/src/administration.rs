@@ -19,8 +19,9 @@ use control::appliance::Appliance;
 use control::listen::node::ADMINISTRATION;
 use control::replication::Served;
 use control::state::StateDir;
-use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
+use control::tree::{self, Apply, Branch, Problem, Transition, Tree};
 
+use crate::cluster;
 use crate::hardware::room::{HardwareRoom, NAME as HARDWARE_NAME, PREFIX as HARDWARE};
 use crate::luns::config::SAN;
 use crate::luns::live::Beside;
@@ -63,11 +64,13 @@ pub fn join(
     problems.feed(&hardware);
     problems.feed(&network);
     problems.feed(&running.fabric);
+    problems.feed(&running.cluster);
     // Set once, here.
     let _ = running.machine_problems.set(Arc::downgrade(&problems));
     let live = Branch::live;
     branches.push(live(&HARDWARE, hardware.clone()));
     branches.push(live(&PROBLEMS, problems));
+    branches.push(live(&cluster::PREFIX, running.cluster.clone()));
     branches.extend(watch(running, state, tree, &network)?);
     tree.join(branches);
     hardware.start().or_failure("start the threads that look at the hardware")?;
@@ -192,6 +195,8 @@ impl Facts for ServerFacts {
                 let sentences: Vec<_> = of.filter_map(|source| problems.sentence(source)).collect();
                 (!sentences.is_empty()).then(|| sentences.join(" "))
             }
+            Event::Takeover => running.cluster.takeover(),
+            Event::Cluster => running.cluster.warning(),
             Event::Fault => running.faults(),
             // The frames tell.
             Event::Dropped => None,
@@ -211,7 +216,7 @@ impl<F: Fn() -> State + Send + Sync> Apply for Shown<F> {
     }
 }
 
-impl<F: Fn() -> State + Send + Sync> Live for Shown<F> {
+impl<F: Fn() -> State + Send + Sync> tree::Live for Shown<F> {
     fn state(&self, _path: &Path) -> State {
         (self.0)()
     }

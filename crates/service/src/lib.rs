@@ -13,6 +13,7 @@
 //! - [`hardware`]: what the machine is made of. [`problems`]: what is wrong with it.
 //! - [`guard`]: the table of opens, for runs of replication.
 //! - [`fabric`]: the InfiniBand fabric. [`network`]: the network.
+//! - [`cluster`]: heads and resources, if a head has started the server.
 //! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
 //! - [`server_id`]: by what clients recognise the server.
 //! - [`tls`], [`certificates`], [`reach`], [`names`], [`users`]: ports,
@@ -21,6 +22,7 @@
 pub mod administration;
 pub mod cache_drops;
 pub mod certificates;
+pub mod cluster;
 pub mod comparison;
 #[cfg(feature = "test-services")]
 pub mod echo;

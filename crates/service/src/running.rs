@@ -47,6 +47,7 @@ use vfs::fs::{Context, Space};
 use vfs::identity::Owners;
 use vfs::locks::LockTable;
 
+use crate::cluster::Cluster;
 use crate::fabric::sampler::FabricSampler;
 use crate::fabric::watch::Fabrics;
 use crate::files::dav::DavLocks;
@@ -100,6 +101,8 @@ pub struct Setup<'a> {
     pub replication: Arc<Replication>,
     /// Where emulated links have their control sockets.
     pub links: PathBuf,
+    /// The local socket of the head that has started this server, if one has.
+    pub head: Option<PathBuf>,
 }
 
 /// Everything that runs.
@@ -120,6 +123,8 @@ pub struct Running {
     pub queries: Arc<Engine>,
     /// The InfiniBand fabric.
     pub fabric: Arc<Fabrics>,
+    /// The cluster, if this server is of one.
+    pub cluster: Arc<Cluster>,
     collector: Mutex<Option<Collector>>,
     /// Who uses shares over NFS.
     nfs: NfsClients,
@@ -190,6 +195,8 @@ impl Running {
         let nfs = NfsClients::new(&services.nfs, names(), hub);
         let dav = DavLocks::new(&services.http, hub);
         let fabric = Fabrics::start().or_failure("start the thread that reads the fabric")?;
+        let asked = Cluster::start(setup.head.clone());
+        let cluster = asked.or_failure("start the thread that asks the head")?;
         let (queries, collector) =
             collect(&setup, names(), (&shares, &parts), (&services, &fabric, &pools))?;
         Ok(Arc::new(Self {
@@ -201,6 +208,7 @@ impl Running {
             services: Arc::new(services),
             queries,
             fabric,
+            cluster,
             collector: Mutex::new(Some(collector)),
             nfs,
             dav,

@@ -9,7 +9,7 @@ import { router } from './router.svelte.ts';
 import { asError, session } from './session.svelte.ts';
 
 /** Places with pages made from the tree, in the order of the bar. */
-export const PLACES = ['storage', 'shares', 'analytics', 'configuration', 'maintenance', 'lab'] as const;
+export const PLACES = ['storage', 'shares', 'analytics', 'configuration', 'cluster', 'maintenance', 'lab'] as const;
 /** How long after a change the server is asked whether it would take it (ms). */
 const CHECK_MS = 300;
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
 import { alerts } from './alerts.mjs';
 import { connection } from './connection.mjs';
+import { cluster } from './cluster.mjs';
 import { fabric } from './fabric.mjs';
 import { hardware } from './hardware.mjs';
 import { pools } from './pools.mjs';
@@ -90,6 +91,7 @@ async function suite() {
   await test('the hardware', (t) => hardware(t, all));
   await test('pools', (t) => pools(t, all));
   await test('the fabric', (t) => fabric(t, all));
+  await test('the cluster', (t) => cluster(t, all));
   await test('the network', (t) => network(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
   await test('the lab', (t) => lab(t, all));

@@ -59,6 +59,7 @@ const ROOMS: &[Room] = &[
             "host-network",
             "host-pools",
             "host-helper",
+            "head",
             "analytics",
             "control",
             "lab",

@@ -296,6 +296,8 @@ const WHEN: Property = Property::setting(
         ("replication", "the last run of a replication action failed"),
         ("network", "a link of the network has no carrier or is missing"),
         ("hardware", "the hardware or the fabric has a fault"),
+        ("takeover", "a resource of the cluster was taken over in the last 5 minutes"),
+        ("cluster", "a resource of the cluster has no owner, or the cluster has another fault"),
         ("fault", "requests fail because of a server defect"),
     ]),
     Default::Text("statistic"),

@@ -47,13 +47,17 @@ pub enum Event {
     Network,
     /// A fault of the hardware.
     Hardware,
+    /// A resource of the cluster was taken over lately.
+    Takeover,
+    /// A resource of the cluster has no owner, or the cluster another fault.
+    Cluster,
     /// Requests have failed by a fault of the server since it started.
     Fault,
 }
 
 impl Event {
     /// All, in the order of menus: name, sentence.
-    pub const ALL: [(Self, &'static str, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str, &'static str); 11] = [
         (Self::Service, "service", "a service is not online"),
         (Self::Dropped, "dropped", "operations are not counted"),
         (Self::Store, "store", "statistics cannot be stored"),
@@ -66,6 +70,16 @@ impl Event {
         (Self::Replication, "replication", "the last run of a replication action failed"),
         (Self::Network, "network", "a link of the network has no carrier or is missing"),
         (Self::Hardware, "hardware", "the hardware or the fabric has a fault"),
+        (
+            Self::Takeover,
+            "takeover",
+            "a resource of the cluster was taken over in the last 5 minutes",
+        ),
+        (
+            Self::Cluster,
+            "cluster",
+            "a resource of the cluster has no owner, or the cluster has another fault",
+        ),
         (Self::Fault, "fault", "requests fail because of a server defect"),
     ];
 

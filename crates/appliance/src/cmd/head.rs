@@ -179,10 +179,8 @@ fn table(status: &Status) -> String {
         if let Some(why) = &one.why {
             text += &format!("    {why}\n");
         }
-        if let Some((lock, start)) = one.takeover_ms {
-            text += &format!(
-                "    last takeover here: lock after {lock} ms, served after {start} ms more\n"
-            );
+        if let Some(last) = &one.last {
+            text += &format!("    {last}\n");
         }
     }
     text

@@ -5,7 +5,7 @@ mod connections;
 pub(in crate::cmd) mod manager;
 mod plan;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::lab::desk::{RunQueue, Worker};
@@ -25,6 +25,7 @@ use control::tree::store::Folder;
 use control::tree::viewer::Everything;
 use control::tree::{Tree, Who};
 use head::lease::Follower;
+use head::local;
 use probe::hub::{Hub, HubOptions};
 use service::lab::from_here;
 use service::node::set_log_levels;
@@ -57,10 +58,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // From here on commands find the server, and wait until it answers.
     let registration = register(&plan, &state);
     let keys = Keys::open(&state).or_failure(STATE)?;
-    // The lock of the state directory sees to it that nobody else has this number now.
+    // Unique: the state directory is locked.
     serve::files::upload::set_owner(keys.number());
     let accounts = users::given(&plan.users).or_failure(STATE)?;
-
     let tree = open_tree(&state, args.config.as_deref())?;
     let certificates = certificates::open(&state, args.address, &tree).or_failure(STATE)?;
     let document = tree.document();
@@ -83,6 +83,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         lab: desk.clone(),
         replication: open_replication(&state)?,
         links: registry::default_dir().join(::lab::bridge::cli::SOCKETS),
+        head: head_socket(args),
     };
     let running = Running::start(setup)?;
     let clock = Arc::new(SystemClock);
@@ -130,6 +131,11 @@ fn follow_lease(args: &ServeArgs) -> Result<(), Failure> {
     }
     sys::retain_input().or_failure(TRIED)?;
     follower.start(sys::kill_self).or_failure(TRIED)
+}
+
+/// The local socket of the head that has started this server, or runs on this machine.
+fn head_socket(args: &ServeArgs) -> Option<PathBuf> {
+    args.lease.as_deref().map(local::of_lease).or_else(local::of_this_machine)
 }
 
 /// Opens the tree. With a file, its configuration is in force from this start on: it is recorded as
