@@ -327,6 +327,16 @@ pub struct ShowArgs {
     /// Print one line per second until interrupted
     #[arg(long, conflicts_with_all = ["from", "to", "step"])]
     pub follow: bool,
+    /// Ask the servers of all resources of the cluster in this configuration of a head; as root on
+    /// a head [default FILE: /etc/plimsoll/head.toml]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = HEAD_CONFIG,
+        conflicts_with_all = ["follow", "state", "server"]
+    )]
+    pub cluster: Option<PathBuf>,
     /// Which server.
     #[command(flatten)]
     pub server: ServerArgs,

@@ -26,6 +26,7 @@ mod from_kept;
 mod from_recorder;
 mod from_store;
 mod info;
+pub mod merge;
 
 pub(crate) use from_store::is_in_frames;
 

@@ -1,5 +1,6 @@
 //! `plimsoll analytics`: statistics on the terminal. It asks the API as the browser does.
 
+mod cluster;
 mod table;
 
 use analytics::query::Data;
@@ -34,7 +35,10 @@ pub fn run(command: &AnalyticsCommand) -> Result<(), Failure> {
     match command {
         AnalyticsCommand::List(args) => print(("list the statistics", ""), args, LIST, list),
         AnalyticsCommand::Show(args) if args.follow => follow(args),
-        AnalyticsCommand::Show(args) => show(args),
+        AnalyticsCommand::Show(args) => match &args.cluster {
+            Some(config) => cluster::show(args, config),
+            None => show(args),
+        },
     }
 }
 
