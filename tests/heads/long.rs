@@ -8,6 +8,7 @@ use e2e::{is_root, process, skip};
 
 use super::cluster::{ACCOUNTS, Cluster, LEFT, RIGHT};
 use super::locks::Locks;
+use super::power::{Cut, cuts};
 use super::writer::{Version, Writer};
 
 /// Takeovers of each kind, unless `PLIMSOLL_HEADS_ROUNDS` has another number.
@@ -167,4 +168,13 @@ fn etcd_without_majority() {
     }
     writer.check(&cluster);
     cluster.end();
+}
+
+#[test]
+fn power_cuts_in_each_phase() {
+    for _ in 0..rounds().div_ceil(10) {
+        if let Err(why) = cuts(&Cut::ALL) {
+            skip!("heads-long", "{why}");
+        }
+    }
 }
