@@ -551,6 +551,10 @@ pub const LOCK_DEADLOCK_DEPTH: usize = 64;
 /// The time in which a client of SMB acknowledges that its lease is broken, before it loses it:
 /// that of Windows (MS-SMB2 §3.3.2.5).
 pub const LEASE_BREAK_TIME: Duration = Duration::from_secs(35);
+/// How long after a write of the holder of a delegation for writing a change of its file that the
+/// back end sees is taken for that write: inotify says it some milliseconds later, on a busy
+/// machine much later.
+pub const LEASE_WRITE_ECHO: Duration = Duration::from_secs(2);
 /// Leases of all clients: some 250 bytes each.
 pub const LEASES_MAX: u64 = 262_144;
 /// Leases on one file: a program's file that a whole cluster runs.
@@ -679,6 +683,11 @@ pub const NFS4_DELEGATIONS_PER_CLIENT_MAX: u64 = 20_000;
 pub const NFS4_DELEGATIONS_PER_ADDRESS_MAX: u64 = NFS4_DELEGATIONS_MAX / 2;
 /// A file whose delegation was recalled gets none for so long: knfsd waits as long.
 pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
+/// How long the holder of a delegation for writing has to say what it has not flushed (CB_GETATTR)
+/// before the delegation is recalled: a client that is alive answers in milliseconds.
+pub const NFS4_ATTRIBUTES_WAIT: Duration = Duration::from_secs(1);
+/// For how long such an answer is as good as another one: as often a file is asked for at most.
+pub const NFS4_ATTRIBUTES_FRESH: Duration = Duration::from_secs(1);
 /// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
 pub const NFS4_DELEGATION_SLOTS: usize = 4_096;
 

@@ -29,8 +29,9 @@ use host_pools::request::ShareSettings;
 use parking_lot::Mutex;
 use probe::hub::Hub;
 use vfs::host::snapshots::Snapshots;
+use vfs::host::watch::Changed;
 use vfs::host::{HostCounts, HostFs, HostOptions};
-use vfs::locks::{LockTable, Trigger};
+use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
 use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 
@@ -365,9 +366,9 @@ impl Shares {
         storage::follow(config, &files);
         // Whoever trusts what it has read must hear of programs that change the file here.
         let locks = Arc::clone(&self.kit.locks);
-        files.tell_changes(Box::new(move |file| {
-            // Leases of SMB do not see it: what their holders write is heard of, too.
-            locks.may(file, Trigger::Attributes);
+        files.tell_changes(Box::new(move |changed| match changed {
+            Changed::File(file) => locks.changed_on_host(file),
+            Changed::Directory(dir, kinds) => locks.notices().seen(dir, kinds),
         }));
         Ok((Served { config: config.clone(), files, snapshots }, undo))
     }

@@ -38,16 +38,21 @@ pub struct Context<'a> {
 
 /// A file is looked after as long as this lives: [`FileSystem::watch`].
 pub struct Watch {
-    _guard: Option<Box<dyn Any + Send + Sync>>,
+    guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Watch {
     /// Nobody but this server can change the file.
-    pub const NEEDLESS: Self = Self { _guard: None };
+    pub const NEEDLESS: Self = Self { guard: None };
 
     /// Looked after until `guard` is dropped.
     pub fn by(guard: impl Any + Send + Sync) -> Self {
-        Self { _guard: Some(Box::new(guard)) }
+        Self { guard: Some(Box::new(guard)) }
+    }
+
+    /// Whether changes are seen by whatever looks after the file, those of this server, too.
+    pub const fn sees_changes(&self) -> bool {
+        self.guard.is_some()
     }
 }
 
@@ -724,7 +729,8 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Looks after a file: while the answer lives, whoever listens to the back end is told when
-    /// somebody but this server changes the file. A client may trust what it has read only then.
+    /// somebody but this server changes the file. A client may trust what it has read only then. Of
+    /// a directory: whenever it is changed, or what is in it.
     ///
     /// # Errors
     /// [`Status::NotSupported`] where such changes cannot be seen.

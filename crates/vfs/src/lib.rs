@@ -13,6 +13,7 @@
 //! - [`flush`]: group commit: one flush releases everyone who waits for it.
 //! - [`share`]: shares by name and by handle; a read-only one refuses changes.
 //! - [`locks`]: the one table of opens, locks and leases of all protocols.
+//! - [`notice`]: changes of directories, for clients that wait for one.
 //! - [`recovery`]: who held state when the server ended, and may reclaim it.
 //! - [`journal`]: records by key that outlive the server.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
@@ -46,6 +47,7 @@ pub mod lun;
 pub mod mapped;
 pub mod mem;
 pub mod name;
+pub mod notice;
 pub mod paths;
 pub mod recovery;
 pub mod rights;

@@ -50,14 +50,17 @@ pub use admin::{LockCounts, Row, Tally, What};
 pub use exclusive::ExclusiveFiles;
 pub use grace::GraceRequest;
 pub use kinds::{
-    Break, Caching, ClientKey, FileKey, HeldRange, Kind, Owner, Protocol, Range, Recall, Refused,
-    Released, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, WaitId, Waited, Woken,
+    Break, Caching, ClientKey, FileKey, HeldRange, Kind, Looked, Owner, Protocol, Range, Recall,
+    Refused, Released, SHARE_DELETE, SHARE_READ, SHARE_WRITE, Share, Unflushed, WaitId, Waited,
+    Woken,
 };
 pub use leases::{
     AckRefused, BREAK_KINDS, BreakCount, BreakOutcome, CachingTally, Changing, Granted,
     LeaseRequest, LeaseView, Trigger, Using,
 };
 pub use links::{LinkId, LinkRefused, Location};
+
+use crate::notice::DirectoryNotices;
 
 use file::FileLocks;
 use leases::By;
@@ -97,6 +100,8 @@ pub struct LockTable {
     recall_limit_ns: AtomicU64,
     /// Files that no share shows.
     exclusive: Arc<ExclusiveFiles>,
+    /// Clients that wait for changes of directories.
+    notices: Arc<DirectoryNotices>,
 }
 
 /// How much there is of each.
@@ -133,6 +138,7 @@ impl Default for LockTable {
             grace: grace::Grace::default(),
             recall_limit_ns: AtomicU64::new(0),
             exclusive: Arc::default(),
+            notices: Arc::default(),
         }
     }
 }
@@ -153,6 +159,11 @@ impl LockTable {
     /// Files that no share over this table shows: those of logical units.
     pub fn exclusive(&self) -> &Arc<ExclusiveFiles> {
         &self.exclusive
+    }
+
+    /// Clients that wait for changes of directories, over all shares.
+    pub fn notices(&self) -> &Arc<DirectoryNotices> {
+        &self.notices
     }
 
     /// The time for holders to return a recalled delegation before it is revoked.
@@ -399,7 +410,8 @@ impl LockTable {
     /// merged.
     ///
     /// # Errors
-    /// [`Refused::Grace`] during the grace period, [`Refused::Locked`], [`Refused::Full`].
+    /// [`Refused::Grace`] during the grace period, [`Refused::Locked`], [`Refused::Full`];
+    /// [`Refused::Recalling`] as [`Self::may_lock`] says.
     pub fn lock(
         &self,
         key: FileKey,
@@ -409,6 +421,9 @@ impl LockTable {
     ) -> Result<(), Refused> {
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
+        }
+        if !self.may_lock(key, owner) {
+            return Err(Refused::Recalling);
         }
         self.relock(key, owner, range, kind)
     }

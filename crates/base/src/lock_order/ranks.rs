@@ -33,6 +33,8 @@ pub const LOCK_WAITS: Rank = Rank::new(42, "lock waits");
 pub const LOCK_PARTS: Rank = Rank::new(44, "lock parts");
 /// Names by which files are open.
 pub const LOCK_LINKS: Rank = Rank::new(46, "open names");
+/// Clients that wait for changes of directories.
+pub const DIRECTORY_NOTICES: Rank = Rank::new(48, "directory notices");
 /// A part of the duplicate-request cache.
 pub const REPLAY_CACHE: Rank = Rank::new(60, "replay cache");
 /// Calls to a peer that wait for their replies.
@@ -47,7 +49,7 @@ pub const FLUSH_GROUP: Rank = Rank::new(72, "flush group");
 pub const COMPLETIONS: Rank = Rank::new(74, "completion queue");
 
 /// All of them.
-pub const ALL: [Rank; 21] = [
+pub const ALL: [Rank; 22] = [
     NFS4_OPEN_OWNER,
     NFS4_LOCK_OWNER,
     NFS4_CLIENTS,
@@ -63,6 +65,7 @@ pub const ALL: [Rank; 21] = [
     LOCK_WAITS,
     LOCK_PARTS,
     LOCK_LINKS,
+    DIRECTORY_NOTICES,
     REPLAY_CACHE,
     BACK_CALLS,
     CONNECTION_PERMITS,

@@ -1,6 +1,6 @@
 //! Notices that somebody else on this machine changes a file: inotify(7) on the files on which a
-//! client may trust what it has read. Without it a program that writes into the share would go
-//! unseen by clients with a delegation.
+//! client may trust what it has read, and on directories of which clients wait for changes. Without
+//! it a program that writes into the share would go unseen by clients with a delegation.
 //!
 //! What the server itself does to such a file has recalled the delegations before.
 
@@ -12,19 +12,38 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use base::limits::WATCH_EVENTS_BYTES;
 
+use crate::attr::FileType;
 use crate::fs::{Context, Result, Watch};
 use crate::handle::Handle;
 use crate::host::HostFs;
 use crate::host::lock::lock;
 use crate::locks::FileKey;
+use crate::notice::Changes;
 use crate::status::Status;
 
-/// Told which file somebody else has changed, or is about to.
-pub type OnChange = Box<dyn Fn(FileKey) + Send + Sync>;
+/// What was changed, by this server or another program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    /// A file, or it is about to be.
+    File(FileKey),
+    /// Something in a directory.
+    Directory(FileKey, Changes),
+}
+
+/// Called with what was changed.
+pub type OnChange = Box<dyn Fn(Changed) + Send + Sync>;
 
 /// What is a change: of data, of attributes, of the file's last name.
 const CHANGES: u32 = libc::IN_MODIFY | libc::IN_ATTRIB | libc::IN_MOVE_SELF | libc::IN_DELETE_SELF;
-/// Bytes of `struct inotify_event` before its name, which watches of files never have.
+/// The same of a directory, with what is in it.
+const NAMES: u32 = libc::IN_CREATE
+    | libc::IN_DELETE
+    | libc::IN_MOVED_FROM
+    | libc::IN_MOVED_TO
+    | libc::IN_MOVE_SELF
+    | libc::IN_DELETE_SELF;
+const DIRECTORY_CHANGES: u32 = NAMES | libc::IN_MODIFY | libc::IN_ATTRIB;
+/// Bytes of `struct inotify_event` before the name, which events in directories have.
 const EVENT_LEN: usize = 16;
 
 /// The watched files of one back end.
@@ -44,6 +63,7 @@ struct Running {
 #[derive(Debug, Clone, Copy)]
 struct Watched {
     key: FileKey,
+    is_dir: bool,
     /// Watches of this file.
     count: usize,
 }
@@ -61,11 +81,15 @@ impl Watcher {
         let _ = self.told.set(told);
     }
 
-    /// Watches the file behind `fd`.
+    /// Watches the file or directory behind `fd`.
     ///
     /// # Errors
     /// The kernel has no more watches for us, the file cannot be read, or nobody listens.
-    pub fn watch(self: &Arc<Self>, fd: BorrowedFd<'_>, key: FileKey) -> io::Result<Guard> {
+    pub fn watch(
+        self: &Arc<Self>,
+        fd: BorrowedFd<'_>,
+        (key, is_dir): (FileKey, bool),
+    ) -> io::Result<Guard> {
         let refused = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
         if self.told.get().is_none() {
             return Err(refused());
@@ -73,13 +97,14 @@ impl Watcher {
         let running = self.running.get_or_init(|| start(Arc::downgrade(self)).ok());
         let inotify = &running.as_ref().ok_or_else(refused)?.inotify;
         let path = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
+        let mask = if is_dir { DIRECTORY_CHANGES | libc::IN_ONLYDIR } else { CHANGES };
         let mut files = lock(&self.files);
         // SAFETY: an open descriptor and a string that ends with NUL.
-        let wd = unsafe { libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), CHANGES) };
+        let wd = unsafe { libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), mask) };
         if wd < 0 {
             return Err(io::Error::last_os_error());
         }
-        files.entry(wd).or_insert(Watched { key, count: 0 }).count += 1;
+        files.entry(wd).or_insert(Watched { key, is_dir, count: 0 }).count += 1;
         Ok(Guard { watcher: Arc::clone(self), wd })
     }
 
@@ -90,19 +115,37 @@ impl Watcher {
 
     fn changed(&self, wd: i32, mask: u32) {
         let mut files = lock(&self.files);
-        let keys: Vec<_> = match mask & libc::IN_Q_OVERFLOW {
-            0 => files.get(&wd).map(|watched| watched.key).into_iter().collect(),
+        let changed: Vec<_> = match mask & libc::IN_Q_OVERFLOW {
+            0 => files.get(&wd).map(|watched| watched.changed(kinds(mask))).into_iter().collect(),
             // Some were lost: it may have been any.
-            _ => files.values().map(|watched| watched.key).collect(),
+            _ => files.values().map(|watched| watched.changed(Changes::ALL)).collect(),
         };
         if mask & libc::IN_IGNORED != 0 {
             files.remove(&wd);
         }
         drop(files);
         if let Some(told) = self.told.get() {
-            keys.into_iter().for_each(told);
+            changed.into_iter().for_each(told);
         }
     }
+}
+
+impl Watched {
+    const fn changed(&self, kinds: Changes) -> Changed {
+        if self.is_dir { Changed::Directory(self.key, kinds) } else { Changed::File(self.key) }
+    }
+}
+
+/// What an event in a directory is about.
+fn kinds(mask: u32) -> Changes {
+    [
+        (NAMES, Changes::NAMES),
+        (libc::IN_ATTRIB, Changes::ATTRIBUTES),
+        (libc::IN_MODIFY, Changes::DATA),
+    ]
+    .into_iter()
+    .filter(|(bits, _)| mask & bits != 0)
+    .fold(Changes::NONE, |all, (_, kind)| all.with(kind))
 }
 
 impl Drop for Guard {
@@ -188,7 +231,9 @@ impl HostFs {
         let key = self.key_of(&node);
         let _server = self.as_server(cx)?;
         // Whatever the reason, it cannot be watched.
-        let guard = self.watcher.watch(node.fd(), key).map_err(|_| Status::NotSupported)?;
+        let is_dir = node.kind == FileType::Directory;
+        let guard =
+            self.watcher.watch(node.fd(), (key, is_dir)).map_err(|_| Status::NotSupported)?;
         Ok(Watch::by(guard))
     }
 }

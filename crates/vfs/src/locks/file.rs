@@ -158,6 +158,11 @@ impl FileLocks {
         self.opens.iter().filter(keeps).map(|(who, _)| who).find(|who| !own(who))
     }
 
+    /// The lease of a holder that keeps back what it writes: there is one at most.
+    pub fn writer(&self) -> Option<&Lease> {
+        self.leases.iter().find(|lease| lease.caching.has(Caching::WRITE))
+    }
+
     /// Whether it is open for writing.
     pub fn is_written(&self) -> bool {
         self.opens.iter().any(|(_, share)| share.access & SHARE_WRITE != 0)

@@ -52,6 +52,13 @@ pub struct ClientKey {
     pub id: u64,
 }
 
+impl ClientKey {
+    /// Whether it opens files before it locks parts of them: clients of NLM do not.
+    pub const fn opens_files(&self) -> bool {
+        !matches!(self.protocol, Protocol::Nlm)
+    }
+}
+
 /// The holder of an open, a lock or a lease: a process at a client, as its protocol identifies it.
 #[derive(Debug, Clone)]
 pub struct Owner {
@@ -343,11 +350,49 @@ pub struct Break {
     pub must_acknowledge: bool,
 }
 
+/// What the holder of a lease for writing reports of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    /// Nothing, or not in time: it must return the lease first.
+    Unknown,
+    /// It was asked, and has not answered yet.
+    Pending,
+    /// This.
+    Reported(Unflushed),
+}
+
+/// A file as the holder of a lease for writing has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unflushed {
+    /// Its size.
+    pub size: u64,
+    /// The change attribute that the holder sees.
+    pub change: u64,
+    /// The one that it was granted the lease with.
+    pub granted_change: u64,
+    /// What it reports is new: if the file has changed, its times are to be set (RFC 8881 §10.4.3).
+    pub is_new: bool,
+}
+
+impl Unflushed {
+    /// Whether the holder has changed what the server has with these size and change attribute.
+    pub const fn is_changed(&self, size: u64, change: u64) -> bool {
+        let is_known = self.change == self.granted_change || self.change == change;
+        !is_known || self.size != size
+    }
+}
+
 /// Notifies the holder of a lease that it must return it, or a part of it. Must not wait: it runs
 /// on the thread of the operation that needs the file, once for each break.
 pub trait Recall: Send + Sync {
     /// Give it back.
     fn recall(&self, key: FileKey, owner: &Owner, what: Break);
+
+    /// What the holder, which keeps back what it writes, reports of the file. Must not wait: it is
+    /// asked again. Called under no lock of the table. With `uses` an answer is not new any more.
+    fn look(&self, _uses: bool) -> Looked {
+        Looked::Unknown
+    }
 
     /// Whether the holder can be notified now: of several opens of a lease, one that can is.
     fn is_reachable(&self) -> bool {

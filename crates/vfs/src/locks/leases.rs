@@ -22,10 +22,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use base::clock::monotonic_ns;
+use base::limits::LEASE_WRITE_ECHO;
 
-use super::file::{Lease, LeaseState, Notices, Style};
+use super::acting::ByClient;
+use super::file::{FileLocks, Lease, LeaseState, Notices, Style};
 use super::parts::Counted;
-use super::{Caching, ClientKey, FileKey, LockTable, Owner, Recall, tidy};
+use super::{
+    Caching, ClientKey, FileKey, LockTable, Looked, Owner, Recall, Refused, Unflushed, tidy,
+};
 
 mod breaks;
 mod grant;
@@ -48,6 +52,8 @@ pub(super) struct Slot {
     leases: AtomicU32,
     /// Those that keep back what is written.
     writers: AtomicU32,
+    /// When a file with one of those was changed last through this server.
+    written_ns: AtomicU64,
 }
 
 impl Slot {
@@ -121,9 +127,64 @@ impl LockTable {
     /// Announces a change of data or attributes of a file.
     #[inline]
     pub fn changing(&self, slot: u64) -> Changing<'_> {
-        let changes = &self.slot(slot).changes;
-        changes.fetch_add(1, Ordering::SeqCst);
-        Changing(changes)
+        let slot = self.slot(slot);
+        slot.changes.fetch_add(1, Ordering::SeqCst);
+        if slot.writers.load(Ordering::Relaxed) > 0 {
+            slot.written_ns.store(monotonic_ns(), Ordering::Relaxed);
+        }
+        Changing(&slot.changes)
+    }
+
+    /// The back end has seen that a file was changed: delegations are recalled. What
+    /// the holder of one for writing writes is seen, too, a moment later.
+    pub fn changed_on_host(&self, key: FileKey) {
+        if !self.has_leases() || self.is_own_echo(key) {
+            return;
+        }
+        // Leases of SMB do not see it: what their holders write is reported, too.
+        let _ = self.passes(key, None, Trigger::Attributes);
+    }
+
+    fn is_own_echo(&self, key: FileKey) -> bool {
+        if !self.has_write_leases() {
+            return false;
+        }
+        let files = self.shard(key);
+        let writer = files.get(&key).and_then(FileLocks::writer);
+        let Some(slot) = writer.map(|lease| self.slot(lease.slot)) else { return false };
+        let since = monotonic_ns().saturating_sub(slot.written_ns.load(Ordering::Relaxed));
+        slot.in_progress() || since < LEASE_WRITE_ECHO.as_nanos() as u64
+    }
+
+    /// Whether no other client has a lease under which it may lock bytes without the server's
+    /// knowledge; if one has, it is recalled. Clients with opens have met it before.
+    pub fn may_lock(&self, key: FileKey, owner: &Owner) -> bool {
+        owner.client.opens_files() || self.may_read(key, Some(owner.client))
+    }
+
+    /// What a client sees that looks at a file without an open: as it is stored, or as another one
+    /// has it that keeps back what it writes. That one is asked; if it does not answer in time, it
+    /// is recalled. What is new stays new for a caller that may not block.
+    ///
+    /// # Errors
+    /// The holder has not answered, or not returned it.
+    pub fn look(&self, key: FileKey, may_block: bool) -> Result<Option<Unflushed>, Refused> {
+        let client = ByClient::now();
+        let files = self.shard(key);
+        let writer = files.get(&key).and_then(FileLocks::writer);
+        let others = writer.filter(|lease| client != Some(lease.owner.client));
+        let notice = others
+            .filter(|lease| lease.style == Style::Delegation && !lease.is_breaking())
+            .map(Lease::notifier);
+        drop(files);
+        match notice.map(|notice| notice.look(may_block)) {
+            Some(Looked::Reported(unflushed)) => Ok(Some(unflushed)),
+            Some(Looked::Pending) => Err(Refused::Recalling),
+            Some(Looked::Unknown) | None => match self.passes(key, client, Trigger::Look) {
+                true => Ok(None),
+                false => Err(Refused::Recalling),
+            },
+        }
     }
 
     /// Announces a change of names, of whatever files.

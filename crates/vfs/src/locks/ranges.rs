@@ -152,6 +152,11 @@ impl Ranges {
         self.owners.iter().map(|(owner, own)| (owner, own.len()))
     }
 
+    /// Whether an owner for which `is` holds has any.
+    pub fn has_any(&self, is: impl Fn(&Owner) -> bool) -> bool {
+        self.owners.keys().any(is)
+    }
+
     fn find(&self, search: Search<'_>) -> Option<&HeldRange> {
         let near = self.groups.iter().take_while(|group| group.first().0 <= search.range.end);
         let near = near.inspect(|_| count_step()).filter(|group| search.may_be_in(group));

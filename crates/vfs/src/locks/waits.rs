@@ -78,6 +78,9 @@ impl LockTable {
         kind: Kind,
         woken: Woken,
     ) -> Result<Asked, Refused> {
+        if !self.may_lock(key, owner) {
+            return Err(Refused::Recalling);
+        }
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
         }

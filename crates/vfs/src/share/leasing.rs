@@ -20,7 +20,8 @@ use std::sync::Arc;
 use probe::op::FileId;
 
 use crate::acl::{Acl, AclKind};
-use crate::attr::{Attr, SetAttr, Time, Wcc};
+use crate::attr::{Attr, SetAttr, SetTime, Time, Wcc};
+use crate::cred::Cred;
 use crate::fs::layer::{about_inner, looks_at_inner};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
@@ -29,6 +30,7 @@ use crate::fs::{
 };
 use crate::handle::Handle;
 use crate::locks::{Changing, FileKey, LockTable, Trigger, Using};
+use crate::notice::Changes;
 use crate::status::Status;
 
 /// A tree whose changes recall delegations.
@@ -62,10 +64,45 @@ impl Leasing {
     /// Before a look at a file without an open: others may keep back what they have written.
     #[inline]
     fn looking(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<()> {
-        let meets = self.locks.has_write_leases()
+        if self.meets_writer(file) {
+            self.may(&self.inner.getattr(cx, file)?, what)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether a look without an open may meet what others keep back.
+    #[inline]
+    fn meets_writer(&self, file: &Handle) -> bool {
+        self.locks.has_write_leases()
             && Using::is_fresh()
-            && self.locks.is_written_back(self.inner.change_slot(file));
-        if meets { self.may(&self.inner.getattr(cx, file)?, what) } else { Ok(()) }
+            && self.locks.is_written_back(self.inner.change_slot(file))
+    }
+
+    /// The attributes of a file that another client may keep back a part of (RFC 8881 §10.4.3).
+    #[cold]
+    fn attributes_of_writer(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        let stored = self.inner.getattr(cx, file)?;
+        let looked = self.locks.look(FileKey::from(&stored), cx.may_block);
+        let looked = looked.map_err(|_| Status::Busy)?;
+        if looked.is_some_and(|theirs| theirs.is_new && !cx.may_block) {
+            return Err(Status::WouldBlock);
+        }
+        let Some(theirs) = looked.filter(|one| one.is_changed(stored.size, stored.change)) else {
+            return Ok(stored);
+        };
+        let mut shown = stored;
+        if theirs.is_new {
+            // The change attribute must be another one each time, and never a lower one after the
+            // delegation: so the times are those of the file from now on.
+            let server = Cred::root();
+            let cx = Context { cred: &server, may_block: true };
+            let now = SetAttr { mtime: SetTime::Now, ..SetAttr::default() };
+            let _changing = self.locks.changing(self.inner.change_slot(file));
+            self.inner.setattr(cx, file, &now, None).map_err(|failed| failed.status)?;
+            shown = self.inner.getattr(cx, file)?;
+        }
+        Ok(Attr { size: theirs.size, ..shown })
     }
 
     /// What a name leads to now. If that cannot be told, the operation itself says what is wrong.
@@ -121,6 +158,26 @@ impl Leasing {
         if kept { Err(Status::Busy) } else { Ok(()) }
     }
 
+    /// After names in directories were changed, for clients that wait for that.
+    #[inline]
+    fn notice_names(&self, cx: Context<'_>, dirs: &[&Handle]) {
+        if self.locks.notices().is_wanted() {
+            for key in dirs.iter().filter_map(|dir| self.inner.file_key(cx, dir).ok()) {
+                self.locks.notices().names_changed(key);
+            }
+        }
+    }
+
+    /// After a file was changed.
+    #[inline]
+    fn notice(&self, cx: Context<'_>, file: &Handle, kinds: Changes) {
+        if self.locks.notices().is_wanted()
+            && let Ok(key) = self.inner.file_key(cx, file)
+        {
+            self.locks.notices().file_changed(key, kinds);
+        }
+    }
+
     /// The directories of a rename that concerns open files; `None` if it changes
     /// nothing, or nothing is open by a name.
     fn followed(
@@ -155,7 +212,9 @@ impl FileSystem for Leasing {
     looks_at_inner!();
 
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
-        self.looking(cx, file, Trigger::Look)?;
+        if self.meets_writer(file) {
+            return self.attributes_of_writer(cx, file);
+        }
         self.inner.getattr(cx, file)
     }
     fn setattr(
@@ -167,7 +226,11 @@ impl FileSystem for Leasing {
     ) -> Change<()> {
         let what = if set.size.is_some() { Trigger::Write } else { Trigger::Attributes };
         let _changing = self.changing(cx, file, what)?;
-        self.inner.setattr(cx, file, set, guard)
+        let done = self.inner.setattr(cx, file, set, guard)?;
+        let data = if set.size.is_some() { Changes::DATA } else { Changes::NONE };
+        let kinds = Changes::ATTRIBUTES.with(data);
+        self.notice(cx, file, kinds);
+        Ok(done)
     }
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
         self.inner.access(cx, file, want)
@@ -205,7 +268,9 @@ impl FileSystem for Leasing {
         stable: Stable,
     ) -> Change<usize> {
         let _changing = self.changing(cx, file, Trigger::Write)?;
-        self.inner.write(cx, file, offset, data, stable)
+        let done = self.inner.write(cx, file, offset, data, stable)?;
+        self.notice(cx, file, Changes::DATA);
+        Ok(done)
     }
     fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()> {
         self.inner.commit(cx, file)
@@ -214,10 +279,14 @@ impl FileSystem for Leasing {
         // Only one that takes a file as it is may cut it short.
         let cuts = matches!(how, CreateHow::Unchecked(SetAttr { size: Some(_), .. }));
         let _changing = if cuts { Some(self.changing_named(cx, (dir, name))?) } else { None };
-        self.inner.create(cx, dir, name, how)
+        let done = self.inner.create(cx, dir, name, how)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn mkdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8], set: &SetAttr) -> Change<Entry> {
-        self.inner.mkdir(cx, dir, name, set)
+        let done = self.inner.mkdir(cx, dir, name, set)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn symlink(
         &self,
@@ -227,7 +296,9 @@ impl FileSystem for Leasing {
         target: &[u8],
         set: &SetAttr,
     ) -> Change<Entry> {
-        self.inner.symlink(cx, dir, name, target, set)
+        let done = self.inner.symlink(cx, dir, name, target, set)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn mknod(
         &self,
@@ -237,11 +308,15 @@ impl FileSystem for Leasing {
         special: Special,
         set: &SetAttr,
     ) -> Change<Entry> {
-        self.inner.mknod(cx, dir, name, special, set)
+        let done = self.inner.mknod(cx, dir, name, special, set)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn remove(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
         let _changing = self.renaming(cx, &[(dir, name)])?;
-        self.inner.remove(cx, dir, name)
+        let done = self.inner.remove(cx, dir, name)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
         // Nobody has a delegation on a directory.
@@ -251,7 +326,9 @@ impl FileSystem for Leasing {
         {
             return Err(Status::InUse.into());
         }
-        self.inner.rmdir(cx, dir, name)
+        let done = self.inner.rmdir(cx, dir, name)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc> {
         let _changing = self.renaming(cx, &[from, to])?;
@@ -260,6 +337,7 @@ impl FileSystem for Leasing {
         if let Some((old, new)) = followed {
             self.locks.renamed((old, from.1), (to.0, new, to.1));
         }
+        self.notice_names(cx, &[from.0, to.0]);
         Ok(renamed)
     }
     fn link(
@@ -270,15 +348,21 @@ impl FileSystem for Leasing {
         name: &[u8],
     ) -> Change<Option<Attr>> {
         let _changing = self.changing(cx, file, Trigger::Attributes)?;
-        self.inner.link(cx, file, dir, name)
+        let done = self.inner.link(cx, file, dir, name)?;
+        self.notice_names(cx, &[dir]);
+        Ok(done)
     }
     fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
         let _changing = self.changing(cx, file, Trigger::Write)?;
-        self.inner.allocate(cx, file, offset, len)
+        let done = self.inner.allocate(cx, file, offset, len)?;
+        self.notice(cx, file, Changes::DATA);
+        Ok(done)
     }
     fn deallocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
         let _changing = self.changing(cx, file, Trigger::Write)?;
-        self.inner.deallocate(cx, file, offset, len)
+        let done = self.inner.deallocate(cx, file, offset, len)?;
+        self.notice(cx, file, Changes::DATA);
+        Ok(done)
     }
     fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
         self.looking(cx, file, Trigger::Read)?;
@@ -293,7 +377,9 @@ impl FileSystem for Leasing {
     ) -> Change<u64> {
         self.looking(cx, from.0, Trigger::Read)?;
         let _changing = self.changing(cx, to.0, Trigger::Write)?;
-        self.inner.copy_range(cx, from, to, len)
+        let done = self.inner.copy_range(cx, from, to, len)?;
+        self.notice(cx, to.0, Changes::DATA);
+        Ok(done)
     }
     fn clone_range(
         &self,
@@ -304,7 +390,9 @@ impl FileSystem for Leasing {
     ) -> Change<()> {
         self.looking(cx, from.0, Trigger::Read)?;
         let _changing = self.changing(cx, to.0, Trigger::Write)?;
-        self.inner.clone_range(cx, from, to, len)
+        let done = self.inner.clone_range(cx, from, to, len)?;
+        self.notice(cx, to.0, Changes::DATA);
+        Ok(done)
     }
     fn set_xattr(
         &self,
@@ -315,11 +403,15 @@ impl FileSystem for Leasing {
         how: SetXattr,
     ) -> Change<()> {
         let _changing = self.changing(cx, file, Trigger::Attributes)?;
-        self.inner.set_xattr(cx, file, name, value, how)
+        let done = self.inner.set_xattr(cx, file, name, value, how)?;
+        self.notice(cx, file, Changes::ATTRIBUTES);
+        Ok(done)
     }
     fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
         let _changing = self.changing(cx, file, Trigger::Attributes)?;
-        self.inner.remove_xattr(cx, file, name)
+        let done = self.inner.remove_xattr(cx, file, name)?;
+        self.notice(cx, file, Changes::ATTRIBUTES);
+        Ok(done)
     }
     fn set_acl(
         &self,
@@ -329,7 +421,9 @@ impl FileSystem for Leasing {
         acl: Option<&Acl>,
     ) -> Change<()> {
         let _changing = self.changing(cx, file, Trigger::Attributes)?;
-        self.inner.set_acl(cx, file, which, acl)
+        let done = self.inner.set_acl(cx, file, which, acl)?;
+        self.notice(cx, file, Changes::ATTRIBUTES);
+        Ok(done)
     }
 }
 

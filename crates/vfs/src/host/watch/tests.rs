@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-fn watcher() -> (Arc<Watcher>, Receiver<FileKey>) {
+fn watcher() -> (Arc<Watcher>, Receiver<Changed>) {
     let (say, hear) = channel();
     let say = Mutex::new(say);
     let watcher = Arc::<Watcher>::default();
@@ -50,7 +50,9 @@ fn key(fileid: u64) -> FileKey {
 }
 
 fn watch(watcher: &Arc<Watcher>, path: &Path, n: u64) -> Guard {
-    watcher.watch(File::open(path).expect("opens").as_fd(), key(n)).expect("watched")
+    watcher
+        .watch(File::open(path).expect("opens").as_fd(), (key(n), path.is_dir()))
+        .expect("watched")
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn every_kind_of_change_is_told() {
     let path = folder.file("a");
     let _watch = watch(&watcher, &path, 7);
     let heard = |what: &str| {
-        assert_eq!(hear.recv_timeout(WORD), Ok(key(7)), "{what}");
+        assert_eq!(hear.recv_timeout(WORD), Ok(Changed::File(key(7))), "{what}");
         while hear.try_recv().is_ok() {}
     };
     let mut file = File::options().append(true).open(&path).expect("opens");
@@ -87,7 +89,7 @@ fn reading_tells_nothing_and_so_do_other_files() {
     let last = folder.file("c");
     let _last = watch(&watcher, &last, 2);
     fs::write(&last, "changed").expect("written");
-    assert_eq!(hear.recv_timeout(WORD), Ok(key(2)));
+    assert_eq!(hear.recv_timeout(WORD), Ok(Changed::File(key(2))));
 }
 
 #[test]
@@ -98,7 +100,7 @@ fn a_file_is_watched_until_the_last_has_let_go() {
     assert_eq!(watcher.count(), 1);
     drop(first);
     fs::write(&path, "changed").expect("written");
-    assert_eq!(hear.recv_timeout(WORD), Ok(key(3)));
+    assert_eq!(hear.recv_timeout(WORD), Ok(Changed::File(key(3))));
     drop(second);
     assert_eq!(watcher.count(), 0);
 }
@@ -108,6 +110,32 @@ fn nobody_is_watched_for_nobody() {
     let folder = Folder::new("nobody");
     let path = folder.file("a");
     let watcher = Arc::<Watcher>::default();
-    let refused = watcher.watch(File::open(&path).expect("opens").as_fd(), key(1));
+    let refused = watcher.watch(File::open(&path).expect("opens").as_fd(), (key(1), false));
     assert_eq!(refused.err().and_then(|e| e.raw_os_error()), Some(libc::EOPNOTSUPP));
+}
+
+#[test]
+fn changes_in_a_directory_are_told_by_their_kind() {
+    let (folder, (watcher, hear)) = (Folder::new("directory"), watcher());
+    let _watch = watch(&watcher, &folder.0, 4);
+    // Other kinds may come before: what is written is made first.
+    let heard = |kind: Changes, what: &str| loop {
+        match hear.recv_timeout(WORD) {
+            Ok(Changed::Directory(dir, kinds)) if kinds.meets(kind) => {
+                assert_eq!(dir, key(4), "{what}");
+                return;
+            }
+            Ok(Changed::Directory(..)) => {}
+            other => panic!("{what}: {other:?}"),
+        }
+    };
+    let path = folder.file("a");
+    heard(Changes::NAMES, "a new file");
+    heard(Changes::DATA, "its data");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("changed");
+    heard(Changes::ATTRIBUTES, "other rights");
+    fs::rename(&path, folder.0.join("b")).expect("renamed");
+    heard(Changes::NAMES, "another name");
+    fs::remove_file(folder.0.join("b")).expect("removed");
+    heard(Changes::NAMES, "one name less");
 }

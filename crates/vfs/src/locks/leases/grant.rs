@@ -47,7 +47,7 @@ pub struct Granted {
 
 impl LockTable {
     /// Grants a delegation on the file with the attributes `attr`. For reading: the file is not
-    /// open for writing. For writing: no other client has it open at all.
+    /// open for writing. For writing: no other client has it open or locked.
     ///
     /// # Errors
     /// [`Refused::NoLease`] if it is not available now, [`Refused::Full`].
@@ -83,7 +83,8 @@ impl LockTable {
         let writes = lease.caching.has(Caching::WRITE);
         let clash = match writes {
             false => locks.is_written(),
-            true => locks.opens.iter().any(|(who, _)| others(who)),
+            // Its holder may lock bytes without the server's knowledge.
+            true => locks.opens.iter().any(|(who, _)| others(who)) || locks.ranges.has_any(others),
         };
         let met = locks.leases.iter().any(|there| {
             let exclusive = writes || there.caching.has(Caching::WRITE);

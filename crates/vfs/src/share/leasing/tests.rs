@@ -6,8 +6,8 @@ use super::*;
 use crate::conformance::{self, Bench};
 use crate::cred::Cred;
 use crate::locks::{
-    Break, ByClient, ByOwners, Caching, ClientKey, Owner, Protocol, Recall, SHARE_DELETE,
-    SHARE_READ, SHARE_WRITE, Share,
+    Break, ByClient, ByOwners, Caching, ClientKey, Looked, Owner, Protocol, Recall, SHARE_DELETE,
+    SHARE_READ, SHARE_WRITE, Share, Unflushed,
 };
 use crate::mem::MemFs;
 
@@ -117,6 +117,124 @@ fn looks_recall_only_what_is_kept_back() {
     let stranger = ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable));
     assert_eq!(stranger, Err(Status::Busy), "it acts for nobody again");
     drop(using);
+}
+
+/// A holder that says this.
+struct Says(std::sync::Mutex<Looked>, Told);
+
+impl Recall for Says {
+    fn recall(&self, key: FileKey, owner: &Owner, what: Break) {
+        self.1.recall(key, owner, what);
+    }
+    fn look(&self, uses: bool) -> Looked {
+        let mut says = self.0.lock().expect("no panic");
+        let said = *says;
+        if let Looked::Reported(unflushed) = &mut *says {
+            unflushed.is_new &= !uses;
+        }
+        said
+    }
+}
+
+#[test]
+fn a_look_sees_what_the_holder_says_and_another_change_each_time() {
+    let s = Scene::new();
+    let file = s.file("file").handle;
+    let attr = s.fs.getattr(s.cx(), &file).expect("there");
+    let says = Arc::new(Says(std::sync::Mutex::new(Looked::Pending), Told::default()));
+    let owner = Owner::new(HOLDER, b"o").expect("short");
+    let id = s.fs.change_slot(&file);
+    s.locks.grant(id, &attr, &owner, Caching::READ_WRITE, says.clone()).expect("free");
+    let look = || s.fs.getattr(s.cx(), &file);
+    assert_eq!(look().map(|attr| attr.size), Ok(0), "who opens files has met it before");
+    let _using = Using::fresh();
+    let inline = Context { may_block: false, ..s.cx() };
+    assert_eq!(look().err(), Some(Status::Busy), "it was asked");
+    let say = |size, change| {
+        let granted_change = attr.change;
+        let known = Unflushed { size, change, granted_change, is_new: true };
+        *says.0.lock().expect("no panic") = Looked::Reported(known);
+    };
+    say(0, attr.change);
+    assert_eq!(look(), Ok(attr), "nothing was written");
+    say(5, attr.change + 1);
+    assert_eq!(s.fs.getattr(inline, &file).err(), Some(Status::WouldBlock), "times are to be set");
+    let first = look().expect("known");
+    assert_eq!(first.size, 5);
+    assert!(first.change > attr.change);
+    assert_eq!(look().map(|attr| (attr.size, attr.change)), Ok((5, first.change)), "one answer");
+    say(5, attr.change + 1);
+    let second = look().expect("known");
+    assert!(second.change > first.change);
+    let own = ByClient::acting(HOLDER);
+    assert_eq!(look().map(|attr| attr.size), Ok(0), "the holder sees what is stored");
+    drop(own);
+    assert_eq!(says.1.0.load(Ordering::Relaxed), 0, "nothing was recalled");
+    *says.0.lock().expect("no panic") = Looked::Unknown;
+    assert_eq!(look().err(), Some(Status::Busy));
+    assert_eq!(says.1.0.load(Ordering::Relaxed), 1, "it must return it");
+    assert!(s.locks.end_lease(FileKey::from(&attr), &owner));
+    assert_eq!(look().map(|attr| attr.size), Ok(0));
+}
+
+#[test]
+fn what_the_holder_writes_is_no_change_by_a_local_program() {
+    let s = Scene::new();
+    let file = s.file("file").handle;
+    let attr = s.fs.getattr(s.cx(), &file).expect("there");
+    let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+    let key = FileKey::from(&attr);
+    let id = s.fs.change_slot(&file);
+    s.locks.grant(id, &attr, &owner, Caching::READ_WRITE, told.clone()).expect("free");
+    let acting = ByClient::acting(HOLDER);
+    assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()));
+    drop(acting);
+    s.locks.changed_on_host(key);
+    assert_eq!(told.0.load(Ordering::Relaxed), 0);
+    assert!(s.locks.end_lease(key, &owner));
+    s.locks.grant(id, &attr, &owner, Caching::READ, told.clone()).expect("free");
+    s.locks.changed_on_host(key);
+    assert_eq!(told.0.load(Ordering::Relaxed), 1, "one for reading has no such writes");
+}
+
+#[test]
+fn changes_are_noticed_where_clients_wait_for_them() {
+    use crate::notice::Interest;
+    let s = Scene::new();
+    let (root, calls) = (s.fs.root(), Arc::<AtomicU64>::default());
+    let register = |dir: &Handle, kinds, below| {
+        let calls = Arc::clone(&calls);
+        let dir = s.fs.file_key(s.cx(), dir).expect("there");
+        let interest = Interest { dir, kinds, below, is_watched: false };
+        let notify = Box::new(move || {
+            calls.fetch_add(1, Ordering::Relaxed);
+        });
+        s.locks.notices().register(interest, notify)
+    };
+    let noticed = |what: &str, change: std::result::Result<(), Status>, expected: u64| {
+        assert_eq!(change, Ok(()), "{what}");
+        s.locks.notices().sweep();
+        assert_eq!(calls.swap(0, Ordering::Relaxed), expected, "{what}");
+    };
+    let how = || CreateHow::Guarded(SetAttr::default());
+    let dir = s.fs.mkdir(s.cx(), &root, b"dir", &SetAttr::default()).expect("made").value.handle;
+    let (names, data) = (Changes::NAMES, Changes::DATA);
+    let watch = register(&dir, names, false);
+    noticed("a name", ok(s.fs.create(s.cx(), &dir, b"a", how())), 1);
+    noticed("elsewhere", ok(s.fs.create(s.cx(), &root, b"b", how())), 0);
+    noticed("moved in", ok(s.fs.rename(s.cx(), (&root, b"b"), (&dir, b"b"))), 1);
+    let file = s.fs.lookup(s.cx(), &dir, b"a").expect("there").0.handle;
+    let write = || ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable));
+    noticed("data is another kind", write(), 0);
+    noticed("removed", ok(s.fs.remove(s.cx(), &dir, b"b")), 1);
+    drop(watch);
+    noticed("nobody waits", ok(s.fs.create(s.cx(), &dir, b"c", how())), 0);
+    let _below = register(&root, names.with(data), true);
+    noticed("data below", write(), 1);
+    noticed("a name below", ok(s.fs.create(s.cx(), &dir, b"d", how())), 1);
+    noticed("attributes", ok(s.fs.setattr(s.cx(), &file, &SetAttr::default(), None)), 0);
+    let cut = SetAttr { size: Some(0), ..SetAttr::default() };
+    noticed("a size", ok(s.fs.setattr(s.cx(), &file, &cut, None)), 1);
 }
 
 #[test]
