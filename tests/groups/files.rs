@@ -24,6 +24,8 @@ mod smb_answers;
 mod smb_clients;
 #[path = "../smb_clones.rs"]
 mod smb_clones;
+#[path = "../smb_notify.rs"]
+mod smb_notify;
 #[path = "../smb_safety.rs"]
 mod smb_safety;
 #[path = "../smb_torture.rs"]

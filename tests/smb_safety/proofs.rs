@@ -7,8 +7,9 @@ use e2e::api::wait_for;
 use e2e::patience;
 use e2e::smb::scene::{PASSWORD, Scene, USER};
 use e2e::smb::sign_in::Proof;
-use e2e::smb::{Offer, Smb};
+use e2e::smb::{Ask, Offer, Smb, new_name};
 use e2e::tcp::address;
+use wire::smb::class::file_class;
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
@@ -86,4 +87,35 @@ fn a_name_is_the_same_in_any_letters() {
         let wanted = if waits { NtStatus::ACCOUNT_LOCKED_OUT } else { NtStatus::LOGON_FAILURE };
         assert_eq!(status, wanted, "{number}: {}", spelled(number));
     }
+}
+
+#[test]
+fn a_session_that_becomes_anonymous_has_what_is_open_and_opens_nothing() {
+    let scene = Scene::new("smb-anonymous", &[]);
+    for dialect in Dialect::SERVED {
+        let mut smb = scene.anna_from(address(8), &Offer::only(dialect)).expect("let in");
+        let name = format!("{dialect:?}");
+        let file = smb.create(&Ask::make(&name)).expect("an answer").expect("a file");
+        let anonymous = smb.sign_in_again(Proof::Anonymous, ("", "")).expect("an answer");
+        assert_eq!(anonymous, NtStatus::SUCCESS, "{dialect:?}");
+        let written = smb.write(file, 0, b"data", 0).expect("an answer");
+        assert_eq!(written, NtStatus::SUCCESS, "{dialect:?}");
+        let other = smb.create(&Ask::make("other")).expect("an answer");
+        assert_eq!(other.err(), Some(NtStatus::ACCESS_DENIED), "{dialect:?}");
+        let renamed = smb.set(file, file_class::RENAME, &new_name("renamed", false));
+        assert_eq!(renamed.expect("an answer"), NtStatus::ACCESS_DENIED, "{dialect:?}");
+        let again = smb.sign_in_again(Proof::V2, (USER, PASSWORD)).expect("an answer");
+        assert_eq!(again, NtStatus::SUCCESS, "{dialect:?}");
+        let name = format!("other-{dialect:?}");
+        let other = smb.create(&Ask::make(&name)).expect("an answer").expect("a file");
+        smb.close(other).expect("an answer");
+        smb.close(file).expect("an answer");
+    }
+    // An attempt as another user still ends the session: the refusal has the signature of the
+    // request, since there is no session any more to sign it, and this client takes none of those.
+    let mut smb = scene.anna().expect("let in");
+    let refused = smb.sign_in_again(Proof::V2, ("nobody", "nothing"));
+    assert!(refused.is_err(), "{refused:?}");
+    let other = smb.create(&Ask::make("as-another")).map(|answer| answer.is_ok());
+    assert!(!other.is_ok_and(|made| made));
 }

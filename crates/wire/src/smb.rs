@@ -9,8 +9,8 @@
 //! - [`frame`]: messages on a TCP connection. [`header`]: the header of every message and that of
 //!   an encrypted one. [`status`]: NTSTATUS.
 //! - [`negotiate`], [`session`], [`tree`], [`create`] with [`contexts`], [`io`], [`dir`], [`info`],
-//!   [`ioctl`], [`lock`], [`lease`]: bodies by command. [`class`]: what QUERY_INFO and SET_INFO
-//!   carry.
+//!   [`ioctl`], [`lock`], [`lease`], [`notify`]: bodies by command. [`class`]: what QUERY_INFO and
+//!   SET_INFO carry.
 //! - [`ntlm`], [`spnego`]: how a user signs in. [`sid`], [`security`]: who may do what.
 //! - [`rpc`]: named pipes with the list of shares (MS-SRVS). [`snapshot`]: previous versions.
 //! - [`crypto`]: keys, signatures, encryption. [`charge`]: bytes and credits of a request.
@@ -33,6 +33,7 @@ pub mod ioctl;
 pub mod lease;
 pub mod lock;
 pub mod negotiate;
+pub mod notify;
 pub mod ntlm;
 pub mod rpc;
 pub mod security;

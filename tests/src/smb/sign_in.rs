@@ -132,6 +132,23 @@ impl Smb {
         Ok(status)
     }
 
+    /// Signs in again in the session that there is, protected by its keys, which stay.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn sign_in_again(&mut self, proof: Proof, who: (&str, &str)) -> io::Result<NtStatus> {
+        let first = ntlm::put_negotiate(FLAGS);
+        let answer = self.leg(&spnego::begin(&first), 0, None)?;
+        if answer.status() != NtStatus::MORE_PROCESSING_REQUIRED {
+            return Ok(answer.status());
+        }
+        let response = session::Response::decode(&answer.message).map_err(io::Error::other)?;
+        let token = spnego::answered(response.blob).map_err(io::Error::other)?;
+        let second = token.token.ok_or_else(|| io::Error::other("no challenge"))?.to_vec();
+        let (third, _) = answer_to(&first, &second, proof, who)?;
+        Ok(self.leg(&spnego::go_on(&third, None), 0, None)?.status())
+    }
+
     /// One word of a sign-in, and the answer to it.
     ///
     /// # Errors

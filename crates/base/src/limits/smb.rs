@@ -106,6 +106,9 @@ pub const SMB_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a connection without open files may be silent, as in Windows (`autodisconnect`):
 /// clients reconnect when they need it.
 pub const SMB_IDLE: Duration = Duration::from_secs(900);
+/// Least time between two answers to CHANGE_NOTIFY of one open: its client lists the directory
+/// after each, and what changes meanwhile is in the next.
+pub const SMB_NOTIFY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a request takes before it is told that it will take longer: below the time in which
 /// clients ask again, above nearly everything that a disk does.
 pub const SMB_PENDING_AFTER: Duration = Duration::from_millis(500);

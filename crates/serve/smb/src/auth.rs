@@ -38,8 +38,6 @@ pub(super) struct Setup {
     pub preauth: Preauth,
     began_ns: u64,
     rounds: u32,
-    /// The number of its last message.
-    last_id: u64,
     /// Whether it is within SPNEGO.
     wrapped: bool,
     /// The list of mechanisms, as the client has encoded it.
@@ -77,7 +75,6 @@ impl Connection {
             preauth: self.preauth.get(),
             began_ns: stamp(),
             rounds: 0,
-            last_id: 0,
             wrapped: false,
             mechanisms: Vec::new(),
             exchange: None,
@@ -125,7 +122,6 @@ impl Connection {
             return Err(NtStatus::LOGON_FAILURE);
         }
         setup.preauth.update(message);
-        setup.last_id = header.message_id;
         let token = setup.unwrap(request.blob)?;
         let Some(token) = token else {
             let blob = spnego::answer(NegState::RequestMic, true, None, None);
@@ -139,6 +135,14 @@ impl Connection {
                 Ok(Setting { blob, flags: 0, session: None, id })
             }
             Kind::Authenticate => {
+                let there = self.session(id).ok().filter(|_| bound.is_none());
+                if let Some(session) = there
+                    && let Some(blob) = setup.as_anonymous(&token)?
+                {
+                    session.is_anonymous.set(true);
+                    let flags = session_flags::NULL;
+                    return Ok(Setting { blob, flags, session: Some(session), id });
+                }
                 let shown = self.judge(&setup, &token)?;
                 if let Some(session) = bound {
                     return self.bind((session, &setup), shown, &agreed);
@@ -276,10 +280,11 @@ impl Connection {
     ) -> Result<Setting, NtStatus> {
         let blob = setup.completed(&shown);
         if let Ok(there) = self.session(id) {
-            // It has signed in again: the same user, or none.
+            // It has signed in again: the same user, or, as [`Setup::as_anonymous`] says, none.
             if there.who.person.name != shown.person.name {
                 return Err(NtStatus::ACCESS_DENIED);
             }
+            there.is_anonymous.set(false);
             return Ok(Setting { blob, flags: 0, session: Some(there), id });
         }
         // Others may have signed in since this began.
@@ -317,7 +322,6 @@ impl Connection {
         let listed = self.server.sessions.add(known, &self.has_mail);
         let mut session = Session::new((id, who, listed), keys, (signs, encrypts));
         session.has_previous = request.previous_session != 0;
-        session.first_id = setup.last_id;
         let session = session.begin(&self.mailbox);
         self.core.budget.keep_connection();
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));
@@ -337,9 +341,26 @@ struct Token {
 }
 
 impl Setup {
-    /// The last word.
+    /// The last word to a client that signs in as anonymous; `None` if it does not.
+    fn as_anonymous(&self, token: &Token) -> Result<Option<Vec<u8>>, NtStatus> {
+        let auth = Authenticate::decode(&token.ntlm).map_err(status::of_wire)?;
+        if self.exchange.is_none() || !auth.is_anonymous() {
+            return Ok(None);
+        }
+        let Some(theirs) = &token.mic else { return Ok(Some(self.last(None))) };
+        // The key of anonymous users is known to all (MS-NLMP §3.3.2).
+        let key = ntlm::session_key([0; 16], &auth).map_err(status::of_wire)?;
+        let mic = |side| ntlm::mech_list_mic(&key, auth.flags, side, &self.mechanisms);
+        same(&mic(Side::Client), theirs).ok_or(NtStatus::LOGON_FAILURE)?;
+        Ok(Some(self.last(Some(&mic(Side::Server)))))
+    }
+
+    /// The last word to a user.
     fn completed(&self, shown: &Shown) -> Vec<u8> {
-        let mic = shown.mic.as_ref().map(|mic| &mic[..]);
+        self.last(shown.mic.as_ref().map(|mic| &mic[..]))
+    }
+
+    fn last(&self, mic: Option<&[u8]>) -> Vec<u8> {
         match self.wrapped {
             true => spnego::answer(NegState::Completed, false, None, mic),
             false => Vec::new(),

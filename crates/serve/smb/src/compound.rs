@@ -414,6 +414,7 @@ async fn carry_out(
                         held,
                         header,
                         before: before.file.filter(|_| related),
+                        is_single: before.is_single,
                         is_bare: before.is_single && by.is_none() && !signs(session, &header),
                         encrypted: by.is_some(),
                         cancel: Rc::default(),
@@ -438,12 +439,11 @@ async fn carry_out(
         before.tree = tree;
         header.id = u64::from(tree) << 32 | header.id & 0xffff_ffff;
     }
-    let mut one = answer(conn, &header, status, out, is_pending);
+    let mut one = One { extent, ..answer(conn, &header, status, out, is_pending) };
     one.key = conn.other_signer(header.session_id, known.is_none() && before.is_signed);
     one.echo = (status == NtStatus::USER_SESSION_DELETED).then_some(header).and_then(signature);
     // The response to LOGOFF is still signed with the session's key.
     one.signer = known.filter(|session| signs(session, &header));
-    one.extent = extent;
     (one, (span, status::recorded(status)))
 }
 

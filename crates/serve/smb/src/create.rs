@@ -618,6 +618,7 @@ impl Asked<'_> {
             access: rights,
             of: OpenOf::File(Box::new(file)),
             listing: tokio::sync::Mutex::default(),
+            noticed: RefCell::default(),
             sequence: Sequence::new(request.header.channel()),
             closed: Notify::new(),
             seat: self.seat.take().ok_or(NtStatus::INTERNAL_ERROR)?,

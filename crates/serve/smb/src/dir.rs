@@ -1,4 +1,5 @@
-//! QUERY_DIRECTORY: what is in a directory, as much at a time as a message takes.
+//! QUERY_DIRECTORY: what is in a directory, as much at a time as a message takes. CHANGE_NOTIFY:
+//! that it has changed.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,14 +15,17 @@ use base::refusals::Limit;
 use vfs::attr::{Attr, FileType};
 use vfs::dos::{self, Dos};
 use vfs::fs::Context;
+use vfs::notice::{Changes, Interest};
 use vfs::status::Status;
 use wire::smb::create::access;
 use wire::smb::dir::{Entries, Entry, Level, Pattern, Request as Asks, put_output, query_flags};
+use wire::smb::notify::{ChangeNotify, filter, notify_flags};
 use wire::smb::status::NtStatus;
 use wire::smb::utf16;
 
 use super::dispatch::{About, Outcome, Reply, Request};
-use super::state::opens::OpenFile;
+use super::state::notices::NoticedDir;
+use super::state::opens::{Open, OpenFile};
 use super::{facts, names, status};
 use files::Links;
 use files::held::ReadAhead;
@@ -349,4 +353,86 @@ async fn read_ahead(
     }
     ready.put(more.into_iter(), held);
     Ok(batch.is_empty() || !facts.is_empty())
+}
+
+/// CHANGE_NOTIFY (MS-SMB2 §3.3.5.19): the answer comes when something has changed, and says that,
+/// not what (STATUS_NOTIFY_ENUM_DIR): the client lists the directory again.
+pub(super) async fn notify(request: &Request<'_>) -> Outcome {
+    let asked = ChangeNotify::decode(request.message).map_err(status::of_wire)?;
+    let open = request.open(asked.file)?;
+    let file = open.file()?;
+    if !file.node.is_dir() || asked.output_max as usize > SMB_TRANSACT_MAX {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    open.may(access::READ_DATA)?;
+    if !request.is_single {
+        // The answers to the others would wait for it, and STATUS_PENDING is sent for one alone.
+        return Err(NtStatus::NOT_SUPPORTED);
+    }
+    let noticed = noticed(request, &open, file, &asked).await?;
+    wait_for_change(request, &open, &noticed).await?;
+    let mut out = request.reply();
+    put_output(out.vec(), &[]);
+    let about = About::file(&file.node);
+    let reply = Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) };
+    Ok(Reply { status: NtStatus::NOTIFY_ENUM_DIR, ..reply })
+}
+
+/// What is noted for an open: its first request states which changes count.
+async fn noticed(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    asked: &ChangeNotify,
+) -> Result<Rc<NoticedDir>, NtStatus> {
+    if let Some(noticed) = &*open.noticed.borrow() {
+        return Ok(Rc::clone(noticed));
+    }
+    let kinds = notified_kinds(asked.filter)?;
+    let seat = request.seat(0)?;
+    let (fs, handle) = (Arc::clone(&file.node.reached.share.fs), file.node.handle);
+    let who = &request.session.who;
+    let watch = move |cx: Context<'_>| fs.watch(cx, &handle);
+    let watch = request.conn.core.look(who, &file.node.reached.cred, watch).await;
+    let watch = watch.map_err(status::of)?;
+    let interest = Interest {
+        dir: file.entry.key,
+        kinds,
+        below: asked.flags & notify_flags::WATCH_TREE != 0,
+        is_watched: watch.sees_changes(),
+    };
+    let noticed = NoticedDir::new(file.entry.locks.notices(), interest, (watch, seat));
+    // Two requests may have come at once.
+    let mut there = open.noticed.borrow_mut();
+    Ok(Rc::clone(there.get_or_insert_with(|| Rc::new(noticed))))
+}
+
+/// Which changes are meant by a CompletionFilter. There are no streams that could change.
+fn notified_kinds(asked: u32) -> Result<Changes, NtStatus> {
+    let all = [
+        (filter::NAMES, Changes::NAMES),
+        (filter::ATTRIBUTES, Changes::ATTRIBUTES),
+        (filter::DATA, Changes::DATA),
+        (filter::STREAMS, Changes::NONE),
+    ];
+    if all.iter().all(|(bits, _)| asked & bits == 0) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let meant = all.into_iter().filter(|(bits, _)| asked & bits != 0);
+    Ok(meant.fold(Changes::NONE, |all, (_, kind)| all.with(kind)))
+}
+
+/// Waits with STATUS_PENDING for a change, until the request is cancelled, or its open closed.
+async fn wait_for_change(
+    request: &Request<'_>,
+    open: &Open,
+    noticed: &NoticedDir,
+) -> Result<(), NtStatus> {
+    let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
+    request.pends.notify_one();
+    tokio::select! {
+        () = noticed.changed() => Ok(()),
+        () = request.cancel.cancelled() => Err(NtStatus::CANCELLED),
+        () = open.closed.notified() => Err(NtStatus::NOTIFY_CLEANUP),
+    }
 }

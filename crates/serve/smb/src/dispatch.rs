@@ -41,6 +41,8 @@ pub(super) struct Request<'a> {
     pub header: Header,
     /// The open of the request that it is related to.
     pub before: Option<FileId>,
+    /// It is the only one of its frame.
+    pub is_single: bool,
     /// Its answer leaves alone, neither signed nor encrypted: data can follow it from a file.
     pub is_bare: bool,
     /// Whether it was encrypted.
@@ -257,7 +259,14 @@ pub(super) fn echo(core: &Core) -> Reply {
 /// # Errors
 /// The status of the response.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    match request.header.command {
+    let command = request.header.command;
+    // What was opened before stays usable with the rights that were granted then.
+    if request.session.is_anonymous.get()
+        && matches!(command, Command::TREE_CONNECT | Command::CREATE)
+    {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    match command {
         Command::LOGOFF => tree::logoff(request).await,
         Command::TREE_CONNECT => tree::connect(request),
         Command::TREE_DISCONNECT => tree::disconnect(request).await,
@@ -273,7 +282,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         Command::QUERY_INFO => info::run(request).await,
         Command::SET_INFO => set_info::run(request).await,
         Command::OPLOCK_BREAK => leases::acknowledge(request),
-        Command::CHANGE_NOTIFY => Err(NtStatus::NOT_SUPPORTED),
+        Command::CHANGE_NOTIFY => dir::notify(request).await,
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
 }

@@ -96,7 +96,9 @@ pub static NODE: Context = Context::new(
         "Multichannel",
         Kind::Bool,
         Default::Bool(false),
-        "Permit several connections of a client in one session.",
+        "Permit several connections of a client in one session. Set encryption=required as well: \
+         with AES-GMAC, a client that binds connections signs several messages with one nonce, \
+         from which the signing key can be computed.",
     ),
     Property::setting(
         "idle",

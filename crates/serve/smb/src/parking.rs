@@ -1,6 +1,6 @@
 //! The end of opens that wait for their client: a break, their time, their user, their share or the
 //! service. What is to be removed with them is removed by a task of core 0, which looks once a
-//! second for what has waited too long.
+//! second for what has waited too long, and for changes of which clients are to be notified.
 
 use std::mem::take;
 use std::rc::Rc;
@@ -103,6 +103,7 @@ pub(super) async fn run(server: Arc<Server>, core: Rc<Core>, mut ending: Ending)
     loop {
         let has_ended = tokio::select! {
             _ = tick.tick() => {
+                core.files.locks.notices().sweep();
                 server.sweep(&core.files).await;
                 false
             }

@@ -49,6 +49,7 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
         access: create.access,
         of: OpenOf::Pipe(RefCell::new(Pipe { association, answer: Vec::new(), at: 0, held })),
         listing: tokio::sync::Mutex::default(),
+        noticed: RefCell::default(),
         sequence: Sequence::new(request.header.channel()),
         closed: Notify::new(),
         seat: request.seat(0)?,

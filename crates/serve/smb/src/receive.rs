@@ -139,13 +139,7 @@ impl Connection {
     /// may be to be bound to that.
     fn verifies(&self, id: u64, message: &mut [u8]) -> bool {
         match self.session(id) {
-            Ok(session) => {
-                let is_right = self.with_signer(&session, |signer| signer.verify(message).is_ok());
-                if is_right && !self.channels.borrow().contains_key(&id) {
-                    note_signed(&session, message);
-                }
-                is_right
-            }
+            Ok(session) => self.with_signer(&session, |signer| signer.verify(message).is_ok()),
             Err(_) => {
                 let signer = self.server.sessions.signer(id);
                 signer.is_some_and(|signer| signer.verify(message).is_ok())
@@ -303,8 +297,8 @@ impl Connection {
             span.by(&session.who);
         }
         // The answers to a connection that is to be bound are signed, too.
-        let to_bind = to_bind(header, message, binds && is_signed && known.is_none());
-        let signer = signer.or_else(|| to_bind.filter(|one| one.may_sign(header.message_id)));
+        let to_bind = self.to_bind(header, binds && is_signed && known.is_none());
+        let signer = signer.or(to_bind);
         let mut one = One::new(self, &answered, status, out);
         one.key = self.other_signer(header.session_id, known.is_none() && is_signed);
         one.signer = signer;
@@ -318,21 +312,13 @@ impl Connection {
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
         Ok(())
     }
-}
 
-/// The session to which a connection asks to be bound, if it does.
-fn to_bind(header: &Header, message: &[u8], binds: bool) -> Option<Rc<Session>> {
-    let session = session_of_core(header.session_id).filter(|_| binds)?;
-    note_signed(&session, message);
-    Some(session)
-}
-
-/// Notes that a request is signed with the key of a session. A CANCEL has the number of another one
-/// and signs it otherwise.
-fn note_signed(session: &Session, message: &[u8]) {
-    if let Ok(header) = Header::decode(message)
-        && header.command != Command::CANCEL
-    {
-        session.numbers.note(header.message_id);
+    /// The session to which this connection asks to be bound, if it does, and that signs the
+    /// answers. Their numbers are those of another connection: GMAC signs them only if an
+    /// administrator has permitted that.
+    fn to_bind(&self, header: &Header, binds: bool) -> Option<Rc<Session>> {
+        let session = session_of_core(header.session_id).filter(|_| binds)?;
+        let may_sign = self.settings.multichannel || session.keys.signer.signs_numbers_twice();
+        may_sign.then_some(session)
     }
 }

@@ -91,6 +91,12 @@ async fn of_file(
             let flags: u32 = r.get().map_err(too_short)?;
             dispose(request, open, file, flags).await?;
         }
+        // The rights to names are those of the user.
+        file_class::RENAME | file_class::RENAME_EX | file_class::LINK
+            if request.session.is_anonymous.get() =>
+        {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
         file_class::RENAME => {
             let new = new_name(asked.data)?;
             rename(request, open, file, (&new, false)).await?;

@@ -6,8 +6,8 @@ use crate::smb::dir::{self, Level, Pattern};
 use crate::smb::header::{Command, HEADER, Header, Messages, flags};
 use crate::smb::security::Descriptor;
 use crate::smb::{
-    class, contexts, create, durable, info, io, ioctl, lease, lock, negotiate, ntlm, rpc, session,
-    spnego, tree, utf16,
+    class, contexts, create, durable, info, io, ioctl, lease, lock, negotiate, notify, ntlm, rpc,
+    session, spnego, tree, utf16,
 };
 
 /// What `decode` takes of a message must mean the same after `put`.
@@ -81,6 +81,9 @@ fn request(command: Command, message: &[u8]) -> bool {
         Command::FLUSH => same(message, io::FlushRequest::decode, |r, out| r.put_body(out)),
         Command::READ => same(message, io::ReadRequest::decode, |r, out| r.put(out)),
         Command::WRITE => smb_same!(io::WriteRequest<'_>, message, |r, out| r.put(out)),
+        Command::CHANGE_NOTIFY => {
+            same(message, notify::ChangeNotify::decode, |r, out| r.put_body(out))
+        }
         Command::LOCK => same(message, lock::Request::decode, |r, out| r.put(out)),
         Command::IOCTL => {
             if let Ok(request) = ioctl::Request::decode(message) {

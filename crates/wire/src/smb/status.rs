@@ -19,6 +19,7 @@ macro_rules! statuses {
 statuses! {
     SUCCESS = 0;
     PENDING = 0x103;
+    NOTIFY_CLEANUP = 0x10b;
     NOTIFY_ENUM_DIR = 0x10c;
     BUFFER_OVERFLOW = 0x8000_0005;
     NO_MORE_FILES = 0x8000_0006;

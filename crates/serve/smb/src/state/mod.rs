@@ -6,6 +6,7 @@ pub mod credits;
 pub(super) mod instances;
 pub(super) mod leases;
 pub(super) mod location;
+pub(super) mod notices;
 pub mod open_files;
 pub(super) mod opens;
 pub(super) mod parked;

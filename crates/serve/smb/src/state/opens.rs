@@ -1,6 +1,7 @@
 //! An open: a file, a directory or a pipe, with the rights that were granted.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use wire::smb::status::NtStatus;
 
 use super::instances::InstanceOpen;
 use super::leases::{ClientGuid, OpenLease, Writes};
+use super::notices::NoticedDir;
 use super::parked::DurableId;
 use super::replays::{Created, LockSequences, Numbered, Sequence};
 use super::seats::OpenReservation;
@@ -190,6 +192,7 @@ impl ParkedOpen {
             access,
             of: OpenOf::File(file),
             listing: tokio::sync::Mutex::default(),
+            noticed: RefCell::default(),
             sequence: Sequence::new(channel),
             closed: Notify::new(),
             seat,
@@ -213,6 +216,8 @@ pub(crate) struct Open {
     pub of: OpenOf,
     /// The listing in progress.
     pub listing: tokio::sync::Mutex<Option<Listed>>,
+    /// Changes of the directory that are noted for CHANGE_NOTIFY.
+    pub noticed: RefCell<Option<Rc<NoticedDir>>>,
     /// Requests with it that a client may send again.
     pub sequence: Sequence,
     /// Notifies requests that wait for something of it that it is closed.

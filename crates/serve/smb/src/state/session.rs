@@ -1,7 +1,7 @@
 //! A session of a connection: its user, keys, trees and opens.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -86,12 +86,8 @@ pub(crate) struct Session {
     pub nonce: Cell<u64>,
     /// It is listed.
     pub listed: Listed,
-    /// The number of the first message that its key has signed.
-    pub first_id: u64,
-    /// Lower numbers, of answers to other connections, that it has signed.
-    signed_ids: RefCell<HashSet<u64>>,
-    /// Numbers of requests that the client has signed with its key.
-    pub numbers: SignedNumbers,
+    /// It has signed in as anonymous since, which grants nothing.
+    pub is_anonymous: Cell<bool>,
     /// Its client has named another one that it has lost.
     pub has_previous: bool,
     /// Requests of it that are carried out now.
@@ -127,9 +123,7 @@ impl Session {
             nonce,
             listed,
             has_previous: false,
-            first_id: 0,
-            signed_ids: RefCell::default(),
-            numbers: SignedNumbers::default(),
+            is_anonymous: Cell::new(false),
             running,
             closing,
             ended,
@@ -147,16 +141,6 @@ impl Session {
         session.add_channel(mailbox);
         SESSIONS.with_borrow_mut(|all| all.insert(session.id, Rc::downgrade(&session)));
         session
-    }
-
-    /// Whether its key may sign an answer of this number to a connection that is to be bound: GMAC
-    /// signs no number twice, and those from the first one on are those of its own connection. But
-    /// a client that has repeated one itself has given the key away: then nothing is gained by
-    /// refusing what it waits for.
-    pub fn may_sign(&self, id: u64) -> bool {
-        self.keys.signer.signs_numbers_twice()
-            || self.numbers.has_repeated()
-            || (id < self.first_id && self.signed_ids.borrow_mut().insert(id))
     }
 
     /// Another connection of it.
@@ -320,32 +304,6 @@ impl Drop for Session {
     }
 }
 
-/// Numbers of requests that a client has signed with the key of a session, on whatever connection:
-/// the first [`u64::BITS`], which those of a connection that is to be bound have.
-#[derive(Debug, Default)]
-pub(crate) struct SignedNumbers {
-    first: Cell<u64>,
-    repeated: Cell<bool>,
-}
-
-impl SignedNumbers {
-    /// A request of this number is signed.
-    pub fn note(&self, number: u64) {
-        let bit = u32::try_from(number).ok().and_then(|number| 1_u64.checked_shl(number));
-        let Some(bit) = bit else { return };
-        let first = self.first.get();
-        if first & bit != 0 {
-            self.repeated.set(true);
-        }
-        self.first.set(first | bit);
-    }
-
-    /// Whether two had the same number.
-    pub const fn has_repeated(&self) -> bool {
-        self.repeated.get()
-    }
-}
-
 /// A request of a session that is carried out.
 pub(crate) struct Running(Rc<Session>);
 
@@ -355,6 +313,3 @@ impl Drop for Running {
         self.0.ended.notify_waiters();
     }
 }
-
-#[cfg(test)]
-mod tests;

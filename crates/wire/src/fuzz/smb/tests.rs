@@ -104,6 +104,9 @@ fn requests() {
         file: FILE,
         locks: vec![lock::Element { offset: 0, length: 1, flags: 2, reserved: 0 }],
     };
+    let filter = notify::filter::NAMES;
+    let notify =
+        notify::ChangeNotify { flags: 1, output_max: 4_096, file: FILE, filter, reserved: 0 };
     let control =
         ioctl::Request { code: 0x0014_0204, file: FILE, output_max: 24, flags: 1, input: &[1; 28] };
     let close = CloseRequest { flags: 1, reserved: 0, file: FILE };
@@ -119,6 +122,7 @@ fn requests() {
         ("list", message(Command::QUERY_DIRECTORY, 0, |out| query.put(out))),
         ("lock", message(Command::LOCK, 0, |out| lock.put(out))),
         ("lease_ack", message(Command::OPLOCK_BREAK, 0, |out| ack.put_body(out))),
+        ("notify", message(Command::CHANGE_NOTIFY, 0, |out| notify.put_body(out))),
         ("oplock_ack", message(Command::OPLOCK_BREAK, 0, |out| level.put_body(out))),
         ("ioctl", message(Command::IOCTL, 0, |out| control.put(out))),
     ] {
