@@ -14,3 +14,4 @@ mod scene;
 #[path = "../nfs3/scripted.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod scripted;
+mod writers;

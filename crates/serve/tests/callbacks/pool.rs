@@ -15,8 +15,10 @@ fn a_compound_that_waits_for_room_on_the_pool_goes_on_where_it_was() {
     let clients = (0..6_u8).map(|n| {
         std::thread::spawn(move || {
             let mut client = Client::new(addr, &[n], vec![CallbackSec4::None(())]);
+            // No delegation of another is in the way.
+            let access = share4::ACCESS_BOTH | share4::WANT_NO_DELEG;
             for _ in 0..100 {
-                client.open(share4::ACCESS_BOTH, true).expect("its slot is its own meanwhile");
+                client.open(access, true).expect("its slot is its own meanwhile");
             }
         })
     });

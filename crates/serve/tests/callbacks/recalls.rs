@@ -267,7 +267,7 @@ fn set_client(wire: &mut Wire, addr: &str) -> u64 {
 }
 
 /// A client of 4.0 that listens for callbacks here: its connection, its id.
-fn old_client(scene: &Scene, listener: &TcpListener) -> (Wire, u64) {
+pub fn old_client(scene: &Scene, listener: &TcpListener) -> (Wire, u64) {
     let mut wire = Wire::connect(scene.addr);
     let port = listener.local_addr().unwrap().port();
     let addr = format!("127.0.0.1.{}.{}", port >> 8, port & 255);
@@ -277,8 +277,13 @@ fn old_client(scene: &Scene, listener: &TcpListener) -> (Wire, u64) {
 
 /// Opens `f` for reading under the next numbers of the owner.
 fn old_open(wire: &mut Wire, id: u64, seqid: &mut u32) -> OpenResOk4<'static> {
+    old_open_for(wire, id, seqid, READ)
+}
+
+/// The same, for this access.
+pub fn old_open_for(wire: &mut Wire, id: u64, seqid: &mut u32, access: u32) -> OpenResOk4<'static> {
     *seqid += 1;
-    let (status, results) = wire.compound(0, &in_root(&[open(id, *seqid, READ, true)]));
+    let (status, results) = wire.compound(0, &in_root(&[open(id, *seqid, access, true)]));
     let ok = opened(status, results).expect("open");
     if ok.rflags & open4::RESULT_CONFIRM != 0 {
         assert_eq!(read_delegation(&ok), None, "nothing before the confirmation");

@@ -277,9 +277,19 @@ impl Called {
         }
     }
 
+    /// The result of CB_SEQUENCE, if there is one, done as it should be.
+    pub fn sequence_done(&self) -> Vec<CbResOp<'static>> {
+        let is_sequence = |op: &&CbArgOp<'_>| matches!(op, CbArgOp::Sequence(_));
+        self.ops.iter().filter(is_sequence).map(Self::done_one).collect()
+    }
+
     /// The results of one that is done as it should be.
     pub fn done(&self) -> Vec<CbResOp<'static>> {
-        let one = |op: &CbArgOp<'_>| match op {
+        self.ops.iter().map(Self::done_one).collect()
+    }
+
+    fn done_one(op: &CbArgOp<'_>) -> CbResOp<'static> {
+        match op {
             CbArgOp::Sequence(args) => CbResOp::Sequence(Res4::Ok(CbSequenceResOk4 {
                 sessionid: args.sessionid,
                 sequenceid: args.sequenceid,
@@ -289,8 +299,7 @@ impl Called {
             })),
             CbArgOp::Recall(_) => CbResOp::Recall(Res4::Ok(())),
             other => panic!("{other:?}"),
-        };
-        self.ops.iter().map(one).collect()
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod pool;
 #[path = "../callbacks/recalls.rs"]
 mod recalls;
 #[path = "../callbacks/scene.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
 mod scene;
 #[path = "../nfs3/scripted.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]

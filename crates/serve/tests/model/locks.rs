@@ -24,8 +24,8 @@ enum Holder {
     NlmShare(u8),
     /// A byte-range lock of the whole file, exclusive.
     Bytes(Protocol),
-    /// A delegation for reading, which is given back when it is recalled.
-    Delegation,
+    /// A delegation, which is given back when it is recalled.
+    Delegation(Caching),
     /// A WebDAV lock of the file.
     Dav { exclusive: bool, depth: &'static str },
     /// An exclusive one of the directory.
@@ -61,7 +61,8 @@ const ROWS: &[Row] = &[
     row(Holder::NlmShare(DENY_WRITE), true, "3", ALL),
     row(Holder::Bytes(Protocol::Nfs4), true, PUTS, ALL),
     row(Holder::Bytes(Protocol::Nlm), true, PUTS, ALL),
-    row(Holder::Delegation, true, PUTS, ALL),
+    row(Holder::Delegation(Caching::READ), true, PUTS, ALL),
+    row(Holder::Delegation(Caching::READ_WRITE), true, PUTS, ALL),
     row(Holder::Dav { exclusive: true, depth: "0" }, true, "3", ""),
     row(Holder::Dav { exclusive: true, depth: "infinity" }, true, "3", ""),
     row(Holder::Dav { exclusive: false, depth: "0" }, true, "3", ""),
@@ -147,10 +148,10 @@ fn take(world: &mut World, holder: Holder) -> Release {
             world.locks.lock(key, &owner(protocol), all, Kind::Write).expect("free");
             protocol
         }
-        Holder::Delegation => {
+        Holder::Delegation(kind) => {
             let notice = Arc::new(GivesBack(Arc::clone(&world.locks)));
             let (id, who) = (world.change_slot(&file), owner(Protocol::Nfs4));
-            world.locks.grant(id, &attr, &who, Caching::READ, notice).expect("nobody writes");
+            world.locks.grant(id, &attr, &who, kind, notice).expect("nobody writes");
             Protocol::Nfs4
         }
         Holder::Dav { exclusive, depth } => {
@@ -196,7 +197,7 @@ fn attempt(world: &mut World, row: &Row, what: Try, (by, letter): (By, char), sh
     let release = take(world, row.holder);
     let op = op(by, what, share);
     let mut done = world.perform(&op);
-    if row.holder == Holder::Delegation && !done {
+    if matches!(row.holder, Holder::Delegation(_)) && !done {
         // Clients of NFS come again after a recall.
         done = world.perform(&op);
     }

@@ -1,12 +1,14 @@
-//! Callbacks: CB_NULL and CB_RECALL to clients of 4.0 (RFC 7530 §16), CB_SEQUENCE and CB_RECALL
-//! over the back channels of sessions (RFC 8881 §20). Nobody waits for a client: a call is sent,
-//! its answer changes the state when it comes, and the sweep once a second sees to the rest.
+//! Callbacks: CB_NULL, CB_RECALL and CB_GETATTR to clients of 4.0 (RFC 7530 §16), CB_SEQUENCE with
+//! one of the latter over the back channels of sessions (RFC 8881 §20). No thread waits for a
+//! client: a call is sent, its answer changes the state when it comes, and the sweep once a second
+//! sees to the rest.
 
 use std::sync::{Arc, Weak};
 
+use vfs::locks::Looked;
 use wire::nfs4::{
-    CB_COMPOUND, CB_NULL, CbArgOp, CbCompoundArgs, CbCompoundRes, CbRecallArgs4, CbResOp,
-    CbSequenceArgs4, Fh4, NFS_CB, Nfsstat4, Tag4,
+    Bitmap4, CB_COMPOUND, CB_NULL, CbArgOp, CbCompoundArgs, CbCompoundRes, CbGetattrArgs4,
+    CbRecallArgs4, CbResOp, CbSequenceArgs4, Fh4, NFS_CB, Nfsstat4, Res4, Tag4, attr4,
 };
 use wire::rpc::{Auth, AuthSys, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
@@ -55,6 +57,25 @@ impl Caller for Callbacks {
         } else {
             self.to_address(&keeper, &client, deleg);
         }
+    }
+
+    fn look(&self, deleg: &Arc<Deleg>, uses: bool) -> Looked {
+        let Some(keeper) = self.keeper.upgrade() else { return Looked::Unknown };
+        let now = keeper.now();
+        let (looked, must_ask) = deleg.look(now, uses);
+        if !must_ask {
+            return looked;
+        }
+        let client = deleg.client.upgrade();
+        let is_asked = client.is_some_and(|client| match client.name.0 {
+            true => ask_over_sessions(&keeper, &client, deleg),
+            false => self.ask_address(&keeper, &client, deleg),
+        });
+        if is_asked {
+            return looked;
+        }
+        deleg.answered(None, now);
+        Looked::Unknown
     }
 
     fn probe(&self, client: &Arc<Client>) {
@@ -125,6 +146,56 @@ impl Callbacks {
     }
 }
 
+impl Callbacks {
+    /// Asks a client of 4.0 for attributes of a file that is delegated to it. False if it cannot be
+    /// called.
+    fn ask_address(
+        &self,
+        keeper: &Arc<Stateful>,
+        client: &Arc<Client>,
+        deleg: &Arc<Deleg>,
+    ) -> bool {
+        let Some((line, callback)) = self.line(keeper, client) else { return false };
+        let args = compound(0, callback.ident, &[getattr_of(deleg)]);
+        let call = BackCall {
+            program: callback.program,
+            version: NFS_CB,
+            procedure: CB_COMPOUND,
+            cred: SERVER,
+            args: &args,
+        };
+        let answered = heard(keeper, client);
+        let (clock, deleg) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
+        let then = move |answer: Result<&[u8], Unanswered>| {
+            answered(answer.is_ok());
+            deleg
+                .answered(answer.ok().and_then(|bytes| attributes(bytes, 0)), clock.monotonic_ns());
+        };
+        line.call(&call, Box::new(then));
+        true
+    }
+}
+
+/// The same over a session of its client that has a free slot.
+fn ask_over_sessions(keeper: &Arc<Stateful>, client: &Arc<Client>, deleg: &Arc<Deleg>) -> bool {
+    for session in keeper.state.sessions_of(client) {
+        let now = keeper.now();
+        let turn = keeper.state.with_channel(&session, |channel| channel.turn_now(now));
+        let Ok(turn) = turn else { continue };
+        let (clock, deleg) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
+        let op = getattr_of(&deleg);
+        let of_answer = Arc::clone(&deleg);
+        call_session(keeper, &session, turn, op, move |answer| {
+            let (end, _) = after_session(answer);
+            let known = answer.ok().and_then(|bytes| attributes(bytes, 1));
+            of_answer.answered(known, clock.monotonic_ns());
+            end
+        });
+        return true;
+    }
+    false
+}
+
 /// Notes whether a client of 4.0 has answered.
 fn heard(keeper: &Stateful, client: &Arc<Client>) -> impl FnOnce(bool) + Send + 'static {
     let (client, clock) = (Arc::downgrade(client), Arc::clone(&keeper.clock));
@@ -158,6 +229,22 @@ fn over_sessions(keeper: &Arc<Stateful>, client: &Arc<Client>, deleg: &Arc<Deleg
 }
 
 fn over_session(keeper: &Arc<Stateful>, session: &Arc<Session>, turn: CbTurn, deleg: &Arc<Deleg>) {
+    let of_answer = Arc::clone(deleg);
+    call_session(keeper, session, turn, recall_of(deleg), move |answer| {
+        let (end, phase) = after_session(answer);
+        of_answer.set_phase(phase);
+        end
+    });
+}
+
+/// Calls a client in a slot of a session; `answered` gives what the answer means for that.
+fn call_session(
+    keeper: &Arc<Stateful>,
+    session: &Arc<Session>,
+    turn: CbTurn,
+    op: CbArgOp<'_>,
+    answered: impl FnOnce(Result<&[u8], Unanswered>) -> CbEnd + Send + 'static,
+) {
     let CbTurn { line, minor, program, cred, slot, sequence, highest } = turn;
     let sequence = CbArgOp::Sequence(CbSequenceArgs4 {
         sessionid: session.id,
@@ -167,14 +254,12 @@ fn over_session(keeper: &Arc<Stateful>, session: &Arc<Session>, turn: CbTurn, de
         cachethis: false,
         referring_call_lists: Seq(Vec::new()),
     });
-    let args = compound(minor, 0, &[sequence, recall_of(deleg)]);
+    let args = compound(minor, 0, &[sequence, op]);
     let (cred, version) = (cred.auth(), NFS_CB);
     let call = BackCall { program, version, procedure: CB_COMPOUND, cred, args: &args };
     let (keeper, session) = (Arc::downgrade(keeper), Arc::downgrade(session));
-    let deleg = Arc::clone(deleg);
     let then = move |answer: Result<&[u8], Unanswered>| {
-        let (end, phase) = after_session(answer);
-        deleg.set_phase(phase);
+        let end = answered(answer);
         let (Some(keeper), Some(session)) = (keeper.upgrade(), session.upgrade()) else { return };
         let next = keeper.state.with_channel(&session, |channel| channel.ended(slot, end));
         next.iter().for_each(|deleg| keeper.state.recalls.call(deleg));
@@ -211,6 +296,27 @@ fn phase_after(results: &[Nfsstat4], at: usize) -> Phase {
 fn recall_of(deleg: &Deleg) -> CbArgOp<'_> {
     let (stateid, fh) = (deleg.stateid, Fh4(deleg.handle.as_bytes()));
     CbArgOp::Recall(CbRecallArgs4 { stateid, truncate: false, fh })
+}
+
+fn getattr_of(deleg: &Deleg) -> CbArgOp<'_> {
+    CbArgOp::Getattr(CbGetattrArgs4 {
+        fh: Fh4(deleg.handle.as_bytes()),
+        attr_request: Bitmap4::of(&[attr4::CHANGE, attr4::SIZE]),
+    })
+}
+
+/// Size and change attribute in the result of CB_GETATTR, which comes behind `before` others.
+fn attributes(bytes: &[u8], before: u32) -> Option<(u64, u64)> {
+    let mut r = Reader::new(bytes);
+    CbCompoundRes::decode(&mut r).ok()?;
+    for _ in 0..before {
+        CbResOp::decode(&mut r).ok()?;
+    }
+    let CbResOp::Getattr(Res4::Ok(known)) = CbResOp::decode(&mut r).ok()? else { return None };
+    let values = known.obj_attributes.values().ok()?;
+    // A size beyond what files have is none.
+    let size = values.size.filter(|size| i64::try_from(*size).is_ok())?;
+    Some((size, values.change?))
 }
 
 /// CB_COMPOUND4args.

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use vfs::attr::{Attr, FileType};
-use vfs::locks::{Caching, FileKey, SHARE_WRITE, Share};
+use vfs::fs::access;
+use vfs::locks::{Caching, FileKey, SHARE_READ, SHARE_WRITE, Share};
 use wire::nfs4::{
     DelegreturnArgs4, Nfsace4, Nfsstat4, OpenArgs4, OpenClaim4, OpenDelegation4,
-    OpenNoneDelegation4, OpenReadDelegation4, Stateid4, Utf8str, acetype4, delegation4, share4,
-    why_no_delegation4,
+    OpenNoneDelegation4, OpenReadDelegation4, OpenWriteDelegation4, SpaceLimit4, Stateid4, Utf8str,
+    acetype4, delegation4, share4, why_no_delegation4,
 };
 
 use super::run::{CompoundContext, Fail, Handled};
@@ -27,26 +28,32 @@ pub(super) fn grant(
     (share, confirmed): (Share, bool),
 ) -> OpenDelegation4<'static> {
     let asked = if run.minor() == 0 { 0 } else { args.share_access & share4::WANT_DELEG_MASK };
-    let wanted = DelegationRequest {
-        file: target.share.fs.file_id(&target.handle),
-        slot: target.share.fs.change_slot(&target.handle),
-        handle: &target.handle,
-        attr,
-    };
     let granted = match args.claim {
         _ if attr.kind != FileType::Regular => Err(why_no_delegation4::NOT_SUPP_FTYPE),
-        OpenClaim4::Previous(delegation4::READ) => give(keeper, run, client, target, wanted),
-        OpenClaim4::Null(_) | OpenClaim4::Fh(()) => {
-            may_have(keeper, client, &wanted, asked, share, confirmed)
-                .and_then(|()| give(keeper, run, client, target, wanted))
+        OpenClaim4::Previous(delegation4::READ) => {
+            give(keeper, run, client, (target, attr), Caching::READ)
         }
+        OpenClaim4::Previous(delegation4::WRITE) => {
+            give(keeper, run, client, (target, attr), Caching::READ_WRITE)
+        }
+        OpenClaim4::Null(_) | OpenClaim4::Fh(()) => kind_for(asked, share, confirmed)
+            .and_then(|kind| may_have(keeper, run, client, target, kind))
+            .and_then(|kind| give(keeper, run, client, (target, attr), kind)),
         _ => Err(why_no_delegation4::NOT_WANTED),
     };
+    // The file may have been changed since the server went away, by a program on its machine or
+    // over NFSv3, which knows no grace: what was reclaimed is to be returned.
+    let recall = matches!(args.claim, OpenClaim4::Previous(_));
     match granted {
-        Ok(stateid) => {
-            // The file may have been changed since the server went away, by a program on its
-            // machine or over NFSv3, which knows no grace: what was reclaimed is to be returned.
-            let recall = matches!(args.claim, OpenClaim4::Previous(_));
+        Ok((stateid, kind)) if kind.has(Caching::WRITE) => {
+            OpenDelegation4::Write(OpenWriteDelegation4 {
+                stateid,
+                recall,
+                space_limit: FLUSH_ON_CLOSE,
+                permissions: NOBODY,
+            })
+        }
+        Ok((stateid, _)) => {
             OpenDelegation4::Read(OpenReadDelegation4 { stateid, recall, permissions: NOBODY })
         }
         Err(why) if asked != 0 => {
@@ -56,50 +63,87 @@ pub(super) fn grant(
     }
 }
 
-/// Gives a delegation for reading, if changes by programs on this machine would be heard of: the
-/// attributes that the client goes by are read after this.
+/// Nothing is reserved for what a client has not flushed: it flushes what it has written before it
+/// closes the file, so that its program sees if there is no room (RFC 8881 §10.4.1), and
+/// programs on the server's machine find all of it.
+const FLUSH_ON_CLOSE: SpaceLimit4 = SpaceLimit4::Size(0);
+
+/// Gives a delegation, if changes by programs on this machine would be heard of: the attributes
+/// that the client goes by are read after this.
 fn give(
     keeper: &Stateful,
     run: &CompoundContext<'_>,
     client: &Arc<Client>,
-    target: &Target,
-    wanted: DelegationRequest<'_>,
-) -> Result<Stateid4, u32> {
-    let watch = target.share.fs.watch(run.cx(), &target.handle);
+    (target, attr): (&Target, &Attr),
+    kind: Caching,
+) -> Result<(Stateid4, Caching), u32> {
+    let fs = &target.share.fs;
+    let watch = fs.watch(run.cx(), &target.handle);
     let watch = watch.map_err(|_| why_no_delegation4::RESOURCE)?;
-    let stateid = keeper.state.delegate(client, wanted, Caching::READ)?;
+    // OPEN may have emptied it since: what its client reports of it later is compared with this.
+    let now = match kind.has(Caching::WRITE) {
+        true => fs.getattr(run.cx(), &target.handle).map_err(|_| why_no_delegation4::RESOURCE)?,
+        false => *attr,
+    };
+    let wanted = DelegationRequest {
+        file: fs.file_id(&target.handle),
+        slot: fs.change_slot(&target.handle),
+        handle: &target.handle,
+        attr: &now,
+    };
+    let stateid = keeper.state.delegate(client, wanted, kind)?;
     if let Ok(deleg) = keeper.state.delegation(client, &stateid) {
-        // Its client opens the file without asking us, and reads it under the delegation.
-        let retained = target.share.fs.retain(run.cx(), &target.handle).ok();
+        // Its client opens the file without asking us, and uses it under the delegation.
+        let retained = fs.retain(run.cx(), &target.handle).ok();
         deleg.keep(watch, retained);
     }
-    Ok(stateid)
+    Ok((stateid, kind))
 }
 
 /// The entry that lets users in without ACCESS: we promise nothing, so clients ask.
 const NOBODY: Nfsace4<'static> =
     Nfsace4 { kind: acetype4::ALLOWED, flag: 0, access_mask: 0, who: Utf8str(b"") };
 
-/// Whether a delegation for reading should be granted, as far as it depends on the client.
-fn may_have(
-    keeper: &Stateful,
-    client: &Client,
-    wanted: &DelegationRequest<'_>,
-    asked: u32,
-    share: Share,
-    confirmed: bool,
-) -> Result<(), u32> {
-    match asked {
-        share4::WANT_NO_DELEG => return Err(why_no_delegation4::NOT_WANTED),
-        share4::WANT_CANCEL => return Err(why_no_delegation4::CANCELLED),
-        share4::WANT_WRITE_DELEG => return Err(why_no_delegation4::RESOURCE),
-        _ => {}
-    }
+/// Which delegation goes with an OPEN for this share. Without a wish it is for writing only where
+/// the file is opened for both: programs that only write, as cp(1), open most files once.
+fn kind_for(asked: u32, share: Share, confirmed: bool) -> Result<Caching, u32> {
+    let (reads, writes) = (share.access & SHARE_READ != 0, share.access & SHARE_WRITE != 0);
     // An owner that is not confirmed may be a repeated request of one that is long gone.
-    if share.access & SHARE_WRITE != 0 || !confirmed {
+    if !confirmed {
         return Err(why_no_delegation4::RESOURCE);
     }
-    keeper.state.may_delegate(client, wanted.file, keeper.now())
+    match asked {
+        share4::WANT_NO_DELEG => Err(why_no_delegation4::NOT_WANTED),
+        share4::WANT_CANCEL => Err(why_no_delegation4::CANCELLED),
+        share4::WANT_WRITE_DELEG if writes => Ok(Caching::READ_WRITE),
+        // What the open does not permit, the delegation would.
+        share4::WANT_WRITE_DELEG => Err(why_no_delegation4::RESOURCE),
+        share4::WANT_READ_DELEG if writes => Err(why_no_delegation4::RESOURCE),
+        _ if reads && writes => Ok(Caching::READ_WRITE),
+        _ if writes => Err(why_no_delegation4::RESOURCE),
+        _ => Ok(Caching::READ),
+    }
+}
+
+/// Whether that should be granted, as far as it depends on the client and the user: what is
+/// delegated for writing is read under the delegation, too.
+fn may_have(
+    keeper: &Stateful,
+    run: &CompoundContext<'_>,
+    client: &Client,
+    target: &Target,
+    kind: Caching,
+) -> Result<Caching, u32> {
+    let fs = &target.share.fs;
+    keeper.state.may_delegate(client, fs.file_id(&target.handle), keeper.now())?;
+    if kind.has(Caching::WRITE) {
+        let both = access::READ | access::MODIFY;
+        let granted = fs.access(run.cx(), &target.handle, both);
+        if !granted.is_ok_and(|(granted, _)| granted & both == both) {
+            return Err(why_no_delegation4::RESOURCE);
+        }
+    }
+    Ok(kind)
 }
 
 /// The delegation that a claim names, which must be on this file.

@@ -357,6 +357,11 @@ impl CompoundContext<'_> {
     }
 
     fn operate(&mut self, op: &ArgOp<'_>) -> Handled {
+        if self.minor() == 0
+            && let Some(client) = self.service.state.acts_for(op)
+        {
+            self.progress.acting.set(Some(client));
+        }
         let _acting = self.progress.acting.get().map(ByClient::acting);
         let change = is_change(op);
         self.progress.changing |= change;

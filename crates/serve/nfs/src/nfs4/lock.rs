@@ -159,6 +159,10 @@ pub(super) fn lockt(
     if keeper.state.in_grace() {
         return Err(Nfsstat4::GRACE.into());
     }
+    // Under a delegation for writing its holder may lock without asking us.
+    if !keeper.state.locks.may_read(key, Some(client.key())) {
+        return Err(Nfsstat4::DELAY.into());
+    }
     match keeper.state.lock_test(key, &want, keeper.now()) {
         Some(held) => say_denied(run, &held),
         None => run.ok(&()),

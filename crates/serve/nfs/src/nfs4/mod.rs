@@ -43,6 +43,7 @@ mod xattr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vfs::locks::ClientKey;
 use vfs::share::Shares;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
@@ -92,6 +93,12 @@ pub trait StateOps: Send + Sync {
     /// # Errors
     /// [`Fail`], with nothing written unless it says so.
     fn operate(&self, run: &mut CompoundContext<'_>, op: &ArgOp<'_>) -> Handled;
+
+    /// The client of an operation of 4.0, as far as a valid stateid or an open owner gives it: from
+    /// 4.1 on the session does.
+    fn acts_for(&self, _op: &ArgOp<'_>) -> Option<ClientKey> {
+        None
+    }
 
     /// An operation has succeeded: where the client is may be remembered, for people.
     fn met(&self, _run: &CompoundContext<'_>, _op: &ArgOp<'_>) {}

@@ -1,8 +1,8 @@
 //! Which function does which operation on state, and what a stateid allows: [`StateOps`] of the
 //! keeper of state.
 
-use vfs::locks::FileKey;
-use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
+use vfs::locks::{ClientKey, FileKey};
+use wire::nfs4::{ArgOp, Locker4, Nfsstat4, Stateid4};
 
 use super::run::{CompoundContext, Fail, Handled};
 use super::stateful::Stateful;
@@ -43,6 +43,30 @@ impl StateOps for Stateful {
             // Delegations do not outlive their client, so none is left to be purged: DELEGPURGE.
             _ => Err(Nfsstat4::NOTSUPP.into()),
         }
+    }
+
+    fn acts_for(&self, op: &ArgOp<'_>) -> Option<ClientKey> {
+        if !self.state.recalls.has_delegations() {
+            return None;
+        }
+        let id = match op {
+            ArgOp::Open(args) => return self.state.key_of_client(args.owner.clientid),
+            ArgOp::Lockt(args) => return self.state.key_of_client(args.owner.clientid),
+            ArgOp::Read(args) => args.stateid,
+            ArgOp::Write(args) => args.stateid,
+            ArgOp::Setattr(args) => args.stateid,
+            ArgOp::Close(args) => args.open_stateid,
+            ArgOp::OpenConfirm(args) => args.open_stateid,
+            ArgOp::OpenDowngrade(args) => args.open_stateid,
+            ArgOp::Lock(args) => match &args.locker {
+                Locker4::New(new) => new.open_stateid,
+                Locker4::Existing(known) => known.lock_stateid,
+            },
+            ArgOp::Locku(args) => args.lock_stateid,
+            ArgOp::Delegreturn(args) => args.deleg_stateid,
+            _ => return None,
+        };
+        self.state.key_of_stateid(&id)
     }
 
     fn met(&self, run: &CompoundContext<'_>, op: &ArgOp<'_>) {

@@ -52,6 +52,10 @@ impl Request<'_> {
         let owner = self.owner(alock.caller_name.0, alock.svid, alock.oh.0)?;
         let test = || self.nlm.locks.test(key, &owner, range, kind);
         self.clear_the_way(|| test().map(|held| held.owner))?;
+        // Clients ask again.
+        if !self.nlm.locks.may_lock(key, &owner) {
+            return Err(Nlm4Stat::DENIED_GRACE_PERIOD.into());
+        }
         Ok(test())
     }
 

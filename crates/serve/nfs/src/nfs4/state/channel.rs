@@ -179,6 +179,18 @@ impl Channel {
     /// # Errors
     /// True if it waits, false if this channel is of no use.
     pub fn turn(&mut self, deleg: &Arc<Deleg>, now_ns: u64) -> Result<CbTurn, bool> {
+        let turn = self.turn_now(now_ns);
+        if let Err(true) = turn {
+            self.waiting.push_back(Arc::clone(deleg));
+        }
+        turn
+    }
+
+    /// A turn for a call, if there is a free slot.
+    ///
+    /// # Errors
+    /// True if all are busy, false if this channel is of no use.
+    pub fn turn_now(&mut self, now_ns: u64) -> Result<CbTurn, bool> {
         let line = self.lines.iter().rev().find(|line| line.is_open()).cloned();
         let (Some(line), Some(cred)) = (line, self.cred.clone()) else { return Err(false) };
         if self.fault || self.silent {
@@ -186,11 +198,7 @@ impl Channel {
         }
         let free = |slot: &CbSlot| matches!(slot, CbSlot::Free(_));
         let Some(at) = self.slots.iter().position(free) else {
-            let busy = self.slots.iter().any(|slot| matches!(slot, CbSlot::Busy(..)));
-            if busy {
-                self.waiting.push_back(Arc::clone(deleg));
-            }
-            return Err(busy);
+            return Err(self.slots.iter().any(|slot| matches!(slot, CbSlot::Busy(..))));
         };
         let CbSlot::Free(last) = self.slots[at] else { return Err(false) };
         let sequence = last.wrapping_add(1);

@@ -1,6 +1,6 @@
 //! Delegations (RFC 8881 §10.4, RFC 7530 §10.4): granted when the client can be called and nobody
-//! changes the file, recalled by [`vfs::locks`] when somebody wants to, taken away from who does
-//! not give them back within a lease.
+//! changes the file (for writing: no other client uses it), recalled by [`vfs::locks`] when
+//! another client wants to, revoked if they are not returned within a lease.
 //!
 //! A recall may come from any thread that changes a file, with another client's stateids locked; so
 //! it touches only the delegation itself, the list of recalls and the client's way back.
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use base::limits::{
-    NFS4_DELEGATION_PAUSE, NFS4_DELEGATION_SLOTS, NFS4_DELEGATIONS_MAX,
-    NFS4_DELEGATIONS_PER_ADDRESS_MAX, NFS4_DELEGATIONS_PER_CLIENT_MAX,
+    NFS4_ATTRIBUTES_FRESH, NFS4_ATTRIBUTES_WAIT, NFS4_DELEGATION_PAUSE, NFS4_DELEGATION_SLOTS,
+    NFS4_DELEGATIONS_MAX, NFS4_DELEGATIONS_PER_ADDRESS_MAX, NFS4_DELEGATIONS_PER_CLIENT_MAX,
 };
 use probe::op::FileId;
 use vfs::attr::Attr;
 use vfs::fs::{Retained, Watch};
 use vfs::handle::Handle;
-use vfs::locks::{Break, Caching, FileKey, Owner, Recall};
+use vfs::locks::{Break, Caching, FileKey, Looked, Owner, Recall, Unflushed};
 use wire::nfs4::{Nfsstat4, Stateid4, why_no_delegation4};
 
 use super::clients::Client;
@@ -40,6 +40,26 @@ pub enum Phase {
     Ended,
 }
 
+/// What the client of a delegation for writing reports of its file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum AttributesOfHolder {
+    /// It was not asked.
+    #[default]
+    Unqueried,
+    /// It was asked at this time, and has not answered.
+    Pending(u64),
+    /// It has answered this, at this time.
+    Reported {
+        size: u64,
+        change: u64,
+        at_ns: u64,
+        /// A request was answered with it.
+        is_used: bool,
+    },
+    /// It has answered that it cannot, or could not be asked.
+    Refused,
+}
+
 /// A delegation.
 #[derive(Debug)]
 pub struct Deleg {
@@ -55,7 +75,10 @@ pub struct Deleg {
     pub stateid: Stateid4,
     /// What for.
     pub kind: Caching,
+    /// The change attribute that its client was granted it with.
+    granted_change: u64,
     recall: Mutex<(Phase, u64)>,
+    attributes: Mutex<AttributesOfHolder>,
     /// Sees to it that changes by others than this server are heard of, and that the file stays
     /// usable when it is removed.
     kept: Mutex<Option<(Watch, Option<Retained>)>>,
@@ -68,6 +91,46 @@ impl Deleg {
         if self.phase() != Phase::Ended {
             *lock(&self.kept) = Some((watch, retained));
         }
+    }
+
+    /// What its client reports of the file, and whether it must be asked (CB_GETATTR). With `uses`
+    /// an answer is not new any more.
+    pub fn look(&self, now_ns: u64, uses: bool) -> (Looked, bool) {
+        let mut attributes = lock(&self.attributes);
+        let since = |at_ns: u64| now_ns.saturating_sub(at_ns);
+        let fresh_ns = NFS4_ATTRIBUTES_FRESH.as_nanos() as u64;
+        match &mut *attributes {
+            AttributesOfHolder::Refused => return (Looked::Unknown, false),
+            AttributesOfHolder::Pending(at_ns) => {
+                let is_late = since(*at_ns) > NFS4_ATTRIBUTES_WAIT.as_nanos() as u64;
+                return (if is_late { Looked::Unknown } else { Looked::Pending }, false);
+            }
+            // The client that has asked comes again some time after the answer, and needs it then.
+            AttributesOfHolder::Reported { size, change, at_ns, is_used }
+                if !*is_used || since(*at_ns) <= fresh_ns =>
+            {
+                let is_new = !*is_used;
+                *is_used |= uses;
+                let (size, change, granted_change) = (*size, *change, self.granted_change);
+                return (
+                    Looked::Reported(Unflushed { size, change, granted_change, is_new }),
+                    false,
+                );
+            }
+            AttributesOfHolder::Unqueried | AttributesOfHolder::Reported { .. } => {}
+        }
+        *attributes = AttributesOfHolder::Pending(now_ns);
+        (Looked::Pending, true)
+    }
+
+    /// Its client has answered with the size and the change attribute of the file, or has not.
+    pub fn answered(&self, answer: Option<(u64, u64)>, now_ns: u64) {
+        *lock(&self.attributes) = match answer {
+            Some((size, change)) => {
+                AttributesOfHolder::Reported { size, change, at_ns: now_ns, is_used: false }
+            }
+            None => AttributesOfHolder::Refused,
+        };
     }
 
     /// How far its recall has got.
@@ -93,6 +156,9 @@ impl Deleg {
 pub trait Caller: Send + Sync {
     /// The delegation is in somebody's way, or still is.
     fn recall(&self, deleg: &Arc<Deleg>);
+
+    /// What the client of a delegation for writing reports of its file: it is asked (CB_GETATTR).
+    fn look(&self, deleg: &Arc<Deleg>, uses: bool) -> Looked;
 
     /// Finds out whether a client of 4.0 can be called.
     fn probe(&self, client: &Arc<Client>);
@@ -134,6 +200,11 @@ impl Recalls {
         }
     }
 
+    /// What the client of a delegation for writing reports of its file.
+    fn look(&self, deleg: &Arc<Deleg>, uses: bool) -> Looked {
+        self.caller.get().map_or(Looked::Unknown, |caller| caller.look(deleg, uses))
+    }
+
     /// Finds out whether a client of 4.0 can be called.
     pub fn probe(&self, client: &Arc<Client>) {
         if let Some(caller) = self.caller.get() {
@@ -144,6 +215,11 @@ impl Recalls {
     fn conflict(&self, file: FileId) -> &AtomicU64 {
         // Ids come from a keyed hash.
         &self.conflicts[(file >> 8) as usize % self.conflicts.len()]
+    }
+
+    /// Whether there is any.
+    pub fn has_delegations(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
     }
 
     /// Delegations held, and those taken away since the start.
@@ -161,6 +237,10 @@ struct Notice {
 impl Recall for Notice {
     fn recall(&self, _: FileKey, _: &Owner, _: Break) {
         self.recalls.call(&self.deleg);
+    }
+
+    fn look(&self, uses: bool) -> Looked {
+        self.recalls.look(&self.deleg, uses)
     }
 }
 
@@ -222,7 +302,9 @@ impl State {
                 handle: *wanted.handle,
                 stateid,
                 kind,
+                granted_change: wanted.attr.change,
                 recall: Mutex::new((Phase::Held, 0)),
+                attributes: Mutex::default(),
                 kept: Mutex::default(),
             })
         });

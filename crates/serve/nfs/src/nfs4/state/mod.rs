@@ -37,7 +37,7 @@ use base::limits::{
 use base::lock_order::{OrderedMutex, ranks};
 use base::peer::network;
 use base::random::Random;
-use vfs::locks::{LockTable, Protocol};
+use vfs::locks::{ClientKey, LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, Stateid4};
 
 pub use clients::{Client, ClientChange, OwnerSequence, RequestOrigin};
@@ -319,6 +319,19 @@ impl State {
         }
         client.renew(now_ns);
         Ok(client)
+    }
+
+    /// By what the table of locks knows a client of 4.0.
+    pub fn key_of_client(&self, id: u64) -> Option<ClientKey> {
+        self.live.get(&id).filter(|client| !client.name.0).map(|client| client.key())
+    }
+
+    /// The same of the client of a stateid, if that stands for something.
+    pub fn key_of_stateid(&self, id: &Stateid4) -> Option<ClientKey> {
+        let (boot, client, _) = stateids::parts(id);
+        let client = self.live.get(&(u64::from(boot) << 32 | u64::from(client)))?;
+        let is_valid = !client.name.0 && client.held.lock().find(id, false).is_ok();
+        is_valid.then(|| client.key())
     }
 
     /// DESTROY_CLIENTID (RFC 8881 §18.50).

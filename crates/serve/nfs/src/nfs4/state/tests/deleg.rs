@@ -2,7 +2,7 @@
 
 use vfs::attr::{Attr, FileType, Time};
 use vfs::handle::Handle;
-use vfs::locks::Caching;
+use vfs::locks::{Caching, Looked, Unflushed};
 use wire::nfs4::{seq4_status, why_no_delegation4};
 
 use super::super::channel::{Callback, CallbackCred, CbEnd, PathStatus};
@@ -17,6 +17,9 @@ struct Called(Mutex<Vec<Arc<Deleg>>>);
 impl Caller for Arc<Called> {
     fn recall(&self, deleg: &Arc<Deleg>) {
         lock(&self.0).push(Arc::clone(deleg));
+    }
+    fn look(&self, _: &Arc<Deleg>, _: bool) -> Looked {
+        Looked::Unknown
     }
     fn probe(&self, _: &Arc<Client>) {}
 }
@@ -67,10 +70,19 @@ pub(super) fn attr_of(key: FileKey) -> Attr {
 }
 
 fn delegate(state: &State, client: &Arc<Client>, now: u64) -> Result<Stateid4, u32> {
+    delegate_for(state, client, now, Caching::READ)
+}
+
+fn delegate_for(
+    state: &State,
+    client: &Arc<Client>,
+    now: u64,
+    kind: Caching,
+) -> Result<Stateid4, u32> {
     state.may_delegate(client, FILE, now)?;
     let (handle, attr) = (Handle::new(b"a handle").unwrap(), attr());
     let wanted = DelegationRequest { file: FILE, slot: FILE, handle: &handle, attr: &attr };
-    state.delegate(client, wanted, Caching::READ)
+    state.delegate(client, wanted, kind)
 }
 
 const FILE: u64 = 0x1_0000;
@@ -312,4 +324,51 @@ fn others_wait_longer_than_a_holder_has_to_give_back() {
     let limit = std::time::Duration::from_nanos(state.lease_ns);
     assert!(state.locks.recall_patience() > limit);
     assert!(vfs::locks::LockTable::default().recall_patience() > std::time::Duration::ZERO);
+}
+
+#[test]
+fn one_for_writing_is_in_the_way_of_every_other_open() {
+    let (state, called) = state_with_caller();
+    let (holder, ..) = callable(&state, b"holder", 0);
+    let other = client41(&state, b"other", 0).0;
+    let both = Caching::READ_WRITE;
+    let open_read = || state.open(&other, KEY, &other.owner(b"r").unwrap(), READ, 1);
+    let read = open_read().unwrap();
+    assert_eq!(delegate_for(&state, &holder, 0, both), Err(why_no_delegation4::CONTENTION));
+    state.close(&other, &read, KEY).unwrap();
+    let range = vfs::locks::Range::new(0, 9).unwrap();
+    let lock_owner = other.owner(b"l").unwrap();
+    state.locks.relock(KEY, &lock_owner, range, vfs::locks::Kind::Read).unwrap();
+    assert_eq!(delegate_for(&state, &holder, 0, both), Err(why_no_delegation4::CONTENTION));
+    state.locks.unlock_all(KEY, &lock_owner);
+    assert!(open_write(&state, &holder, 0).is_ok(), "its own open is none of another");
+    let id = delegate_for(&state, &holder, 0, both).unwrap();
+    assert_eq!(state.check_io(&holder, &id, KEY, 3), Ok(()));
+    assert_eq!(open_read(), Err(Nfsstat4::DELAY));
+    assert_eq!(lock(&called.0).len(), 1);
+    state.delegation_return(&holder, &id).unwrap();
+    assert!(open_read().is_ok());
+}
+
+#[test]
+fn the_holder_is_asked_and_its_answer_used_at_least_once() {
+    let (state, _) = state_with_caller();
+    let (holder, ..) = callable(&state, b"holder", 0);
+    let id = delegate_for(&state, &holder, 0, Caching::READ_WRITE).unwrap();
+    let deleg = state.delegation(&holder, &id).unwrap();
+    let known =
+        |is_new| Looked::Reported(Unflushed { size: 7, change: 1, granted_change: 0, is_new });
+    assert_eq!(deleg.look(0, true), (Looked::Pending, true));
+    assert_eq!(deleg.look(SECOND, true), (Looked::Pending, false), "once");
+    assert_eq!(deleg.look(SECOND + 1, true), (Looked::Unknown, false), "too late");
+    deleg.answered(Some((7, 1)), 2 * SECOND);
+    assert_eq!(deleg.look(3 * SECOND, false), (known(true), false), "it stays new");
+    assert_eq!(deleg.look(60 * SECOND, true), (known(true), false), "kept for who has asked");
+    assert_eq!(deleg.look(60 * SECOND, true), (Looked::Pending, true), "and for nobody else");
+    deleg.answered(Some((7, 1)), 60 * SECOND);
+    assert_eq!(deleg.look(60 * SECOND, true), (known(true), false));
+    assert_eq!(deleg.look(61 * SECOND, true), (known(false), false), "as good as another");
+    assert_eq!(deleg.look(61 * SECOND + 1, true), (Looked::Pending, true));
+    deleg.answered(None, 62 * SECOND);
+    assert_eq!(deleg.look(62 * SECOND, true), (Looked::Unknown, false), "it cannot say");
 }

@@ -2,7 +2,7 @@
 //! another may trust, every recall comes to an end, and nothing is left.
 
 use vfs::handle::Handle;
-use vfs::locks::{Caching, SHARE_WRITE, What};
+use vfs::locks::{Caching, Looked, SHARE_WRITE, What};
 
 use super::super::channel::CallbackCred;
 use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
@@ -19,6 +19,9 @@ struct Unreliable(Arc<Mutex<Vec<Arc<Deleg>>>>);
 impl Caller for Unreliable {
     fn recall(&self, deleg: &Arc<Deleg>) {
         lock(&self.0).push(Arc::clone(deleg));
+    }
+    fn look(&self, _: &Arc<Deleg>, _: bool) -> Looked {
+        Looked::Unknown
     }
     fn probe(&self, _: &Arc<Client>) {}
 }
