@@ -78,7 +78,7 @@ fn another_server_may_not_be_far_ahead() {
     let lock = "lock a failed\nlock b failed\nlock c failed\n";
     let found = wrong(lock);
     assert!(found.contains("lock: 0 passed, of 2"), "{found}");
-    // Two below in a run is permitted, if it is made up for.
+    // One below in a run is permitted, if it is made up for.
     let found = wrong(&format!("{lock}lock d passed\n"));
     assert_eq!(found.trim(), "in all: 1 passed, 2 elsewhere");
     let found =
@@ -107,15 +107,4 @@ fn results_of_another_server_replace_its_listed_figures() {
     assert!(found.contains("lock e: skipped, run elsewhere"), "{found}");
     let found = theirs("lock e skipped\nlock b passed\nlock c passed\n");
     assert!(found.contains("lock: 1 passed, of 3 elsewhere"), "{found}");
-}
-
-#[test]
-fn a_run_may_be_further_below_for_a_reason() {
-    let ours = "lock a failed\nlock b failed\nlock c failed\n";
-    let wrong = |more: &str| {
-        let list = PEERS.replace("passed = 2", &format!("passed = 2\n{more}"));
-        compare(&list, ours, None).expect("a comparison")
-    };
-    assert!(wrong("below = 2").contains("lock: 0 passed, of 2"), "not without a reason");
-    assert!(!wrong("below = 2\nwhy = \"they want more\"").contains("lock: 0 passed"));
 }
