@@ -170,6 +170,38 @@ fn store_and_recorder_agree(scene: &Scene) {
     }
 }
 
+/// The phases of a protocol's operations: together they are all operations, and their times the
+/// mean latency that the records have. Whatever the operations waited for.
+fn phases_add_up(api: &Api, interval: (i64, i64), group: &str, busy: &[&str]) {
+    let (from, to) = interval;
+    let path = format!("/api/v1/analytics/counts?group={group}&from={from}&to={to}");
+    let (code, counts) = api.get(&path);
+    assert_eq!((code, &counts["complete"]), (200, &Value::Bool(true)), "{counts}");
+    let sum_of = |what: &str| -> f64 {
+        let rows = counts["rows"].as_array().expect("rows").iter();
+        rows.map(|row| row[what].as_f64().expect("a number")).sum()
+    };
+    let latency = sum_of("latency_ns") / sum_of("count");
+    for source in ["store", "recorder"] {
+        let more = format!("&source={source}");
+        let raw = api.data(&format!("{group}.ops"), interval, &more);
+        let data = api.data(&format!("{group}.ops[phase]"), interval, &more);
+        assert_eq!(data["source"], source);
+        assert_eq!(totals(&data), totals(&raw), "{group} from the {source}");
+        assert_eq!(parts_by_second(&data), totals(&raw), "{group} from the {source}");
+        let rows = data["rows"].as_array().expect("rows");
+        let of = |what: &str| rows.iter().map(|row| row["time"][what].as_f64().expect("a time"));
+        let (mean, shares): (f64, f64) = (of("average_ns").sum(), of("share").sum());
+        assert!((mean / latency - 1.0).abs() < 0.02, "{group}, {source}: {mean} of {latency}");
+        assert!((shares - 1.0).abs() < 1e-6, "{group}, {source}: {shares}");
+        for phase in busy {
+            let row = rows.iter().find(|row| row["key"] == *phase);
+            let time = row.and_then(|row| row["time"]["average_ns"].as_f64());
+            assert!(time.is_some_and(|ns| ns > 0.0), "{group} from the {source}: no {phase}");
+        }
+    }
+}
+
 fn the_command_line_agrees(scene: &Scene, stat: &str) {
     let (from, to) = (scene.interval.0.to_string(), scene.interval.1.to_string());
     let mut command = Command::new(binary());
@@ -178,6 +210,19 @@ fn the_command_line_agrees(scene: &Scene, stat: &str) {
     let printed = process::succeed(&mut command);
     let printed: Value = serde_json::from_slice(&printed).expect("JSON");
     assert_eq!(printed, scene.data(stat, ""), "{stat}");
+}
+
+/// People read the time of each phase, and its share.
+fn the_phases_are_a_table(scene: &Scene) {
+    let (from, to) = (scene.interval.0.to_string(), scene.interval.1.to_string());
+    let mut command = Command::new(binary());
+    command.args(["analytics", "show", "nfs.ops[phase]", "--from", &from, "--to", &to]);
+    command.arg("--state").arg(&scene.state);
+    let printed = String::from_utf8(process::succeed(&mut command)).expect("text");
+    let has = |words: &[&str]| printed.lines().any(|line| words.iter().all(|w| line.contains(w)));
+    assert!(has(&["broken down by phase"]), "{printed}");
+    assert!(has(&["average", "latency", "share"]), "{printed}");
+    assert!(has(&["µs", "%", "inline"]) || has(&["ms", "%", "inline"]), "{printed}");
 }
 
 /// A client's figures by several filters at once.
@@ -231,6 +276,9 @@ fn reads_of_eight_clients() {
     every_breakdown_sums_to_the_same(&scene, &["nfs3.ops", "nfs3.bytes"]);
     store_and_recorder_agree(&scene);
     drill_downs_answer(&scene, "read");
+    phases_add_up(&scene.api, scene.interval, "nfs3", &["inline", "send"]);
+    the_command_line_agrees(&scene, "nfs3.ops[op=read][phase]");
+    the_phases_are_a_table(&scene);
     for stat in ["nfs3.ops", "nfs3.ops[client]", "nfs3.ops[op=read][client=127.0.0.12][latency]"] {
         the_command_line_agrees(&scene, stat);
     }
@@ -244,6 +292,7 @@ fn synchronous_writes_of_eight_clients() {
     every_breakdown_sums_to_the_same(&scene, &["nfs3.ops", "nfs3.bytes"]);
     store_and_recorder_agree(&scene);
     drill_downs_answer(&scene, "write");
+    phases_add_up(&scene.api, scene.interval, "nfs3", &["flush"]);
     assert!(scene.server.stop().success());
 }
 

@@ -10,7 +10,7 @@ use e2e::iscsi::Access;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 
-use super::{by_key, calls, run_at};
+use super::{by_key, calls, phases_add_up, run_at};
 
 /// All breakdowns of iSCSI.
 const BREAKDOWNS: [&str; 6] = ["op", "client", "latency", "size", "offset", "status"];
@@ -63,6 +63,7 @@ fn counts_as_it_says(job: &str, options: &str, main: &str) {
         }
     }
     assert_eq!(api.count("analytics.dropped", (from, to)), 0);
+    phases_add_up(&api, (from, to), "iscsi", &["inline"]);
     assert!(server.stop().success());
 }
 

@@ -17,7 +17,7 @@ use wire::smb::lock::{Element, Request as Lock, lock_flags};
 use wire::smb::status::NtStatus;
 use wire::smb::{dir, session};
 
-use super::{BREAKDOWNS, by_key, calls, parts_by_second, run_at, totals};
+use super::{BREAKDOWNS, by_key, calls, parts_by_second, phases_add_up, run_at, totals};
 
 /// Clients of a run.
 const CLIENTS: u64 = 8;
@@ -109,6 +109,7 @@ fn least() -> u64 {
 fn counts_as_it_says(job: &str, options: &str, main: &str) {
     let mut run = Run::new(job, options);
     assert!(run.total() >= least(), "{} operations, too few", run.total());
+    phases_add_up(&run.smb.api, run.interval, "smb", &["inline"]);
     for source in ["&source=store", "&source=recorder"] {
         run.source = source;
         run.check(&["smb.ops", "smb.bytes"]);

@@ -16,7 +16,7 @@ use wire::nfs4::{
     StateOwner4, Stateid4, attr4, share4,
 };
 
-use super::{BREAKDOWNS, by_key, parts_by_second, totals};
+use super::{BREAKDOWNS, by_key, parts_by_second, phases_add_up, totals};
 
 /// Bytes of a WRITE and of a READ.
 const BLOCK: u32 = 8192;
@@ -54,6 +54,7 @@ fn version_4_is_counted_as_its_client_counts() {
     api.wait_for_second(to);
 
     let interval = (from, to);
+    phases_add_up(&api, interval, "nfs4", &["inline"]);
     let rows = |stat: &str, more: &str| by_key(&api.data(stat, interval, more));
     for source in ["&source=store", "&source=recorder"] {
         assert_eq!(rows("nfs4.ops[op]", source), client.answered, "{source}");

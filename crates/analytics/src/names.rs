@@ -8,6 +8,7 @@ use probe::hub::Hub;
 use probe::labels;
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::{FileId, Protocol};
+use probe::phases::Phase;
 
 use crate::model::{Key, Name};
 
@@ -60,6 +61,8 @@ pub enum Dimension {
     Target,
     /// Whether a call came by RDMA (1) or TCP (0).
     Transport,
+    /// Part of the latency.
+    Phase,
 }
 
 /// Names by number, remembered, because the same few come up each second.
@@ -82,8 +85,9 @@ impl Names {
     /// Forgets everything but what cannot change, so that a renamed file or user shows, and a
     /// client that has told its name.
     pub fn refresh(&self) {
-        self.known()
-            .retain(|(_, dimension, _), _| matches!(dimension, Dimension::Op | Dimension::Status));
+        let stays =
+            |dimension| matches!(dimension, Dimension::Op | Dimension::Status | Dimension::Phase);
+        self.known().retain(|(_, dimension, _), _| stays(*dimension));
     }
 
     /// The name of `number`, `Other` for `None` and for what has no value in this dimension.
@@ -115,6 +119,10 @@ impl Names {
             Dimension::Op => (labels::op_name(p, n as u8).into_owned(), None),
             Dimension::Status => (labels::status_name(p, n as u16).into_owned(), None),
             Dimension::Transport => ((if n == 0 { "tcp" } else { "rdma" }).to_owned(), None),
+            Dimension::Phase => match Phase::ALL.get(n as usize) {
+                Some(phase) => (phase.id().to_owned(), Some(phase.label().to_owned())),
+                None => (n.to_string(), None),
+            },
             Dimension::Client => {
                 let clients = self.hub.clients();
                 (clients.name_of(n as u32), clients.label_of(n as u32))

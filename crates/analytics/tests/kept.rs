@@ -13,8 +13,10 @@ use base::clock::{NS_PER_S, wall_ns};
 use base::limits::SECOND_GRACE_NS;
 use probe::hub::{Hub, HubOptions};
 use probe::op::{OpRecord, flag};
+use probe::phases::{Phase, PhaseParts};
 
 const READS: &str = "nfs3.ops[op=read][client=10.0.0.1][file]";
+const PHASES: &str = "nfs3.ops[op=read][client=10.0.0.1][phase]";
 const BYTES: &str = "nfs3.bytes[op=read][client=10.0.0.1][user=0]";
 /// Whole minutes, so that one that was kept in part comes first.
 const SECONDS: u64 = 240;
@@ -33,6 +35,8 @@ fn engine(dir: &Path) -> (Arc<Hub>, Arc<Engine>) {
 fn operations(second: u64) -> Vec<OpRecord> {
     let record = |client: u32, file: u64, n: u64| OpRecord {
         done_ns: second * NS_PER_S + n,
+        latency_ns: 1000,
+        phases: PhaseParts::of(1000, [250, 0, 750, 0, 0]),
         file,
         bytes: 100,
         size: 100,
@@ -73,6 +77,22 @@ fn check(engine: &Engine, start: u64) {
     let found = file(7).expect("file 7");
     assert_eq!(found.values[2..].iter().map(|v| v.or(Some(0.0))).collect::<Vec<_>>(), sevens);
     assert!(file(9).is_none(), "of another client");
+    // Operations are divided among phases.
+    let phases = ask(engine, PHASES, since, since + 4, 1);
+    assert_eq!(phases.source, Source::Store);
+    for (row, (phase, part)) in
+        phases.rows().iter().zip([(Phase::Pool, 0.75), (Phase::Inline, 0.25)])
+    {
+        assert_eq!(row.key, phase.id());
+        let values: Vec<_> = row.values.iter().flatten().collect();
+        let near = values
+            .iter()
+            .zip(&total)
+            .all(|(v, all)| (**v - part * all.unwrap_or(0.0)).abs() < 0.01);
+        assert!(near, "{values:?} of {total:?}");
+        let time = row.time.as_ref().expect("a time");
+        assert!((time.share - part).abs() < 0.002 && (time.average_ns - 1000.0 * part).abs() < 2.0);
+    }
     // Of its first minute half was kept, and the mean is of that half.
     let minutes = ask(engine, BYTES, start, start + 180, 60);
     let mean = 100.0 * (2.0 + 4.5);
@@ -85,7 +105,7 @@ fn it_is_answered_by_the_second_after_the_recorder_has_forgotten() {
     drop(std::fs::remove_dir_all(&dir));
     let (hub, engine) = self::engine(&dir);
     let start = (wall_ns() / NS_PER_S + 60).next_multiple_of(60);
-    for id in [READS, BYTES] {
+    for id in [READS, PHASES, BYTES] {
         let stat = id.parse().expect("an id");
         engine.kept().keep(&stat, "anna", start + 30, SECONDS).expect("kept");
     }

@@ -137,7 +137,18 @@ struct Scale {
     start_cycles: u64,
 }
 
-static SCALE: OnceLock<Option<Scale>> = OnceLock::new();
+/// What stamps are read from.
+enum Stamps {
+    Cycles(Scale),
+    /// The cycle counter is not invariant.
+    Wall,
+    /// Of a test.
+    Manual,
+}
+
+static STAMPS: OnceLock<Stamps> = OnceLock::new();
+/// The time of [`Stamps::Manual`].
+static MANUAL_NS: AtomicU64 = AtomicU64::new(0);
 /// Wall time at `start_cycles`; moved by [`discipline`] only.
 static OFFSET_NS: AtomicI64 = AtomicI64::new(0);
 
@@ -150,7 +161,7 @@ const STEP_NS: i64 = 50_000_000;
 
 /// Measures the cycle counter. Called once at start; [`stamp`] works without it, but slower.
 pub fn calibrate() {
-    SCALE.get_or_init(measure);
+    STAMPS.get_or_init(|| measure().map_or(Stamps::Wall, Stamps::Cycles));
     discipline();
 }
 
@@ -159,18 +170,31 @@ pub fn calibrate() {
 /// unless the wall clock was stepped.
 #[inline]
 pub fn stamp() -> u64 {
-    match SCALE.get() {
-        Some(Some(scale)) => {
+    match STAMPS.get() {
+        Some(Stamps::Cycles(scale)) => {
             (since_start(scale, cycles()) as i64 + OFFSET_NS.load(Ordering::Relaxed)) as u64
         }
-        _ => wall_ns(),
+        Some(Stamps::Manual) => MANUAL_NS.load(Ordering::SeqCst),
+        Some(Stamps::Wall) | None => wall_ns(),
     }
+}
+
+/// Has all stamps of this process show `now_ns` until they are moved ([`advance_stamps`]): for a
+/// test in a process of its own. False if they are read from another clock already.
+pub fn stop_stamps(now_ns: u64) -> bool {
+    MANUAL_NS.store(now_ns, Ordering::SeqCst);
+    matches!(STAMPS.get_or_init(|| Stamps::Manual), Stamps::Manual)
+}
+
+/// Moves stamps forward that were stopped.
+pub fn advance_stamps(by: Duration) {
+    MANUAL_NS.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
 }
 
 /// Brings the stamps back to the wall clock; called once a second, off the request path.
 /// Returns how far they were off, in nanoseconds.
 pub fn discipline() -> i64 {
-    let Some(Some(scale)) = SCALE.get() else { return 0 };
+    let Some(Stamps::Cycles(scale)) = STAMPS.get() else { return 0 };
     let since = || since_start(scale, cycles());
     let (since, wall) = together(since, wall_ns, TOGETHER_NS);
     let wanted = wall as i64 - since as i64;

@@ -1,6 +1,7 @@
 //! What is measured, and the cheapest way to write it down.
 //!
 //! - [`op`]: one finished operation as a 64-byte record: who, what, which file, how big, how long.
+//! - [`phases`]: where the time of an operation went.
 //! - [`ring`]: each core's ring of records; it is the flight recorder and feeds the aggregates.
 //! - [`core`]: one core's end of it: [`core::CoreProbe::finish`] on the path, `idle` off it.
 //! - [`cell`]: operations and bytes, counted together.
@@ -23,6 +24,7 @@ pub mod hub;
 pub mod labels;
 pub mod names;
 pub mod op;
+pub mod phases;
 pub mod ring;
 pub mod sample;
 pub mod schema;

@@ -5,6 +5,8 @@
 
 pub use base::protocol::Protocol;
 
+use crate::phases::PhaseParts;
+
 /// Bits of [`OpRecord::flags`].
 pub mod flag {
     /// The reply came from the duplicate-request cache; counted apart from `ops`.
@@ -41,12 +43,12 @@ pub struct OpRecord {
     pub file: FileId,
     /// Byte offset within the file, for operations that have one.
     pub offset: u64,
+    /// What `latency_ns` was spent with.
+    pub phases: PhaseParts,
     /// Bytes of file data that the operation moved (READ, WRITE); 0 for others.
     pub bytes: u32,
     /// Bytes asked for (READ count, WRITE length); what the size breakdown shows.
     pub size: u32,
-    /// Time spent waiting for a pool thread, within `latency_ns`; saturates at 4.2 s.
-    pub queue_ns: u32,
     /// Client: number given by [`crate::names`].
     pub client: u32,
     /// User: the uid of the caller, or `u32::MAX` when the call had none; of iSCSI the I_T nexus,

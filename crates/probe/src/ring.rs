@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use base::limits::RECORDER_CHUNK;
 
 use crate::op::OpRecord;
+use crate::phases::PhaseParts;
 
 /// Words in a record.
 const WORDS: usize = size_of::<OpRecord>() / 8;
@@ -272,9 +273,12 @@ fn pack(r: &OpRecord) -> [u64; WORDS] {
         r.file,
         r.offset,
         pair(r.bytes, r.size),
-        pair(r.queue_ns, r.client),
-        pair(r.user, u32::from(r.share) | u32::from(r.status) << 16),
-        u64::from(u32::from_le_bytes([r.protocol, r.op, r.flags, r.core])),
+        r.phases.bits(),
+        pair(r.client, r.user),
+        pair(
+            u32::from_le_bytes([r.protocol, r.op, r.flags, r.core]),
+            u32::from(r.share) | u32::from(r.status) << 16,
+        ),
     ]
 }
 
@@ -288,11 +292,11 @@ fn unpack(w: [u64; WORDS]) -> OpRecord {
         offset: w[3],
         bytes: w[4] as u32,
         size: (w[4] >> 32) as u32,
-        queue_ns: w[5] as u32,
-        client: (w[5] >> 32) as u32,
-        user: w[6] as u32,
-        share: (w[6] >> 32) as u16,
-        status: (w[6] >> 48) as u16,
+        phases: PhaseParts::from_bits(w[5]),
+        client: w[6] as u32,
+        user: (w[6] >> 32) as u32,
+        share: (w[7] >> 32) as u16,
+        status: (w[7] >> 48) as u16,
         protocol,
         op,
         flags,

@@ -8,6 +8,7 @@ use base::units;
 use serde::Deserialize;
 
 use crate::op::Protocol;
+use crate::phases::Phase;
 use crate::stat::{StatError, StatId, range};
 
 /// Whether values are rates or levels.
@@ -278,11 +279,13 @@ impl Schema {
                 ("status", groups().flat_map(|g| &g.statuses).map(|s| s.1.as_str()).collect())
             }
             "protocol" => ("protocol", groups().map(|g| g.group.as_str()).collect()),
+            "phase" => ("phase", Phase::ALL.map(Phase::id).to_vec()),
             _ => return Ok(()),
         };
         let is_known = |group: &Group| match dimension {
             "op" => group.op_number(value).is_some(),
             "status" => group.status_number(value).is_some(),
+            "phase" => Phase::from_id(value).is_some(),
             _ => group.group == value,
         };
         // What is not of a protocol, such as disks, has other operations.

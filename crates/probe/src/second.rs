@@ -2,7 +2,7 @@
 //! breakdown and the declared pairs from.
 //!
 //! - combinations of (operation, client, user, share, status), exact up to [`COMBINATIONS_MAX`];
-//! - latencies for each (operation, client, share); sizes and offsets for each operation;
+//! - latencies for each (operation, client, share); sizes, offsets and phases for each operation;
 //! - the busiest (file, operation) pairs.
 //!
 //! What does not fit is counted as `other` (`None` below), so that every breakdown of a second sums
@@ -16,6 +16,7 @@ use base::limits::{COMBINATIONS_MAX, LATENCY_GROUPS_MAX};
 use crate::cell::{Cell, FileRow};
 use crate::files::Files;
 use crate::op::{OpRecord, flag};
+use crate::phases::{PARTS, Phase};
 
 /// A combination that occurred, `None` standing for `other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,6 +67,26 @@ pub struct RangeGroup {
     pub offsets: Vec<(u8, Cell)>,
 }
 
+/// Where the time of one operation went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhaseGroup {
+    /// [`crate::op::Protocol`] as a number.
+    pub protocol: u8,
+    /// The protocol's operation.
+    pub op: u8,
+    /// By [`Phase`]; the parts together are [`PARTS`] for each operation.
+    pub cells: [PhaseCell; Phase::ALL.len()],
+}
+
+/// What a phase has of some operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PhaseCell {
+    /// Parts of their latencies ([`PARTS`] each).
+    pub parts: u64,
+    /// Nanoseconds of their latencies.
+    pub ns: u64,
+}
+
 /// A finished second of one core.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CoreSecond {
@@ -77,6 +98,8 @@ pub struct CoreSecond {
     pub latencies: Vec<LatencyGroup>,
     /// Sizes and offsets.
     pub ranges: Vec<RangeGroup>,
+    /// Where time went.
+    pub phases: Vec<PhaseGroup>,
     /// The busiest files, busiest first.
     pub files: Vec<FileRow>,
     /// By how much a file, over all of its operations, may be too low in `files`.
@@ -126,6 +149,43 @@ struct Range {
     of: (u8, u8),
     sizes: Histogram,
     offsets: Histogram,
+    phases: PhaseSums,
+}
+
+/// Latencies and their parts, added up.
+#[derive(Default)]
+struct PhaseSums {
+    count: u64,
+    latency_ns: u64,
+    /// Of the phases behind the first.
+    parts: [u64; Phase::ALL.len() - 1],
+    /// The same, each times its latency.
+    weighted: [u64; Phase::ALL.len() - 1],
+}
+
+impl PhaseSums {
+    #[inline]
+    fn add(&mut self, r: &OpRecord) {
+        self.count += 1;
+        self.latency_ns = self.latency_ns.saturating_add(r.latency_ns);
+        for (n, parts) in r.phases.kept().into_iter().enumerate() {
+            self.parts[n] += parts;
+            // A second's worth of operations that took 50 days together.
+            self.weighted[n] = self.weighted[n].saturating_add(parts.saturating_mul(r.latency_ns));
+        }
+    }
+
+    fn cells(&self) -> [PhaseCell; Phase::ALL.len()] {
+        let mut rest = PhaseCell { parts: self.count * PARTS, ns: self.latency_ns };
+        let mut cells = [PhaseCell::default(); Phase::ALL.len()];
+        for (n, cell) in cells.iter_mut().enumerate().skip(1) {
+            let ns = (self.weighted[n - 1] / PARTS).min(rest.ns);
+            *cell = PhaseCell { parts: self.parts[n - 1].min(rest.parts), ns };
+            rest = PhaseCell { parts: rest.parts - cell.parts, ns: rest.ns - ns };
+        }
+        cells[0] = rest;
+        cells
+    }
 }
 
 /// A second that is being counted.
@@ -173,8 +233,11 @@ impl Aggregate {
             return;
         }
         self.latencies[entry.latency as usize].cells[buckets::index(r.latency_ns)].merge(cell);
+        let range = &mut self.ranges[entry.range as usize];
+        if r.flags & flag::PIECE == 0 {
+            range.phases.add(r);
+        }
         if r.flags & flag::HAS_RANGE != 0 {
-            let range = &mut self.ranges[entry.range as usize];
             range.sizes[buckets::index(u64::from(r.size))].merge(cell);
             range.offsets[buckets::index(r.offset)].merge(cell);
         }
@@ -250,7 +313,7 @@ impl Aggregate {
             return at as u32;
         }
         let (sizes, offsets) = (self.histogram(), self.histogram());
-        self.ranges.push(Range { of, sizes, offsets });
+        self.ranges.push(Range { of, sizes, offsets, phases: PhaseSums::default() });
         self.ranges.len() as u32 - 1
     }
 
@@ -270,18 +333,31 @@ impl Aggregate {
             let buckets = empty(cells, &mut self.spare);
             latencies.push(LatencyGroup { protocol, op, client, share, buckets });
         }
-        let mut ranges = Vec::new();
-        for Range { of: (protocol, op), sizes, offsets } in self.ranges.drain(..) {
+        let (mut ranges, mut phases) = (Vec::new(), Vec::new());
+        for Range { of: (protocol, op), sizes, offsets, phases: sums } in self.ranges.drain(..) {
             let (sizes, offsets) = (empty(sizes, &mut self.spare), empty(offsets, &mut self.spare));
             if !sizes.is_empty() {
                 ranges.push(RangeGroup { protocol, op, sizes, offsets });
+            }
+            if sums.count > 0 {
+                phases.push(PhaseGroup { protocol, op, cells: sums.cells() });
             }
         }
         let (files, file_error) = self.files.take();
         let second = std::mem::replace(&mut self.second, next);
         let folded = std::mem::take(&mut self.folded);
         let dropped = std::mem::take(&mut self.dropped);
-        CoreSecond { second, combinations, latencies, ranges, files, file_error, folded, dropped }
+        CoreSecond {
+            second,
+            combinations,
+            latencies,
+            ranges,
+            phases,
+            files,
+            file_error,
+            folded,
+            dropped,
+        }
     }
 }
 

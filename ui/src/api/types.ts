@@ -156,6 +156,8 @@ export interface Row {
   label: string;
   average: number;
   values: Values;
+  /** Of the breakdown by phase only: the mean time of an operation in it, in nanoseconds. */
+  time?: { average_ns: number; share: number; values_ns: Values } | null;
 }
 
 /** Operations between `low` and `high` (not included), nanoseconds or bytes. */

@@ -83,6 +83,9 @@ export function short(amount: number | null | undefined, unit: string): string {
   return sized ? value(amount, unit).replace(/\/s$/, '') : count(amount);
 }
 
+/** A share from 0 to 1. */
+export const percent = (share: number): string => `${digits(100 * share)} %`;
+
 /** A bound of a range breakdown: latency in nanoseconds, all else in bytes. */
 export function bound(amount: number, unit: string): string {
   return unit === 'ns' || unit === 'nanoseconds' ? nanoseconds(amount) : bytes(amount);

@@ -14,11 +14,20 @@ export interface Element {
   readonly low: number;
   readonly high: number;
   values: Values;
+  /** For a phase, the mean time of an operation in it, in nanoseconds. */
+  times?: Values;
+}
+
+/** What a phase has of the latency: nanoseconds for each operation, and a share from 0 to 1. */
+export interface PhaseTime {
+  readonly average: number;
+  readonly share: number;
 }
 
 export interface Summary {
   readonly element: Element;
   readonly average: number;
+  readonly time?: PhaseTime;
 }
 
 export class Series {
@@ -62,7 +71,10 @@ export class Series {
       for (const element of this.elements.values()) {
         element.values[at] = this.total[at] === null ? null : 0;
       }
-      for (const row of data.rows ?? []) this.#set(row.key, row.label, 0, 0, at, row.values[from]);
+      for (const row of data.rows ?? []) {
+        this.#set(row.key, row.label, 0, 0, at, row.values[from]);
+        if (row.time) this.#time(row.key, at, row.time.values_ns[from]);
+      }
       for (const { low, high, values } of data.buckets ?? []) {
         this.#set(`${low}-${high}`, '', low, high, at, values[from]);
       }
@@ -92,7 +104,10 @@ export class Series {
     this.total.splice(at, 0, null);
     this.dropped.splice(at, 0, 0);
     this.other.splice(at, 0, null);
-    for (const element of this.elements.values()) element.values.splice(at, 0, null);
+    for (const element of this.elements.values()) {
+      element.values.splice(at, 0, null);
+      element.times?.splice(at, 0, null);
+    }
     return at;
   }
 
@@ -106,11 +121,21 @@ export class Series {
     element.values[at] = value ?? null;
   }
 
+  #time(key: string, at: number, value?: number | null): void {
+    const element = this.elements.get(key);
+    if (element === undefined) return;
+    element.times ??= this.total.map(() => null);
+    element.times[at] = value ?? null;
+  }
+
   #trim(): void {
     const extra = this.times.length - COLUMNS_MAX;
     if (extra > 0) {
       for (const column of [this.times, this.total, this.other, this.dropped]) column.splice(0, extra);
-      for (const element of this.elements.values()) element.values.splice(0, extra);
+      for (const element of this.elements.values()) {
+        element.values.splice(0, extra);
+        element.times?.splice(0, extra);
+      }
     }
     if (this.elements.size <= ELEMENTS_MAX || this.kind === 'range') return;
     const all = [...this.elements.values()]
@@ -137,12 +162,32 @@ export class Series {
   summary(from: number, to: number): Summary[] {
     const [start, end] = this.bounds(from, to);
     const found: Summary[] = [];
+    const times = this.#phaseTimes(start, end);
     for (const element of this.elements.values()) {
       const average = mean(element.values, start, end);
-      if (average > 0) found.push({ element, average });
+      const time = times.get(element.key);
+      if (average > 0) found.push(time ? { element, average, time } : { element, average });
     }
     if (this.kind === 'range') return found.sort((a, b) => b.element.low - a.element.low);
     return found.sort((a, b) => b.average - a.average || (a.element.key < b.element.key ? -1 : 1));
+  }
+
+  /** The time of each phase for an operation, over all operations of these columns. */
+  #phaseTimes(start: number, end: number): Map<string, PhaseTime> {
+    const sums = new Map<string, number>();
+    let operations = 0;
+    for (let at = start; at < end; at += 1) operations += this.total[at] ?? 0;
+    for (const { key, times } of this.elements.values()) {
+      if (times === undefined) continue;
+      let sum = 0;
+      for (let at = start; at < end; at += 1) sum += (times[at] ?? 0) * (this.total[at] ?? 0);
+      sums.set(key, sum);
+    }
+    const all = [...sums.values()].reduce((sum, one) => sum + one, 0);
+    const found = new Map<string, PhaseTime>();
+    if (all <= 0 || operations <= 0) return found;
+    for (const [key, sum] of sums) found.set(key, { average: sum / operations, share: sum / all });
+    return found;
   }
 
   /** The average of what fell outside the elements, 0 when nothing did. */

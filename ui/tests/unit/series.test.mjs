@@ -72,3 +72,24 @@ test('the least sure part says where the whole is from', () => {
   series.replace(second(102, { a: 4 }));
   assert.deepEqual([series.source, series.exact, series.errorBound, series.note], ['store', true, 0, null]);
 });
+
+test('phases have their part of the latency of what is visible, by operations', () => {
+  const phases = (time, total, ns) => second(time, {}, {
+    stat: 'nfs3.ops[phase]', total: [total],
+    rows: Object.entries(ns).map(([key, n]) => ({
+      key, label: key, average: total / 2, values: [total / 2], time: { average_ns: n, share: 0.5, values_ns: [n] },
+    })),
+  });
+  const series = new Series();
+  series.merge(phases(100, 30, { flush: 4000, inline: 1000 }));
+  series.merge(phases(101, 10, { flush: 8000, inline: 1000 }));
+  const times = (from, to) => Object.fromEntries(series.summary(from, to).map(({ element, time }) => [element.key, time]));
+  assert.deepEqual(times(100, 101), { flush: { average: 4000, share: 0.8 }, inline: { average: 1000, share: 0.2 } });
+  // Three quarters of the operations came in the first second.
+  assert.equal(times(100, 102).flush.average, 5000);
+  assert.ok(Math.abs(times(100, 102).flush.share - 5 / 6) < 1e-9);
+  // What is no phase has none.
+  const plain = new Series();
+  plain.merge(second(100, { a: 4 }));
+  assert.equal(plain.summary(100, 101)[0].time, undefined);
+});

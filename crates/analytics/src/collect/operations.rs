@@ -6,6 +6,7 @@ use std::sync::Arc;
 use probe::cell::Cell;
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::Protocol;
+use probe::phases::PARTS;
 use probe::schema::schema;
 use probe::second::{Combination, CoreSecond};
 
@@ -209,6 +210,10 @@ impl<'a> Counts<'a> {
         if has(protocol, "transport") {
             tables.push(table("transport", "op", copy(&self.transport), lacks.transport));
         }
+        if has(protocol, "phase") {
+            let (rows, lacks) = self.phases(cores, protocol);
+            tables.push(table("phase", "op", rows, lacks));
+        }
         tables
     }
 
@@ -251,6 +256,25 @@ impl<'a> Counts<'a> {
             }
         }
         all
+    }
+
+    /// Parts of operations and nanoseconds by phase, and what is in none: operations that were
+    /// counted without knowing which they were.
+    fn phases(&self, cores: &[&CoreSecond], protocol: Protocol) -> (Rows, Figures) {
+        let mut rows = Rows::default();
+        let groups = cores.iter().flat_map(|c| &c.phases);
+        for group in groups.filter(|g| g.protocol == protocol as u8) {
+            let op = self.names.key(protocol, Dimension::Op, Some(u64::from(group.op)));
+            for (phase, cell) in group.cells.iter().enumerate().filter(|(_, cell)| cell.parts > 0) {
+                let phase = self.names.key(protocol, Dimension::Phase, Some(phase as u64));
+                rows.add(phase, op.clone(), [cell.parts, cell.ns]);
+            }
+        }
+        let lacks = [minus([self.total()[0] * PARTS, 0], rows.sum())[0], 0];
+        if lacks[0] > 0 {
+            rows.add(Key::Other, Key::Other, lacks);
+        }
+        (rows, lacks)
     }
 
     fn ranges(&self, cores: &[&CoreSecond], protocol: Protocol) -> [Rows; 2] {

@@ -7,7 +7,7 @@ use super::Table;
 
 /// The pairs of dimensions that the store keeps of operations; any other chain is answered from the
 /// flight recorder. In this order, so that the first that fits a question is the exact one.
-pub const PAIRS: [[&str; 2]; 15] = [
+pub const PAIRS: [[&str; 2]; 16] = [
     ["share", "op"],
     ["status", "op"],
     ["client", "op"],
@@ -23,6 +23,8 @@ pub const PAIRS: [[&str; 2]; 15] = [
     ["target", "op"],
     ["lun", "latency"],
     ["transport", "op"],
+    // Its figures are parts of operations and nanoseconds.
+    ["phase", "op"],
 ];
 
 /// How many first keys of a table are stored.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use base::limits::ANSWER_BYTES_MAX;
+use probe::phases::Phase;
 
 /// The times of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub(super) struct Bins<K> {
     bytes_max: usize,
     /// Whether elements have become `other` for want of room.
     pub folded: bool,
+    /// Nanoseconds of each phase in each step; empty unless it is these that are asked for.
+    times_ns: Vec<[f64; Phase::ALL.len()]>,
 }
 
 /// One element of the answer.
@@ -79,6 +82,7 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
             bytes: 0,
             bytes_max: ANSWER_BYTES_MAX,
             folded: false,
+            times_ns: Vec::new(),
         }
     }
 
@@ -113,6 +117,24 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
         if self.bytes > self.bytes_max {
             self.fold();
         }
+    }
+
+    /// Adds time of operations to a phase.
+    pub fn add_time(&mut self, step: usize, phase: Phase, ns: f64) {
+        if self.times_ns.is_empty() {
+            self.times_ns = vec![Default::default(); self.grid.len()];
+        }
+        self.times_ns[step][phase as usize] += ns;
+    }
+
+    /// Nanoseconds of a phase in a step.
+    pub fn time_ns(&self, step: usize, phase: Phase) -> f64 {
+        self.times_ns.get(step).map_or(0.0, |times| times[phase as usize])
+    }
+
+    /// Nanoseconds of a phase in all steps.
+    pub fn sum_ns(&self, phase: Phase) -> f64 {
+        self.times_ns.iter().map(|times| times[phase as usize]).sum()
     }
 
     /// Keeps the greatest elements that have room in half of it; the rest becomes `other`. What one

@@ -13,6 +13,21 @@ pub struct Row {
     pub average: f64,
     /// One for each time; `None` where there are no data.
     pub values: Vec<Option<f64>>,
+    /// What a phase has of the latency; only of the breakdown by phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<PhaseTime>,
+}
+
+/// A phase of operations over an interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseTime {
+    /// Mean time of an operation in it, in nanoseconds; those of all phases together are the mean
+    /// latency.
+    pub average_ns: f64,
+    /// Its share of the mean latency, from 0 to 1.
+    pub share: f64,
+    /// The mean time in each step; `None` where there are no operations.
+    pub values_ns: Vec<Option<f64>>,
 }
 
 /// Values of one range over time.

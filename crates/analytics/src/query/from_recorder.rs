@@ -11,11 +11,12 @@ use probe::cell::Cell;
 use probe::hub::Hub;
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::{OpRecord, Protocol, flag};
+use probe::phases::{PARTS, Phase};
 use probe::schema::schema;
 use probe::stat::{StatId, range};
 
 use super::bins::{Bins, Grid};
-use super::from_store::{PROTOCOL, group_name};
+use super::from_store::{PHASE, PROTOCOL, group_name};
 use crate::model::{Key, Name};
 use crate::names::{Dimension, Names};
 
@@ -28,6 +29,8 @@ enum Field {
     Latency,
     Size,
     Offset,
+    /// Of which a record has a part of each.
+    Phase,
 }
 
 impl Field {
@@ -44,6 +47,7 @@ impl Field {
             "initiator" => Self::Named(Dimension::Initiator),
             "target" => Self::Named(Dimension::Target),
             "transport" => Self::Named(Dimension::Transport),
+            PHASE => Self::Phase,
             "latency" => Self::Latency,
             "size" => Self::Size,
             "offset" => Self::Offset,
@@ -73,6 +77,7 @@ impl Field {
             Self::Named(Dimension::Share) => Some(u64::from(r.share)),
             Self::Named(Dimension::File) => Some(r.file).filter(|_| r.flags & flag::HAS_FILE != 0),
             Self::Named(Dimension::Status) => Some(of_protocol(r, r.status)),
+            Self::Phase | Self::Named(Dimension::Phase) => None,
             Self::Latency => Some(r.latency_ns),
             Self::Size => ranged.then_some(u64::from(r.size)),
             Self::Offset => ranged.then_some(r.offset),
@@ -104,6 +109,8 @@ pub(super) struct Plan<'a> {
     replay: bool,
     bytes: bool,
     filters: Vec<Filter>,
+    /// The phase that is asked for, or that of none, as a filter.
+    part: Option<Option<Phase>>,
     /// Whether one filter is by client.
     by_client: bool,
     breakdown: Option<Field>,
@@ -127,11 +134,17 @@ impl<'a> Plan<'a> {
         if protocols.is_empty() {
             return None;
         }
-        let mut filters = Vec::new();
+        let (mut filters, mut part) = (Vec::new(), None::<Option<Phase>>);
         for (dimension, value) in &stat.filters {
             let field = Field::of(dimension)?;
             if field == Field::Protocol {
                 protocols.retain(|p| group_name(p.id()).matches(value));
+                continue;
+            }
+            if field == Field::Phase {
+                let phase = Phase::from_id(value)?;
+                // What is of two phases is nothing.
+                part = Some(part.map_or(Some(phase), |other| other.filter(|one| *one == phase)));
                 continue;
             }
             let test = match field {
@@ -146,7 +159,7 @@ impl<'a> Plan<'a> {
         };
         let (replay, bytes) = (stat.metric == "replays", stat.metric == "bytes");
         let by_client = filters.iter().any(|f| f.field == Field::Named(Dimension::Client));
-        Some(Self { names, protocols, replay, bytes, filters, by_client, breakdown })
+        Some(Self { names, protocols, replay, bytes, filters, part, by_client, breakdown })
     }
 
     /// The name of what [`Field::value`] gave.
@@ -199,8 +212,12 @@ impl<'a> Plan<'a> {
             };
             let cell = Cell::of(record);
             let value = if self.bytes { cell.bytes } else { cell.count } as f64;
+            let value = value * self.part_of(record);
             seconds.total[step] += value;
             let Some(breakdown) = self.breakdown else { return };
+            if breakdown == Field::Phase {
+                return self.add_phases(&mut seconds, step, (record, value));
+            }
             let mut element = breakdown.value(record);
             if !matches!(breakdown, Field::Named(_) | Field::Protocol) {
                 element = element.map(|v| buckets::index(v) as u64);
@@ -220,6 +237,33 @@ impl<'a> Plan<'a> {
         found
     }
 
+    /// Which part of a record counts: that of the phase that is a filter.
+    fn part_of(&self, record: &OpRecord) -> f64 {
+        match self.part {
+            None => 1.0,
+            Some(None) => 0.0,
+            Some(Some(phase)) => record.phases.part(phase) as f64 / PARTS as f64,
+        }
+    }
+
+    /// Divides the value of a record among its phases.
+    fn add_phases(&self, seconds: &mut Bins<u64>, step: usize, (record, value): (&OpRecord, f64)) {
+        let is_one = |phase| self.part.is_none_or(|part| part == Some(phase));
+        if value <= 0.0 {
+            return;
+        }
+        let all = Phase::ALL.into_iter().zip(record.phases.parts());
+        let ns = record.phases.ns(record.latency_ns);
+        for (phase, parts) in all.filter(|(phase, parts)| *parts > 0 && is_one(*phase)) {
+            let value = match self.part {
+                None => value * parts as f64 / PARTS as f64,
+                Some(_) => value,
+            };
+            seconds.add(step, Some(phase as u64), value);
+            seconds.add_time(step, phase, ns[phase as usize] as f64);
+        }
+    }
+
     /// From seconds to the steps of the answer, leaving out what is not complete.
     fn fold(&self, hub: &Hub, seconds: &Bins<u64>, to: u64, found: &mut Found) {
         let (from, bins) = (seconds.grid.from, &mut found.bins);
@@ -232,6 +276,11 @@ impl<'a> Plan<'a> {
                 bins.covered[step] += 1;
                 bins.total[step] += seconds.total[(second - from) as usize];
                 bins.error[step] += seconds.error[(second - from) as usize];
+                if self.breakdown == Some(Field::Phase) {
+                    let at = (second - from) as usize;
+                    let times = Phase::ALL.map(|phase| (phase, seconds.time_ns(at, phase)));
+                    times.into_iter().for_each(|(phase, ns)| bins.add_time(step, phase, ns));
+                }
             }
         }
         let (elements, other) = seconds.by_step();
@@ -253,6 +302,7 @@ impl<'a> Plan<'a> {
     fn key(&self, element: u64) -> Key {
         match self.breakdown {
             Some(Field::Named(dimension)) => Key::Name(self.name(dimension, element)),
+            Some(Field::Phase) => Key::Name(self.name(Dimension::Phase, element)),
             Some(Field::Protocol) => {
                 let protocol = Protocol::from_u8(element as u8);
                 protocol.map_or(Key::Other, |p| Key::Name(group_name(p.id())))

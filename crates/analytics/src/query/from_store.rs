@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use probe::phases::{PARTS, Phase};
 use probe::schema::{Source, Statistic, schema};
 use probe::stat::{StatId, range};
 
@@ -48,6 +49,9 @@ impl Filter<'_> {
         }
     }
 }
+
+/// The dimension of parts of operations.
+pub(super) const PHASE: &str = "phase";
 
 /// The dimension that tells the members of a group apart.
 pub(super) const PROTOCOL: &str = "protocol";
@@ -104,7 +108,11 @@ impl<'a> Plan<'a> {
             groups,
             metric,
             column: usize::from(bytes),
-            scale: if operations { 1.0 } else { 1.0 / SAMPLE_SCALE },
+            scale: match operations {
+                true if needs.contains(&PHASE) => 1.0 / PARTS as f64,
+                true => 1.0,
+                false => 1.0 / SAMPLE_SCALE,
+            },
             operations,
             pairs,
             needs,
@@ -155,6 +163,7 @@ impl<'a> Plan<'a> {
         }
         bins.error[step] += self.error(table) as f64 * self.scale;
         let mut sum = 0;
+        let by_phase = self.stat.breakdown.as_deref() == Some(PHASE);
         for (a, b, figures) in &table.rows {
             let key = |dimension: &str| if *table.dimensions[0] == *dimension { a } else { b };
             let value = figures[self.column];
@@ -162,6 +171,11 @@ impl<'a> Plan<'a> {
                 continue;
             }
             sum += value;
+            if let (true, Key::Name(name)) = (by_phase, key(PHASE))
+                && let Some(phase) = Phase::from_id(&name.key)
+            {
+                bins.add_time(step, phase, figures[1] as f64);
+            }
             if let Some(breakdown) = self.stat.breakdown.as_ref().filter(|_| !by_protocol) {
                 let key = Some(key(breakdown)).filter(|k| **k != Key::Other).cloned();
                 bins.add(step, key, value as f64 * self.scale);

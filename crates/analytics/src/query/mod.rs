@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use base::clock::{NS_PER_S, wall_ns};
 use base::limits::{ANSWER_VALUES_MAX, POINTS_MAX, ROWS_MAX, SECONDS_IN_MEMORY};
 use probe::hub::Hub;
+use probe::phases::Phase;
 use probe::schema::{Statistic, schema};
 use probe::stat::{StatError, StatId};
 
@@ -32,7 +33,7 @@ pub(crate) use from_store::is_in_frames;
 
 pub use counts::{Count, Counts};
 pub use data::{
-    BreakdownInfo, Bucket, Budget, Data, Other, RecorderInfo, Row, Source, StatisticInfo,
+    BreakdownInfo, Bucket, Budget, Data, Other, PhaseTime, RecorderInfo, Row, Source, StatisticInfo,
 };
 
 use bins::{Bins, Grid, Line};
@@ -380,7 +381,11 @@ impl Engine {
             lines.sort_by(|x, y| x.key.cmp(&y.key));
             (None, Some(lines.into_iter().filter_map(bucket).collect()))
         } else {
-            (Some(lines.into_iter().filter_map(row).collect()), None)
+            let mut rows: Vec<Row> = lines.into_iter().filter_map(row).collect();
+            if stat.breakdown.as_deref() == Some(from_store::PHASE) {
+                put_times(&mut rows, &bins);
+            }
+            (Some(rows), None)
         };
         let folded = bins.folded.then(|| FOLDED.to_owned());
         let cut = (shown < wanted)
@@ -441,7 +446,23 @@ fn joined(notes: impl Iterator<Item = String>) -> Option<String> {
 fn row(line: Line<Key>) -> Option<Row> {
     let Key::Name(name) = line.key else { return None };
     let (key, label) = (name.key.clone(), name.label.clone());
-    Some(Row { key, label, average: line.average, values: line.values })
+    Some(Row { key, label, average: line.average, values: line.values, time: None })
+}
+
+/// Adds to the rows of phases their time for each operation.
+fn put_times(rows: &mut [Row], bins: &Bins<Key>) {
+    let all_ns: f64 = Phase::ALL.into_iter().map(|phase| bins.sum_ns(phase)).sum();
+    let operations: f64 = bins.total.iter().sum();
+    for row in rows.iter_mut().filter(|_| all_ns > 0.0 && operations > 0.0) {
+        row.time = Phase::from_id(&row.key).map(|phase| {
+            let ns = bins.sum_ns(phase);
+            let value = |(step, count): (usize, &f64)| {
+                (*count > 0.0).then(|| bins.time_ns(step, phase) / count)
+            };
+            let values_ns = bins.total.iter().enumerate().map(value).collect();
+            PhaseTime { average_ns: ns / operations, share: ns / all_ns, values_ns }
+        });
+    }
 }
 
 fn bucket(line: Line<Key>) -> Option<Bucket> {

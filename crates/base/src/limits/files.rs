@@ -52,11 +52,6 @@ pub const HELD_CLIENT_PART: usize = 16;
 pub const HELD_CLIENT_MIN: usize = 8 * TRANSFER_LIST_BATCH_BYTES;
 /// How long an operation waits for a place in the pool before the client is told to come again.
 pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
-/// How long it waits between the first two looks for such a place; each next time twice as long.
-pub const POOL_LOOK: Duration = Duration::from_millis(1);
-/// The longest of these times: a look takes up to 140 µs of a processor, and a client that does not
-/// take its replies may have hundreds of operations wait.
-pub const POOL_LOOK_MAX: Duration = Duration::from_millis(64);
 /// How long an operation waits for a client that holds a delegation to give it back beyond the time
 /// in which that must be done, before its own client is told to come again: clients of these
 /// services do not ask twice by themselves. It is taken away within a second after that time.

@@ -155,8 +155,6 @@ pub const ISCSI_REPLACE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long task management waits for commands that a disk has; then it is refused, and the
 /// initiator goes on to stronger means. Linux gives each of them 15 s.
 pub const ISCSI_ABORT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How often it looks.
-pub const ISCSI_ABORT_LOOK: Duration = Duration::from_millis(2);
 /// An initiator that has sent nothing for so long is asked whether it is there.
 pub const ISCSI_NOP_AFTER: Duration = Duration::from_secs(30);
 /// It answers within this time, or is gone: Linux waits as long.

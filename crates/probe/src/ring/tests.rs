@@ -13,7 +13,7 @@ fn record(n: u64) -> OpRecord {
         offset: n,
         bytes: n as u32,
         size: n as u32 ^ 1,
-        queue_ns: n as u32 ^ 2,
+        phases: PhaseParts::from_bits(n ^ 2),
         client: n as u32 ^ 3,
         user: n as u32 ^ 4,
         share: n as u16,

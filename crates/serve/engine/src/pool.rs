@@ -3,12 +3,16 @@
 //! Each client has a queue of its own; threads take from them in turn, so that one client with
 //! thousands of waiting operations does not delay another's first. Nor do operations that take
 //! long: a client never has all threads ([`POOL_CLIENT_LEAVES`]). A place is reserved before
-//! anything is done for the operation, so a full pool has no side effects.
+//! anything is done for the operation, so a full pool has no side effects. What may wait for a
+//! place gets it in order within a client, and in turn among clients ([`place`]).
+
+pub mod place;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar};
+use std::task::Waker;
 use std::thread::JoinHandle;
 
 use base::limits::{
@@ -16,6 +20,8 @@ use base::limits::{
 };
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use base::peer;
+
+use self::place::{SlotWait, Waiting};
 
 /// The number of a client in the pool: the same over all services, or one that uses two of them
 /// would have two parts. It is the address, or the network of one of version 6.
@@ -26,8 +32,8 @@ pub fn client(address: IpAddr) -> u64 {
     }
 }
 
-/// What a pool thread runs. It is given the time it waited, in nanoseconds.
-pub type Job = Box<dyn FnOnce(u64) + Send>;
+/// What a pool thread runs.
+pub type Job = Box<dyn FnOnce() + Send>;
 
 /// How big a pool is.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +91,7 @@ struct Queues {
     /// Waiting or reserved, over all clients.
     used: usize,
     idle: usize,
+    waiting: Waiting,
     ending: bool,
     /// One client alone has all threads.
     is_alone: bool,
@@ -92,7 +99,7 @@ struct Queues {
 
 #[derive(Default)]
 struct Client {
-    jobs: VecDeque<(u64, Job)>,
+    jobs: VecDeque<Job>,
     /// Waiting or reserved.
     used: usize,
     /// Threads at work for it.
@@ -146,20 +153,16 @@ impl Pool {
         Ok(Arc::new(Self { shared, threads }))
     }
 
-    /// A place in the queue of `client`, if there is one.
+    /// A place in the queue of `client`, if there is one for which none waits.
     pub fn reserve(&self, client: u64) -> Option<Slot> {
-        let limits = self.shared.limits;
         let mut queues = self.shared.lock();
-        if queues.ending || queues.used >= limits.queue {
-            return None;
-        }
-        let entry = queues.clients.entry(client).or_default();
-        if entry.used >= limits.per_client {
-            return None;
-        }
-        entry.used += 1;
-        queues.used += 1;
-        Some(Slot { shared: Arc::clone(&self.shared), client, open: true })
+        let is_free = !queues.waiting.has(client) && queues.take_place(client, self.shared.limits);
+        is_free.then(|| self.shared.slot(client))
+    }
+
+    /// A place in the queue of `client`, once there is one.
+    pub fn place(&self, client: u64) -> SlotWait {
+        SlotWait::new(&self.shared, client)
     }
 
     /// Whether there is one client alone, which has all threads then. As many as it may have with
@@ -192,6 +195,11 @@ impl Pool {
         }
     }
 
+    /// Operations that wait for a place.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().waiting.count()
+    }
+
     /// Operations that wait for a thread.
     pub fn queued(&self) -> usize {
         self.shared.lock().used
@@ -200,7 +208,11 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().ending = true;
+        let mut queues = self.shared.lock();
+        queues.ending = true;
+        let wakers = queues.waiting.take_all();
+        drop(queues);
+        wakers.into_iter().for_each(Waker::wake);
         self.shared.work.notify_all();
         let this = std::thread::current().id();
         for thread in self.threads.drain(..) {
@@ -214,13 +226,13 @@ impl Drop for Pool {
 }
 
 impl Slot {
-    /// Queues the job, noting `now_ns` as the time of hand-over.
-    pub fn run(mut self, now_ns: u64, job: Job) {
+    /// Queues the job.
+    pub fn run(mut self, job: Job) {
         self.open = false;
         let mut queues = self.shared.lock();
         let threads = self.shared.limits.threads_per_client(queues.is_alone);
         let Some(client) = queues.clients.get_mut(&self.client) else { return };
-        client.jobs.push_back((now_ns, job));
+        client.jobs.push_back(job);
         if client.takes_turn(threads) {
             queues.turns.push_back(self.client);
         }
@@ -235,12 +247,26 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         if self.open {
-            self.shared.lock().give_back(self.client);
+            self.shared.give_back(self.client);
         }
     }
 }
 
 impl Queues {
+    /// Takes a place for a client, if there is one.
+    fn take_place(&mut self, client: u64, limits: PoolLimits) -> bool {
+        if self.ending || self.used >= limits.queue {
+            return false;
+        }
+        let entry = self.clients.entry(client).or_default();
+        if entry.used >= limits.per_client {
+            return false;
+        }
+        entry.used += 1;
+        self.used += 1;
+        true
+    }
+
     /// Frees one place of `client`.
     fn give_back(&mut self, client: u64) {
         self.used = self.used.saturating_sub(1);
@@ -253,7 +279,7 @@ impl Queues {
     }
 
     /// The next job in turn, and the client that it is of; that has at most `threads` of them.
-    fn next(&mut self, threads: usize) -> Option<(u64, (u64, Job))> {
+    fn next(&mut self, threads: usize) -> Option<(u64, Job)> {
         let client = self.turns.pop_front()?;
         let entry = self.clients.get_mut(&client)?;
         entry.has_turn = false;
@@ -287,6 +313,20 @@ impl Queues {
 }
 
 impl Shared {
+    /// A place that was taken.
+    fn slot(self: &Arc<Self>, client: u64) -> Slot {
+        Slot { shared: Arc::clone(self), client, open: true }
+    }
+
+    /// Frees a place, for the next that waits.
+    fn give_back(&self, client: u64) {
+        let mut queues = self.lock();
+        queues.give_back(client);
+        let next = queues.grant(self.limits);
+        drop(queues);
+        next.into_iter().for_each(Waker::wake);
+    }
+
     fn lock(&self) -> OrderedGuard<'_, Queues> {
         self.queues.lock()
     }
@@ -295,12 +335,13 @@ impl Shared {
         let mut queues = self.lock();
         loop {
             let threads = self.limits.threads_per_client(queues.is_alone);
-            if let Some((client, (since_ns, job))) = queues.next(threads) {
+            if let Some((client, job)) = queues.next(threads) {
+                let next = queues.grant(self.limits);
                 drop(queues);
-                let waited = base::clock::stamp().saturating_sub(since_ns);
+                next.into_iter().for_each(Waker::wake);
                 // What a job answers for it has caught itself; a panic past that must not cost
                 // the pool a thread.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(waited)));
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
                 queues = self.lock();
                 let threads = self.limits.threads_per_client(queues.is_alone);
                 queues.ended(client, threads);

@@ -7,8 +7,9 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::clock::Deadline;
+use base::clock::{Deadline, stamp};
 use base::limits::POOL_PATIENCE;
+use probe::phases::PhaseClock;
 use tokio::sync::oneshot;
 use vfs::cred::Cred;
 use vfs::fs::{Change, Context, Flush, Result};
@@ -16,14 +17,12 @@ use vfs::locks::leases::take_blocked;
 use vfs::status::Status;
 
 use super::Files;
-use super::backoff::Backoff;
 use super::caller::Caller;
 use super::grace;
 use super::held::HeldBetween;
 use super::recall;
 use engine::exec::accept::{self, Joins};
-use engine::exec::{self, Failure, Operation, ServiceCore};
-use engine::pool::Slot;
+use engine::exec::{self, Failure, Operation, ServiceCore, timed};
 use engine::transport::listener::Accepted;
 use engine::transport::tasks::Ending;
 use engine::transport::{Runtimes, Tasks};
@@ -82,13 +81,17 @@ where
     accept::serve_joined(&files.engine, runtimes, sockets, new_core, connection)
 }
 
+/// What an operation has come to, and what its time went to.
+type Outcome<T> = (Result<T>, PhaseClock);
+
 /// An operation on files, for whoever waits for it: the connection's task, or nobody any more.
 struct FileOperation<F, T> {
     /// What to do, until it runs.
     step: Option<F>,
     cred: Arc<Cred>,
     outcome: Option<Result<T>>,
-    to: oneshot::Sender<Result<T>>,
+    to: oneshot::Sender<Outcome<T>>,
+    clock: PhaseClock,
     /// It changes nothing: it need not begin when the client that waits for it has gone.
     only_looks: bool,
 }
@@ -98,7 +101,11 @@ where
     F: FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
     T: Send + 'static,
 {
-    fn run(&mut self, _queue_ns: u64) -> Option<Flush> {
+    fn clock(&mut self) -> &mut PhaseClock {
+        &mut self.clock
+    }
+
+    fn run(&mut self) -> Option<Flush> {
         let step = self.step.take()?;
         let (value, flush) = step(Context { cred: &self.cred, may_block: true });
         self.outcome = Some(Ok(value));
@@ -123,7 +130,7 @@ where
     fn complete(self) {
         if let Some(outcome) = self.outcome {
             // Who asked may have gone.
-            let _ = self.to.send(outcome);
+            let _ = self.to.send((outcome, self.clock));
         }
     }
 }
@@ -151,7 +158,8 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl Fn(Context<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inline = self.engine.attempt(|| op(Context { cred, may_block: false }));
+        let inline =
+            timed::inline(|| self.engine.attempt(|| op(Context { cred, may_block: false })));
         match inline.and_then(|done| done) {
             Err(Status::WouldBlock) => self.pooled_look(who, cred, op).await?,
             done => done,
@@ -233,10 +241,14 @@ impl Core {
         step: impl FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
         only_looks: bool,
     ) -> Result<T> {
-        let slot = self.slot(who).await?;
-        let (operation, outcome) = operation(cred, step, only_looks);
+        // The wait for a place is one for the pool.
+        let clock = PhaseClock::new(stamp());
+        let slot = self.place(who.queue(), POOL_PATIENCE).await.ok_or(Status::Busy)?;
+        let (operation, outcome) = operation(cred, step, (only_looks, clock));
         self.engine.submit(slot, operation);
-        outcome.await.map_err(|_| Status::Fault)?
+        let (outcome, clock) = outcome.await.map_err(|_| Status::Fault)?;
+        timed::add(&clock);
+        outcome
     }
 
     /// Runs something on the pool that nobody waits for; not at all if there is no place now.
@@ -250,25 +262,15 @@ impl Core {
         let job = move || op(Context { cred: &cred, may_block: true });
         self.engine.run_behind(who.queue(), job);
     }
-
-    async fn slot(&self, who: &Caller) -> Result<Slot> {
-        let mut wait = Backoff::until(Deadline::after(POOL_PATIENCE));
-        loop {
-            if let Some(slot) = self.engine.pool.reserve(who.queue()) {
-                return Ok(slot);
-            }
-            wait.pause(&self.core).await?;
-        }
-    }
 }
 
 /// An operation, and what it comes to.
 fn operation<F, T>(
     cred: &Arc<Cred>,
     step: F,
-    only_looks: bool,
-) -> (FileOperation<F, T>, oneshot::Receiver<Result<T>>) {
+    (only_looks, clock): (bool, PhaseClock),
+) -> (FileOperation<F, T>, oneshot::Receiver<Outcome<T>>) {
     let (to, outcome) = oneshot::channel();
     let cred = Arc::clone(cred);
-    (FileOperation { step: Some(step), cred, outcome: None, to, only_looks }, outcome)
+    (FileOperation { step: Some(step), cred, outcome: None, to, clock, only_looks }, outcome)
 }

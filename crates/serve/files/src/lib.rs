@@ -25,7 +25,6 @@
 // each failed operation.
 #![allow(clippy::result_large_err)]
 
-pub mod backoff;
 pub mod caller;
 pub mod change;
 pub mod copy;

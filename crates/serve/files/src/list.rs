@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::clock::{Deadline, NS_PER_S, wall_ns};
+use base::clock::{NS_PER_S, wall_ns};
 use base::limits::{
     POOL_PATIENCE, TRANSFER_LIST_BATCH, TRANSFER_LIST_BATCH_BYTES, TRANSFER_LIST_LOOKED_MAX,
     TRANSFER_LIST_SCANNED_MAX,
@@ -10,8 +10,8 @@ use base::limits::{
 use vfs::attr::{Attr, FileType, Time};
 use vfs::fs::{Context, DirEntry, FileSystem, Result};
 use vfs::handle::Handle;
+use vfs::status::Status;
 
-use super::backoff::Backoff;
 use super::caller::Caller;
 use super::core::Core;
 use super::held::HeldBytes;
@@ -273,13 +273,8 @@ impl Listing {
 
 /// Waits for room for a batch of the usual size, in the part of the client.
 async fn room(core: &Core, who: &Caller) -> Result<HeldBytes> {
-    let mut wait = Backoff::until(Deadline::after(POOL_PATIENCE));
-    loop {
-        if let Some(held) = core.held.take(who.queue(), TRANSFER_LIST_BATCH_BYTES) {
-            return Ok(held);
-        }
-        wait.pause(core).await?;
-    }
+    let take = || core.held.take(who.queue(), TRANSFER_LIST_BATCH_BYTES);
+    core.room(Some(POOL_PATIENCE), take).await.ok_or(Status::Busy)
 }
 
 /// Type and permissions in the ten characters that `ls -l` has for them.

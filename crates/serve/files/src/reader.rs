@@ -12,6 +12,7 @@ use super::node::Node;
 use super::opened::Opened;
 use super::path::VPath;
 use super::walk::Links;
+use engine::exec::timed;
 use engine::transport::buffers::ReplyBuf;
 
 /// A file opened for reading.
@@ -89,7 +90,9 @@ impl Reader {
         };
         let cred = &self.node.reached.cred;
         let start = into.len();
-        let contained = core.engine.attempt(|| read(Context { cred, may_block: false }, into));
+        let contained = timed::inline(|| {
+            core.engine.attempt(|| read(Context { cred, may_block: false }, into))
+        });
         match contained {
             Ok(Err(Status::WouldBlock)) => {}
             Ok(done) => return done,

@@ -35,11 +35,10 @@ use super::session::{ENDING, NO_USER, Session};
 use super::status::DONE;
 use super::transfer::{self, Job, Work};
 use super::{Entry, Server};
-use engine::exec::accept;
+use engine::exec::{accept, timed};
 use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
 use engine::transport::tasks::Ending;
-use files::backoff::Backoff;
 use files::{Caller, Core, Transfer};
 
 /// The control connection has ended, or is of no use any more.
@@ -82,10 +81,8 @@ impl Control {
         let core = (&self.core.buffers, &*self.core.budget);
         self.link.rest(core);
         poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
-        let mut wait = Backoff::endless();
-        while !self.link.make_room(core, false) {
-            wait.pause(&self.core).await.map_err(|_| Gone)?;
-        }
+        let link = &mut self.link;
+        self.core.room(None, || link.make_room(core, false).then_some(())).await.ok_or(Gone)?;
         let (link, lines) = (&mut self.link, &mut self.lines);
         poll_fn(|cx| {
             let mut room = [0; FTP_RECEIVE];
@@ -321,7 +318,7 @@ impl Conn {
         if maker.is_unplanned() {
             return self.finish(&Answer::of(425, "PASV, EPSV, PORT or EPRT first.")).await;
         }
-        let (core, span) = (Rc::clone(&s.core), s.span);
+        let (core, span, mut clock) = (Rc::clone(&s.core), s.span, s.span.clock);
         // What hears of the client's end is a descriptor as a connection is.
         let _place = match data::place(&core, s.peer.ip()) {
             Ok(place) => place,
@@ -338,7 +335,14 @@ impl Conn {
         let mut abort = false;
         let outcome = {
             let work = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));
-            let mut run = pin!(core.engine.attempt_async(work));
+            let work = pin!(core.engine.attempt_async(work));
+            let mut run = pin!(async {
+                match uploads {
+                    true => timed::run(&mut clock, stamp(), work).await,
+                    // What is sent was ready before.
+                    false => timed::sending(&mut clock, work).await,
+                }
+            });
             let mut over = pin!(must_end(&core, &who, self.ending.clone()));
             let mut is_over = false;
             loop {
@@ -360,6 +364,7 @@ impl Conn {
                 }
             }
         };
+        self.session.span.clock = clock;
         self.transferred(outcome, (flow, &who), abort).await
     }
 

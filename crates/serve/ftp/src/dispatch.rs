@@ -1,5 +1,7 @@
 //! Command → function, and what is noted of each command for the statistics.
 
+use base::clock::stamp;
+use engine::exec::timed;
 use files::SpanFacts as _;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -27,7 +29,12 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
     let done = match (parsed.request, parsed.verb) {
         (Ok(request), _) => {
             let core = Rc::clone(&s.core);
-            let done = core.engine.attempt_async(pin!(permitted(s, request))).await;
+            let mut clock = s.span.clock;
+            let done = {
+                let run = pin!(permitted(s, request));
+                timed::run(&mut clock, stamp(), pin!(core.engine.attempt_async(run))).await
+            };
+            s.span.clock = clock;
             done.unwrap_or_else(|status| Err(status.into()))
         }
         (Err(error), None) => Err(error.into()),

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
-use base::clock::{Deadline, monotonic_ns, stamp};
+use base::clock::{monotonic_ns, stamp};
 use base::limits::{
     FTP_PIECE, FTP_UPLOAD_FIRST, POOL_PATIENCE, SEND_FILE_MIN, TRANSFER_SEND_PIECE,
 };
@@ -26,7 +26,6 @@ use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::Link;
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::send::SendError;
-use files::backoff::Backoff;
 use files::reader::Reader;
 use files::transfer::Direction;
 use files::upload::{Finished, How, Upload};
@@ -176,12 +175,12 @@ struct TransferMemory<'a>(&'a Core, usize);
 
 impl<'a> TransferMemory<'a> {
     async fn take(core: &'a Core, bytes: usize) -> Result<Self, Answer> {
-        let mut wait = Backoff::until(Deadline::after(POOL_PATIENCE));
-        while !core.budget.has_bytes(bytes) {
-            let paused = wait.pause(core).await;
-            paused.map_err(|_| Answer::of(450, "Too many transfers; try again later."))?;
-        }
-        core.budget.take_bytes(bytes);
+        let take = || {
+            let has_room = core.budget.has_bytes(bytes);
+            has_room.then(|| core.budget.take_bytes(bytes))
+        };
+        let taken = core.room(Some(POOL_PATIENCE), take).await;
+        taken.ok_or(Answer::of(450, "Too many transfers; try again later."))?;
         Ok(Self(core, bytes))
     }
 }

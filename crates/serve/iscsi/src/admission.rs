@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::clock::stamp;
 use vfs::status::Status as Failure;
 use wire::scsi::Asc;
 
@@ -117,12 +118,16 @@ impl Session {
                 self.ask(wire, itt);
             }
             Stage::Waiting { .. } => {
-                let Some(Task { about, mark, stage, .. }) = self.tasks.remove(&itt) else { return };
+                let Some(Task { mut about, mark, stage, .. }) = self.tasks.remove(&itt) else {
+                    return;
+                };
                 let Stage::Waiting { request, entered } = stage else { return };
                 drop(entered);
                 if let Some(verdict) = mark.verdict() {
                     return self.aborted(wire, &about, verdict);
                 }
+                // Until now it was queued.
+                about.clock.resume(stamp());
                 let held = self.core.budget.hold(about.reply_max() + request.working_bytes());
                 let left = (*request, Vec::new(), ReplyBuf::default());
                 self.submit(wire, about, left, None, Some(held));

@@ -7,7 +7,7 @@ mod unsent;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use base::clock::{Deadline, monotonic_ns};
+use base::clock::{Deadline, monotonic_ns, stamp};
 use base::limits::{
     ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TIME_MAX, ISCSI_LOGOUT_TIME_MAX,
     RECEIVE_BUFFER, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX,
@@ -107,6 +107,7 @@ impl Conn {
     /// returns whether there is more.
     fn take(&mut self) -> Result<bool, Ended> {
         self.session.collect(&mut self.wire);
+        self.session.now_ns = stamp();
         let (inbox, mut at, framer) = self.wire.lend();
         let (mut need, mut outcome) = (0, Ok(true));
         for _ in 0..TURN_OPS_MAX {

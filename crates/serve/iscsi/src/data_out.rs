@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use base::clock::stamp;
+use probe::phases::Phase;
 use vfs::status::Status as Failure;
 use wire::iscsi::command::ScsiCommand;
 use wire::iscsi::data::{DataOut, R2t};
@@ -169,11 +171,12 @@ impl Session {
     fn begin(
         &mut self,
         wire: &mut Wire,
-        about: About,
+        mut about: About,
         request: Result<scsi::Request, Done>,
         (buffer, data): (ReplyBuf, Vec<u8>),
         held: Option<ReservedBytes>,
     ) {
+        about.clock.resume(self.now_ns);
         let request = match request {
             Ok(request) => request,
             Err(done) => return self.respond(wire, &about, &done, buffer),
@@ -181,12 +184,15 @@ impl Session {
         if self.may_map(&about) {
             let mapped = self.core.engine.attempt(|| scsi::send_mapped(&request));
             if let Ok(Some((slice, done))) = mapped {
+                self.tried(&mut about);
                 return self.respond_mapped(wire, &about, &done, slice);
             }
         }
         let mut buffer = self.core.buffers.take_reply();
         let step = || scsi::execute(&request, &data, false, &mut buffer);
-        let done = match self.core.engine.attempt(step) {
+        let tried = self.core.engine.attempt(step);
+        self.tried(&mut about);
+        let done = match tried {
             Err(failure) => Done::failed(status::of(failure, Asc::INTERNAL_TARGET_FAILURE)),
             Ok(Ok(done)) if done.flush.is_empty() && done.aborts.is_empty() => done,
             Ok(Ok(done)) => {
@@ -203,6 +209,12 @@ impl Session {
             }
         };
         self.respond(wire, &about, &done, buffer);
+    }
+
+    /// A command was tried on this thread; the one behind it begins now.
+    fn tried(&mut self, about: &mut About) {
+        self.now_ns = stamp();
+        about.clock.spent(Phase::Inline, self.now_ns);
     }
 
     /// Gives the engine of its unit a command, or what is left of one that is `done` but for its
@@ -229,7 +241,7 @@ impl Session {
         let unit = Arc::clone(&request.unit);
         let mark = Mark::new(request.nexus.port.clone(), about.itt, &self.wake);
         let entered = TaskEntry::new(&unit, &mark);
-        let itt = about.itt;
+        let (itt, clock) = (about.itt, about.clock);
         let task = Task {
             about,
             mark: Arc::clone(&mark),
@@ -246,7 +258,7 @@ impl Session {
         mark.load(Payload { data, held: held.into_send() });
         let to = Arc::clone(&self.completions);
         let request = scsi::Request { mark: Some(Arc::clone(&mark)), ..request };
-        let command = Command { itt, request, held: None, buffer, done, mark, entered, to };
+        let command = Command { itt, request, held: None, buffer, done, mark, entered, to, clock };
         let engine = match unit.threads.engine(&self.core.engine) {
             Ok(engine) if has_run => return engine.flush(flush, command),
             Ok(engine) => engine,

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use base::limits::{ISCSI_IMMEDIATE_MAX, ISCSI_TRANSFER_MAX, SCSI_CDB_MAX};
 use probe::names::NO_SHARE;
 use probe::op::{OpRecord, flag};
+use probe::phases::PhaseClock;
 use wire::iscsi::command::ScsiCommand;
 use wire::iscsi::frame::Pdu;
 use wire::iscsi::logout::{LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse};
@@ -125,6 +126,8 @@ impl Session {
     }
 
     fn about(&self, command: &ScsiCommand<'_>, record: OpRecord, arrived_ns: u64) -> About {
+        let mut clock = PhaseClock::new(arrived_ns);
+        clock.resume(self.now_ns);
         About {
             itt: command.itt,
             immediate: command.immediate,
@@ -134,6 +137,7 @@ impl Session {
             lun: Lun(command.lun).number(),
             record,
             arrived_ns,
+            clock,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use probe::phases::PhaseClock;
 use vfs::fs::Flush;
 use vfs::status::Status as Failed;
 use wire::iscsi::tmf::TmfOutcome;
@@ -53,6 +54,7 @@ pub(super) enum Finished {
         buffer: ReplyBuf,
         entered: TaskEntry,
         held: Option<SendReservedBytes>,
+        clock: PhaseClock,
     },
     /// Task management.
     Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
@@ -72,6 +74,8 @@ pub(super) struct Command {
     pub entered: TaskEntry,
     /// The connection.
     pub to: Arc<CompletionQueue<Finished>>,
+    /// What its time went to.
+    pub clock: PhaseClock,
 }
 
 impl Command {
@@ -87,7 +91,11 @@ impl Operation for Command {
         self.mark.begin()
     }
 
-    fn run(&mut self, _queue_ns: u64) -> Option<Flush> {
+    fn clock(&mut self) -> &mut PhaseClock {
+        &mut self.clock
+    }
+
+    fn run(&mut self) -> Option<Flush> {
         let (data, held) = match self.mark.take_payload() {
             Some(payload) => (payload.data, Some(payload.held)),
             None => (Vec::new(), None),
@@ -118,7 +126,7 @@ impl Operation for Command {
     }
 
     fn complete(self) {
-        let Self { itt, done, held, buffer, entered, to, .. } = self;
-        to.push(Finished::Command { itt, done, buffer, entered, held });
+        let Self { itt, done, held, buffer, entered, to, clock, .. } = self;
+        to.push(Finished::Command { itt, done, buffer, entered, held, clock });
     }
 }

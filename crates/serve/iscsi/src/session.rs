@@ -14,6 +14,7 @@ use base::limits::{
     ISCSI_TRANSFER_MAX,
 };
 use probe::op::{OpRecord, Protocol};
+use probe::phases::PhaseClock;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use vfs::lun::reservations::Port;
@@ -34,7 +35,7 @@ use super::state::window::Window;
 use super::targets::{Joined, Target};
 use super::unit::Unit;
 use super::{scsi, status};
-use engine::exec::CompletionQueue;
+use engine::exec::{CompletionQueue, Span};
 use engine::transport::budget::ReservedBytes;
 use engine::transport::buffers::ReplyBuf;
 
@@ -75,6 +76,8 @@ pub(super) struct About {
     pub record: OpRecord,
     /// When it came.
     pub arrived_ns: u64,
+    /// What its time went to so far.
+    pub clock: PhaseClock,
 }
 
 impl About {
@@ -161,6 +164,8 @@ pub(super) struct Session {
     pinged_ns: Option<u64>,
     /// It ends when everything was sent.
     pub leaves: bool,
+    /// When the last command of this turn was tried.
+    pub now_ns: u64,
 }
 
 impl Session {
@@ -194,6 +199,7 @@ impl Session {
             heard_ns: monotonic_ns(),
             pinged_ns: None,
             leaves: false,
+            now_ns: 0,
         }
     }
 
@@ -299,14 +305,16 @@ impl Session {
                 // One that was aborted before it began has been forgotten, and its tag may be that
                 // of another one by now.
                 Finished::Command { itt, entered, .. } if !self.is_task(itt, &entered) => {}
-                Finished::Command { itt, done, buffer, entered, held }
+                Finished::Command { itt, done, buffer, entered, held, clock }
                     if done.aborts.is_empty() =>
                 {
+                    self.set_clock(itt, clock);
                     drop(entered);
                     self.ended(wire, itt, done, buffer);
                     drop(held);
                 }
-                Finished::Command { itt, done, buffer, entered, .. } => {
+                Finished::Command { itt, done, buffer, entered, clock, .. } => {
+                    self.set_clock(itt, clock);
                     self.abort_others(itt, done, (buffer, entered));
                 }
                 Finished::Management { itt, immediate, outcome, ends } => {
@@ -317,6 +325,13 @@ impl Session {
         }
         self.sweep(wire);
         self.continue_waiting(wire);
+    }
+
+    /// What has run elsewhere comes back with its clock.
+    fn set_clock(&mut self, itt: u32, clock: PhaseClock) {
+        if let Some(task) = self.tasks.get_mut(&itt) {
+            task.about.clock = clock;
+        }
     }
 
     fn is_task(&self, itt: u32, entered: &TaskEntry) -> bool {
@@ -383,7 +398,7 @@ impl Session {
             bytes: u32::try_from(moved).unwrap_or(u32::MAX),
             ..about.record
         };
-        wire.ends(about.arrived_ns, record);
+        wire.ends(Span { facts: record, arrived_ns: about.arrived_ns, clock: about.clock });
     }
 
     /// The record of a command that begins.

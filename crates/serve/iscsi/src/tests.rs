@@ -9,6 +9,7 @@ mod disks;
 mod login;
 mod memory;
 mod panics;
+mod phases;
 #[path = "../../tests/costs/search.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod search;

@@ -2,10 +2,10 @@
 //! have no further effect, and in a bounded time even if a disk does not answer: then the function
 //! is refused. What such a disk holds back keeps its blocks, so that it lands on nothing later.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
-use base::clock::Deadline;
-use base::limits::{ISCSI_ABORT_LOOK, ISCSI_ABORT_TIME_MAX};
+use base::limits::ISCSI_ABORT_TIME_MAX;
 use tokio::sync::Notify;
 use wire::iscsi::Bhs;
 use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest, TmfResponse};
@@ -26,21 +26,16 @@ use engine::transport::buffers::ReplyBuf;
 type Waits = Vec<(Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>)>;
 
 /// Waits until all of that is over; false if it takes too long.
-async fn wait_over(mut waits: Waits) -> bool {
-    let until = Deadline::after(ISCSI_ABORT_TIME_MAX);
-    loop {
-        waits.retain_mut(|(unit, marks, ranges)| {
-            marks.retain(|mark| !mark.is_over());
-            !marks.is_empty() || unit.ranges.holds_any(ranges)
-        });
-        if waits.is_empty() {
-            return true;
+async fn wait_over(waits: Waits) -> bool {
+    let over = async {
+        for (unit, marks, ranges) in &waits {
+            for mark in marks {
+                mark.wait_over().await;
+            }
+            poll_fn(|cx| unit.ranges.poll_released(ranges, cx)).await;
         }
-        if until.passed() {
-            return false;
-        }
-        tokio::time::sleep(ISCSI_ABORT_LOOK).await;
-    }
+    };
+    tokio::time::timeout(ISCSI_ABORT_TIME_MAX, over).await.is_ok()
 }
 
 impl Session {
@@ -79,9 +74,10 @@ impl Session {
             (unit, running, ranges)
         });
         let waits: Waits = waits.collect();
+        let clock = self.tasks.get(&itt).map(|task| task.about.clock).unwrap_or_default();
         self.waiting.spawn_local(async move {
             wait_over(waits).await;
-            Finished::Command { itt, done, buffer, entered, held: None }
+            Finished::Command { itt, done, buffer, entered, held: None, clock }
         });
     }
 

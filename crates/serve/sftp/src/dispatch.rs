@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
+use base::clock::stamp;
 use base::limits::{SFTP_GATHER_BYTES, SFTP_IO_MAX};
+use probe::phases::{Phase, PhaseClock};
 use wire::sftp::packet::Packet;
 use wire::sftp::reply::Status;
 use wire::sftp::request::{OfHandle, OfPath, SetByHandle, SetByPath, TwoPaths, Write};
@@ -21,6 +23,7 @@ use super::order::Footprint;
 use super::state::{Open, OpenDir, OpenFile, Session};
 use super::status::{Refusal, Result};
 use super::{dir, extended, io, names, open};
+use engine::exec::timed;
 use engine::transport::buffers::ReplyBuf;
 use files::{Links, Node, Span};
 
@@ -107,7 +110,11 @@ impl Gathered {
     async fn run(self, s: Rc<Session>) -> Answer {
         let Self { file, offset, data, parts } = self;
         let held = data.len();
-        let written = s.core.engine.attempt_async(pin!(io::write(&s, &file, offset, data))).await;
+        let mut clock = PhaseClock::default();
+        let written = {
+            let write = pin!(io::write(&s, &file, offset, data));
+            timed::run(&mut clock, stamp(), pin!(s.core.engine.attempt_async(write))).await
+        };
         let outcome = written.unwrap_or_else(|status| Ok(file.changed::<u64>(Err(status))?));
         file.note_written(&outcome, held);
         let mut reply = s.core.buffers.take_reply();
@@ -117,6 +124,8 @@ impl Gathered {
             if outcome.is_err() {
                 span.moved(0);
             }
+            // All of them were queued until then.
+            span.clock = clock;
             let code = put_status(&mut w, id, outcome.as_ref().map(|_| ()));
             spans.push((span, code));
         }
@@ -192,7 +201,10 @@ impl Session {
         };
         Some(match taken {
             Ok((footprint, job)) => Taken::Job(footprint, job),
-            Err(refusal) => Taken::Answer(self.answer((id, span, 0), Err(refusal))),
+            Err(refusal) => {
+                span.clock.spent(Phase::Inline, stamp());
+                Taken::Answer(self.answer((id, span, 0), Err(refusal)))
+            }
         })
     }
 
@@ -243,7 +255,8 @@ impl Session {
                 let s = Rc::clone(self);
                 let running = async move {
                     let read = pin!(io::read(&s, &file, (id, args.offset, args.len)));
-                    let read = s.core.engine.attempt_async(read).await;
+                    let read = pin!(s.core.engine.attempt_async(read));
+                    let read = timed::run(&mut span.clock, stamp(), read).await;
                     let read = read.unwrap_or_else(|status| Err(status.into()));
                     file.note_read(args.offset, &read);
                     let said = read.map(|(packet, moved)| Said::Packet(packet, moved));
@@ -270,7 +283,8 @@ impl Session {
                     let changes = asked.changes();
                     let said = {
                         let said = pin!(run(&s, id, asked, &mut seen));
-                        s.core.engine.attempt_async(said).await
+                        let said = pin!(s.core.engine.attempt_async(said));
+                        timed::run(&mut span.clock, stamp(), said).await
                     };
                     let said = said.unwrap_or_else(|status| match changes {
                         Some(file) => Ok(file.changed(Err(status))?),

@@ -8,10 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+use base::clock::stamp;
 use base::limits::{
     SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX, SMB_CREDITS_MAX, SMB_PENDING_AFTER,
     SMB_UNSIGNED_CREDITS_MAX, SMB_WORK_MAX,
 };
+use probe::phases::Phase;
 use tokio::sync::Notify;
 use vfs::fs::Extent;
 use vfs::locks::Owner;
@@ -28,7 +30,7 @@ use super::dispatch::{self, Outcome, Request};
 use super::state::connection::{Answer, Connection};
 use super::state::session::Session;
 use super::{io, status};
-use engine::exec::Span;
+use engine::exec::{Span, timed};
 use engine::transport::buffers::ReplyBuf;
 use files::{Core, SpanFacts as _};
 
@@ -339,6 +341,10 @@ pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
     let done = io::at_once(conn, &session, (&header, message), is_bare);
     let Some(done) = done else { return false };
     let mut span = conn.core.begin_at(conn.peer.1, header.command.0 as u8, frame.arrived_ns);
+    span.clock.resume(conn.now_ns.get());
+    // The one behind it begins then.
+    conn.now_ns.set(stamp());
+    span.clock.spent(Phase::Inline, conn.now_ns.get());
     span.by(&session.who);
     done.about.record(&mut span);
     let mut one = One::new(conn, &header, done.status, done.out);
@@ -377,15 +383,23 @@ pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
     conn.granted(&before.granted);
 }
 
+/// The span of a request, and when it begins: the first of a frame behind what was done before it.
+fn begin(conn: &Connection, arrived_ns: u64, (header, is_first): (&Header, bool)) -> (Span, u64) {
+    // The one behind the last is what is none.
+    let op = header.command.0.min(Command::OPLOCK_BREAK.0 + 1) as u8;
+    let mut span = conn.core.begin_at(conn.peer.1, op, arrived_ns);
+    let begun_ns = if is_first { conn.now_ns.get() } else { stamp() };
+    span.clock.resume(begun_ns);
+    (span, begun_ns)
+}
+
 async fn carry_out(
     conn: &Rc<Connection>,
     (frame, work, held): (&Frame, &Arc<Work>, usize),
     (mut header, message): (Header, &[u8]),
     before: &mut Before,
 ) -> (One, (Span, u16)) {
-    // The one behind the last is what is none.
-    let op = header.command.0.min(Command::OPLOCK_BREAK.0 + 1) as u8;
-    let mut span = conn.core.begin_at(conn.peer.1, op, frame.arrived_ns);
+    let (mut span, begun_ns) = begin(conn, frame.arrived_ns, (&header, before.is_first));
     let related = before.relate(&mut header);
     let (mut is_pending, known) = (false, conn.session(header.session_id).ok());
     let _running = known.as_ref().map(Session::run);
@@ -422,7 +436,8 @@ async fn carry_out(
                         opened: RefCell::default(),
                         in_progress: RefCell::default(),
                     };
-                    let done = execute(&request, (by, before.is_single), &mut is_pending).await;
+                    let done = pin!(execute(&request, (by, before.is_single), &mut is_pending));
+                    let done = timed::run(&mut span.clock, begun_ns, done).await;
                     request.record(&mut span);
                     done
                 }

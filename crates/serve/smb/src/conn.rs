@@ -41,9 +41,6 @@ use engine::transport::send::{self, Peer, SendError};
 use engine::transport::tasks::Ending;
 use files::Core;
 
-/// Operations between two looks at the clock within a turn.
-const CLOCK_EVERY: usize = 8;
-
 /// Why a connection has ended.
 #[derive(Debug, Error)]
 pub enum Ended {
@@ -107,6 +104,7 @@ pub async fn serve(
         outbox: RefCell::default(),
         outgoing: Cell::new(0),
         in_turn: Cell::new(false),
+        now_ns: Cell::new(0),
         has_mail: Arc::new(Notify::new()),
         mailbox: Arc::default(),
         granting: RefCell::default(),
@@ -318,10 +316,11 @@ impl Exchange {
         }
         // From here on nothing is received, and nothing is sent before it ends.
         let _turn = vfs::turn::ReadBatch::begin();
-        let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
+        self.conn.now_ns.set(stamp());
+        let until = self.conn.now_ns.get() + TURN_TIME_MAX.as_nanos() as u64;
         self.conn.in_turn.set(true);
         let mut taken = Ok(true);
-        for ops in 1..=TURN_OPS_MAX {
+        for _ in 0..TURN_OPS_MAX {
             match self.take_one() {
                 Ok(true) => {}
                 ended => {
@@ -330,7 +329,7 @@ impl Exchange {
                 }
             }
             let full = self.conn.outgoing.get() >= SEND_BATCH_MAX;
-            if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+            if full || self.conn.now_ns.get() >= until {
                 break;
             }
         }
@@ -380,6 +379,7 @@ impl Exchange {
         // What it waits for wakes the task that it becomes then.
         let mut context = Context::from_waker(Waker::noop());
         let polled = conn.core.engine.attempt(|| running.as_mut().poll(&mut context));
+        conn.now_ns.set(stamp());
         match polled.map_err(|_| Ended::Panicked)? {
             Poll::Ready(()) => {}
             Poll::Pending => {

@@ -5,7 +5,9 @@ use files::SpanFacts as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::clock::stamp;
 use base::limits::SMB_COMPOUND_MAX;
+use probe::phases::Phase;
 use thiserror::Error;
 use wire::smb::codec::{Reader, SmbError};
 use wire::smb::crypto::{CryptoError, Signer};
@@ -223,7 +225,7 @@ impl Connection {
         if self.negotiated.borrow().is_some() {
             return Err(Broken::Order);
         }
-        let span = self.core.begin(self.peer.1, Command::NEGOTIATE.0 as u8);
+        let mut span = self.core.begin(self.peer.1, Command::NEGOTIATE.0 as u8);
         let mut preauth = self.preauth.get();
         preauth.update(message);
         let mut out = compound::reply(&self.core);
@@ -241,6 +243,7 @@ impl Connection {
         let answer = self.seal(vec![one], None);
         preauth.update(answer.messages());
         self.preauth.set(preauth);
+        span.clock.spent(Phase::Inline, stamp());
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
         Ok(())
     }
@@ -248,6 +251,7 @@ impl Connection {
     fn take_setup(&self, frame: &Frame, header: &Header, message: &[u8]) -> Result<(), Broken> {
         let mut span =
             self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
+        span.clock.resume(self.now_ns.get());
         self.agreed().map_err(|_| Broken::Order)?;
         let is_signed = frame.signed & 1 != 0;
         let known = self.session(header.session_id).ok();
@@ -309,6 +313,7 @@ impl Connection {
         {
             setup.preauth.update(answer.messages());
         }
+        span.clock.spent(Phase::Inline, stamp());
         self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
         Ok(())
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::clock::{Deadline, stamp};
 use base::limits::{ECHO_RECEIVE, ECHO_SIGN_IN_TIME_MAX, TURN_OPS_MAX};
 use probe::op::Protocol;
+use probe::phases::Phase;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -103,6 +104,7 @@ impl Conn {
     /// Answers lines that have come, as many as one turn may have; whether there may be more.
     async fn take(&mut self) -> Result<bool, Gone> {
         let arrived_ns = stamp();
+        let mut now_ns = arrived_ns;
         let input = std::mem::take(&mut self.input);
         let (mut rest, mut out, mut spans) = (&input[..], Vec::new(), Vec::new());
         let mut goes_on = true;
@@ -120,7 +122,11 @@ impl Conn {
             let before = out.len();
             let outcome = self.answer(line, &mut out).await?;
             goes_on = outcome.status == Status::Ok;
-            spans.push(self.span(&outcome, out.len() - before, arrived_ns));
+            let mut span = self.span(&outcome, out.len() - before, arrived_ns);
+            span.clock.resume(now_ns);
+            now_ns = stamp();
+            span.clock.spent(Phase::Inline, now_ns);
+            spans.push(span);
         }
         let has_more = spans.len() == TURN_OPS_MAX;
         let left = input.len() - rest.len();

@@ -16,13 +16,21 @@ use vfs::handle::Handle;
 use vfs::locks::FileKey;
 use vfs::status::Status;
 
-/// What panics next.
+/// What a call does before it begins.
+type Before = Box<dyn FnOnce() + Send>;
+
+/// What panics next, and what does something else before it begins.
 #[derive(Default)]
-struct Plan(Mutex<Option<&'static str>>);
+struct Plan(Mutex<Option<&'static str>>, Mutex<Option<(&'static str, Before)>>);
 
 impl Plan {
     /// Panics if this is what is to panic, once.
     fn strike(&self, here: &str) {
+        // Not under the lock: other calls continue meanwhile.
+        let before = whole(&self.1).take_if(|(call, _)| *call == here);
+        if let Some((_, before)) = before {
+            before();
+        }
         let mut plan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if *plan == Some(here) {
             *plan = None;
@@ -123,6 +131,11 @@ impl Planted {
     /// The next call of this name panics: of a function of the file system, `flush` or `covered`.
     pub fn plant(&self, call: &'static str) {
         *self.plan.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(call);
+    }
+
+    /// The next call of this name does that before it begins.
+    pub fn before(&self, call: &'static str, act: impl FnOnce() + Send + 'static) {
+        *whole(&self.plan.1) = Some((call, Box::new(act)));
     }
 
     /// Whether what was planted has not panicked.

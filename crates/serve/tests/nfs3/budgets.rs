@@ -141,3 +141,63 @@ fn draining_answers_what_was_taken_and_closes() {
     let (drained, _server) = draining.join().unwrap();
     assert!(drained);
 }
+
+/// Connections of one client that share two threads.
+const CONNECTIONS: u64 = 64;
+/// READs of each; their offsets are `CONNECTIONS * number + connection`.
+const READS: u64 = 4;
+
+#[test]
+fn a_full_pool_is_given_in_order_of_arrival_and_in_turn_among_connections() {
+    let script = Scripted::over(directory());
+    let pool = PoolLimits { threads: 2, queue: 8, per_client: 8 };
+    let server = Server::start(Arc::clone(&script) as _, Options { pool, ..Options::default() });
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    script.blocks.store(true, SeqCst);
+    script.close_gate();
+    let mut clients: Vec<Client> = (0..CONNECTIONS)
+        .map(|connection| {
+            let mut client = Client::connect(server.addr);
+            client.xid = 1000 * (connection as u32 + 1);
+            let offset = |number| CONNECTIONS * number + connection;
+            let reads = (0..READS).flat_map(|number| {
+                let args = ReadArgs { file: Fh3(&file), offset: offset(number), count: 1 };
+                client.nfs(Proc::READ, &args)
+            });
+            let reads: Vec<u8> = reads.collect();
+            client.send(&reads);
+            client
+        })
+        .collect();
+    // Ten have a thread or a place, which leaves something to all but the first two.
+    wait_for("all others wait", || {
+        (server.pool.queued() == 8 && server.pool.waiting() as u64 >= CONNECTIONS - 10)
+            .then_some(())
+    });
+    script.wait_begun(2);
+    let at_first = server.pool.waiting();
+    script.open_gate();
+    for client in &mut clients {
+        for _ in 0..READS {
+            assert!(client.receive().results::<ReadRes<'_>>().into_result().is_ok());
+        }
+    }
+    let begun = script.reads.lock().unwrap().clone();
+    assert_eq!(begun.len() as u64, CONNECTIONS * READS);
+    // In order within each connection, but for what two threads begin at the same time.
+    for connection in 0..CONNECTIONS {
+        let own = begun.iter().filter(|offset| *offset % CONNECTIONS == connection);
+        let numbers: Vec<u64> = own.map(|offset| offset / CONNECTIONS).collect();
+        let near = numbers.iter().zip(0..READS).all(|(number, place)| number.abs_diff(place) <= 1);
+        assert!(near && numbers.len() as u64 == READS, "connection {connection}: {numbers:?}");
+    }
+    // In turn: those that waited at first all begin before one of them begins again. Those that
+    // have a place or a thread can overtake each other, since cores run at their own speed.
+    let turn = &begun[10..10 + at_first];
+    let mut connections: Vec<u64> = turn.iter().map(|offset| offset % CONNECTIONS).collect();
+    connections.sort_unstable();
+    connections.dedup();
+    assert!(connections.len() + 10 >= at_first, "{turn:?}");
+    wait_for("nothing is held", || (server.pool.queued() == 0).then_some(()));
+}

@@ -37,6 +37,8 @@ pub struct Scripted {
     pub flushed: Arc<AtomicUsize>,
     /// Operations that have begun on the pool.
     begun: Mutex<usize>,
+    /// Offsets of READs on the pool, in the order in which they have begun.
+    pub reads: Mutex<Vec<u64>>,
     closed: Mutex<bool>,
     changed: Condvar,
 }
@@ -70,6 +72,7 @@ impl Scripted {
             flush_panics: Arc::default(),
             flushed: Arc::default(),
             begun: Mutex::new(0),
+            reads: Mutex::default(),
             closed: Mutex::new(false),
             changed: Condvar::new(),
         })
@@ -178,6 +181,10 @@ impl FileSystem for Scripted {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<ReadDone> {
+        if cx.may_block {
+            // Before the gate, where it has begun.
+            self.reads.lock().unwrap().push(offset);
+        }
         self.inner.read(self.enter(cx)?, file, offset, buf)
     }
     fn write(

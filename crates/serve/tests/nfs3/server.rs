@@ -37,7 +37,12 @@ pub struct Server {
     pub addr: SocketAddr,
     pub hub: Arc<Hub>,
     shares: Arc<Shares>,
-    _runtimes: Arc<Runtimes>,
+    /// What it runs on.
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub runtimes: Arc<Runtimes>,
+    /// Its threads that may block.
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub pool: Arc<Pool>,
 }
 
 /// How a service is started.
@@ -69,6 +74,7 @@ impl Server {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let shares = shares(fs);
+        let pool = Pool::start(options.pool).unwrap();
         let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
         let service = RpcService::start(RpcConfig {
             rdma: config_with(socket.local_addr().unwrap(), options.rdma_idle_min),
@@ -77,13 +83,13 @@ impl Server {
             programs: [programs(&shares), further].concat(),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
-            pool: Pool::start(options.pool).unwrap(),
+            pool: Arc::clone(&pool),
             budgets: Arc::new(Budgets::new(options.limits)),
             tls: options.tls,
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { service: Some(service), addr, hub, shares, _runtimes: runtimes }
+        Self { service: Some(service), addr, hub, shares, runtimes, pool }
     }
 
     /// Serves a fresh directory.

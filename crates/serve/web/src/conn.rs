@@ -7,6 +7,7 @@
 mod incoming;
 mod wire;
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +28,7 @@ use super::head::{self, Framing, Head, HeadError};
 use super::request::{Body, Method, Request};
 use super::response::{Parts, Payload, Response};
 use super::{Http, Port, date, h2, status};
-use engine::exec::accept;
+use engine::exec::{accept, timed};
 use engine::transport::link::{EndWatch, Link};
 use engine::transport::listener::Accepted;
 use engine::transport::send::SendError;
@@ -258,13 +259,17 @@ impl Conn {
     async fn respond(&mut self, answer: Answer, form: Form) -> Result<(), Ended> {
         let Answer { mut response, exchange, span } = answer;
         let payload = std::mem::take(&mut response.payload);
-        let sent = self.send(&response, payload, (exchange.as_deref(), form)).await;
+        let mut clock = exchange.as_ref().map_or(span, |cx| cx.span()).clock;
+        let sent = {
+            let send = pin!(self.send(&response, payload, (exchange.as_deref(), form)));
+            timed::sending(&mut clock, send).await
+        };
         if let Some(cx) = &exchange {
             cx.ended(response.status, sent.as_ref().copied().map_err(ToString::to_string));
         }
         // What broke off was asked for, too.
         let span = exchange.map_or(span, |cx| cx.span());
-        self.spans.push((span, response.status));
+        self.spans.push((Span { clock, ..span }, response.status));
         if response.status == TOO_SLOW {
             self.peer.core.engine.budgets.give_up();
         }

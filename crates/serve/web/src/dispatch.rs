@@ -6,6 +6,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::clock::stamp;
+use engine::exec::timed;
+
 use super::exchange::{Exchange, Peer};
 use super::request::{Method, Request, percent_encode};
 use super::response::Response;
@@ -42,11 +45,20 @@ impl Answer {
 /// Answers a request that came at `arrived_ns`: with 500 if that panics.
 pub async fn answer(peer: &Peer, request: Request<'_>, arrived_ns: u64) -> Answer {
     let span = peer.core.begin_at(peer.client, request.method as u8, arrived_ns);
-    let answered = peer.core.engine.attempt_async(pin!(judge(peer, request, span))).await;
-    answered.unwrap_or_else(|status| {
+    let mut clock = span.clock;
+    let answered = {
+        let judged = pin!(judge(peer, request, span));
+        timed::run(&mut clock, stamp(), pin!(peer.core.engine.attempt_async(judged))).await
+    };
+    let mut answer = answered.unwrap_or_else(|status| {
         let response = safe(status.into());
         Answer { response, exchange: None, span }
-    })
+    });
+    answer.span.clock = clock;
+    if let Some(exchange) = &answer.exchange {
+        exchange.set_clock(clock);
+    }
+    answer
 }
 
 async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {

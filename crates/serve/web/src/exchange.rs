@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use probe::phases::PhaseClock;
 use vfs::status::Status;
 
 use super::request::BodyError;
@@ -118,6 +119,11 @@ impl Exchange {
             (_, Ok(())) => transfer.completes(),
             (_, Err(why)) => transfer.ends(Outcome::Cut, why),
         }
+    }
+
+    /// What its time went to until its response was ready.
+    pub fn set_clock(&self, clock: PhaseClock) {
+        self.span.set(Span { clock, ..self.span.get() });
     }
 
     /// What is known of it now, to be written down when the answer has left.

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
@@ -28,6 +28,7 @@ use super::head::{check_host, number};
 use super::request::{Body, BodyError, Headers, Method, Request, Take, Target};
 use super::response::{Parts, Payload, Response};
 use super::{date, status};
+use engine::exec::timed;
 use engine::transport::acks::Acks;
 use engine::transport::budget::ReservedBytes;
 use engine::transport::link::Link;
@@ -261,8 +262,11 @@ async fn stream(
     let mut respond = respond.into_inner();
     let (status, exchange) = (answer.response.status, answer.exchange.clone());
     let bare = method == Method::Head;
-    let done =
-        send(&mut respond, answer.response, (exchange.as_deref(), bare, (pace, &outgoing))).await;
+    let mut clock = exchange.as_ref().map_or(answer.span, |cx| cx.span()).clock;
+    let done = {
+        let by = (exchange.as_deref(), bare, (pace, &outgoing));
+        timed::sending(&mut clock, pin!(send(&mut respond, answer.response, by))).await
+    };
     if let Some(cx) = &exchange {
         cx.ended(status, done.as_ref().copied().map_err(ToString::to_string));
     }
@@ -273,6 +277,7 @@ async fn stream(
         respond.send_reset(Reason::INTERNAL_ERROR);
     }
     let span = exchange.map_or(answer.span, |cx| cx.span());
+    let span = Span { clock, ..span };
     let answered = Answered { core: Rc::clone(&peer.core), span, status, acks };
     // A socket that takes nothing for so long ends the connection.
     let _left = tokio::time::timeout(SEND_TIME_MAX, outgoing.left()).await;

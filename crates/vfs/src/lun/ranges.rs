@@ -3,6 +3,7 @@
 //! land on a later one.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use crate::fs::Result;
 use crate::status::Status;
@@ -20,6 +21,8 @@ struct Held {
     ranges: Vec<(u64, (u64, u64))>,
     next: u64,
     waiting: usize,
+    /// Those that wait without a thread until ranges are given back: task management.
+    watching: Vec<Waker>,
 }
 
 /// A range that is held; given back when dropped.
@@ -56,14 +59,22 @@ impl RangeLock {
         Ok(RangeGuard { lock: self, number })
     }
 
-    /// What is held now, for [`RangeLock::holds_any`].
+    /// What is held now, for [`RangeLock::poll_released`].
     pub fn snapshot(&self) -> Vec<u64> {
         self.held().ranges.iter().map(|(number, _)| *number).collect()
     }
 
-    /// Whether any of this is still held.
-    pub fn holds_any(&self, snapshot: &[u64]) -> bool {
-        self.held().ranges.iter().any(|(number, _)| snapshot.contains(number))
+    /// Ready once none of this is held any more.
+    pub fn poll_released(&self, snapshot: &[u64], cx: &Context<'_>) -> Poll<()> {
+        let mut held = self.held();
+        if !held.ranges.iter().any(|(number, _)| snapshot.contains(number)) {
+            return Poll::Ready(());
+        }
+        // They are woken together, and each looks again.
+        if !held.watching.iter().any(|waker| waker.will_wake(cx.waker())) {
+            held.watching.push(cx.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// How many are held.
@@ -85,7 +96,9 @@ impl Drop for RangeGuard<'_> {
             held.ranges.swap_remove(at);
         }
         let wake = held.waiting > 0;
+        let watching = std::mem::take(&mut held.watching);
         drop(held);
+        watching.into_iter().for_each(Waker::wake);
         if wake {
             self.lock.freed.notify_all();
         }

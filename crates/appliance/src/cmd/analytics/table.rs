@@ -48,6 +48,9 @@ pub fn line(data: &Data, clock: &LocalClock, top: usize) -> String {
 }
 
 fn rows(data: &Data) -> String {
+    if data.rows().iter().any(|row| row.time.is_some()) {
+        return phases(data);
+    }
     let rows = data.rows().iter().map(|row| (row.label.as_str(), row.average, &row.values[..]));
     let other = data.other.iter().map(|other| ("other", other.average, &other.values[..]));
     let total = ("total", average(&data.total), &data.total[..]);
@@ -56,6 +59,28 @@ fn rows(data: &Data) -> String {
         text += &bars(data, label, average, values);
     }
     text
+}
+
+/// Rows of phases, with their part of the mean latency.
+fn phases(data: &Data) -> String {
+    let mut text = format!(
+        "{:>12}  {:<CELLS$}  {:>10}  {:>5}  {}\n",
+        "average", "", "latency", "share", data.unit
+    );
+    let mut latency_ns = 0.0;
+    for row in data.rows() {
+        let time = row.time.as_ref().map_or((String::new(), String::new()), |time| {
+            latency_ns += time.average_ns;
+            (units::time_ns(time.average_ns), format!("{:.1}%", 100.0 * time.share))
+        });
+        let label = format!("{:>10}  {:>5}  {}", time.0, time.1, row.label);
+        text += &bars(data, &label, row.average, &row.values);
+    }
+    if let Some(other) = &data.other {
+        text += &bars(data, &format!("{:19}other", ""), other.average, &other.values);
+    }
+    let label = format!("{:>10}  {:>5}  total", units::time_ns(latency_ns), "");
+    text + &bars(data, &label, average(&data.total), &data.total)
 }
 
 fn bars(data: &Data, label: &str, average: f64, values: &[Option<f64>]) -> String {

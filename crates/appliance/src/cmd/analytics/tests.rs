@@ -1,6 +1,6 @@
 //! Times, suggestions, tables: how they read.
 
-use analytics::query::{Bucket, Data, Other, Row, Source};
+use analytics::query::{Bucket, Data, Other, PhaseTime, Row, Source};
 
 use super::{LocalClock, near, point_of_time, table};
 
@@ -22,6 +22,7 @@ fn data() -> Data {
             label: "10.0.0.7, \"lab\"".into(),
             average: 4.0,
             values: vec![Some(4.0), Some(8.0), None, Some(0.0)],
+            time: None,
         }]),
         other: None,
         buckets: None,
@@ -91,6 +92,28 @@ fn a_heat_map_shows_single_outliers_and_the_highest_on_top() {
     assert!(high < low, "{text}");
     // Four orders of magnitude: a row for each power of two, also for those without operations.
     assert_eq!(low - high, 13, "{text}");
+}
+
+#[test]
+fn phases_have_their_part_of_the_latency() {
+    let phase = |label: &str, average: f64, average_ns: f64| Row {
+        key: label.into(),
+        label: label.into(),
+        average,
+        values: vec![Some(average); 4],
+        time: Some(PhaseTime {
+            average_ns,
+            share: average_ns / 5e6,
+            values_ns: vec![Some(average_ns); 4],
+        }),
+    };
+    let rows = Some(vec![phase("flush", 3.0, 4e6), phase("inline", 1.0, 1e6)]);
+    let text = table::show(&Data { stat: "nfs3.ops[phase]".into(), rows, ..data() }, &CLOCK);
+    let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap().to_owned();
+    assert!(row("flush").contains("4 ms  80.0%  flush"), "{text}");
+    assert!(row("inline").contains("1 ms  20.0%  inline"), "{text}");
+    assert!(row("total").contains("5 ms         total"), "{text}");
+    assert!(row("latency").contains("share  ops/s"), "{text}");
 }
 
 #[test]

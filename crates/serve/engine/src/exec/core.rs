@@ -15,6 +15,7 @@ use super::Engine;
 use super::completion::{Close, CompletionQueue};
 use super::meter::Meter;
 use crate::pool::Slot;
+use crate::pool::place::NextSlot;
 use crate::transport::acks::AckWatch;
 use crate::transport::budget::CoreBudget;
 use crate::transport::buffers::CoreBuffers;
@@ -81,13 +82,40 @@ impl Core {
     }
 
     /// A place on the pool for an operation of `client` that holds `bytes`: its request, and the
-    /// bound of its reply. `None` when a budget or the pool has no room for it now.
+    /// bound of its reply. `None` when a budget or the pool has no room for it now; for the pool
+    /// `next` waits then.
     #[inline]
-    pub fn reserve(&self, client: u64, bytes: usize) -> Option<Slot> {
+    pub fn reserve(&self, next: &mut NextSlot, client: u64, bytes: usize) -> Option<Slot> {
         if !self.budget.has_room(bytes) {
+            // Others can have it meanwhile.
+            next.clear();
             return None;
         }
-        self.engine.pool.reserve(client)
+        next.take(&self.engine.pool, client)
+    }
+
+    /// Waits until `take` takes what it needs of the budget, for at most `patience` if that is
+    /// given; counts a stall if that is not at once.
+    pub async fn room<T>(
+        &self,
+        patience: Option<Duration>,
+        mut take: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        if let Some(taken) = take() {
+            return Some(taken);
+        }
+        self.engine.budgets.stalls.fetch_add(1, Relaxed);
+        self.budget.room(patience, take).await
+    }
+
+    /// A place on the pool for an operation of `client`, after those that wait for one already;
+    /// counts a stall if there is none now. `None` if there is none for so long.
+    pub async fn place(&self, client: u64, patience: Duration) -> Option<Slot> {
+        if let Some(slot) = self.engine.pool.reserve(client) {
+            return Some(slot);
+        }
+        self.engine.budgets.stalls.fetch_add(1, Relaxed);
+        tokio::time::timeout(patience, self.engine.pool.place(client)).await.ok()?
     }
 
     /// An operation leaves its connection's thread, and holds `bytes` until its reply has left.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::clock::stamp;
 use probe::hub::Hub;
+use probe::phases::Phase;
 use vfs::flush::FlushGroup;
 use vfs::fs::Flush;
 use vfs::status::Status;
@@ -62,16 +63,18 @@ impl Engine {
     /// Runs an operation on the pool, flushes what it says, and completes it.
     pub fn submit<O: Operation>(self: &Arc<Self>, slot: Slot, operation: O) {
         let engine = Arc::clone(self);
-        let job = move |queue_ns: u64| engine.run(operation, queue_ns);
-        slot.run(stamp(), Box::new(job));
+        slot.run(Box::new(move || engine.run(operation)));
     }
 
-    fn run<O: Operation>(&self, mut operation: O, queue_ns: u64) {
+    fn run<O: Operation>(&self, mut operation: O) {
+        operation.clock().spent(Phase::PoolWait, stamp());
         if !operation.begins() {
             operation.failed(Failure::Cancelled);
             return operation.complete();
         }
-        match self.attempt(|| operation.run(queue_ns)) {
+        let ran = self.attempt(|| operation.run());
+        operation.clock().spent(Phase::Pool, stamp());
+        match ran {
             Ok(Some(flush)) => self.flush(flush, operation),
             Ok(None) => operation.complete(),
             Err(_) => {
@@ -86,6 +89,7 @@ impl Engine {
     pub fn flush<O: Operation>(&self, flush: Flush, mut operation: O) {
         let budgets = Arc::clone(&self.budgets);
         let done = move |outcome: Result<(), Status>| {
+            operation.clock().spent(Phase::Flush, stamp());
             if budgets.contain(|| operation.flushed(outcome)).is_err() {
                 operation.failed(Failure::Panicked);
             }
@@ -99,11 +103,11 @@ impl Engine {
     pub fn run_behind(self: &Arc<Self>, client: u64, job: impl FnOnce() + Send + 'static) -> bool {
         let Some(slot) = self.pool.reserve(client) else { return false };
         let engine = Arc::clone(self);
-        let contained = move |_queue_ns: u64| {
+        let contained = move || {
             // It has no completion; a panic is counted.
             let _ = engine.attempt(job);
         };
-        slot.run(stamp(), Box::new(contained));
+        slot.run(Box::new(contained));
         true
     }
 

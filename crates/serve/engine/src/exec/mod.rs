@@ -28,6 +28,7 @@
 //! - [`engine`]: what tries, queues, flushes and completes. [`core`]: a service's state on one
 //!   core. [`span`]: one record for each operation.
 //! - [`completion`]: the way back to a connection. [`accept`]: takes connections, and drains them.
+//! - [`timed`]: what the time of an operation went to that waits without blocking its thread.
 //! - [`contain`]: a panic fails its own operation only. [`meter`]: a core's end of the probe.
 
 pub mod accept;
@@ -37,11 +38,13 @@ pub mod core;
 pub mod engine;
 pub mod meter;
 pub mod span;
+pub mod timed;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use probe::phases::PhaseClock;
 use vfs::fs::{Extent, Flush};
 use vfs::status::Status;
 
@@ -82,9 +85,12 @@ pub enum Failure {
 /// [`complete`]: Operation::complete
 /// [`failed`]: Operation::failed
 pub trait Operation: Send + Sized + 'static {
-    /// Runs on a pool thread, where it may block, after `queue_ns` nanoseconds in the pool's queue.
-    /// Returns what must be on disk before its reply may leave.
-    fn run(&mut self, queue_ns: u64) -> Option<Flush>;
+    /// Runs on a pool thread, where it may block. Returns what must be on disk before its reply may
+    /// leave.
+    fn run(&mut self) -> Option<Flush>;
+
+    /// What its time went to; the engine puts in what it spends with it.
+    fn clock(&mut self) -> &mut PhaseClock;
 
     /// What it waited for is on disk, or is not: the reply must say so.
     fn flushed(&mut self, outcome: Result<(), Status>);

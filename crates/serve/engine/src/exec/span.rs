@@ -8,6 +8,7 @@ use base::clock::stamp;
 use base::limits::CORE_BURST_OPS;
 use probe::names::{NO_SHARE, NO_USER};
 use probe::op::{OpRecord, Protocol, flag};
+use probe::phases::PhaseClock;
 
 use super::Core;
 use crate::transport::acks::Acks;
@@ -19,13 +20,20 @@ pub struct Span {
     pub facts: OpRecord,
     /// When its request came.
     pub arrived_ns: u64,
+    /// What its time went to so far.
+    pub clock: PhaseClock,
 }
 
 impl Span {
     /// An operation that came at `arrived_ns`.
     #[inline]
     pub fn new(facts: OpRecord, arrived_ns: u64) -> Self {
-        Self { facts, arrived_ns }
+        Self { facts, arrived_ns, clock: PhaseClock::new(arrived_ns) }
+    }
+
+    /// Of another operation of the same call.
+    pub fn with(&self, facts: OpRecord) -> Self {
+        Self { facts, ..*self }
     }
 
     /// Appends a call's span, unless it has none of its own, and those of what it held.
@@ -33,7 +41,7 @@ impl Span {
         if self.facts.protocol != 0 {
             into.extend([self]);
         }
-        into.extend(more.into_iter().map(|facts| Self::new(facts, self.arrived_ns)));
+        into.extend(more.into_iter().map(|facts| self.with(facts)));
     }
 
     /// It asks for `size` bytes from `offset` on; `inward` if the client sends them.
@@ -52,7 +60,8 @@ impl Span {
     #[inline]
     fn record(&self, done_ns: u64) -> OpRecord {
         let latency_ns = done_ns.saturating_sub(self.arrived_ns);
-        OpRecord { done_ns, latency_ns, ..self.facts }
+        let phases = self.clock.parts(latency_ns, done_ns);
+        OpRecord { done_ns, latency_ns, phases, ..self.facts }
     }
 }
 
@@ -69,7 +78,7 @@ impl Core {
             core: self.id,
             ..OpRecord::default()
         };
-        Span { facts, arrived_ns }
+        Span::new(facts, arrived_ns)
     }
 
     /// Records operations after their replies were handed to a socket: once the peer has received
@@ -97,7 +106,7 @@ impl Core {
         match acks.and_then(|acks| Some((acks, acks.in_flight()?))) {
             None => self.finish_at(stamp(), spans),
             Some((acks, last)) => {
-                let operations = spans.map(|span| (span.arrived_ns, span.facts));
+                let operations = spans.map(|span| (span.arrived_ns, span.clock, span.facts));
                 self.acks.wait(acks, &last, operations.collect());
             }
         }
@@ -107,7 +116,7 @@ impl Core {
     pub(super) fn finish_arrived(&self) {
         for (done_ns, operations) in self.acks.look() {
             let spans = operations.into_iter();
-            let spans = spans.map(|(arrived_ns, facts)| Span { facts, arrived_ns });
+            let spans = spans.map(|(arrived_ns, clock, facts)| Span { facts, arrived_ns, clock });
             self.finish_at(done_ns, spans);
         }
     }

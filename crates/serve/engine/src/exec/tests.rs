@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use base::limits::{CORE_REST_MAX, CORE_TICK};
 use probe::hub::{Hub, HubOptions};
+use probe::phases::PhaseClock;
 use vfs::flush::{FlushGroup, FlushSite};
 use vfs::fs::Durable;
 
 use super::*;
+use crate::pool::place::NextSlot;
 use crate::pool::{Pool, PoolLimits};
 use crate::transport::Budgets;
 use crate::transport::budget::Limits;
@@ -49,10 +51,15 @@ struct Planned {
     token: CancelToken,
     came: Came,
     to: Option<Sender<Came>>,
+    clock: PhaseClock,
 }
 
 impl Operation for Planned {
-    fn run(&mut self, _: u64) -> Option<Flush> {
+    fn clock(&mut self) -> &mut PhaseClock {
+        &mut self.clock
+    }
+
+    fn run(&mut self) -> Option<Flush> {
         self.came = Came::Ran;
         self.step.take().unwrap()()
     }
@@ -88,7 +95,8 @@ fn planned(step: impl FnOnce() -> Option<Flush> + Send + 'static) -> (Planned, R
     let (to, from) = channel();
     let (step, token): (Step, _) = (Box::new(step), CancelToken::default());
     let (to, panics) = (Some(to), (false, false));
-    (Planned { step: Some(step), panics, token, came: Came::Nowhere, to }, from)
+    let clock = PhaseClock::new(base::clock::stamp());
+    (Planned { step: Some(step), panics, token, came: Came::Nowhere, to, clock }, from)
 }
 
 struct Disk(Result<(), Status>);
@@ -187,12 +195,13 @@ fn attempt_and_run_here_contain_panics() {
 fn core_reserves_within_its_budgets() {
     let engine = engine_of(1);
     let core = Core::new(0, 1, Arc::clone(&engine));
-    assert!(core.reserve(1, 2000).is_some(), "one is always let in");
+    let next = &mut NextSlot::default();
+    assert!(core.reserve(next, 1, 2000).is_some(), "one is always let in");
     core.take_up(600);
-    assert!(core.reserve(1, 600).is_none(), "bytes");
-    assert!(core.reserve(1, 100).is_some());
+    assert!(core.reserve(next, 1, 600).is_none(), "bytes");
+    assert!(core.reserve(next, 1, 100).is_some());
     core.take_up(100);
-    assert!(core.reserve(1, 100).is_none(), "requests");
+    assert!(core.reserve(next, 1, 100).is_none(), "requests");
     assert!(!core.under_backpressure(base::clock::stamp()));
     core.note_backpressure();
     assert!(core.under_backpressure(base::clock::stamp()));

@@ -15,13 +15,10 @@ fn pool(threads: usize, queue: usize, per_client: usize) -> Arc<Pool> {
 fn hold(pool: &Pool) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
     let (started, is_started) = mpsc::channel();
-    pool.reserve(0).unwrap().run(
-        0,
-        Box::new(move |_| {
-            started.send(()).unwrap();
-            let _ = held.recv();
-        }),
-    );
+    pool.reserve(0).unwrap().run(Box::new(move || {
+        started.send(()).unwrap();
+        let _ = held.recv();
+    }));
     is_started.recv_timeout(WAIT).unwrap();
     release
 }
@@ -33,8 +30,8 @@ fn clients_take_turns() {
     let (done, order) = mpsc::channel();
     for (client, n) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (3, 0)] {
         let done = done.clone();
-        let job = Box::new(move |_| done.send((client, n)).unwrap());
-        pool.reserve(client).unwrap().run(0, job);
+        let job = Box::new(move || done.send((client, n)).unwrap());
+        pool.reserve(client).unwrap().run(job);
     }
     drop(release);
     let got: Vec<_> = (0..6).map(|_| order.recv_timeout(WAIT).unwrap()).collect();
@@ -61,11 +58,11 @@ fn one_client_alone_has_all_threads_until_there_is_another() {
     let (started, is_started) = mpsc::channel();
     let start = |n: usize| {
         let ((release, held), started) = (mpsc::channel::<()>(), started.clone());
-        let job = move |_| {
+        let job = move || {
             started.send(n).unwrap();
             let _ = held.recv();
         };
-        pool.reserve(1).unwrap().run(0, Box::new(job));
+        pool.reserve(1).unwrap().run(Box::new(job));
         release
     };
     let mut held: Vec<_> = (0..6).map(start).collect();
@@ -75,7 +72,7 @@ fn one_client_alone_has_all_threads_until_there_is_another() {
     is_started.recv_timeout(WAIT).expect("the fourth thread");
     pool.set_alone(false);
     let (done, is_done) = mpsc::channel();
-    pool.reserve(2).unwrap().run(0, Box::new(move |_| done.send(()).unwrap()));
+    pool.reserve(2).unwrap().run(Box::new(move || done.send(()).unwrap()));
     drop(held.remove(0));
     is_done.recv_timeout(WAIT).expect("the first thread that is free");
     assert!(is_started.try_recv().is_err(), "a fourth thread of one client");
@@ -91,19 +88,19 @@ fn one_client_never_has_all_threads() {
     let (started, is_started) = mpsc::channel();
     for n in 0..20 {
         let (held, started) = (Arc::clone(&held), started.clone());
-        let job = Box::new(move |_| {
+        let job = Box::new(move || {
             started.send(n).unwrap();
             // Its end is that of the sender.
             let _ = held.lock().unwrap().recv();
         });
-        pool.reserve(1).unwrap().run(0, job);
+        pool.reserve(1).unwrap().run(job);
     }
     let first: Vec<_> = (0..3).map(|_| is_started.recv_timeout(WAIT).unwrap()).collect();
     assert_eq!(first.len(), 3);
     // Another client is served although the first has 17 more that wait.
     for _ in 0..50 {
         let (done, is_done) = mpsc::channel();
-        pool.reserve(2).unwrap().run(0, Box::new(move |_| done.send(()).unwrap()));
+        pool.reserve(2).unwrap().run(Box::new(move || done.send(()).unwrap()));
         is_done.recv_timeout(WAIT).unwrap();
     }
     assert!(is_started.try_recv().is_err(), "a fourth thread of one client");
@@ -121,11 +118,11 @@ fn dropping_runs_what_waits_for_its_clients_part() {
     let (done, is_done) = mpsc::channel();
     for n in 0..40 {
         let done = done.clone();
-        let job = Box::new(move |_| {
+        let job = Box::new(move || {
             std::thread::yield_now();
             done.send(n).unwrap();
         });
-        pool.reserve(1).unwrap().run(0, job);
+        pool.reserve(1).unwrap().run(job);
     }
     drop((pool, done));
     assert_eq!(is_done.iter().count(), 40);
@@ -143,9 +140,9 @@ fn a_client_is_its_address_or_its_network() {
 #[test]
 fn a_panicking_job_costs_no_thread() {
     let pool = pool(1, 10, 10);
-    pool.reserve(1).unwrap().run(0, Box::new(|_| panic!("planted")));
+    pool.reserve(1).unwrap().run(Box::new(|| panic!("planted")));
     let (done, is_done) = mpsc::channel();
-    pool.reserve(1).unwrap().run(0, Box::new(move |_| done.send(()).unwrap()));
+    pool.reserve(1).unwrap().run(Box::new(move || done.send(()).unwrap()));
     is_done.recv_timeout(WAIT).unwrap();
 }
 
@@ -155,7 +152,7 @@ fn dropping_runs_what_is_queued() {
     let (done, is_done) = mpsc::channel();
     for n in 0..5 {
         let done = done.clone();
-        pool.reserve(1).unwrap().run(0, Box::new(move |_| done.send(n).unwrap()));
+        pool.reserve(1).unwrap().run(Box::new(move || done.send(n).unwrap()));
     }
     drop((pool, done));
     assert_eq!(is_done.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
@@ -168,7 +165,7 @@ fn waiting_for_the_end_leaves_nothing_undone() {
     let (done, order) = mpsc::channel();
     for n in 0..20 {
         let done = done.clone();
-        pool.reserve(1).unwrap().run(0, Box::new(move |_| done.send(n).unwrap()));
+        pool.reserve(1).unwrap().run(Box::new(move || done.send(n).unwrap()));
     }
     let waiting = Arc::clone(&pool);
     let waiter = std::thread::spawn(move || waiting.wait_idle());

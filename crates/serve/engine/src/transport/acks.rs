@@ -18,13 +18,14 @@ use std::time::Duration;
 use base::clock::stamp;
 use base::limits::{ACK_BATCHES_MAX, ACK_LOOK_BYTES, ACK_LOOK_MAX, ACK_LOOK_MIN, ACK_WAIT_MAX};
 use probe::op::OpRecord;
+use probe::phases::PhaseClock;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::tcp_info::{self, TcpInfo};
 
-/// An operation: when its request came, and its record without its times.
-pub type Operation = (u64, OpRecord);
+/// An operation: when its request came, what its time went to, and its record without its times.
+pub type Operation = (u64, PhaseClock, OpRecord);
 
 /// Operations that have ended, and when.
 pub type Ended = (u64, Vec<Operation>);

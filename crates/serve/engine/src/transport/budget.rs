@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base::limits::{
     BUFFERED_BYTES_MAX, BUFFERED_CLIENT_LEAVES, BUFFERED_CORE_MIN, CONNECTIONS_MAX, OVERDRAFTS_MAX,
@@ -26,8 +27,10 @@ use super::connections::{ConnectionLimits, ConnectionPermit};
 use super::pace::SlowPeerBudget;
 use client::{ClientPart, Scope};
 pub use client::{ReturnedBytes, Scoped};
+use room::BudgetWait;
 
 mod client;
+mod room;
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -277,6 +280,8 @@ pub struct CoreBudget {
     bytes: Cell<usize>,
     /// Bytes returned on other threads, to be subtracted from `bytes`.
     returned: Arc<AtomicUsize>,
+    /// What waits for any of it.
+    room: Arc<BudgetWait>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
     taken: Cell<u64>,
@@ -309,6 +314,7 @@ impl CoreBudget {
             requests: Cell::new(0),
             bytes: Cell::new(0),
             returned: Arc::default(),
+            room: Arc::default(),
             shown: Cell::new((0, 0)),
             overdrafts: Cell::new(0),
             taken: Cell::new(0),
@@ -372,6 +378,7 @@ impl CoreBudget {
         let less = |count: &Cell<usize>| count.set(count.get().saturating_sub(1));
         less(&self.overdrafts);
         self.of_client(|client| less(&client.overdrafts));
+        self.room.freed();
     }
 
     /// Takes one operation.
@@ -385,6 +392,7 @@ impl CoreBudget {
         let less = |count: &Cell<usize>| count.set(count.get().saturating_sub(1));
         less(&self.requests);
         self.of_client(|client| less(&client.requests));
+        self.room.freed();
     }
 
     /// Takes `n` bytes.
@@ -401,6 +409,17 @@ impl CoreBudget {
 
     fn give(&self, n: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(n));
+        self.room.freed();
+    }
+
+    /// Waits until `take` takes what it needs of this budget, for at most `patience` if that is
+    /// given: asked at once, and again when something was given back.
+    pub async fn room<T>(
+        &self,
+        patience: Option<Duration>,
+        take: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        self.room.until(patience, take).await
     }
 
     /// Takes `n` bytes until what it returns is dropped; none if there is no room for them.
@@ -421,6 +440,7 @@ impl CoreBudget {
         ReturnedBytes {
             core: Arc::clone(&self.returned),
             client: self.of_client(|client| Arc::clone(&client.returned)),
+            room: Arc::clone(&self.room),
         }
     }
 
@@ -497,7 +517,8 @@ impl ReservedBytes {
     /// The same bytes, to be given back on whichever thread.
     pub fn into_send(mut self) -> SendReservedBytes {
         let client = self.client.as_ref().map(|client| Arc::clone(&client.returned));
-        let returned = ReturnedBytes { core: Arc::clone(&self.budget.returned), client };
+        let (core, room) = (Arc::clone(&self.budget.returned), Arc::clone(&self.budget.room));
+        let returned = ReturnedBytes { core, client, room };
         SendReservedBytes { returned, bytes: std::mem::take(&mut self.bytes) }
     }
 }

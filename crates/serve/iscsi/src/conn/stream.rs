@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use base::limits::{ISCSI_SEPARATE_DATA, RECEIVE_BUFFER};
-use probe::op::OpRecord;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use vfs::mapped::Slice;
@@ -13,6 +12,7 @@ use wire::iscsi::{Bhs, Digests};
 
 use super::unsent::Unsent;
 use crate::core::Core;
+use engine::exec::Span;
 use engine::transport::budget::ReservedBytes;
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::send::{self, Peer, SendError};
@@ -197,8 +197,8 @@ impl Wire {
     }
 
     /// The response that was put last ends a command.
-    pub fn ends(&mut self, arrived_ns: u64, record: OpRecord) {
-        self.unsent.add(arrived_ns, self.size, record);
+    pub fn ends(&mut self, span: Span) {
+        self.unsent.add(self.size, span);
     }
 
     /// Sends everything.

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use engine::exec::Span;
 use engine::transport::acks::Acks;
-use probe::op::OpRecord;
 
 use crate::core::Core;
 
@@ -26,8 +25,8 @@ impl Unsent {
     }
 
     /// A response ends with this byte of what is queued.
-    pub(super) fn add(&mut self, arrived_ns: u64, end: usize, record: OpRecord) {
-        self.records.push_back((end, Span::new(record, arrived_ns)));
+    pub(super) fn add(&mut self, end: usize, span: Span) {
+        self.records.push_back((end, span));
     }
 
     /// This number of the queued bytes was handed to the socket.

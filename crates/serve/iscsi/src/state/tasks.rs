@@ -4,6 +4,7 @@
 //! at once, however long its disk is stuck; one that runs is waited for, since only its end says
 //! that it has no further effect.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +46,8 @@ pub struct Mark {
     payload: Mutex<Option<Payload>>,
     /// Wakes its connection.
     wake: Arc<Notify>,
+    /// Wakes what waits for its end.
+    over: Notify,
 }
 
 impl Mark {
@@ -52,7 +55,8 @@ impl Mark {
     pub fn new(port: Port, tag: u32, wake: &Arc<Notify>) -> Arc<Self> {
         let (token, verdict) = (CancelToken::default(), AtomicU8::new(0));
         let (payload, wake) = (Mutex::default(), Arc::clone(wake));
-        Arc::new(Self { port, tag, token, verdict, payload, wake })
+        let over = Notify::new();
+        Arc::new(Self { port, tag, token, verdict, payload, wake, over })
     }
 
     /// Whether it is of the session that listens to `wake`: an initiator may use one name and ISID
@@ -104,6 +108,21 @@ impl Mark {
     /// The task has ended.
     pub fn end(&self) {
         self.token.end();
+        self.over.notify_waiters();
+    }
+
+    /// Waits until it can have no further effect. Its verdict was passed before: a task that has
+    /// not begun by then is over already.
+    pub async fn wait_over(&self) {
+        loop {
+            let mut over = pin!(self.over.notified());
+            // An end from here on is heard.
+            over.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            over.await;
+        }
     }
 
     /// Whether it can have no further effect: it has ended, or was aborted before it began.

@@ -64,6 +64,8 @@ pub(super) struct Client {
     pub text_tag: u32,
     /// Data of reads that have not ended.
     partial: std::collections::HashMap<u32, Vec<u8>>,
+    /// What is held back, while that is so.
+    held: Option<Vec<u8>>,
 }
 
 /// How to log in.
@@ -115,6 +117,7 @@ impl Client {
             tag: 0,
             text_tag: RESERVED_TAG,
             partial: Default::default(),
+            held: None,
         };
         let identity = Identity {
             initiator: how.name.to_owned(),
@@ -164,7 +167,16 @@ impl Client {
     pub fn send(&mut self, request: &Request<'_>) {
         let mut bytes = Vec::new();
         request.put(&mut bytes, self.digests);
-        self.stream.write_all(&bytes).expect("it takes it");
+        match &mut self.held {
+            Some(held) => held.extend(bytes),
+            None => self.stream.write_all(&bytes).expect("it takes it"),
+        }
+    }
+
+    /// Holds what is sent back, or sends all of that at once.
+    pub fn hold(&mut self, holds: bool) {
+        let held = std::mem::replace(&mut self.held, holds.then(Vec::new));
+        self.stream.write_all(&held.unwrap_or_default()).expect("it takes it");
     }
 
     /// Waits until something has come, and leaves it where it is.

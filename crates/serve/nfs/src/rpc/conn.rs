@@ -1,9 +1,9 @@
 //! One connection: receive, answer every complete call, send all replies at once. The only file of
 //! this folder that does I/O.
 //!
-//! A turn is one receive, its answers and one send. Time is stamped twice in it, when the data came
-//! and when the replies left. Operations that must wait go to the pool or to the flush group and
-//! come back through the completion queue; NFSv3 asks for no order, so nobody waits for them.
+//! A turn is one receive, its answers and one send. Time is stamped when the data came, after each
+//! call, and when the replies left. Operations that must wait go to the pool or to the flush group
+//! and come back through the completion queue; NFSv3 asks for no order, so nobody waits for them.
 
 mod dial;
 mod input;
@@ -25,6 +25,7 @@ use base::limits::{
     SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
+use probe::phases::Phase;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use vfs::fs::Extent;
@@ -41,14 +42,12 @@ use super::pending::{BegunCall, Origin, PendingCall};
 use super::program::DispatchResult;
 use super::{framing, node};
 use engine::exec::{CompletionQueue, Span};
+use engine::pool::place::NextSlot;
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::{Link, ReceiveError};
 use engine::transport::listener::Accepted;
 use engine::transport::send::SendError;
 use engine::transport::tls::TlsError;
-
-/// Operations between two looks at the clock within a turn.
-const CLOCK_EVERY: usize = 8;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +84,7 @@ pub(super) enum Ended {
 enum Event {
     Readable,
     Completion,
+    Slot,
     Timer,
 }
 
@@ -141,6 +141,10 @@ pub(super) struct Conn {
     timer: Option<Pin<Box<Sleep>>>,
     /// When an unfinished record was first waited for; 0 when there is none.
     begun_ns: u64,
+    /// When the last call of this turn was answered.
+    now_ns: u64,
+    /// The place on the pool of the call at the front of `input`.
+    place: NextSlot,
 }
 
 /// Serves an accepted connection until it ends.
@@ -179,6 +183,8 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
         securing: false,
         timer: None,
         begun_ns: 0,
+        now_ns: 0,
+        place: NextSlot::default(),
     };
     base::debug!(node::NODE.name, "{address} connected from port {}", accepted.peer.port());
     let ended = conn.run().await.err();
@@ -203,7 +209,7 @@ impl Conn {
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
                         Event::Timer => self.check_peer(self.may_read(turn))?,
-                        Event::Completion => {}
+                        Event::Completion | Event::Slot => {}
                     }
                     if turn == Turn::Stalled {
                         self.timer = None;
@@ -252,7 +258,9 @@ impl Conn {
         let read = self.may_read(turn);
         if turn == Turn::Stalled {
             self.core.note_backpressure();
-            self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
+            // The pool wakes it.
+            let pause = if self.place.waits() { PEER_END_LOOK } else { STALL_PAUSE };
+            self.timer = Some(Box::pin(tokio::time::sleep(pause)));
         } else if self.has_begun() && read && self.timer.is_none() {
             if self.begun_ns == 0 {
                 self.begun_ns = stamp();
@@ -261,7 +269,7 @@ impl Conn {
         } else if !read && self.in_flight > 0 && self.timer.is_none() {
             self.timer = Some(Box::pin(tokio::time::sleep(PEER_END_LOOK)));
         }
-        let Self { link, queue, timer, closing, .. } = self;
+        let Self { link, queue, timer, closing, place, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
@@ -269,6 +277,9 @@ impl Conn {
             }
             if read && let Poll::Ready(ready) = link.poll_ready(cx) {
                 return Poll::Ready(ready.map(|()| Event::Readable).map_err(Ended::Io));
+            }
+            if place.poll(cx).is_ready() {
+                return Poll::Ready(Ok(Event::Slot));
             }
             match timer.as_mut().map(|t| t.as_mut().poll(cx)) {
                 Some(Poll::Ready(())) => Poll::Ready(Ok(Event::Timer)),
@@ -352,7 +363,8 @@ impl Conn {
         }
         // From here on nothing is received, and nothing is sent before it ends.
         let _turn = vfs::turn::ReadBatch::begin();
-        let until = self.input.arrived_ns.max(stamp()) + TURN_TIME_MAX.as_nanos() as u64;
+        self.now_ns = self.input.arrived_ns.max(stamp());
+        let until = self.now_ns + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             if self.in_flight >= CONNECTION_REQUESTS_MAX {
                 return Ok(Turn::Stalled);
@@ -371,7 +383,7 @@ impl Conn {
             }
             let bytes = self.out.len() + self.extent_bytes;
             let full = ops >= TURN_OPS_MAX || bytes >= SEND_BATCH_MAX;
-            if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+            if full || self.now_ns >= until {
                 break;
             }
         }
@@ -386,8 +398,7 @@ impl Conn {
         {
             return Ok(self.hand_to_pool(begun));
         }
-        let arrived_ns = self.link.arrived(self.input.behind());
-        let mut span = Span::new(self.caller.facts(), arrived_ns);
+        let mut span = self.begin();
         let mut call = CallState::default();
         let mark = framing::begin(self.out.vec());
         let (start, service) = (self.out.len(), &self.core.service);
@@ -396,6 +407,9 @@ impl Conn {
             let mut cx = ReplyContext { out, facts, more, call: &mut call };
             service.attempt(self.input.message(), &mut self.caller, &mut cx)
         });
+        // The one behind it begins then.
+        self.now_ns = stamp();
+        span.clock.spent(Phase::Inline, self.now_ns);
         let result = match attempt {
             Ok(result) => result,
             Err(_) => {
@@ -407,9 +421,7 @@ impl Conn {
                 Ok(DispatchResult::Done)
             }
         };
-        if let Some((client, machine)) = self.caller.take_name() {
-            self.core.engine.hub.clients().label(client, &machine);
-        }
+        self.label_client();
         let result = match result {
             Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => {
                 self.out.truncate(mark.start());
@@ -449,10 +461,26 @@ impl Conn {
         Ok(true)
     }
 
+    /// The record that `input` stands at begins.
+    fn begin(&mut self) -> Span {
+        let arrived_ns = self.link.arrived(self.input.behind());
+        let mut span = Span::new(self.caller.facts(), arrived_ns);
+        span.clock.resume(self.now_ns);
+        span
+    }
+
+    /// Takes note of what a client calls itself.
+    fn label_client(&mut self) {
+        if let Some((client, machine)) = self.caller.take_name() {
+            self.core.engine.hub.clients().label(client, &machine);
+        }
+    }
+
     /// Leaves the record that was answered.
     fn finish(&mut self) {
         self.core.budget.count_taken();
         self.keep();
+        self.place.clear();
         self.input.consume();
     }
 
@@ -479,7 +507,7 @@ impl Conn {
     /// from where it is when there is, as what it has done must not be done twice.
     fn hand_to_pool(&mut self, begun: BegunCall) -> bool {
         let size = self.input.message().len() + begun.state.reply_max;
-        let Some(slot) = self.core.reserve(self.caller.queue(), size) else {
+        let Some(slot) = self.core.reserve(&mut self.place, self.caller.queue(), size) else {
             self.begun = Some(begun).filter(|begun| begun.resume.is_some());
             return false;
         };
@@ -514,7 +542,7 @@ impl Conn {
             self.spans.push(span);
         }
         if !self.more.is_empty() {
-            let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
+            let spans = self.more.drain(..).map(|facts| span.with(facts));
             self.spans.extend(spans);
         }
     }
@@ -574,6 +602,7 @@ impl Conn {
         self.link.finish();
         self.input.clear();
         self.begun = None;
+        self.place.clear();
         self.rest();
         loop {
             self.drain_completions();

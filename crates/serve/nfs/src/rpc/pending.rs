@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::clock::stamp;
 use probe::op::{OpRecord, flag};
+use probe::phases::PhaseClock;
 use vfs::fs::Flush;
 use vfs::status::Status;
 use wire::rpc::REPLY_SUCCESS_LEN;
@@ -165,10 +166,9 @@ impl PendingCall {
 }
 
 impl Operation for PendingCall {
-    fn run(&mut self, queue_ns: u64) -> Option<Flush> {
+    fn run(&mut self) -> Option<Flush> {
         let mut out = self.blank();
         let Self { service, caller, span, more, call, request, .. } = self;
-        span.facts.queue_ns = u32::try_from(queue_ns).unwrap_or(u32::MAX);
         let Request { record, at, resume } = request.as_mut()?;
         let message = record.get(at.clone()).unwrap_or_default();
         // It is known already, by the key it has begun with.
@@ -181,6 +181,10 @@ impl Operation for PendingCall {
         let (flush, then) = durable?;
         self.wait_for(then);
         Some(flush)
+    }
+
+    fn clock(&mut self) -> &mut PhaseClock {
+        &mut self.span.clock
     }
 
     fn flushed(&mut self, outcome: Result<(), Status>) {

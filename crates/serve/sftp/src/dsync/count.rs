@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::stamp;
 use probe::op::{FileId, OpRecord, Protocol, flag};
+use probe::phases::{Phase, PhaseParts};
 use tokio::sync::mpsc;
 use vfs::fs::Result;
 
@@ -78,6 +79,8 @@ impl Tally {
             user: who.person.cred.uid,
             protocol: Protocol::Dsync as u8,
             core,
+            // They run on threads that may block.
+            phases: PhaseParts::all_in(Phase::Pool),
             ..OpRecord::default()
         };
         Self { all, waited_ns: AtomicU64::new(0), to }

@@ -133,6 +133,8 @@ pub(crate) struct Connection {
     pub outgoing: Cell<usize>,
     /// Requests are being taken: answers need no notification.
     pub in_turn: Cell<bool>,
+    /// When the last request of this turn was tried.
+    pub now_ns: Cell<u64>,
     /// There is something in the outbox, or a session was ended from outside.
     pub has_mail: Arc<Notify>,
     /// Breaks of leases that are held here.

@@ -1,12 +1,24 @@
 //! Tests of ranges that commands hold.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use super::RangeLock;
 use crate::status::Status;
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
 
 #[test]
 fn only_what_overlaps_waits() {
@@ -34,9 +46,16 @@ fn who_may_wait_gets_it_when_it_is_free() {
         done.send(()).expect("somebody listens");
     });
     let before = lock.snapshot();
-    assert!(lock.holds_any(&before));
+    let woken = Arc::<Woken>::default();
+    let waker = Waker::from(Arc::clone(&woken));
+    let cx = Context::from_waker(&waker);
+    assert!(lock.poll_released(&before, &cx).is_pending());
+    // Asked twice, it is woken once.
+    assert!(lock.poll_released(&before, &cx).is_pending());
+    assert_eq!(woken.0.load(SeqCst), 0);
     drop(held);
-    assert!(!lock.holds_any(&before));
+    assert_eq!(woken.0.load(SeqCst), 1);
+    assert!(lock.poll_released(&before, &cx).is_ready());
     is_done.recv_timeout(Duration::from_secs(60)).expect("it got it");
     waiter.join().expect("no panic");
 }

@@ -56,7 +56,7 @@ async fn not_received(acks: &OpenAcks, bytes: usize) -> InFlight {
 }
 
 fn operation(number: u8) -> Operation {
-    (1, OpRecord { op: number, ..OpRecord::default() })
+    (1, PhaseClock::new(1), OpRecord { op: number, ..OpRecord::default() })
 }
 
 /// The operations of what a watch finds, once there are some.

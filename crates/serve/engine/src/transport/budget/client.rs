@@ -13,6 +13,7 @@ use base::peer::network;
 use base::permits::RevokeSignal;
 
 use super::CoreBudget;
+use super::room::BudgetWait;
 use crate::transport::connections::ConnectionPermit;
 
 /// Clients of a core before those that have gone are removed for the first time.
@@ -163,6 +164,7 @@ impl<T> Drop for Scoped<T> {
 pub struct ReturnedBytes {
     pub(super) core: Arc<AtomicUsize>,
     pub(super) client: Option<Arc<AtomicUsize>>,
+    pub(super) room: Arc<BudgetWait>,
 }
 
 impl ReturnedBytes {
@@ -172,5 +174,6 @@ impl ReturnedBytes {
         if let Some(client) = &self.client {
             client.fetch_add(n, Relaxed);
         }
+        self.room.freed();
     }
 }

@@ -8,6 +8,7 @@ use engine::pool::{Pool, PoolLimits};
 use engine::transport::Budgets;
 use engine::transport::budget::Limits;
 use probe::hub::{Hub, HubOptions};
+use probe::op::OpRecord;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use vfs::flush::FlushGroup;
@@ -88,7 +89,7 @@ fn a_command_ends_when_its_response_was_handed_to_the_socket() {
         for itt in 0..64 {
             wire.put(&NopIn { lun: 0, itt, ttt: RESERVED_TAG, sn, data: &data });
         }
-        wire.ends(0, OpRecord::default());
+        wire.ends(Span::new(OpRecord::default(), 0));
         tokio::select! {
             biased;
             _ = wire.send() => panic!("all of it was taken"),
@@ -101,7 +102,7 @@ fn a_command_ends_when_its_response_was_handed_to_the_socket() {
         let mut wire = Wire::new(&core(), stream, ISCSI_DATA_MAX);
         let sn = TargetSn::default();
         wire.put(&NopIn { lun: 0, itt: 1, ttt: RESERVED_TAG, sn, data: &[] });
-        wire.ends(0, OpRecord::default());
+        wire.ends(Span::new(OpRecord::default(), 0));
         let mut received = vec![0; wire.size()];
         wire.send().await.expect("sent");
         client.read_exact(&mut received).await.expect("received");

@@ -34,3 +34,36 @@ fn what_runs_is_over_when_it_ends() {
     assert!(task.judge(Verdict::Silent), "it has ended");
     assert_eq!(task.verdict(), None, "and is answered");
 }
+
+/// Whether it is ready, and how often it was woken.
+fn poll(wait: std::pin::Pin<&mut impl Future<Output = ()>>, woken: &Arc<Woken>) -> bool {
+    let waker = std::task::Waker::from(Arc::clone(woken));
+    wait.poll(&mut std::task::Context::from_waker(&waker)).is_ready()
+}
+
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicUsize);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn what_waits_for_the_end_is_woken_by_it_alone() {
+    let (task, woken) = (mark(), Arc::<Woken>::default());
+    assert!(task.begin() && !task.judge(Verdict::Silent));
+    {
+        let mut wait = std::pin::pin!(task.wait_over());
+        assert!(!poll(wait.as_mut(), &woken));
+        assert_eq!(woken.0.load(std::sync::atomic::Ordering::SeqCst), 0);
+        task.end();
+        assert_eq!(woken.0.load(std::sync::atomic::Ordering::SeqCst), 1);
+        assert!(poll(wait.as_mut(), &woken));
+    }
+    assert!(poll(std::pin::pin!(task.wait_over()), &woken), "it is over");
+    let never = mark();
+    assert!(never.judge(Verdict::Silent));
+    assert!(poll(std::pin::pin!(never.wait_over()), &woken), "it never begins");
+}

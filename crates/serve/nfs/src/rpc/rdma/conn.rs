@@ -17,6 +17,7 @@ use base::limits::{
     STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
+use probe::phases::Phase;
 use tokio::time::Sleep;
 use verbs::{Depth, Region, Request, VerbsError};
 use wire::rpc::CallError;
@@ -38,10 +39,8 @@ use super::reply::{Open, Outgoing, outgoing};
 use super::send::{Device, Event};
 use super::stats::RdmaStats;
 use engine::exec::{CompletionQueue, Span};
+use engine::pool::place::NextSlot;
 use engine::transport::buffers::ReplyBuf;
-
-/// Operations between two looks at the clock within a turn.
-const CLOCK_EVERY: usize = 8;
 
 /// Sends, writes and reads that a connection has room for at once; more wait. While so many replies
 /// have not left no further call is answered: who takes none gets no more made.
@@ -152,7 +151,14 @@ struct Conn {
     /// How long the client may do nothing, and the next look whether it does.
     patience: Duration,
     look: Option<Pin<Box<Sleep>>>,
+    /// When the last call of this turn was answered.
+    now_ns: u64,
+    /// The place on the pool of the call at the front of `waiting`.
+    place: NextSlot,
 }
+
+/// What a connection has room for.
+const DEPTH: Depth = Depth { receives: RDMA_CREDITS_MAX + RDMA_BACK_CREDITS, sends: SENDS };
 
 /// Serves a client until its connection ends.
 pub(super) async fn serve(
@@ -163,8 +169,7 @@ pub(super) async fn serve(
     let (peer, local) = (request.peer(), request.local());
     let address = peer.ip().to_canonical();
     let said = PrivateData::decode(request.private_data()).unwrap_or_default();
-    let depth = Depth { receives: RDMA_CREDITS_MAX + RDMA_BACK_CREDITS, sends: SENDS };
-    let link = match request.open(depth) {
+    let link = match request.open(DEPTH) {
         Ok(link) => link,
         Err(why) => {
             base::debug!(node::NODE.name, "{address} has no connection by RDMA: {why}");
@@ -175,9 +180,8 @@ pub(super) async fn serve(
     let client = core.engine.hub.clients().intern(address);
     let pace = core.engine.budgets.limits().pace.left();
     let patience = pace.map_or(SEND_TIME_MAX, |pace| pace.min(SEND_TIME_MAX));
-    let mut caller = Caller::new((address, peer.port()), client, core.id)
-        .called_at(Some(local.ip().to_canonical()))
-        .by_rdma();
+    let mut caller = Caller::new((address, peer.port()), client, core.id).by_rdma();
+    caller = caller.called_at(Some(local.ip().to_canonical()));
     let queue = core.completion_queue();
     let back = Back::new(caller.connection(), Arc::clone(&queue));
     caller.set_back(Arc::clone(&back));
@@ -212,6 +216,8 @@ pub(super) async fn serve(
         timer: None,
         patience,
         look: None,
+        now_ns: 0,
+        place: NextSlot::default(),
     };
     base::debug!(node::NODE.name, "{address} has connected by RDMA from port {}", peer.port());
     let ended = match conn.establish() {
@@ -265,7 +271,11 @@ impl Conn {
 
     /// Waits for work that has ended, completions, the end of the service, or a pause to be over.
     async fn wait(&mut self, turn: ReceiveStep) -> Result<(), Ended> {
-        if turn == ReceiveStep::Stalled || !self.ready.is_empty() {
+        if turn == ReceiveStep::Stalled && self.place.waits() && self.ready.is_empty() {
+            // The pool wakes it.
+            self.core.note_backpressure();
+            self.timer = None;
+        } else if turn == ReceiveStep::Stalled || !self.ready.is_empty() {
             self.core.note_backpressure();
             self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
         } else {
@@ -274,7 +284,7 @@ impl Conn {
         if self.look.is_none() && self.device.needs_client() {
             self.look = Some(Box::pin(tokio::time::sleep(self.patience.min(SEND_LOOK))));
         }
-        let Self { device, queue, timer, look, patience, closing, activity, .. } = self;
+        let Self { device, queue, timer, look, patience, closing, activity, place, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
@@ -282,6 +292,9 @@ impl Conn {
             }
             if let Poll::Ready(ready) = device.poll(cx) {
                 return Poll::Ready(ready.map_err(Ended::Verbs));
+            }
+            if place.poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
             }
             if activity.poll_evicted(cx).is_ready() {
                 return Poll::Ready(Err(Ended::Evicted));
@@ -483,7 +496,8 @@ impl Conn {
         }
         // From here on nothing is received, and nothing is sent before it ends.
         let _turn = vfs::turn::ReadBatch::begin();
-        let until = stamp() + TURN_TIME_MAX.as_nanos() as u64;
+        self.now_ns = stamp();
+        let until = self.now_ns + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             let Some(call) = self.waiting.pop_front() else { return Ok(ReceiveStep::Finished) };
             let back = if self.may_answer() { self.answer_one(call)? } else { Some(call) };
@@ -491,7 +505,7 @@ impl Conn {
                 self.waiting.push_front(call);
                 return Ok(ReceiveStep::Stalled);
             }
-            if ops >= TURN_OPS_MAX || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+            if ops >= TURN_OPS_MAX || self.now_ns >= until {
                 break;
             }
         }
@@ -523,6 +537,7 @@ impl Conn {
             return self.hand_to_pool(call, *begun);
         }
         let mut span = Span::new(self.caller.facts(), call.arrived_ns);
+        span.clock.resume(self.now_ns);
         let mut state = CallState::default();
         let service = Arc::clone(&self.core.service);
         let attempt = self.core.engine.attempt(|| {
@@ -530,6 +545,9 @@ impl Conn {
             let mut cx = ReplyContext { out, facts, more, call: &mut state };
             service.attempt(call.message(), &mut self.caller, &mut cx)
         });
+        // The one behind it begins then.
+        self.now_ns = stamp();
+        span.clock.spent(Phase::Inline, self.now_ns);
         let result = match attempt {
             Ok(result) => result?,
             Err(_) => {
@@ -585,6 +603,7 @@ impl Conn {
             DispatchResult::Extent(_) => return Err(Ended::Malformed),
         }
         self.core.budget.count_taken();
+        self.place.clear();
         self.device.done_with(call)?;
         Ok(None)
     }
@@ -625,7 +644,7 @@ impl Conn {
         begun: BegunCall,
     ) -> Result<Option<Arrived>, Ended> {
         let size = call.message().len() + begun.state.reply_max;
-        let Some(slot) = self.core.reserve(self.caller.queue(), size) else {
+        let Some(slot) = self.core.reserve(&mut self.place, self.caller.queue(), size) else {
             call.begun = Some(begun).filter(|begun| begun.resume.is_some()).map(Box::new);
             return Ok(Some(call));
         };
@@ -664,7 +683,7 @@ impl Conn {
         if span.facts.protocol != 0 {
             self.spans.push_back(span);
         }
-        let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
+        let spans = self.more.drain(..).map(|facts| span.with(facts));
         self.spans.extend(spans);
     }
 
