@@ -190,8 +190,10 @@ fn phases_add_up(api: &Api, interval: (i64, i64), group: &str, busy: &[&str]) {
         assert_eq!(totals(&data), totals(&raw), "{group} from the {source}");
         assert_eq!(parts_by_second(&data), totals(&raw), "{group} from the {source}");
         let rows = data["rows"].as_array().expect("rows");
-        let of = |what: &str| rows.iter().map(|row| row["time"][what].as_f64().expect("a time"));
-        let (mean, shares): (f64, f64) = (of("average_ns").sum(), of("share").sum());
+        let sum = |what: &str| -> f64 {
+            rows.iter().map(|row| row["time"][what].as_f64().expect("a time")).sum()
+        };
+        let (mean, shares) = (sum("average_ns"), sum("share"));
         assert!((mean / latency - 1.0).abs() < 0.02, "{group}, {source}: {mean} of {latency}");
         assert!((shares - 1.0).abs() < 1e-6, "{group}, {source}: {shares}");
         for phase in busy {
@@ -292,7 +294,7 @@ fn synchronous_writes_of_eight_clients() {
     every_breakdown_sums_to_the_same(&scene, &["nfs3.ops", "nfs3.bytes"]);
     store_and_recorder_agree(&scene);
     drill_downs_answer(&scene, "write");
-    phases_add_up(&scene.api, scene.interval, "nfs3", &["flush"]);
+    phases_add_up(&scene.api, scene.interval, "nfs3", &["send"]);
     assert!(scene.server.stop().success());
 }
 

@@ -157,7 +157,7 @@ fn iscsi_has_a_delay_where_it_was_planted() {
 
     medium.before("read", || advance_stamps(DELAY));
     client.read(0, 0, 1);
-    bench.assert_in(Phase::Inline, "read(10)");
+    bench.assert_in(Phase::Inline, "read(16)");
 
     // What comes with it is answered behind it: both are in one send.
     medium.before("read", || advance_stamps(DELAY));
@@ -170,19 +170,19 @@ fn iscsi_has_a_delay_where_it_was_planted() {
             matches!(client.next(), Some(Got::Answer(_, answer)) if answer.status == Status::GOOD)
         );
     }
-    bench.assert_in(Phase::Inline, "read(10)");
+    bench.assert_in(Phase::Inline, "read(16)");
     bench.assert_in(Phase::Queue, "test unit ready");
 
     medium.blocks.store(true, Ordering::Relaxed);
     delay_elsewhere(&bench, &medium, "read");
     client.read(0, 0, 1);
-    bench.assert_in(Phase::Pool, "read(10)");
+    bench.assert_in(Phase::Pool, "read(16)");
 
     delay_elsewhere(&bench, &medium, "sync");
     let range = CacheRange { blocks: io(0, 0).blocks, immediate: false };
     client.write(0, 0, &[8; BLOCK]);
     client.run(0, Cdb::SynchronizeCache(range), false, 0, &[]);
-    bench.assert_in(Phase::Flush, "synchronize cache(10)");
+    bench.assert_in(Phase::Flush, "synchronize cache(16)");
 
     wait_for_the_pool(&bench, &medium, &mut client);
     slow_to_take(&bench, &medium, &mut client);
@@ -216,25 +216,25 @@ fn wait_for_the_pool(bench: &Arc<Bench>, medium: &Arc<Late>, client: &mut Client
     advance_stamps(DELAY);
     drop(gates);
     client.finish(itt, &[]);
-    bench.assert_in(Phase::PoolWait, "read(10)");
+    bench.assert_in(Phase::PoolWait, "read(16)");
 }
 
 /// A command with data that its initiator does not take.
 fn slow_to_take(bench: &Bench, medium: &Late, client: &mut Client) {
     medium.blocks.store(false, Ordering::Relaxed);
-    let (count, blocks) = (bench.records("read(10)").len(), (8 << 20) / BLOCK as u32);
+    let (count, blocks) = (bench.records("read(16)").len(), (8 << 20) / BLOCK as u32);
     let itt = client.start(0, read(0, blocks), false, blocks * BLOCK as u32, &[]);
     client.await_something();
     bench.wait_for_cores();
     advance_stamps(DELAY);
     client.finish(itt, &[]);
     let until = Instant::now() + PATIENCE;
-    while bench.records("read(10)").len() == count {
+    while bench.records("read(16)").len() == count {
         assert!(Instant::now() < until, "the command does not end");
         advance_stamps(Duration::from_millis(1));
         std::thread::sleep(Duration::from_millis(1));
     }
-    let record = *bench.records("read(10)").last().expect("a record");
+    let record = *bench.records("read(16)").last().expect("a record");
     assert!(record.latency_ns >= DELAY.as_nanos() as u64);
     assert_eq!(record.phases.part(Phase::Send), PARTS, "{:?}", record.phases.parts());
 }
