@@ -1,7 +1,7 @@
 //! Answers of several servers to one question, as one: of the resources of a cluster, each of which
 //! has its own server and its own store.
 
-use super::{Bucket, Data, Other, Row, Source};
+use super::{Bucket, Data, Other, PhaseTime, Row, Source};
 
 /// Why answers cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,8 +92,44 @@ fn rows(answers: &[Data]) -> Vec<Row> {
         }
     }
     rows.iter_mut().for_each(|row| row.average = average(&row.values));
+    times(&mut rows, answers);
     rows.sort_by(|a, b| b.average.total_cmp(&a.average).then_with(|| a.key.cmp(&b.key)));
     rows
+}
+
+/// Times of phases: means over the operations of all answers.
+fn times(rows: &mut [Row], answers: &[Data]) {
+    let is_of_phases = |row: &&mut Row| row.time.is_some();
+    let mut all_ns = 0.0;
+    for row in rows.iter_mut().filter(is_of_phases) {
+        let time = time_of(&row.key, answers);
+        all_ns += time.average_ns;
+        row.time = Some(time);
+    }
+    for time in rows.iter_mut().filter_map(|row| row.time.as_mut()).filter(|_| all_ns > 0.0) {
+        time.share = time.average_ns / all_ns;
+    }
+}
+
+/// The time of a phase, without its share. Answers without it have operations, and no time in it.
+fn time_of(key: &str, answers: &[Data]) -> PhaseTime {
+    let steps = answers.first().map_or(0, |one| one.times.len());
+    let (mut ns, mut operations) = (vec![0.0; steps], vec![0.0; steps]);
+    for answer in answers {
+        let row = answer.rows().iter().find(|row| row.key == key);
+        let own = row.and_then(|row| row.time.as_ref());
+        for (at, count) in answer.total.iter().enumerate().take(steps) {
+            let count = count.unwrap_or(0.0);
+            let mean = own.and_then(|own| own.values_ns.get(at).copied().flatten());
+            operations[at] += count;
+            ns[at] += count * mean.unwrap_or(0.0);
+        }
+    }
+    let mean = |(ns, count): (&f64, &f64)| (*count > 0.0).then(|| ns / count);
+    let values_ns = ns.iter().zip(&operations).map(mean).collect();
+    let (ns, count) = (ns.iter().sum::<f64>(), operations.iter().sum::<f64>());
+    let average_ns = if count > 0.0 { ns / count } else { 0.0 };
+    PhaseTime { average_ns, share: 0.0, values_ns }
 }
 
 /// The first rows, and those that are too many.

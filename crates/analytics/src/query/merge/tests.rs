@@ -4,7 +4,7 @@ use super::*;
 
 fn row(key: &str, values: &[Option<f64>]) -> Row {
     let (key, label) = (key.to_owned(), format!("the {key}"));
-    Row { key, label, average: average(values), values: values.to_vec() }
+    Row { key, label, average: average(values), values: values.to_vec(), time: None }
 }
 
 fn answer(total: &[Option<f64>], rows: Vec<Row>) -> Data {
@@ -45,6 +45,35 @@ fn values_are_added_and_missing_where_all_miss_them() {
     assert_eq!(sum.dropped, [0, 2, 0]);
     assert_eq!((sum.exact, sum.error_bound), (false, 0.5));
     assert_eq!(sum.note.as_deref(), Some("a note"));
+}
+
+/// A phase of operations, with its mean time in each step.
+fn phase(key: &str, values_ns: &[Option<f64>]) -> Row {
+    let time = PhaseTime { average_ns: 0.0, share: 0.0, values_ns: values_ns.to_vec() };
+    Row { time: Some(time), ..row(key, &[Some(1.0); 3]) }
+}
+
+#[test]
+fn times_of_phases_are_means_over_the_operations_of_all() {
+    // One operation each step, then three of another server, which has no time in the queue.
+    let a = answer(
+        &[Some(1.0), Some(1.0), None],
+        vec![
+            phase("queue", &[Some(40.0), Some(80.0), None]),
+            phase("pool", &[Some(20.0), Some(20.0), None]),
+        ],
+    );
+    let b = answer(&[Some(3.0), None, None], vec![phase("pool", &[Some(60.0), None, None])]);
+    let sum = merge(&[a, b], 20).expect("an answer");
+    let time = |key: &str| {
+        let row = sum.rows().iter().find(|row| row.key == key).expect("a row");
+        row.time.clone().expect("a time")
+    };
+    assert_eq!(time("queue").values_ns, [Some(10.0), Some(80.0), None]);
+    assert_eq!(time("pool").values_ns, [Some(50.0), Some(20.0), None]);
+    // 120 ns and 220 ns of five operations.
+    assert_eq!((time("queue").average_ns, time("pool").average_ns), (24.0, 44.0));
+    assert_eq!((time("queue").share, time("pool").share), (24.0 / 68.0, 44.0 / 68.0));
 }
 
 #[test]
