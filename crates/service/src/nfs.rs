@@ -316,6 +316,9 @@ impl Service for Nfs {
         if settings.delegations {
             clients.call_back(&parts.runtimes);
         }
+        if settings.write_delegations {
+            clients.delegate_for_writing();
+        }
         let nlm = nlm::start(parts, settings.lease, &clients).inspect_err(|_| clients.end())?;
         let mut programs = nfs3::programs(parts.shares.clone());
         programs.push(program);

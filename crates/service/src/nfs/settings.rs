@@ -19,6 +19,8 @@ pub struct NfsSettings {
     pub domain: Option<String>,
     /// Whether NFSv4 clients may be given delegations.
     pub delegations: bool,
+    /// Whether these may be for writing.
+    pub write_delegations: bool,
     /// Whether there is to be a port mapper.
     pub portmap: bool,
     /// Whether NFS is served by RDMA as well.
@@ -36,6 +38,7 @@ impl NfsSettings {
             lease: values.time("lease"),
             domain: values.text("domain"),
             delegations: values.is_on("delegations"),
+            write_delegations: values.is_on("write_delegations"),
             portmap: values.is_on("portmap"),
             rdma: values.is_on("rdma"),
             tls: TlsChoice {

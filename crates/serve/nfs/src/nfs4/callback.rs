@@ -39,6 +39,11 @@ impl Stateful {
         self.state.recalls.set_caller(Box::new(callbacks));
     }
 
+    /// Grants delegations for writing, too.
+    pub fn delegate_for_writing(&self) {
+        self.state.recalls.set_for_writing();
+    }
+
     /// Calls again where it came to nothing, and takes away what was not given back.
     pub(super) fn sweep_recalls(&self) {
         for deleg in self.state.look_at_recalls(self.now()) {

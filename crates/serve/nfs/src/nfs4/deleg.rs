@@ -37,6 +37,7 @@ pub(super) fn grant(
             give(keeper, run, client, (target, attr), Caching::READ_WRITE)
         }
         OpenClaim4::Null(_) | OpenClaim4::Fh(()) => kind_for(asked, share, confirmed)
+            .and_then(|kind| offered(keeper, kind))
             .and_then(|kind| may_have(keeper, run, client, target, kind))
             .and_then(|kind| give(keeper, run, client, (target, attr), kind)),
         _ => Err(why_no_delegation4::NOT_WANTED),
@@ -122,6 +123,14 @@ fn kind_for(asked: u32, share: Share, confirmed: bool) -> Result<Caching, u32> {
         _ if reads && writes => Ok(Caching::READ_WRITE),
         _ if writes => Err(why_no_delegation4::RESOURCE),
         _ => Ok(Caching::READ),
+    }
+}
+
+/// Refuses delegations for writing unless the server grants them.
+fn offered(keeper: &Stateful, kind: Caching) -> Result<Caching, u32> {
+    match kind.has(Caching::WRITE) && !keeper.state.recalls.for_writing() {
+        true => Err(why_no_delegation4::RESOURCE),
+        false => Ok(kind),
     }
 }
 

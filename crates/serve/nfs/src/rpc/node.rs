@@ -47,6 +47,16 @@ pub static NODE: Context = Context::new(
     )
     .at_service_restart(),
     Property::setting(
+        "write_delegations",
+        "Write delegations",
+        Kind::Bool,
+        Default::Bool(false),
+        "Whether delegations may be for writing: a client opens, locks and writes a file that no \
+         other client uses without requests. Do not use with NFSv3 clients that lock the same \
+         files.",
+    )
+    .at_service_restart(),
+    Property::setting(
         "domain",
         "Domain of owners",
         Kind::Text { max: 253, shape: Shape::Domain },
