@@ -16,7 +16,7 @@ use host_network::resource_address::resets::Resets;
 use super::Message;
 use super::addresses::Addresses;
 use crate::config::Config;
-use crate::connections;
+use crate::connections::{self, Connection};
 use crate::fence::OwnerLock;
 use crate::keys::LeaseId;
 use crate::lease;
@@ -89,6 +89,8 @@ impl Start {
         let report = |message| drop(reports.send(message));
         let (name, number) = (self.name.clone(), self.number);
         let failed = |why: String| Message::Event(Event::Started(name.clone(), number, Err(why)));
+        // Before the process replaces them by its own.
+        let former = self.recorded_connections();
         let mut child = match self.spawn(&lock) {
             Ok(child) => child,
             Err(why) => return report(failed(why)),
@@ -120,7 +122,7 @@ impl Start {
             return report(failed(format!("the address {address} cannot be set on {link}: {why}")));
         }
         report(Message::Event(Event::Started(name.clone(), number, Ok(()))));
-        self.reset_connections();
+        self.reset_connections(former);
         self.announce_again();
         // It must not find its output closed.
         std::thread::spawn(move || {
@@ -131,14 +133,19 @@ impl Start {
         report(Message::Event(Event::Ended(name, number, status)));
     }
 
-    /// Resets the connections that clients had with the former owner: without that they notice its
-    /// end at their next retransmission.
-    fn reset_connections(&self) {
+    /// The connections that clients had with the former owner.
+    fn recorded_connections(&self) -> std::io::Result<Vec<Connection>> {
+        let resource = self.config.resource(&self.name);
+        resource.map_or_else(|| Ok(Vec::new()), |resource| connections::read(&resource.state))
+    }
+
+    /// Resets those connections: without that clients notice the end of the former owner at their
+    /// next retransmission.
+    fn reset_connections(&self, former: std::io::Result<Vec<Connection>>) {
         let Some(resource) = self.config.resource(&self.name) else { return };
         let reset = || -> std::io::Result<()> {
-            let connections = connections::read(&resource.state)?;
             let resets = Resets::open(resource.address.address)?;
-            for (port, peer) in connections {
+            for (port, peer) in former? {
                 // A client that cannot be reached now is left to its own retransmissions.
                 let _unreachable = resets.send(port, peer);
             }
