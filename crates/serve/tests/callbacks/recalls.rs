@@ -82,9 +82,9 @@ fn changes_over_nfs3_wait_as_well() {
     assert_eq!(remove(), 0);
 }
 
-/// What was changed in between, over NFSv3 or by a program on the server, it was not called for.
-#[test]
-fn what_is_reclaimed_after_a_restart_is_to_be_returned() {
+/// A client that reclaims its open of `f` with a delegation of this kind after a restart, and its
+/// result.
+pub fn reclaim(share_access: u32, kind: u32) -> (Scene, Client, OpenResOk4<'static>) {
     use wire::nfs3::{CreateArgs, CreateHow, DiropArgs, Fh3, Filename3, NFS_PROGRAM, NFS_V3, Proc};
     let scene = Scene::after(vec![Identity { name: (true, b"holder".to_vec()), principal: 0 }]);
     let mut holder = Client::back(scene.addr, b"holder", vec![CallbackSec4::None(())]);
@@ -96,15 +96,22 @@ fn what_is_reclaimed_after_a_restart_is_to_be_returned() {
     assert_eq!(made.first_chunk(), Some(&[0; 4]), "CREATE");
     let reclaim = ArgOp::Open(OpenArgs4 {
         seqid: 0,
-        share_access: READ,
+        share_access,
         share_deny: 0,
         owner: StateOwner4 { clientid: holder.id, owner: Opaque4(b"o") },
         openhow: Openflag4::Nocreate(()),
-        claim: OpenClaim4::Previous(delegation4::READ),
+        claim: OpenClaim4::Previous(kind),
     });
     let lookup = ArgOp::Lookup(LookupArgs4 { objname: Component4(b"f") });
     let (status, results) = holder.at_root(&[lookup, reclaim]);
     let reclaimed = opened(status, results).expect("what was open");
+    (scene, holder, reclaimed)
+}
+
+/// What was changed in between, over NFSv3 or by a program on the server, it was not called for.
+#[test]
+fn what_is_reclaimed_after_a_restart_is_to_be_returned() {
+    let (_scene, mut holder, reclaimed) = reclaim(READ, delegation4::READ);
     let OpenDelegation4::Read(held) = reclaimed.delegation else { panic!("{reclaimed:?}") };
     assert!(held.recall, "nobody knows what has happened to the file");
     assert_eq!(holder.give_back(held.stateid), Nfsstat4::OK);

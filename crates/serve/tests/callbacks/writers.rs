@@ -4,12 +4,11 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use serve::nfs4::state::Identity;
 use wire::nfs3::{Fh3, GetattrArgs as Getattr3, NFS_PROGRAM, NFS_V3, Proc};
 use wire::nfs4::*;
 
-use crate::recalls::{old_client, old_open_for};
-use crate::scene::{Called, Client, LEASE, Scene, Wire, in_root, opened, wait_for};
+use crate::recalls::{old_client, old_open_for, reclaim};
+use crate::scene::{Called, Client, LEASE, Scene, Wire, in_root, wait_for};
 
 const READ: u32 = share4::ACCESS_READ;
 const WRITE: u32 = share4::ACCESS_WRITE;
@@ -284,25 +283,7 @@ fn byte_ranges_of_others_are_known_before() {
 
 #[test]
 fn it_is_reclaimed_after_a_restart_and_to_be_returned() {
-    use wire::nfs3::{CreateArgs, CreateHow, DiropArgs, Filename3};
-    let scene = Scene::after(vec![Identity { name: (true, b"holder".to_vec()), principal: 0 }]);
-    let mut holder = Client::back(scene.addr, b"holder", vec![CallbackSec4::None(())]);
-    let (_, results) = holder.at_root(&[ArgOp::Getfh(())]);
-    let Some(ResOp::Getfh(Res4::Ok(root))) = results.last() else { panic!("{results:?}") };
-    let where_ = DiropArgs { dir: Fh3(root.object.0), name: Filename3(b"f") };
-    let args = CreateArgs { where_, how: CreateHow::Guarded(Default::default()) };
-    let made = Wire::connect(scene.addr).call((NFS_PROGRAM, NFS_V3, Proc::CREATE.0), &args);
-    assert_eq!(made.first_chunk(), Some(&[0; 4]), "CREATE");
-    let reclaim = ArgOp::Open(OpenArgs4 {
-        seqid: 0,
-        share_access: BOTH,
-        share_deny: 0,
-        owner: StateOwner4 { clientid: holder.id, owner: Opaque4(b"o") },
-        openhow: Openflag4::Nocreate(()),
-        claim: OpenClaim4::Previous(delegation4::WRITE),
-    });
-    let (status, results) = holder.at_root(&[FILE, reclaim]);
-    let reclaimed = opened(status, results).expect("what was open");
+    let (_scene, mut holder, reclaimed) = reclaim(BOTH, delegation4::WRITE);
     let OpenDelegation4::Write(held) = reclaimed.delegation else { panic!("{reclaimed:?}") };
     assert!(held.recall, "it may have been read since");
     let id = held.stateid;

@@ -13,7 +13,7 @@ use wire::nfs4::{
 use wire::rpc::{Auth, AuthSys, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
-use super::state::channel::{CbEnd, CbTurn, PathStatus};
+use super::state::channel::{Callback, CbEnd, CbTurn, PathStatus};
 use super::state::deleg::{Caller, Deleg, Phase};
 use super::state::{Client, Session};
 use super::stateful::Stateful;
@@ -100,11 +100,7 @@ impl Caller for Callbacks {
 
 impl Callbacks {
     /// The connection to a client of 4.0, made if there is none.
-    fn line(
-        &self,
-        keeper: &Stateful,
-        client: &Arc<Client>,
-    ) -> Option<(Arc<Back>, super::state::channel::Callback)> {
+    fn line(&self, keeper: &Stateful, client: &Arc<Client>) -> Option<(Arc<Back>, Callback)> {
         let now = keeper.now();
         let mut path = client.way_back.path();
         path.tried_ns = now;
@@ -132,26 +128,17 @@ impl Callbacks {
         let Some((line, callback)) = self.line(keeper, client) else {
             return deleg.set_phase(Phase::Unsent);
         };
-        let args = compound(0, callback.ident, &[recall_of(deleg)]);
-        let call = BackCall {
-            program: callback.program,
-            version: NFS_CB,
-            procedure: CB_COMPOUND,
-            cred: SERVER,
-            args: &args,
-        };
+        let op = recall_of(deleg);
         deleg.set_phase(Phase::Sent);
-        let (answered, deleg) = (heard(keeper, client), Arc::clone(deleg));
+        let (answered, of_answer) = (heard(keeper, client), Arc::clone(deleg));
         let then = move |answer: Result<&[u8], Unanswered>| {
             let results = answer.ok().and_then(results);
             answered(results.is_some());
-            deleg.set_phase(phase_after(results.as_deref().unwrap_or_default(), 0));
+            of_answer.set_phase(phase_after(results.as_deref().unwrap_or_default(), 0));
         };
-        line.call(&call, Box::new(then));
+        call_address(&line, &callback, op, then);
     }
-}
 
-impl Callbacks {
     /// Asks a client of 4.0 for attributes of a file that is delegated to it. False if it cannot be
     /// called.
     fn ask_address(
@@ -161,24 +148,35 @@ impl Callbacks {
         deleg: &Arc<Deleg>,
     ) -> bool {
         let Some((line, callback)) = self.line(keeper, client) else { return false };
-        let args = compound(0, callback.ident, &[getattr_of(deleg)]);
-        let call = BackCall {
-            program: callback.program,
-            version: NFS_CB,
-            procedure: CB_COMPOUND,
-            cred: SERVER,
-            args: &args,
-        };
+        let op = getattr_of(deleg);
         let answered = heard(keeper, client);
-        let (clock, deleg) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
+        let (clock, of_answer) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
         let then = move |answer: Result<&[u8], Unanswered>| {
             answered(answer.is_ok());
-            deleg
-                .answered(answer.ok().and_then(|bytes| attributes(bytes, 0)), clock.monotonic_ns());
+            let known = answer.ok().and_then(|bytes| attributes(bytes, 0));
+            of_answer.answered(known, clock.monotonic_ns());
         };
-        line.call(&call, Box::new(then));
+        call_address(&line, &callback, op, then);
         true
     }
+}
+
+/// Calls a client of 4.0 at its address.
+fn call_address(
+    line: &Back,
+    callback: &Callback,
+    op: CbArgOp<'_>,
+    then: impl FnOnce(Result<&[u8], Unanswered>) + Send + 'static,
+) {
+    let args = compound(0, callback.ident, &[op]);
+    let call = BackCall {
+        program: callback.program,
+        version: NFS_CB,
+        procedure: CB_COMPOUND,
+        cred: SERVER,
+        args: &args,
+    };
+    line.call(&call, Box::new(then));
 }
 
 /// The same over a session of its client that has a free slot.
@@ -187,10 +185,8 @@ fn ask_over_sessions(keeper: &Arc<Stateful>, client: &Arc<Client>, deleg: &Arc<D
         let now = keeper.now();
         let turn = keeper.state.with_channel(&session, |channel| channel.turn_now(now));
         let Ok(turn) = turn else { continue };
-        let (clock, deleg) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
-        let op = getattr_of(&deleg);
-        let of_answer = Arc::clone(&deleg);
-        call_session(keeper, &session, turn, op, move |answer| {
+        let (clock, of_answer) = (Arc::clone(&keeper.clock), Arc::clone(deleg));
+        call_session(keeper, &session, turn, getattr_of(deleg), move |answer| {
             let (end, _) = after_session(answer);
             let known = answer.ok().and_then(|bytes| attributes(bytes, 1));
             of_answer.answered(known, clock.monotonic_ns());
