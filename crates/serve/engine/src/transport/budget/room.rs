@@ -1,5 +1,5 @@
-//! What waits for room in a core's budget: woken when something is given back, in the order in
-//! which it came.
+//! What waits for room in a core's budget: when something is given back, all of it is woken and
+//! tries again.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
