@@ -114,6 +114,11 @@ fn wait_with_page(api: &Api, id: &str, is_there: bool) {
     });
 }
 
+/// The actions that the API shows with a problem.
+fn actions(api: &Api, id: &str) -> Value {
+    node(api, &format!("{PROBLEMS}/{id}"))["actions"].clone()
+}
+
 fn mark_repaired(api: &Api, id: &str) -> (u16, Value) {
     api.post(&format!("/api/v1/nodes{PROBLEMS}/{id}/actions/mark_repaired"), &json!({}))
 }
@@ -160,6 +165,8 @@ fn slots_adapters_and_ports_of_a_machine() {
     assert_eq!(items(&api, PROBLEMS), urgent);
     assert_eq!(value(&api, &format!("{PROBLEMS}/{}", urgent[0]), "severity"), "major");
     assert_eq!(value(&api, "/status", "machine_problems"), 2);
+    // It ends with its cause, so that there is nothing to mark.
+    assert_eq!(actions(&api, urgent[1]), json!([]));
     let (code, refused) = mark_repaired(&api, urgent[1]);
     assert_eq!(code, 409, "{refused}");
     // One look at all of it by the shell.
@@ -210,6 +217,7 @@ fn a_disk_with_errors_that_is_pulled_and_put_back() {
     let text = mails.next("mail").replace("=\r\n", "").replace("\r\n", " ");
     assert!(text.contains("alert machine fired"), "{text}");
     assert!(text.contains("serial number Z1Z00002") && text.contains("Slot 03"), "{text}");
+    assert_eq!(actions(&api, &errors), json!(["mark_repaired"]));
     assert_eq!(mark_repaired(&api, &errors).0, 200);
     wait_with_page(&api, &errors, false);
     assert!(mails.next("mail").contains("alert machine has cleared"));

@@ -268,6 +268,11 @@ pub trait Live: Send + Sync {
         None
     }
 
+    /// Whether an action of the context makes sense for this node now: others are not shown with it.
+    fn offers(&self, _path: &Path, _action: &str) -> bool {
+        true
+    }
+
     /// Does what an action says; its parameters are checked.
     ///
     /// # Errors

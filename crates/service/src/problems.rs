@@ -36,6 +36,11 @@ pub trait Source: Send + Sync {
     /// wait for a device.
     fn faults(&self) -> Vec<Fault>;
 
+    /// Whether an administrator ends this problem by marking it; the others end with their causes.
+    fn can_be_marked(&self, _id: &str) -> bool {
+        false
+    }
+
     /// An administrator has seen to a problem.
     ///
     /// # Errors
@@ -144,11 +149,16 @@ impl Problems {
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
-    fn mark_repaired(&self, id: &str) -> Result<(), String> {
-        let source = self.list().into_iter().find(|one| one.fault.id == id).map(|one| one.source);
-        let source = source.ok_or_else(|| format!("there is no problem {id}"))?;
+    /// The source of a problem of the list; `None` when the source has ended.
+    fn source_of(&self, id: &str) -> Result<Option<Arc<dyn Source>>, String> {
+        let name = self.list().into_iter().find(|one| one.fault.id == id).map(|one| one.source);
+        let name = name.ok_or_else(|| format!("there is no problem {id}"))?;
         let sources: Vec<_> = self.sources.lock().iter().filter_map(Weak::upgrade).collect();
-        let source = sources.iter().find(|one| one.name() == source);
+        Ok(sources.into_iter().find(|one| one.name() == name))
+    }
+
+    fn mark_repaired(&self, id: &str) -> Result<(), String> {
+        let source = self.source_of(id)?;
         let done = source.map_or(Ok(()), |source| source.mark_repaired(id));
         self.cache.lock().last = None;
         done
@@ -185,6 +195,12 @@ impl tree::Live for Problems {
             return Vec::new();
         }
         self.list().into_iter().map(|one| one.fault.id).collect()
+    }
+
+    fn offers(&self, path: &Path, _action: &str) -> bool {
+        let Some(id) = path.segments().get(PREFIX.len()) else { return false };
+        let source = self.source_of(id).ok().flatten();
+        source.is_some_and(|source| source.can_be_marked(id))
     }
 
     fn act(

@@ -166,7 +166,7 @@ fn one(
         "properties": properties(tree, document, path, context),
         "children": children,
         "items": items,
-        "actions": context.actions.iter().map(|action| action.name).collect::<Vec<_>>(),
+        "actions": offered(tree, path, context),
         "may": { "change": why.is_none(), "why": why },
     });
     if depth > 0 {
@@ -178,6 +178,12 @@ fn one(
         node["items"] = items.iter().filter_map(|name| nested(name)).collect();
     }
     node
+}
+
+fn offered(tree: &Tree, path: &Path, context: &Context) -> Vec<&'static str> {
+    let live = tree.branch(path).and_then(|branch| branch.live.as_ref());
+    let is_offered = |name: &&str| live.is_none_or(|live| live.offers(path, name));
+    context.actions.iter().map(|action| action.name).filter(is_offered).collect()
 }
 
 fn why_not(

@@ -52,6 +52,14 @@ pub fn faults(hardware: &Hardware, watch: &Watch, pool_of: PoolOf<'_>) -> Vec<Fa
     faults
 }
 
+/// Kinds of faults that stay until they are marked: counted errors, and what is remembered of a disk.
+const MARKED: [&str; 4] = ["disk-absent-", "disk-errors-", "disk-health-", "memory-errors-"];
+
+/// Whether a fault ends when it is marked as repaired; the others end with their causes.
+pub fn can_be_marked(id: &str) -> bool {
+    MARKED.iter().any(|kind| id.starts_with(kind))
+}
+
 /// Marks a fault as repaired: what was counted is forgotten, and so is a disk that is absent.
 ///
 /// # Errors

@@ -210,6 +210,10 @@ impl Source for HardwareRoom {
         faults::faults(&hardware, &self.memory.lock().watch, &of_disk)
     }
 
+    fn can_be_marked(&self, id: &str) -> bool {
+        faults::can_be_marked(id)
+    }
+
     fn mark_repaired(&self, id: &str) -> Result<(), String> {
         self.remember(|watch| faults::mark_repaired(watch, id))
     }
