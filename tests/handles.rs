@@ -2,6 +2,7 @@
 //! with kernel handles and through the table, on a disk and in memory, whatever happened to names.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use e2e::nfs3::{Client, Failure, Handle};
@@ -39,7 +40,7 @@ impl Scene {
 
     /// Starts the server again, which has ended, with nothing in memory.
     fn again(&self) -> Server {
-        forget_caches();
+        forget_caches(self.scratch.path());
         Server::start(&self.options(Some(self.offset)))
     }
 
@@ -54,11 +55,12 @@ impl Scene {
     }
 }
 
-/// Drops the kernel's cached names and inodes, where this is allowed.
-fn forget_caches() {
+/// Writes back the file system of a path alone, and drops the kernel's cached names and inodes, where this is allowed.
+fn forget_caches(at: &Path) {
     if is_root() {
-        // SAFETY: no arguments.
-        unsafe { libc::sync() };
+        let top = fs::File::open(at).expect("the file system");
+        // SAFETY: the descriptor is open.
+        unsafe { libc::syncfs(top.as_raw_fd()) };
         let _refused = fs::write("/proc/sys/vm/drop_caches", "2");
     }
 }

@@ -26,6 +26,8 @@ pub struct Disk {
     device: Option<String>,
     below: Mounted,
     kind: &'static str,
+    /// What is mounted, after the power was cut.
+    dying: Option<File>,
     _scratch: Scratch,
 }
 
@@ -45,7 +47,7 @@ impl Disk {
         file.set_len(SIZE).and_then(|()| file.sync_all()).map_err(|e| e.to_string())?;
         let top = File::open(below.path()).map_err(|e| e.to_string())?;
         top.sync_all().map_err(|e| e.to_string())?;
-        let mut disk = Self { place, device: None, below, kind, _scratch: scratch };
+        let mut disk = Self { place, device: None, below, kind, dying: None, _scratch: scratch };
         let device = disk.attach()?;
         tool(Command::new(format!("mkfs.{kind}")).args(["-q", &device]))?;
         disk.mount()?;
@@ -57,14 +59,26 @@ impl Disk {
         &self.place
     }
 
+    /// Power lost: from now on nothing reaches the disk. [`Self::crash`] must follow when the server has ended. Between
+    /// an acknowledgement and this no program has time to write the journal, as sync(2) does for all file systems.
+    ///
+    /// # Panics
+    /// When what is mounted cannot be opened.
+    pub fn cut_power(&mut self) {
+        if self.dying.is_none() {
+            self.dying = Some(File::open(&self.place).expect("opening what is mounted"));
+            self.below.set_write_failure(true);
+            self.below.crash();
+        }
+    }
+
     /// Power lost and back: what was not flushed is gone, and the file system comes back by its
     /// journal. Whoever used it must be gone before.
     ///
     /// # Panics
     /// When it does not come back.
     pub fn crash(&mut self) {
-        self.below.set_write_failure(true);
-        self.below.crash();
+        self.cut_power();
         self.shut_down();
         self.detach().expect("detaching the dead disk");
         self.below.set_write_failure(false);
@@ -97,11 +111,8 @@ impl Disk {
     /// Ends all writing of a file system that has crashed. A mount namespace that somebody made
     /// meanwhile has it still mounted: XFS would try its writes again when they succeed again, onto
     /// what the file system has come back from. btrfs gives up by itself at the first.
-    fn shut_down(&self) {
-        if self.kind != "xfs" {
-            return;
-        }
-        let top = File::open(&self.place).expect("opening what is mounted");
+    fn shut_down(&mut self) {
+        let Some(top) = self.dying.take().filter(|_| self.kind == "xfs") else { return };
         let flags = XFS_NO_LOG_FLUSH;
         // SAFETY: the request reads one number, to which the pointer leads.
         let done = unsafe { libc::ioctl(top.as_raw_fd(), XFS_IOC_GOINGDOWN, &raw const flags) };

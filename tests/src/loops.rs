@@ -87,7 +87,7 @@ impl LoopDisk {
     /// # Panics
     /// When that is not permitted.
     pub fn drop_cache(&self) {
-        tool(&mut Command::new("sync")).expect("sync");
+        tool(Command::new("sync").arg("--file-system").arg(&self.place)).expect("sync");
         std::fs::write("/proc/sys/vm/drop_caches", "3").expect("drop_caches");
     }
 }
