@@ -22,7 +22,7 @@ use wire::smb::spnego::{self, NegState};
 use wire::smb::status::NtStatus;
 
 use super::negotiate::now;
-use super::server::Encryption;
+use super::settings::Encryption;
 use super::state::connection::{Connection, Negotiated};
 use super::state::session::Session;
 use super::state::sessions::{End, Row};

@@ -12,7 +12,7 @@ use wire::smb::negotiate::{
 use wire::smb::status::NtStatus;
 use wire::smb::{spnego, time};
 
-use super::server::Encryption;
+use super::settings::Encryption;
 use super::state::connection::{Connection, Negotiated};
 use super::status;
 
