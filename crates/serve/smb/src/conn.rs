@@ -28,9 +28,10 @@ use wire::smb::crypto::Preauth;
 use wire::smb::frame::prefix;
 
 use self::input::{Input, Received};
+use super::broken::Broken;
 use super::close;
 use super::compound::{self, Frame};
-use super::receive::{Broken, Taken};
+use super::receive::Taken;
 use super::server::Server;
 use super::state::connection::{Answer, Connection};
 use super::tree;

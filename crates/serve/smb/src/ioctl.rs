@@ -9,9 +9,9 @@ use wire::smb::ioctl::{IS_FSCTL, Negotiated, Request as Asks, Response, Validate
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
+use super::broken::Broken;
 use super::compound::START;
 use super::dispatch::{Outcome, Reply, Request};
-use super::receive::Broken;
 use super::{pipe, snapshots, status};
 
 mod copy;

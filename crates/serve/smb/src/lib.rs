@@ -19,6 +19,7 @@
 #![allow(clippy::result_large_err)]
 
 mod auth;
+mod broken;
 mod channels;
 mod close;
 mod compound;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use base::clock::stamp;
 use base::limits::SMB_COMPOUND_MAX;
 use probe::phases::Phase;
-use thiserror::Error;
-use wire::smb::codec::{Reader, SmbError};
-use wire::smb::crypto::{CryptoError, Signer};
+use wire::smb::codec::Reader;
+use wire::smb::crypto::Signer;
 use wire::smb::header::{
     Command, Header, MAGIC_1, MAGIC_TRANSFORM, Messages, TRANSFORM, Transform, flags,
 };
@@ -19,33 +18,11 @@ use wire::smb::session::{self, BINDING};
 use wire::smb::status::NtStatus;
 
 use super::auth::Setting;
+use super::broken::Broken;
 use super::compound::{self, Frame, One};
 use super::state::connection::Connection;
 use super::state::session::{Session, find as session_of_core};
 use super::state::sessions::End;
-
-/// Why a connection is ended: the peer's fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Broken {
-    /// What came is no message.
-    #[error("no message: {0}")]
-    Message(#[from] SmbError),
-    /// What came cannot be decrypted.
-    #[error("no encrypted message: {0}")]
-    Crypto(#[from] CryptoError),
-    /// A number was used that was not granted.
-    #[error("credits overdrawn")]
-    Credits,
-    /// Something that may not be asked in this state of a connection.
-    #[error("out of order")]
-    Order,
-    /// A signature is wrong: what came was changed on the way.
-    #[error("a signature that does not fit")]
-    Signature,
-    /// The negotiation was not what the client has sent.
-    #[error("a negotiation that was changed on the way")]
-    Negotiation,
-}
 
 /// What is to be done with a frame.
 pub(super) enum Taken {

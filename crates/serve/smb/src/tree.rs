@@ -13,9 +13,9 @@ use wire::smb::status::NtStatus;
 use wire::smb::tree::{self, share_flags, share_type};
 use wire::smb::utf16;
 
+use super::broken::Broken;
 use super::dispatch::{Outcome, Reply, Request};
 use super::node::NODE;
-use super::receive::Broken;
 use super::state::connection::Connection;
 use super::state::session::{Session, Tree, TreeOf};
 use super::state::sessions::End;

@@ -20,7 +20,7 @@ use super::leases::{Mail, Mailbox};
 use super::opens::{Open, OpenOf};
 use super::session::Session;
 use crate::auth::Setup;
-use crate::receive::Broken;
+use crate::broken::Broken;
 use crate::server::Server;
 use crate::settings::Settings;
 use engine::exec::Span;
