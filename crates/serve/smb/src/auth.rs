@@ -13,7 +13,7 @@ use base::random::{Random, SystemRandom};
 use vfs::identity::Person;
 use vfs::share::Service;
 use vfs::share::rules::Transport;
-use wire::smb::crypto::{Keys, Preauth};
+use wire::smb::crypto::Keys;
 use wire::smb::header::Header;
 use wire::smb::negotiate::security_mode;
 use wire::smb::ntlm::{self, Authenticate, Challenge, Kind, Side};
@@ -26,25 +26,12 @@ use super::settings::Encryption;
 use super::state::connection::{Connection, Negotiated};
 use super::state::session::Session;
 use super::state::sessions::{End, Row};
+use super::state::setup::Setup;
 use super::status;
 use files::Caller;
 
 /// Bytes of a response of NTLM version 1 and of Lan Manager.
 const LAN_MANAGER: usize = 24;
-
-/// An authentication in progress.
-pub(super) struct Setup {
-    /// The integrity of its messages, and of the negotiation.
-    pub preauth: Preauth,
-    began_ns: u64,
-    rounds: u32,
-    /// Whether it is within SPNEGO.
-    wrapped: bool,
-    /// The list of mechanisms, as the client has encoded it.
-    mechanisms: Vec<u8>,
-    /// The client's first message of NTLM, and the server's.
-    exchange: Option<(Vec<u8>, Challenge, Vec<u8>)>,
-}
 
 /// What is answered.
 pub(super) struct Setting {

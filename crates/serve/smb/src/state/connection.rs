@@ -19,7 +19,7 @@ use super::credits::Credits;
 use super::leases::{Mail, Mailbox};
 use super::opens::{Open, OpenOf};
 use super::session::Session;
-use crate::auth::Setup;
+use super::setup::Setup;
 use crate::broken::Broken;
 use crate::server::Server;
 use crate::settings::Settings;

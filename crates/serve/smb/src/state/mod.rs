@@ -14,4 +14,5 @@ pub(super) mod replays;
 pub mod seats;
 pub(super) mod session;
 pub mod sessions;
+pub(super) mod setup;
 pub mod times;
