@@ -1,17 +1,14 @@
 //! QUERY_DIRECTORY: what is in a directory, as much at a time as a message takes. CHANGE_NOTIFY:
 //! that it has changed.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use base::limits::{
-    SMB_LISTINGS_MAX, SMB_SCAN_ENOUGH, SMB_TRANSACT_MAX, SMB_WORK_ENTRY, SMB_WORK_UNITS,
-    TRANSFER_LIST_BATCH,
+    SMB_SCAN_ENOUGH, SMB_TRANSACT_MAX, SMB_WORK_ENTRY, SMB_WORK_UNITS, TRANSFER_LIST_BATCH,
 };
-use base::refusals::Limit;
 use vfs::attr::{Attr, FileType};
 use vfs::dos::{self, Dos};
 use vfs::fs::Context;
@@ -24,6 +21,7 @@ use wire::smb::status::NtStatus;
 use wire::smb::utf16;
 
 use super::dispatch::{About, Outcome, Reply, Request};
+use super::state::listings::{Counted, Listed};
 use super::state::notices::NoticedDir;
 use super::state::opens::{Open, OpenFile};
 use super::{facts, names, status};
@@ -34,47 +32,6 @@ use files::walk::{self, Within};
 
 /// What must be left of a frame's work for another batch to be read.
 const WORK_BATCH: usize = SMB_WORK_ENTRY * TRANSFER_LIST_BATCH;
-
-/// A listing in progress.
-pub(super) struct Listed {
-    /// The pattern as the client has sent it.
-    asked: Vec<u8>,
-    listing: Listing,
-    /// Units of the pattern with which names are compared; none if all are listed.
-    units: Option<usize>,
-    /// Bytes of the names that were compared and not counted yet.
-    compared_bytes: Arc<AtomicUsize>,
-    /// The directory itself and the one above, which come first.
-    first: VecDeque<Entry>,
-    /// Entries behind them that were read and not returned yet; they may be dropped between two
-    /// requests, and are read again then.
-    ready: ReadAhead<Entry>,
-    /// Whether a request was answered, with entries or without.
-    answered: bool,
-    done: bool,
-    /// It counts among those of its connection, until all is sent.
-    counted: Option<Counted>,
-}
-
-/// One of the listings of a connection.
-struct Counted(Rc<Cell<usize>>);
-
-impl Counted {
-    fn new(all: &Rc<Cell<usize>>) -> Result<Self, NtStatus> {
-        if all.get() >= SMB_LISTINGS_MAX {
-            Limit::SmbListings.count();
-            return Err(NtStatus::INSUFFICIENT_RESOURCES);
-        }
-        all.set(all.get() + 1);
-        Ok(Self(Rc::clone(all)))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.set(self.0.get().saturating_sub(1));
-    }
-}
 
 /// QUERY_DIRECTORY.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {

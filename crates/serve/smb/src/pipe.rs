@@ -13,23 +13,13 @@ use wire::smb::utf16;
 
 use super::dispatch::{Outcome, Reply, Request};
 use super::state::opens::{Open, OpenOf};
+use super::state::pipes::Pipe;
 use super::state::replays::Sequence;
 use super::state::session::TreeOf;
 use super::status;
-use files::held::HeldBytes;
 
 /// STYPE_IPC and STYPE_SPECIAL.
 const IPC: u32 = 0x8000_0003;
-
-/// A pipe that is open.
-pub(super) struct Pipe {
-    association: Association,
-    /// What is to be read.
-    answer: Vec<u8>,
-    at: usize,
-    /// What that takes of the client's part.
-    held: HeldBytes,
-}
 
 /// Opens a pipe.
 pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {

@@ -13,14 +13,14 @@ use wire::smb::status::NtStatus;
 
 use super::instances::InstanceOpen;
 use super::leases::{ClientGuid, OpenLease, Writes};
+use super::listings::Listed;
 use super::notices::NoticedDir;
 use super::parked::DurableId;
+use super::pipes::Pipe;
 use super::replays::{Created, LockSequences, Numbered, Sequence};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
-use crate::dir::Listed;
-use crate::pipe::Pipe;
 use files::{Caller, Node, VPath};
 
 /// The entry of an open in the one table of opens and locks. With it end its locks and what waits
