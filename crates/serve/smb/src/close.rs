@@ -12,10 +12,10 @@ use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
-use super::set_info::Removal;
 use super::state::connection::Connection;
 use super::state::open_files::OpenFiles;
 use super::state::opens::{Open, OpenFile, OpenOf};
+use super::state::removals::Removal;
 use super::{facts, status};
 use files::{Caller, Core};
 

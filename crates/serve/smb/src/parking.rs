@@ -2,47 +2,21 @@
 //! service. What is to be removed with them is removed by a task of core 0, which looks once a
 //! second for what has waited too long, and for changes of which clients are to be notified.
 
-use std::mem::take;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::clock::monotonic_ns;
 use base::limits::{SMB_SWEEP, SMB_SWEEP_PIECE};
-use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
-use vfs::locks::{Location, Owner};
+use vfs::locks::Owner;
 
 use super::close;
 use super::server::Server;
-use super::set_info::Removal;
 use super::state::leases::EndsParked;
 use super::state::opens::ParkedOpen;
+use super::state::removals::Leaving;
 use engine::transport::tasks::Ending;
 use files::{Core, Files};
-
-/// What a parked open leaves to be removed; it denies to others what it did until then.
-struct Leaving {
-    removal: (Removal, Location),
-    _open: ParkedOpen,
-}
-
-/// All of that.
-#[derive(Default)]
-pub(super) struct Removals {
-    queue: Mutex<Vec<Leaving>>,
-    has_come: Notify,
-}
-
-impl Removals {
-    fn push(&self, leaving: Leaving) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(leaving);
-        self.has_come.notify_one();
-    }
-
-    fn take(&self) -> Vec<Leaving> {
-        take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 impl EndsParked for Server {
     fn break_parked(&self, lease: &Owner) {

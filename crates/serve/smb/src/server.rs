@@ -9,8 +9,7 @@ use base::clock::monotonic_ns;
 use vfs::fold::FoldIndex;
 
 use super::conn;
-use super::parking::{self, Removals};
-use super::set_info::Removal;
+use super::parking;
 use super::settings::Settings;
 use super::state::clients::Clients;
 use super::state::instances::Instances;
@@ -18,6 +17,7 @@ use super::state::leases::LeaseKeys;
 use super::state::open_files::OpenFiles;
 use super::state::opens::ParkedOpen;
 use super::state::parked::ParkedOpens;
+use super::state::removals::{Removal, Removals};
 use super::state::replays::Replays;
 use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;

@@ -18,18 +18,11 @@ use wire::smb::status::NtStatus;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::location::Location;
 use super::state::opens::{Entry, Open, OpenFile};
+use super::state::removals::Removal;
 use super::state::times::{AskedTime, Times, UserTimes};
 use super::{facts, grace, leases, names, security, status};
 use files::set_aside::SetAside;
 use files::{Caller, Links, Node, Spot};
-
-/// What it takes to remove a file at its last close.
-pub(super) struct Removal {
-    /// The caller.
-    pub who: Caller,
-    /// The file.
-    pub node: Node,
-}
 
 /// FileDispositionInformationEx: remove it, also if it is read-only.
 const DISPOSITION_DELETE: u32 = 1;

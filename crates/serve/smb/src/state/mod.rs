@@ -12,6 +12,7 @@ pub mod open_files;
 pub(super) mod opens;
 pub(super) mod parked;
 pub(super) mod pipes;
+pub(super) mod removals;
 pub(super) mod replays;
 pub mod seats;
 pub(super) mod session;
