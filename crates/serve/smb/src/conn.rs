@@ -9,7 +9,7 @@ use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use base::clock::{Deadline, stamp};
@@ -36,6 +36,7 @@ use super::server::Server;
 use super::state::connection::{Answer, Connection};
 use super::tree;
 use engine::exec::Span;
+use engine::exec::accept::Local;
 use engine::transport::budget::ServicePermit;
 use engine::transport::listener::Accepted;
 use engine::transport::send::{self, Peer, SendError};
@@ -166,8 +167,22 @@ impl Socket {
         begun.extend_from_slice(self.input.rest());
         self.input.put_back(&conn.core);
         if let Ok(stream) = self.stream.into_std() {
-            conn.server.hand_over(to, Accepted { stream, peer, permit }, begun);
+            hand_over(&conn.server, to, Accepted { stream, peer, permit }, begun);
         }
+    }
+}
+
+/// Hands a connection to another core; what it has sent is `begun`. It is closed if that core does
+/// not take it.
+fn hand_over(server: &Arc<Server>, to: usize, accepted: Accepted, begun: Vec<u8>) {
+    let of_run = Arc::clone(server);
+    let run = move |core: Rc<Core>, ending| {
+        let (of_core, begun) = (Rc::clone(&core), Some(begun));
+        let served = |accepted| serve(of_run, of_core, (accepted, begun), ending);
+        Box::pin(accepted.run(&core.budget, served)) as Local
+    };
+    if let Some(joins) = &*server.joins.lock().unwrap_or_else(PoisonError::into_inner) {
+        let _ = joins.hand_to(to, Box::new(run));
     }
 }
 

@@ -4,8 +4,8 @@
 //! [`files`]; those of a compound one after the other. Negotiation and sign-in are done in
 //! order, before anything else of the connection is looked at.
 //!
-//! - [`server`]: the service; `settings`: how it is set. [`conn`]: one connection, the only part
-//!   that does I/O.
+//! - [`server`]: the service; `settings`: how it is set; `start`: its start. [`conn`]: one
+//!   connection, the only part that does I/O.
 //! - `receive`: from a frame to requests: credits, signatures, encryption. `compound`: from
 //!   requests to a frame. `dispatch`: which function does a request, and what is measured of it.
 //! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`,
@@ -47,6 +47,7 @@ pub mod server;
 mod set_info;
 mod settings;
 mod snapshots;
+mod start;
 pub mod state;
 mod status;
 mod tree;

@@ -1,15 +1,12 @@
 //! The service, over all its starts.
 
-use std::net::{IpAddr, TcpListener};
-use std::rc::Rc;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use vfs::fold::FoldIndex;
 
-use super::conn;
-use super::parking;
 use super::settings::Settings;
 use super::state::clients::Clients;
 use super::state::instances::Instances;
@@ -21,11 +18,8 @@ use super::state::removals::{Removal, Removals};
 use super::state::replays::Replays;
 use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;
-use engine::exec::accept::{Joins, Local};
-use engine::transport::Runtimes;
-use engine::transport::listener::Accepted;
-use engine::transport::tasks::Tasks;
-use files::{Core, Files, core};
+use engine::exec::accept::Joins;
+use files::Core;
 
 /// The service.
 pub struct Server {
@@ -49,7 +43,7 @@ pub struct Server {
     /// Clients with several connections.
     pub(super) clients: Arc<Clients>,
     /// Hands connections to other cores.
-    joins: Mutex<Option<Joins<Core>>>,
+    pub(super) joins: Mutex<Option<Joins<Core>>>,
     /// Opens that outlive their connection.
     pub(super) parked: Arc<ParkedOpens<ParkedOpen>>,
     /// What is to be removed with such ones.
@@ -107,40 +101,5 @@ impl Server {
     /// How many opens wait for their client, by its address.
     pub fn parked_by_address(&self) -> Vec<(IpAddr, u64)> {
         self.parked.by_address()
-    }
-
-    /// Hands a connection to another core; what it has sent is `begun`. It is closed if that core
-    /// does not take it.
-    pub(super) fn hand_over(self: &Arc<Self>, to: usize, accepted: Accepted, begun: Vec<u8>) {
-        let server = Arc::clone(self);
-        let run = move |core: Rc<Core>, ending| {
-            let (of_core, begun) = (Rc::clone(&core), Some(begun));
-            let serve = |accepted| conn::serve(server, of_core, (accepted, begun), ending);
-            Box::pin(accepted.run(&core.budget, serve)) as Local
-        };
-        if let Some(joins) = &*self.joins.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = joins.hand_to(to, Box::new(run));
-        }
-    }
-
-    /// Serves what comes at `sockets`. `None` if the runtimes have ended.
-    pub fn start(
-        self: &Arc<Self>,
-        files: &Arc<Files>,
-        runtimes: &Runtimes,
-        sockets: Vec<TcpListener>,
-    ) -> Option<Tasks> {
-        drop(self.parked.set_open(true));
-        let server = Arc::clone(self);
-        let sockets = sockets.into_iter().map(|socket| (socket, ())).collect();
-        let (tasks, joins) =
-            core::serve_joined(files, runtimes, sockets, move |core, accepted, (), ending| {
-                conn::serve(Arc::clone(&server), core, (accepted, None), ending)
-            })?;
-        let server = Arc::clone(self);
-        let sweep = move |core, ending| Box::pin(parking::run(server, core, ending)) as Local;
-        let is_swept = joins.hand_to(0, Box::new(sweep));
-        *self.joins.lock().unwrap_or_else(PoisonError::into_inner) = Some(joins);
-        is_swept.then_some(tasks)
     }
 }
