@@ -23,27 +23,17 @@ use wire::smb::codec::{pad, patch};
 use wire::smb::create::FileId;
 use wire::smb::crypto::Signer;
 use wire::smb::frame::{PREFIX, prefix};
-use wire::smb::header::{Command, HEADER, Header, Messages, TRANSFORM, flags, put_error};
+use wire::smb::header::{Command, Header, Messages, TRANSFORM, flags, put_error};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{self, Outcome, Request};
+use super::reply::{self, START};
 use super::state::connection::{Answer, Connection};
 use super::state::session::Session;
 use super::{io, status};
 use engine::exec::{Span, timed};
 use engine::transport::buffers::ReplyBuf;
 use files::{Core, SpanFacts as _};
-
-/// Where the first message of an answer begins: before it there is room for the length of the
-/// frame, and for the header of an encrypted message.
-pub(super) const START: usize = PREFIX + TRANSFORM;
-
-/// A buffer for an answer, with room for all headers.
-pub(super) fn reply(core: &Core) -> ReplyBuf {
-    let mut reply = core.buffers.take_reply();
-    reply.vec().resize(START + HEADER, 0);
-    reply
-}
 
 /// A frame that came.
 pub(super) struct Frame {
@@ -218,7 +208,7 @@ impl Connection {
 
     /// Sends STATUS_PENDING.
     fn pend(&self, request: &Header, session: &Rc<Session>, by: Option<&Rc<Session>>) {
-        let mut out = reply(&self.core);
+        let mut out = reply::buffer(&self.core);
         put_error(out.vec());
         let mut one = One::new(self, request, NtStatus::PENDING, out);
         one.header.flags |= flags::ASYNC;
@@ -406,7 +396,7 @@ async fn carry_out(
     let done = match (before.failed.filter(|_| related), &known) {
         (Some(failed), _) => Err(failed),
         (None, None) if header.command == Command::ECHO && header.session_id == 0 => {
-            Ok(dispatch::echo(&conn.core))
+            Ok(reply::echo(&conn.core))
         }
         (None, None) => {
             before.failed = Some(NtStatus::INVALID_PARAMETER);
@@ -523,7 +513,7 @@ fn outcome(
             (done.status, done.out, done.extent, done.tree)
         }
         Err(status) => {
-            let mut out = reply(&conn.core);
+            let mut out = reply::buffer(&conn.core);
             put_error(out.vec());
             (status, out, None, None)
         }

@@ -17,8 +17,8 @@ use wire::smb::io::{
 };
 use wire::smb::status::NtStatus;
 
-use super::compound::{START, reply};
 use super::dispatch::{About, Outcome, Reply, Request};
+use super::reply::{START, buffer};
 use super::state::connection::Connection;
 use super::state::opens::{Open, OpenFile, OpenOf};
 use super::state::session::Session;
@@ -47,9 +47,9 @@ pub(super) fn at_once(
             open.set_used();
             let reading = Reading::new(open.file().ok()?, &open, &asked).ok()?;
             if is_bare && let Some(extent) = reading.extent(core, who).ok()? {
-                return Some(reading.answer_from_file(reply(core), extent));
+                return Some(reading.answer_from_file(buffer(core), extent));
             }
-            let mut out = reading.begin(reply(core));
+            let mut out = reading.begin(buffer(core));
             match reading.attempt(core, who, &mut out) {
                 Ok(got) => Some(reading.answer(core, out, got)),
                 Err(why) => {
@@ -71,7 +71,7 @@ pub(super) fn at_once(
                 return fault(core, why);
             }
             has_written(conn, file, &asked);
-            Some(written(reply(core), file, &asked))
+            Some(written(buffer(core), file, &asked))
         }
         _ => None,
     }
@@ -82,7 +82,7 @@ fn fault(core: &Core, why: Status) -> Option<Reply> {
     if why != Status::Fault {
         return None;
     }
-    let mut out = reply(core);
+    let mut out = buffer(core);
     put_error(out.vec());
     Some(Reply { status: status::of(why), ..Reply::new(out) })
 }
@@ -165,7 +165,7 @@ impl<'a> Reading<'a> {
     fn answer(&self, core: &Core, mut out: ReplyBuf, got: usize) -> Reply {
         if got == 0 && self.count > 0 || (got as u64) < u64::from(self.minimum) {
             core.buffers.give_reply(out);
-            return self.past_the_end(reply(core));
+            return self.past_the_end(buffer(core));
         }
         self.file.position.set(self.offset + got as u64);
         patch(out.vec(), START + HEADER + 4, &(got as u32).to_le_bytes());

@@ -10,8 +10,8 @@ use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
 use super::broken::Broken;
-use super::compound::START;
 use super::dispatch::{Outcome, Reply, Request};
+use super::reply::START;
 use super::{pipe, snapshots, status};
 
 mod copy;

@@ -25,7 +25,7 @@ use super::dispatch::{Outcome, Reply, Request};
 use super::state::connection::Connection;
 use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease, Route};
 use super::state::opens::{Entry, OpenFile};
-use super::{compound, status};
+use super::{reply, status};
 use files::{Node, recall};
 
 /// What a CREATE asks to cache.
@@ -251,7 +251,7 @@ impl Connection {
                 Words::Other(Ack::Oplock(OplockBreak { level, reserved: 0, reserved2: 0, file }))
             }
         };
-        let mut out = compound::reply(&self.core);
+        let mut out = reply::buffer(&self.core);
         words.put(out.vec());
         self.notify(out, Some(&session).filter(|session| session.encrypts));
     }

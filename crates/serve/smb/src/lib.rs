@@ -42,6 +42,8 @@ pub mod node;
 mod parking;
 mod pipe;
 mod receive;
+mod reply;
+mod request;
 mod security;
 pub mod server;
 mod set_info;

@@ -19,7 +19,8 @@ use wire::smb::status::NtStatus;
 
 use super::auth::Setting;
 use super::broken::Broken;
-use super::compound::{self, Frame, One};
+use super::compound::{Frame, One};
+use super::reply;
 use super::state::connection::Connection;
 use super::state::session::{Session, find as session_of_core};
 use super::state::sessions::End;
@@ -191,8 +192,8 @@ impl Connection {
             session_id: 0,
             signature: [0; 16],
         };
-        let mut out = compound::reply(&self.core);
-        self.again(dialect).put(out.vec(), compound::START);
+        let mut out = reply::buffer(&self.core);
+        self.again(dialect).put(out.vec(), reply::START);
         let one = One::new(self, &header, NtStatus::SUCCESS, out);
         self.send(vec![one], None, Vec::new(), 0);
         Ok(())
@@ -205,10 +206,10 @@ impl Connection {
         let mut span = self.core.begin(self.peer.1, Command::NEGOTIATE.0 as u8);
         let mut preauth = self.preauth.get();
         preauth.update(message);
-        let mut out = compound::reply(&self.core);
+        let mut out = reply::buffer(&self.core);
         let status = match self.negotiate(message) {
             Ok(response) => {
-                response.put(out.vec(), compound::START);
+                response.put(out.vec(), reply::START);
                 NtStatus::SUCCESS
             }
             Err(status) => {
@@ -257,7 +258,7 @@ impl Connection {
             // A client that fails to sign in again has no session any more (§3.3.5.5.3).
             self.server.sessions.end(session.id, None, End::Closed);
         }
-        let mut out = compound::reply(&self.core);
+        let mut out = reply::buffer(&self.core);
         let mut answered = *header;
         let (status, signer) = match &done {
             Ok(Setting { blob, flags, session, id }) => {
