@@ -9,236 +9,26 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use base::clock::stamp;
-use base::limits::{
-    SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX, SMB_CREDITS_MAX, SMB_PENDING_AFTER,
-    SMB_UNSIGNED_CREDITS_MAX, SMB_WORK_MAX,
-};
+use base::limits::{SMB_COMPOUND_REPLY_MAX, SMB_PENDING_AFTER, SMB_WORK_MAX};
 use probe::phases::Phase;
 use tokio::sync::Notify;
 use vfs::fs::Extent;
 use vfs::locks::Owner;
 use vfs::work::Work;
 use wire::smb::charge::Payload;
-use wire::smb::codec::{pad, patch};
 use wire::smb::create::FileId;
-use wire::smb::crypto::Signer;
-use wire::smb::frame::{PREFIX, prefix};
-use wire::smb::header::{Command, Header, Messages, TRANSFORM, flags, put_error};
+use wire::smb::header::{Command, Header, Messages, flags, put_error};
 use wire::smb::status::NtStatus;
 
+use super::answers::One;
 use super::dispatch::{self, Outcome, Request};
-use super::reply::{self, START};
-use super::state::connection::{Answer, Connection};
+use super::frame::Frame;
+use super::state::connection::Connection;
 use super::state::session::Session;
-use super::{io, status};
+use super::{io, reply, status};
 use engine::exec::{Span, timed};
 use engine::transport::buffers::ReplyBuf;
-use files::{Core, SpanFacts as _};
-
-/// A frame that came.
-pub(super) struct Frame {
-    /// Its bytes, decrypted: what is written of them to a file is not copied for that.
-    pub bytes: Arc<Vec<u8>>,
-    /// Where its messages begin.
-    pub from: usize,
-    /// The session with the keys that have decrypted it.
-    pub encrypted: Option<Rc<Session>>,
-    /// Which of its messages are signed as they say, a bit for each.
-    pub signed: u64,
-    /// When it came.
-    pub arrived_ns: u64,
-}
-
-impl Frame {
-    /// Its messages.
-    pub fn messages(&self) -> &[u8] {
-        self.bytes.get(self.from..).unwrap_or_default()
-    }
-
-    /// Returns its buffer, if there is no other reference.
-    pub fn put_back(self, core: &Core) {
-        if let Some(bytes) = Arc::into_inner(self.bytes) {
-            core.engine.large.give(bytes);
-        }
-    }
-
-    /// Bytes that it takes until it is answered: its own, those of the answers, beyond which its
-    /// requests are refused ([`Before::takes`]), and a chunk that is copied, one at a time.
-    pub fn held(&self) -> usize {
-        let (mut wanted, mut copied) = (0_u64, 0);
-        for (header, message) in Messages::new(self.messages()).map_while(Result::ok) {
-            wanted = wanted.saturating_add(Payload::of(header.command, message).wanted);
-            if header.command == Command::IOCTL {
-                copied = u64::from(SMB_COPY_CHUNK_MAX);
-            }
-        }
-        let more = wanted.min(SMB_COMPOUND_REPLY_MAX) + copied;
-        self.bytes.len() + usize::try_from(more).unwrap_or(usize::MAX)
-    }
-}
-
-/// One answer.
-pub(super) struct One {
-    header: Header,
-    /// The session with the key that signs it.
-    pub signer: Option<Rc<Session>>,
-    /// The key of a session that this connection does not have.
-    pub key: Option<Signer>,
-    /// The signature of the request, for a refusal that no key can sign: clients that require
-    /// signatures take it only with one, and do not verify this (MS-SMB2 §3.2.5.1.3).
-    pub echo: Option<[u8; 16]>,
-    out: ReplyBuf,
-    /// Data behind it, of the only answer of a frame that is neither signed nor encrypted.
-    extent: Option<Extent>,
-}
-
-impl One {
-    /// The answer to a request, with the credits that are granted.
-    pub fn new(conn: &Connection, request: &Header, status: NtStatus, out: ReplyBuf) -> Self {
-        let max = match conn.sessions.borrow().is_empty() {
-            true => SMB_UNSIGNED_CREDITS_MAX,
-            false => SMB_CREDITS_MAX,
-        };
-        let credits = conn.credits.borrow_mut().grant(request.credits, max);
-        let header = Header {
-            status: status.0,
-            credits,
-            flags: flags::RESPONSE | request.flags & flags::RELATED,
-            next: 0,
-            signature: [0; 16],
-            ..*request
-        };
-        Self { header, signer: None, key: None, echo: None, out, extent: None }
-    }
-}
-
-/// A frame of answers.
-pub(super) struct Sealed {
-    /// Its bytes.
-    reply: ReplyBuf,
-    /// Where it begins.
-    from: usize,
-    /// Data behind them.
-    extent: Option<Extent>,
-}
-
-impl Sealed {
-    /// The messages, if they are not encrypted.
-    pub fn messages(&self) -> &[u8] {
-        self.reply.as_slice().get(START..).unwrap_or_default()
-    }
-}
-
-impl Connection {
-    /// Makes a frame of answers, signed and encrypted.
-    pub fn seal(&self, ones: Vec<One>, by: Option<&Rc<Session>>) -> Sealed {
-        let last = ones.len().saturating_sub(1);
-        let (mut whole, mut data) = (ReplyBuf::default(), None);
-        for (number, one) in ones.into_iter().enumerate() {
-            let One { mut header, signer, key, echo, mut out, extent } = one;
-            data = extent.or(data);
-            if number != last {
-                pad(out.vec(), START, 8);
-                header.next = (out.len() - START) as u32;
-            }
-            let signer = signer.filter(|_| by.is_none());
-            let key = key.filter(|_| by.is_none() && signer.is_none());
-            if signer.is_some() || key.is_some() {
-                header.flags |= flags::SIGNED;
-            } else if let Some(echo) = echo.filter(|_| by.is_none()) {
-                header.flags |= flags::SIGNED;
-                header.signature = echo;
-            }
-            patch(out.vec(), START, &header.encode());
-            if let Some(key) = key
-                && let Some(message) = out.vec().get_mut(START..)
-            {
-                let _ = key.seal(message);
-            }
-            if let Some(session) = signer
-                && let Some(message) = out.vec().get_mut(START..)
-            {
-                // It fails for no message that has a header.
-                let _ = self.with_signer(&session, |signer| signer.seal(message));
-            }
-            if number == 0 {
-                whole = out;
-            } else {
-                whole.vec().extend_from_slice(out.as_slice().get(START..).unwrap_or_default());
-                self.core.buffers.give_reply(out);
-            }
-        }
-        let from = self.encrypt(&mut whole, by);
-        let behind = data.as_ref().map_or(0, |extent: &Extent| extent.count);
-        let length = whole.len().saturating_sub(from + PREFIX) + behind;
-        patch(whole.vec(), from, &prefix(length).unwrap_or_default());
-        Sealed { reply: whole, from, extent: data }
-    }
-
-    fn encrypt(&self, whole: &mut ReplyBuf, by: Option<&Rc<Session>>) -> usize {
-        let sealer = by.and_then(|session| Some((session, session.keys.sealers.as_ref()?)));
-        let Some((session, (sealer, _))) = sealer else { return TRANSFORM };
-        let nonce = session.nonce.replace(session.nonce.get() + 1);
-        if let Some(frame) = whole.vec().get_mut(PREFIX..)
-            && sealer.seal(frame, session.id, nonce).is_err()
-        {
-            // Nothing may leave unencrypted.
-            whole.truncate(PREFIX);
-        }
-        0
-    }
-
-    /// Posts a frame that is sealed.
-    pub fn post_sealed(&self, sealed: Sealed, spans: Vec<(Span, u16)>, held: usize) {
-        let Sealed { reply, from, extent } = sealed;
-        self.post(Answer { reply, from, extent, spans, held });
-    }
-
-    /// Seals and posts answers.
-    pub fn send(
-        &self,
-        ones: Vec<One>,
-        by: Option<&Rc<Session>>,
-        spans: Vec<(Span, u16)>,
-        held: usize,
-    ) {
-        let sealed = self.seal(ones, by);
-        self.post_sealed(sealed, spans, held);
-    }
-
-    /// Sends STATUS_PENDING.
-    fn pend(&self, request: &Header, session: &Rc<Session>, by: Option<&Rc<Session>>) {
-        let mut out = reply::buffer(&self.core);
-        put_error(out.vec());
-        let mut one = One::new(self, request, NtStatus::PENDING, out);
-        one.header.flags |= flags::ASYNC;
-        one.header.id = request.message_id;
-        // Clients do not look at its signature (§3.2.5.1.3). The last answer has the same number.
-        let twice = self.with_signer(session, Signer::signs_numbers_twice);
-        let signs = session.signs && twice;
-        one.signer = signs.then(|| Rc::clone(session));
-        self.send(vec![one], by, Vec::new(), 0);
-    }
-
-    /// Sends what no request has asked for (MS-SMB2 §3.3.4.6, §3.3.4.7): neither signed nor with
-    /// credits.
-    pub fn notify(&self, out: ReplyBuf, by: Option<&Rc<Session>>) {
-        let header = Header {
-            credit_charge: 0,
-            status: 0,
-            command: Command::OPLOCK_BREAK,
-            credits: 0,
-            flags: flags::RESPONSE,
-            next: 0,
-            message_id: u64::MAX,
-            id: 0,
-            session_id: 0,
-            signature: [0; 16],
-        };
-        let one = One { header, signer: None, key: None, echo: None, out, extent: None };
-        self.send(vec![one], by, Vec::new(), 0);
-    }
-}
+use files::SpanFacts as _;
 
 /// What a request has left for those that are related to it (MS-SMB2 §3.3.5.2.7.2).
 struct Before {
@@ -444,7 +234,8 @@ async fn carry_out(
         before.tree = tree;
         header.id = u64::from(tree) << 32 | header.id & 0xffff_ffff;
     }
-    let mut one = One { extent, ..answer(conn, &header, status, out, is_pending) };
+    let mut one = One::last(conn, &header, (status, out), is_pending);
+    one.extent = extent;
     one.key = conn.other_signer(header.session_id, known.is_none() && before.is_signed);
     one.echo = (status == NtStatus::USER_SESSION_DELETED).then_some(header).and_then(signature);
     // The response to LOGOFF is still signed with the session's key.
@@ -518,27 +309,4 @@ fn outcome(
             (status, out, None, None)
         }
     }
-}
-
-fn answer(
-    conn: &Connection,
-    header: &Header,
-    status: NtStatus,
-    out: ReplyBuf,
-    is_pending: bool,
-) -> One {
-    if !is_pending {
-        return One::new(conn, header, status, out);
-    }
-    // Credits were granted with STATUS_PENDING.
-    let header = Header {
-        status: status.0,
-        credits: 0,
-        flags: flags::RESPONSE | flags::ASYNC,
-        next: 0,
-        id: header.message_id,
-        signature: [0; 16],
-        ..*header
-    };
-    One { header, signer: None, key: None, echo: None, out, extent: None }
 }

@@ -6,18 +6,21 @@
 //!
 //! - [`server`]: the service; `settings`: how it is set; `start`: its start. [`conn`]: one
 //!   connection, the only part that does I/O.
-//! - `receive`: from a frame to requests: credits, signatures, encryption. `compound`: from
-//!   requests to a frame. `dispatch`: which function does a request, and what is measured of it.
+//! - `receive`: from a `frame` to requests: credits, signatures, encryption. `compound`: carries out
+//!   the requests of a frame. `dispatch`: which function does a request. `answers`: from answers to
+//!   a frame. `request`, `reply`: what a command is given and gives.
 //! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`,
 //!   `leases`, `dir`, `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family. `names`,
 //!   `facts`: paths and attributes as Windows has them.
-//! - [`state`]: what is pure of it: credits, sessions, opens, names to be removed.
+//! - [`state`]: what is remembered between two requests: credits, sessions, opens, names to be
+//!   removed. `broken`: what ends a connection.
 //! - `status`: the one table of errors. [`node`]: what can be set and seen.
 
 // Failures of the file contract carry attributes by value: to box them would cost an allocation for
 // each failed operation.
 #![allow(clippy::result_large_err)]
 
+mod answers;
 mod auth;
 mod broken;
 mod channels;
@@ -29,6 +32,7 @@ mod dir;
 mod dispatch;
 mod durable;
 mod facts;
+mod frame;
 mod grace;
 mod info;
 mod instances;

@@ -17,9 +17,10 @@ use wire::smb::negotiate::smb1_request;
 use wire::smb::session::{self, BINDING};
 use wire::smb::status::NtStatus;
 
+use super::answers::One;
 use super::auth::Setting;
 use super::broken::Broken;
-use super::compound::{Frame, One};
+use super::frame::Frame;
 use super::reply;
 use super::state::connection::Connection;
 use super::state::session::{Session, find as session_of_core};
