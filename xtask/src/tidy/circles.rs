@@ -13,7 +13,7 @@ use super::imported::{self, ModulePath};
 use super::{Finding, Source};
 
 /// So many circles may be declared. What is more is a design that nobody can read from below.
-const DECLARED_MAX: usize = 10;
+const DECLARED_MAX: usize = 2;
 
 /// Longest chain of re-exports that is followed.
 const REEXPORTS_MAX: usize = 8;
