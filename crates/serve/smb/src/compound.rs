@@ -17,7 +17,7 @@ use vfs::locks::Owner;
 use vfs::work::Work;
 use wire::smb::charge::Payload;
 use wire::smb::create::FileId;
-use wire::smb::header::{Command, Header, Messages, flags, put_error};
+use wire::smb::header::{Command, Header, flags, put_error};
 use wire::smb::status::NtStatus;
 
 use super::answers::One;
@@ -101,12 +101,13 @@ impl Before {
 /// Carries out the only request of a frame on the spot, if it is one that need not wait; false if
 /// nothing was done.
 pub(super) fn at_once(conn: &Connection, frame: &Frame, held: usize) -> bool {
-    let Some(Ok((header, message))) = Messages::new(frame.messages()).next() else { return false };
+    let Some(one) = frame.requests.iter().next() else { return false };
+    let (header, message) = (one.header, frame.message(one));
     let is_known = matches!(header.command, Command::READ | Command::WRITE);
     if !is_known || header.next != 0 || header.has(flags::RELATED) {
         return false;
     }
-    let (by, is_signed) = (frame.encrypted.as_ref(), frame.signed & 1 != 0);
+    let (by, is_signed) = (frame.encrypted.as_ref(), one.is_signed);
     let Ok(session) = conn.session(header.session_id) else { return false };
     if conn.is_genuine(&session, &header, is_signed, by).is_err() {
         return false;
@@ -147,13 +148,13 @@ impl Drop for FrameWork {
 /// Carries out the requests of a frame, and posts the answers.
 pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
     let work = FrameWork(Arc::new(Work::new(SMB_WORK_MAX)));
-    let count = Messages::new(frame.messages()).count();
+    let count = frame.requests.iter().count();
     let (mut ones, mut spans) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    let mut before = Before::nothing(count == 1);
-    for (number, message) in Messages::new(frame.messages()).enumerate() {
-        let Ok((header, message)) = message else { break };
-        before.is_signed = frame.signed & 1 << number != 0;
-        let one = carry_out(&conn, (&frame, &work.0, held), (header, message), &mut before).await;
+    let mut before = Before::nothing(frame.requests.is_single());
+    for request in frame.requests.iter() {
+        before.is_signed = request.is_signed;
+        let request = (request.header, frame.message(request));
+        let one = carry_out(&conn, (&frame, &work.0, held), request, &mut before).await;
         ones.push(one.0);
         spans.push(one.1);
     }

@@ -1,14 +1,88 @@
-//! A frame as it was received, of one request or of several.
+//! A frame as it was received, of one request or of several. The headers of its requests are decoded
+//! here, once.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::{SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX};
+use base::limits::{SMB_COMPOUND_MAX, SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX};
 use wire::smb::charge::Payload;
-use wire::smb::header::{Command, Messages};
+use wire::smb::codec::SmbError;
+use wire::smb::header::{Command, Header, Messages};
 
 use super::state::session::Session;
 use files::Core;
+
+/// Where a message is in a frame, and its header.
+#[derive(Clone, Copy)]
+pub(super) struct Located {
+    /// Its header.
+    pub header: Header,
+    /// Whether it is signed as its header says.
+    pub is_signed: bool,
+    from: usize,
+    bytes: usize,
+}
+
+/// The messages of a frame. One alone, as most are, takes no memory of its own.
+#[derive(Default)]
+pub(super) struct Requests {
+    first: Option<Located>,
+    others: Vec<Located>,
+    /// What is behind them is no message.
+    error: Option<SmbError>,
+}
+
+impl Requests {
+    /// Finds the messages of a frame, one more at most than it may have.
+    pub fn find(frame: &[u8]) -> Self {
+        let (mut found, mut from) = (Self::default(), 0);
+        for message in Messages::new(frame).take(SMB_COMPOUND_MAX + 1) {
+            match message {
+                Ok((header, message)) => {
+                    let bytes = message.len();
+                    found.add(Located { header, is_signed: false, from, bytes });
+                    from += bytes;
+                }
+                Err(error) => found.error = Some(error),
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, one: Located) {
+        match self.first {
+            None => self.first = Some(one),
+            Some(_) => self.others.push(one),
+        }
+    }
+
+    /// Them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Located> {
+        self.first.iter().chain(&self.others)
+    }
+
+    /// Notes of each whether it is signed as it says; `is_signed` may change the bytes of a message
+    /// for a moment.
+    pub fn verify(&mut self, frame: &mut [u8], is_signed: impl Fn(&Header, &mut [u8]) -> bool) {
+        for one in self.first.iter_mut().chain(&mut self.others) {
+            let message = frame.get_mut(one.from..one.from + one.bytes).unwrap_or_default();
+            one.is_signed = is_signed(&one.header, message);
+        }
+    }
+
+    /// That all of the frame is messages.
+    ///
+    /// # Errors
+    /// What is behind them is none.
+    pub fn are_whole(&self) -> Result<(), SmbError> {
+        self.error.map_or(Ok(()), Err)
+    }
+
+    /// Whether there is one alone.
+    pub fn is_single(&self) -> bool {
+        self.others.is_empty()
+    }
+}
 
 /// A frame that came.
 pub(super) struct Frame {
@@ -16,10 +90,10 @@ pub(super) struct Frame {
     pub bytes: Arc<Vec<u8>>,
     /// Where its messages begin.
     pub from: usize,
+    /// Them.
+    pub requests: Requests,
     /// The session with the keys that have decrypted it.
     pub encrypted: Option<Rc<Session>>,
-    /// Which of its messages are signed as they say, a bit for each.
-    pub signed: u64,
     /// When it came.
     pub arrived_ns: u64,
 }
@@ -28,6 +102,11 @@ impl Frame {
     /// Its messages.
     pub fn messages(&self) -> &[u8] {
         self.bytes.get(self.from..).unwrap_or_default()
+    }
+
+    /// One of them.
+    pub fn message(&self, one: &Located) -> &[u8] {
+        self.messages().get(one.from..one.from + one.bytes).unwrap_or_default()
     }
 
     /// Returns its buffer, if there is no other reference.
@@ -41,9 +120,10 @@ impl Frame {
     /// requests are refused (`compound`), and a chunk that is copied, one at a time.
     pub fn held(&self) -> usize {
         let (mut wanted, mut copied) = (0_u64, 0);
-        for (header, message) in Messages::new(self.messages()).map_while(Result::ok) {
-            wanted = wanted.saturating_add(Payload::of(header.command, message).wanted);
-            if header.command == Command::IOCTL {
+        for one in self.requests.iter() {
+            let payload = Payload::of(one.header.command, self.message(one));
+            wanted = wanted.saturating_add(payload.wanted);
+            if one.header.command == Command::IOCTL {
                 copied = u64::from(SMB_COPY_CHUNK_MAX);
             }
         }

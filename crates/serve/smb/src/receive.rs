@@ -1,7 +1,7 @@
 //! From a frame to requests: encryption, credits, signatures; and what is answered in order, before
 //! anything else is looked at: NEGOTIATE and SESSION_SETUP.
 
-use files::SpanFacts as _;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,9 +10,7 @@ use base::limits::SMB_COMPOUND_MAX;
 use probe::phases::Phase;
 use wire::smb::codec::Reader;
 use wire::smb::crypto::Signer;
-use wire::smb::header::{
-    Command, Header, MAGIC_1, MAGIC_TRANSFORM, Messages, TRANSFORM, Transform, flags,
-};
+use wire::smb::header::{Command, Header, MAGIC_1, MAGIC_TRANSFORM, TRANSFORM, Transform, flags};
 use wire::smb::negotiate::smb1_request;
 use wire::smb::session::{self, BINDING};
 use wire::smb::status::NtStatus;
@@ -20,11 +18,12 @@ use wire::smb::status::NtStatus;
 use super::answers::One;
 use super::auth::Setting;
 use super::broken::Broken;
-use super::frame::Frame;
+use super::frame::{Frame, Located, Requests};
 use super::reply;
 use super::state::connection::Connection;
 use super::state::session::{Session, find as session_of_core};
 use super::state::sessions::End;
+use files::SpanFacts as _;
 
 /// What is to be done with a frame.
 pub(super) enum Taken {
@@ -42,38 +41,24 @@ impl Connection {
     /// # Errors
     /// The connection is to be ended.
     pub fn take(&self, bytes: Vec<u8>, begin: usize, arrived_ns: u64) -> Result<Taken, Broken> {
-        let mut frame =
-            Frame { bytes: Arc::new(bytes), from: begin, encrypted: None, signed: 0, arrived_ns };
-        if frame.messages().starts_with(&MAGIC_1) {
+        let mut frame = self.open(bytes, begin, arrived_ns)?;
+        if frame.encrypted.is_none() && frame.messages().starts_with(&MAGIC_1) {
             return self.take_smb1(frame.messages()).map(|()| Taken::Done);
         }
-        // There is no other reference yet.
-        let bytes = Arc::get_mut(&mut frame.bytes).map(Vec::as_mut_slice).unwrap_or_default();
-        let mut bytes = bytes.get_mut(begin..).unwrap_or_default();
-        if bytes.starts_with(&MAGIC_TRANSFORM) {
-            let transform: Transform = Reader::new(bytes, "transform header").get()?;
-            let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
-            let (_, opener) = session.keys.sealers.as_ref().ok_or(Broken::Order)?;
-            opener.open(bytes)?;
-            bytes = bytes.get_mut(TRANSFORM..).unwrap_or_default();
-            (frame.from, frame.encrypted) = (begin + TRANSFORM, Some(session));
-        }
-        frame.signed = self.signed(bytes, frame.encrypted.is_some());
-        let mut count = 0;
-        for message in Messages::new(frame.messages()) {
-            let (header, message) = message?;
-            count += 1;
-            if count > SMB_COMPOUND_MAX || header.has(flags::RESPONSE) {
+        self.find_requests(&mut frame);
+        for (number, one) in frame.requests.iter().enumerate() {
+            let (header, message) = (&one.header, frame.message(one));
+            if number >= SMB_COMPOUND_MAX || header.has(flags::RESPONSE) {
                 return Err(Broken::Order);
             }
             if header.command == Command::CANCEL {
-                self.cancel(&frame, &header, frame.signed & 1 << (count - 1) != 0);
+                self.cancel(&frame, one);
                 return Ok(Taken::Done);
             }
             if !self.credits.borrow_mut().use_up(header.message_id, header.credit_charge) {
                 return Err(Broken::Credits);
             }
-            let alone = count == 1 && header.next == 0;
+            let alone = number == 0 && header.next == 0;
             match header.command {
                 Command::NEGOTIATE if alone => {
                     if self.negotiated.borrow().is_none()
@@ -81,39 +66,52 @@ impl Connection {
                     {
                         return Ok(Taken::HandOver(core, frame.messages().to_vec()));
                     }
-                    return self.take_negotiate(&header, message).map(|()| Taken::Done);
+                    return self.take_negotiate(header, message).map(|()| Taken::Done);
                 }
                 Command::SESSION_SETUP if alone => {
-                    return self.take_setup(&frame, &header, message).map(|()| Taken::Done);
+                    return self.take_setup(&frame, one).map(|()| Taken::Done);
                 }
                 Command::NEGOTIATE | Command::SESSION_SETUP => return Err(Broken::Order),
                 _ => {}
             }
             self.agreed().map_err(|_| Broken::Order)?;
         }
+        frame.requests.are_whole()?;
         Ok(Taken::Frame(frame))
     }
 
-    /// Which messages of a frame are signed by the session that they name: a bit for each. It is
-    /// found out where the signature can be taken out of the message for a moment.
-    fn signed(&self, mut rest: &mut [u8], is_encrypted: bool) -> u64 {
-        let (mut signed, mut session_id) = (0, 0);
-        if is_encrypted {
-            return signed;
+    /// A frame, decrypted if it was encrypted. Its requests are not looked for yet.
+    fn open(&self, mut bytes: Vec<u8>, begin: usize, arrived_ns: u64) -> Result<Frame, Broken> {
+        let (mut from, mut encrypted) = (begin, None);
+        let messages = bytes.get_mut(begin..).unwrap_or_default();
+        if messages.starts_with(&MAGIC_TRANSFORM) {
+            let transform: Transform = Reader::new(messages, "transform header").get()?;
+            let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
+            let (_, opener) = session.keys.sealers.as_ref().ok_or(Broken::Order)?;
+            opener.open(messages)?;
+            (from, encrypted) = (begin + TRANSFORM, Some(session));
         }
-        for number in 0..SMB_COMPOUND_MAX {
-            let Some(Ok((header, message))) = Messages::new(rest).next() else { break };
-            let length = message.len();
-            let (message, behind) = rest.split_at_mut(length);
+        let requests = Requests::default();
+        Ok(Frame { bytes: Arc::new(bytes), from, requests, encrypted, arrived_ns })
+    }
+
+    /// Finds the requests of a frame, and which of them are signed by the session that they name.
+    /// The signature is taken out of the message for a moment: it is found out before anything else
+    /// refers to the frame.
+    fn find_requests(&self, frame: &mut Frame) {
+        frame.requests = Requests::find(frame.messages());
+        let Frame { bytes, from, requests, encrypted, .. } = frame;
+        if encrypted.is_some() {
+            return;
+        }
+        let bytes = Arc::get_mut(bytes).map(Vec::as_mut_slice).unwrap_or_default();
+        let session_id = Cell::new(0);
+        requests.verify(bytes.get_mut(*from..).unwrap_or_default(), |header, message| {
             if !header.has(flags::RELATED) {
-                session_id = header.session_id;
+                session_id.set(header.session_id);
             }
-            if header.has(flags::SIGNED) && self.verifies(session_id, message) {
-                signed |= 1 << number;
-            }
-            rest = behind;
-        }
-        signed
+            header.has(flags::SIGNED) && self.verifies(session_id.get(), message)
+        });
     }
 
     /// Whether a message is signed by a session, also by one that this connection does not have: it
@@ -164,10 +162,10 @@ impl Connection {
     }
 
     /// CANCEL is not answered, so one that is not genuine is ignored.
-    fn cancel(&self, frame: &Frame, header: &Header, is_signed: bool) {
+    fn cancel(&self, frame: &Frame, Located { header, is_signed, .. }: &Located) {
         let genuine = self
             .session(header.session_id)
-            .and_then(|one| self.is_genuine(&one, header, is_signed, frame.encrypted.as_ref()));
+            .and_then(|one| self.is_genuine(&one, header, *is_signed, frame.encrypted.as_ref()));
         if genuine.is_err() {
             return;
         }
@@ -227,12 +225,12 @@ impl Connection {
         Ok(())
     }
 
-    fn take_setup(&self, frame: &Frame, header: &Header, message: &[u8]) -> Result<(), Broken> {
+    fn take_setup(&self, frame: &Frame, one: &Located) -> Result<(), Broken> {
+        let (header, message, is_signed) = (&one.header, frame.message(one), one.is_signed);
         let mut span =
             self.core.begin_at(self.peer.1, Command::SESSION_SETUP.0 as u8, frame.arrived_ns);
         span.clock.resume(self.now_ns.get());
         self.agreed().map_err(|_| Broken::Order)?;
-        let is_signed = frame.signed & 1 != 0;
         let known = self.session(header.session_id).ok();
         let binds = session::Request::decode(message).is_ok_and(|one| one.flags & BINDING != 0);
         // Reauthentication is signed with the present keys. A wrong signature is that of a client

@@ -12,6 +12,8 @@ mod scene;
 mod bounds;
 mod durable;
 mod ends;
+#[cfg(debug_assertions)]
+mod headers;
 mod held;
 mod instances;
 mod leases;

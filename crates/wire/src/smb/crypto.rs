@@ -8,7 +8,9 @@ use md5::Digest;
 use thiserror::Error;
 
 use super::codec::Reader;
-use super::header::{Header, SIGNATURE, TRANSFORM, TRANSFORM_AAD, Transform, flags};
+use super::header::{
+    COMMAND, Command, FLAGS, MESSAGE_ID, SIGNATURE, TRANSFORM, TRANSFORM_AAD, Transform, flags,
+};
 use super::negotiate::{Cipher, Dialect, Signing};
 
 pub mod ccm;
@@ -213,14 +215,20 @@ impl Signer {
     }
 }
 
+/// A field of a message's header. Those that sign have decoded it, or encoded it, before.
+fn field<const N: usize>(message: &[u8], at: usize) -> Result<[u8; N], CryptoError> {
+    let field = message.get(at..).and_then(|rest| rest.first_chunk());
+    field.copied().ok_or(CryptoError::Message)
+}
+
 /// The nonce of a signature by GMAC (§3.1.4.1): the number of the message, who has sent it, and
 /// whether it is a CANCEL.
 fn gmac_nonce(message: &[u8]) -> Result<Nonce, CryptoError> {
-    let header = Header::decode(message).map_err(|_| CryptoError::Message)?;
-    let role = header.flags & flags::RESPONSE;
-    let cancel = if header.command == super::header::Command::CANCEL { 2 } else { 0 };
+    let command = u16::from_le_bytes(field(message, COMMAND)?);
+    let role = u32::from_le_bytes(field(message, FLAGS)?) & flags::RESPONSE;
+    let cancel = if command == Command::CANCEL.0 { 2 } else { 0 };
     let mut nonce = [0; 12];
-    super::codec::patch(&mut nonce, 0, &header.message_id.to_le_bytes());
+    super::codec::patch(&mut nonce, 0, &field::<8>(message, MESSAGE_ID)?);
     super::codec::patch(&mut nonce, 8, &(role | cancel).to_le_bytes());
     Ok(Nonce::assume_unique_for_key(nonce))
 }

@@ -1,9 +1,18 @@
 //! The header of every message (MS-SMB2 §2.2.1) and that of an encrypted one (§2.2.41).
 
+#[cfg(debug_assertions)]
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::codec::{Field, Reader, Result, SmbError};
 
 /// Bytes of a header.
 pub const HEADER: usize = 64;
+/// Where its command is.
+pub const COMMAND: usize = 12;
+/// Where its flags are.
+pub const FLAGS: usize = 16;
+/// Where its number is.
+pub const MESSAGE_ID: usize = 24;
 /// Where its signature is.
 pub const SIGNATURE: std::ops::Range<usize> = 48..64;
 /// Bytes of the header of an encrypted message.
@@ -133,6 +142,17 @@ impl Header {
     }
 }
 
+/// Headers of requests that were decoded in this process so far. They are counted in builds for
+/// tests only.
+#[cfg(debug_assertions)]
+static DECODED: AtomicU64 = AtomicU64::new(0);
+
+/// How many headers of requests were decoded in this process so far.
+#[cfg(debug_assertions)]
+pub fn requests_decoded() -> u64 {
+    DECODED.load(Relaxed)
+}
+
 impl Field for Header {
     const SIZE: usize = HEADER;
 
@@ -141,7 +161,7 @@ impl Field for Header {
             return Err(SmbError::Value("header"));
         }
         r.size(HEADER as u16)?;
-        Ok(Self {
+        let header = Self {
             credit_charge: r.get()?,
             status: r.get()?,
             command: Command(r.get()?),
@@ -152,7 +172,12 @@ impl Field for Header {
             id: r.get()?,
             session_id: r.get()?,
             signature: r.get()?,
-        })
+        };
+        #[cfg(debug_assertions)]
+        if !header.has(flags::RESPONSE) {
+            DECODED.fetch_add(1, Relaxed);
+        }
+        Ok(header)
     }
 
     fn put(&self, out: &mut Vec<u8>) {
