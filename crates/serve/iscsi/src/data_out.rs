@@ -14,7 +14,7 @@ use super::admission::Admission;
 use super::conn::stream::Wire;
 use super::dispatch::Meant;
 use super::operation::{Command, TaskEntry};
-use super::scsi::{self, Done, Fail};
+use super::scsi::{self, Attempt, Done, Fail};
 use super::session::{About, Session, Stage, Task};
 use super::state::gather::{Fault, Gather};
 use super::state::tasks::{Mark, Payload};
@@ -181,34 +181,29 @@ impl Session {
             Ok(request) => request,
             Err(done) => return self.respond(wire, &about, &done, buffer),
         };
-        if self.may_map(&about) {
-            let mapped = self.core.engine.attempt(|| scsi::send_mapped(&request));
-            if let Ok(Some((slice, done))) = mapped {
-                self.tried(&mut about);
-                return self.respond_mapped(wire, &about, &done, slice);
-            }
-        }
+        let maps = self.may_map(&about);
         let mut buffer = self.core.buffers.take_reply();
-        let step = || scsi::execute(&request, &data, false, &mut buffer);
+        let step = || scsi::attempt(&request, &data, maps, &mut buffer);
         let tried = self.core.engine.attempt(step);
         self.tried(&mut about);
-        let done = match tried {
-            Err(failure) => Done::failed(status::of(failure, Asc::INTERNAL_TARGET_FAILURE)),
-            Ok(Ok(done)) if done.flush.is_empty() && done.aborts.is_empty() => done,
-            Ok(Ok(done)) => {
-                let left = (request, Vec::new(), buffer);
-                return self.submit(wire, about, left, Some(done), held);
+        let (done, attempt) = tried.unwrap_or_else(|failure| {
+            buffer.truncate(0);
+            let fault = status::of(failure, Asc::INTERNAL_TARGET_FAILURE);
+            (Done::failed(fault), Attempt::Done)
+        });
+        let done = match attempt {
+            Attempt::Done => return self.respond(wire, &about, &done, buffer),
+            Attempt::Extent(slice) => {
+                self.core.buffers.give_reply(buffer);
+                return self.respond_mapped(wire, &about, &done, slice);
             }
-            Ok(Err(Fail::WouldBlock)) => {
-                buffer.truncate(0);
+            Attempt::WouldBlock(_) => {
                 return self.submit(wire, about, (request, data, buffer), None, held);
             }
-            Ok(Err(fail)) => {
-                buffer.truncate(0);
-                Done::failed(fail)
-            }
+            Attempt::Durable(flush, _) => Done { flush, ..done },
+            Attempt::Suspended => done,
         };
-        self.respond(wire, &about, &done, buffer);
+        self.submit(wire, about, (request, Vec::new(), buffer), Some(done), held);
     }
 
     /// A command was tried on this thread; the one behind it begins now.

@@ -19,7 +19,7 @@ use wire::echo::{Op, Status, cut};
 
 use super::Core;
 use super::dispatch::{self, Outcome};
-use crate::exec::Span;
+use crate::exec::{DispatchResult, Span};
 use crate::transport::budget::ReservedBytes;
 use crate::transport::listener::Accepted;
 use crate::transport::tasks::Ending;
@@ -146,7 +146,12 @@ impl Conn {
         if !self.is_welcome() {
             return Err(Gone);
         }
-        Ok(dispatch::echo(&self.core, line, out))
+        let status = match self.core.engine.attempt(|| dispatch::echo(line, out)) {
+            Ok(DispatchResult::Done) => Status::Ok,
+            // Nothing in it waits: there is no operation for the pool or a flush.
+            Ok(_) | Err(_) => Status::Fault,
+        };
+        Ok(Outcome { person: None, op: Op::Echo, status })
     }
 
     /// Whether who was let in still is: asked again when something about users has changed.

@@ -55,12 +55,13 @@ pub use self::engine::Engine;
 pub use self::span::Span;
 
 /// What a step of an operation came to: the one state of every operation (see the drawing above).
-/// `R` is what it resumes with, `F` is what must see how its flush ended.
-pub enum DispatchResult<R = Infallible, F = Infallible> {
+/// `R` is what it resumes with, `F` is what must see how its flush ended, `E` is data that is sent
+/// from where it is.
+pub enum DispatchResult<R = Infallible, F = Infallible, E = Extent> {
     /// The reply is written and may leave.
     Done,
     /// The reply is written up to its data, which is sent from the page cache.
-    Extent(Extent),
+    Extent(E),
     /// It must run where it may block: resumed with this, or from its start. Nothing of the step
     /// that would have blocked was changed or written.
     WouldBlock(Option<R>),

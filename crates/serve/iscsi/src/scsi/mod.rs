@@ -2,10 +2,12 @@
 //! they would have to wait, and what must be on disk before the initiator hears that it went well.
 //!
 //! - [`admit`]: what stands before every command: unit attentions, reservations, the CDB itself.
-//! - [`execute`]: carries one out. [`target`]: commands that need no unit.
+//! - [`attempt`]: tries one on the thread of its connection. [`execute`]: carries one out.
+//!   [`target`]: commands that need no unit.
 //! - `read`, `write`, `sync`, `unmap`, `same`, `compare`, [`copy`]: data. `inquiry`, `mode`,
 //!   `report`, `ports`, `reserve`: everything else, by family.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use base::limits::{ISCSI_TRANSFER_MAX, LUN_BUFFER};
@@ -23,6 +25,7 @@ use super::state::tasks::Mark;
 use super::status;
 use super::targets::Target;
 use super::unit::{Nexus, Unit};
+use engine::exec::DispatchResult;
 use engine::transport::buffers::ReplyBuf;
 
 mod compare;
@@ -294,9 +297,36 @@ pub fn execute(request: &Request, data: &[u8], may_block: bool, out: &mut ReplyB
     }
 }
 
+/// What a command comes to on the thread of its connection.
+pub type Attempt = DispatchResult<Infallible, Infallible, Slice>;
+
+/// Tries a command where it may not wait: how it has ended, if what is left to be done for that goes
+/// well. One that would have to wait, or has failed, has appended nothing to `out`. With `maps` what
+/// it sends may leave from the page cache. It is `Suspended` until tasks that it aborts are over.
+pub fn attempt(request: &Request, data: &[u8], maps: bool, out: &mut ReplyBuf) -> (Done, Attempt) {
+    if maps && let Some((slice, done)) = send_mapped(request) {
+        return (done, Attempt::Extent(slice));
+    }
+    match execute(request, data, false, out) {
+        Ok(mut done) if !done.flush.is_empty() => {
+            let flush = std::mem::take(&mut done.flush);
+            (done, Attempt::Durable(flush, None))
+        }
+        Ok(done) if !done.aborts.is_empty() => (done, Attempt::Suspended),
+        Ok(done) => (done, Attempt::Done),
+        Err(fail) => {
+            out.truncate(0);
+            match fail {
+                Fail::WouldBlock => (Done::good(0), Attempt::WouldBlock(None)),
+                fail => (Done::failed(fail), Attempt::Done),
+            }
+        }
+    }
+}
+
 /// What a command sends, and how it has ended, if that can leave from the page cache; `None` if it
 /// has to be carried out by [`execute`]. It never waits.
-pub fn send_mapped(request: &Request) -> Option<(Slice, Done)> {
+fn send_mapped(request: &Request) -> Option<(Slice, Done)> {
     match request.cdb {
         Cdb::Read(io) if !request.unit.is_reserved() => read::mapped(request, io),
         _ => None,
