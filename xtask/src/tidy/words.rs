@@ -61,6 +61,13 @@ const RULES: &[Rule] = &[
         why: "vfs knows nothing of wire formats and connections",
     },
     Rule {
+        name: "attempt",
+        place: Where::NotIn(&ATTEMPTS),
+        words: &["engine.attempt(", "engine.attempt_async("],
+        raw: false,
+        why: "steps of operations are tried in one file for each kind of connection (ATTEMPTS)",
+    },
+    Rule {
         name: "log",
         place: Where::In(&[
             "crates/serve",
@@ -100,6 +107,23 @@ const RULES: &[Rule] = &[
         raw: true,
         why: "nothing here depends on one machine's folders",
     },
+];
+
+/// Where the steps of operations are tried: the engine, one file for each kind of connection, and
+/// that of operations on files, which FTP, SFTP, HTTP and SMB share.
+const ATTEMPTS: [&str; 12] = [
+    "crates/serve/engine/src/exec/engine.rs",
+    "crates/serve/engine/src/transport/small.rs",
+    "crates/serve/nfs/src/rpc/conn.rs",
+    "crates/serve/nfs/src/rpc/rdma/conn.rs",
+    "crates/serve/smb/src/compound.rs",
+    "crates/serve/iscsi/src/data_out.rs",
+    "crates/serve/src/echo/conn.rs",
+    "crates/serve/files/src/core.rs",
+    "crates/serve/ftp/src/dispatch.rs",
+    "crates/serve/sftp/src/dispatch.rs",
+    "crates/serve/sftp/src/dsync/tree.rs",
+    "crates/serve/web/src/dispatch.rs",
 ];
 
 /// The crate below `crates/serve` that has the transports of all protocols.

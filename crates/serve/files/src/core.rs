@@ -148,6 +148,14 @@ impl Core {
         Self { files, held, core }
     }
 
+    /// Tries a step of an operation on this thread, where it may not wait.
+    ///
+    /// # Errors
+    /// Its own; [`Status::Fault`] if it panics, which is counted.
+    pub fn inline<T>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        timed::inline(|| self.engine.attempt(step)).and_then(|done| done)
+    }
+
     /// Runs an operation that changes nothing.
     ///
     /// # Errors
@@ -158,9 +166,7 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl Fn(Context<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inline =
-            timed::inline(|| self.engine.attempt(|| op(Context { cred, may_block: false })));
-        match inline.and_then(|done| done) {
+        match self.inline(|| op(Context { cred, may_block: false })) {
             Err(Status::WouldBlock) => self.pooled_look(who, cred, op).await?,
             done => done,
         }

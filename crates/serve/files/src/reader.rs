@@ -12,7 +12,6 @@ use super::node::Node;
 use super::opened::Opened;
 use super::path::VPath;
 use super::walk::Links;
-use engine::exec::timed;
 use engine::transport::buffers::ReplyBuf;
 
 /// A file opened for reading.
@@ -90,16 +89,10 @@ impl Reader {
         };
         let cred = &self.node.reached.cred;
         let start = into.len();
-        let contained = timed::inline(|| {
-            core.engine.attempt(|| read(Context { cred, may_block: false }, into))
-        });
-        match contained {
-            Ok(Err(Status::WouldBlock)) => {}
-            Ok(done) => return done,
-            Err(status) => {
-                into.truncate(start);
-                return Err(status);
-            }
+        match core.inline(|| read(Context { cred, may_block: false }, into)) {
+            Err(Status::WouldBlock) => {}
+            // It may have panicked half done.
+            done => return done.inspect_err(|_| into.truncate(start)),
         }
         let mut buf = std::mem::take(into);
         let job = move |cx: Context<'_>| {

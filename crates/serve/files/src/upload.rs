@@ -596,8 +596,7 @@ impl Core {
             written.map(|_| ()).map_err(|failed| failed.status)
         };
         // A file in memory takes it at once, and what of it was taken before a wait it takes again.
-        let inline = self.files.engine.attempt(|| write(Context { cred, may_block: false }, &data));
-        match inline.and_then(|written| written) {
+        match self.inline(|| write(Context { cred, may_block: false }, &data)) {
             Err(Status::WouldBlock) => {}
             written => return written.map(|()| data),
         }

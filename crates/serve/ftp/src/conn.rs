@@ -35,7 +35,7 @@ use super::session::{ENDING, NO_USER, Session};
 use super::status::DONE;
 use super::transfer::{self, Job, Work};
 use super::{Entry, Server};
-use engine::exec::{accept, timed};
+use engine::exec::accept;
 use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
 use engine::transport::tasks::Ending;
@@ -318,7 +318,7 @@ impl Conn {
         if maker.is_unplanned() {
             return self.finish(&Answer::of(425, "PASV, EPSV, PORT or EPRT first.")).await;
         }
-        let (core, span, mut clock) = (Rc::clone(&s.core), s.span, s.span.clock);
+        let (core, span, mut counted) = (Rc::clone(&s.core), s.span, s.span);
         // What hears of the client's end is a descriptor as a connection is.
         let _place = match data::place(&core, s.peer.ip()) {
             Ok(place) => place,
@@ -335,14 +335,7 @@ impl Conn {
         let mut abort = false;
         let outcome = {
             let work = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));
-            let work = pin!(core.engine.attempt_async(work));
-            let mut run = pin!(async {
-                match uploads {
-                    true => timed::run(&mut clock, stamp(), work).await,
-                    // What is sent was ready before.
-                    false => timed::sending(&mut clock, work).await,
-                }
-            });
+            let mut run = pin!(dispatch::attempted(&core, &mut counted, (work, !uploads)));
             let mut over = pin!(must_end(&core, &who, self.ending.clone()));
             let mut is_over = false;
             loop {
@@ -364,7 +357,7 @@ impl Conn {
                 }
             }
         };
-        self.session.span.clock = clock;
+        self.session.span.clock = counted.clock;
         self.transferred(outcome, (flow, &who), abort).await
     }
 

@@ -1,12 +1,14 @@
 //! Command → function, and what is noted of each command for the statistics.
 
 use base::clock::stamp;
-use engine::exec::timed;
-use files::SpanFacts as _;
+use engine::exec::{Span, timed};
+use files::{Core, SpanFacts as _};
+use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
+use vfs::status::Status;
 use wire::ftp::request::{Parsed, Site};
 use wire::ftp::{Request, Verb};
 
@@ -29,12 +31,12 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
     let done = match (parsed.request, parsed.verb) {
         (Ok(request), _) => {
             let core = Rc::clone(&s.core);
-            let mut clock = s.span.clock;
+            let mut span = s.span;
             let done = {
                 let run = pin!(permitted(s, request));
-                timed::run(&mut clock, stamp(), pin!(core.engine.attempt_async(run))).await
+                attempted(&core, &mut span, (run, false)).await
             };
-            s.span.clock = clock;
+            s.span.clock = span.clock;
             done.unwrap_or_else(|status| Err(status.into()))
         }
         (Err(error), None) => Err(error.into()),
@@ -44,6 +46,22 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
         }
     };
     done.unwrap_or_else(Next::Answer)
+}
+
+/// Runs a command or a transfer, and counts what its time goes to: what `sends` was ready before.
+///
+/// # Errors
+/// [`Status::Fault`] if it panics, which is counted.
+pub(super) async fn attempted<F: Future>(
+    core: &Core,
+    span: &mut Span,
+    (work, sends): (Pin<&mut F>, bool),
+) -> Result<F::Output, Status> {
+    let work = pin!(core.engine.attempt_async(work));
+    match sends {
+        false => timed::run(&mut span.clock, stamp(), work).await,
+        true => timed::sending(&mut span.clock, work).await,
+    }
 }
 
 async fn permitted(s: &mut Session, request: Request<'_>) -> Result<Next, Answer> {

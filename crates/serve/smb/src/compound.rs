@@ -3,10 +3,10 @@
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use base::clock::stamp;
 use base::limits::{SMB_COMPOUND_REPLY_MAX, SMB_PENDING_AFTER, SMB_WORK_MAX};
@@ -14,6 +14,7 @@ use probe::phases::Phase;
 use tokio::sync::Notify;
 use vfs::fs::Extent;
 use vfs::locks::Owner;
+use vfs::status::Status;
 use vfs::work::Work;
 use wire::smb::charge::Payload;
 use wire::smb::create::FileId;
@@ -145,8 +146,27 @@ impl Drop for FrameWork {
     }
 }
 
+/// Requests in progress.
+pub(super) type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Begins to carry out the requests of a frame; what is left of it if they have to wait.
+///
+/// # Errors
+/// [`Status::Fault`] if that panics outside of a command: the connection has to end.
+pub(super) fn begin(
+    conn: &Rc<Connection>,
+    frame: Frame,
+    held: usize,
+) -> Result<Option<Running>, Status> {
+    let mut running: Running = Box::pin(run(Rc::clone(conn), frame, held));
+    // What it waits for wakes the task that it becomes then.
+    let mut context = Context::from_waker(Waker::noop());
+    let polled = conn.core.engine.attempt(|| running.as_mut().poll(&mut context))?;
+    Ok(polled.is_pending().then_some(running))
+}
+
 /// Carries out the requests of a frame, and posts the answers.
-pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
+async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
     let work = FrameWork(Arc::new(Work::new(SMB_WORK_MAX)));
     let count = frame.requests.iter().count();
     let (mut ones, mut spans) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -165,7 +185,11 @@ pub(super) async fn run(conn: Rc<Connection>, frame: Frame, held: usize) {
 }
 
 /// The span of a request, and when it begins: the first of a frame behind what was done before it.
-fn begin(conn: &Connection, arrived_ns: u64, (header, is_first): (&Header, bool)) -> (Span, u64) {
+fn begin_span(
+    conn: &Connection,
+    arrived_ns: u64,
+    (header, is_first): (&Header, bool),
+) -> (Span, u64) {
     // The one behind the last is what is none.
     let op = header.command.0.min(Command::OPLOCK_BREAK.0 + 1) as u8;
     let mut span = conn.core.begin_at(conn.peer.1, op, arrived_ns);
@@ -180,7 +204,7 @@ async fn carry_out(
     (mut header, message): (Header, &[u8]),
     before: &mut Before,
 ) -> (One, (Span, u16)) {
-    let (mut span, begun_ns) = begin(conn, frame.arrived_ns, (&header, before.is_first));
+    let (mut span, begun_ns) = begin_span(conn, frame.arrived_ns, (&header, before.is_first));
     let related = before.relate(&mut header);
     let (mut is_pending, known) = (false, conn.session(header.session_id).ok());
     let _running = known.as_ref().map(Session::run);

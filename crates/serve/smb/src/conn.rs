@@ -4,13 +4,10 @@
 mod input;
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::io::IoSlice;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Waker};
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
@@ -144,9 +141,6 @@ pub async fn serve(
     exchange.count_unsent();
     conn.close_all().await;
 }
-
-/// A request in progress.
-type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A socket, and what has come and was not taken.
 struct Socket {
@@ -392,16 +386,10 @@ impl Exchange {
             frame.put_back(&conn.core);
             return Ok(true);
         }
-        let mut running: Running = Box::pin(compound::run(Rc::clone(conn), frame, held));
-        // What it waits for wakes the task that it becomes then.
-        let mut context = Context::from_waker(Waker::noop());
-        let polled = conn.core.engine.attempt(|| running.as_mut().poll(&mut context));
+        let begun = compound::begin(conn, frame, held);
         conn.now_ns.set(stamp());
-        match polled.map_err(|_| Ended::Panicked)? {
-            Poll::Ready(()) => {}
-            Poll::Pending => {
-                self.tasks.spawn_local(conn.core.budget.within(running));
-            }
+        if let Some(running) = begun.map_err(|_| Ended::Panicked)? {
+            self.tasks.spawn_local(conn.core.budget.within(running));
         }
         Ok(true)
     }

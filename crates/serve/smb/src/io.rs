@@ -142,7 +142,7 @@ impl<'a> Reading<'a> {
         core.files.still_reach(who, reached, false)?;
         let cx = Context { cred: &reached.cred, may_block: false };
         let (handle, range) = (&self.file.node.handle, (self.offset, self.count));
-        core.engine.attempt(|| read_into(&*reached.share.fs, cx, handle, range, out))?
+        core.inline(|| read_into(&*reached.share.fs, cx, handle, range, out))
     }
 
     /// The same where it may wait.
@@ -296,7 +296,7 @@ fn write_attempt(
     core.files.still_reach(who, reached, true)?;
     let cx = Context { cred: &reached.cred, may_block: false };
     let _writing = file.writes().begin();
-    core.engine.attempt(|| write_out(&*reached.share.fs, cx, handle, range))?
+    core.inline(|| write_out(&*reached.share.fs, cx, handle, range))
 }
 
 fn write_out(

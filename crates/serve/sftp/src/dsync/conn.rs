@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::super::channel::{Gone, Input, Output};
 use super::count::Tally;
 use super::permits::RunPermit;
-use super::tree::Asked;
+use super::tree::{self, Asked};
 use super::{Dsync, Request};
 use files::Core;
 
@@ -43,7 +43,7 @@ pub async fn serve(
     let (done, ended) = oneshot::channel();
     let engine = Arc::clone(&core.engine);
     let run = move || {
-        let answered = engine.attempt(|| answer(far, asked, at, permit));
+        let answered = tree::contained(&engine, || answer(far, asked, at, permit));
         // Whoever waited may have gone.
         let _ = done.send(answered.unwrap_or(false));
     };

@@ -25,6 +25,7 @@ use super::count::{Op, Range, Tally};
 use super::meta::{Step, error, keeps, seen, special, steps};
 use super::{Busy, ExclusiveDirectory, Request};
 use crate::Owners;
+use engine::exec::Engine;
 use files::caller::Reached;
 use files::opened::Opened;
 use files::walk::{self, Within};
@@ -36,6 +37,14 @@ const PRIVATE: u32 = 0o600;
 const PRIVATE_DIR: u32 = 0o700;
 /// Permission bits of a new directory, before those that the settings take away.
 const NEW_DIR: u32 = 0o777;
+
+/// Runs something of a run.
+///
+/// # Errors
+/// [`Status::Fault`] if it panics, which is counted: it has failed then, and the run goes on.
+pub(super) fn contained<T>(engine: &Engine, run: impl FnOnce() -> T) -> Result<T> {
+    engine.attempt(run)
+}
 
 /// What is needed for a tree, once it is known which.
 pub(super) struct Asked {
@@ -163,7 +172,7 @@ impl ShareTree {
 
     /// Something on the file system; if it panics it has failed, and the run goes on.
     fn contained<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.files.engine.attempt(run).and_then(|done| done)
+        contained(&self.files.engine, run).and_then(|done| done)
     }
 
     /// Something that changes nothing.
