@@ -112,13 +112,12 @@ fn responses_of_pipes_are_in_the_account() {
     };
     assert_eq!(refused, NtStatus::INSUFFICIENT_RESOURCES);
     let budgets = &running.scene.files.engine.budgets;
+    // One response has more than that; a core says what it holds now and then.
     let held = wait_for("the bytes of pipes", patience(60), || {
         let bytes = budgets.bytes();
-        (bytes > 0).then_some(bytes)
+        (bytes >= 300 * i64::from(written)).then_some(bytes)
     });
     println!("{} pipes, {written} responses, {held} bytes", pipes.len());
-    // One response has more than that.
-    assert!(held >= 300 * i64::from(written), "{held} bytes for {written} responses");
     assert!(held <= BYTES as i64 / 8, "{held} bytes");
     is_served(&mut running.from(9));
     // What is read makes room.
