@@ -17,6 +17,7 @@ use super::core::Core;
 use super::held::HeldBytes;
 use super::node::Node;
 use super::{set_aside, upload};
+use engine::transport::budget::Need;
 
 /// One entry of a directory; never `.` or `..`, nor what is being uploaded.
 #[derive(Debug, Clone)]
@@ -274,7 +275,8 @@ impl Listing {
 /// Waits for room for a batch of the usual size, in the part of the client.
 async fn room(core: &Core, who: &Caller) -> Result<HeldBytes> {
     let take = || core.held.take(who.queue(), TRANSFER_LIST_BATCH_BYTES);
-    core.room(Some(POOL_PATIENCE), take).await.ok_or(Status::Busy)
+    let need = Need::bytes(TRANSFER_LIST_BATCH_BYTES);
+    core.room(Some(POOL_PATIENCE), need, take).await.ok_or(Status::Busy)
 }
 
 /// Type and permissions in the ten characters that `ls -l` has for them.

@@ -82,7 +82,8 @@ impl Control {
         self.link.rest(core);
         poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
         let link = &mut self.link;
-        self.core.room(None, || link.make_room(core, false).then_some(())).await.ok_or(Gone)?;
+        let take = || link.make_room(core, false).then_some(());
+        self.core.room(None, Link::NEED, take).await.ok_or(Gone)?;
         let (link, lines) = (&mut self.link, &mut self.lines);
         poll_fn(|cx| {
             let mut room = [0; FTP_RECEIVE];

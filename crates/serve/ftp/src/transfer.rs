@@ -22,6 +22,7 @@ use super::list::{self, Form};
 use super::session::Session;
 use super::settings::Uploads;
 use super::status::{DONE, lost};
+use engine::transport::budget::Need;
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::Link;
 use engine::transport::pace::SlowPeerBudget;
@@ -179,7 +180,7 @@ impl<'a> TransferMemory<'a> {
             let has_room = core.budget.has_bytes(bytes);
             has_room.then(|| core.budget.take_bytes(bytes))
         };
-        let taken = core.room(Some(POOL_PATIENCE), take).await;
+        let taken = core.room(Some(POOL_PATIENCE), Need::bytes(bytes), take).await;
         taken.ok_or(Answer::of(450, "Too many transfers; try again later."))?;
         Ok(Self(core, bytes))
     }

@@ -71,9 +71,22 @@ impl Session {
         self.tasks.values().any(holds)
     }
 
-    /// Whether commands wait for memory.
-    pub fn waits_for_memory(&self) -> bool {
-        !self.line.is_empty()
+    /// The memory that the first of the commands lacks that wait for some.
+    pub fn lacks_memory(&self) -> Option<usize> {
+        self.line.front().map(|itt| self.missing(*itt))
+    }
+
+    /// The memory that a command lacks which waits for it.
+    fn missing(&self, itt: u32) -> usize {
+        match self.tasks.get(&itt) {
+            Some(Task { stage: Stage::Gathering { gather, held, request, .. }, .. }) => {
+                gathered_bytes(gather, request).saturating_sub(held.bytes())
+            }
+            Some(Task { about, stage: Stage::Waiting { request, .. }, .. }) => {
+                about.reply_max() + request.working_bytes()
+            }
+            _ => 0,
+        }
     }
 
     /// A read that cannot end at once waits until there is memory for it.
@@ -89,17 +102,7 @@ impl Session {
     /// Continues commands that wait for memory, as far as there is some now.
     pub fn continue_waiting(&mut self, wire: &mut Wire) {
         while let Some(itt) = self.line.front().copied() {
-            let budget = &self.core.budget;
-            let missing = match self.tasks.get(&itt) {
-                Some(Task { stage: Stage::Gathering { gather, held, request, .. }, .. }) => {
-                    gathered_bytes(gather, request).saturating_sub(held.bytes())
-                }
-                Some(Task { about, stage: Stage::Waiting { request, .. }, .. }) => {
-                    about.reply_max() + request.working_bytes()
-                }
-                _ => 0,
-            };
-            if !budget.has_bytes(missing) && self.has_admitted() {
+            if !self.core.budget.has_bytes(self.missing(itt)) && self.has_admitted() {
                 return;
             }
             self.line.pop_front();

@@ -4,13 +4,14 @@
 pub(super) mod stream;
 mod unsent;
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::clock::{Deadline, monotonic_ns, stamp};
 use base::limits::{
     ISCSI_DATA_MAX, ISCSI_LOGIN_DATA_MAX, ISCSI_LOGIN_TIME_MAX, ISCSI_LOGOUT_TIME_MAX,
-    RECEIVE_BUFFER, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX,
+    RECEIVE_BUFFER, SEND_BATCH_MAX, TURN_OPS_MAX,
 };
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use super::ended::Ended;
 use super::login;
 use super::session::{Event, Session};
 use super::state::sessions::Order;
+use engine::transport::budget::{Need, NextRoom};
 use engine::transport::listener::Accepted;
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::tasks::Ending;
@@ -39,7 +41,8 @@ pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
     };
     wire.set(session.digests(), ISCSI_DATA_MAX);
     let (order, pace) = (session.order(), core.engine.budgets.limits().pace);
-    let mut conn = Conn { core, wire, session, order, ending, pace, leave_by: None };
+    let rooms = <[NextRoom; 2]>::default();
+    let mut conn = Conn { core, wire, session, order, ending, pace, leave_by: None, rooms };
     // The peer knows why it has ended; nothing else needs the reason.
     let _ = conn.run().await;
     conn.session.end();
@@ -63,6 +66,8 @@ struct Conn {
     pace: SlowPeerBudget,
     /// Until when it must have logged out, once it was asked to.
     leave_by: Option<Deadline>,
+    /// Room in the budget: to receive, and for the commands that wait for memory.
+    rooms: [NextRoom; 2],
 }
 
 impl Conn {
@@ -76,6 +81,8 @@ impl Conn {
             let taken = self.take();
             // What was queued before the end is still sent.
             if self.wire.size() > 0 {
+                // It may have to wait for the peer: others can have the room meanwhile.
+                self.rooms.iter_mut().for_each(NextRoom::clear);
                 tokio::select! {
                     // Most of the time all of it is taken at once.
                     biased;
@@ -158,7 +165,7 @@ impl Conn {
         // receive buffer, so that task management and NOP-Out are still read.
         let owes = self.session.awaits_data();
         let reads = owes || self.core.budget.has_bytes(RECEIVE_BUFFER) || self.wire.is_small();
-        let looks_again = !reads || self.session.waits_for_memory();
+        self.wait_for_room(reads);
         let patience = self.pace.left().filter(|_| owes).unwrap_or_default();
         if owes && patience.is_zero() {
             self.core.engine.budgets.give_up();
@@ -168,13 +175,19 @@ impl Conn {
         let left = self.leave_by.and_then(Deadline::left);
         let told = left.is_some();
         let mut came = 0;
+        let (wire, [to_receive, for_memory]) = (&mut self.wire, &mut self.rooms);
         let open = tokio::select! {
-            received = self.wire.receive(), if reads => {
+            received = wire.received_or_ended(reads) => {
+                if !reads {
+                    return Err(Ended::Gone);
+                }
                 self.session.heard();
                 let received = received.map_err(|_| Ended::Gone)?;
                 came = received;
                 received > 0
             }
+            () = poll_fn(|cx| to_receive.poll(cx)) => true,
+            () = poll_fn(|cx| for_memory.poll(cx)) => true,
             event = self.session.event() => {
                 if let Event::Quiet = event {
                     self.session.ping(&mut self.wire)?;
@@ -186,12 +199,22 @@ impl Conn {
             _ = self.ending.changed(), if !told => true,
             () = tokio::time::sleep(left.unwrap_or_default()), if told => true,
             () = tokio::time::sleep(patience), if owes => true,
-            () = tokio::time::sleep(STALL_PAUSE), if looks_again => true,
         };
         if owes {
             self.pace.waited_since(since, came as u64);
         }
         Ok(open)
+    }
+
+    /// What has found no room in the budget waits for some.
+    fn wait_for_room(&mut self, reads: bool) {
+        let needs = [(!reads).then_some(RECEIVE_BUFFER), self.session.lacks_memory()];
+        for (room, need) in self.rooms.iter_mut().zip(needs) {
+            match need {
+                Some(bytes) => room.wait_for(&self.core.budget, Need::bytes(bytes)),
+                None => room.clear(),
+            }
+        }
     }
 
     fn ask_to_leave(&mut self) {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use base::limits::{
-    RECEIVE_BUFFER, SEND_BATCH_MAX, SFTP_PACKET_MAX, SFTP_REQUESTS_MAX, STALL_PAUSE, TURN_OPS_MAX,
+    RECEIVE_BUFFER, SEND_BATCH_MAX, SFTP_PACKET_MAX, SFTP_REQUESTS_MAX, TURN_OPS_MAX,
 };
 use thiserror::Error;
 use tokio::task::JoinSet;
@@ -21,6 +21,7 @@ use super::channel::{Gone, Input, Output};
 use super::dispatch::{self, Answer, Job, Taken};
 use super::order::{Footprint, Order, Ticket};
 use super::state::Session;
+use engine::transport::budget::{Need, NextRoom};
 
 /// Why a channel has ended before its end of data.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -108,7 +109,7 @@ pub async fn serve<I: Input, O: Output>(
         answers: Vec::new(),
         size: 0,
     };
-    let mut open = true;
+    let (mut open, mut room) = (true, NextRoom::default());
     loop {
         exchange.take(&mut inbox, &mut input).await?;
         exchange.collect().await?;
@@ -124,11 +125,16 @@ pub async fn serve<I: Input, O: Output>(
             inbox.shrink();
         }
         let (reads, waits) = (open && exchange.may_take(), !exchange.tasks.is_empty());
+        let budget = &exchange.session.core.budget;
+        match reads || waits {
+            true => room.clear(),
+            // The memory of this core is with others.
+            false => room.wait_for(budget, Need::bytes(SFTP_PACKET_MAX)),
+        }
         tokio::select! {
             got = input.receive(inbox.room()), if reads => open = got? > 0,
             done = exchange.tasks.join_next(), if waits => exchange.joined(done).await?,
-            // The memory of this core is with others.
-            () = tokio::time::sleep(STALL_PAUSE), if !reads && !waits => {}
+            () = poll_fn(|cx| room.poll(cx)) => {}
         }
     }
 }

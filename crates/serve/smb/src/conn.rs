@@ -4,6 +4,7 @@
 mod input;
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -12,14 +13,14 @@ use std::sync::{Arc, PoisonError};
 use base::clock::{Deadline, stamp};
 use base::limits::{
     LARGE_RECORD, RECORD_LOOK, SEND_BATCH_MAX, SEND_PARTS_MAX, SMB_FLIGHT_BYTES, SMB_LOOK,
-    SMB_MESSAGE_MAX, SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX, STALL_PAUSE,
+    SMB_MESSAGE_MAX, SMB_REQUESTS_MAX, SMB_SIGN_IN_TIME_MAX, SMB_UNSIGNED_MESSAGE_MAX,
     TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::Interval;
 use wire::smb::codec::SmbError;
 use wire::smb::crypto::Preauth;
 use wire::smb::frame::prefix;
@@ -35,10 +36,10 @@ use super::state::connection::{Answer, Connection};
 use super::tree;
 use engine::exec::Span;
 use engine::exec::accept::Local;
-use engine::transport::budget::ServicePermit;
+use engine::transport::budget::{Need, NextRoom, ServicePermit};
 use engine::transport::listener::Accepted;
 use engine::transport::send::{self, Peer, SendError};
-use engine::transport::tasks::Ending;
+use engine::transport::tasks::{Ending, common_interval};
 use files::Core;
 
 /// Why a connection has ended.
@@ -117,8 +118,6 @@ pub async fn serve(
     let peer = Peer::new(&stream, core.engine.budgets.limits().pace);
     let input = begun.map_or_else(Input::default, |begun| Input::begun(&core, begun));
     let socket = Socket { stream, peer, input };
-    let mut look = tokio::time::interval(SMB_LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exchange = Exchange {
         conn: Rc::clone(&conn),
         socket,
@@ -126,7 +125,10 @@ pub async fn serve(
         waiting: None,
         sending: Vec::new(),
         spans: Vec::new(),
-        look,
+        look: common_interval(SMB_LOOK),
+        room: NextRoom::default(),
+        receives: true,
+        retries: false,
     };
     let ended = tokio::select! {
         ended = exchange.run() => ended,
@@ -193,6 +195,12 @@ struct Exchange {
     spans: Vec<Span>,
     /// When users and shares are looked at again.
     look: Interval,
+    /// Room in the budget.
+    room: NextRoom,
+    /// Whether there was room to receive when it was tried last, or may be now.
+    receives: bool,
+    /// There may be, and that was not tried yet.
+    retries: bool,
 }
 
 impl Exchange {
@@ -206,6 +214,7 @@ impl Exchange {
                     // Sending may have to wait for the peer: others can use the buffer meanwhile.
                     self.socket.input.put_back(&self.conn.core);
                 }
+                self.room.clear();
                 self.send().await?;
                 if has_more {
                     tokio::task::yield_now().await;
@@ -228,14 +237,16 @@ impl Exchange {
             if self.socket.input.is_empty() {
                 self.socket.input.put_back(&self.conn.core);
             }
-            let reads = self.waiting.is_none() && self.has_room();
+            self.wait_for_room();
+            let reads = self.waiting.is_none() && self.has_room() && !self.room.waits();
             let waits = !self.tasks.is_empty();
             let has_begun = reads && !self.socket.input.is_empty();
-            let Socket { stream, input, peer } = &mut self.socket;
+            let Self { room, socket: Socket { stream, input, peer }, .. } = self;
             let core = &self.conn.core;
             tokio::select! {
                 ready = stream.readable(), if reads => {
                     let received = ready.and_then(|()| input.receive(stream, peer, core));
+                    self.retries = false;
                     match received.map_err(|_| Ended::Gone)? {
                         Received::Some => {}
                         // Requests that wait for a lock end too.
@@ -243,9 +254,13 @@ impl Exchange {
                         Received::NoRoom if input.is_too_slow(core) => return self.give_up(),
                         Received::NoRoom => {
                             core.note_backpressure();
-                            tokio::time::sleep(STALL_PAUSE).await;
+                            self.receives = false;
                         }
                     }
+                }
+                () = send::peer_ended(stream), if !reads => return Err(Ended::Gone),
+                () = poll_fn(|cx| room.poll(cx)) => {
+                    self.retries = !std::mem::replace(&mut self.receives, true);
                 }
                 () = tokio::time::sleep(RECORD_LOOK), if has_begun => {
                     if input.is_too_slow(core) {
@@ -260,7 +275,6 @@ impl Exchange {
                         return Err(Ended::Idle);
                     }
                 }
-                () = tokio::time::sleep(STALL_PAUSE), if !reads && !waits => {}
                 () = tokio::time::sleep(sign_in_by.left().unwrap_or_default()), if unsigned => {}
             }
         }
@@ -297,6 +311,28 @@ impl Exchange {
         }
     }
 
+    /// Waits for room in the budget, if there is none for the frame that waits, for another one, or
+    /// to receive.
+    fn wait_for_room(&mut self) {
+        let frame = self.waiting.as_ref().map(|(frame, holds)| (frame.held(), *holds));
+        let need = match frame {
+            Some((bytes, holds)) => {
+                let is_large = bytes >= LARGE_RECORD;
+                let need = if is_large { Need::large(bytes) } else { Need::bytes(bytes) };
+                Some(need.or_small_only().holding(holds))
+            }
+            None if !self.has_room() && self.may_take() => Some(Need::bytes(SMB_MESSAGE_MAX)),
+            None if !self.receives => Some(self.socket.input.need()),
+            // It keeps its place until it has received.
+            None if self.retries => return,
+            None => None,
+        };
+        match need {
+            Some(need) => self.room.wait_for(&self.conn.core.budget, need),
+            None => self.room.clear(),
+        }
+    }
+
     /// Whether a frame may be executed that holds `bytes` bytes with its answer. One large one
     /// of a core always may while the others are small.
     fn admits(&self, bytes: usize) -> bool {
@@ -311,12 +347,16 @@ impl Exchange {
     /// Whether another frame may be taken. One always may next to those that wait for another
     /// client: the frame can be what ends their wait.
     fn has_room(&self) -> bool {
+        let (_, bytes) = self.conn.waiting.get();
+        self.conn.held.get().saturating_sub(bytes) == 0
+            || (self.may_take() && self.conn.core.budget.has_bytes(SMB_MESSAGE_MAX))
+    }
+
+    /// Whether the connection has few enough requests in progress for another one.
+    fn may_take(&self) -> bool {
         let (waiting, bytes) = self.conn.waiting.get();
-        let held = self.conn.held.get().saturating_sub(bytes);
-        held == 0
-            || (held < SMB_FLIGHT_BYTES
-                && self.tasks.len().saturating_sub(waiting) < SMB_REQUESTS_MAX
-                && self.conn.core.budget.has_bytes(SMB_MESSAGE_MAX))
+        self.conn.held.get().saturating_sub(bytes) < SMB_FLIGHT_BYTES
+            && self.tasks.len().saturating_sub(waiting) < SMB_REQUESTS_MAX
     }
 
     /// Takes received frames, and executes at once what need not wait; returns whether there are

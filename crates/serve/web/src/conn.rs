@@ -415,12 +415,8 @@ fn ends_with_client(method: Method) -> bool {
 /// Waits until the client has closed the connection, or its sending side: the difference shows only
 /// when something is sent. So a response that is ready soon is sent in both cases.
 async fn has_gone(watch: EndWatch) {
-    loop {
-        tokio::time::sleep(HTTP_END_LOOK).await;
-        if watch.sees_end() {
-            return;
-        }
-    }
+    tokio::time::sleep(HTTP_END_LOOK).await;
+    watch.ended().await;
 }
 
 /// Writes the head of an answer. Returns whether its body goes in chunks.

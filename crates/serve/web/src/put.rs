@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::clock::stamp;
-use base::limits::{HTTP_SMALL_PUT_MAX, TRANSFER_PIECE};
+use base::limits::{HTTP_SMALL_PUT_MAX, POOL_PATIENCE, TRANSFER_PIECE};
 use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 
@@ -14,7 +14,7 @@ use super::request::{Body, BodyError, Method, Request};
 use super::response::Response;
 use super::select::{self, Validators, Verdict};
 use super::{date, status};
-use engine::transport::budget::ReservedBytes;
+use engine::transport::budget::{Need, ReservedBytes};
 use files::transfer::Direction;
 use files::upload::{How, Upload};
 use files::{Links, Node, Spot, VPath};
@@ -166,14 +166,10 @@ impl Stopped {
 
 /// Room for two buffers: one is filled while the other one is written.
 async fn room(cx: &Exchange, size: usize) -> Result<ReservedBytes, Stopped> {
-    let until = base::clock::Deadline::after(base::limits::POOL_PATIENCE);
-    while !cx.core.budget.has_large(2 * size) {
-        if until.passed() {
-            return Err(Stopped::File(Status::Busy));
-        }
-        tokio::time::sleep(base::limits::RECALL_LOOK).await;
-    }
-    cx.hold(2 * size).map_err(Stopped::File)
+    let budget = &cx.core.budget;
+    let take = || budget.has_large(2 * size).then(|| cx.hold(2 * size));
+    let taken = budget.room(Some(POOL_PATIENCE), Need::large(2 * size), take).await;
+    taken.unwrap_or(Err(Status::Busy)).map_err(Stopped::File)
 }
 
 /// Writes a body from `offset` on; returns where it ends. A piece is received while the one before

@@ -17,7 +17,7 @@ use super::meter::Meter;
 use crate::pool::Slot;
 use crate::pool::place::NextSlot;
 use crate::transport::acks::AckWatch;
-use crate::transport::budget::CoreBudget;
+use crate::transport::budget::{CoreBudget, Need};
 use crate::transport::buffers::CoreBuffers;
 
 /// Queues known before those of ended connections are dropped for the first time.
@@ -94,18 +94,19 @@ impl Core {
         next.take(&self.engine.pool, client)
     }
 
-    /// Waits until `take` takes what it needs of the budget, for at most `patience` if that is
-    /// given; counts a stall if that is not at once.
+    /// Waits until `take` takes what it needs of the budget, which is `need`, for at most `patience`
+    /// if that is given; counts a stall if that is not at once.
     pub async fn room<T>(
         &self,
         patience: Option<Duration>,
+        need: Need,
         mut take: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         if let Some(taken) = take() {
             return Some(taken);
         }
         self.engine.budgets.stalls.fetch_add(1, Relaxed);
-        self.budget.room(patience, take).await
+        self.budget.room(patience, need, take).await
     }
 
     /// A place on the pool for an operation of `client`, after those that wait for one already;
@@ -132,10 +133,11 @@ impl Core {
         self.engine.budgets.stalls.fetch_add(1, Relaxed);
     }
 
-    /// Whether that has just happened.
+    /// Whether that has just happened, or some wait for room still.
     pub fn under_backpressure(&self, now_ns: u64) -> bool {
         let last = self.backpressure_ns.get();
-        last > 0 && now_ns.saturating_sub(last) < RECORD_LOOK.as_nanos() as u64
+        let is_new = last > 0 && now_ns.saturating_sub(last) < RECORD_LOOK.as_nanos() as u64;
+        is_new || self.budget.has_line() || self.engine.pool.waiting() > 0
     }
 
     /// The completion queue of a new connection, closed when the service ends.

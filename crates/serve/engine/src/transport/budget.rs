@@ -11,9 +11,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI64, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use base::limits::{
     BUFFERED_BYTES_MAX, BUFFERED_CLIENT_LEAVES, BUFFERED_CORE_MIN, CONNECTIONS_MAX, OVERDRAFTS_MAX,
@@ -27,7 +29,8 @@ use super::connections::{ConnectionLimits, ConnectionPermit};
 use super::pace::SlowPeerBudget;
 use client::{ClientPart, Scope};
 pub use client::{ReturnedBytes, Scoped};
-use room::BudgetWait;
+use room::{Bell, Line};
+pub use room::{Need, NextRoom};
 
 mod client;
 mod room;
@@ -280,8 +283,9 @@ pub struct CoreBudget {
     bytes: Cell<usize>,
     /// Bytes returned on other threads, to be subtracted from `bytes`.
     returned: Arc<AtomicUsize>,
-    /// What waits for any of it.
-    room: Arc<BudgetWait>,
+    /// What waits for any of it, and how it is heard that something was returned on another thread.
+    line: Line,
+    bell: Arc<Bell>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
     taken: Cell<u64>,
@@ -314,7 +318,8 @@ impl CoreBudget {
             requests: Cell::new(0),
             bytes: Cell::new(0),
             returned: Arc::default(),
-            room: Arc::default(),
+            line: Line::default(),
+            bell: Arc::default(),
             shown: Cell::new((0, 0)),
             overdrafts: Cell::new(0),
             taken: Cell::new(0),
@@ -337,6 +342,10 @@ impl CoreBudget {
     /// Whether `n` more bytes may be held.
     pub fn has_bytes(&self, n: usize) -> bool {
         self.settle();
+        self.fits_bytes(n)
+    }
+
+    fn fits_bytes(&self, n: usize) -> bool {
         self.bytes.get() + n <= self.bytes_max && self.client_has_bytes(n)
     }
 
@@ -344,6 +353,10 @@ impl CoreBudget {
     /// to small ones, so that unfinished large records cannot take all of it.
     pub fn has_large(&self, n: usize) -> bool {
         self.settle();
+        self.fits_large(n)
+    }
+
+    fn fits_large(&self, n: usize) -> bool {
         let held = self.bytes.get() + n + self.bytes_max / SMALL_RECORDS_PART;
         held <= self.bytes_max && self.client_has_bytes(n)
     }
@@ -351,6 +364,10 @@ impl CoreBudget {
     /// Whether no more is held than the part that is left to small records.
     pub fn has_small_only(&self) -> bool {
         self.settle();
+        self.fits_small_only()
+    }
+
+    fn fits_small_only(&self) -> bool {
         self.bytes.get() <= self.bytes_max / SMALL_RECORDS_PART
     }
 
@@ -363,9 +380,7 @@ impl CoreBudget {
     /// budget and waited for more, none would make progress. There are [`OVERDRAFTS_MAX`], half of
     /// them for one client.
     pub fn take_overdraft(&self) -> bool {
-        let client_max = OVERDRAFTS_MAX / BUFFERED_CLIENT_LEAVES;
-        let of_client = self.of_client(|client| client.overdrafts.get() < client_max);
-        let free = self.overdrafts.get() < OVERDRAFTS_MAX && of_client.unwrap_or(true);
+        let free = self.has_overdraft();
         if free {
             self.overdrafts.set(self.overdrafts.get() + 1);
             self.of_client(|client| client.overdrafts.set(client.overdrafts.get() + 1));
@@ -373,12 +388,18 @@ impl CoreBudget {
         free
     }
 
+    fn has_overdraft(&self) -> bool {
+        let client_max = OVERDRAFTS_MAX / BUFFERED_CLIENT_LEAVES;
+        let of_client = self.of_client(|client| client.overdrafts.get() < client_max);
+        self.overdrafts.get() < OVERDRAFTS_MAX && of_client.unwrap_or(true)
+    }
+
     /// Gives such a place back.
     pub fn give_overdraft(&self) {
         let less = |count: &Cell<usize>| count.set(count.get().saturating_sub(1));
         less(&self.overdrafts);
         self.of_client(|client| less(&client.overdrafts));
-        self.room.freed();
+        self.freed();
     }
 
     /// Takes one operation.
@@ -392,7 +413,7 @@ impl CoreBudget {
         let less = |count: &Cell<usize>| count.set(count.get().saturating_sub(1));
         less(&self.requests);
         self.of_client(|client| less(&client.requests));
-        self.room.freed();
+        self.freed();
     }
 
     /// Takes `n` bytes.
@@ -403,23 +424,13 @@ impl CoreBudget {
 
     /// Gives `n` bytes back.
     pub fn give_bytes(&self, n: usize) {
-        self.give(n);
         self.of_client(|client| client.give(n));
+        self.give(n);
     }
 
     fn give(&self, n: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(n));
-        self.room.freed();
-    }
-
-    /// Waits until `take` takes what it needs of this budget, for at most `patience` if that is
-    /// given: asked at once, and again when something was given back.
-    pub async fn room<T>(
-        &self,
-        patience: Option<Duration>,
-        take: impl FnMut() -> Option<T>,
-    ) -> Option<T> {
-        self.room.until(patience, take).await
+        self.freed();
     }
 
     /// Takes `n` bytes until what it returns is dropped; none if there is no room for them.
@@ -440,14 +451,15 @@ impl CoreBudget {
         ReturnedBytes {
             core: Arc::clone(&self.returned),
             client: self.of_client(|client| Arc::clone(&client.returned)),
-            room: Arc::clone(&self.room),
+            bell: Arc::clone(&self.bell),
         }
     }
 
     /// Takes off what was given back there.
     fn settle(&self) {
-        if self.returned.load(Relaxed) > 0 {
-            self.give(self.returned.swap(0, Relaxed));
+        // In one order with that of what rings the bell.
+        if self.returned.load(SeqCst) > 0 {
+            self.give(self.returned.swap(0, SeqCst));
         }
     }
 
@@ -472,6 +484,7 @@ impl CoreBudget {
         self.bytes.set(0);
         self.overdrafts.set(0);
         self.clients.take();
+        self.freed();
     }
 
     /// Brings the sums of `all` up to date with this core.
@@ -507,18 +520,18 @@ impl ReservedBytes {
     pub fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.bytes, bytes);
         self.budget.bytes.set(self.budget.bytes.get() + bytes);
-        self.budget.give(before);
         if let Some(client) = &self.client {
             client.take(bytes);
             client.give(before);
         }
+        self.budget.give(before);
     }
 
     /// The same bytes, to be given back on whichever thread.
     pub fn into_send(mut self) -> SendReservedBytes {
         let client = self.client.as_ref().map(|client| Arc::clone(&client.returned));
-        let (core, room) = (Arc::clone(&self.budget.returned), Arc::clone(&self.budget.room));
-        let returned = ReturnedBytes { core, client, room };
+        let (core, bell) = (Arc::clone(&self.budget.returned), Arc::clone(&self.budget.bell));
+        let returned = ReturnedBytes { core, client, bell };
         SendReservedBytes { returned, bytes: std::mem::take(&mut self.bytes) }
     }
 }

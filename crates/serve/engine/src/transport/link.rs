@@ -5,13 +5,13 @@
 //! given back as soon as they are empty.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::limits::{RECEIVE_BUFFER, TLS_SEND_PIECE};
+use base::limits::{RECEIVE_BUFFER, SEND_LOOK, TLS_SEND_PIECE};
 use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -22,7 +22,7 @@ use vfs::share::rules::Transport;
 use vfs::transfers::Security;
 
 use super::acks::{Acks, OpenAcks};
-use super::budget::CoreBudget;
+use super::budget::{CoreBudget, Need};
 use super::buffers::{CoreBuffers, ReplyBuf};
 use super::pace::SlowPeerBudget;
 use super::send::{self, Peer, SendError};
@@ -106,6 +106,9 @@ impl Link {
     pub fn holds(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.session.holds())
     }
+
+    /// What [`Link::make_room`] has found no room for.
+    pub const NEED: Need = Need::bytes(2 * RECEIVE_BUFFER).or_overdraft();
 
     /// Makes room to receive into, and checks that there is as much again for what is decrypted:
     /// holding one and waiting for the other could keep both from all. False when the budget has
@@ -373,6 +376,11 @@ impl Link {
         EndWatch(self.stream.as_raw_fd())
     }
 
+    /// Waits for the end of the peer; what has come until then is not taken.
+    pub async fn peer_ended(&self) {
+        send::peer_ended(&self.stream).await;
+    }
+
     /// Closes its sending side, as far as that needs no waiting, while the peer may still send.
     pub fn finish(&mut self) {
         let mut out = ReplyBuf::default();
@@ -416,6 +424,22 @@ impl EndWatch {
     /// As [`Ear::hears_end`].
     pub fn sees_end(self) -> bool {
         has_ended(self.0)
+    }
+
+    /// Waits for that, by a descriptor of its own; without one it looks now and then.
+    pub async fn ended(self) {
+        if let Some(own) = self.registered() {
+            return send::peer_ended(&own).await;
+        }
+        while !self.sees_end() {
+            tokio::time::sleep(SEND_LOOK).await;
+        }
+    }
+
+    fn registered(self) -> Option<TcpStream> {
+        // SAFETY: the descriptor is that of the link, which is open; it is used for this call only.
+        let open = unsafe { BorrowedFd::borrow_raw(self.0) };
+        TcpStream::from_std(open.try_clone_to_owned().ok()?.into()).ok()
     }
 }
 

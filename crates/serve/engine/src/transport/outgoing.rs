@@ -6,11 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use base::limits::STALL_PAUSE;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::budget::{CoreBudget, ReturnedBytes};
+use super::budget::{CoreBudget, Need, ReturnedBytes};
 
 /// What one connection has to send.
 pub struct Outgoing {
@@ -56,14 +55,15 @@ impl OutgoingPart {
             let held = shared.held.load(Relaxed);
             if held > 0 && held + n > *max {
                 left.await;
-            } else if budget.has_bytes(n.min(*max)) {
-                budget.take_bytes(n);
+            } else {
+                let room = n.min(*max);
+                let take = || budget.has_bytes(room).then(|| budget.take_bytes(n));
+                // Without `patience` it ends with room only.
+                let _ = budget.room(None, Need::bytes(room), take).await;
                 shared.held.fetch_add(n, Relaxed);
                 self.held.fetch_add(n, Relaxed);
                 let (shared, part) = (Arc::clone(shared), Arc::clone(&self.held));
                 return ByteReservation { shared, part, bytes: n };
-            } else {
-                tokio::time::sleep(STALL_PAUSE).await;
             }
         }
     }

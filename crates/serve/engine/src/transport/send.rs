@@ -122,6 +122,22 @@ pub async fn slice(
     Ok(())
 }
 
+/// Waits for the end of the peer: it sends nothing more, or the connection has failed. What has
+/// come until then is not taken.
+pub async fn peer_ended(stream: &TcpStream) {
+    // The end makes this ready, too, as all that is read; what has come does not.
+    const END: Interest = Interest::PRIORITY;
+    loop {
+        match stream.ready(END).await {
+            Ok(ready) if !ready.is_read_closed() => {
+                // Urgent data: it is looked at by what receives.
+                let _ = stream.try_io(END, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
+            _ => return,
+        }
+    }
+}
+
 /// Waits until the socket takes something.
 ///
 /// # Errors

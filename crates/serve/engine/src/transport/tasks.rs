@@ -5,10 +5,23 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use base::clock::monotonic_ns;
 use base::limits::DRAIN_TIME_MAX;
 use tokio::sync::{oneshot, watch};
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::Runtimes;
+
+/// Ticks of this period, at the same moments for all connections: a core that has nothing to do
+/// wakes once for all of them.
+pub fn common_interval(period: Duration) -> Interval {
+    let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let left = Duration::from_nanos(period_ns - monotonic_ns() % period_ns);
+    let first = tokio::time::sleep(left).deadline();
+    let mut ticks = tokio::time::interval_at(first, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}
 
 /// Turns true, or is closed, when the service is to end.
 pub type Ending = watch::Receiver<bool>;

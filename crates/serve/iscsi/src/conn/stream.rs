@@ -101,6 +101,16 @@ impl Wire {
         Ok(count)
     }
 
+    /// Receives if it `reads`; otherwise waits for the end of the peer, which shows nowhere else.
+    /// Cancel safe.
+    pub async fn received_or_ended(&mut self, reads: bool) -> std::io::Result<usize> {
+        if reads {
+            return self.receive().await;
+        }
+        send::peer_ended(&self.stream).await;
+        Ok(0)
+    }
+
     /// Whether no more than a receive buffer is held of what has come: so much every session may.
     pub fn is_small(&self) -> bool {
         self.held.bytes() <= 2 * RECEIVE_BUFFER

@@ -9,10 +9,10 @@ mod dial;
 mod input;
 mod secure;
 
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, LARGE_RECORD, PEER_END_LOOK, RECORD_LOOK, RECORD_TIME_MAX,
-    SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECORD_LOOK, RECORD_TIME_MAX, SEND_BATCH_MAX,
+    TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
 use probe::phases::Phase;
@@ -43,6 +43,7 @@ use super::program::DispatchResult;
 use super::{framing, node};
 use engine::exec::{CompletionQueue, Span};
 use engine::pool::place::NextSlot;
+use engine::transport::budget::{Need, NextRoom};
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::{Link, ReceiveError};
 use engine::transport::listener::Accepted;
@@ -85,6 +86,7 @@ enum Event {
     Readable,
     Completion,
     Slot,
+    Room,
     Timer,
 }
 
@@ -145,6 +147,10 @@ pub(super) struct Conn {
     now_ns: u64,
     /// The place on the pool of the call at the front of `input`.
     place: NextSlot,
+    /// Room in the budget: for that call, or to receive more.
+    room: NextRoom,
+    /// Bytes that the call needs.
+    wanted: usize,
 }
 
 /// Serves an accepted connection until it ends.
@@ -185,6 +191,8 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
         begun_ns: 0,
         now_ns: 0,
         place: NextSlot::default(),
+        room: NextRoom::default(),
+        wanted: 0,
     };
     base::debug!(node::NODE.name, "{address} connected from port {}", accepted.peer.port());
     let ended = conn.run().await.err();
@@ -208,8 +216,9 @@ impl Conn {
                     self.rest();
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
-                        Event::Timer => self.check_peer(self.may_read(turn))?,
-                        Event::Completion | Event::Slot => {}
+                        Event::Room if turn == Turn::Finished => self.receive().await?,
+                        Event::Timer => self.check_receive_timeout()?,
+                        Event::Completion | Event::Slot | Event::Room => {}
                     }
                     if turn == Turn::Stalled {
                         self.timer = None;
@@ -221,6 +230,10 @@ impl Conn {
             if self.input.is_empty() {
                 // Sending may have to wait for the peer: others can use the buffer meanwhile.
                 self.input.put_back(&self.core);
+            }
+            if !self.out.is_empty() || !self.large.is_empty() || !self.extents.is_empty() {
+                // Sending may have to wait for the peer: others can have the room meanwhile.
+                self.room.clear();
             }
             self.send().await?;
             if self.securing {
@@ -255,21 +268,25 @@ impl Conn {
 
     /// Waits for data, completions, the end of the service, or a timeout.
     async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
-        let read = self.may_read(turn);
+        let read = self.may_read(turn) && !self.room.waits();
         if turn == Turn::Stalled {
             self.core.note_backpressure();
-            // The pool wakes it.
-            let pause = if self.place.waits() { PEER_END_LOOK } else { STALL_PAUSE };
-            self.timer = Some(Box::pin(tokio::time::sleep(pause)));
+            self.wait_for_room();
         } else if self.has_begun() && read && self.timer.is_none() {
             if self.begun_ns == 0 {
                 self.begun_ns = stamp();
             }
             self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
-        } else if !read && self.in_flight > 0 && self.timer.is_none() {
-            self.timer = Some(Box::pin(tokio::time::sleep(PEER_END_LOOK)));
         }
-        let Self { link, queue, timer, closing, place, .. } = self;
+        let Self { link, queue, timer, closing, place, room, .. } = self;
+        // While nothing is received the end of the peer shows nowhere else, and what is begun for
+        // it must end soon after.
+        let mut ended = pin!(async {
+            match read {
+                true => std::future::pending().await,
+                false => link.peer_ended().await,
+            }
+        });
         poll_fn(|cx| {
             if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
@@ -281,6 +298,12 @@ impl Conn {
             if place.poll(cx).is_ready() {
                 return Poll::Ready(Ok(Event::Slot));
             }
+            if room.poll(cx).is_ready() {
+                return Poll::Ready(Ok(Event::Room));
+            }
+            if ended.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(Ended::Closed));
+            }
             match timer.as_mut().map(|t| t.as_mut().poll(cx)) {
                 Some(Poll::Ready(())) => Poll::Ready(Ok(Event::Timer)),
                 _ => Poll::Pending,
@@ -289,17 +312,14 @@ impl Conn {
         .await
     }
 
-    /// Some time has passed. While nothing is received the end of the peer shows nowhere else, and
-    /// what is begun for it must end soon after.
-    fn check_peer(&mut self, reads: bool) -> Result<(), Ended> {
-        if !reads && self.link.watch().sees_end() {
-            return Err(Ended::Closed);
+    /// A record that has come finds no room: what it waits for wakes it.
+    fn wait_for_room(&mut self) {
+        // The pool, or a completion, does.
+        if self.place.waits() || self.in_flight >= CONNECTION_REQUESTS_MAX {
+            self.room.clear();
+        } else {
+            self.room.wait_for(&self.core.budget, Need::operation(self.wanted));
         }
-        if reads && self.has_begun() {
-            return self.check_receive_timeout();
-        }
-        self.timer = None;
-        Ok(())
     }
 
     /// A record has begun and is not complete: ends the connection when its time is up, or when it
@@ -317,14 +337,18 @@ impl Conn {
     async fn receive(&mut self) -> Result<(), Ended> {
         let begun = !self.input.is_empty();
         let core = &self.core;
-        let room =
-            self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
-        if !room {
-            // No bytes left in the budget: leave it in the kernel's buffer for a while.
+        let need = match self.link.make_room((&core.buffers, &core.budget), begun) {
+            false => Some(Link::NEED),
+            true if self.input.make_room(core) => None,
+            true => Some(self.input.need()),
+        };
+        if let Some(need) = need {
+            // No bytes left in the budget: it stays in the kernel's buffer until there are.
             self.core.note_backpressure();
-            tokio::time::sleep(STALL_PAUSE).await;
+            self.room.wait_for(&self.core.budget, need);
             return Ok(());
         }
+        self.room.clear();
         let received = self.input.receive(&mut self.link).await?;
         self.core.budget.count_moved(received);
         Ok(())
@@ -481,6 +505,7 @@ impl Conn {
         self.core.budget.count_taken();
         self.keep();
         self.place.clear();
+        self.room.clear();
         self.input.consume();
     }
 
@@ -507,6 +532,7 @@ impl Conn {
     /// from where it is when there is, as what it has done must not be done twice.
     fn hand_to_pool(&mut self, begun: BegunCall) -> bool {
         let size = self.input.message().len() + begun.state.reply_max;
+        self.wanted = size;
         let Some(slot) = self.core.reserve(&mut self.place, self.caller.queue(), size) else {
             self.begun = Some(begun).filter(|begun| begun.resume.is_some());
             return false;

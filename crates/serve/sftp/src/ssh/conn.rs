@@ -17,7 +17,7 @@ use base::clock::{Clock, SystemClock};
 use base::limits::{
     DRAIN_TIME_MAX, SSH_BACKLOG_MAX, SSH_BUFFERS_KEPT, SSH_HANDSHAKE_TIME, SSH_KEEPALIVE,
     SSH_KEEPALIVES_MAX, SSH_LOGIN_TIME, SSH_PENALTY_LATE, SSH_PENALTY_NOBODY, SSH_RECEIVE_BUFFER,
-    SSH_REKEY_PATIENCE, STALL_PAUSE,
+    SSH_REKEY_PATIENCE,
 };
 use base::random::SystemRandom;
 use tokio::io::Interest;
@@ -35,11 +35,11 @@ use super::session::{Begin, Session, Shared};
 use super::unsigned::UnsignedPlace;
 use super::{Ssh, Started, pipe};
 use engine::transport::acks::OpenAcks;
-use engine::transport::budget::{CoreBudget, ReservedBytes};
+use engine::transport::budget::{CoreBudget, Need, NextRoom, ReservedBytes};
 use engine::transport::listener::Accepted;
 use engine::transport::pace::SlowPeerBudget;
 use engine::transport::send::{adapt_unsent, in_kernel};
-use engine::transport::tasks::Ending;
+use engine::transport::tasks::{Ending, common_interval};
 
 thread_local! {
     /// Receive buffers of this core that nobody uses now.
@@ -126,6 +126,7 @@ pub async fn serve<S, F>(
         written: 0,
         looked_ns: now,
         is_full: false,
+        room: NextRoom::default(),
     };
     let end = connection.run(ending).await;
     connection.close(end).await;
@@ -166,6 +167,8 @@ struct Connection<S> {
     looked_ns: u64,
     /// Whether the socket has taken nothing when it was tried last.
     is_full: bool,
+    /// Room in the budget to receive.
+    room: NextRoom,
 }
 
 impl<S, F> Connection<S>
@@ -175,23 +178,32 @@ where
 {
     async fn run(&mut self, mut ending: Ending) -> End {
         // Often enough for all times here, and for users who may not sign in any more.
-        let mut tick = tokio::time::interval(SSH_KEEPALIVE / 12);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut tick = common_interval(SSH_KEEPALIVE / 12);
         loop {
             let interest = match self.flush() {
                 Ok(interest) => interest,
                 Err(end) => return end,
             };
+            // Without room for it nothing is received; the end of the peer shows nowhere else then.
+            let reads = interest.is_readable() && !self.room.waits();
+            let waits_for = match (reads, interest.is_writable()) {
+                (true, _) => interest,
+                (false, true) => Interest::WRITABLE | Interest::PRIORITY,
+                (false, false) => Interest::PRIORITY,
+            };
+            let room = &mut self.room;
             let turn = tokio::select! {
                 biased;
                 _ = ending.wait_for(|end| *end) => {
                     Err(End::Over)
                 }
-                ready = self.stream.ready(interest) => match ready {
-                    Ok(ready) if ready.is_writable() && !interest.is_readable() => Ok(()),
-                    Ok(_) => self.receive().await,
+                ready = self.stream.ready(waits_for) => match ready {
+                    Ok(_) if reads => self.receive().await,
+                    Ok(ready) if ready.is_writable() => Ok(()),
+                    Ok(_) => Err(End::Socket),
                     Err(e) => Err(e.into()),
                 },
+                () = poll_fn(|cx| room.poll(cx)) => self.receive().await,
                 () = self.wake.notified() => Ok(()),
                 Some(ended) = self.channels.join_next() => self.finish(ended),
                 _ = tick.tick() => self.look(),
@@ -243,9 +255,10 @@ where
             if !self.budget.has_bytes(SSH_RECEIVE_BUFFER) {
                 // What is there stays in the kernel until others have given room back.
                 count(&self.ssh.budgets.stalls);
-                tokio::time::sleep(STALL_PAUSE).await;
+                self.room.wait_for(&self.budget, Need::bytes(SSH_RECEIVE_BUFFER));
                 return Ok(());
             }
+            self.room.clear();
             let [receiving, _] = &mut self.held;
             receiving.set(SSH_RECEIVE_BUFFER);
             self.input = BUFFERS

@@ -18,6 +18,7 @@ use wire::smb::codec::SmbError;
 use wire::smb::frame::{KEEP_ALIVE, PREFIX, length};
 
 use engine::exec::Core;
+use engine::transport::budget::Need;
 use engine::transport::send::Peer;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
@@ -139,6 +140,23 @@ impl Input {
         !self.is_empty() && (is_over || still && core.under_backpressure(now))
     }
 
+    /// What [`Input::receive`] has found no room for.
+    pub(super) fn need(&self) -> Need {
+        if self.bytes.capacity() == 0 {
+            return Need::bytes(RECEIVE_BUFFER).or_overdraft();
+        }
+        Need::large(self.frame_bytes()).or_overdraft()
+    }
+
+    /// Bytes of the frame that comes, as far as known.
+    fn frame_bytes(&self) -> usize {
+        match self.rest().first_chunk::<PREFIX>() {
+            Some(head) => PREFIX + length(*head, SMB_MESSAGE_MAX).unwrap_or(0),
+            None if self.is_empty() => self.expect,
+            None => 0,
+        }
+    }
+
     /// Makes room to receive into; how many bytes may come. `None` when the budget has none: of
     /// those that have begun a few may end nevertheless.
     fn make_room(&mut self, core: &Core) -> Option<usize> {
@@ -147,11 +165,7 @@ impl Input {
             self.at = 0;
         }
         let held = self.bytes.len() - self.at;
-        let need = match self.rest().first_chunk::<PREFIX>() {
-            Some(head) => PREFIX + length(*head, SMB_MESSAGE_MAX).unwrap_or(0),
-            None if held == 0 => self.expect,
-            None => 0,
-        };
+        let need = self.frame_bytes();
         let is_alone = self.at == 0 && self.bytes.capacity() >= need;
         if need >= LARGE_RECORD && (is_alone || core.budget.has_large(need)) {
             if !is_alone {

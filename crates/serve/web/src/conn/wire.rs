@@ -5,10 +5,11 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use base::limits::{RECALL_LOOK, RECEIVE_BUFFER, STALL_PAUSE};
+use base::limits::RECEIVE_BUFFER;
 use tokio::io::ReadBuf;
 
 use super::Ended;
+use engine::transport::budget::Need;
 use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::Link;
 use engine::transport::pace::SlowPeerBudget;
@@ -84,11 +85,15 @@ impl Wire {
     /// 0 is the end.
     pub async fn receive(&mut self) -> Result<usize, Ended> {
         if self.input.capacity() == 0 {
-            // Others are done soon; who waits for a person to do something holds no buffer.
-            while !self.core.budget.has_bytes(2 * RECEIVE_BUFFER) {
-                tokio::time::sleep(RECALL_LOOK).await;
-            }
-            self.core.budget.take_bytes(RECEIVE_BUFFER);
+            // Others are done soon; what waits for a person to do something holds no buffer.
+            let budget = &self.core.budget;
+            let take = || {
+                let has_room = budget.has_bytes(2 * RECEIVE_BUFFER);
+                has_room.then(|| budget.take_bytes(RECEIVE_BUFFER))
+            };
+            let need = Need::bytes(2 * RECEIVE_BUFFER);
+            // Without a patience it ends with room only.
+            let _ = budget.room(None, need, take).await;
             self.input = self.core.buffers.take_receive();
         }
         if self.at > 0 {
@@ -120,10 +125,9 @@ impl Wire {
         if !self.out.is_empty() {
             // It is in memory already; but while there is no room nothing more is made.
             let bytes = self.out.capacity();
-            while !self.core.budget.has_bytes(bytes.min(2 * RECEIVE_BUFFER)) {
-                tokio::time::sleep(STALL_PAUSE).await;
-            }
-            let _held = self.core.budget.hold(bytes);
+            let (budget, room) = (&self.core.budget, bytes.min(2 * RECEIVE_BUFFER));
+            let take = || budget.has_bytes(room).then(|| budget.hold(bytes));
+            let _held = budget.room(None, Need::bytes(room), take).await;
             self.link.send(self.out.as_slice(), more, &self.core.buffers).await?;
             self.out.truncate(0);
         }

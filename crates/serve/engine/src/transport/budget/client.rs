@@ -6,14 +6,17 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::task::{Context, Poll};
 
 use base::peer::network;
 use base::permits::RevokeSignal;
 
 use super::CoreBudget;
-use super::room::BudgetWait;
+use super::room::Bell;
 use crate::transport::connections::ConnectionPermit;
 
 /// Clients of a core before those that have gone are removed for the first time.
@@ -164,16 +167,16 @@ impl<T> Drop for Scoped<T> {
 pub struct ReturnedBytes {
     pub(super) core: Arc<AtomicUsize>,
     pub(super) client: Option<Arc<AtomicUsize>>,
-    pub(super) room: Arc<BudgetWait>,
+    pub(super) bell: Arc<Bell>,
 }
 
 impl ReturnedBytes {
     /// Gives `n` bytes back.
     pub fn give(&self, n: usize) {
-        self.core.fetch_add(n, Relaxed);
         if let Some(client) = &self.client {
-            client.fetch_add(n, Relaxed);
+            client.fetch_add(n, SeqCst);
         }
-        self.room.freed();
+        self.core.fetch_add(n, SeqCst);
+        self.bell.ring();
     }
 }

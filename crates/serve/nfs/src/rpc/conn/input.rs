@@ -17,6 +17,7 @@ use wire::rpc::{Framed, Framer};
 use super::Ended;
 use crate::rpc::back::Back;
 use crate::rpc::core::Core;
+use engine::transport::budget::Need;
 use engine::transport::link::Link;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
@@ -90,18 +91,31 @@ impl Input {
         }
     }
 
+    /// How large a buffer it needs.
+    fn size(&self) -> usize {
+        let held = self.buf.len() - self.start;
+        let need = self.need.max(if held == 0 { self.expect } else { 0 });
+        let size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
+        if need > self.buf.capacity() && self.buf.capacity() > RECEIVE_BUFFER {
+            // It grows fragment by fragment: not each of them shall copy what came before.
+            return size.max(2 * self.buf.capacity()).min(Framer::INPUT_MAX);
+        }
+        size
+    }
+
+    /// What [`Input::make_room`] has found no room for.
+    pub(super) fn need(&self) -> Need {
+        let size = self.size();
+        let need = if size > RECEIVE_BUFFER { Need::large(size) } else { Need::bytes(size) };
+        need.or_overdraft()
+    }
+
     /// Makes room to receive into. False when the budget has none.
     pub(super) fn make_room(&mut self, core: &Core) -> bool {
         if self.is_empty() {
             self.clear();
         }
-        let held = self.buf.len() - self.start;
-        let need = self.need.max(if held == 0 { self.expect } else { 0 });
-        let mut size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
-        if need > self.buf.capacity() && self.buf.capacity() > RECEIVE_BUFFER {
-            // It grows fragment by fragment: not each of them shall copy what came before.
-            size = size.max(2 * self.buf.capacity()).min(Framer::INPUT_MAX);
-        }
+        let size = self.size();
         if self.buf.capacity() < size || (self.buf.capacity() == 0) {
             let large = size > RECEIVE_BUFFER;
             let room =
