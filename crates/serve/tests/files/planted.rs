@@ -58,8 +58,10 @@ impl Gate {
     fn pass(&self, here: &str) {
         let mut call = whole(&self.call);
         while *call == Some(here) {
-            *whole(&self.stands) = true;
-            self.changed.notify_all();
+            // Once: two calls that stand still would wake each other for ever.
+            if !std::mem::replace(&mut *whole(&self.stands), true) {
+                self.changed.notify_all();
+            }
             call = self.changed.wait(call).unwrap_or_else(PoisonError::into_inner);
         }
     }

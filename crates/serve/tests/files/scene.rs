@@ -243,6 +243,16 @@ impl Scene {
         shares: &[(&str, Arc<dyn FileSystem>)],
         limits: Limits,
     ) -> Self {
+        Self::with_pool(service, shares, limits, PoolLimits::default())
+    }
+
+    /// These shares, within these limits, with a pool of this size.
+    pub fn with_pool(
+        service: Service,
+        shares: &[(&str, Arc<dyn FileSystem>)],
+        limits: Limits,
+        pool: PoolLimits,
+    ) -> Self {
         let locks: Arc<LockTable> = Arc::default();
         let mut table = ShareTable::with_locks(Arc::clone(&locks));
         for (name, fs) in shares {
@@ -256,7 +266,7 @@ impl Scene {
             shares: Shares::new(table),
             locks,
             engine: Engine::new(
-                Pool::start(PoolLimits::default()).expect("threads"),
+                Pool::start(pool).expect("threads"),
                 Arc::new(FlushGroup::start().expect("threads")),
                 Arc::new(Budgets::new(limits)),
                 Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),

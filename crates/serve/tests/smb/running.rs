@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use e2e::smb::{Offer, Smb};
 use e2e::tcp::HERE;
+use serve::pool::PoolLimits;
 use serve::smb::{Server, Settings};
 use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
@@ -39,9 +40,15 @@ impl Running {
 
     /// Starts it with `bytes` bytes for all requests.
     pub fn with_bytes(bytes: usize) -> Self {
-        let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
         let limits = Limits { bytes, ..Limits::default() };
-        let scene = Scene::within(Service::Smb, &[("share", Arc::clone(&fs) as _)], limits);
+        Self::with_pool(limits, PoolLimits::default())
+    }
+
+    /// Starts it within these limits, with a pool of this size.
+    pub fn with_pool(limits: Limits, pool: PoolLimits) -> Self {
+        let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
+        let shares = [("share", Arc::clone(&fs) as _)];
+        let scene = Scene::with_pool(Service::Smb, &shares, limits, pool);
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
         let server = Server::new(Settings::default(), [7; 16]);
