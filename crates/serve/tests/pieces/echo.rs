@@ -1,0 +1,107 @@
+//! Echo: lines come back in order. It stores nothing.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use serve::echo::Server;
+use serve::pool::Pool;
+use serve::transport::Budgets;
+use serve::transport::budget::Limits;
+use serve::transport::listener::listen;
+use vfs::share::Service;
+
+use crate::planted::Planted;
+use crate::scene::{Scene, Serving};
+use crate::{BLOCK, Op, Outcome, PATIENCE, POOL, Serves, Session};
+
+/// The service.
+pub struct Echo {
+    _tasks: Serving,
+    scene: Scene,
+    at: SocketAddr,
+}
+
+impl Echo {
+    /// Starts it.
+    pub fn start() -> Self {
+        // The service of the scene's shares, of which it has none, does not matter.
+        let scene = Scene::with_pool(Service::Ftp, &[], Limits::default(), POOL);
+        let files = &scene.files;
+        let sign_in = (Arc::clone(&files.identity), Arc::clone(&files.sign_ins));
+        let server = Server::new(Arc::clone(&files.engine), sign_in, PATIENCE);
+        let socket = listen(([127, 0, 0, 1], 0).into()).expect("a port");
+        let at = socket.local_addr().expect("an address");
+        let tasks = Serving(server.start(&scene.runtimes, vec![socket]));
+        Self { _tasks: tasks, scene, at }
+    }
+}
+
+impl Serves for Echo {
+    fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    fn open(&self, at: SocketAddr) -> io::Result<Box<dyn Session>> {
+        let stream = TcpStream::connect(at)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut lines = Lines { stream: BufReader::new(stream), sent: Vec::new(), next: 0 };
+        lines.stream.get_mut().write_all(b"alice secret\n")?;
+        match lines.line()?.as_str() {
+            "OK" => Ok(Box::new(lines)),
+            other => panic!("refused: {other:?}"),
+        }
+    }
+
+    fn budgets(&self) -> Arc<Budgets> {
+        Arc::clone(&self.scene.files.engine.budgets)
+    }
+
+    fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.scene.files.engine.pool)
+    }
+
+    fn planted(&self) -> Option<&Planted> {
+        None
+    }
+
+    fn content(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+struct Lines {
+    stream: BufReader<TcpStream>,
+    /// Those that were sent last, and the number of the one that comes back next.
+    sent: Vec<(Op, String)>,
+    next: usize,
+}
+
+impl Lines {
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line)? {
+            _ if line.ends_with('\n') => Ok(line.trim_end().to_owned()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Session for Lines {
+    fn send(&mut self, ops: &[Op]) -> io::Result<()> {
+        let line = |op: &Op| format!("{op:?} {}", "x".repeat(BLOCK / 4));
+        self.sent = ops.iter().map(|op| (*op, line(op))).collect();
+        self.next = 0;
+        let all: String = self.sent.iter().map(|(_, line)| format!("{line}\n")).collect();
+        self.stream.get_mut().write_all(all.as_bytes())
+    }
+
+    fn answer(&mut self) -> io::Result<(usize, Outcome)> {
+        let line = self.line()?;
+        let number = self.next;
+        self.next += 1;
+        assert_eq!(line, self.sent[number].1);
+        // What it does to no block is not looked at.
+        Ok((number, None))
+    }
+}
