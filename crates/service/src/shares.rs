@@ -9,7 +9,7 @@
 mod config;
 mod lookers;
 pub mod node;
-mod rollback;
+pub mod rollback;
 mod root;
 pub mod space;
 pub mod storage;
@@ -28,6 +28,7 @@ use control::tree::Problem;
 use host_pools::request::ShareSettings;
 use parking_lot::Mutex;
 use probe::hub::Hub;
+use vfs::fs::FileSystem;
 use vfs::host::snapshots::Snapshots;
 use vfs::host::watch::Changed;
 use vfs::host::{HostCounts, HostFs, HostOptions};
@@ -83,6 +84,8 @@ struct Served {
     config: ShareConfig,
     files: Arc<HostFs>,
     snapshots: Option<Arc<Snapshots>>,
+    /// How often its file system went back below its directory.
+    exchanges: u64,
 }
 
 /// All of them.
@@ -255,7 +258,6 @@ impl Shares {
     }
 
     fn released(&self, files: &Arc<HostFs>) {
-        use vfs::fs::FileSystem;
         let tag = vfs::share::tag_of(&files.root());
         if let (Some(release), Some(tag)) = (self.release.get(), tag) {
             // It may be there again.
@@ -356,7 +358,7 @@ impl Shares {
             let sentence = format!("{} does not respond", config.directory.display());
             return Err(config.problem(Some("directory"), &sentence, "check its file system"));
         }
-        let snapshots = config.snapshots.as_deref();
+        let snapshots = storage::snapshots(config);
         let snapshots =
             snapshots.map(|at| Arc::new(Snapshots::new(at, &config.directory, &options)));
         let files = HostFs::open(&config.directory, options).map_err(|e| {
@@ -370,12 +372,11 @@ impl Shares {
             Changed::File(file) => locks.changed_on_host(file),
             Changed::Directory(dir, kinds) => locks.notices().seen(dir, kinds),
         }));
-        Ok((Served { config: config.clone(), files, snapshots }, undo))
+        Ok((Served { config: config.clone(), files, snapshots, exchanges: 0 }, undo))
     }
 
     /// Waits until nothing is left of a share of this name that was taken away.
     fn wait_for(&self, share: &ShareConfig) -> Result<(), Problem> {
-        use vfs::fs::FileSystem;
         let name = &share.name;
         let left = || {
             let leaving = self.leaving.lock();
@@ -423,9 +424,18 @@ fn enter(
     one: &Served,
     (id, rules): (u16, ServiceRules),
 ) -> Result<(), String> {
+    enter_files(table, config, (one, one.files.clone()), (id, rules))
+}
+
+fn enter_files(
+    table: &mut ShareTable,
+    config: &ShareConfig,
+    (one, fs): (&Served, Arc<dyn FileSystem>),
+    (id, rules): (u16, ServiceRules),
+) -> Result<(), String> {
     let (name, read_only) = (config.name.as_str(), config.read_only);
-    let (fs, snapshots) = (one.files.clone(), one.snapshots.clone());
-    let tree = one.files.number();
+    let snapshots = one.snapshots.clone();
+    let tree = one.files.number().wrapping_add(one.exchanges);
     let new = New { name, fs, read_only, id, rules, snapshots, tree };
     table.put(new).map(drop).map_err(|e| e.to_string())
 }

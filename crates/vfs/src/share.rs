@@ -21,6 +21,7 @@ mod read_only;
 pub mod rules;
 mod service;
 pub mod snapdir;
+mod suspended;
 
 pub use current::Shares;
 pub use entered::{Entered, Origin};
@@ -28,6 +29,7 @@ pub use leasing::Leasing;
 pub use read_only::ReadOnly;
 pub use service::{Service, ServiceRules};
 pub use snapdir::SnapshotDirectory;
+pub use suspended::Suspended;
 
 /// Where shares are exported.
 pub const EXPORT: &str = "/export/";

@@ -13,6 +13,7 @@ use vfs::share::node::{DEFAULT_PROJECT, POOL};
 
 use super::room::{PoolRoom, check_name, text};
 use super::shown;
+use crate::shares::rollback::Exchange;
 use crate::shares::{Shares, Subvolumes};
 
 /// A snapshot: its pool, its share, its name.
@@ -58,37 +59,28 @@ impl PoolRoom {
                     let sentence = format!("confirm is not the name of the share, {}", one.share);
                     return Err(Problem::new(&path, &sentence, "nothing was changed"));
                 }
-                if status.file_system == FileSystem::Zfs {
-                    self.is_not_served(&one).map_err(refused)?;
-                }
-                self.rollback(one).map(|done| json!(done)).map_err(refused)
+                let exchange = match status.file_system {
+                    FileSystem::Btrfs => Exchange::Subvolume,
+                    FileSystem::Zfs => Exchange::InPlace,
+                };
+                self.rollback(one, exchange).map(|done| json!(done)).map_err(refused)
             }
             "clone" => self.clone_share(&path, one, parameters, who),
             _ => Err(Problem::unknown(&path, &format!("unknown action {action}"), "")),
         }
     }
 
-    /// ZFS goes back below files that are open, which a server must not see.
-    fn is_not_served(&self, one: &Snapshot) -> Result<(), String> {
-        let directory = FilePath::new(FOLDER).join(&one.pool).join(&one.share);
-        let shares = self.shares().ok_or("the server ends")?;
-        if shares.configured().iter().all(|share| share.directory != directory) {
-            return Ok(());
-        }
-        let share = &one.share;
-        Err(format!(
-            "on a pool of ZFS a share that is served cannot go back: destroy the share {share}, \
-             which keeps its files, and create it again after the rollback"
-        ))
-    }
-
-    fn rollback(&self, one: Snapshot) -> Result<String, String> {
+    fn rollback(&self, one: Snapshot, exchange: Exchange) -> Result<String, String> {
         let Snapshot { pool, share, name: snapshot } = one;
         let directory = FilePath::new(FOLDER).join(&pool).join(&share);
         let shares = self.shares().ok_or("the server ends")?;
         let request = PoolRequest::Rollback { pool: pool.clone(), share: share.clone(), snapshot };
         let work = || self.done(request).map(|done| done.as_str().unwrap_or_default().to_owned());
-        let done = shares.exchange_directory(&directory, work)?;
+        let done = shares.exchange_directory(&directory, exchange, work)?;
+        if exchange == Exchange::InPlace {
+            // Settings and snapshots are as before.
+            return Ok(done);
+        }
         self.limit_again(&shares, &directory, &pool, &share)?;
         // Calls of before have ended.
         self.done(PoolRequest::Protect { pool })?;

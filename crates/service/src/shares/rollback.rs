@@ -3,22 +3,37 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
+use base::clock::{Clock, SystemClock};
+use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP};
 use vfs::fs::FileSystem;
-use vfs::share::ShareTable;
+use vfs::host::HostFs;
+use vfs::share::{ShareTable, Suspended};
 
-use super::{Root, Served, ShareConfig, Shares, enter};
+use super::{Root, Served, ShareConfig, Shares, enter_files};
+
+/// How another state of the files gets to the directory of a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exchange {
+    /// Another subvolume takes its place, and the one before stays elsewhere: calls continue on
+    /// that meanwhile.
+    Subvolume,
+    /// The file system goes back below its directory: calls are to be repeated meanwhile.
+    InPlace,
+}
 
 impl Shares {
-    /// Has `work` exchange a directory of a pool, and serves what is there then as the share that
-    /// has it. Calls in progress end on the files of before; later ones find those of now. Must not
-    /// be called on a connection's thread.
+    /// Has `work` exchange the files in a directory of a pool, and serves what is there then as the
+    /// share that has it. Calls in progress end on the files of before; later ones find those of
+    /// now. Must not be called on a connection's thread.
     ///
     /// # Errors
     /// One sentence: of `work`, or why the share cannot be served any more.
     pub fn exchange_directory(
         &self,
         directory: &Path,
+        exchange: Exchange,
         work: impl FnOnce() -> Result<String, String>,
     ) -> Result<String, String> {
         let _one = self.changing.lock();
@@ -27,30 +42,71 @@ impl Shares {
         let before = self.served.lock().values().find(is_it).cloned();
         let name = before.as_ref().map(|one| one.config.name.clone()).unwrap_or_default();
         self.check_exchange(directory, &name)?;
-        let done = work()?;
-        let Some(before) = before else { return Ok(done) };
+        let Some(before) = before else { return work() };
+        match exchange {
+            Exchange::Subvolume => {
+                let done = work()?;
+                self.serve_subvolume(before).map_err(|why| {
+                    // Its directory is not what it was: the next look takes it away.
+                    format!("{done} The share cannot be served: {why}")
+                })?;
+                Ok(done)
+            }
+            Exchange::InPlace => self.exchange_in_place(before, work),
+        }
+    }
+
+    /// Serves another subvolume at the path of a share.
+    fn serve_subvolume(&self, before: Served) -> Result<(), String> {
         let config = ShareConfig { root: Root::default(), ..before.config.clone() };
-        let opened = self.open_again(&config).map_err(|why| {
-            // Its directory is not what it was: the next look takes it away.
-            format!("{done} The share cannot be served: {why}")
-        })?;
-        let now = Served { config: before.config.clone(), ..opened };
+        let now = Served { config: before.config.clone(), ..self.open_again(&config)? };
+        self.enter_again(&now, now.files.clone())?;
+        self.served.lock().insert(now.config.name.clone(), now.clone());
+        self.leaving.lock().push(before.files);
+        self.end_opens(&now);
+        self.drain();
+        Ok(())
+    }
+
+    /// Suspends a share while its file system goes back.
+    fn exchange_in_place(
+        &self,
+        before: Served,
+        work: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, String> {
+        self.enter_again(&before, Arc::new(Suspended::new(&*before.files)))?;
+        wait_for_calls(&before.files);
+        let done = work();
+        let exchanges = before.exchanges + u64::from(done.is_ok());
+        let now = Served { exchanges, ..before };
+        now.files.renew();
+        self.served.lock().insert(now.config.name.clone(), now.clone());
+        let entered = self.enter_again(&now, now.files.clone());
+        let done = done?;
+        entered.map_err(|why| format!("{done} The share cannot be served: {why}"))?;
+        self.end_opens(&now);
+        Ok(done)
+    }
+
+    /// Has the table of shares serve one with these files, under the rules that it has.
+    fn enter_again(&self, one: &Served, files: Arc<dyn FileSystem>) -> Result<(), String> {
         let mut table = ShareTable::clone(&self.table.load());
-        if let Some(share) = table.remove(&name) {
-            enter(&mut table, &now.config, &now, (share.id, share.rules.clone()))?;
+        if let Some(share) = table.remove(&one.config.name) {
+            enter_files(&mut table, &one.config, (one, files), (share.id, share.rules.clone()))?;
         }
         drop(self.table.replace(table));
-        if let Some(share) = self.table.load().by_name(&name) {
-            super::set_rules(share, &now.config, &now.config);
+        if let Some(share) = self.table.load().by_name(&one.config.name) {
+            super::set_rules(share, &one.config, &one.config);
         }
-        let tag = vfs::share::tag_of(&now.files.root());
-        self.served.lock().insert(name, now);
-        self.leaving.lock().push(before.files);
+        Ok(())
+    }
+
+    /// Ends what clients of protocols with open state hold through a share.
+    fn end_opens(&self, one: &Served) {
+        let tag = vfs::share::tag_of(&one.files.root());
         if let (Some(release), Some(tag)) = (self.release.get(), tag) {
             release(tag);
         }
-        self.drain();
-        Ok(done)
     }
 
     fn check_exchange(&self, directory: &Path, name: &str) -> Result<(), String> {
@@ -76,5 +132,14 @@ impl Shares {
         let (served, undo) = self.open(config).map_err(|problem| problem.sentence)?;
         undo.keep();
         Ok(served)
+    }
+}
+
+/// Waits until no call uses the files any more, for a while: idle connections may hold them.
+fn wait_for_calls(files: &Arc<HostFs>) {
+    let until = SystemClock.monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
+    // What is served has one, and the caller another.
+    while Arc::strong_count(files) > 2 && SystemClock.monotonic_ns() < until {
+        std::thread::sleep(SHARE_DRAIN_STEP);
     }
 }

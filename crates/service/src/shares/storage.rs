@@ -1,11 +1,14 @@
 //! Settings of shares on pools: quota, reservation, compression, and schedules of snapshots.
 
+use std::path::Path as FilePath;
+
 use base::node::Path;
 use control::tree::{Document, Problem};
 use host_pools::quota::{Compression, Followed};
 use host_pools::request::ShareSettings;
 use host_pools::schedule::{Every, Schedule};
 use vfs::host::HostFs;
+use vfs::host::snapshots::are_subvolumes;
 use vfs::host::space::Part;
 use vfs::share::node::{POOL, storage};
 
@@ -108,4 +111,18 @@ pub(super) fn follow(config: &ShareConfig, files: &HostFs) {
     files.limit_space(Box::new(move || {
         followed.space().map(|space| Part { used: space.used, limit: space.limit })
     }));
+}
+
+/// The directory of the snapshots of a share, if they are directories.
+pub(super) fn snapshots(config: &ShareConfig) -> Option<&FilePath> {
+    let at = config.snapshots.as_deref()?;
+    if are_subvolumes(&config.directory) {
+        return Some(at);
+    }
+    base::tell!(
+        "shares",
+        "{} has no .snapshot: snapshots of ZFS are not directories that can be served",
+        config.name
+    );
+    None
 }

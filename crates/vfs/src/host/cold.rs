@@ -269,7 +269,8 @@ impl HostFs {
         handle: &Handle,
     ) -> Result<(OwnedFd, Attr)> {
         let ours = |found: &(OwnedFd, Attr)| {
-            sys::statx_at(found.0.as_fd(), c"").is_ok_and(|sx| attrs::birth(&sx) == birth)
+            // One of a version that did not know it has none.
+            birth == 0 || self.birth(found.0.as_fd()).is_ok_and(|now| now == birth)
         };
         let mut places = Vec::new();
         if parsed.is_dir {
@@ -284,8 +285,7 @@ impl HostFs {
             let Ident::Inode { ino: parent, birth: parent_birth } = place else { continue };
             let Some((dir, _)) = self.known_dir(parent) else { continue };
             // A new directory may have got the number of the old one.
-            let sx = sys::statx_at(dir.as_fd(), c"")?;
-            if attrs::birth(&sx) != parent_birth {
+            if self.birth(dir.as_fd())? != parent_birth {
                 continue;
             }
             let Ok(dir) = sys::open_at(dir.as_fd(), c".", libc::O_RDONLY, 0) else { continue };
@@ -341,8 +341,8 @@ impl HostFs {
                 let dir = sys::open_at(fd.as_fd(), c".", libc::O_RDONLY, 0).ok()?;
                 self.entry_of(dir, None, ino)
             })?;
-            let sx = sys::statx_at(found.0.as_fd(), c"").ok()?;
-            if attrs::birth(&sx) != record.birth || found.1.kind != FileType::Directory {
+            let birth = self.birth(found.0.as_fd()).ok()?;
+            if birth != record.birth || found.1.kind != FileType::Directory {
                 return None;
             }
             fd = found.0;

@@ -3,13 +3,16 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use super::births::Births;
 use super::ids::Ident;
+use super::lock::lock;
 use super::mounts::{Mount, Number};
 use super::{FUSE_SUPER_MAGIC, HostFs, HostOptions, attrs, sys, usable_kernel_handle};
 use crate::locks::FileKey;
@@ -33,6 +36,8 @@ pub(super) struct Top {
     pub(super) fsid: u64,
     /// Its number, if the file system has none of its own.
     pub(super) number: Option<Arc<Number>>,
+    /// What distinguishes its files, if the kernel's handles may not be used.
+    pub(super) births: Births,
     /// The kernel's handle, if it may be used.
     pub(super) kernel: Option<Ident>,
     pub(super) ident: Ident,
@@ -48,10 +53,9 @@ impl Top {
         let stats = sys::statfs(fd.as_fd())?;
         let dev = attrs::device(&sx);
         let own = sys::identity::identity(mount.as_fd(), &stats);
-        let number = match own {
-            0 => Mount::with_id(sx.stx_mnt_id).map(|of| Number::of(dev, &of)),
-            _ => None,
-        };
+        let mounted = (own == 0).then(|| Mount::with_id(sx.stx_mnt_id)).flatten();
+        let (births, number) =
+            (Births::of(mounted.as_ref()), mounted.map(|of| Number::of(dev, &of)));
         let fsid = number.as_ref().map_or(if own == 0 { dev } else { own }, |number| number.get());
         // That of FUSE has the number of a node in it, which is the file system's own affair: it
         // may be an address in the memory of one mount (GlusterFS), or a count (libfuse) by which
@@ -60,8 +64,9 @@ impl Top {
         let may_be_used = kernel_handles && stats.f_type as u64 != FUSE_SUPER_MAGIC;
         let kernel =
             Some(()).filter(|()| may_be_used).and_then(|()| usable_kernel_handle(&mount, &fd));
-        let ident = kernel.unwrap_or(Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) });
-        Ok(Self { mount, fd, sx, stats, dev, fsid, number, kernel, ident })
+        let birth = || births.get(fd.as_fd(), c"", &sx);
+        let ident = kernel.unwrap_or_else(|| Ident::Inode { ino: sx.stx_ino, birth: birth() });
+        Ok(Self { mount, fd, sx, stats, dev, fsid, number, births, kernel, ident })
     }
 }
 
@@ -161,7 +166,7 @@ pub fn key_of(path: &Path) -> io::Result<FileKey> {
     let sx = sys::statx_at(fd.as_fd(), c"")?;
     let ident = match top.kernel {
         Some(_) => Ident::Kernel(sys::handle_of(fd.as_fd(), c"")?),
-        None => Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) },
+        None => Ident::Inode { ino: sx.stx_ino, birth: top.births.get(fd.as_fd(), c"", &sx) },
     };
     Ok(FileKey { fsid: top.fsid, fileid: sx.stx_ino, generation: ident.generation() })
 }
@@ -175,6 +180,19 @@ impl HostFs {
     /// The directory that is served.
     pub fn directory_identity(&self) -> DirectoryIdentity {
         DirectoryIdentity { fsid: self.fsid, ident: self.root.ident }
+    }
+
+    /// What distinguishes a file, without the kernel's handle ([`super::births`]).
+    pub(super) fn birth(&self, fd: BorrowedFd<'_>) -> io::Result<u64> {
+        Ok(self.births.get(fd, c"", &sys::statx_at(fd, c"")?))
+    }
+
+    /// Lets go of all files: another state of the file system is below the same directory, after a
+    /// rollback, and each is looked for again by its handle.
+    pub fn renew(&self) {
+        self.shared.dirty.fetch_sub(self.nodes.clear(), Ordering::Relaxed);
+        *lock(&self.searched) = None;
+        self.note_root();
     }
 
     /// Whether that directory was removed: nobody can have moved it anywhere.

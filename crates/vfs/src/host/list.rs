@@ -133,7 +133,7 @@ impl HostFs {
             let medium = attrs::Medium { fsid: attrs::device(&sx), time_delta_ns: 1 };
             return Some(Plus::Mounted(attrs::from_statx(&sx, medium)));
         }
-        let (attr, birth) = self.own_attr(&sx).ok()?;
+        let (attr, birth) = self.own_attr((at, name.as_cstr()), &sx).ok()?;
         let (handle, attr) = match self.nodes.by_ino(attr.fileid) {
             Some(node) => (node.handle, node.completed(attr)),
             None => {

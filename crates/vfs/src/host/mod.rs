@@ -18,6 +18,7 @@
 
 pub mod acting;
 mod attrs;
+mod births;
 mod change;
 mod cold;
 mod create;
@@ -28,6 +29,7 @@ mod durable;
 mod extents;
 mod flush_state;
 pub(crate) mod ids;
+mod inline;
 mod kept_id;
 mod keys;
 mod list;
@@ -54,7 +56,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::limits::{NODE_SHARDS, NODES_MAX, NODES_MIN, OPEN_FILES_MAX};
@@ -79,7 +81,9 @@ use crate::handle::Handle;
 use crate::host::cold::Searched;
 use crate::host::directory::Top;
 use crate::host::flush_state::FlushShared;
+use crate::host::births::Births;
 use crate::host::ids::{Ident, Keys, Parsed};
+use crate::host::inline::Inline;
 use crate::host::kept_id::IdentityFile;
 use crate::host::mounts::Number;
 use crate::host::node::Node;
@@ -170,34 +174,6 @@ pub enum OpenError {
     Thread(io::Error),
 }
 
-/// What may run on a connection's own thread, by file system; what turns out not to work is
-/// switched off when it first fails.
-#[derive(Debug, Default)]
-struct Inline {
-    /// It lives in memory: nothing waits.
-    all: bool,
-    /// Attributes of a file that we hold are in memory.
-    attr: bool,
-    /// Names can be asked from the cache only.
-    lookup: AtomicBool,
-    /// Data can be asked from the cache only.
-    read: AtomicBool,
-}
-
-impl Inline {
-    fn of(magic: u64) -> Self {
-        const TMPFS: u64 = 0x0102_1994;
-        const RAMFS: u64 = 0x8584_58f6;
-        const EXT4: u64 = 0xef53;
-        const XFS: u64 = 0x5846_5342;
-        const BTRFS: u64 = 0x9123_683e;
-        let all = matches!(magic, TMPFS | RAMFS);
-        let local = all || matches!(magic, EXT4 | XFS | BTRFS);
-        let (lookup, read) = (AtomicBool::new(local), AtomicBool::new(local));
-        Self { all, attr: local, lookup, read }
-    }
-}
-
 /// Counts of a share for statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostCounts {
@@ -264,6 +240,8 @@ pub struct HostFs {
     kept: Option<IdentityFile>,
     /// Whether handles hold the kernel's.
     kernel: bool,
+    /// What distinguishes files otherwise.
+    births: Births,
     /// Whether operations act as their caller.
     switches: bool,
     /// Whether mode bits tell what the kernel would say (not for a root without its powers).
@@ -308,7 +286,7 @@ impl HostFs {
         let keys = keys::keys(&top, &options, kept.as_ref());
         let (whole, machine_root) = (top.is_whole(&options), top.is_machine_root());
         let kernel = top.kernel.is_some();
-        let Top { mount, fd, sx, stats, dev, fsid, number, ident, .. } = top;
+        let Top { mount, fd, sx, stats, dev, fsid, number, births, ident, .. } = top;
         let handle = keys
             .seal(&Parsed { ident, is_dir: true, parent: None })
             .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
@@ -329,6 +307,7 @@ impl HostFs {
             _number: number,
             kept,
             kernel,
+            births,
             switches,
             rules: switches || acting::own().uid != 0,
             inline: Inline::of(stats.f_type as u64),

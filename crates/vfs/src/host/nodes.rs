@@ -156,6 +156,31 @@ impl Nodes {
         true
     }
 
+    /// Lets go of all nodes but the pinned one, whether they are retained or not. How many had
+    /// writes that were not flushed.
+    pub fn clear(&self) -> u64 {
+        let mut unwritten = 0;
+        for shard in &self.by_handle {
+            let mut gone = Vec::new();
+            let mut shard = lock(shard);
+            shard.nodes.retain(|_, node| {
+                if !node.pinned {
+                    gone.push(Arc::clone(node));
+                }
+                node.pinned
+            });
+            shard.order.retain(|node| node.upgrade().is_some_and(|node| node.pinned));
+            drop(shard);
+            for node in gone {
+                self.drop_ino(&node);
+                lock(&node.files).clear();
+                lock(&node.streams).clear();
+                unwritten += u64::from(node.flush.dirty.swap(false, Ordering::AcqRel));
+            }
+        }
+        unwritten
+    }
+
     /// Retains a node's file; `None` if the node is not in the table any more.
     ///
     /// # Errors

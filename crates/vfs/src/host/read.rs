@@ -169,9 +169,9 @@ impl HostFs {
         Ok(found)
     }
 
-    /// Attributes and birth time of a name that lies on our file system and is not hidden.
+    /// Attributes and birth ([`super::births`]) of a name that lies on our file system and is not hidden.
     pub(super) fn child_attr(&self, dir: BorrowedFd<'_>, name: &CStr) -> Result<(Attr, u64)> {
-        self.own_attr(&sys::statx_at(dir, name)?)
+        self.own_attr((dir, name), &sys::statx_at(dir, name)?)
     }
 
     /// Whether another file system has something at a name: a mount, or a subvolume of btrfs.
@@ -180,15 +180,20 @@ impl HostFs {
         mounted || attrs::device(sx) != self.dev
     }
 
-    /// Attributes and birth time, if it lies on our file system and is not hidden.
-    pub(super) fn own_attr(&self, sx: &libc::statx) -> Result<(Attr, u64)> {
+    /// Attributes and birth of what is at a name, if it lies on our file system and is not hidden.
+    pub(super) fn own_attr(
+        &self,
+        (at, name): (BorrowedFd<'_>, &CStr),
+        sx: &libc::statx,
+    ) -> Result<(Attr, u64)> {
         if self.is_mounted(sx) {
             return Err(Status::Access);
         }
         if self.hidden(sx.stx_ino) {
             return Err(Status::NotFound);
         }
-        Ok((attrs::from_statx(sx, self.medium()), attrs::birth(sx)))
+        let birth = if self.kernel { 0 } else { self.births.get(at, name, sx) };
+        Ok((attrs::from_statx(sx, self.medium()), birth))
     }
 
     /// The file of a name, which is neither `.` nor `..`. Acts as the server.
@@ -242,7 +247,7 @@ impl HostFs {
         if let Some(node) = self.nodes.by_ino(attr.fileid) {
             return Ok(node);
         }
-        let birth = if self.kernel { 0 } else { attrs::birth(&sys::statx_at(fd.as_fd(), c"")?) };
+        let birth = if self.kernel { 0 } else { self.birth(fd.as_fd())? };
         let ident = self.identify(fd.as_fd(), c"", attr.fileid, birth)?;
         let handle = self.seal(ident, attr.kind, met)?;
         Ok(self.nodes.insert(Node::new(fd, attr.fileid, attr.kind, handle, ident)))

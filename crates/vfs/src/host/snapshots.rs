@@ -292,3 +292,8 @@ fn snapshot(path: &Path, name: OsString, options: &HostOptions) -> Option<Snapsh
 pub fn is_of_snapshot(handle: &Handle) -> Option<u64> {
     super::ids::snapshot_of(handle)
 }
+
+/// Whether the snapshots of what is in a directory are directories: it is a subvolume of btrfs.
+pub fn are_subvolumes(directory: &Path) -> bool {
+    Top::open(directory, true).is_ok_and(|top| top.is_subvolume())
+}
