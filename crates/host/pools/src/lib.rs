@@ -17,6 +17,7 @@
 //! first: the kernel refuses one that is mounted, swap or a part of another device.
 
 pub mod btrfs;
+mod chunks;
 pub mod disk;
 pub mod keeper;
 pub mod pool;

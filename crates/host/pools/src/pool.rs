@@ -9,12 +9,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
+use linux_raw_sys::btrfs::BTRFS_BLOCK_GROUP_DATA;
 use serde::{Deserialize, Serialize};
 
 use crate::btrfs::Volume;
 use crate::disk::{Disk, Machine, Refusal};
 use crate::profile::Profile;
 use crate::record::{Mark, Record, Repair};
+use crate::state::Space;
 use crate::superblock::{COPIES, LABEL_PREFIX, SIZE, Superblock};
 use crate::sys;
 
@@ -336,13 +338,31 @@ fn compare(offer: &Offer, aside: &Path) -> Result<(), Compared> {
         }
         records.push(record);
     }
-    if records.is_empty() && !unrecorded && !parts(&offer.paths()).is_empty() {
+    let is_compared = !records.is_empty() || unrecorded || parts(&offer.paths()).is_empty();
+    if !is_compared && !is_without_copies(offer, aside)? {
         let sentence = "no part of the pool can be read alone: whether its disks were written \
                         apart is unknown, and nothing is mounted";
         return Err(Failure::Wrong(sentence.to_owned()).into());
     }
     offer.paths().iter().for_each(|path| forget(path));
     Ok(())
+}
+
+/// Whether all parts together have metadata without copies, as another program makes it: without
+/// the rest no part can be mounted for writing then, so that none was written apart.
+fn is_without_copies(offer: &Offer, aside: &Path) -> Result<bool, Compared> {
+    let options = "rescue=nologreplay";
+    let volume = match mount_paths(&offer.paths(), aside, FLAGS | libc::MS_RDONLY, options) {
+        Ok(volume) => volume,
+        Err(Failure::System { source, .. }) if is_unreadable(&source) => return Ok(false),
+        Err(failure) => return Err(failure.into()),
+    };
+    let spaces = tried(volume.spaces(), "read the space of the pool");
+    drop(volume);
+    unmount(aside)?;
+    let is_data = |space: &Space| space.flags & u64::from(BTRFS_BLOCK_GROUP_DATA) != 0;
+    let has_copies = |space: &Space| Profile::Mirror.is_kept_by(space.flags);
+    Ok(spaces?.iter().any(|space| !is_data(space) && !has_copies(space)))
 }
 
 /// Whether a kernel refuses to mount a part for what is on it. All else may be different at the

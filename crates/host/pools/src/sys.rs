@@ -44,6 +44,7 @@ plain!(
     btrfs_ioctl_quota_ctl_args,
     btrfs_ioctl_quota_rescan_args,
     btrfs_ioctl_qgroup_limit_args,
+    btrfs_ioctl_search_args,
     btrfs_ioctl_vol_args,
     btrfs_ioctl_vol_args_v2
 );

@@ -18,6 +18,8 @@ mod bed;
 mod keeper;
 #[path = "btrfs/many.rs"]
 mod many;
+#[path = "btrfs/tasks.rs"]
+mod tasks;
 use bed::{Bed, forget, run};
 
 const MIB: usize = 1 << 20;

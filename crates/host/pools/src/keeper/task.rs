@@ -11,6 +11,7 @@ use base::clock::{Clock, NS_PER_S, SystemClock};
 use super::look::{copies, without_copies};
 use super::{DAY_MS, HISTORY_MAX, Keeper, disks, lock, now_ms, now_s, tried, wrong};
 use crate::btrfs::{Scrubbed, Volume};
+use crate::chunks::Chunks;
 use crate::pool::Failure;
 use crate::profile::Profile;
 use crate::record::{Record, Repair};
@@ -43,6 +44,8 @@ pub(super) struct Task {
     at: std::path::PathBuf,
     /// The device that is removed.
     devid: u64,
+    /// Chunks on a device that is replaced, and its size.
+    chunks: Option<(Chunks, u64)>,
 }
 
 impl Task {
@@ -56,6 +59,7 @@ impl Task {
             finished: Mutex::default(),
             at: at.to_owned(),
             devid,
+            chunks: None,
         }
     }
 
@@ -106,7 +110,17 @@ impl Task {
     fn progress(&self, volume: &Volume, phase: Phase, whole: u64) -> Option<(u64, u64)> {
         match phase {
             Phase::Scrub => Some((self.scrubbed(volume).bytes, whole)),
-            Phase::Replace => volume.replace_progress().ok()?.map(|done| (done, 1_000)),
+            Phase::Replace => {
+                let done = volume.replace_progress().ok()??;
+                // The place is that of a chunk; within one, what was read of the device counts.
+                let read = volume.scrub_progress(self.devid).ok().flatten();
+                let read = read.map_or(0, |read| read.bytes);
+                let of = |(chunks, size): &(Chunks, u64)| {
+                    let (passed, all) = chunks.before(size / 1_000 * done);
+                    (passed.max(read).min(all), all)
+                };
+                Some(self.chunks.as_ref().map_or((done, 1_000), of))
+            }
             Phase::Convert => volume.convert_progress().ok()?,
             Phase::Resilver => None,
             Phase::Remove => {
@@ -119,9 +133,8 @@ impl Task {
 
     pub(super) fn status(&self, volume: &Volume) -> TaskStatus {
         let (phase, began, whole) = *lock(&self.phase);
-        let part = self.progress(volume, phase, whole).map_or(0, |(done, all)| {
-            done.saturating_mul(1_000).checked_div(all).unwrap_or(0).min(1_000)
-        });
+        let (done, all) = self.progress(volume, phase, whole).unwrap_or((0, 1));
+        let part = done.saturating_mul(1_000).checked_div(all).unwrap_or(0).min(1_000);
         let converts = matches!(self.kind, Kind::Replace | Kind::Repair);
         let of_task = match (converts, phase) {
             (true, Phase::Convert) => FIRST + part * (1_000 - FIRST) / 1_000,
@@ -130,7 +143,7 @@ impl Task {
         };
         let before = self.thousandths.fetch_max(of_task, Ordering::Relaxed);
         let took = SystemClock.monotonic_ns().saturating_sub(began) as f64 / NS_PER_S as f64;
-        let left = took * (1_000.0 / part.max(1) as f64 - 1.0);
+        let left = took * (all as f64 / done.max(1) as f64 - 1.0).max(0.0);
         TaskStatus {
             kind: self.kind,
             phase,
@@ -237,7 +250,9 @@ impl Keeper {
         }
         let profile = self.update(&volume, |record| record.repair = Some(Repair::Convert))?.profile;
         let (devid, path) = (old.member.devid, new.path());
-        let task = Task::new(Kind::Replace, Phase::Replace, volume.path(), devid);
+        let mut task = Task::new(Kind::Replace, Phase::Replace, volume.path(), devid);
+        // Without them progress is by the place on the disk.
+        task.chunks = Chunks::of(&volume, devid).ok().map(|chunks| (chunks, old.member.size));
         let title = old.identity.title();
         let new_name = new.name.clone();
         self.begin(name, task, move |keeper, task| {

@@ -14,21 +14,21 @@ use host_pools::zfs::Role;
 use crate::bed::{Bed, run};
 use crate::{MIB, each_leg_alone_is_right, fill, pool_name};
 
-fn keeper(bed: &Bed) -> Arc<Keeper> {
+pub fn keeper(bed: &Bed) -> Arc<Keeper> {
     Keeper::open(&bed.at(), &bed.other()).expect("opened")
 }
 
-fn ask(keeper: &Keeper, request: PoolRequest) -> Result<PoolReply, String> {
+pub fn ask(keeper: &Keeper, request: PoolRequest) -> Result<PoolReply, String> {
     keeper.answer(request).map_err(|failure| failure.to_string())
 }
 
-fn status(keeper: &Keeper, name: &str) -> PoolStatus {
+pub fn status(keeper: &Keeper, name: &str) -> PoolStatus {
     let pools = keeper.status().pools;
     pools.into_iter().find(|pool| pool.name == name).expect("imported")
 }
 
 /// Waits until a task has ended and the pool is in this state; progress never goes back.
-fn wait_until(keeper: &Keeper, name: &str, state: State) -> PoolStatus {
+pub fn wait_until(keeper: &Keeper, name: &str, state: State) -> PoolStatus {
     let deadline = Instant::now() + e2e::patience(300);
     let mut last = 0;
     loop {
@@ -45,7 +45,7 @@ fn wait_until(keeper: &Keeper, name: &str, state: State) -> PoolStatus {
     }
 }
 
-fn create(keeper: &Keeper, name: &str, disks: &[String]) {
+pub fn create(keeper: &Keeper, name: &str, disks: &[String]) {
     let request = PoolRequest::Create {
         pool: name.to_owned(),
         profile: Profile::Mirror,
@@ -64,7 +64,7 @@ fn import(keeper: &Keeper, name: &str, degraded: bool) -> Result<PoolReply, Stri
     ask(keeper, PoolRequest::Import { pool: name.to_owned(), degraded })
 }
 
-fn export(keeper: &Keeper, name: &str) {
+pub fn export(keeper: &Keeper, name: &str) {
     ask(keeper, PoolRequest::Export { pool: name.to_owned() }).expect("exported");
 }
 
