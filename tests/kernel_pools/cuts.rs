@@ -1,19 +1,26 @@
 //! Power cuts at seeded moments of create, replace, convert and rollback. After each the pool is
 //! the old one or the new one, or is offered for import, and has all that was acknowledged.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use base::random::{Random, SeededRandom};
+use e2e::api::wait_for;
 use e2e::skip;
 use e2e::uml;
 use serde_json::Value;
 
-use super::{Machine, REPAIRED, value};
+use super::{ANSWER, Machine, REPAIRED, value};
 
 /// Bytes of a block that a client has written.
 const BLOCK: usize = 4096;
 const POOL: &str = "/storage/pools/tank";
+/// The magic number of btrfs, and where it is on a disk.
+const MAGIC: (&[u8; 8], u64) = (b"_BHRfS_M", 0x10040);
+/// The latest cut after the end of the work: its last step may be on no disk yet.
+const AFTER: Duration = Duration::from_millis(300);
 
 /// What is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,27 +39,66 @@ impl Work {
         let until = "until_gone tank";
         let work = match self {
             Self::Create => {
-                "event begun\ncli 'storage pools create_pool name=fresh disks=/dev/ubde,/dev/ubdf'"
-                    .to_owned()
+                let disks = r#"["/dev/ubde","/dev/ubdf"]"#;
+                let create =
+                    act("", "create_pool", &format!(r#"{{"name":"fresh","disks":{disks}}}"#));
+                format!("event begun\n{create}")
             }
-            Self::Replace => format!(
-                "wipefs -aq {free}\nevent begun
-                 cli 'storage pools tank replace member=2 disk={free}'\n{until}"
-            ),
-            // The repair begins as soon as a chunk has one copy, and may end with the balance. Data
-            // only, as after writes without a leg: without copies of metadata on either leg no leg
-            // could be read alone, and the pool would not be mounted.
+            Self::Replace => {
+                let replace = format!(r#"{{"member":"2","disk":"{free}"}}"#);
+                let replace = act("/tank", "replace", &replace);
+                format!("wipefs -aq {free}\nevent begun\n{replace}\n{until}")
+            }
+            // The repair begins as soon as a chunk has one copy, and may end with the balance.
+            // Without copies of metadata on either leg no leg can be read alone.
             Self::Convert => format!(
                 "event begun
-                 btrfs balance start -f -dconvert=single /run/plimsoll-pools/tank >/dev/null || :
+                 btrfs balance start -f -dconvert=single -mconvert=single \\
+                     /run/plimsoll-pools/tank >/dev/null || :
                  until_whole tank\n{until}"
             ),
-            Self::Rollback => "event begun
-                cli 'storage pools tank snapshots safe@base rollback confirm=safe --yes'"
-                .to_owned(),
+            Self::Rollback => {
+                let confirm = r#"{"confirm":"safe"}"#;
+                format!("event begun\n{}", act("/tank/snapshots/safe@base", "rollback", confirm))
+            }
         };
         format!(". /mnt/host/pools.sh\n{work}\nevent done\n")
     }
+}
+
+/// When the power is cut.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// This long after the work has begun.
+    Begun(Duration),
+    /// When the disks of a new pool have a file system, which is not recorded yet.
+    Made,
+    /// This long after the work was acknowledged.
+    Done(Duration),
+}
+
+impl Moment {
+    /// One of them, in equal parts.
+    fn of(random: &mut SeededRandom, work: Work, whole: Duration) -> Self {
+        let part = random.next_u64() as f64 / u64::MAX as f64;
+        match random.next_u64() % 3 {
+            0 => Self::Done(AFTER.mul_f64(part)),
+            1 if work == Work::Create => Self::Made,
+            _ => Self::Begun(whole.mul_f64(part)),
+        }
+    }
+}
+
+/// Whether a disk has a btrfs.
+fn has_btrfs(disk: &Path) -> bool {
+    let mut magic = [0; 8];
+    let read = File::open(disk).and_then(|disk| disk.read_exact_at(&mut magic, MAGIC.1));
+    read.is_ok() && magic == *MAGIC.0
+}
+
+/// An action of a node below the pools, for a script.
+fn act(node: &str, action: &str, parameters: &str) -> String {
+    format!("act '/storage/pools{node}' {action} '{parameters}' >/dev/null")
 }
 
 impl Machine {
@@ -64,6 +110,25 @@ impl Machine {
         let free =
             ["ubdb", "ubdc", "ubdd"].into_iter().find(|one| !used.iter().any(|at| at == one));
         format!("/dev/{}", free.unwrap_or_else(|| panic!("{node:#}")))
+    }
+
+    /// Waits for the moment of a cut. Whether the work was acknowledged before it.
+    fn wait_for(&mut self, moment: Moment) -> bool {
+        // The moment of the cut is what is tested.
+        match moment {
+            Moment::Begun(after) => std::thread::sleep(after),
+            Moment::Made => {
+                let new = [4, 5].map(|at| self.disks[at].clone());
+                let made = || new.iter().all(|disk| has_btrfs(disk)).then_some(());
+                wait_for("a file system on the new disks", ANSWER, made);
+            }
+            Moment::Done(after) => {
+                self.guest.event("done");
+                std::thread::sleep(after);
+                return true;
+            }
+        }
+        self.guest.forget("done")
     }
 
     /// Begins a server, and what clients write.
@@ -123,7 +188,7 @@ impl Machine {
         let found = if items.iter().any(|item| item["name"] == "fresh") {
             "new"
         } else if is_offered {
-            self.run("cli 'storage pools import_pool name=fresh'");
+            self.run(&act("", "import_pool", r#"{"name":"fresh"}"#));
             "offered"
         } else {
             self.run(Work::Create.script("").as_str());
@@ -131,7 +196,7 @@ impl Machine {
         };
         assert_eq!(self.value("/storage/pools/fresh", "profile"), "mirror", "{what}");
         self.until("fresh", "healthy", REPAIRED);
-        self.run("cli 'storage pools fresh destroy_data confirm=fresh --yes'");
+        self.run(&act("/fresh", "destroy_data", r#"{"confirm":"fresh"}"#));
         found
     }
 
@@ -143,7 +208,7 @@ impl Machine {
              for one in {top}/.snapshots/safe/before-rollback-*; do
                  [ -d \"$one\" ] || continue
                  cat \"$one/marker\"
-                 cli \"storage pools tank snapshots safe@$(basename \"$one\") destroy_snapshot --yes\" >/dev/null
+                 act \"/storage/pools/tank/snapshots/safe@$(basename \"$one\")\" destroy_snapshot '{{}}' >/dev/null
              done",
         ));
         let found = match (marker.trim(), before.trim()) {
@@ -159,7 +224,7 @@ impl Machine {
 #[test]
 fn a_power_cut_leaves_the_old_pool_or_the_new_one() {
     let _turn = uml::turn();
-    let mut machine = match Machine::new("kernel-pool-cuts", &[64, 512, 512, 512, 512, 512]) {
+    let mut machine = match Machine::new("kernel-pool-cuts", &[64, 384, 384, 384, 256, 256]) {
         Ok(machine) => machine,
         Err(why) => skip!("kernel-pool-cuts", "{why}"),
     };
@@ -174,7 +239,7 @@ fn a_power_cut_leaves_the_old_pool_or_the_new_one() {
              'shares default create safe pool=tank root_mode=777' commit
          at=/run/plimsoll-pools/tank
          echo base >$at/safe/marker
-         dd if=/dev/urandom of=$at/safe/data bs=1M count=40 conv=fsync 2>/dev/null
+         dd if=/dev/urandom of=$at/safe/data bs=1M count=16 conv=fsync 2>/dev/null
          cli 'storage pools tank create_snapshot share=safe name=base'
          echo new >$at/safe/marker\nsync $at/safe/marker",
     );
@@ -192,16 +257,21 @@ fn a_power_cut_leaves_the_old_pool_or_the_new_one() {
         machine.guest.event("writing");
         let task = machine.guest.begin(&work.script(&free));
         machine.guest.event("begun");
-        // A tenth of them after the end of the work: its last step may be on no disk yet.
-        let moment = whole.mul_f64(random.next_u64() as f64 / u64::MAX as f64 * 1.1);
-        // The moment of the cut is what is tested.
-        std::thread::sleep(moment);
+        let moment = Moment::of(&mut random, work, whole);
+        let is_done = machine.wait_for(moment);
         machine.guest.cut();
         drop((writer, task));
+        let start = Instant::now();
         machine.boot();
         machine.serve();
-        let what = format!("cut {cut} (seed {seed}), {work:?} after {moment:.2?} of {whole:.2?}");
-        found.push((work, machine.judge(work, &uuid, &what)));
+        let served = start.elapsed();
+        let what = format!("cut {cut} (seed {seed}), {work:?} {moment:.2?} of {whole:.2?}");
+        let state = machine.judge(work, &uuid, &what);
+        let judged = start.elapsed();
+        let is_new = matches!(work, Work::Replace | Work::Convert) || state == "new";
+        assert!(!is_done || is_new, "{what}: {state}, and it was acknowledged");
+        println!("{what}: {state}; it served after {served:.1?}, judged after {judged:.1?}");
+        found.push((work, state));
     }
     let count = machine.has_all("at the end");
     println!("{cuts} cuts, {count} acknowledged blocks, none lost; after them: {found:?}");

@@ -15,6 +15,11 @@ begin_server() {
     done
 }
 api() { curl -sf --unix-socket "$STATE/plimsoll.sock" "http://plimsoll/api/v1$1"; } # path
+# An action over the API: the program would take a second to start for each line of the command line.
+act() { # node action parameters
+    curl -sf --unix-socket "$STATE/plimsoll.sock" -H 'content-type: application/json' -d "{\"parameters\":$3}" \
+        "http://plimsoll/api/v1/nodes$1/actions/$2"
+}
 cli() { # line...
     for line in "$@"; do set -- "$@" -c "$line"; shift; done
     plimsoll cli --state "$STATE" "$@"
