@@ -76,7 +76,7 @@ impl Bed {
         Ok(())
     }
 
-    fn detach(&mut self, at: usize) {
+    pub fn detach(&mut self, at: usize) {
         let device = self.devices[at].take().expect("connected");
         forget(&device);
         run("losetup", &["--detach", &device]);

@@ -34,6 +34,8 @@ mod old_state;
 mod openapi;
 #[path = "../package.rs"]
 mod package;
+#[path = "../pool_howto.rs"]
+mod pool_howto;
 #[path = "../pool_mount.rs"]
 mod pool_mount;
 #[path = "../pool_page.rs"]
@@ -52,6 +54,8 @@ mod pool_rollback_smb;
 mod pool_snapdir;
 #[path = "../pool_snapshots.rs"]
 mod pool_snapshots;
+#[path = "../pool_without.rs"]
+mod pool_without;
 #[path = "../pool_zfs.rs"]
 mod pool_zfs;
 #[path = "../pools.rs"]
