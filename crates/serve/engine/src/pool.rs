@@ -4,7 +4,7 @@
 //! thousands of waiting operations does not delay another's first. Nor do operations that take
 //! long: a client never has all threads ([`POOL_CLIENT_LEAVES`]). A place is reserved before
 //! anything is done for the operation, so a full pool has no side effects. What may wait for a
-//! place gets it in order within a client, and in turn among clients ([`place`]).
+//! place gets it in order within a connection, and in turn among connections and clients ([`place`]).
 
 pub mod place;
 
@@ -160,9 +160,9 @@ impl Pool {
         is_free.then(|| self.shared.slot(client))
     }
 
-    /// A place in the queue of `client`, once there is one.
-    pub fn place(&self, client: u64) -> SlotWait {
-        SlotWait::new(&self.shared, client)
+    /// A place in the queue of a client, once there is one, in the turn of its connection.
+    pub fn place(&self, (client, connection): (u64, u64)) -> SlotWait {
+        SlotWait::new(&self.shared, (client, connection))
     }
 
     /// Whether there is one client alone, which has all threads then. As many as it may have with

@@ -116,7 +116,8 @@ impl Core {
             return Some(slot);
         }
         self.engine.budgets.stalls.fetch_add(1, Relaxed);
-        tokio::time::timeout(patience, self.engine.pool.place(client)).await.ok()?
+        let place = self.engine.pool.place((client, self.budget.connection()));
+        tokio::time::timeout(patience, place).await.ok()?
     }
 
     /// An operation leaves its connection's thread, and holds `bytes` until its reply has left.

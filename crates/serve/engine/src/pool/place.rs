@@ -1,4 +1,5 @@
-//! Waiting for a place in a pool that is full: in order within a client, and in turn among clients.
+//! Waiting for a place in a pool that is full: in order within a connection, in turn among the
+//! connections of a client, and in turn among clients.
 //! A place that is freed belongs at once to the one that waits next: what comes later never has it
 //! before.
 
@@ -6,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use super::{Pool, PoolLimits, Queues, Shared, Slot};
@@ -15,19 +17,66 @@ use super::{Pool, PoolLimits, Queues, Shared, Slot};
 pub struct SlotWait {
     shared: Arc<Shared>,
     client: u64,
+    connection: u64,
     /// Its number among those that wait.
     number: Option<u64>,
+}
+
+/// A number for a connection, or whatever has its turns as one.
+pub fn connection_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
 }
 
 /// Those that wait. Bounded by the operations that may be in progress, of which each waits once.
 #[derive(Default)]
 pub(super) struct Waiting {
-    clients: HashMap<u64, VecDeque<(u64, Waker)>>,
+    clients: HashMap<u64, OfClient>,
     /// Clients for which something waits, in the order of their turns; each once.
     turns: VecDeque<u64>,
     /// Those for which a place was taken, which they have not looked at yet.
     granted: HashSet<u64>,
     next: u64,
+}
+
+/// Those of one client.
+#[derive(Default)]
+struct OfClient {
+    connections: HashMap<u64, VecDeque<(u64, Waker)>>,
+    /// Connections for which something waits, in the order of their turns; each once.
+    turns: VecDeque<u64>,
+}
+
+impl OfClient {
+    fn add(&mut self, connection: u64, one: (u64, Waker)) {
+        let own = self.connections.entry(connection).or_default();
+        if own.is_empty() {
+            self.turns.push_back(connection);
+        }
+        own.push_back(one);
+    }
+
+    /// The first of the connection that has the turn.
+    fn take_first(&mut self) -> Option<(u64, Waker)> {
+        let connection = self.turns.pop_front()?;
+        let own = self.connections.get_mut(&connection)?;
+        let first = own.pop_front();
+        if own.is_empty() {
+            self.connections.remove(&connection);
+        } else {
+            self.turns.push_back(connection);
+        }
+        first
+    }
+
+    fn remove(&mut self, connection: u64, number: u64) {
+        let Some(own) = self.connections.get_mut(&connection) else { return };
+        own.retain(|(one, _)| *one != number);
+        if own.is_empty() {
+            self.connections.remove(&connection);
+            self.turns.retain(|one| *one != connection);
+        }
+    }
 }
 
 impl Waiting {
@@ -38,45 +87,46 @@ impl Waiting {
 
     /// How many wait.
     pub fn count(&self) -> usize {
-        self.clients.values().map(VecDeque::len).sum()
+        let of_client = |one: &OfClient| one.connections.values().map(VecDeque::len).sum::<usize>();
+        self.clients.values().map(of_client).sum()
     }
 
-    fn add(&mut self, client: u64, waker: Waker) -> u64 {
+    fn add(&mut self, (client, connection): (u64, u64), waker: Waker) -> u64 {
         let number = self.next;
         self.next += 1;
         let own = self.clients.entry(client).or_default();
-        if own.is_empty() {
+        if own.turns.is_empty() {
             self.turns.push_back(client);
         }
-        own.push_back((number, waker));
+        own.add(connection, (number, waker));
         number
     }
 
-    fn set_waker(&mut self, client: u64, number: u64, waker: &Waker) {
-        let own = self.clients.get_mut(&client).into_iter().flatten();
-        if let Some((_, known)) = own.into_iter().find(|(one, _)| *one == number) {
+    fn set_waker(&mut self, (client, connection): (u64, u64), number: u64, waker: &Waker) {
+        let own =
+            self.clients.get_mut(&client).and_then(|own| own.connections.get_mut(&connection));
+        if let Some((_, known)) = own.into_iter().flatten().find(|(one, _)| *one == number) {
             known.clone_from(waker);
         }
     }
 
     /// Takes the first that waits for this client, which has the turn.
     fn take_first(&mut self, client: u64) -> Option<Waker> {
-        let own = self.clients.get_mut(&client)?;
-        let (number, waker) = own.pop_front()?;
+        let (number, waker) = self.clients.get_mut(&client)?.take_first()?;
         self.granted.insert(number);
         self.forget_empty(client);
         Some(waker)
     }
 
-    fn remove(&mut self, client: u64, number: u64) {
+    fn remove(&mut self, (client, connection): (u64, u64), number: u64) {
         if let Some(own) = self.clients.get_mut(&client) {
-            own.retain(|(one, _)| *one != number);
+            own.remove(connection, number);
             self.forget_empty(client);
         }
     }
 
     fn forget_empty(&mut self, client: u64) {
-        if self.clients.get(&client).is_some_and(VecDeque::is_empty) {
+        if self.clients.get(&client).is_some_and(|own| own.turns.is_empty()) {
             self.clients.remove(&client);
             self.turns.retain(|one| *one != client);
         }
@@ -85,7 +135,8 @@ impl Waiting {
     /// Takes all, as the pool ends.
     pub fn take_all(&mut self) -> Vec<Waker> {
         self.turns.clear();
-        self.clients.drain().flat_map(|(_, own)| own).map(|(_, waker)| waker).collect()
+        let all = self.clients.drain().flat_map(|(_, own)| own.connections);
+        all.flat_map(|(_, own)| own).map(|(_, waker)| waker).collect()
     }
 }
 
@@ -111,8 +162,8 @@ impl Queues {
 }
 
 impl SlotWait {
-    pub(super) fn new(shared: &Arc<Shared>, client: u64) -> Self {
-        Self { shared: Arc::clone(shared), client, number: None }
+    pub(super) fn new(shared: &Arc<Shared>, (client, connection): (u64, u64)) -> Self {
+        Self { shared: Arc::clone(shared), client, connection, number: None }
     }
 }
 
@@ -122,7 +173,7 @@ impl Future for SlotWait {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Slot>> {
         let shared = Arc::clone(&self.shared);
         let mut queues = shared.lock();
-        let client = self.client;
+        let (client, of) = (self.client, (self.client, self.connection));
         match self.number {
             Some(number) if queues.waiting.granted.remove(&number) => {
                 self.number = None;
@@ -133,14 +184,14 @@ impl Future for SlotWait {
                 Poll::Ready(None)
             }
             Some(number) => {
-                queues.waiting.set_waker(client, number, cx.waker());
+                queues.waiting.set_waker(of, number, cx.waker());
                 Poll::Pending
             }
             None if !queues.waiting.has(client) && queues.take_place(client, shared.limits) => {
                 Poll::Ready(Some(shared.slot(client)))
             }
             None => {
-                self.number = Some(queues.waiting.add(client, cx.waker().clone()));
+                self.number = Some(queues.waiting.add(of, cx.waker().clone()));
                 Poll::Pending
             }
         }
@@ -155,16 +206,22 @@ impl Drop for SlotWait {
             drop(queues);
             self.shared.give_back(self.client);
         } else {
-            queues.waiting.remove(self.client, number);
+            queues.waiting.remove((self.client, self.connection), number);
         }
     }
 }
 
 /// The wait of a connection for a place, for what is next in its order: it is kept over its turns.
-#[derive(Default)]
 pub struct NextSlot {
+    connection: u64,
     waits: Option<SlotWait>,
     slot: Option<Slot>,
+}
+
+impl Default for NextSlot {
+    fn default() -> Self {
+        Self { connection: connection_number(), waits: None, slot: None }
+    }
 }
 
 impl NextSlot {
@@ -172,7 +229,7 @@ impl NextSlot {
     pub fn take(&mut self, pool: &Pool, client: u64) -> Option<Slot> {
         if self.slot.is_none() && self.waits.is_none() {
             self.slot = pool.reserve(client);
-            self.waits = self.slot.is_none().then(|| pool.place(client));
+            self.waits = self.slot.is_none().then(|| pool.place((client, self.connection)));
         }
         self.slot.take()
     }

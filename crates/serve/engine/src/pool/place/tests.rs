@@ -26,7 +26,11 @@ struct One {
 
 impl One {
     fn new(pool: &Pool, client: u64) -> Self {
-        Self { place: Box::pin(pool.place(client)), woken: Arc::default() }
+        Self::of(pool, (client, 0))
+    }
+
+    fn of(pool: &Pool, connection: (u64, u64)) -> Self {
+        Self { place: Box::pin(pool.place(connection)), woken: Arc::default() }
     }
 
     fn poll(&mut self) -> Poll<Option<Slot>> {
@@ -145,6 +149,30 @@ fn the_end_of_the_pool_ends_the_wait() {
 }
 
 /// Random reservations, waits, looks and ends against counts; nothing is held afterwards.
+#[test]
+fn connections_of_one_client_take_turns_and_each_is_in_order() {
+    let (pool, _release) = pool(1, 1);
+    let mut held = pool.reserve(9).unwrap();
+    // Each connection with all of its operations at once.
+    let came: Vec<(u64, u64)> = (0..3).flat_map(|of| (0..3).map(move |n| (of, n))).collect();
+    let mut waiting: Vec<_> =
+        came.into_iter().map(|(of, n)| ((n, of), One::of(&pool, (1, of)).waits())).collect();
+    let mut order = Vec::new();
+    while !waiting.is_empty() {
+        drop(held);
+        let at = waiting.iter().position(|(_, one)| one.wakes() > 0).expect("one is woken");
+        let (which, mut one) = waiting.remove(at);
+        order.push(which);
+        held = one.take();
+    }
+    assert!(order.is_sorted(), "one of each, and in order: {order:?}");
+    // One that gives up does not take the turn of its connection along.
+    let mut waiting: Vec<_> = [1, 1, 2].map(|of| One::of(&pool, (1, of)).waits()).into();
+    drop(waiting.remove(0));
+    drop(held);
+    assert_eq!(waiting.iter().map(One::wakes).collect::<Vec<_>>(), [1, 0]);
+}
+
 #[test]
 fn random_waits_lose_no_place() {
     for seed in 0..20 {

@@ -17,6 +17,7 @@ use base::permits::RevokeSignal;
 
 use super::CoreBudget;
 use super::room::Bell;
+use crate::pool::place::connection_number;
 use crate::transport::connections::ConnectionPermit;
 
 /// Clients of a core before those that have gone are removed for the first time.
@@ -38,6 +39,8 @@ pub(super) struct Scope {
     pub(super) client: Rc<ClientPart>,
     permit: Option<Arc<ConnectionPermit>>,
     is_kept: Cell<bool>,
+    /// Its number among those that wait for the pool.
+    number: u64,
 }
 
 impl CoreBudget {
@@ -49,7 +52,8 @@ impl CoreBudget {
         connection: F,
     ) -> Scoped<()> {
         let is_kept = Cell::new(permit.is_none());
-        let scope = Rc::new(Scope { client: self.client(network(from)), permit, is_kept });
+        let (client, number) = (self.client(network(from)), connection_number());
+        let scope = Rc::new(Scope { client, permit, is_kept, number });
         Scoped { budget: Rc::clone(self), scope: Some(scope), future: Some(Box::pin(connection)) }
     }
 
@@ -75,6 +79,11 @@ impl CoreBudget {
     pub fn revoke_signal(&self) -> Option<Arc<RevokeSignal>> {
         let scope = self.scope.borrow();
         scope.as_ref()?.permit.as_ref().map(|permit| Arc::clone(permit.signal()))
+    }
+
+    /// The number of the connection that runs now; 0 of what is none.
+    pub fn connection(&self) -> u64 {
+        self.scope.borrow().as_ref().map_or(0, |scope| scope.number)
     }
 
     fn client(&self, client: IpAddr) -> Rc<ClientPart> {
