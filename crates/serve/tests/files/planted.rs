@@ -98,6 +98,8 @@ pub struct Planted {
     pub flushes: AtomicBool,
     /// Calls of `list` that may wait so far.
     pub lists: AtomicUsize,
+    /// Offsets of the READs that may wait, in the order in which they have begun.
+    pub reads: Mutex<Vec<u64>>,
 }
 
 struct Target(Arc<Plan>);
@@ -119,8 +121,8 @@ impl Durable for Target {
 impl Planted {
     /// Over this one; nothing panics yet.
     pub fn over(inner: Arc<dyn FileSystem>) -> Arc<Self> {
-        let (plan, gate, blocks, flushes, lists) = Default::default();
-        Arc::new(Self { inner, plan, gate, blocks, flushes, lists })
+        let (plan, gate, blocks, flushes, lists, reads) = Default::default();
+        Arc::new(Self { inner, plan, gate, blocks, flushes, lists, reads })
     }
 
     /// Calls of this name that may wait stand still from now on.
@@ -218,12 +220,24 @@ impl FileSystem for Planted {
         self.enter("lookup", cx)?;
         self.inner.lookup(cx, dir, name)
     }
+    fn read(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<ReadDone> {
+        if cx.may_block {
+            whole(&self.reads).push(offset);
+        }
+        self.enter("read", cx)?;
+        self.inner.read(cx, file, offset, buf)
+    }
     looks! {
         file_key(file: &Handle) -> Result<FileKey>;
         getattr(file: &Handle) -> Result<Attr>;
         access(file: &Handle, want: u32) -> Result<(u32, Attr)>;
         readlink(link: &Handle) -> Result<(Vec<u8>, Attr)>;
-        read(file: &Handle, offset: u64, buf: &mut [u8]) -> Result<ReadDone>;
         list(
             dir: &Handle,
             cookie: u64,

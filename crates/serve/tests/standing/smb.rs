@@ -1,4 +1,5 @@
-//! SMB over TCP: each request is a task of its own, which waits for its place.
+//! SMB over TCP: each request is a task of its own, which waits for its place, in order within its
+//! connection and in turn among connections, although all of them are of one client.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -12,17 +13,42 @@ use wire::smb::status::NtStatus;
 use crate::running::Running;
 use crate::{CONNECTIONS, POOL, assert_stands};
 
-fn send_read(smb: &mut Smb, file: FileId) {
-    let read = ReadRequest { length: 1, offset: 0, file, minimum: 0 };
-    let request = smb.request(Command::READ, 1, &|out| read.put(out));
-    smb.send(&[request]).expect("sent");
+/// READs of each connection; their offsets are `CONNECTIONS * number + connection`.
+const READS: usize = 3;
+
+fn send_reads(smb: &mut Smb, file: FileId, connection: usize) {
+    for number in 0..READS {
+        let offset = (CONNECTIONS * number + connection) as u64;
+        let read = ReadRequest { length: 1, offset, file, minimum: 0 };
+        let request = smb.request(Command::READ, 1, &|out| read.put(out));
+        smb.send(&[request]).expect("sent");
+    }
+}
+
+/// That each connection begins its READs in order, but for what two threads begin at the same time;
+/// and one that waits before another one begins its next. Those that had a place at first, and what
+/// is begun while others wake, can overtake each other.
+fn assert_in_turn(begun: &[u64]) {
+    assert_eq!(begun.len(), CONNECTIONS * READS);
+    for connection in 0..CONNECTIONS {
+        let own = begun.iter().map(|at| *at as usize).filter(|at| at % CONNECTIONS == connection);
+        let numbers: Vec<usize> = own.map(|at| at / CONNECTIONS).collect();
+        let is_near = |(number, place): (&usize, usize)| number.abs_diff(place) <= 1;
+        assert!(numbers.iter().zip(0..READS).all(is_near), "{connection}: {numbers:?}");
+    }
+    let at_first = POOL.queue + POOL.threads;
+    let turn = begun.get(at_first..CONNECTIONS).expect("as many");
+    let mut connections: Vec<u64> = turn.iter().map(|at| at % CONNECTIONS as u64).collect();
+    connections.sort_unstable();
+    connections.dedup();
+    assert!(connections.len() + at_first >= turn.len(), "{turn:?}");
 }
 
 #[test]
 fn smb_wakes_nothing_while_the_file_system_stands_still() {
     let mut running = Running::with_pool(Limits::default(), POOL);
     let file = running.alice.create(&Ask::make("f")).expect("an answer").expect("a file");
-    let written = running.alice.write(file, 0, b"0", 0).expect("an answer");
+    let written = running.alice.write(file, 0, &[0; CONNECTIONS * READS], 0).expect("an answer");
     assert_eq!(written, NtStatus::SUCCESS);
     let mut clients: Vec<_> = (0..CONNECTIONS)
         .map(|_| {
@@ -33,19 +59,23 @@ fn smb_wakes_nothing_while_the_file_system_stands_still() {
         .collect();
     running.fs.blocks.store(true, SeqCst);
     let held = running.fs.hold("read");
-    for (smb, file) in &mut clients {
-        send_read(smb, *file);
+    for (connection, (smb, file)) in clients.iter_mut().enumerate() {
+        send_reads(smb, *file, connection);
     }
     held.wait();
-    assert_stands(&running.scene.files.engine.pool, CONNECTIONS - POOL.queue - POOL.threads);
+    let waiting = CONNECTIONS * READS - POOL.queue - POOL.threads;
+    assert_stands(&running.scene.files.engine.pool, waiting);
     drop(held);
     for (smb, _) in &mut clients {
-        let answer = loop {
-            let answer = smb.receive().expect("an answer").remove(0);
-            if answer.status() != NtStatus::PENDING {
-                break answer;
-            }
-        };
-        assert_eq!(answer.status(), NtStatus::SUCCESS);
+        for _ in 0..READS {
+            let answer = loop {
+                let answer = smb.receive().expect("an answer").remove(0);
+                if answer.status() != NtStatus::PENDING {
+                    break answer;
+                }
+            };
+            assert_eq!(answer.status(), NtStatus::SUCCESS);
+        }
     }
+    assert_in_turn(&running.fs.reads.lock().expect("whole"));
 }
