@@ -4,7 +4,8 @@
 //! thousands of waiting operations does not delay another's first. Nor do operations that take
 //! long: a client never has all threads ([`POOL_CLIENT_LEAVES`]). A place is reserved before
 //! anything is done for the operation, so a full pool has no side effects. What may wait for a
-//! place gets it in order within a connection, and in turn among connections and clients ([`place`]).
+//! place gets it in order within a connection, and in turn among connections and clients
+//! ([`place`]).
 
 pub mod place;
 

@@ -5,7 +5,7 @@ mod input;
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
@@ -241,23 +241,10 @@ impl Exchange {
             let reads = self.waiting.is_none() && self.has_room() && !self.room.waits();
             let waits = !self.tasks.is_empty();
             let has_begun = reads && !self.socket.input.is_empty();
-            let Self { room, socket: Socket { stream, input, peer }, .. } = self;
+            let Self { room, socket: Socket { stream, input, .. }, .. } = self;
             let core = &self.conn.core;
             tokio::select! {
-                ready = stream.readable(), if reads => {
-                    let received = ready.and_then(|()| input.receive(stream, peer, core));
-                    self.retries = false;
-                    match received.map_err(|_| Ended::Gone)? {
-                        Received::Some => {}
-                        // Requests that wait for a lock end too.
-                        Received::End => return Err(Ended::Gone),
-                        Received::NoRoom if input.is_too_slow(core) => return self.give_up(),
-                        Received::NoRoom => {
-                            core.note_backpressure();
-                            self.receives = false;
-                        }
-                    }
-                }
+                ready = stream.readable(), if reads => self.receive(ready)?,
                 () = send::peer_ended(stream), if !reads => return Err(Ended::Gone),
                 () = poll_fn(|cx| room.poll(cx)) => {
                     self.retries = !std::mem::replace(&mut self.receives, true);
@@ -276,6 +263,24 @@ impl Exchange {
                     }
                 }
                 () = tokio::time::sleep(sign_in_by.left().unwrap_or_default()), if unsigned => {}
+            }
+        }
+    }
+
+    /// Receives what has come.
+    fn receive(&mut self, ready: io::Result<()>) -> Result<(), Ended> {
+        let (Socket { stream, input, peer }, core) = (&mut self.socket, &self.conn.core);
+        let received = ready.and_then(|()| input.receive(stream, peer, core));
+        self.retries = false;
+        match received.map_err(|_| Ended::Gone)? {
+            Received::Some => Ok(()),
+            // Requests that wait for a lock end too.
+            Received::End => Err(Ended::Gone),
+            Received::NoRoom if input.is_too_slow(core) => self.give_up(),
+            Received::NoRoom => {
+                core.note_backpressure();
+                self.receives = false;
+                Ok(())
             }
         }
     }

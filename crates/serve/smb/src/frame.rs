@@ -1,5 +1,5 @@
-//! A frame as it was received, of one request or of several. The headers of its requests are decoded
-//! here, once.
+//! A frame as it was received, of one request or of several. The headers of its requests are
+//! decoded here, once.
 
 use std::rc::Rc;
 use std::sync::Arc;

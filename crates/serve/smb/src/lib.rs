@@ -6,7 +6,7 @@
 //!
 //! - [`server`]: the service; `settings`: how it is set; `start`: its start. [`conn`]: one
 //!   connection, the only part that does I/O.
-//! - `receive`: from a `frame` to requests: credits, signatures, encryption. `compound`: carries out
+//! - `receive`: from a `frame` to requests: credits, signatures, encryption. `compound`: executes
 //!   the requests of a frame. `dispatch`: which function does a request. `answers`: from answers to
 //!   a frame. `request`, `reply`: what a command is given and gives.
 //! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`,

@@ -1,9 +1,9 @@
 //! Frames that arrive in pieces of any size, connections that end anywhere, and a pool that is full
-//! at random: what is answered, and what is stored afterwards, is what a model says, and nothing is
-//! held when all connections have ended. The same test for every protocol of messages over TCP.
+//! at random: all answers, and what is stored afterwards, are those of a model, and nothing is held
+//! when all connections have ended. The same test for every protocol of messages over TCP.
 //!
-//! `PLIMSOLL_PIECES_RUNS` is how many runs of each there are, `PLIMSOLL_PIECES_SEED` the seed of the
-//! first.
+//! `PLIMSOLL_PIECES_RUNS` is how many runs of each there are, `PLIMSOLL_PIECES_SEED` the seed of
+//! the first.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 // The contract's own failures, passed on.
@@ -52,7 +52,7 @@ const RUNS: u64 = 20;
 const SEED: u64 = 43;
 /// Connections of a run, one after the other.
 const CONNECTIONS: u32 = 5;
-/// Requests of a connection, so many at once at most.
+/// Requests of a connection, at most this number at once.
 const BATCHES: u32 = 6;
 const BATCH: u32 = 8;
 /// What is read and written.

@@ -1,5 +1,5 @@
 //! Between a client and a server: passes bytes on in pieces of any size, each in a packet of its
-//! own, and ends both connections after so many.
+//! own, and ends both connections after a number of them.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -23,7 +23,7 @@ fn echoes(smb: &mut Smb) -> NtStatus {
     answers[0].status()
 }
 
-/// What decodes so many headers.
+/// A case: its name, the headers that it decodes, and what does that.
 type Case = (&'static str, usize, fn(&mut Smb, FileId) -> NtStatus);
 
 const CASES: [Case; 5] = [

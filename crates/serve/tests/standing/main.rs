@@ -1,6 +1,6 @@
 //! A file system that stands still wakes nothing: many connections of each protocol with requests
 //! that wait for a place on a full pool, and no thread of the server that runs without cause. What
-//! waits is answered when the file system goes on.
+//! waits is answered when the file system continues.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 // The contract's own failures, passed on.
@@ -47,7 +47,7 @@ const WAKES_MAX: u64 = 25;
 /// How long something may take.
 const PATIENCE: Duration = Duration::from_secs(80);
 
-/// How often each thread of this process has given up its processor to wait, by its number and name.
+/// How often each thread of this process has left its processor to wait, by its number and name.
 fn waits() -> BTreeMap<(String, String), u64> {
     let mut all = BTreeMap::new();
     for thread in fs::read_dir("/proc/self/task").expect("threads").flatten() {

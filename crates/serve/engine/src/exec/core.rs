@@ -94,8 +94,8 @@ impl Core {
         next.take(&self.engine.pool, client)
     }
 
-    /// Waits until `take` takes what it needs of the budget, which is `need`, for at most `patience`
-    /// if that is given; counts a stall if that is not at once.
+    /// Waits until `take` takes what it needs of the budget, which is `need`, for at most
+    /// `patience` if that is given; counts a stall if that is not at once.
     pub async fn room<T>(
         &self,
         patience: Option<Duration>,

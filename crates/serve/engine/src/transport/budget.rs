@@ -27,11 +27,13 @@ use vfs::flush::FlushGroup;
 
 use super::connections::{ConnectionLimits, ConnectionPermit};
 use super::pace::SlowPeerBudget;
+use bell::Bell;
 use client::{ClientPart, Scope};
 pub use client::{ReturnedBytes, Scoped};
-use room::{Bell, Line};
+use room::Line;
 pub use room::{Need, NextRoom};
 
+mod bell;
 mod client;
 mod room;
 
@@ -380,7 +382,7 @@ impl CoreBudget {
     /// budget and waited for more, none would make progress. There are [`OVERDRAFTS_MAX`], half of
     /// them for one client.
     pub fn take_overdraft(&self) -> bool {
-        let free = self.has_overdraft();
+        let free = self.has_overdrafts(1);
         if free {
             self.overdrafts.set(self.overdrafts.get() + 1);
             self.of_client(|client| client.overdrafts.set(client.overdrafts.get() + 1));
@@ -388,10 +390,10 @@ impl CoreBudget {
         free
     }
 
-    fn has_overdraft(&self) -> bool {
+    fn has_overdrafts(&self, count: usize) -> bool {
         let client_max = OVERDRAFTS_MAX / BUFFERED_CLIENT_LEAVES;
-        let of_client = self.of_client(|client| client.overdrafts.get() < client_max);
-        self.overdrafts.get() < OVERDRAFTS_MAX && of_client.unwrap_or(true)
+        let of_client = self.of_client(|client| client.overdrafts.get() + count <= client_max);
+        self.overdrafts.get() + count <= OVERDRAFTS_MAX && of_client.unwrap_or(true)
     }
 
     /// Gives such a place back.

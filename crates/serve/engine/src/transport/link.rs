@@ -107,6 +107,11 @@ impl Link {
         self.tls.as_ref().is_some_and(|tls| tls.session.holds())
     }
 
+    /// Whether TLS is over the socket.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// What [`Link::make_room`] has found no room for.
     pub const NEED: Need = Need::bytes(2 * RECEIVE_BUFFER).or_overdraft();
 

@@ -300,9 +300,10 @@ pub fn execute(request: &Request, data: &[u8], may_block: bool, out: &mut ReplyB
 /// What a command comes to on the thread of its connection.
 pub type Attempt = DispatchResult<Infallible, Infallible, Slice>;
 
-/// Tries a command where it may not wait: how it has ended, if what is left to be done for that goes
-/// well. One that would have to wait, or has failed, has appended nothing to `out`. With `maps` what
-/// it sends may leave from the page cache. It is `Suspended` until tasks that it aborts are over.
+/// Tries a command where it may not wait: how it has ended, if what is left to be done for that
+/// succeeds. One that would have to wait, or has failed, has appended nothing to `out`. With `maps`
+/// what it sends may leave from the page cache. It is `Suspended` until tasks that it aborts are
+/// over.
 pub fn attempt(request: &Request, data: &[u8], maps: bool, out: &mut ReplyBuf) -> (Done, Attempt) {
     if maps && let Some((slice, done)) = send_mapped(request) {
         return (done, Attempt::Extent(slice));

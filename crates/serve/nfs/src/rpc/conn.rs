@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECORD_LOOK, RECORD_TIME_MAX, SEND_BATCH_MAX,
-    TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECEIVE_BUFFER, RECORD_LOOK, RECORD_TIME_MAX,
+    SEND_BATCH_MAX, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
 use probe::phases::Phase;
@@ -86,7 +86,7 @@ enum Event {
     Readable,
     Completion,
     Slot,
-    Room,
+    Budget,
     Timer,
 }
 
@@ -216,9 +216,9 @@ impl Conn {
                     self.rest();
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
-                        Event::Room if turn == Turn::Finished => self.receive().await?,
+                        Event::Budget if self.may_read(turn) => self.receive().await?,
                         Event::Timer => self.check_receive_timeout()?,
-                        Event::Completion | Event::Slot | Event::Room => {}
+                        Event::Completion | Event::Slot | Event::Budget => {}
                     }
                     if turn == Turn::Stalled {
                         self.timer = None;
@@ -299,7 +299,7 @@ impl Conn {
                 return Poll::Ready(Ok(Event::Slot));
             }
             if room.poll(cx).is_ready() {
-                return Poll::Ready(Ok(Event::Room));
+                return Poll::Ready(Ok(Event::Budget));
             }
             if ended.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Err(Ended::Closed));
@@ -337,14 +337,17 @@ impl Conn {
     async fn receive(&mut self) -> Result<(), Ended> {
         let begun = !self.input.is_empty();
         let core = &self.core;
-        let need = match self.link.make_room((&core.buffers, &core.budget), begun) {
-            false => Some(Link::NEED),
-            true if self.input.make_room(core) => None,
-            true => Some(self.input.need()),
-        };
-        if let Some(need) = need {
+        let has_room =
+            self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
+        if !has_room {
             // No bytes left in the budget: it stays in the kernel's buffer until there are.
             self.core.note_backpressure();
+            // The buffer of TLS is given back meanwhile.
+            let need = match (self.link.is_encrypted(), begun) {
+                (false, _) => self.input.need(),
+                (true, true) => self.input.need().and(RECEIVE_BUFFER),
+                (true, false) => Need::bytes(2 * RECEIVE_BUFFER).or_overdrafts(2),
+            };
             self.room.wait_for(&self.core.budget, need);
             return Ok(());
         }

@@ -41,7 +41,7 @@ const NEW_DIR: u32 = 0o777;
 /// Runs something of a run.
 ///
 /// # Errors
-/// [`Status::Fault`] if it panics, which is counted: it has failed then, and the run goes on.
+/// [`Status::Fault`] if it panics, which is counted: it has failed then, and the run continues.
 pub(super) fn contained<T>(engine: &Engine, run: impl FnOnce() -> T) -> Result<T> {
     engine.attempt(run)
 }

@@ -16,7 +16,7 @@ use base::peer::network;
 use base::permits::RevokeSignal;
 
 use super::CoreBudget;
-use super::room::Bell;
+use super::bell::Bell;
 use crate::pool::place::connection_number;
 use crate::transport::connections::ConnectionPermit;
 

@@ -1,19 +1,19 @@
-//! What waits for room in a core's budget, in a line: when something is given back, those that fit
-//! now are woken, in the order in which they came; all others stay asleep. What does not fit, for it
-//! is large or its client has its part, does not hold up what does.
+//! What waits for bytes or operations of a core's budget, in a line: when something is given back,
+//! those that fit now are woken, in the order in which they came; the rest sleep on. What does not
+//! fit, because it is large or its client has its part, does not delay what does.
 //!
-//! The line is the core's own. What is given back on other threads rings a bell, which the core
-//! hears (`exec::accept`).
+//! A [`Need`] has to be exactly what is tried then: one that is woken and does not get it would be
+//! woken again at once.
+//!
+//! The line is the core's own. What is given back on other threads notifies the core, which looks
+//! through the line (`exec::accept`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-use tokio::sync::Notify;
 
 use super::CoreBudget;
 use super::client::Scope;
@@ -39,55 +39,49 @@ enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Or {
     Nothing,
-    Overdraft,
+    Overdrafts(usize),
     SmallOnly,
 }
 
 impl Need {
-    /// So many bytes ([`CoreBudget::has_bytes`]).
+    /// This number of bytes ([`CoreBudget::has_bytes`]).
     pub const fn bytes(bytes: usize) -> Self {
         Self { bytes, part: Part::Any, or: Or::Nothing, holds: 0 }
     }
 
-    /// A buffer of so many bytes for a large record ([`CoreBudget::has_large`]).
+    /// A buffer of this number of bytes for a large record ([`CoreBudget::has_large`]).
     pub const fn large(bytes: usize) -> Self {
         Self { bytes, part: Part::Large, or: Or::Nothing, holds: 0 }
     }
 
-    /// An operation with so many bytes ([`CoreBudget::has_room`]).
+    /// An operation with this number of bytes ([`CoreBudget::has_room`]).
     pub const fn operation(bytes: usize) -> Self {
         Self { bytes, part: Part::Operation, or: Or::Nothing, holds: 0 }
     }
 
-    /// By what holds so many bytes while it waits, and gives them back before.
+    /// By what holds this number of bytes while it waits, and gives them back before.
     pub const fn holding(self, holds: usize) -> Self {
         Self { holds, ..self }
     }
 
     /// Or an overdraft, of a record that has begun.
     pub const fn or_overdraft(self) -> Self {
-        Self { or: Or::Overdraft, ..self }
+        self.or_overdrafts(1)
+    }
+
+    /// Or this number of them.
+    pub const fn or_overdrafts(self, count: usize) -> Self {
+        Self { or: Or::Overdrafts(count), ..self }
+    }
+
+    /// And this number of bytes in addition.
+    pub const fn and(self, bytes: usize) -> Self {
+        Self { bytes: self.bytes + bytes, ..self }
     }
 
     /// Or that no more is held than the part of small records.
     pub const fn or_small_only(self) -> Self {
         Self { or: Or::SmallOnly, ..self }
-    }
-}
-
-/// Rung where something is given back on another thread while something waits.
-#[derive(Debug, Default)]
-pub(super) struct Bell {
-    has_line: AtomicBool,
-    rung: Notify,
-}
-
-impl Bell {
-    #[inline]
-    pub fn ring(&self) {
-        if self.has_line.load(SeqCst) {
-            self.rung.notify_one();
-        }
     }
 }
 
@@ -128,7 +122,7 @@ impl CoreBudget {
     /// Waits until something was given back on another thread for which something waits. The core
     /// calls [`CoreBudget::look_again`] then.
     pub async fn rung(&self) {
-        self.bell.rung.notified().await;
+        self.bell.rung().await;
     }
 
     /// Whether something waits for room.
@@ -141,8 +135,8 @@ impl CoreBudget {
         self.settle();
     }
 
-    /// Waits until `take` takes what it needs of this budget, which is `need`, for at most `patience`
-    /// if that is given: asked at once, and again when that fits.
+    /// Waits until `take` takes what it needs of this budget, which is `need`, for at most
+    /// `patience` if that is given: called at once, and again when that fits.
     pub async fn room<T>(
         self: &Rc<Self>,
         patience: Option<Duration>,
@@ -165,7 +159,7 @@ impl CoreBudget {
         }
     }
 
-    /// Wakes what fits, each beside those before it in the line, but this one, which has found just
+    /// Wakes what fits together with those before it in the line, but not this one, which has found just
     /// now that it does not.
     fn wake_fitting(&self, but: Option<u64>) {
         let (mut wakers, mut fitting) = (Vec::new(), Vec::new());
@@ -198,13 +192,13 @@ impl CoreBudget {
             less
         };
         let (of_all, of_client) = (less(&self.bytes), self.of_client(|client| less(&client.bytes)));
-        let fits = self.fits_beside(need);
+        let fits = self.fits_with(need);
         change(&self.bytes, of_all, true);
         self.of_client(|client| change(&client.bytes, of_client.unwrap_or(0), true));
         fits
     }
 
-    fn fits_beside(&self, need: Need) -> bool {
+    fn fits_with(&self, need: Need) -> bool {
         let fits = match need.part {
             Part::Any => self.fits_bytes(need.bytes),
             Part::Large => self.fits_large(need.bytes),
@@ -214,7 +208,7 @@ impl CoreBudget {
         };
         fits || match need.or {
             Or::Nothing => false,
-            Or::Overdraft => self.has_overdraft(),
+            Or::Overdrafts(count) => self.has_overdrafts(count),
             Or::SmallOnly => self.fits_small_only(),
         }
     }
@@ -243,7 +237,7 @@ impl CoreBudget {
     fn line_changed(&self) {
         let count = self.line.waiting.borrow().len();
         self.line.count.set(count);
-        self.bell.has_line.store(count > 0, SeqCst);
+        self.bell.set_line(count > 0);
     }
 
     fn enter(&self, need: Need) -> u64 {
