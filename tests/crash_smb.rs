@@ -1,7 +1,7 @@
 //! What SMB has acknowledged is there after a power cut, on a file system that forgets what was not
 //! flushed: what CREATE made, data behind FLUSH and of WRITE_THROUGH, names that SET_INFO changed,
-//! and that what was to be deleted is gone after its last CLOSE. Leaving out any one flush must be
-//! noticed.
+//! and that what was to be deleted is gone after its last CLOSE; persistent handles with what they
+//! deny and their locks. Leaving out any one flush must be noticed.
 
 #[path = "crash_smb/cases.rs"]
 mod cases;
@@ -9,6 +9,8 @@ mod cases;
 mod cuts;
 #[path = "crash_smb/model.rs"]
 mod model;
+#[path = "crash_smb/persistent.rs"]
+mod persistent;
 #[path = "crash_smb/world.rs"]
 mod world;
 

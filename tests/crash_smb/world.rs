@@ -11,6 +11,7 @@ use e2e::server::{Options, Server};
 use e2e::smb::scene::{PASSWORD, SHARE, SMB, UID, USER, set_up};
 use e2e::smb::{Offer, Smb};
 use e2e::tcp::HERE;
+use serde_json::json;
 use sim::forget::{ForgetFs, Mounted};
 
 use super::cases::Case;
@@ -22,6 +23,8 @@ pub struct World {
     pub mounted: Mounted,
     scratch: Scratch,
     skip: Option<&'static str>,
+    /// The state is on the file system that forgets, too.
+    forgets_state: bool,
     is_set_up: bool,
 }
 
@@ -34,7 +37,18 @@ impl World {
         make_folder(&root, None);
         fs::set_permissions(&root, Permissions::from_mode(0o777)).expect("a mode");
         on_disk(mounted.path());
-        Self { server: None, mounted, scratch, skip, is_set_up: false }
+        Self { server: None, mounted, scratch, skip, forgets_state: false, is_set_up: false }
+    }
+
+    /// The same with the state on the file system that forgets, and persistent handles.
+    pub fn continuous(skip: Option<&'static str>) -> Self {
+        Self { forgets_state: true, ..Self::new(skip) }
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> PathBuf {
+        let around = if self.forgets_state { self.mounted.path() } else { self.scratch.path() };
+        around.join("state")
     }
 
     /// The directory of the share.
@@ -65,7 +79,7 @@ impl World {
     pub fn start(&mut self) {
         drop(self.server.take());
         let served = self.scratch.path().join("served");
-        let state = self.scratch.path().join("state");
+        let state = self.state();
         if !self.is_set_up {
             make_folder(&served, None);
             make_folder(&state, None);
@@ -76,14 +90,28 @@ impl World {
         }
         self.server = Some(Server::start(&options));
         if !std::mem::replace(&mut self.is_set_up, true) {
-            set_up(&Api::new(&state), &self.share(), &[]);
+            let api = Api::new(&state);
+            set_up(&api, &self.share(), &[]);
+            if self.forgets_state {
+                let share = format!("/shares/default/{SHARE}");
+                let set = json!({"set": share, "property": "continuous", "value": true});
+                let (code, done) = api.post("/api/v1/changes", &json!({ "changes": [set] }));
+                assert_eq!(code, 200, "{done}");
+                on_disk(&state);
+            }
         }
     }
 
     /// Anna at her share.
     pub fn connect(&self) -> io::Result<Smb> {
+        self.connect_as(Offer::default().client)
+    }
+
+    /// The same at a client of this ClientGuid.
+    pub fn connect_as(&self, client: [u8; 16]) -> io::Result<Smb> {
         let at = self.server.as_ref().expect("a server").at(SMB);
-        Smb::open((HERE, at), &Offer::default(), (USER, PASSWORD), SHARE)
+        let offer = Offer { client, ..Offer::default() };
+        Smb::open((HERE, at), &offer, (USER, PASSWORD), SHARE)
     }
 
     /// Ends the server at once; then, what was not flushed is gone.
@@ -94,7 +122,7 @@ impl World {
 }
 
 /// Brings a directory and all below it to disk.
-fn on_disk(dir: &Path) {
+pub fn on_disk(dir: &Path) {
     for entry in fs::read_dir(dir).expect("a directory") {
         let entry = entry.expect("an entry");
         let kind = entry.file_type().expect("a kind");

@@ -54,7 +54,7 @@ impl Services {
         let sftp = Sftp::new(parts, document)?;
         let http = Http::new(parts, offer(Offer::HTTP)?, certificates, document)?;
         let iscsi = Arc::new(Iscsi::new(parts));
-        let smb = Smb::new(parts, document);
+        let smb = Smb::new(parts, document)?;
         let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] = [
             nfs.clone(),
             Arc::new(ftp),

@@ -409,6 +409,7 @@ impl Shares {
 /// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
 fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
     share.set_caching(now.smb_oplocks);
+    share.set_continuous(now.continuous);
     share.set_snapdir_visible(now.snapdir_visible);
     for service in Service::ALL {
         let (before, now) = (before.rules_for(service), now.rules_for(service));

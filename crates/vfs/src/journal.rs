@@ -164,6 +164,41 @@ impl Journal {
         Ok(())
     }
 
+    /// Makes changes in their order, with one flush for all: a key gets a value, or is taken away.
+    /// On disk when it returns; if that fails nothing has changed.
+    ///
+    /// # Errors
+    /// One is too long, or they cannot be written.
+    pub fn change(&self, changes: &[(&[u8], Option<&[u8]>)]) -> Result<(), JournalError> {
+        let mut bytes = Vec::new();
+        for (key, value) in changes {
+            let length = key.len() + value.map_or(0, <[u8]>::len);
+            if length > self.limits.record_max || key.len() > usize::from(u16::MAX) {
+                return Err(JournalError::TooLong);
+            }
+            bytes.extend(match value {
+                Some(value) => encode(PUT, key, value),
+                None => encode(GONE, key, &[]),
+            });
+        }
+        let mut inner = self.lock();
+        self.append(&mut inner, &bytes)?;
+        for (key, value) in changes {
+            let before = match value {
+                Some(value) => inner.records.insert(key.to_vec(), value.to_vec()),
+                None => {
+                    inner.old += (HEAD + key.len() + CHECK) as u64;
+                    inner.records.remove(*key)
+                }
+            };
+            if let Some(before) = before {
+                inner.old += (HEAD + key.len() + before.len() + CHECK) as u64;
+            }
+        }
+        self.compact(&mut inner);
+        Ok(())
+    }
+
     fn append(&self, inner: &mut Inner, bytes: &[u8]) -> Result<(), JournalError> {
         let too_long = inner.len + bytes.len() as u64 > self.limits.file_max;
         if too_long {

@@ -53,6 +53,8 @@ pub struct Share {
     pub tree: u64,
     /// Whether clients of SMB may cache: leases and oplocks.
     caching: Arc<AtomicBool>,
+    /// Whether clients of SMB get persistent handles.
+    continuous: Arc<AtomicBool>,
     /// Whether the root lists `.snapshot`.
     snapdir_is_visible: Arc<AtomicBool>,
 }
@@ -71,6 +73,16 @@ impl Share {
     /// Sets that, for files that are opened from now on.
     pub fn set_caching(&self, caching: bool) {
         self.caching.store(caching, Ordering::Relaxed);
+    }
+
+    /// Whether clients of SMB get handles that outlive a restart of the server.
+    pub fn is_continuous(&self) -> bool {
+        self.continuous.load(Ordering::Relaxed)
+    }
+
+    /// Sets that, for files that are opened from now on.
+    pub fn set_continuous(&self, continuous: bool) {
+        self.continuous.store(continuous, Ordering::Relaxed);
     }
 
     /// Sets whether the root lists `.snapshot`.
@@ -203,7 +215,8 @@ impl ShareTable {
             _ if read_only => Arc::new(ReadOnly::new(fs)),
             _ => fs,
         };
-        let (caching, snapdir_is_visible) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let (caching, continuous) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let snapdir_is_visible = Arc::default();
         let fs: Arc<dyn FileSystem> = match &snapshots {
             Some(all) => Arc::new(SnapshotDirectory::new(
                 fs,
@@ -213,9 +226,18 @@ impl ShareTable {
             None => fs,
         };
         let name = name.to_owned();
-        let share =
-            Share { name, fs, read_only, id, rules, snapshots, tree, caching, snapdir_is_visible };
-        let share = Arc::new(share);
+        let share = Arc::new(Share {
+            name,
+            fs,
+            read_only,
+            id,
+            rules,
+            snapshots,
+            tree,
+            caching,
+            continuous,
+            snapdir_is_visible,
+        });
         self.shares.insert(at, Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)

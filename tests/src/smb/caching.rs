@@ -5,7 +5,7 @@ use std::io;
 use wire::smb::codec::Field as _;
 use wire::smb::contexts::{self, Context};
 use wire::smb::create::{self, FileId};
-use wire::smb::durable::{CreateGuid, DurableV2, ReconnectV2};
+use wire::smb::durable::{CreateGuid, DurableV2, PERSISTENT, ReconnectV2};
 use wire::smb::header::Command;
 use wire::smb::lease::{Lease, LeaseKey, LeaseV2, level};
 use wire::smb::status::NtStatus;
@@ -30,6 +30,13 @@ pub fn lease(key: LeaseKey, state: u32) -> Named {
 pub fn durable(guid: CreateGuid) -> Named {
     let mut data = Vec::new();
     DurableV2 { timeout_ms: 60_000, flags: 0, reserved: 0, guid }.put(&mut data);
+    (contexts::DURABLE_V2, data)
+}
+
+/// A persistent handle, for a minute.
+pub fn persistent(guid: CreateGuid) -> Named {
+    let mut data = Vec::new();
+    DurableV2 { timeout_ms: 60_000, flags: PERSISTENT, reserved: 0, guid }.put(&mut data);
     (contexts::DURABLE_V2, data)
 }
 

@@ -168,6 +168,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
         }
         "clients" | "nlm-clients" => clients(bytes),
         "dav-locks" => dav_locks(bytes),
+        "smb-handles" => smb_handles(bytes),
         _ => registered(bytes).or_else(|| issued(bytes)),
     }
 }
@@ -228,6 +229,27 @@ fn dav_locks(bytes: &[u8]) -> Option<Value> {
         })
     });
     Some(json!({ "format": "WebDAV locks", "locks": locks.collect::<Vec<_>>() }))
+}
+
+/// Persistent handles of SMB (`docs/formats/smb-handles.md`). A number is no secret: it is of use
+/// to its user at its client only.
+fn smb_handles(bytes: &[u8]) -> Option<Value> {
+    let handles = serve::smb::handles::inspect(bytes).ok()?.into_iter().map(|(number, one)| {
+        json!({
+            "number": format!("{number:016x}"),
+            "path": String::from_utf8_lossy(&one.path),
+            "user": one.user,
+            "client": one.address,
+            "client_guid": base::text::hex(&one.client),
+            "create_guid": base::text::hex(&one.guid),
+            "timeout_ms": one.timeout_ms,
+            "access": one.mode.access,
+            "deny": one.mode.deny,
+            "locks": one.ranges.len(),
+        })
+    });
+    let handles: Vec<_> = handles.collect();
+    Some(json!({ "format": "persistent handles of SMB", "handles": handles }))
 }
 
 /// An entry of the run-time registry.

@@ -148,6 +148,18 @@ pub const SMB_CHANGE_TIMES_MAX: usize = 1_024;
 /// Samba's have in all (`max open files`). One address takes three quarters of what others leave at
 /// most, one client three quarters of that; those beyond it are closed with their connection.
 pub const SMB_PARKED_MAX: u64 = 16_384;
+/// Persistent handles in all: those of clients with a connection, and those that wait for their
+/// client after a restart. Parts of addresses and clients as of [`SMB_PARKED_MAX`].
+pub const SMB_HANDLES_MAX: u64 = 16_384;
+/// Bytes of the record of a persistent handle: a path of the greatest length, and
+/// [`SMB_RANGES_MAX`] locks of 17 bytes each.
+pub const SMB_HANDLE_RECORD_MAX: usize = 128 << 10;
+/// Bytes of all records: some 4 KiB for each of [`SMB_HANDLES_MAX`], which is in memory as well.
+pub const SMB_HANDLE_RECORDS_MAX: u64 = 64 << 20;
+/// Bytes of the file of records. It is written anew before it is longer, and must hold all.
+pub const SMB_HANDLES_FILE_MAX: u64 = 4 * SMB_HANDLE_RECORDS_MAX;
+/// Changes of records that one flush serves: as many as requests of a connection wait.
+pub const SMB_HANDLES_GROUP: usize = SMB_WAITING_MAX;
 /// How long a durable handle of version 1 waits for its client: as Samba and Windows, which report
 /// no time.
 pub const SMB_DURABLE_V1: Duration = Duration::from_secs(960);

@@ -12,6 +12,7 @@ use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
+use super::handles::PersistentHandle;
 use super::state::connection::Connection;
 use super::state::open_files::OpenFiles;
 use super::state::opens::{Open, OpenFile, OpenOf};
@@ -50,9 +51,22 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
 /// Ends opens that their session does not have any more, and waits until what goes with them is
 /// removed.
 pub(super) async fn end(conn: &Connection, who: &Caller, opens: Vec<Rc<Open>>) {
+    let forgotten: Vec<_> = opens.iter().filter_map(|open| forget(open)).collect();
     if let Some(removals) = release(conn, who, opens) {
         let _ = removals.await;
     }
+    for one in forgotten {
+        one.await;
+    }
+}
+
+/// Takes the record of a persistent handle off the disk, unless the service ends.
+fn forget(open: &Open) -> Option<impl Future<Output = ()> + use<>> {
+    let OpenOf::File(file) = &open.of else { return None };
+    if file.stays_recorded() {
+        return None;
+    }
+    file.persistent.take().map(PersistentHandle::forget)
 }
 
 /// Ends opens that their session does not have any more, at once: the caller may be dropped
@@ -91,7 +105,9 @@ pub(super) fn release_file(
     file: &OpenFile,
 ) -> Option<(Removal, Location)> {
     let key = file.entry.key;
+    let stays = file.stays_recorded();
     if file.delete_on_close.get()
+        && !stays
         && let Some(link) = file.entry.link.get()
     {
         let removal = Removal { who: who.clone(), node: file.node.clone() };
@@ -99,7 +115,7 @@ pub(super) fn release_file(
     }
     let removed = file.entry.close();
     let removal = files.close(key, removed.as_ref().map(|(link, _)| *link));
-    let (mut removal, (_, place)) = removal.zip(removed)?;
+    let (mut removal, (_, place)) = removal.zip(removed).filter(|_| !stays)?;
     removal.who.lent.push(file.entry.owner.clone());
     removal.who.lent.extend(file.lease.as_ref().map(|lease| lease.owner.clone()));
     Some((removal, place))

@@ -604,9 +604,11 @@ impl Asked<'_> {
             reserved: Cell::new(reserved),
             write_time: Cell::new(facts.written),
             write_time_until_ns: Cell::new(0),
+            persistent: RefCell::default(),
             instance: self.contexts.application.add(request, &got.node)?,
         };
-        let durable = durable::grant(request, (self.contexts.durable, number), &file)?;
+        let asked = (self.contexts.durable, number);
+        let durable = durable::grant(request, asked, (&file, rights)).await?;
         let mut durable_answer = Vec::new();
         let name = self.contexts.durable.put_answer(durable.as_ref(), &mut durable_answer);
         let durable_answer = durable.is_some().then_some((name, durable_answer));

@@ -11,12 +11,12 @@ use base::limits::{
     SMB_DURABLE_V1, SMB_DURABLE_V2, SMB_DURABLE_V2_MAX, SMB_PREVIOUS_WAIT, SMB_RECONNECT_WAIT,
 };
 use base::refusals::Limit;
-use vfs::locks::Caching;
+use vfs::locks::{Caching, Owner};
 use wire::smb::codec::Field as _;
 use wire::smb::contexts::{self, Context};
 use wire::smb::create::{FileId, Request as Create, Response, action};
-use wire::smb::durable::{CreateGuid, DurableV2, DurableV2Answer, put_v1_answer};
-use wire::smb::lease::{Lease, level};
+use wire::smb::durable::{CreateGuid, DurableV2, DurableV2Answer, PERSISTENT, put_v1_answer};
+use wire::smb::lease::{Lease, lease_flags, level};
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
@@ -24,7 +24,7 @@ use super::dispatch::{About, Outcome, Reply, Request};
 use super::leases;
 use super::state::connection::Connection;
 use super::state::instances::InstanceOpen;
-use super::state::leases::{EndsParked as _, Form, Route, route};
+use super::state::leases::{EndsParked as _, Form, Mail, Route, route};
 use super::state::opens::{Durability, Open, OpenFile, OpenOf, ParkedOpen};
 use super::state::parked::{DurableId, ParkedKey};
 use super::state::replays::Created;
@@ -32,6 +32,8 @@ use super::state::session::Session;
 use super::{facts, names};
 use files::VPath;
 use files::caller::Reached;
+
+mod persistent;
 
 /// What a CREATE asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,12 +71,18 @@ impl DurableRequest {
         }
     }
 
+    /// Whether it is to outlive a restart of the server.
+    const fn is_persistent(self) -> bool {
+        matches!(self, Self::V2(asked) if asked.flags & PERSISTENT != 0)
+    }
+
     /// Appends the context of the answer to an open that was granted.
     pub fn put_answer(self, granted: Option<&Durability>, out: &mut Vec<u8>) -> &'static [u8] {
         match (self, granted) {
             (Self::V2(_), Some(granted)) => {
                 let timeout_ms = u32::try_from(granted.timeout.as_millis()).unwrap_or(u32::MAX);
-                DurableV2Answer { timeout_ms, flags: 0 }.put(out);
+                let flags = if granted.is_persistent { PERSISTENT } else { 0 };
+                DurableV2Answer { timeout_ms, flags }.put(out);
                 contexts::DURABLE_V2
             }
             _ => {
@@ -94,17 +102,32 @@ pub(super) fn number(
     Ok(asks.then(|| request.conn.server.parked.new_id()))
 }
 
-/// What makes an open a durable handle, if it is asked for and its client keeps it open.
-pub(super) fn grant(
+/// What makes an open a durable handle, if it is asked for and its client keeps it open, or a
+/// persistent one.
+pub(super) async fn grant(
     request: &Request<'_>,
     (asked, number): (DurableRequest, Option<DurableId<ParkedOpen>>),
-    file: &OpenFile,
+    (file, access): (&OpenFile, u32),
 ) -> Result<Option<Durability>, NtStatus> {
     let agreed = request.conn.agreed()?;
-    let timeout = asked.timeout(agreed.dialect).filter(|_| is_kept_open(file));
+    let is_persistent = asked.is_persistent() && persistent::is_offered(request, file);
+    let timeout = asked.timeout(agreed.dialect).filter(|_| is_persistent || is_kept_open(file));
     let (guid, client) = (asked.guid(), agreed.client.0);
-    let durability = |(timeout, id)| Durability { id, timeout, guid, client };
-    Ok(timeout.zip(number).map(durability))
+    let Some((timeout, id)) = timeout.zip(number) else { return Ok(None) };
+    let mut durable = Durability { id, timeout, is_persistent, guid, client };
+    if is_persistent && persistent::record_new(request, &durable, (file, access)).await.is_err() {
+        durable.is_persistent = false;
+        return Ok(Some(durable).filter(|_| is_kept_open(file)));
+    }
+    Ok(Some(durable))
+}
+
+/// Records what has changed of a persistent handle: locks, its name, whether it is to be removed.
+///
+/// # Errors
+/// STATUS_INSUFFICIENT_RESOURCES if that is not on disk.
+pub(super) async fn record(open: &Open) -> Result<(), NtStatus> {
+    persistent::update(open).await
 }
 
 /// Whether the client of an open may keep it open when its programs have closed it.
@@ -126,7 +149,10 @@ pub(super) fn park(
 ) -> (Vec<Rc<Open>>, Vec<Rc<Open>>) {
     let (server, mut busy) = (&conn.server, Vec::new());
     let park = |open: Rc<Open>| {
-        let is_kept = |open: &Open| matches!(&open.of, OpenOf::File(file) if is_kept_open(file));
+        let is_kept = |open: &Open| match &open.of {
+            OpenOf::File(file) => file.is_persistent() || is_kept_open(file),
+            OpenOf::Pipe(_) => false,
+        };
         if open.durable.is_none() || !is_kept(&open) {
             return Some(open);
         }
@@ -158,16 +184,19 @@ impl super::server::Server {
         parked: ParkedOpen,
         address: std::net::IpAddr,
     ) -> Result<(), ParkedOpen> {
-        let Some(lease) = &parked.file.lease else { return Err(parked) };
-        let (owner, id) = (lease.owner.clone(), parked.durable.id.number);
+        let id = parked.durable.id.number;
+        let lease = parked.file.lease.as_ref().map(|lease| lease.owner.clone());
         let timeout_ns = u64::try_from(parked.durable.timeout.as_nanos()).unwrap_or(u64::MAX);
         let until_ns = monotonic_ns().saturating_add(timeout_ns);
-        let key = ParkedKey { address, client: parked.durable.client, lease: owner, until_ns };
+        let (client, of_key) = (parked.durable.client, lease.clone());
+        let key = ParkedKey { address, client, lease: of_key, until_ns };
         parked.file.set_created(Created::Parked(id));
         let instance = parked.file.instance.as_ref().map(InstanceOpen::handle);
         // From now on a break ends it; one that has come before is seen below.
-        *route(&lease.route) = Route::Parked(Arc::<Self>::downgrade(self));
-        let (lease, file) = (key.lease.clone(), parked.file.entry.key);
+        if let Some(lease) = &parked.file.lease {
+            *route(&lease.route) = Route::Parked(Arc::<Self>::downgrade(self));
+        }
+        let file = parked.file.entry.key;
         let locks = Arc::clone(&parked.file.entry.locks);
         if let Err(back) = self.parked.park(id, key, parked) {
             Limit::SmbParked.count();
@@ -177,8 +206,9 @@ impl super::server::Server {
         if let Some(instance) = instance {
             instance.set(Created::Parked(id));
         }
-        let is_breaking = locks.lease_of(file, &lease).is_none_or(|(_, is_breaking)| is_breaking);
-        if is_breaking {
+        let is_breaking =
+            |lease: &Owner| locks.lease_of(file, lease).is_none_or(|(_, is_breaking)| is_breaking);
+        if let Some(lease) = lease.filter(is_breaking) {
             self.break_parked(&lease);
         }
         Ok(())
@@ -204,8 +234,10 @@ impl Claim<'_> {
         let is_share = there.share.id == self.reached.share.id && *there.cred == *self.reached.cred;
         let is_user = parked.who.person.name == who.person.name;
         // What was opened by version 2 may be continued by version 1, which has no such number.
+        let is_others = file.is_persistent() && durable.client != self.client;
         if !is_share
             || !is_user
+            || is_others
             || self.guid.is_some_and(|guid| durable.guid.unwrap_or_default() != guid)
         {
             return none;
@@ -248,12 +280,19 @@ pub(super) async fn reconnect(
     let ((file, guid), parked) = (asked, &conn.server.parked);
     let client = conn.agreed()?.client.0;
     let path = names::path(&reached.share, create.name).ok();
+    let named = persistent::Named { number: file.persistent, guid, client, lease };
+    let restored = persistent::claim(request, reached, &named).await?;
     let claim = Claim { request, reached, guid, lease, client, path };
-    // The connection may be lost and not know it yet.
-    let wait = if session.has_previous { SMB_PREVIOUS_WAIT } else { SMB_RECONNECT_WAIT };
-    let _ = tokio::time::timeout(wait, parked.parked(file.persistent)).await;
-    let otherwise = NtStatus::OBJECT_NAME_NOT_FOUND;
-    let mut there = parked.take(file.persistent, |_, there| claim.check(there), otherwise)?;
+    let mut there = match restored {
+        Some(there) => there,
+        None => {
+            // The connection may be lost and not know it yet.
+            let wait = if session.has_previous { SMB_PREVIOUS_WAIT } else { SMB_RECONNECT_WAIT };
+            let _ = tokio::time::timeout(wait, parked.parked(file.persistent)).await;
+            let otherwise = NtStatus::OBJECT_NAME_NOT_FOUND;
+            parked.take(file.persistent, |_, there| claim.check(there), otherwise)?
+        }
+    };
     there.file.node.reached = reached.clone();
     let id = FileId { persistent: file.persistent, ..session.new_file_id() };
     let (level, context, granted) = continue_lease(request, &there.file, id, lease);
@@ -291,12 +330,21 @@ fn continue_lease(
         None => Form::Oplock(id),
     };
     *route(&lease.route) = Route::Mail { mailbox: Arc::clone(&conn.mailbox), session, form };
-    let now = file.entry.locks.lease_now(file.entry.key, &lease.owner);
+    let (locks, key) = (&file.entry.locks, file.entry.key);
+    // The client of a persistent handle could not be notified.
+    let broken = locks.break_of(key, &lease.owner).filter(|_| file.is_persistent());
+    if let Some(what) = broken {
+        conn.mailbox.post(Mail { lease: lease.owner.clone(), session, form, what });
+    }
+    let now = locks.lease_now(key, &lease.owner);
     let (caching, epoch) = now.map_or((Caching::NONE, 0), |now| (now.caching, now.epoch));
     let granted = Some(lease.owner.clone());
     match (&lease.key, asked) {
         (Some(key), Some(asked)) => {
-            let context = leases::answer(&asked, key.has_epoch, (caching.bits(), epoch));
+            let mut context = leases::answer(&asked, key.has_epoch, (caching.bits(), epoch));
+            if broken.is_some() {
+                context.flags |= lease_flags::BREAK_IN_PROGRESS;
+            }
             (level::LEASE, Some(context), granted)
         }
         _ => (leases::level_of(caching), None, granted),

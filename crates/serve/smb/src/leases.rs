@@ -169,6 +169,34 @@ pub(super) async fn grant(
     Ok(given)
 }
 
+/// The lease of an open that is continued and may cache nothing; `None` while the file is being
+/// changed, or if its key is in use for another one.
+pub(super) fn of_nothing(
+    request: &Request<'_>,
+    (node, entry): (&Node, &Entry),
+    (guid, lease): (ClientGuid, Lease),
+) -> Option<OpenLease> {
+    let has_epoch = lease.v2.is_some();
+    let asked = CachingRequest::Lease(lease, guid);
+    let owner = asked.owner(request)?;
+    let keys = &request.conn.server.lease_keys;
+    let key = keys.take((guid, lease.key), entry.key, (&owner, has_epoch))?;
+    let form = Form::Lease(lease.key, key.has_epoch);
+    let (mailbox, session) = (Arc::clone(&request.conn.mailbox), request.session.id);
+    let route = Arc::new(Mutex::new(Route::Mail { mailbox, session, form }));
+    let granted = entry.locks.lease(&LeaseRequest {
+        slot: node.reached.share.fs.change_slot(&node.handle),
+        key: entry.key,
+        lease: &owner,
+        open: &entry.owner,
+        is_oplock: false,
+        wanted: Caching::NONE,
+        epoch: lease.v2.map_or(0, |v2| v2.epoch),
+        notice: Arc::new(Notice(Arc::clone(&route))),
+    })?;
+    Some(OpenLease { owner, view: granted.view, key: Some(key), route })
+}
+
 /// Grants a lease, of which breaks are sent only once it is answered. `None` while the file is
 /// being changed.
 async fn lease(conn: &Connection, entry: &Entry, wants: &LeaseRequest<'_>) -> Option<Granted> {

@@ -34,6 +34,7 @@ mod durable;
 mod facts;
 mod frame;
 mod grace;
+pub mod handles;
 mod info;
 mod instances;
 mod io;

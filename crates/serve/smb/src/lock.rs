@@ -14,7 +14,7 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{Open, OpenFile};
-use super::{grace, status};
+use super::{durable, grace, status};
 
 /// LOCK. What the first element is decides what all are.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
@@ -38,7 +38,21 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     if let Some(sequence) = sequence {
         file.lock_sequences.set_done(sequence);
     }
+    if let Err(status) = durable::record(&open).await {
+        take_back(file, &asked, sequence);
+        return Err(status);
+    }
     Ok(done(request, &asked, file))
+}
+
+/// Unlocks what was locked and cannot be recorded.
+fn take_back(file: &OpenFile, asked: &Asks, sequence: Option<(u32, u8)>) {
+    let locked = asked.locks.iter().filter(|one| one.flags != lock_flags::UNLOCK);
+    let ends: Vec<_> = locked.map(|one| Element { flags: lock_flags::UNLOCK, ..*one }).collect();
+    let _ = unlock(file, &ends);
+    if let Some(sequence) = sequence {
+        file.lock_sequences.forget(sequence);
+    }
 }
 
 fn done(request: &Request<'_>, asked: &Asks, file: &OpenFile) -> Reply {

@@ -91,6 +91,9 @@ impl Connection {
         if self.settings.multichannel && dialect >= Dialect::SMB300 {
             ours |= capabilities::MULTI_CHANNEL;
         }
+        if self.server.handles.get().is_some() && dialect >= Dialect::SMB300 {
+            ours |= capabilities::PERSISTENT_HANDLES;
+        }
         let negotiated = Negotiated {
             dialect,
             signing,

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base::clock::monotonic_ns;
 use base::limits::{SMB_SWEEP, SMB_SWEEP_PIECE};
@@ -20,7 +21,9 @@ use files::{Core, Files};
 
 impl EndsParked for Server {
     fn break_parked(&self, lease: &Owner) {
-        self.end_parked(self.parked.take_lease(lease));
+        // A persistent handle keeps what it denies to others; its lease ends in time.
+        let ends = |open: &ParkedOpen| !open.file.is_persistent();
+        self.end_parked(self.parked.take_lease(lease, ends));
     }
 }
 
@@ -44,9 +47,25 @@ impl Server {
             session == Some(open.session) || user == Some(open.who.person.name.as_str())
         };
         let opens = self.parked.take_if(goes);
-        let count = opens.len();
+        let restored = self.restored.take_if(|one| user == Some(one.record.user.as_str()));
+        let count = opens.len() + restored.len();
         self.end_parked(opens);
         count
+    }
+
+    /// Ends what has waited too long since the start, and what is of a user that is none any more.
+    pub fn sweep_restored(&self, files: &Files) {
+        drop(self.restored.take_late(monotonic_ns()));
+        let now = files.identity.generation();
+        if self.users_seen.swap(now, Ordering::Relaxed) != now {
+            // Users are asked without a lock.
+            let all = self.restored.after(None, usize::MAX, |one| Arc::clone(&one.record));
+            for (number, record) in all {
+                if files.identity.person(&record.user).is_none() {
+                    drop(self.restored.take_any(number));
+                }
+            }
+        }
     }
 
     /// Ends what has waited too long, what is of a user that is none any more, or of a share that
@@ -54,6 +73,7 @@ impl Server {
     /// of this core are carried out in between.
     async fn sweep(&self, files: &Files) {
         self.end_parked(self.parked.take_late(monotonic_ns()));
+        self.sweep_restored(files);
         let facts = |open: &ParkedOpen| (Arc::clone(&open.who), open.file.node.reached.clone());
         let mut last = None;
         loop {
@@ -72,6 +92,7 @@ impl Server {
 
 /// Sweeps until the service ends; nothing waits then.
 pub(super) async fn run(server: Arc<Server>, core: Rc<Core>, mut ending: Ending) {
+    server.note_ending(&ending);
     let mut tick = tokio::time::interval(SMB_SWEEP);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -86,6 +107,7 @@ pub(super) async fn run(server: Arc<Server>, core: Rc<Core>, mut ending: Ending)
         };
         if has_ended {
             server.end_parked(server.parked.set_open(false));
+            drop(server.restored.set_open(false));
         }
         for leaving in server.removals.take() {
             let Leaving { removal, _open } = leaving;

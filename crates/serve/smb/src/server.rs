@@ -1,12 +1,15 @@
 //! The service, over all its starts.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use vfs::fold::FoldIndex;
 
+use super::handles::HandleStore;
 use super::settings::Settings;
 use super::state::clients::Clients;
 use super::state::instances::Instances;
@@ -16,6 +19,7 @@ use super::state::opens::ParkedOpen;
 use super::state::parked::ParkedOpens;
 use super::state::removals::{Removal, Removals};
 use super::state::replays::Replays;
+use super::state::restored::Restored;
 use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;
 use engine::exec::accept::Joins;
@@ -44,6 +48,12 @@ pub struct Server {
     pub(super) clients: Arc<Clients>,
     /// Hands connections to other cores.
     pub(super) joins: Mutex<Option<Joins<Core>>>,
+    /// Records of persistent handles, where there is a state directory.
+    pub(super) handles: OnceLock<Arc<HandleStore>>,
+    /// Persistent handles of before the start that no client has continued yet.
+    pub(super) restored: ParkedOpens<Restored>,
+    /// The state of the users for which these were looked at last.
+    pub(super) users_seen: AtomicU64,
     /// Opens that outlive their connection.
     pub(super) parked: Arc<ParkedOpens<ParkedOpen>>,
     /// What is to be removed with such ones.
@@ -56,6 +66,9 @@ impl Server {
         let settings = RwLock::new(Arc::new(settings));
         let (sessions, folds, open_files, lease_keys, seats) = Default::default();
         let (parked, removals, replays, instances, clients, joins) = Default::default();
+        let (handles, restored) = Default::default();
+        // Not looked at yet.
+        let users_seen = AtomicU64::new(u64::MAX);
         Arc::new(Self {
             settings,
             guid,
@@ -68,9 +81,25 @@ impl Server {
             instances,
             clients,
             joins,
+            handles,
+            restored,
+            users_seen,
             parked,
             removals,
         })
+    }
+
+    /// Has persistent handles be recorded there, and those of before bind from now on.
+    pub fn record_in(&self, store: Arc<HandleStore>) {
+        // Once for each process.
+        let _ = self.handles.set(store);
+    }
+
+    /// The service runs until this turns true.
+    pub(super) fn note_ending(&self, ending: &Ending) {
+        if let Some(store) = self.handles.get() {
+            store.set_ending(ending.clone());
+        }
     }
 
     /// What is set now.
@@ -91,15 +120,26 @@ impl Server {
     /// Opens that wait for their client, at most `max`: user, address, path, and the time that is
     /// left.
     pub fn parked(&self, max: usize) -> Vec<(String, IpAddr, String, Duration)> {
-        self.parked.rows(monotonic_ns(), max, |key, open, left_ns| {
+        let now_ns = monotonic_ns();
+        let mut rows = self.parked.rows(now_ns, max, |key, open, left_ns| {
             let path = open.file.path.borrow().to_string();
             let user = open.who.person.name.clone();
             (user, key.address, path, Duration::from_nanos(left_ns))
-        })
+        });
+        let more = max.saturating_sub(rows.len());
+        rows.extend(self.restored.rows(now_ns, more, |key, one, left_ns| {
+            let path = String::from_utf8_lossy(&one.record.path).into_owned();
+            (one.record.user.clone(), key.address, path, Duration::from_nanos(left_ns))
+        }));
+        rows
     }
 
     /// How many opens wait for their client, by its address.
     pub fn parked_by_address(&self) -> Vec<(IpAddr, u64)> {
-        self.parked.by_address()
+        let mut all: BTreeMap<IpAddr, u64> = self.parked.by_address().into_iter().collect();
+        for (address, count) in self.restored.by_address() {
+            *all.entry(address).or_default() += count;
+        }
+        all.into_iter().collect()
     }
 }

@@ -20,7 +20,7 @@ use super::state::location::Location;
 use super::state::opens::{Entry, Open, OpenFile};
 use super::state::removals::Removal;
 use super::state::times::{AskedTime, Times, UserTimes};
-use super::{facts, grace, leases, names, security, status};
+use super::{durable, facts, grace, leases, names, security, status};
 use files::set_aside::SetAside;
 use files::{Caller, Links, Node, Spot};
 
@@ -43,10 +43,25 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         info_type::SECURITY => security::set(request, &open, file, &asked).await?,
         _ => return Err(NtStatus::NOT_SUPPORTED),
     }
+    if asked.info_type == info_type::FILE && is_recorded(asked.class) {
+        durable::record(&open).await?;
+    }
     let mut out = request.reply();
     put_set(out.vec());
     let about = About::file(&file.node);
     Ok(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) })
+}
+
+/// Whether what it sets is in the record of a persistent handle.
+const fn is_recorded(class: u8) -> bool {
+    matches!(
+        class,
+        file_class::MODE
+            | file_class::DISPOSITION
+            | file_class::DISPOSITION_EX
+            | file_class::RENAME
+            | file_class::RENAME_EX
+    )
 }
 
 async fn of_file(

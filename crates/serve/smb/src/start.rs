@@ -19,6 +19,8 @@ impl Server {
         sockets: Vec<TcpListener>,
     ) -> Option<Tasks> {
         drop(self.parked.set_open(true));
+        drop(self.restored.set_open(true));
+        self.restore(&files.locks);
         let server = Arc::clone(self);
         let sockets = sockets.into_iter().map(|socket| (socket, ())).collect();
         let (tasks, joins) =

@@ -8,9 +8,9 @@ use base::log::{ClientLines, Level, limited};
 use vfs::share::rules::{Access, Transport};
 use vfs::share::{Service, Share};
 use wire::smb::create::access;
-use wire::smb::negotiate::Dialect;
+use wire::smb::negotiate::{Dialect, capabilities};
 use wire::smb::status::NtStatus;
-use wire::smb::tree::{self, share_flags, share_type};
+use wire::smb::tree::{self, share_capabilities, share_flags, share_type};
 use wire::smb::utf16;
 
 use super::broken::Broken;
@@ -57,6 +57,13 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
         (TreeOf::Share { reached }, share_type::DISK, rights)
     };
     let caches = matches!(&of, TreeOf::Share { reached } if reached.share.caches());
+    let agreed = request.conn.agreed()?.capabilities & capabilities::PERSISTENT_HANDLES != 0;
+    let capabilities = match &of {
+        TreeOf::Share { reached } if agreed && reached.share.is_continuous() => {
+            share_capabilities::CONTINUOUS_AVAILABILITY
+        }
+        _ => 0,
+    };
     let tree = Tree::new(of);
     let encrypts = request.session.encrypts || tree.encrypts();
     let id = request.session.add_tree(tree)?;
@@ -64,7 +71,7 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
     let flags = if caches { encrypts } else { share_flags::NO_CACHING | encrypts };
     let mut out = request.reply();
     let response =
-        tree::Response { share_type: kind, reserved: 0, flags, capabilities: 0, maximal_access };
+        tree::Response { share_type: kind, reserved: 0, flags, capabilities, maximal_access };
     response.put_body(out.vec());
     Ok(Reply { tree: Some(id), ..Reply::new(out) })
 }

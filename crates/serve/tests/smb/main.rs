@@ -19,6 +19,7 @@ mod instances;
 mod leases;
 mod links;
 mod panics;
+mod persistent;
 mod running;
 mod scans;
 mod searches;

@@ -1,11 +1,13 @@
 //! A service that runs, over a share in memory where calls can be made to panic or to stand still.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use e2e::smb::{Offer, Smb};
 use e2e::tcp::HERE;
 use serve::pool::PoolLimits;
+use serve::smb::handles::HandleStore;
 use serve::smb::{Server, Settings};
 use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
@@ -46,12 +48,30 @@ impl Running {
 
     /// Starts it within these limits, with a pool of this size.
     pub fn with_pool(limits: Limits, pool: PoolLimits) -> Self {
-        let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
+        Self::over(Planted::over(MemFs::new(tag("share"), 1 << 30)), (limits, pool), None)
+    }
+
+    /// Starts it over these files, with persistent handles that are recorded in this file.
+    pub fn recording(fs: Arc<Planted>, handles: &Path) -> Self {
+        let (store, _) = HandleStore::open(handles).expect("a file of handles");
+        Self::over(fs, Default::default(), Some(store))
+    }
+
+    fn over(
+        fs: Arc<Planted>,
+        (limits, pool): (Limits, PoolLimits),
+        handles: Option<Arc<HandleStore>>,
+    ) -> Self {
         let shares = [("share", Arc::clone(&fs) as _)];
         let scene = Scene::with_pool(Service::Smb, &shares, limits, pool);
         let socket = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
         let at = socket.local_addr().expect("an address");
         let server = Server::new(Settings::default(), [7; 16]);
+        if let Some(handles) = handles {
+            server.record_in(handles);
+            let table = scene.files.shares.load();
+            table.by_name("share").expect("the share").set_continuous(true);
+        }
         let tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
         let alice = connect(at);
         Self { _tasks: tasks, fs, scene, server, at, alice, planted: 0 }

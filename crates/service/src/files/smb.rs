@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use base::failure::Failure;
+use base::failure::{Failure, OrFailure};
 use base::node::{Path, Value};
 use base::protocol::ports::SMB;
 use base::protocol::{self, Port};
@@ -15,6 +15,7 @@ use control::tree::{Document, Problem};
 use parking_lot::Mutex;
 use probe::sample::Sample;
 use serve::files::Files;
+use serve::smb::handles::HandleStore;
 use serve::smb::node::{CACHING_SHOWN_MAX, PARKED_SHOWN_MAX};
 use serve::smb::state::sessions::End;
 use serve::smb::{Encryption, Server, Settings};
@@ -55,12 +56,28 @@ pub struct Smb {
     levels: Mutex<levels::Reader>,
 }
 
+/// The file of persistent handles in the state directory (`docs/formats/smb-handles.md`).
+const HANDLES: &str = "smb-handles";
+
 impl Smb {
-    /// The service.
-    pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Self {
+    /// The service, with the persistent handles of the state directory: they bind all protocols
+    /// from now on.
+    ///
+    /// # Errors
+    /// The handles cannot be read.
+    pub fn new(parts: &Arc<ServiceParts>, document: &Document) -> Result<Self, Failure> {
+        let store = HandleStore::open(&parts.state.join(HANDLES));
+        let (store, unwritten) = store.or_failure("open the file of persistent SMB handles")?;
+        if let Some(e) = unwritten {
+            base::error!("smb", "persistent handles are refused until they can be recorded: {e}");
+        }
         let (files, sign_ins) = parts.files(ID);
         let server = Server::new(settings(document), parts.server_id.guid);
-        Self { parts: parts.clone(), files, sign_ins, server, levels: Mutex::default() }
+        server.record_in(store);
+        if Values::of(document, ID).is_on("enabled") {
+            server.restore(&files.locks);
+        }
+        Ok(Self { parts: parts.clone(), files, sign_ins, server, levels: Mutex::default() })
     }
 }
 
@@ -148,6 +165,8 @@ impl Service for Smb {
     }
 
     fn samples(&self) -> Vec<Sample> {
+        // Also of a service that could not start.
+        self.server.sweep_restored(&self.files);
         self.levels.lock().samples(&self.server, &self.files.locks)
     }
 }

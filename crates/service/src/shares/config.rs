@@ -30,6 +30,8 @@ pub struct ShareConfig {
     pub read_only: bool,
     /// Whether clients of SMB get leases and oplocks.
     pub smb_oplocks: bool,
+    /// Whether clients of SMB get persistent handles.
+    pub continuous: bool,
     /// The directory of its snapshots, if it is on a pool.
     pub snapshots: Option<PathBuf>,
     /// Whether its root lists the way to its snapshots.

@@ -18,7 +18,9 @@ use parking_lot::Mutex;
 use vfs::cache_drop::CacheDrop;
 use vfs::cred::Cred;
 use vfs::fs::Context;
-use vfs::share::node::{DEFAULT_PROJECT, POOL, SMB_ENCRYPT, SMB_OPLOCKS, SNAPDIR, VISIBLE};
+use vfs::share::node::{
+    CONTINUOUS, DEFAULT_PROJECT, POOL, SMB_ENCRYPT, SMB_OPLOCKS, SNAPDIR, VISIBLE,
+};
 use vfs::share::rules::{Access, Lookup, Rules, Transport};
 use vfs::share::{Service, Share, tag};
 use vfs::status::Status;
@@ -256,6 +258,7 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
         directory,
         read_only: document.bool(path, "read_only"),
         smb_oplocks: document.bool(path, SMB_OPLOCKS),
+        continuous: document.bool(path, CONTINUOUS),
         snapshots: pool.as_ref().map(|pool| snapshots_of(pool, name)),
         snapdir_visible: document.text(path, SNAPDIR).as_deref() == Some(VISIBLE),
         rules,
@@ -428,6 +431,7 @@ impl Live for Room {
         let encrypts = given.rules_for(Service::Smb).transport() > Transport::Plain;
         overrides.push(decided(SMB_ENCRYPT, Value::Bool(encrypts)));
         overrides.push(decided(SMB_OPLOCKS, Value::Bool(given.smb_oplocks)));
+        overrides.push(decided(CONTINUOUS, Value::Bool(given.continuous)));
         overrides.push(decided(SNAPDIR, Value::text("hidden")));
         overrides
     }

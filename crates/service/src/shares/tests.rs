@@ -76,6 +76,7 @@ impl World {
             directory: self.dir(dir),
             read_only: false,
             smb_oplocks: true,
+            continuous: false,
             snapshots: None,
             snapdir_visible: false,
             rules: Default::default(),

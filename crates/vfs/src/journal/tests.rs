@@ -143,3 +143,31 @@ fn records_are_there_while_nothing_can_be_written() {
     journal.put(b"b", b"2").expect("written");
     assert_eq!(shown(&folder.open()), [pair("a", "1"), pair("b", "2")]);
 }
+
+#[test]
+fn changes_together_are_made_in_their_order_or_not_at_all() {
+    let folder = Folder::new("together");
+    let journal = folder.open();
+    journal.put(b"a", b"1").expect("put");
+    let changes: [(&[u8], Option<&[u8]>); 5] = [
+        (b"a", None),
+        (b"b", Some(b"2")),
+        (b"b", Some(b"3")),
+        (b"c", Some(b"4")),
+        (b"c", None),
+    ];
+    journal.change(&changes).expect("changes");
+    assert_eq!(shown(&journal), [pair("b", "3")]);
+    let long = [0; 100];
+    let changes: [(&[u8], Option<&[u8]>); 2] = [(b"d", Some(b"5")), (b"e", Some(&long))];
+    assert!(matches!(journal.change(&changes), Err(JournalError::TooLong)));
+    assert_eq!(shown(&journal), [pair("b", "3")]);
+    drop(journal);
+    assert_eq!(shown(&folder.open()), [pair("b", "3")]);
+    let journal = folder.open();
+    for _ in 0..100 {
+        journal.change(&[(b"b", Some(b"3")), (b"f", None)]).expect("changes");
+    }
+    let length = std::fs::read(folder.file()).expect("file").len() as u64;
+    assert!(length <= LIMITS.compact + 50, "{length}");
+}

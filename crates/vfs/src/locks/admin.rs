@@ -136,6 +136,12 @@ impl LockTable {
         self.shard(key).get(&key).is_some_and(|file| concerns(file, &whose))
     }
 
+    /// Byte ranges that an owner has locked in a file.
+    pub fn ranges_of(&self, key: FileKey, owner: &Owner) -> Vec<(Range, Kind)> {
+        let files = self.shard(key);
+        files.get(&key).map_or_else(Vec::new, |file| file.ranges.of(owner).collect())
+    }
+
     /// How much each client holds. Looks through the whole table, one part at a time.
     pub fn tally(&self) -> HashMap<ClientKey, Tally> {
         let mut tally = HashMap::<ClientKey, Tally>::new();

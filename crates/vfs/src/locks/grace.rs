@@ -39,7 +39,8 @@ pub enum GraceRequest {
 /// The one rule: whether a client of `taker` must wait with what it wants while clients of
 /// `holder` may reclaim.
 pub const fn waits(holder: Protocol, taker: Protocol, wanted: GraceRequest) -> bool {
-    // Opens and locks of other protocols end with their connections, those of WebDAV are on disk.
+    // Opens and locks of other protocols end with their connections, those of WebDAV and
+    // persistent handles of SMB are on disk.
     let reclaims = matches!(holder, Protocol::Nfs4 | Protocol::Nlm);
     let takes = match (taker, wanted) {
         // No OPEN of NFSv4, and no SHARE, is granted but reclaims (RFC 8881 §8.4.2.1).

@@ -211,6 +211,12 @@ impl Ranges {
         before.next().is_some_and(|(_, (end, _))| *end >= range.start)
     }
 
+    /// What the owner holds, by first byte.
+    pub fn of(&self, owner: &Owner) -> impl Iterator<Item = (Range, Kind)> {
+        let own = self.owners.get(owner).into_iter().flatten();
+        own.map(|(at, (end, kind))| (Range { start: at.0, end: *end }, *kind))
+    }
+
     /// Whether the owner holds anything at all.
     pub fn holds_any(&self, owner: &Owner) -> bool {
         self.owners.contains_key(owner)

@@ -20,6 +20,9 @@ pub const POOL: &str = "pool";
 /// The property of shares that permits leases and oplocks over SMB.
 pub const SMB_OPLOCKS: &str = "smb_oplocks";
 
+/// The property of shares that grants persistent handles over SMB.
+pub const CONTINUOUS: &str = "continuous";
+
 /// The property of shares that shows the directory of snapshots.
 pub const SNAPDIR: &str = "snapdir";
 
@@ -53,11 +56,15 @@ static PROJECT: Context = Context::new(
 .children(&[&crate::lun::node::NODE])
 .items(&SHARES);
 
-static PROJECT_PROPERTIES: [Property; 4 + ACCESS] = joined([
+static PROJECT_PROPERTIES: [Property; 5 + ACCESS] = joined([
     &[read_only(Default::Bool(false))],
     &[],
     &access(Default::Text("rw"), Default::List(&[])),
-    &[smb_encrypt(Default::Bool(false)), smb_oplocks(Default::Bool(true))],
+    &[
+        smb_encrypt(Default::Bool(false)),
+        smb_oplocks(Default::Bool(true)),
+        continuous(Default::Bool(false)),
+    ],
     &[snapdir(Default::Text("hidden"))],
 ]);
 
@@ -111,13 +118,14 @@ static SHARE_PROPERTIES: [Property; SHARE_COUNT] = joined([
     &[
         smb_encrypt(Default::Inherited),
         smb_oplocks(Default::Inherited),
+        continuous(Default::Inherited),
         snapdir(Default::Inherited),
     ],
     &STATES,
 ]);
 
 /// Properties of a share.
-const SHARE_COUNT: usize = OWN.len() + storage::PROPERTIES.len() + ACCESS + 3 + STATES.len();
+const SHARE_COUNT: usize = OWN.len() + storage::PROPERTIES.len() + ACCESS + 4 + STATES.len();
 
 /// What a share is made with, and does not take over from its project but for `read_only`.
 const OWN: [Property; 7] = [
@@ -256,6 +264,18 @@ const fn smb_oplocks(default: Default) -> Property {
         "Lets SMB clients cache files by oplocks and leases. Disable it if programs on this \
          machine change files that SMB clients have open: clients do not see that. Applies to \
          files that are opened from then on.",
+    )
+}
+
+const fn continuous(default: Default) -> Property {
+    Property::setting(
+        CONTINUOUS,
+        "Continuous availability",
+        Kind::Bool,
+        default,
+        "Grants persistent handles to SMB 3 clients that request them: open files, share modes and \
+         locks survive a restart of the server. Each open, lock and close waits for the disk of the \
+         state directory. Applies to files that are opened from then on.",
     )
 }
 

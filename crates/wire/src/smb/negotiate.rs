@@ -57,6 +57,8 @@ pub mod capabilities {
     pub const LARGE_MTU: u32 = 4;
     /// Several connections of a session.
     pub const MULTI_CHANNEL: u32 = 8;
+    /// Opens that outlive a restart of the server.
+    pub const PERSISTENT_HANDLES: u32 = 0x10;
     /// Encryption, in 3.0 and 3.0.2.
     pub const ENCRYPTION: u32 = 0x40;
 }

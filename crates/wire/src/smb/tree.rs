@@ -58,6 +58,12 @@ pub mod share_flags {
     pub const ENCRYPT: u32 = 0x8000;
 }
 
+/// Capabilities of a share.
+pub mod share_capabilities {
+    /// It grants persistent handles.
+    pub const CONTINUOUS_AVAILABILITY: u32 = 0x10;
+}
+
 body! {
     /// What a server answers.
     pub struct Response = 16 {

@@ -71,6 +71,7 @@ impl<'a> Plan<'a> {
             name: name.map_or("root".into(), |name| name.to_string_lossy().into_owned()),
             directory,
             smb_oplocks: true,
+            continuous: false,
             snapshots: None,
             snapdir_visible: false,
             read_only: args.read_only,

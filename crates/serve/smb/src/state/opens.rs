@@ -21,6 +21,7 @@ use super::replays::{Created, LockSequences, Numbered, Sequence};
 use super::seats::OpenReservation;
 use super::times::UserTimes;
 
+use crate::handles::PersistentHandle;
 use files::{Caller, Node, VPath};
 
 /// The entry of an open in the one table of opens and locks. With it end its locks and what waits
@@ -110,6 +111,8 @@ pub(crate) struct OpenFile {
     /// Until when what is written is not shown in the write time ([`super::times`]), as
     /// nanoseconds of a monotonic clock.
     pub write_time_until_ns: Cell<u64>,
+    /// Its record, if it is a persistent handle.
+    pub persistent: RefCell<Option<PersistentHandle>>,
     /// The application that has it: known as long as anything of it is in the way, so the last
     /// field.
     pub instance: Option<InstanceOpen>,
@@ -119,6 +122,16 @@ impl OpenFile {
     /// How what is written with it meets leases.
     pub fn writes(&self) -> Writes {
         Writes::by(self.lease.as_ref())
+    }
+
+    /// Whether it is a persistent handle.
+    pub fn is_persistent(&self) -> bool {
+        self.persistent.borrow().is_some()
+    }
+
+    /// Whether its record is to stay when it ends: the service ends.
+    pub fn stays_recorded(&self) -> bool {
+        self.persistent.borrow().as_ref().is_some_and(PersistentHandle::stays)
     }
 
     /// The CREATE has come to this, for one that is sent again.
@@ -148,6 +161,8 @@ pub(crate) struct Durability {
     pub id: DurableId<ParkedOpen>,
     /// How long it waits for its client.
     pub timeout: Duration,
+    /// It outlives a restart of the server.
+    pub is_persistent: bool,
     /// CreateGuid, of version 2.
     pub guid: Option<CreateGuid>,
     /// ClientGuid of the connection that has made it.

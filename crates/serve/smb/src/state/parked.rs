@@ -25,8 +25,8 @@ pub(crate) struct ParkedKey {
     pub address: IpAddr,
     /// ClientGuid of it.
     pub client: ClientGuid,
-    /// The lease or oplock.
-    pub lease: Owner,
+    /// The lease or oplock; a persistent handle may have none.
+    pub lease: Option<Owner>,
     /// When it ends, by a monotonic clock.
     pub until_ns: u64,
 }
@@ -105,10 +105,12 @@ impl<T> Inner<T> {
                 self.by_address.remove(&address);
             }
         }
-        if let Some(ids) = self.by_lease.get_mut(&key.lease) {
+        if let Some(lease) = &key.lease
+            && let Some(ids) = self.by_lease.get_mut(lease)
+        {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
-                self.by_lease.remove(&key.lease);
+                self.by_lease.remove(lease);
             }
         }
         Some(what)
@@ -134,6 +136,22 @@ impl<T> ParkedOpens<T> {
         }
     }
 
+    /// A number that was given by an earlier process.
+    pub fn known_id(self: &Arc<Self>, number: u64) -> DurableId<T> {
+        self.inner().connected.insert(number);
+        DurableId { of: Arc::clone(self), number }
+    }
+
+    /// What `look` gives of one that waits.
+    pub fn get<R>(&self, id: u64, look: impl FnOnce(&T) -> R) -> Option<R> {
+        self.inner().parked.get(&id).map(|(_, what)| look(what))
+    }
+
+    /// Whether one of this number waits.
+    pub fn has(&self, id: u64) -> bool {
+        self.inner().is_parked(id)
+    }
+
     /// It waits from now on for its client; given back if too many do, or the service ends.
     pub fn park(&self, id: u64, key: ParkedKey, what: T) -> Result<(), T> {
         let mut inner = self.inner();
@@ -142,7 +160,9 @@ impl<T> ParkedOpens<T> {
             return Err(what);
         }
         inner.count(&key);
-        inner.by_lease.entry(key.lease.clone()).or_default().push(id);
+        if let Some(lease) = key.lease.clone() {
+            inner.by_lease.entry(lease).or_default().push(id);
+        }
         inner.by_time.insert((key.until_ns, id));
         inner.connected.remove(&id);
         inner.parked.insert(id, (key, what));
@@ -177,10 +197,12 @@ impl<T> ParkedOpens<T> {
         self.inner().remove(id)
     }
 
-    /// Takes out what waits with this lease.
-    pub fn take_lease(&self, lease: &Owner) -> Vec<T> {
+    /// Takes out what waits with this lease, and `goes` with it.
+    pub fn take_lease(&self, lease: &Owner, goes: impl Fn(&T) -> bool) -> Vec<T> {
         let mut inner = self.inner();
         let ids = inner.by_lease.get(lease).cloned().unwrap_or_default();
+        let is_meant = |id: &u64| inner.parked.get(id).is_some_and(|(_, what)| goes(what));
+        let ids: Vec<u64> = ids.into_iter().filter(is_meant).collect();
         ids.into_iter().filter_map(|id| inner.remove(id)).collect()
     }
 

@@ -186,6 +186,25 @@ impl LockSequences {
         false
     }
 
+    /// Numbers of the last LOCKs, from index 1 on.
+    pub fn numbers(&self) -> Vec<Option<u8>> {
+        self.of.borrow().clone()
+    }
+
+    /// Those of an open that is continued.
+    pub fn of(mut numbers: Vec<Option<u8>>) -> Self {
+        numbers.truncate(LOCK_SEQUENCES);
+        Self { of: RefCell::new(numbers) }
+    }
+
+    /// A LOCK has not succeeded after all.
+    pub fn forget(&self, (index, _): (u32, u8)) {
+        let Some(place) = Self::place(index) else { return };
+        if let Some(last) = self.of.borrow_mut().get_mut(place) {
+            *last = None;
+        }
+    }
+
     /// A LOCK has succeeded.
     pub fn set_done(&self, (index, number): (u32, u8)) {
         let Some(place) = Self::place(index) else { return };

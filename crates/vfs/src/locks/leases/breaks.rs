@@ -270,6 +270,16 @@ impl LockTable {
         Ok(keeps)
     }
 
+    /// The break that the holder of a lease has not acknowledged yet, if it still may: for a holder
+    /// that could not be notified of it.
+    pub fn break_of(&self, key: FileKey, owner: &Owner) -> Option<Break> {
+        let mut files = self.shard(key);
+        let lease = files.get_mut(&key)?.leases.iter_mut().find(|lease| lease.owner == *owner)?;
+        self.expire(lease, monotonic_ns());
+        let LeaseState::Breaking { to, .. } = lease.state else { return None };
+        Some(Break { from: lease.caching, to, epoch: lease.epoch, must_acknowledge: true })
+    }
+
     /// Whether a lease of a file is being broken: what meets it waits.
     pub fn is_breaking(&self, key: FileKey) -> bool {
         let now = monotonic_ns();

@@ -12,7 +12,7 @@ fn lease(number: u8) -> Owner {
 
 fn key(host: u8, client: u8, number: u8, until_ns: u64) -> ParkedKey {
     let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, host));
-    ParkedKey { address, client: [client; 16], lease: lease(number), until_ns }
+    ParkedKey { address, client: [client; 16], lease: Some(lease(number)), until_ns }
 }
 
 fn parked(all: &Arc<ParkedOpens<u32>>, key: ParkedKey, what: u32) -> DurableId<u32> {
@@ -77,10 +77,10 @@ fn a_broken_lease_ends_all_that_share_it() {
         parked(&all, key(1, 1, 1, 100), 2),
         parked(&all, key(1, 1, 2, 100), 3),
     ];
-    let mut ended = all.take_lease(&lease(1));
+    let mut ended = all.take_lease(&lease(1), |_| true);
     ended.sort_unstable();
     assert_eq!((ended, all.inner().parked.len()), (vec![1, 2], 1));
-    assert_eq!(all.take_lease(&lease(1)), Vec::<u32>::new());
+    assert_eq!(all.take_lease(&lease(1), |_| true), Vec::<u32>::new());
     drop(lives);
 }
 
