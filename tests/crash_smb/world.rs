@@ -83,6 +83,7 @@ impl World {
         if !self.is_set_up {
             make_folder(&served, None);
             make_folder(&state, None);
+            on_disk(self.mounted.path());
         }
         let mut options = Options::new(&served, &state);
         if let Some(site) = self.skip {
