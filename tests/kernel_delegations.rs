@@ -77,6 +77,20 @@ fn gets_delegation(guest: &mut Guest, mount: &str, file: &str) -> bool {
     false
 }
 
+/// Opens a file for reading and writing until that is done without a request; whether it comes to
+/// that.
+fn gets_write_delegation(guest: &mut Guest, mount: &str, path: &str) -> bool {
+    for _ in 0..4 {
+        guest.run(&format!(": <>{path}"));
+        let before = count(guest, mount, "OPEN");
+        guest.run(&format!(": <>{path}; : <>{path}"));
+        if count(guest, mount, "OPEN") == before {
+            return true;
+        }
+    }
+    false
+}
+
 /// What guest one holds, guest two changes; both see what is there.
 fn is_called_back(pair: &mut Pair, mount: &str) {
     // Each its own: a file that was wanted by others is left alone for a while.
@@ -111,6 +125,56 @@ fn goes_on_with_what_is_open(pair: &mut Pair, mount: &str) {
     pair.one.run("echo >/tmp/go");
     let (status, log) = pair.one.end(&reader);
     assert_eq!((status, log.as_str()), (0, "before\nbefore\nafter\n"), "{mount}");
+}
+
+/// What guest one has written and not flushed, guest two sees: size, change and data.
+fn shows_what_is_not_flushed(pair: &mut Pair, mount: &str) {
+    let path = format!("/mnt/{mount}/unflushed-{mount}");
+    pair.two.run(&format!(": >{path}"));
+    let seen = pair.two.run(&format!("stat -c '%s %y' {path}"));
+    assert!(seen.starts_with("0 "), "{mount}: {seen}");
+    assert!(gets_write_delegation(&mut pair.one, mount, &path), "{mount}: {}", pair.one.said());
+    let before = count(&mut pair.one, mount, "WRITE");
+    pair.one.run("mkfifo /tmp/go");
+    let writer = pair.one.begin(&format!("unflushed {path} 'twelve bytes' /tmp/go"));
+    pair.one.event("unflushed written");
+    // What was seen before is cached for a while by the client that looks.
+    let size = took(&mut pair.two, &format!("stat -c %s {path}"), "12");
+    assert_eq!(size.trim(), "12", "{mount}");
+    assert_eq!(count(&mut pair.one, mount, "WRITE"), before, "{mount}: it was asked, not recalled");
+    let changed = pair.two.run(&format!("stat -c '%s %y' {path}"));
+    assert_ne!(seen, changed, "{mount}");
+    assert_eq!(pair.two.run(&format!("cat {path}")), "twelve bytes", "{mount}");
+    assert!(count(&mut pair.one, mount, "WRITE") > before, "{mount}");
+    pair.one.run("echo >/tmp/go");
+    let (status, log) = pair.one.end(&writer);
+    assert_eq!(status, 0, "{mount}: {log}");
+    pair.one.run("rm /tmp/go");
+}
+
+/// What a command prints, once it is this; the last of it after a while.
+fn took(guest: &mut Guest, command: &str, wanted: &str) -> String {
+    let until = Instant::now() + Duration::from_secs(LEASE);
+    loop {
+        let said = guest.run(command);
+        if said.trim() == wanted || Instant::now() > until {
+            return said;
+        }
+    }
+}
+
+#[test]
+fn others_see_what_linux_has_not_flushed() {
+    let _turn = uml::turn();
+    let mut pair = match Pair::new("kernel-delegations-write") {
+        Ok(pair) => pair,
+        Err(why) => skip!("kernel-delegations", "{why}"),
+    };
+    pair.one.install("unflushed");
+    for (_, mount) in MOUNTS {
+        shows_what_is_not_flushed(&mut pair, mount);
+    }
+    assert!(pair.server.stop().success(), "SIGTERM ends it cleanly");
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub use links::{LinkId, LinkRefused, Location};
 
 use crate::notice::DirectoryNotices;
 
-use file::FileLocks;
+use file::{FileLocks, Notices};
 use leases::By;
 use parts::{Counted, Limit, PartOf};
 
@@ -411,7 +411,8 @@ impl LockTable {
     ///
     /// # Errors
     /// [`Refused::Grace`] during the grace period, [`Refused::Locked`], [`Refused::Full`];
-    /// [`Refused::Recalling`] as [`Self::may_lock`] says.
+    /// [`Refused::Recalling`] while another client has a lease under which it may have locked the
+    /// bytes without the server's knowledge.
     pub fn lock(
         &self,
         key: FileKey,
@@ -421,9 +422,6 @@ impl LockTable {
     ) -> Result<(), Refused> {
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
-        }
-        if !self.may_lock(key, owner) {
-            return Err(Refused::Recalling);
         }
         self.relock(key, owner, range, kind)
     }
@@ -441,9 +439,9 @@ impl LockTable {
     ) -> Result<(), Refused> {
         let mut files = self.shard(key);
         let file = files.entry(key).or_default();
-        let outcome = match file.ranges.conflict(owner, range, kind) {
-            Some(held) => Err(Refused::Locked(held.clone())),
-            None => self.set(file, owner, range, Some(kind)),
+        let (outcome, notices) = match file.ranges.conflict(owner, range, kind) {
+            Some(held) => (Err(Refused::Locked(held.clone())), Vec::new()),
+            None => self.set_free(file, owner, range, kind),
         };
         // A lock that became a reader's lets others in.
         let woken = if outcome.is_ok() { self.wake(file) } else { Vec::new() };
@@ -452,11 +450,26 @@ impl LockTable {
         if matches!(outcome, Err(Refused::Locked(_))) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
+        self.notify(key, notices);
         self.run(woken, Waited::Granted);
-        if outcome.is_ok() {
-            self.range_locked(key, owner);
-        }
         outcome
+    }
+
+    /// Locks bytes that are free, unless they may be locked under a lease of another client. In
+    /// one step with the look at the leases: one that is granted meanwhile would not be seen.
+    fn set_free(
+        &self,
+        file: &mut FileLocks,
+        owner: &Owner,
+        range: Range,
+        kind: Kind,
+    ) -> (Result<(), Refused>, Notices) {
+        let met = self.meet_range(file, owner, Trigger::of_range(kind));
+        let outcome = match met.waits {
+            true => Err(Refused::Recalling),
+            false => self.set(file, owner, range, Some(kind)),
+        };
+        (outcome, met.notices)
     }
 
     /// The lock that conflicts with another one.

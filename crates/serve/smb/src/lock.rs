@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use base::clock::Deadline;
 use base::limits::SMB_RANGES_MAX;
 use base::refusals::Limit;
 use tokio::sync::oneshot;
@@ -14,7 +15,7 @@ use wire::smb::status::NtStatus;
 
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::state::opens::{Open, OpenFile};
-use super::{durable, grace, status};
+use super::{durable, grace, leases, status};
 
 /// LOCK. What the first element is decides what all are.
 pub(super) async fn run(request: &Request<'_>) -> Outcome {
@@ -123,12 +124,26 @@ fn range(one: &Element) -> Result<Option<Range>, NtStatus> {
     Range::new(one.offset, one.length).map(Some).ok_or(NtStatus::INVALID_LOCK_RANGE)
 }
 
-fn refused(refused: &Refused) -> NtStatus {
-    match refused {
-        Refused::Locked(_) | Refused::Recalling | Refused::Grace | Refused::Deadlock => {
-            NtStatus::LOCK_NOT_GRANTED
-        }
-        _ => NtStatus::INSUFFICIENT_RESOURCES,
+/// Why an attempt to lock a range has not succeeded.
+enum Tried {
+    /// Another client has a lease under which it may have locked the range.
+    Leased,
+    Refused(NtStatus),
+}
+
+impl From<NtStatus> for Tried {
+    fn from(status: NtStatus) -> Self {
+        Self::Refused(status)
+    }
+}
+
+impl From<Refused> for Tried {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(match refused {
+            Refused::Recalling => return Self::Leased,
+            Refused::Locked(_) | Refused::Grace | Refused::Deadlock => NtStatus::LOCK_NOT_GRANTED,
+            _ => NtStatus::INSUFFICIENT_RESOURCES,
+        })
     }
 }
 
@@ -159,12 +174,38 @@ async fn lock(
     Ok(())
 }
 
+/// Locks a range; a lease that is in the way is recalled before, also if the request does not wait
+/// for locks.
 async fn lock_one(
     request: &Request<'_>,
     open: &Open,
     file: &OpenFile,
-    (one, kind, waits): &LockRequest,
+    wanted: &LockRequest,
 ) -> Result<(), NtStatus> {
+    let entry = &file.entry;
+    let until = Deadline::after(entry.locks.recall_patience());
+    loop {
+        match attempt(request, open, file, wanted).await {
+            Ok(()) => return Ok(()),
+            Err(Tried::Refused(status)) => return Err(status),
+            Err(Tried::Leased) if until.passed() => return Err(NtStatus::LOCK_NOT_GRANTED),
+            Err(Tried::Leased) => {
+                let closed = open.closed.notified();
+                tokio::select! {
+                    released = leases::released(request, entry.key, until) => released?,
+                    () = closed => return Err(NtStatus::RANGE_NOT_LOCKED),
+                }
+            }
+        }
+    }
+}
+
+async fn attempt(
+    request: &Request<'_>,
+    open: &Open,
+    file: &OpenFile,
+    (one, kind, waits): &LockRequest,
+) -> Result<(), Tried> {
     let Some(range) = range(one)? else {
         file.locks_of_nothing.set(file.locks_of_nothing.get().saturating_add(1));
         return Ok(());
@@ -179,7 +220,7 @@ async fn lock_one(
     };
     match locked {
         Err(Refused::Locked(_)) if *waits => wait(request, open, file, (range, *kind)).await,
-        done => done.map_err(|why| refused(&why)),
+        done => Ok(done?),
     }
 }
 
@@ -190,8 +231,10 @@ async fn wait(
     open: &Open,
     file: &OpenFile,
     (range, kind): (Range, Kind),
-) -> Result<(), NtStatus> {
-    let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
+) -> Result<(), Tried> {
+    let Some(_waits) = request.wait_permit() else {
+        return Err(NtStatus::INSUFFICIENT_RESOURCES.into());
+    };
     let entry = &file.entry;
     let (done, granted) = oneshot::channel();
     let woken = Box::new(move |how: Waited| {
@@ -199,10 +242,9 @@ async fn wait(
         let _ = done.send(how);
     });
     let closed = open.closed.notified();
-    let id = match entry.locks.lock_or_wait(entry.key, &entry.owner, range, kind, woken) {
-        Ok(Asked::Granted) => return Ok(()),
-        Ok(Asked::Waiting(id, _)) => id,
-        Err(why) => return Err(refused(&why)),
+    let id = match entry.locks.lock_or_wait(entry.key, &entry.owner, range, kind, woken)? {
+        Asked::Granted => return Ok(()),
+        Asked::Waiting(id, _) => id,
     };
     let gone = tokio::select! {
         how = granted => match how {
@@ -216,7 +258,7 @@ async fn wait(
         // It was granted just now.
         entry.locks.unlock_exact(entry.key, &entry.owner, range);
     }
-    Err(gone)
+    Err(gone.into())
 }
 
 /// Unlocks ranges one after the other, each exactly as it was locked, up to one that is not.

@@ -1,9 +1,13 @@
 //! Who excludes whom: hosts, processes, readers, shares, and clients of other protocols.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use probe::op::{Protocol as Counted, flag};
-use vfs::locks::{ClientKey, Kind, Owner, Protocol, Range};
+use vfs::handle::Handle;
+use vfs::locks::{
+    Break, Caching, ClientKey, FileKey, Kind, Owner, Protocol, Range, Recall,
+};
 use wire::nlm4::*;
 
 use crate::host::{COOKIE, Host, args};
@@ -77,6 +81,75 @@ fn locks_of_nfs4_exclude_and_gone_clients_make_way() {
     let range = Range::new(0, 1).unwrap();
     let held = server.locks.test(key, &other, range, Kind::Read).expect("it excludes the other");
     assert_eq!(held.owner.client.protocol, Protocol::Nlm);
+}
+
+/// Counts recalls.
+#[derive(Default)]
+struct Recalls(AtomicUsize);
+
+impl Recall for Recalls {
+    fn recall(&self, _: FileKey, _: &Owner, _: Break) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn test(host: &mut Host, file: &Handle, exclusive: bool) -> Nlm4Stat {
+    let alock = host.alock(file, 0, 9);
+    let reply = host.call(Proc::TEST, &TestArgs { cookie: COOKIE, exclusive, alock });
+    match reply.results::<TestRes<'_>>().stat {
+        TestReply::Denied(_) => Nlm4Stat::DENIED,
+        TestReply::Other(stat) => stat,
+    }
+}
+
+/// Under a delegation a client of NFSv4 locks without a request: every request for a lock, also one
+/// that does not wait, recalls it first, and sees what the holder sends before it returns it.
+#[test]
+fn what_is_locked_under_a_delegation_is_known_before_a_lock_is_granted() {
+    type Attempt = fn(&mut Host, &Handle) -> Nlm4Stat;
+    let attempts: [(&str, Attempt, [bool; 2]); 5] = [
+        ("LOCK", |host, file| host.lock(file, 0, 9), [true, true]),
+        ("LOCK that waits", |host, file| host.lock_waiting(file, 0, 9), [true, true]),
+        ("LOCK, shared", |host, file| host.lock_shared(file, 0, 9), [false, true]),
+        ("TEST", |host, file| test(host, file, true), [true, true]),
+        ("TEST, shared", |host, file| test(host, file, false), [false, true]),
+    ];
+    let world = World::new(1);
+    let server = Server::start(&world);
+    let client = ClientKey { protocol: Protocol::Nfs4, id: 7 };
+    let holder = Owner::new(client, b"four").unwrap();
+    for (number, (what, attempt, meets)) in attempts.into_iter().enumerate() {
+        for (meets, kind) in meets.into_iter().zip([Caching::READ, Caching::READ_WRITE]) {
+            let file = world.file(&format!("f{number}{kind:?}"), 0o644);
+            let (key, attr) = (world.key(&file), world.attr(&file));
+            let recalls = Arc::new(Recalls::default());
+            let notice = Arc::<Recalls>::clone(&recalls);
+            server.locks.grant(0, &attr, &holder, kind, notice).expect("nothing else is held");
+            let mut host = Host::new(server.addr, "one");
+            let first = attempt(&mut host, &file);
+            let said = format!("{what} with {kind:?}");
+            assert_eq!(recalls.0.load(Ordering::SeqCst), usize::from(meets), "{said}");
+            if !meets {
+                assert_eq!(first, Nlm4Stat::GRANTED, "{said}");
+                server.locks.release_client(client);
+                continue;
+            }
+            assert_eq!(first, Nlm4Stat::DENIED_GRACE_PERIOD, "{said}: the client asks again");
+            assert_eq!(attempt(&mut host, &file), first, "{said}: it is not returned");
+            // The holder reports what it has locked, and returns it.
+            let shared = kind == Caching::READ;
+            let locked = if shared { Kind::Read } else { Kind::Write };
+            server.locks.relock(key, &holder, Range::to_end(0), locked).expect("its own");
+            assert!(server.locks.end_lease(key, &holder));
+            let waits = what == "LOCK that waits";
+            let denied = if waits { Nlm4Stat::BLOCKED } else { Nlm4Stat::DENIED };
+            assert_eq!(attempt(&mut host, &file), denied, "{said}");
+            if waits {
+                assert_eq!(host.cancel(&file, 0, 9), Nlm4Stat::GRANTED);
+            }
+            server.locks.release_client(client);
+        }
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{self, RpcConfig, RpcService};
 use serve::transport::budget::Limits;
 use serve::transport::{Budgets, Runtimes, small};
-use vfs::attr::SetAttr;
+use vfs::attr::{Attr, SetAttr};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::{Context, CreateHow, FileSystem};
@@ -65,10 +65,14 @@ impl World {
         made.unwrap_or_else(|failed| panic!("{:?}", failed.status)).value.handle
     }
 
-    pub fn key(&self, file: &Handle) -> FileKey {
+    pub fn attr(&self, file: &Handle) -> Attr {
         let cred = Cred::root();
         let cx = Context { cred: &cred, may_block: true };
-        FileKey::from(&self.fs.getattr(cx, file).unwrap())
+        self.fs.getattr(cx, file).unwrap()
+    }
+
+    pub fn key(&self, file: &Handle) -> FileKey {
+        FileKey::from(&self.attr(file))
     }
 
     pub fn remove(&self, name: &str) {

@@ -52,13 +52,6 @@ pub struct ClientKey {
     pub id: u64,
 }
 
-impl ClientKey {
-    /// Whether it opens files before it locks parts of them: clients of NLM do not.
-    pub const fn opens_files(&self) -> bool {
-        !matches!(self.protocol, Protocol::Nlm)
-    }
-}
-
 /// The holder of an open, a lock or a lease: a process at a client, as its protocol identifies it.
 #[derive(Debug, Clone)]
 pub struct Owner {

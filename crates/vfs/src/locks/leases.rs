@@ -28,7 +28,7 @@ use super::acting::ByClient;
 use super::file::{FileLocks, Lease, LeaseState, Notices, Style};
 use super::parts::Counted;
 use super::{
-    Caching, ClientKey, FileKey, LockTable, Looked, Owner, Recall, Refused, Unflushed, tidy,
+    Caching, ClientKey, FileKey, Kind, LockTable, Looked, Owner, Recall, Refused, Unflushed, tidy,
 };
 
 mod breaks;
@@ -156,10 +156,10 @@ impl LockTable {
         slot.in_progress() || since < LEASE_WRITE_ECHO.as_nanos() as u64
     }
 
-    /// Whether no other client has a lease under which it may lock bytes without the server's
-    /// knowledge; if one has, it is recalled. Clients with opens have met it before.
-    pub fn may_lock(&self, key: FileKey, owner: &Owner) -> bool {
-        owner.client.opens_files() || self.may_read(key, Some(owner.client))
+    /// Whether no other client has a lease under which it may have locked bytes, in a way that
+    /// conflicts with this one, without the server's knowledge; if one has, it is recalled.
+    pub fn may_test(&self, key: FileKey, client: ClientKey, kind: Kind) -> bool {
+        !self.has_leases() || self.passes(key, Some(client), Trigger::of_test(kind))
     }
 
     /// What a client sees that looks at a file without an open: as it is stored, or as another one

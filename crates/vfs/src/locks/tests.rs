@@ -209,6 +209,36 @@ fn a_write_lease_is_in_everybodys_way() {
 }
 
 #[test]
+fn a_delegation_and_locks_that_its_holder_could_take_locally_exclude_each_other() {
+    let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
+    let grant = |kind| table.grant(5, &attr(1), &owner(1), kind, notice.clone());
+    let lock = |id, kind| table.relock(KEY, &owner(id), range(0, 9), kind);
+    for (held, reading) in [(Kind::Read, Ok(())), (Kind::Write, Err(Refused::NoLease))] {
+        lock(2, held).expect("free");
+        assert_eq!(grant(Caching::READ), reading, "next to {held:?}");
+        table.end_lease(KEY, &owner(1));
+        assert_eq!(grant(Caching::READ_WRITE), Err(Refused::NoLease), "next to {held:?}");
+        table.unlock(KEY, &owner(2), range(0, 9)).expect("no limit");
+    }
+    // A request that waits gets its lock without a look at leases.
+    lock(1, Kind::Write).expect("free");
+    let waits = table.lock_or_wait(KEY, &owner(2), range(0, 9), Kind::Read, Box::new(drop));
+    assert!(matches!(waits, Ok(Asked::Waiting(..))), "{waits:?}");
+    assert_eq!(grant(Caching::READ_WRITE), Err(Refused::NoLease), "another client waits");
+    table.release_client(client(2));
+    grant(Caching::READ_WRITE).expect("no other client");
+    let waits = table.lock_or_wait(KEY, &owner(2), range(0, 9), Kind::Read, Box::new(drop));
+    assert_eq!(waits, Err(Refused::Recalling), "the holder may have locked more");
+    assert_eq!(lock(2, Kind::Read).err().map(|why| matches!(why, Refused::Locked(_))), Some(true));
+    assert_eq!(notified(&notice), 1);
+    lock(1, Kind::Write).expect("its own is not in the way");
+    table.unlock(KEY, &owner(1), range(0, 9)).expect("no limit");
+    assert_eq!(lock(2, Kind::Read), Err(Refused::Recalling), "it is not returned");
+    assert!(table.end_lease(KEY, &owner(1)));
+    assert_eq!(lock(2, Kind::Read), Ok(()));
+}
+
+#[test]
 fn no_lease_while_a_change_is_in_progress() {
     let (table, notice) = (LockTable::default(), Arc::new(Told::default()));
     let grant = |nlink| table.grant(5, &attr(nlink), &owner(1), Caching::READ, notice.clone());

@@ -14,8 +14,8 @@ use super::file::{FileLocks, Waiter};
 use super::grace::GraceRequest;
 use super::parts::Counted;
 use super::{
-    FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, WaitId, Waited, Woken,
-    tidy,
+    FileKey, HeldRange, Kind, LockTable, Owner, Protocol, Range, Refused, Trigger, WaitId, Waited,
+    Woken, tidy,
 };
 
 /// What a request that may wait came to.
@@ -69,7 +69,8 @@ impl LockTable {
     /// waits separately, until it is cancelled.
     ///
     /// # Errors
-    /// [`Refused::Grace`], [`Refused::Deadlock`], [`Refused::Full`].
+    /// [`Refused::Grace`], [`Refused::Deadlock`], [`Refused::Full`]; [`Refused::Recalling`] as
+    /// [`LockTable::lock`].
     pub fn lock_or_wait(
         &self,
         key: FileKey,
@@ -78,9 +79,6 @@ impl LockTable {
         kind: Kind,
         woken: Woken,
     ) -> Result<Asked, Refused> {
-        if !self.may_lock(key, owner) {
-            return Err(Refused::Recalling);
-        }
         if self.waits_for_grace(owner.client.protocol, GraceRequest::Range) {
             return Err(Refused::Grace);
         }
@@ -89,25 +87,33 @@ impl LockTable {
         let asks_again = owner.client.protocol != Protocol::Smb;
         let same =
             |w: &&Waiter| asks_again && w.owner == *owner && w.range == range && w.kind == kind;
-        let mut is_granted = false;
-        let (outcome, others) = match file.in_the_way(owner, range, kind) {
+        let (mut others, mut notices) = (Vec::new(), Vec::new());
+        let outcome = match file.in_the_way(owner, range, kind) {
             None => {
-                let outcome = self.set(file, owner, range, Some(kind)).map(|()| Asked::Granted);
-                is_granted = outcome.is_ok();
-                let others = if outcome.is_ok() { self.wake(file) } else { Vec::new() };
-                (outcome, others)
+                let (outcome, taken) = self.set_free(file, owner, range, kind);
+                notices = taken;
+                if outcome.is_ok() {
+                    others = self.wake(file);
+                }
+                outcome.map(|()| Asked::Granted)
             }
             Some(held) => match file.waiting.iter().find(same) {
-                Some(there) => (Ok(Asked::Waiting(there.id, held)), Vec::new()),
-                None => (self.queue(file, owner, range, kind, held, woken), Vec::new()),
+                Some(there) => Ok(Asked::Waiting(there.id, held)),
+                None => {
+                    // Before it waits: it gets the lock from a thread that cannot wait for leases.
+                    let met = self.meet_range(file, owner, Trigger::of_test(kind));
+                    notices = met.notices;
+                    match met.waits {
+                        true => Err(Refused::Recalling),
+                        false => self.queue(file, owner, range, kind, held, woken),
+                    }
+                }
             },
         };
         tidy(&mut files, key);
         drop(files);
+        self.notify(key, notices);
         self.run(others, Waited::Granted);
-        if is_granted {
-            self.range_locked(key, owner);
-        }
         outcome
     }
 

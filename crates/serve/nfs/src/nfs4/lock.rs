@@ -159,11 +159,15 @@ pub(super) fn lockt(
     if keeper.state.in_grace() {
         return Err(Nfsstat4::GRACE.into());
     }
-    // Under a delegation for writing its holder may lock without asking us.
-    if !keeper.state.locks.may_read(key, Some(client.key())) {
+    let test = || keeper.state.lock_test(key, &want, keeper.now());
+    if let Some(held) = test() {
+        return say_denied(run, &held);
+    }
+    // Under a delegation its holder may lock without a request.
+    if !keeper.state.locks.may_test(key, client.key(), want.kind) {
         return Err(Nfsstat4::DELAY.into());
     }
-    match keeper.state.lock_test(key, &want, keeper.now()) {
+    match test() {
         Some(held) => say_denied(run, &held),
         None => run.ok(&()),
     }

@@ -52,11 +52,14 @@ impl Request<'_> {
         let owner = self.owner(alock.caller_name.0, alock.svid, alock.oh.0)?;
         let test = || self.nlm.locks.test(key, &owner, range, kind);
         self.clear_the_way(|| test().map(|held| held.owner))?;
-        // Clients ask again.
-        if !self.nlm.locks.may_lock(key, &owner) {
-            return Err(Nlm4Stat::DENIED_GRACE_PERIOD.into());
+        if let Some(held) = test() {
+            return Ok(Some(held));
         }
-        Ok(test())
+        // Clients ask again; what the holder has locked under the lease is in the table then.
+        match self.nlm.locks.may_test(key, owner.client, kind) {
+            true => Ok(test()),
+            false => Err(Nlm4Stat::DENIED_GRACE_PERIOD.into()),
+        }
     }
 
     pub(super) fn lock(&mut self, args: &LockArgs<'_>, record: bool) -> Result<Nlm4Stat, Refusal> {

@@ -50,10 +50,9 @@ pub static NODE: Context = Context::new(
         "write_delegations",
         "Write delegations",
         Kind::Bool,
-        Default::Bool(false),
+        Default::Bool(true),
         "Whether delegations may be for writing: a client opens, locks and writes a file that no \
-         other client uses without requests. Do not use with NFSv3 clients that lock the same \
-         files.",
+         other client uses without requests.",
     )
     .at_service_restart(),
     Property::setting(

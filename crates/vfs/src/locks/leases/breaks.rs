@@ -224,19 +224,19 @@ impl LockTable {
         !self.has_leases() || self.passes(key, ByClient::now(), trigger)
     }
 
-    /// Takes what a byte-range lock of an owner takes; nothing waits for it.
-    pub(in super::super) fn range_locked(&self, key: FileKey, owner: &Owner) {
-        if !self.has_leases() {
-            return;
-        }
-        let mut files = self.shard(key);
-        let Some(file) = files.get_mut(&key) else { return };
+    /// What a byte-range lock of an owner, or a request for one, takes from the leases of others,
+    /// and whether it must wait: under some of them bytes may be locked without the server's
+    /// knowledge.
+    pub(in super::super) fn meet_range(
+        &self,
+        file: &mut FileLocks,
+        owner: &Owner,
+        trigger: Trigger,
+    ) -> Met {
         let own = file.leases.iter().find(|lease| lease.is_of(owner));
         let own = own.map(|lease| lease.owner.clone());
         let by = By { client: Some(owner.client), lease: own.as_ref(), looks: false };
-        let met = self.meet(file, by, Trigger::Range, false);
-        drop(files);
-        self.notify(key, met.notices);
+        self.meet(file, by, trigger, false)
     }
 
     /// The holder of a lease keeps so much of it; gives what it has then.

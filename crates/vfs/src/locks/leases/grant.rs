@@ -8,7 +8,7 @@ use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
 
 use super::super::file::{FileLocks, Lease, LeaseState, Style};
 use super::super::parts::Counted;
-use super::super::{Caching, FileKey, LockTable, Owner, Recall, Refused, tidy};
+use super::super::{Caching, FileKey, Kind, LockTable, Owner, Range, Recall, Refused, tidy};
 use super::LeaseView;
 use crate::attr::Attr;
 
@@ -47,7 +47,8 @@ pub struct Granted {
 
 impl LockTable {
     /// Grants a delegation on the file with the attributes `attr`. For reading: the file is not
-    /// open for writing. For writing: no other client has it open or locked.
+    /// open for writing, nor locked exclusively. For writing: no other client has it open or
+    /// locked, or waits for a lock.
     ///
     /// # Errors
     /// [`Refused::NoLease`] if it is not available now, [`Refused::Full`].
@@ -81,11 +82,20 @@ impl LockTable {
         let owner = &lease.owner;
         let others = |other: &Owner| other.client != owner.client;
         let writes = lease.caching.has(Caching::WRITE);
-        let clash = match writes {
-            false => locks.is_written(),
-            // Its holder may lock bytes without the server's knowledge.
-            true => locks.opens.iter().any(|(who, _)| others(who)) || locks.ranges.has_any(others),
-        };
+        // Its holder may lock bytes without the server's knowledge: with one for reading shared.
+        let kind = if writes { Kind::Write } else { Kind::Read };
+        let waits = locks.waiting.iter().any(|w| others(&w.owner) && w.kind.conflicts(kind));
+        let clash = waits
+            || match writes {
+                false => {
+                    let all = Range::to_end(0);
+                    locks.is_written() || locks.ranges.conflict(owner, all, kind).is_some()
+                }
+                true => {
+                    let is_open = locks.opens.iter().any(|(who, _)| others(who));
+                    is_open || locks.ranges.has_any(others)
+                }
+            };
         let met = locks.leases.iter().any(|there| {
             let exclusive = writes || there.caching.has(Caching::WRITE);
             there.is_breaking() || there.owner == *owner || (exclusive && others(&there.owner))

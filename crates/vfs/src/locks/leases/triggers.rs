@@ -1,6 +1,6 @@
 //! Which operation takes what from the leases of others, and waits for what: one table.
 
-use super::super::Caching;
+use super::super::{Caching, Kind};
 
 /// What is about to be done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,13 @@ pub enum Trigger {
     Write,
     /// A change of other attributes.
     Attributes,
-    /// A byte-range lock.
-    Range,
+    /// A byte-range lock, shared.
+    RangeShared,
+    /// A byte-range lock, exclusive.
+    RangeExclusive,
+    /// A query, or a request that waits, for an exclusive byte-range lock: for a shared one it is
+    /// as [`Trigger::Read`].
+    TestExclusive,
     /// A name of the file goes, or leads to another file.
     Name,
 }
@@ -44,7 +49,7 @@ const fn rule(takes: Caching, waits: Caching, recalls: Caching) -> Rule {
 
 impl Trigger {
     /// Every one of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::OpenRead,
         Self::OpenWrite,
         Self::Overwrite,
@@ -53,7 +58,9 @@ impl Trigger {
         Self::Look,
         Self::Write,
         Self::Attributes,
-        Self::Range,
+        Self::RangeShared,
+        Self::RangeExclusive,
+        Self::TestExclusive,
         Self::Name,
     ];
 
@@ -68,8 +75,28 @@ impl Trigger {
             Self::Overwrite | Self::Write => rule(read, write, both),
             Self::Conflict => rule(handle, handle, none),
             Self::Attributes => rule(none, none, both),
-            Self::Range => rule(read, write, none),
+            // Their holders may lock bytes shared (read delegations) or in any way (write
+            // delegations) without the server's knowledge (RFC 8881 §10.4).
+            Self::RangeShared => rule(read, write, write),
+            Self::RangeExclusive => rule(read, write, both),
+            Self::TestExclusive => rule(write, write, both),
             Self::Name => rule(handle, handle, both),
+        }
+    }
+
+    /// That of a byte-range lock.
+    pub const fn of_range(kind: Kind) -> Self {
+        match kind {
+            Kind::Read => Self::RangeShared,
+            Kind::Write => Self::RangeExclusive,
+        }
+    }
+
+    /// That of a query for a byte-range lock, or of a request that waits for one.
+    pub const fn of_test(kind: Kind) -> Self {
+        match kind {
+            Kind::Read => Self::Read,
+            Kind::Write => Self::TestExclusive,
         }
     }
 

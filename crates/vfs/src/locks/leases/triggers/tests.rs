@@ -15,6 +15,19 @@ const RW: Caching = Caching::READ_WRITE;
 const RWH: Caching = Caching::ALL;
 const NONE: Caching = Caching::NONE;
 
+/// Locks bytes, in each of the ways that there are; whether all have to wait.
+fn locks(table: &LockTable, kind: Kind) -> bool {
+    let (other_client, bytes) = (open_of(9), Range::to_end(0));
+    let waits = table.lock(KEY, &other_client, bytes, kind) == Err(Refused::Recalling);
+    let again = [
+        table.relock(KEY, &other_client, bytes, kind) == Err(Refused::Recalling),
+        table.lock_or_wait(KEY, &other_client, bytes, kind, Box::new(drop))
+            == Err(Refused::Recalling),
+    ];
+    assert_eq!(again, [waits; 2], "{kind:?}");
+    waits
+}
+
 /// Has another client do something to a file with a lease.
 fn does(table: &LockTable, trigger: Trigger) -> bool {
     let other_client = open_of(9);
@@ -29,10 +42,9 @@ fn does(table: &LockTable, trigger: Trigger) -> bool {
         Trigger::Overwrite => open(SHARE_WRITE, 0, true),
         // The holder has it open for reading.
         Trigger::Conflict => open(SHARE_WRITE, SHARE_READ, false),
-        Trigger::Range => {
-            table.lock(KEY, &other_client, Range::to_end(0), Kind::Write).expect("free");
-            false
-        }
+        Trigger::RangeShared => locks(table, Kind::Read),
+        Trigger::RangeExclusive => locks(table, Kind::Write),
+        Trigger::TestExclusive => !table.may_test(KEY, other_client.client, Kind::Write),
         other => !table.may(KEY, other),
     }
 }
@@ -58,20 +70,21 @@ fn row(style: &str, (from, to, waits): Row, trigger: Trigger) {
 fn each_row_for_leases() {
     for trigger in Trigger::ALL {
         let rows: [Row; 4] = match trigger {
-            Trigger::OpenRead | Trigger::OpenWrite | Trigger::Read | Trigger::Look => {
+            Trigger::OpenRead
+            | Trigger::OpenWrite
+            | Trigger::Read
+            | Trigger::Look
+            | Trigger::TestExclusive => {
                 [(R, None, false), (RH, None, false), (RW, Some(R), true), (RWH, Some(RH), true)]
             }
-            Trigger::Overwrite | Trigger::Write => [
+            Trigger::Overwrite
+            | Trigger::Write
+            | Trigger::RangeShared
+            | Trigger::RangeExclusive => [
                 (R, Some(NONE), false),
                 (RH, Some(NONE), false),
                 (RW, Some(NONE), true),
                 (RWH, Some(NONE), true),
-            ],
-            Trigger::Range => [
-                (R, Some(NONE), false),
-                (RH, Some(NONE), false),
-                (RW, Some(NONE), false),
-                (RWH, Some(NONE), false),
             ],
             Trigger::Conflict | Trigger::Name => {
                 [(R, None, false), (RH, Some(R), true), (RW, None, false), (RWH, Some(RW), true)]
@@ -88,14 +101,18 @@ fn each_row_for_leases() {
 fn each_row_for_oplocks() {
     for trigger in Trigger::ALL {
         let rows: [Row; 3] = match trigger {
-            Trigger::OpenRead | Trigger::OpenWrite | Trigger::Read | Trigger::Look => {
+            Trigger::OpenRead
+            | Trigger::OpenWrite
+            | Trigger::Read
+            | Trigger::Look
+            | Trigger::TestExclusive => {
                 [(R, None, false), (RW, Some(R), true), (RWH, Some(R), true)]
             }
-            Trigger::Overwrite | Trigger::Write => {
+            Trigger::Overwrite
+            | Trigger::Write
+            | Trigger::RangeShared
+            | Trigger::RangeExclusive => {
                 [(R, Some(NONE), false), (RW, Some(NONE), true), (RWH, Some(NONE), true)]
-            }
-            Trigger::Range => {
-                [(R, Some(NONE), false), (RW, Some(NONE), false), (RWH, Some(NONE), false)]
             }
             Trigger::Conflict | Trigger::Name => {
                 [(R, None, false), (RW, None, false), (RWH, Some(R), true)]
@@ -110,15 +127,17 @@ fn each_row_for_oplocks() {
 fn each_row_for_delegations() {
     for trigger in Trigger::ALL {
         let rows: [Row; 2] = match trigger {
-            Trigger::OpenRead | Trigger::Read | Trigger::Look => {
+            Trigger::OpenRead | Trigger::Read | Trigger::Look | Trigger::RangeShared => {
                 [(R, None, false), (RW, Some(NONE), true)]
             }
             Trigger::OpenWrite
             | Trigger::Overwrite
             | Trigger::Write
             | Trigger::Attributes
+            | Trigger::RangeExclusive
+            | Trigger::TestExclusive
             | Trigger::Name => [(R, Some(NONE), true), (RW, Some(NONE), true)],
-            Trigger::Conflict | Trigger::Range => [(R, None, false), (RW, None, false)],
+            Trigger::Conflict => [(R, None, false), (RW, None, false)],
         };
         rows.into_iter().for_each(|one| row("delegation", one, trigger));
     }
