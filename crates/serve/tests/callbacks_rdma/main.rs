@@ -22,3 +22,5 @@ mod scene;
 #[path = "../nfs3/scripted.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod scripted;
+#[path = "../callbacks/writers.rs"]
+mod writers;

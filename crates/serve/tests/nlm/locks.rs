@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use probe::op::{Protocol as Counted, flag};
 use vfs::handle::Handle;
-use vfs::locks::{
-    Break, Caching, ClientKey, FileKey, Kind, Owner, Protocol, Range, Recall,
-};
+use vfs::locks::{Break, Caching, ClientKey, FileKey, Kind, Owner, Protocol, Range, Recall};
 use wire::nlm4::*;
 
 use crate::host::{COOKIE, Host, args};

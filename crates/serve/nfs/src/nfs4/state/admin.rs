@@ -28,7 +28,7 @@ impl State {
             principal: client.principal,
             silent_ns: now_ns.saturating_sub(client.renewed_ns()),
             is_lapsed: self.is_lapsed(client, now_ns),
-            sessions: client.sessions.lock().len(),
+            sessions: lock(&client.sessions).len(),
             opens,
             locks,
             delegations: client.way_back.delegations(),

@@ -44,7 +44,7 @@ impl State {
 
     /// The sessions of a client.
     pub fn sessions_of(&self, client: &Client) -> Vec<Arc<Session>> {
-        let ids = client.sessions.lock().clone();
+        let ids = lock(&client.sessions).clone();
         ids.iter().filter_map(|id| self.session(id).ok()).collect()
     }
 

@@ -38,7 +38,9 @@ pub struct Client {
     /// What it holds.
     pub held: OrderedMutex<Held>,
     /// Its sessions.
-    pub sessions: OrderedMutex<Vec<[u8; 16]>>,
+    /// Nothing else is locked under it: a recall looks at it with whatever locks its cause holds, of
+    /// all protocols.
+    pub sessions: Mutex<Vec<[u8; 16]>>,
     /// Whether it is on record, so that what it holds outlives the server.
     pub(super) recorded: OrderedMutex<RecordState>,
     /// RECLAIM_COMPLETE was done.
@@ -277,7 +279,7 @@ impl Clients {
             principal: asked.principal,
             origin: asked.origin,
             held: OrderedMutex::new(ranks::NFS4_HELD, held),
-            sessions: OrderedMutex::new(ranks::NFS4_SESSIONS, Vec::new()),
+            sessions: Mutex::default(),
             recorded: OrderedMutex::new(ranks::NFS4_RECORDED, RecordState::default()),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
@@ -292,7 +294,7 @@ impl Clients {
     /// Whether another principal may not take this client's name.
     fn in_use(client: &Client, asked: RequestOrigin) -> bool {
         let lives = asked.now_ns.saturating_sub(client.renewed_ns()) <= asked.lease_ns;
-        let holds = !client.held.lock().is_empty() || !client.sessions.lock().is_empty();
+        let holds = !client.held.lock().is_empty() || !lock(&client.sessions).is_empty();
         client.principal != asked.principal && lives && holds
     }
 

@@ -343,7 +343,7 @@ impl State {
         let mut names = self.names.lock();
         let client = names.get(id).filter(|client| client.name.0);
         let client = client.ok_or(Nfsstat4::STALE_CLIENTID)?;
-        if !client.held.lock().is_empty() || !client.sessions.lock().is_empty() {
+        if !client.held.lock().is_empty() || !lock(&client.sessions).is_empty() {
             return Err(Nfsstat4::CLIENTID_BUSY);
         }
         names.remove(id);
@@ -370,7 +370,8 @@ impl State {
     /// Nothing is done any more in the name of a client that is no longer in the table by name.
     fn silence(&self, client: &Client) {
         self.live.remove(&client.id);
-        for session in std::mem::take(&mut *client.sessions.lock()) {
+        let sessions = std::mem::take(&mut *lock(&client.sessions));
+        for session in sessions {
             self.sessions.remove(&session);
         }
         // After this nothing is added: who adds looks at it under the same lock.
@@ -439,14 +440,14 @@ impl State {
             _ => return Err(Nfsstat4::SEQ_MISORDERED),
         }
         let (fore, back) = (negotiate(&new.fore)?, negotiate(&new.back)?);
-        let many = client.sessions.lock().len() >= NFS4_SESSIONS_PER_CLIENT_MAX;
+        let many = lock(&client.sessions).len() >= NFS4_SESSIONS_PER_CLIENT_MAX;
         if many || !client.memory.has_room() {
             return Err(Nfsstat4::NOSPC);
         }
         let settled = names.confirm_by_session(new.clientid, asked)?;
         let id = self.new_session_id();
         let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);
-        client.sessions.lock().push(id);
+        lock(&client.sessions).push(id);
         self.sessions.insert(id, Arc::new(session));
         let done = CreateSessionResOk4 {
             sessionid: id,
@@ -497,7 +498,7 @@ impl State {
             return Err(Nfsstat4::DELAY);
         }
         self.sessions.remove(id);
-        session.client.sessions.lock().retain(|other| other != id);
+        lock(&session.client.sessions).retain(|other| other != id);
         Ok(())
     }
 
