@@ -8,7 +8,8 @@ use wire::nfs3::{Fh3, GetattrArgs as Getattr3, NFS_PROGRAM, NFS_V3, Proc};
 use wire::nfs4::*;
 
 use crate::recalls::{old_client, old_open_for, reclaim};
-use crate::scene::{Called, Client, LEASE, Scene, Wire, in_root, wait_for};
+use crate::scene::stream::by_rdma;
+use crate::scene::{Called, Client, LEASE, Scene, Wire, in_root, open, wait_for};
 
 const READ: u32 = share4::ACCESS_READ;
 const WRITE: u32 = share4::ACCESS_WRITE;
@@ -167,6 +168,12 @@ fn a_holder_that_does_not_answer_is_recalled_after_a_second() {
     assert!(matches!(asked.ops.last(), Some(CbArgOp::Getattr(_))), "{asked:?}");
     scene.clock.advance(2 * SECOND);
     assert_eq!(look(&mut other), Err(Nfsstat4::DELAY));
+    if by_rdma() {
+        // The call without an answer has the only credit for calls of the server.
+        let mut late = asked.sequence_done();
+        late.push(CbResOp::Getattr(Res4::Fail(Nfsstat4::BADHANDLE, ())));
+        holder.wire.answer(&asked, &late);
+    }
     let called = holder.wire.called();
     assert_eq!(called.recalled(), id);
     holder.wire.answer(&called, &called.done());
@@ -290,6 +297,31 @@ fn it_is_reclaimed_after_a_restart_and_to_be_returned() {
     let write = WriteArgs4 { stateid: id, offset: 0, stable: StableHow4::FILE_SYNC, data: b"kept" };
     assert_eq!(holder.at_root(&[FILE, ArgOp::Write(write)]).0, Nfsstat4::OK);
     assert_eq!(holder.give_back(id), Nfsstat4::OK);
+}
+
+/// Linux opens a file and looks at it in one COMPOUND, also when that grants the first delegation of
+/// all: it is not asked itself.
+#[test]
+fn a_client_of_4_0_looks_at_what_it_is_just_granted() {
+    let scene = Scene::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let (mut wire, id) = old_client(&scene, &listener);
+    let mut back = Wire::over(listener.accept().expect("the server connects").0);
+    let probe = back.called();
+    let mut seqid = 0;
+    let confirmed = old_open_for(&mut wire, id, &mut seqid, BOTH);
+    assert_eq!(confirmed.delegation, OpenDelegation4::None(()));
+    back.answer(&probe, &[]);
+    wait_for("a delegation", || {
+        seqid += 1;
+        let ops = in_root(&[open(id, seqid, BOTH, true), getattr()]);
+        let (status, results) = wire.compound(0, &ops);
+        assert_eq!(status, Nfsstat4::OK, "{results:?}");
+        results.iter().find_map(|result| match result {
+            ResOp::Open(Res4::Ok(ok)) => write_delegation(ok),
+            _ => None,
+        })
+    });
 }
 
 #[test]

@@ -46,11 +46,14 @@ impl StateOps for Stateful {
     }
 
     fn acts_for(&self, op: &ArgOp<'_>) -> Option<ClientKey> {
+        if let ArgOp::Open(args) = op {
+            // It may be granted the first of all, and look at the file in the same COMPOUND.
+            return self.state.key_of_client(args.owner.clientid);
+        }
         if !self.state.recalls.has_delegations() {
             return None;
         }
         let id = match op {
-            ArgOp::Open(args) => return self.state.key_of_client(args.owner.clientid),
             ArgOp::Lockt(args) => return self.state.key_of_client(args.owner.clientid),
             ArgOp::Read(args) => args.stateid,
             ArgOp::Write(args) => args.stateid,
