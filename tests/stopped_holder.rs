@@ -1,14 +1,18 @@
-//! A client of SMB with leases that is stopped (SIGSTOP) neither acknowledges a break nor closes
-//! its connection: clients that need its files wait until the lease is revoked; others do not wait.
+//! A client of SMB with leases, or of NFSv4 with write delegations, that is stopped (SIGSTOP)
+//! neither acknowledges a break nor closes its connection: clients that need its files wait until
+//! the lease or the delegation is revoked; others do not wait.
 
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use e2e::api::wait_for;
 use e2e::nfs3::Client;
+use e2e::nfs4;
+use e2e::nfs4::files::Opened;
+use e2e::server::{Options, Server};
 use e2e::sftp::Sftp;
 use e2e::smb::caching::{self, RWH};
 use e2e::smb::scene::{PASSWORD, SHARE, Scene, UID, USER};
@@ -19,13 +23,20 @@ use wire::nfs3::StableHow;
 use wire::sftp::OpenFlags;
 use wire::smb::create::Disposition;
 
-/// Where the server is that the holder connects to.
+/// Where the server is that the holder connects to, over SMB and over NFS.
 const AT: &str = "PLIMSOLL_TEST_HOLDER";
+const AT_NFS: &str = "PLIMSOLL_TEST_HOLDER_NFS";
 /// Files that it has leases of, one for each client that needs one.
 const FILES: [&str; 3] = ["written", "uploaded", "opened"];
 /// What is printed once it has all leases.
 const READY: &str = "leases are granted";
-/// A lease is revoked after 35 s (docs/protocols/locks.md); the rest is the request itself.
+/// What is printed when a write under a delegation that was revoked is refused.
+const REFUSED: &str = "the late write is refused";
+/// The lease of NFSv4 in the test of delegations, in seconds.
+const LEASE: u64 = 5;
+/// Delegations are looked at each second; the remainder is the request.
+const MOST_OF_DELEGATION: Duration = Duration::from_secs(LEASE + 3);
+/// A lease is revoked after 35 s (docs/protocols/locks.md); the remainder is the request.
 const MOST: Duration = Duration::from_secs(36);
 /// What clients of other files may wait longer than before.
 const MORE: Duration = Duration::from_millis(5);
@@ -54,34 +65,73 @@ fn holder_process() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
+/// The holder of write delegations, as a process of its own; a run of the tests does nothing here.
+#[test]
+fn delegation_holder_process() {
+    let Ok(at) = std::env::var(AT_NFS) else { return };
+    let at: SocketAddr = at.parse().expect("an address");
+    let rpc = Client::connect(at, UID, 4322).expect("a connection");
+    let mut client = nfs4::Client::over_both_ways(rpc, "holder").expect("a session");
+    let root = client.walk("/export/box").expect("the share");
+    let delegated = FILES.map(|name| {
+        let (file, id) = client.open_delegated_to_write(&root, name).expect("OPEN");
+        Opened { stateid: id.expect("a write delegation"), ..file }
+    });
+    client.write(&delegated[0], 0, b"early").expect("a write under the delegation");
+    println!("{READY}");
+    let wait = || std::io::stdin().read(&mut [0]);
+    let _ = wait();
+    match client.write(&delegated[0], 0, b"late") {
+        Ok(()) => println!("the late write is done"),
+        Err(_) => println!("{REFUSED}"),
+    }
+    let _ = wait();
+}
+
 /// The process that holds the leases; it ends with this.
-struct Holder(Child);
+struct Holder {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
 
 impl Holder {
-    fn start(at: SocketAddr) -> Self {
+    fn start(test: &str, (variable, at): (&str, SocketAddr)) -> Self {
         let own = std::env::current_exe().expect("this program's path");
         let mut child = Command::new(own)
-            .args(["--exact", "stopped_holder::holder_process", "--nocapture"])
-            .env(AT, at.to_string())
+            .args(["--exact", &format!("stopped_holder::{test}"), "--nocapture"])
+            .env(variable, at.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
         let out = BufReader::new(child.stdout.take().expect("its output"));
-        let is_ready = out.lines().map_while(Result::ok).any(|line| line.contains(READY));
-        assert!(is_ready, "the holder has its leases");
-        Self(child)
+        let mut holder = Self { child, out };
+        assert!(holder.prints(READY), "the holder has its leases");
+        holder
+    }
+
+    /// Whether it prints this before its end.
+    fn prints(&mut self, words: &str) -> bool {
+        let mut lines = (&mut self.out).lines().map_while(Result::ok);
+        lines.any(|line| line.contains(words))
     }
 
     fn stop(&self) {
-        process::signal(self.0.id(), libc::SIGSTOP);
+        process::signal(self.child.id(), libc::SIGSTOP);
+    }
+
+    /// It runs again, and does what comes next.
+    fn resume(&mut self) {
+        process::signal(self.child.id(), libc::SIGCONT);
+        let input = self.child.stdin.as_mut().expect("its input");
+        input.write_all(b"\n").expect("a process that reads");
     }
 }
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -151,10 +201,38 @@ fn smb_open(scene: &Scene) -> Duration {
     begun.elapsed()
 }
 
+type Need = fn(&Scene) -> Duration;
+const NEEDS: [(&str, Need); 3] =
+    [("NFS WRITE", nfs_write), ("SFTP upload", upload), ("SMB open", smb_open)];
+
+#[test]
+fn a_holder_of_delegations_that_is_stopped_loses_them_after_a_lease() {
+    let mut scene = Scene::new("stopped-delegations", &[]);
+    scene.server.kill();
+    let dir = scene.share.parent().expect("a directory").to_path_buf();
+    let args = ["--nfs-lease", &LEASE.to_string()].map(Into::into).to_vec();
+    scene.server = Server::start(&Options { args, ..Options::new(&dir, &scene.state) });
+    let mut holder = Holder::start("delegation_holder_process", (AT_NFS, scene.server.nfs()));
+    holder.stop();
+    std::thread::scope(|scope| {
+        let scene = &scene;
+        let waits = NEEDS.map(|(what, need)| (what, scope.spawn(move || need(scene))));
+        for (what, wait) in waits {
+            let took = wait.join().expect("no panic");
+            println!("{what}: {took:?}");
+            took_at_most(what, took, MOST_OF_DELEGATION);
+        }
+    });
+    holder.resume();
+    assert!(holder.prints(REFUSED), "the delegation was revoked");
+    let written = std::fs::read(scene.share.join(FILES[0])).expect("the file");
+    assert_eq!(written, b"newly", "the late write changed nothing");
+}
+
 #[test]
 fn a_holder_that_is_stopped_delays_its_files_and_no_others() {
     let scene = Scene::new("stopped-holder", &[]);
-    let holder = Holder::start(scene.at());
+    let holder = Holder::start("holder_process", (AT, scene.at()));
     let mut others = Others::new(&scene);
     let before = p99((0..BEFORE).map(|_| others.look()).collect());
     holder.stop();
@@ -167,11 +245,8 @@ fn a_holder_that_is_stopped_delays_its_files_and_no_others() {
             }
             all
         });
-        type Need = fn(&Scene) -> Duration;
-        let needs: [(&str, Need); 3] =
-            [("NFS WRITE", nfs_write), ("SFTP upload", upload), ("SMB open", smb_open)];
         let scene = &scene;
-        let waits = needs.map(|(what, need)| (what, scope.spawn(move || need(scene))));
+        let waits = NEEDS.map(|(what, need)| (what, scope.spawn(move || need(scene))));
         let waits = waits.map(|(what, wait)| (what, wait.join()));
         has_ended.store(true, Ordering::SeqCst);
         for (what, took) in waits {

@@ -14,6 +14,8 @@ mod interleaved;
 mod iscsi_tools;
 #[path = "../lock_protocols.rs"]
 mod lock_protocols;
+#[path = "../lock_table.rs"]
+mod lock_table;
 #[path = "../secure_protocols.rs"]
 mod secure_protocols;
 #[path = "../sftp_subsystem.rs"]

@@ -1,5 +1,6 @@
 //! A small NFSv3 client on the shared codec: one connection, one call at a time, whole answers.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub mod more;
 const ANSWER: Duration = crate::patience(30);
 /// Most bytes of an answer that we believe.
 const ANSWER_MAX: u32 = 4 << 20;
+/// The type of a message that is a call (RFC 5531 §9).
+const CALL: u32 = 0;
 
 /// A file handle.
 pub type Handle = Vec<u8>;
@@ -62,6 +65,8 @@ pub struct Client {
     gid: u32,
     gids: Vec<u32>,
     anonymous: bool,
+    /// Calls of the server that came while an answer was waited for.
+    calls: VecDeque<Vec<u8>>,
 }
 
 impl Client {
@@ -83,7 +88,8 @@ impl Client {
         // Two connections of one client must not share transactions, or one's call looks like a
         // repetition of the other's.
         let xid = u32::from(stream.local_addr()?.port()) << 16;
-        Ok(Self { stream, xid, uid, gid, gids: Vec::new(), anonymous: false })
+        let (gids, calls) = (Vec::new(), VecDeque::new());
+        Ok(Self { stream, xid, uid, gid, gids, anonymous: false, calls })
     }
 
     /// Calls a procedure; gives the bytes after the RPC header.
@@ -115,13 +121,40 @@ impl Client {
     }
 
     fn answer(&mut self) -> Outcome<Vec<u8>> {
-        let record = self.receive()?;
+        let record = loop {
+            let record = self.receive()?;
+            if record.get(4..8) != Some(&CALL.to_be_bytes()) {
+                break record;
+            }
+            self.calls.push_back(record);
+        };
         let mut r = Reader::new(&record);
         let header = ReplyHeader::decode(&mut r).map_err(broken)?;
         match header.body {
             _ if header.xid != self.xid => Err(broken("an answer to another call")),
             ReplyBody::Accepted { stat: Accepted::Success, .. } => Ok(r.rest().to_vec()),
             other => Err(broken(format!("{other:?}"))),
+        }
+    }
+
+    /// The next call that the server makes over this connection; `None` if none comes for so long.
+    ///
+    /// # Errors
+    /// As of [`Client::receive`].
+    pub fn called_within(&mut self, time: Duration) -> io::Result<Option<Vec<u8>>> {
+        if let Some(record) = self.calls.pop_front() {
+            return Ok(Some(record));
+        }
+        self.stream.set_read_timeout(Some(time))?;
+        let came = self.stream.peek(&mut [0]);
+        self.stream.set_read_timeout(Some(ANSWER))?;
+        match came {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => self.receive().map(Some),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(None)
+            }
+            Err(e) => Err(e),
         }
     }
 

@@ -299,8 +299,8 @@ fn it_is_reclaimed_after_a_restart_and_to_be_returned() {
     assert_eq!(holder.give_back(id), Nfsstat4::OK);
 }
 
-/// Linux opens a file and looks at it in one COMPOUND, also when that grants the first delegation of
-/// all: it is not asked itself.
+/// Linux opens a file and looks at it in one COMPOUND, also when that grants the first delegation
+/// of all: it is not asked.
 #[test]
 fn a_client_of_4_0_looks_at_what_it_is_just_granted() {
     let scene = Scene::new();

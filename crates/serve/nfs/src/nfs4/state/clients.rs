@@ -37,9 +37,8 @@ pub struct Client {
     pub origin: IpAddr,
     /// What it holds.
     pub held: OrderedMutex<Held>,
-    /// Its sessions.
-    /// Nothing else is locked under it: a recall looks at it with whatever locks its cause holds, of
-    /// all protocols.
+    /// Its sessions. Nothing else is locked under it: a recall looks at it with whatever locks its
+    /// cause holds, of all protocols.
     pub sessions: Mutex<Vec<[u8; 16]>>,
     /// Whether it is on record, so that what it holds outlives the server.
     pub(super) recorded: OrderedMutex<RecordState>,
