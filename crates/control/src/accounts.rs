@@ -214,7 +214,7 @@ impl Accounts {
     pub fn new(table: Table) -> Result<Self, StateError> {
         let mut inner = Inner::default();
         drop(inner.replace(table));
-        let (sessions, decoy) = (Mutex::default(), password::hash(&password::generate())?);
+        let (sessions, decoy) = (Mutex::default(), password::decoy()?);
         let (throttle, keeps_nt) = Default::default();
         Ok(Self { inner: RwLock::new(inner), sessions, throttle, decoy, keeps_nt })
     }

@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use argon2::password_hash::PasswordHasher;
 use argon2::password_hash::phc::{Output, PasswordHash};
 use argon2::{Argon2, Block};
+use base::base64;
 use base::limits::PASSWORD_CHECKS_MAX;
 use base::random::{Random, SystemRandom};
 
@@ -40,6 +41,29 @@ pub fn is_right(hash: &str, password: &str) -> bool {
     );
     // Outputs are compared in constant time.
     hashed.is_ok() && Output::new(given).is_ok_and(|given| given == kept)
+}
+
+/// Bytes of the salt and the output of a hash.
+const SALT: usize = 16;
+const OUTPUT: usize = 32;
+
+/// A hash that no password has, for names that no user has: a random output. To hash a random
+/// password instead would delay each start of a server by the time of a check.
+///
+/// # Errors
+/// [`StateError::Hash`] if it would not be checked as others are.
+pub fn decoy() -> Result<String, StateError> {
+    let (mut salt, mut output) = ([0; SALT], [0; OUTPUT]);
+    SystemRandom.fill(&mut salt);
+    SystemRandom.fill(&mut output);
+    let [salt, output] = [&salt[..], &output[..]].map(base64::encode);
+    let [salt, output] = [&salt, &output].map(|text| text.trim_end_matches('='));
+    let text = format!("{}{salt}${output}", head());
+    if is_ours(&text) {
+        Ok(text)
+    } else {
+        Err(StateError::Hash("a hash of random numbers is not valid".to_owned()))
+    }
 }
 
 /// Memory for one check, 19 MiB, as long as the check lasts.
@@ -88,10 +112,14 @@ impl Drop for HashMemory {
 
 /// Whether a text is a hash that we have made: of another cost it would take another time.
 pub fn is_ours(text: &str) -> bool {
+    text.starts_with(&head()) && PasswordHash::new(text).is_ok()
+}
+
+/// What all hashes that we make begin with.
+fn head() -> String {
     let p = Argon2::default();
     let p = p.params();
-    let head = format!("$argon2id$v=19$m={},t={},p={}$", p.m_cost(), p.t_cost(), p.p_cost());
-    text.starts_with(&head) && PasswordHash::new(text).is_ok()
+    format!("$argon2id$v=19$m={},t={},p={}$", p.m_cost(), p.t_cost(), p.p_cost())
 }
 
 /// A password for a first start: 16 letters and digits that cannot be mistaken for one another

@@ -131,3 +131,15 @@ fn generated_passwords_are_long_and_differ() {
     assert!(!password::is_ours(&hash.replace("m=19456", "m=999999")), "of another cost");
     assert!(!password::is_right("$argon2id$broken", &a) && !password::is_ours("$argon2id$broken"));
 }
+
+#[test]
+fn a_decoy_is_checked_as_a_hash_is_and_no_password_is_right() {
+    let (decoy, hash) = (password::decoy().unwrap(), password::hash("right").unwrap());
+    assert_eq!(decoy.len(), hash.len(), "{decoy}: {hash}");
+    assert!(password::is_ours(&decoy) && password::is_ours(&hash));
+    assert!(password::is_right(&hash, "right"));
+    for given in ["", "right", decoy.as_str()] {
+        assert!(!password::is_right(&decoy, given));
+    }
+    assert_ne!(password::decoy().unwrap(), decoy);
+}
