@@ -10,8 +10,16 @@ mod addresses;
 mod announcements;
 #[path = "heads/cluster.rs"]
 mod cluster;
+#[path = "heads/drains.rs"]
+mod drains;
 #[path = "heads/etcd.rs"]
 mod etcd;
+#[path = "heads/gluster.rs"]
+mod gluster;
+#[path = "heads/guests.rs"]
+mod guests;
+#[path = "heads/iscsi.rs"]
+mod iscsi;
 #[path = "heads/locks.rs"]
 mod locks;
 #[path = "heads/long.rs"]
@@ -20,10 +28,14 @@ mod long;
 mod members;
 #[path = "heads/monitor.rs"]
 mod monitor;
+#[path = "heads/network.rs"]
+mod network;
 #[path = "heads/one_owner.rs"]
 mod one_owner;
 #[path = "heads/power.rs"]
 mod power;
+#[path = "heads/reachable.rs"]
+mod reachable;
 #[path = "heads/refusals.rs"]
 mod refusals;
 #[path = "heads/session.rs"]
@@ -34,6 +46,8 @@ mod smb;
 mod statistics;
 #[path = "heads/tree.rs"]
 mod tree;
+#[path = "heads/unfenced.rs"]
+mod unfenced;
 #[path = "heads/writer.rs"]
 mod writer;
 

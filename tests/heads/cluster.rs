@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::etcd::StandIn;
 use super::members::Members;
+use super::network;
 use super::one_owner::OneOwner;
 
 /// The heads.
@@ -46,8 +47,6 @@ pub const VAULT: &Resource = &Resource { name: "vault", address: "fd00:77::103",
 /// Another one.
 pub const PROJECTS: &Resource =
     &Resource { name: "projects", address: "10.77.0.102", preferred: RIGHT };
-/// The lease of NFSv4, and with it the grace period.
-const NFS_LEASE: &str = "4";
 /// How long anything may take.
 const SOON: Duration = patience(30);
 
@@ -77,6 +76,37 @@ impl FileSystem for Disk {
 
     fn crash(&mut self) {
         self.crash();
+    }
+}
+
+/// What can be chosen.
+#[derive(Debug, Clone)]
+pub struct Setup<'a> {
+    /// etcd itself, in the place of the stand-in.
+    pub program: Option<&'a Path>,
+    /// Whether etcd has a network of its own, so that the link of a head for its clients can be cut
+    /// alone.
+    pub management: bool,
+    /// Guests, which reach the heads through the switch.
+    pub guests: u8,
+    /// The lease of NFSv4, and with it the grace period.
+    pub nfs_lease: &'static str,
+    /// More lines of the configuration: of the head, and of each resource.
+    pub head_keys: &'static str,
+    /// See there.
+    pub resource_keys: &'static str,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            program: None,
+            management: false,
+            guests: 0,
+            nfs_lease: "4",
+            head_keys: "",
+            resource_keys: "",
+        }
     }
 }
 
@@ -124,31 +154,26 @@ impl Cluster {
         resources: &[&'static Resource],
         program: Option<&Path>,
     ) -> Result<Self, String> {
+        Self::set_up(disk, resources, &Setup { program, ..Setup::default() })
+    }
+
+    /// The same with all that can be chosen.
+    ///
+    /// # Errors
+    /// What is missing here.
+    pub fn set_up(
+        disk: Box<dyn FileSystem>,
+        resources: &[&'static Resource],
+        setup: &Setup,
+    ) -> Result<Self, String> {
         let text = |e: std::io::Error| e.to_string();
-        let switch = Namespace::with(
-            "ip link set lo up\nip link add br0 type bridge\nip addr add 10.77.0.1/24 dev br0\n\
-             ip link set br0 up\nip addr add fd00:77::1/64 dev br0 nodad || :\n",
-        );
-        let switch = switch.map_err(text)?;
-        let head = |n: usize| -> Result<Namespace, String> {
-            let setup = format!(
-                "ip link set lo up\nip link add eth0 type veth peer name head{n} netns {}\n\
-                 ip addr add 10.77.0.1{n}/24 dev eth0\nip link set eth0 up\n\
-                 ip addr add fd00:77::1{n}/64 dev eth0 nodad || :\n",
-                switch.pid()
-            );
-            let namespace = Namespace::with(&setup).map_err(text)?;
-            let mut command = Command::new("ip");
-            command.args(["link", "set", &format!("head{n}"), "master", "br0", "up"]);
-            switch.enter(&mut command);
-            tool(&mut command)?;
-            Ok(namespace)
-        };
-        let namespaces = [head(1)?, head(2)?];
+        let switch = network::switch(setup)?;
+        let namespaces = [network::head(setup, &switch, 1)?, network::head(setup, &switch, 2)?];
         let scratch = Scratch::new("heads");
-        let etcd = switch.spawn(|| StandIn::start("10.77.0.1:2379"));
+        let at = if setup.management { "10.78.0.1:2379" } else { "10.77.0.1:2379" };
+        let etcd = switch.spawn(move || StandIn::start(at));
         let etcd = etcd.join().map_err(|_| "the stand-in for etcd does not start".to_owned())?;
-        let members = program.map(|program| Members::start(program, &switch, scratch.path()));
+        let members = setup.program.map(|program| Members::start(program, &switch, scratch.path()));
         for resource in resources {
             fs::create_dir_all(disk.path().join(resource.name)).map_err(text)?;
         }
@@ -170,7 +195,7 @@ impl Cluster {
         };
         for head in [LEFT, RIGHT] {
             cluster.mount(head)?;
-            cluster.configure(head);
+            cluster.configure(head, setup);
         }
         // The first one alone: it claims at once.
         cluster.start_head(LEFT);
@@ -240,7 +265,7 @@ impl Cluster {
         self.scratch.path().join(format!("{}.toml", NAMES[head]))
     }
 
-    fn configure(&self, head: usize) {
+    fn configure(&self, head: usize, setup: &Setup) {
         let place = self.place(head);
         let (at, run) = (place.display(), self.scratch.path().join("run"));
         let members = match self.members {
@@ -248,18 +273,19 @@ impl Cluster {
             None => vec![format!("http://{}", self.etcd.address)],
         };
         let mut text = format!(
-            "name = \"{}\"\ncluster = \"lab\"\nrun = \"{}\"\netcd.members = {members:?}\n",
+            "name = \"{}\"\ncluster = \"lab\"\nrun = \"{}\"\netcd.members = {members:?}\n{}\n",
             NAMES[head],
-            run.display()
+            run.display(),
+            setup.head_keys
         );
         for Resource { name, address, preferred } in &self.resources {
             let length = if address.contains(':') { 64 } else { 24 };
             text += &format!(
                 "[[resource]]\nname = \"{name}\"\ndirectory = \"{at}/{name}\"\n\
                  state = \"{at}/.plimsoll/{name}\"\naddress = \"{address}/{length}\"\nlink = \"eth0\"\n\
-                 preferred = \"{}\"\noptions = [\"--nfs-lease\", \"{NFS_LEASE}\", \
-                 \"--user\", \"admin:only-for-this-test\"]\n",
-                NAMES[*preferred]
+                 preferred = \"{}\"\noptions = [\"--nfs-lease\", \"{}\", \
+                 \"--user\", \"admin:only-for-this-test\"]\n{}\n",
+                NAMES[*preferred], setup.nfs_lease, setup.resource_keys
             );
         }
         fs::write(self.config(head), text).expect("written");
@@ -404,6 +430,31 @@ impl Cluster {
         self.etcd.lease_end(&key).expect("an owner in etcd")
     }
 
+    /// Takes the link of a head out of the switch, or puts it back: it has a carrier all the time.
+    pub fn connect(&self, head: usize, connected: bool) {
+        let mut command = Command::new("ip");
+        let port = format!("head{}", head + 1);
+        match connected {
+            true => command.args(["link", "set", &port, "master", "br0"]),
+            false => command.args(["link", "set", &port, "nomaster"]),
+        };
+        self.switch.enter(&mut command);
+        tool(&mut command).expect("a link");
+    }
+
+    /// Why a resource is not as it is to be at a head, and why clients do not reach it there.
+    pub fn reasons(&self, resource: &Resource, head: usize) -> (String, String) {
+        let one = self.resource(resource, head).unwrap_or_default();
+        let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+        (text("why"), text("cut"))
+    }
+
+    /// The cause of the last takeover.
+    pub fn last_cause(&self, resource: &Resource, head: usize) -> String {
+        let one = self.resource(resource, head).unwrap_or_default();
+        one["last"]["cause"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Cuts the link of a head, or connects it again.
     pub fn set_link(&self, head: usize, state: &str) {
         let mut command = Command::new("ip");
@@ -467,6 +518,16 @@ impl Cluster {
     pub fn stop(&mut self, head: usize, pid: u32) {
         process::signal(self.head(head).id(), libc::SIGSTOP);
         process::signal(pid, libc::SIGSTOP);
+    }
+
+    /// Stops a head alone.
+    pub fn stop_head(&mut self, head: usize) {
+        process::signal(self.head(head).id(), libc::SIGSTOP);
+    }
+
+    /// Wakes it.
+    pub fn wake_head(&mut self, head: usize) {
+        process::signal(self.head(head).id(), libc::SIGCONT);
     }
 
     /// Wakes both.

@@ -14,7 +14,8 @@ use super::writer::{Version, Writer};
 /// Takeovers of each kind, unless `PLIMSOLL_HEADS_ROUNDS` has another number.
 const ROUNDS: usize = 20;
 
-fn rounds() -> usize {
+/// How many of each kind.
+pub fn rounds() -> usize {
     std::env::var("PLIMSOLL_HEADS_ROUNDS").map_or(ROUNDS, |text| text.parse().expect("a number"))
 }
 

@@ -19,7 +19,8 @@ fn run(command: &mut Command) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-fn compare(a: &Path, b: &Path) -> (Option<i32>, Value) {
+/// The exit code and the report of `doctor cluster`.
+pub fn compare(a: &Path, b: &Path) -> (Option<i32>, Value) {
     let mut command = Command::new(binary());
     let (code, output, errors) =
         run(command.args(["doctor", "cluster"]).arg(a).arg(b).arg("--json"));

@@ -15,7 +15,7 @@ const PHASES: [&str; 5] =
     ["takeover_hand_over", "takeover_claim", "takeover_lock", "takeover_start", "takeover_address"];
 
 /// A property of a node.
-fn property(api: &Api, path: &str, name: &str) -> Value {
+pub fn property(api: &Api, path: &str, name: &str) -> Value {
     let (code, node) = api.get(&format!("/api/v1/nodes{path}"));
     assert_eq!(code, 200, "{path}: {node}");
     let all = node["properties"].as_array().expect("properties");
@@ -23,13 +23,13 @@ fn property(api: &Api, path: &str, name: &str) -> Value {
 }
 
 /// Does an action; the HTTP status and the answer.
-fn act(api: &Api, path: &str, action: &str, parameters: &Value) -> (u16, Value) {
+pub fn act(api: &Api, path: &str, action: &str, parameters: &Value) -> (u16, Value) {
     let body = json!({ "parameters": parameters });
     api.post(&format!("/api/v1/nodes{path}/actions/{action}"), &body)
 }
 
 /// The two resources at a head each, and the API of their servers.
-fn both() -> Result<(Cluster, Api, Api), String> {
+pub fn both() -> Result<(Cluster, Api, Api), String> {
     if !is_root() {
         return Err("network namespaces and loop devices need root".to_owned());
     }
@@ -105,17 +105,20 @@ fn a_head_with_two_resources_is_drained_and_a_takeover_names_its_head() {
     cluster.command(LEFT, &["takeover", ACCOUNTS.name, "--to", "right"]);
     cluster.wait_for_owner(ACCOUNTS, RIGHT);
 
-    // Another head that drains too can take nothing over: both stay where they are.
+    // A head that drains takes nothing over: no other one may drain then.
     let drains =
         |head: &str| property(&accounts, &format!("/cluster/heads/{head}"), "state") == "draining";
     cluster.command(LEFT, &["drain"]);
     cluster.wait("the owner has read that the other head drains", || drains("left"));
-    cluster.command(RIGHT, &["drain"]);
-    cluster.wait("it drains too", || drains("right"));
+    let refused = cluster.refused(RIGHT, &["drain"]);
+    assert!(refused.contains("no other head may take accounts over"), "{refused}");
+    assert!(refused.contains("the head left drains"), "{refused}");
     for resource in [ACCOUNTS, PROJECTS] {
         assert!(cluster.process(resource, RIGHT) > 0);
     }
     cluster.command(LEFT, &["drain", "--off"]);
+    cluster.wait("the owner has read that the drain has ended", || !drains("left"));
+    cluster.command(RIGHT, &["drain"]);
     for resource in [ACCOUNTS, PROJECTS] {
         cluster.wait_for_owner(resource, LEFT);
     }

@@ -77,13 +77,19 @@ pub fn turn() -> MutexGuard<'static, ()> {
 /// # Errors
 /// What is missing, for a SKIP line.
 pub fn namespace(guests: u8) -> Result<Namespace, String> {
-    let mut setup = "set -e\nip link set lo up\n".to_owned();
+    let setup = format!("set -e\nip link set lo up\n{}", taps(guests));
+    Namespace::with(&setup).map_err(|e| format!("no network namespace with tap devices: {e}"))
+}
+
+/// What makes tap devices for this number of guests, for a namespace that has more.
+pub fn taps(guests: u8) -> String {
+    let mut setup = String::new();
     for guest in 0..guests {
         let (tap, address) = (tap(guest), address(guest));
         setup += &format!("ip tuntap add dev {tap} mode tap\nip addr add {HOST}/32 dev {tap}\n");
         setup += &format!("ip link set {tap} up\nip route add {address}/32 dev {tap}\n");
     }
-    Namespace::with(&setup).map_err(|e| format!("no network namespace with tap devices: {e}"))
+    setup
 }
 
 fn tap(guest: u8) -> String {

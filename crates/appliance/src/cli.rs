@@ -511,6 +511,9 @@ pub struct TakeoverArgs {
     /// Head that is to own it [default: the head on this machine]
     #[arg(long, value_name = "HEAD")]
     pub to: Option<String>,
+    /// Confirm that the former owner is down: take over without a fence
+    #[arg(long, conflicts_with = "to")]
+    pub unfenced: bool,
     /// Seconds to wait for the takeover; 0 to return immediately
     #[arg(long, value_name = "SECONDS", default_value_t = HEAD_WAIT)]
     pub wait: u64,

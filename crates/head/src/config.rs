@@ -1,13 +1,14 @@
 //! The configuration of a head: a TOML file, the same on all heads but for `name` and `link`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use host_network::cidr::Cidr;
 use serde::Deserialize;
 
 use crate::keys;
-use crate::limits::{HEAD_CONFIG_MAX, HEAD_ETCD_MEMBERS_MAX, HEAD_RESOURCES_MAX};
+use crate::limits::{HEAD_CONFIG_MAX, HEAD_ETCD_MEMBERS_MAX, HEAD_PROBES_MAX, HEAD_RESOURCES_MAX};
 
 /// Where sockets and leases of heads are: in memory, and gone after a restart of the machine.
 pub const RUN: &str = "/run/plimsoll-head";
@@ -62,8 +63,15 @@ pub struct Resource {
     pub address: Cidr,
     /// The link of this head that gets the address.
     pub link: String,
+    /// Hosts beyond the link. If none answers, clients do not reach this head.
+    #[serde(default)]
+    pub probe: Vec<IpAddr>,
     /// The head that is to own it.
     pub preferred: String,
+    /// Whether it is taken over without a fence, on a file system that does not keep a former owner
+    /// from writing.
+    #[serde(default)]
+    pub unfenced_takeover: bool,
     /// Offset added to every standard port.
     #[serde(default)]
     pub port_offset: u16,
@@ -158,6 +166,11 @@ impl Config {
             }
             if resource.link.is_empty() {
                 return wrong(format!("resource {name}: link is the name of a network interface"));
+            }
+            if resource.probe.len() > HEAD_PROBES_MAX {
+                return wrong(format!(
+                    "resource {name}: probe lists {HEAD_PROBES_MAX} hosts at most"
+                ));
             }
             if !names.insert(name) {
                 return wrong(format!("two resources have the name {name}"));

@@ -3,6 +3,7 @@
 //! the number of the ownership. The lock belongs to the open file, is passed to the process of the
 //! resource, and is free when that process is gone.
 
+mod former;
 mod process;
 mod program;
 
@@ -19,6 +20,8 @@ use serde::{Deserialize, Serialize};
 use crate::lease;
 use crate::limits::HEAD_OWNER_FILE_MAX;
 pub use crate::machine::FenceError;
+use crate::mounts;
+pub use former::release;
 pub use process::ProcessFence;
 pub use program::ProgramFence;
 
@@ -48,6 +51,9 @@ pub struct OwnerFile {
     /// Which start of the machine that was (`/proc/sys/kernel/random/boot_id`).
     #[serde(default)]
     pub boot: String,
+    /// Whether the head that has started the process has seen its end.
+    #[serde(default)]
+    pub released: bool,
 }
 
 /// Something that keeps a former owner from writing.
@@ -73,6 +79,8 @@ pub struct Claim {
     pub head: String,
     /// The number of the ownership.
     pub number: u64,
+    /// Whether it may be taken over where nothing shows that the former owner cannot write.
+    pub unfenced: bool,
 }
 
 /// The lock on the file `owner`, until it is dropped everywhere.
@@ -121,16 +129,14 @@ pub fn take(
     let file = file.map_err(|e| failed("open", &e))?;
     let former = read(&file).map_err(|e| failed("read", &e))?;
     check(&former, claim)?;
+    // The end of the former process must be known before its lock is taken: a file system that
+    // drops the locks of a machine that it has lost does not keep it from writing.
+    let known = former::is_gone(&former, &claim.head, &path) || mounts::fences(&claim.state);
     let mut locked = lock(&file).map_err(|e| failed("lock", &e))?;
-    if !locked {
-        let mut reports = Vec::new();
-        for fence in fences {
-            match fence.fence(&claim.resource, &former, &path) {
-                Ok(true) => break,
-                Ok(false) => {}
-                Err(why) => reports.push(format!("{}: {why}", fence.name())),
-            }
-        }
+    let mut fenced = known;
+    if !locked || !fenced {
+        let (done, reports) = run(claim, fences, &former, &path);
+        fenced |= done;
         let until = lease::now() + LOCK_TIME;
         while !locked && lease::now() < until && !give_up.load(Ordering::Relaxed) {
             std::thread::sleep(LOCK_EVERY);
@@ -138,12 +144,10 @@ pub fn take(
         }
         if !locked {
             let head = if former.head.is_empty() { "another program" } else { &former.head };
-            let reports = if reports.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", reports.join("; "))
-            };
             return Err(FenceError::Locked(format!("{head}{reports}")));
+        }
+        if !fenced && !claim.unfenced {
+            return Err(FenceError::Unfenced(former::unfenced(&former, claim, &reports)));
         }
     }
     // It may have been written between reading and locking.
@@ -155,9 +159,29 @@ pub fn take(
         number: claim.number,
         pid: 0,
         boot: boot_id(),
+        released: false,
     };
     write(&file, &content).map_err(|e| failed("write", &e))?;
     Ok(OwnerLock { file, content })
+}
+
+/// Runs the fences until one succeeds; whether one did, and why others could not be tried.
+fn run(
+    claim: &Claim,
+    fences: &[Box<dyn Fence>],
+    former: &OwnerFile,
+    path: &Path,
+) -> (bool, String) {
+    let mut reports = Vec::new();
+    for fence in fences {
+        match fence.fence(&claim.resource, former, path) {
+            Ok(true) => return (true, String::new()),
+            Ok(false) => {}
+            Err(why) => reports.push(format!("{}: {why}", fence.name())),
+        }
+    }
+    let text = reports.join("; ");
+    (false, if text.is_empty() { text } else { format!(" ({text})") })
 }
 
 /// The former owner must have a lower number, and a format that is known.

@@ -21,6 +21,12 @@ pub struct Member {
     /// Resources that it has failed to run, and does not try again.
     #[serde(default)]
     pub failed: Vec<String>,
+    /// Resources that clients do not reach at it: their link has no carrier, or no probe answers.
+    #[serde(default)]
+    pub cut: Vec<String>,
+    /// Whether it ends: it keeps nothing, also if no other head can take it.
+    #[serde(default)]
+    pub ending: bool,
 }
 
 /// Value of `owners/RESOURCE`, which has the lease of the owner.

@@ -7,6 +7,7 @@
 //! - [`lease`]: the file by which the process of a resource follows the lease of its head.
 //! - [`connections`]: the clients of a resource, for its next owner.
 //! - [`mounts`]: what a file system must promise.
+//! - [`reach`]: whether clients reach an address at this head.
 //! - [`config`]: the configuration file. [`supervisor`]: the head as it runs.
 //! - [`local`]: its local socket, both ends. [`takeover`]: what is recorded of a takeover.
 
@@ -20,5 +21,6 @@ pub mod limits;
 pub mod local;
 pub mod machine;
 pub mod mounts;
+pub mod reach;
 pub mod supervisor;
 pub mod takeover;

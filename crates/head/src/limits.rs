@@ -36,6 +36,25 @@ pub const HEADS_MAX: usize = 32;
 /// See [`HEADS_MAX`].
 pub const HEAD_RESOURCES_MAX: usize = 64;
 
+/// How often the link of a resource and its probes are looked at.
+pub const HEAD_REACH_EVERY: Duration = Duration::from_millis(250);
+
+/// How long a probe may take: ten times what a busy host of the same network needs.
+pub const HEAD_PROBE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// How often in a row a link has no carrier or no probe answers until clients count as cut: one
+/// lost packet is no reason to move a resource.
+pub const HEAD_REACH_FAILURES: u32 = 4;
+
+/// How often in a row it works until they do not: 3 s, for ports that come up and go down.
+pub const HEAD_REACH_SUCCESSES: u32 = 12;
+
+/// Most probes of a resource: with all of them silent a look takes a second.
+pub const HEAD_PROBES_MAX: usize = 4;
+
+/// How long the end of a process may take to be recorded in its state directory.
+pub const HEAD_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Longest name of a cluster, head or resource.
 pub const HEAD_NAME_MAX: usize = 64;
 

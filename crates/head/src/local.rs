@@ -28,6 +28,9 @@ pub enum Command {
         /// Which head.
         #[serde(default)]
         to: Option<String>,
+        /// The administrator confirms that the former owner is down: no fence is needed.
+        #[serde(default)]
+        unfenced: bool,
     },
     /// The preferred head is to own the resource.
     Failback {
@@ -94,6 +97,9 @@ pub struct ResourceStatus {
     pub directory: String,
     /// What is waited for, or what went wrong last.
     pub why: Option<String>,
+    /// Why clients do not reach its address at this head, if they do not.
+    #[serde(default)]
+    pub cut: Option<String>,
     /// The process, at its owner.
     pub pid: Option<u32>,
     /// Of the last takeover by this head: milliseconds from the claim to the lock, and from there
@@ -158,7 +164,14 @@ pub fn request(path: &Path, command: &Command) -> io::Result<Response> {
     stream.set_read_timeout(Some(TIME))?;
     stream.set_write_timeout(Some(TIME))?;
     write_line(&stream, &serde_json::to_string(command)?)?;
-    Ok(serde_json::from_str(&read_line(&stream)?)?)
+    let line = read_line(&stream).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let why = format!("it does not answer within {} s", TIME.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, why)
+        }
+        _ => e,
+    })?;
+    Ok(serde_json::from_str(&line)?)
 }
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {

@@ -10,7 +10,11 @@
 //!    is as it was read. It raises the number of the resource.
 //! 3. What was claimed starts only under the lease of the claim, and after the fences.
 //! 4. An owner ends its resource when the key that it wrote is gone or another one.
+//! 5. A head that drains, or whose clients do not reach it, hands over to one that may own the
+//!    resource. If there is none the resource stays, or is claimed all the same: a resource is not
+//!    left without an owner while a head can serve it.
 
+mod candidates;
 mod claim;
 mod resource;
 
@@ -137,6 +141,9 @@ pub enum FenceError {
     /// A higher number was there already.
     #[error("number {0} has owned it already")]
     Superseded(u64),
+    /// Nothing shows that the former owner cannot write any more.
+    #[error("{0}")]
+    Unfenced(String),
     /// It cannot be tried here.
     #[error("{0}")]
     Failed(String),
@@ -186,6 +193,8 @@ pub struct Machine {
     /// Targets that commands have set and that are not written yet.
     targets: Vec<(String, String)>,
     draining: bool,
+    /// Whether this head ends.
+    ending: bool,
     actions: Vec<Action>,
 }
 
@@ -205,6 +214,7 @@ impl Machine {
             view: None,
             targets: Vec::new(),
             draining: false,
+            ending: false,
             actions: Vec::new(),
         }
     }
@@ -237,34 +247,6 @@ impl Machine {
     /// Whether a command has set a target that is not written yet.
     pub fn has_targets(&self) -> bool {
         !self.targets.is_empty()
-    }
-
-    /// Hands over all resources, and takes none over; or ends that.
-    pub fn drain(&mut self, on: bool) {
-        self.draining = on;
-    }
-
-    /// Sets the head that is to own a resource.
-    ///
-    /// # Errors
-    /// No such resource, or that head is not there.
-    pub fn set_target(&mut self, resource: &str, head: &str) -> Result<(), String> {
-        if !self.resources.contains_key(resource) {
-            return Err(format!("{resource} is not a resource of this head"));
-        }
-        let members = self.view.as_ref().map(|(_, view)| &view.members);
-        let Some(member) = members.and_then(|all| all.get(head)) else {
-            return Err(format!("the head {head} is not a member of the cluster now"));
-        };
-        if member.value.draining {
-            return Err(format!("the head {head} drains"));
-        }
-        if head != self.settings.name && member.value.failed.iter().any(|one| one == resource) {
-            return Err(format!("{resource} has failed on the head {head}"));
-        }
-        self.targets.retain(|(one, _)| one != resource);
-        self.targets.push((resource.to_owned(), head.to_owned()));
-        Ok(())
     }
 
     /// The preferred owner of a resource.
@@ -491,8 +473,9 @@ impl Machine {
         name: &str,
     ) -> Option<Request> {
         let owner = view.owners.get(name);
-        let candidates = self.candidates(view, name);
-        let draining = self.draining;
+        let claimants = self.claimants(view, name);
+        let next = self.next_owner(view, name);
+        let kept = if next.is_none() { self.kept(view, name) } else { None };
         let me = self.settings.name.clone();
         let resource = self.resources.get_mut(name)?;
         if read < resource.since {
@@ -518,57 +501,19 @@ impl Machine {
                     let awaited = record.is_some_and(|record| record.value.target == me);
                     resource.awaited = awaited.then_some(resource.awaited.unwrap_or(read));
                 }
-                None => return self.claim(now, view, lease, name, &candidates),
+                None => return self.claim(now, view, lease, name, &claimants),
             },
-            Phase::Owner => {
-                let to = match view.records.get(name) {
-                    Some(record) if record.value.target != me => {
-                        candidates.iter().find(|head| **head == record.value.target)
-                    }
-                    _ => None,
-                };
-                let to = to.or_else(|| candidates.first().filter(|_| draining));
-                if let Some(to) = to.filter(|head| **head != me) {
-                    resource.target = Some(to.clone());
+            Phase::Owner => match next {
+                Some(to) => {
+                    resource.target = Some(to);
                     resource.enter(Phase::HandingOver, now);
                     self.actions.push(Action::Stop(name.to_owned(), resource.number));
                 }
-            }
+                None => resource.why = kept,
+            },
             _ => {}
         }
         None
-    }
-
-    /// Heads that may own a resource, the preferred ones first.
-    fn candidates(&self, view: &View, name: &str) -> Vec<String> {
-        let me = &self.settings.name;
-        let able = |head: &&String| {
-            let own;
-            let member = match view.members.get(*head) {
-                _ if *head == me => {
-                    own = self.member();
-                    &own
-                }
-                Some(member) => &member.value,
-                None => return false,
-            };
-            !member.draining && !member.failed.iter().any(|failed| failed == name)
-        };
-        let target = view.records.get(name).map(|record| &record.value.target);
-        let preferred = self.settings.resources.iter().find(|(one, _)| one == name);
-        let first = target.into_iter().chain(preferred.map(|(_, head)| head));
-        let mut list: Vec<String> = Vec::new();
-        for head in first.chain(view.members.keys()).chain(std::iter::once(me)).filter(able) {
-            if !list.contains(head) {
-                list.push(head.clone());
-            }
-        }
-        list
-    }
-
-    fn member(&self) -> Member {
-        let failed = self.resources.iter().filter(|(_, resource)| resource.failed.is_some());
-        Member { draining: self.draining, failed: failed.map(|(name, _)| name.clone()).collect() }
     }
 
     /// Ends what this head owns no more.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use one::examine;
+pub use one::{examine, fences};
 
 /// What was found about one promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

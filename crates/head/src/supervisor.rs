@@ -4,9 +4,10 @@
 
 mod addresses;
 mod process;
+mod reach;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ enum Message {
     Process(String, u64, Arc<Process>),
     /// Its services listen; its address follows.
     Listens(String, u64, Time),
+    /// Why clients do not reach a resource here, or that they do again.
+    Reach(String, Option<String>),
     /// etcd did not answer, or does again.
     Etcd(Option<String>),
     Command(Command, Sender<Response>),
@@ -93,6 +96,8 @@ pub struct Supervisor {
     fences: Arc<Vec<Box<dyn Fence>>>,
     addresses: Arc<Addresses>,
     running: BTreeMap<String, Running>,
+    /// Resources of which the administrator has confirmed that the former owner is down.
+    unfenced: BTreeSet<String>,
     leases: Sender<Action>,
     keys: Sender<Request>,
     reports: Sender<Message>,
@@ -129,6 +134,7 @@ impl Supervisor {
         let leases = lease_thread(etcd.clone(), reports.clone()).map_err(&failed)?;
         let keys = key_thread(etcd, config.name.clone(), reports.clone()).map_err(&failed)?;
         socket_thread(listener, reports.clone()).map_err(&failed)?;
+        reach::watch(&config, &reports).map_err(error("watch the links of resources"))?;
         Ok(Self {
             config,
             program,
@@ -138,6 +144,7 @@ impl Supervisor {
             fences: Arc::new(fences),
             addresses,
             running: BTreeMap::new(),
+            unfenced: BTreeSet::new(),
             leases,
             keys,
             reports,
@@ -180,9 +187,8 @@ impl Supervisor {
     /// Whether it was asked to end, and owns nothing any more or nothing more can be done.
     fn has_ended(&mut self, now: Time) -> bool {
         let Some(ends) = self.ends else { return false };
-        let alone = self.machine.view().is_none_or(|(_, view)| view.members.len() < 2);
-        if alone {
-            // No head can take over: what is served ends all the same.
+        if !self.machine.has_heirs() {
+            // What is served ends all the same.
             for running in self.running.values_mut().filter(|running| running.deadline.is_none()) {
                 running.process.iter().for_each(|process| process.stop());
                 running.deadline = Some(ends);
@@ -205,6 +211,13 @@ impl Supervisor {
                     running.listens = at;
                 }
             }
+            Message::Reach(name, why) => {
+                match &why {
+                    Some(why) => base::warning!("head", "clients do not reach {name} here: {why}"),
+                    None => base::tell!("head", "clients reach {name} here again"),
+                }
+                self.machine.set_cut(&name, why);
+            }
             Message::Etcd(why) => {
                 match &why {
                     Some(why) if self.etcd.is_none() => base::warning!("head", "{why}"),
@@ -219,7 +232,7 @@ impl Supervisor {
                 let _gone = to.send(Response { error, status: self.status() });
             }
             Message::End => {
-                self.machine.drain(true);
+                self.machine.end();
                 self.ends = Some(lease::now() + HEAD_DRAIN_TIMEOUT);
             }
         }
@@ -264,6 +277,7 @@ impl Supervisor {
             return;
         }
         let outcome = outcome.map(|lock| {
+            self.unfenced.remove(name);
             running.lock = Some(lock);
             running.locked = lease::now();
         });
@@ -273,18 +287,25 @@ impl Supervisor {
     fn command(&mut self, command: Command) -> Result<(), String> {
         match command {
             Command::Status => Ok(()),
-            Command::Takeover { resource, to } => {
+            Command::Takeover { resource, to, unfenced } => {
                 let to = to.unwrap_or_else(|| self.config.name.clone());
-                self.machine.set_target(&resource, &to)
+                if unfenced && to != self.config.name {
+                    return Err(format!(
+                        "an unfenced takeover is requested at the head {to} itself"
+                    ));
+                }
+                self.machine.set_target(&resource, &to)?;
+                if unfenced {
+                    self.machine.retry(&resource);
+                    self.unfenced.insert(resource);
+                }
+                Ok(())
             }
             Command::Failback { resource } => {
                 let to = self.machine.preferred(&resource).unwrap_or_default().to_owned();
                 self.machine.set_target(&resource, &to)
             }
-            Command::Drain { on } => {
-                self.machine.drain(on);
-                Ok(())
-            }
+            Command::Drain { on } => self.machine.drain(on),
         }
     }
 
@@ -328,6 +349,7 @@ impl Supervisor {
             state: resource.state.clone(),
             head: self.config.name.clone(),
             number,
+            unfenced: resource.unfenced_takeover || self.unfenced.contains(name),
         };
         let (fences, reports, owned) = (self.fences.clone(), self.reports.clone(), name.to_owned());
         let work = move || {

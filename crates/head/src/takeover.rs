@@ -19,6 +19,8 @@ pub enum Cause {
     HeadLost,
     /// The server of the resource ended or failed at the former owner.
     ServerEnded,
+    /// Clients did not reach the former owner, which had its lease.
+    Unreachable,
     /// One that this version does not know, or an owner that recorded none.
     #[default]
     #[serde(other)]
@@ -33,6 +35,7 @@ impl Cause {
         ("drain", "the former owner drains"),
         ("head_lost", "the lease of the former owner is over"),
         ("server_ended", "the server of the resource ended or failed"),
+        ("unreachable", "the link of the address at the former owner was cut"),
         ("unknown", "the former owner recorded no cause"),
     ];
 
@@ -44,6 +47,7 @@ impl Cause {
             Self::Drain => "drain",
             Self::HeadLost => "head_lost",
             Self::ServerEnded => "server_ended",
+            Self::Unreachable => "unreachable",
             Self::Unknown => "unknown",
         }
     }

@@ -97,7 +97,7 @@ fn keys_end_with_their_lease() {
     let server = StandIn::start("127.0.0.1:0");
     let etcd = client(&[url(&server)]);
     let lease = etcd.grant(Duration::from_secs(1)).expect("a lease");
-    let announce = Request::Announce(lease, Member { draining: true, failed: Vec::new() });
+    let announce = Request::Announce(lease, Member { draining: true, ..Member::default() });
     assert!(matches!(etcd.request("left", &announce), Ok(Outcome::Done(_))));
     assert!(view(&etcd).members["left"].value.draining);
     // It is not renewed: both are gone at some time.

@@ -109,6 +109,8 @@ fn each_cause_is_found_in_the_keys() {
     assert_eq!(cause(&keys("left", Some(draining), "left")), left(Cause::Drain));
     let failed = Member { failed: vec!["accounts".to_owned()], ..Member::default() };
     assert_eq!(cause(&keys("left", Some(failed), "left")), left(Cause::ServerEnded));
+    let cut = Member { cut: vec!["accounts".to_owned()], ..Member::default() };
+    assert_eq!(cause(&keys("left", Some(cut), "left")), left(Cause::Unreachable));
     let again = keys("right", None, "right");
     assert_eq!(cause(&again), ("right".to_owned(), Cause::HeadLost), "this head was started anew");
 
@@ -158,4 +160,106 @@ fn a_takeover_is_recorded_with_its_phases_once_it_is_served() {
     assert!(matches!(head.reads(&view, 300), Some(Request::Report { .. })));
     head.event(Event::Answer(head.now, Outcome::Done(7)));
     assert_eq!(head.reads(&view, 300), None);
+}
+
+/// The head `right` as the owner of the resource, with these other keys of `left`.
+fn owner(left: Option<Member>) -> (Head, View) {
+    let mut head = Head::new();
+    let mut view = keys("left", left, "right");
+    let Some(Request::Claim { record, .. }) = head.reads(&view, 300) else { panic!("no claim") };
+    head.event(Event::Answer(head.now, Outcome::Done(6)));
+    head.event(Event::Fenced("accounts".to_owned(), 4, Ok(())));
+    head.event(Event::Started("accounts".to_owned(), 4, Ok(())));
+    view.records.insert("accounts".to_owned(), Versioned { revision: 6, ..versioned(record, 0) });
+    let key = Owner { head: "right".to_owned(), number: 4 };
+    view.owners.insert("accounts".to_owned(), Versioned { value: key, revision: 6, lease: LEASE });
+    assert_eq!(head.reads(&view, 300), None);
+    (head, view)
+}
+
+fn phase(head: &Head) -> head::machine::Phase {
+    head.machine.resources()["accounts"].phase
+}
+
+#[test]
+fn a_drain_without_another_head_is_refused_with_the_reason() {
+    let has = |list: &str| vec![list.to_owned()];
+    for (left, expected) in [
+        (None, "no other one is a member"),
+        (Some(Member { draining: true, ..Member::default() }), "the head left drains"),
+        (Some(Member { ending: true, ..Member::default() }), "the head left drains"),
+        (
+            Some(Member { failed: has("accounts"), ..Member::default() }),
+            "accounts has failed on the head left",
+        ),
+        (
+            Some(Member { cut: has("accounts"), ..Member::default() }),
+            "clients do not reach accounts at the head left",
+        ),
+    ] {
+        let (mut head, view) = owner(left);
+        let refused = head.machine.drain(true).expect_err("no other head");
+        assert_eq!(refused, format!("no other head may take accounts over: {expected}"));
+        assert!(!head.machine.is_draining());
+        head.reads(&view, 300);
+        assert_eq!(phase(&head), head::machine::Phase::Owner);
+    }
+    let (mut head, view) = owner(Some(Member::default()));
+    head.machine.drain(true).expect("left can take it");
+    head.reads(&view, 300);
+    assert_eq!(phase(&head), head::machine::Phase::HandingOver);
+}
+
+#[test]
+fn a_head_that_drains_claims_what_no_other_head_may_own() {
+    // Both were drained at once: the resource was handed over to one that takes nothing.
+    let (mut head, mut view) = owner(Some(Member::default()));
+    head.machine.drain(true).expect("left can take it");
+    let drains = Member { draining: true, ..Member::default() };
+    view.members.insert("right".to_owned(), versioned(drains.clone(), LEASE));
+    head.reads(&view, 300);
+    head.event(Event::Ended("accounts".to_owned(), 4, "exit status: 0".to_owned()));
+    view.owners.clear();
+    head.pending = None;
+    head.event(Event::Answer(head.now, Outcome::Done(7)));
+    head.reads(&view, 300);
+    assert_eq!(phase(&head), head::machine::Phase::Offline);
+    assert_eq!(head.reads(&view, 300), None, "left may own it");
+    view.members.insert("left".to_owned(), versioned(drains, 2));
+    let Some(Request::Claim { record, .. }) = head.reads(&view, 300) else { panic!("no claim") };
+    assert_eq!((record.number, record.target.as_str()), (5, "right"));
+
+    // A head that ends does not.
+    let (mut head, mut view) = owner(Some(Member { draining: true, ..Member::default() }));
+    head.machine.end();
+    assert!(head.machine.has_heirs(), "left drains, and takes it all the same");
+    head.reads(&view, 300);
+    assert_eq!(phase(&head), head::machine::Phase::HandingOver);
+    let ends = Member { ending: true, ..Member::default() };
+    view.members.insert("left".to_owned(), versioned(ends, 2));
+    head.reads(&view, 300);
+    assert!(!head.machine.has_heirs());
+}
+
+#[test]
+fn an_owner_whose_clients_are_cut_gives_the_resource_away() {
+    let no_carrier = || Some("the link eth0 has no carrier".to_owned());
+    let (mut head, view) = owner(Some(Member::default()));
+    head.machine.set_cut("accounts", no_carrier());
+    head.reads(&view, 300);
+    assert_eq!(phase(&head), head::machine::Phase::HandingOver);
+
+    // With the other one cut too it stays, with a reason.
+    let cut = Member { cut: vec!["accounts".to_owned()], ..Member::default() };
+    let (mut head, view) = owner(Some(cut));
+    head.machine.set_cut("accounts", no_carrier());
+    head.reads(&view, 300);
+    assert_eq!(phase(&head), head::machine::Phase::Owner);
+    let why = head.machine.resources()["accounts"].why.clone().expect("a reason");
+    assert!(why.contains("clients do not reach accounts at the head left"), "{why}");
+    let refused = head.machine.set_target("accounts", "left").expect_err("it is cut");
+    assert!(refused.contains("clients do not reach accounts at the head left"), "{refused}");
+    head.machine.set_cut("accounts", None);
+    head.reads(&view, 300);
+    assert_eq!(head.machine.resources()["accounts"].why, None);
 }

@@ -174,6 +174,8 @@ fn faults(status: &Status) -> Vec<Fault> {
     for one in status.resources.iter().filter(|one| one.owner.is_none()) {
         faults.push(unowned(one));
     }
+    faults.extend(status.resources.iter().filter_map(|one| unreached(status, one)));
+    faults.extend(status.resources.iter().filter_map(|one| kept(status, one)));
     if status.members.len() < 2 {
         faults.push(Fault {
             id: "cluster-members".to_owned(),
@@ -195,6 +197,31 @@ fn unowned(one: &ResourceStatus) -> Fault {
         impact: "Its shares are not served.".to_owned(),
         remedy: "Start a head that can serve it; its log has the reason of a failure.".to_owned(),
     }
+}
+
+/// A resource that clients would not reach at this head.
+fn unreached(status: &Status, one: &ResourceStatus) -> Option<Fault> {
+    let (head, name, why) = (&status.head, &one.name, one.cut.as_ref()?);
+    Some(Fault {
+        id: format!("cluster-link-{name}"),
+        severity: Severity::Major,
+        what: format!("Clients do not reach the resource {name} at the head {head}: {why}."),
+        impact: "This head owns it only if no other one can.".to_owned(),
+        remedy: "Check the link, and the network between it and the probes.".to_owned(),
+    })
+}
+
+/// A resource that this head is to hand over and cannot.
+fn kept(status: &Status, one: &ResourceStatus) -> Option<Fault> {
+    let (head, name, why) = (&status.head, &one.name, one.why.as_ref()?);
+    let here = one.owner.as_ref() == Some(head) && one.state == "owner";
+    here.then(|| Fault {
+        id: format!("cluster-kept-{name}"),
+        severity: Severity::Major,
+        what: format!("The head {head} keeps the resource {name}: {why}."),
+        impact: "The resource is served, and ends when this head is stopped.".to_owned(),
+        remedy: "Start another head, or end its drain.".to_owned(),
+    })
 }
 
 impl tree::Live for Cluster {
@@ -240,8 +267,11 @@ impl tree::Live for Cluster {
                 (Command::Drain { on }, done)
             }
             (["cluster", "resources", name], "takeover") => {
-                let command =
-                    Command::Takeover { resource: (*name).to_owned(), to: to.map(str::to_owned) };
+                let command = Command::Takeover {
+                    resource: (*name).to_owned(),
+                    to: to.map(str::to_owned),
+                    unfenced: false,
+                };
                 (command, "The takeover is requested.")
             }
             (["cluster", "resources", name], "failback") => {

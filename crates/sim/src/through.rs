@@ -339,6 +339,28 @@ impl Filesystem for Fuse {
         entry(make(), reply);
     }
 
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let make = || {
+            let path = self.child(parent, name)?;
+            let text = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
+            // SAFETY: a path that ends with zero.
+            if unsafe { libc::mknod(text.as_ptr(), mode, libc::dev_t::from(rdev)) } != 0 {
+                return Err(io::Error::last_os_error().into());
+            }
+            self.made(req, &path)
+        };
+        entry(make(), reply);
+    }
+
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let remove = || Ok(fs::remove_file(self.child(parent, name)?)?);
         empty(remove(), reply);

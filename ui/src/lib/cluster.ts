@@ -42,7 +42,7 @@ export function ofHead(head: Node): string {
   return joined(text(head, 'this_machine') === 'true' ? 'this machine' : '', owns.length === 0 ? 'owns nothing' : `owns ${owns.join(', ')}`);
 }
 
-const CAUSES: Record<string, string> = { command: 'requested', drain: 'drain', head_lost: 'lease over', server_ended: 'server ended', start: 'first start' };
+const CAUSES: Record<string, string> = { command: 'requested', drain: 'drain', head_lost: 'lease over', server_ended: 'server ended', unreachable: 'link cut', start: 'first start' };
 
 /** The last takeover of a resource in one line; empty without one. */
 export function takeoverOf(resource: Node): string {

@@ -37,8 +37,11 @@ pub fn run(args: &HeadArgs) -> Result<(), Failure> {
         Some(HeadCommand::Takeover(args)) => {
             let config = config(&args.client)?;
             let to = args.to.clone().unwrap_or_else(|| config.name.clone());
-            let command =
-                Command::Takeover { resource: args.resource.clone(), to: args.to.clone() };
+            let command = Command::Takeover {
+                resource: args.resource.clone(),
+                to: args.to.clone(),
+                unfenced: args.unfenced,
+            };
             take_over(&config, &command, (&args.resource, &to), args.wait, &args.client)
         }
         Some(HeadCommand::Failback(args)) => {
@@ -178,6 +181,9 @@ fn table(status: &Status) -> String {
         );
         if let Some(why) = &one.why {
             text += &format!("    {why}\n");
+        }
+        if let Some(why) = &one.cut {
+            text += &format!("    clients do not reach it at this head: {why}\n");
         }
         if let Some(last) = &one.last {
             text += &format!("    {last}\n");

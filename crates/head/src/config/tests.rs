@@ -46,6 +46,11 @@ fn what_is_not_valid_is_reported() {
         (VALID.replace("state =", "status ="), "unknown field `status`"),
         (VALID.replace("192.0.2.10/24", "192.0.2.10"), "is not ADDRESS/LENGTH"),
         (VALID.replace("\"/cluster/projects\"", "\"projects\""), "absolute paths"),
+        (VALID.replace("link =", "probe = [\"a\"]\nlink ="), "invalid IP address"),
+        (
+            VALID.replace("link =", &format!("probe = {:?}\nlink =", ["10.0.0.1"; 5])),
+            "probe lists 4 hosts at most",
+        ),
         (second, "two resources have the name projects"),
     ] {
         let why = read(&text).expect_err("not valid");

@@ -36,7 +36,7 @@ impl Fence for ProcessFence {
 }
 
 /// Whether a process has this file open.
-fn has_open(pid: u32, path: &Path) -> bool {
+pub(super) fn has_open(pid: u32, path: &Path) -> bool {
     let Ok(file) = path.metadata() else { return false };
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     entries.flatten().any(|entry| {

@@ -37,6 +37,7 @@ fn claim(folder: &Folder, number: u64) -> Claim {
         state: folder.0.join("state"),
         head: "left".to_owned(),
         number,
+        unfenced: false,
     }
 }
 
@@ -118,4 +119,48 @@ fn damaged_and_newer_files_are_refused() {
     std::fs::write(&path, r#"{"format":2,"head":"left","number":1}"#).expect("written");
     let newer = take_now(&claim(&folder, 2), &[]).err().map(|e| e.to_string());
     assert!(newer.as_deref().is_some_and(|why| why.contains("newer version")), "{newer:?}");
+}
+
+#[test]
+fn the_end_of_a_process_is_entered_for_its_own_number_only() {
+    let folder = Folder::new();
+    let lock = take_now(&claim(&folder, 3), &[]).expect("free");
+    let state = folder.0.join("state");
+    assert_eq!(release(&state, 3).ok(), Some(false), "it is locked");
+    drop(lock);
+    assert_eq!(release(&state, 2).ok(), Some(false), "another number");
+    assert_eq!(release(&state, 3).ok(), Some(true));
+    let file = File::open(state.join(OWNER)).expect("the file");
+    let content = read(&file).expect("content");
+    assert!(content.released && content.number == 3, "{content:?}");
+    let next = take_now(&claim(&folder, 4), &[]).expect("free");
+    assert!(!next.content.released);
+}
+
+#[test]
+fn an_end_is_known_or_not() {
+    let folder = Folder::new();
+    let path = folder.0.join("owner");
+    std::fs::write(&path, "").expect("written");
+    let former = |head: &str, boot: &str, pid, released| OwnerFile {
+        head: head.to_owned(),
+        boot: boot.to_owned(),
+        pid,
+        released,
+        ..OwnerFile::default()
+    };
+    let here = boot_id();
+    let _open = File::open(&path).expect("open");
+    let own = std::process::id();
+    for (former, gone) in [
+        (OwnerFile::default(), true),
+        (former("right", "elsewhere", 1, true), true),
+        (former("right", "elsewhere", 1, false), false),
+        (former("left", "elsewhere", 1, false), true),
+        (former("left", "", 0, false), false),
+        (former("right", &here, u32::MAX, false), true),
+        (former("right", &here, own, false), false),
+    ] {
+        assert_eq!(former::is_gone(&former, "left", &path), gone, "{former:?}");
+    }
 }

@@ -54,6 +54,9 @@ impl Machine {
             Some(_) => match view.members.get(&from) {
                 None => Cause::HeadLost,
                 Some(former) if former.value.draining => Cause::Drain,
+                Some(former) if former.value.cut.iter().any(|one| one == name) => {
+                    Cause::Unreachable
+                }
                 Some(_) => Cause::ServerEnded,
             },
         };

@@ -56,6 +56,8 @@ pub struct Resource {
     pub failed: Option<String>,
     /// The last thing that went wrong, or what is waited for.
     pub why: Option<String>,
+    /// Why clients do not reach its address at this head, if they do not.
+    pub cut: Option<String>,
     /// The head to which it is handed over.
     pub target: Option<String>,
     /// Whether the deletion of its owner key was requested.

@@ -134,7 +134,19 @@ fn data(scratch: &Scratch) -> Outcome {
     };
     seen(wait(|| read(b"before")), "seen")?;
     a.write_all_at(b"after!", 0)?;
-    seen(wait(|| read(b"after!")), "overwritten data seen by an open file")
+    seen(wait(|| read(b"after!")), "overwritten data seen by an open file")?;
+    // A cache may have what was read before a file was opened: both open it anew.
+    drop((a, b));
+    let path = scratch.b.join("data");
+    fs::read(&path)?;
+    let b = File::open(&path)?;
+    let read = |bytes: &[u8]| {
+        let mut room = [0; 6];
+        b.read_exact_at(&mut room, 0).is_ok() && room == bytes
+    };
+    seen(wait(|| read(b"after!")), "seen by a file that was opened again")?;
+    open(&scratch.a.join("data"))?.write_all_at(b"again!", 0)?;
+    seen(wait(|| read(b"again!")), "overwritten data seen by an open file")
 }
 
 fn size(scratch: &Scratch) -> Outcome {

@@ -9,6 +9,11 @@ use crate::fence::lock;
 
 /// File systems in user space of which mounts on several machines see each other's locks.
 const FUSE_SHARED: [&str; 2] = ["fuse.ceph", "fuse.glusterfs"];
+/// What a client has written reaches no file of these after its locks were given to another one:
+/// CephFS refuses its writes before. Of other file systems of a network nothing is known.
+const FENCES: [&str; 2] = ["fuse.ceph", "ceph"];
+/// File systems whose server drops the locks of a client that it does not reach.
+const OF_NETWORK: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "afs"];
 /// Those in the kernel that are of one machine and in memory.
 const OF_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
@@ -72,6 +77,15 @@ fn check_locks(state: &Path) -> Result<(), String> {
         Ok(false) => Err(format!("locks in {} exclude no other open file", state.display())),
         Err(e) => Err(format!("files in {} cannot be locked: {e}", state.display())),
     }
+}
+
+/// Whether the file system on which a path is keeps a former owner from writing before another
+/// machine gets its locks. File systems on disks do: their locks end with the process, or with the
+/// machine that their own fence has ended.
+pub fn fences(path: &Path) -> bool {
+    let Some(kind) = file_system(path) else { return false };
+    let dropped = kind.starts_with("fuse") || OF_NETWORK.contains(&kind.as_str());
+    !dropped || FENCES.contains(&kind.as_str())
 }
 
 /// The type of the file system that a path is on, as mountinfo(5) has it.

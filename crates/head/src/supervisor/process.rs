@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sys::signal::{Signal, kill};
@@ -17,10 +17,10 @@ use super::Message;
 use super::addresses::Addresses;
 use crate::config::Config;
 use crate::connections::{self, Connection};
-use crate::fence::OwnerLock;
+use crate::fence::{self, OwnerLock};
 use crate::keys::LeaseId;
 use crate::lease;
-use crate::limits::{HEAD_ANNOUNCE_AGAIN, HEAD_MESSAGE_MAX};
+use crate::limits::{HEAD_ANNOUNCE_AGAIN, HEAD_MESSAGE_MAX, HEAD_RELEASE_TIMEOUT};
 use crate::machine::Event;
 
 /// What is started.
@@ -109,6 +109,7 @@ impl Start {
         if !output.as_mut().is_some_and(serves) {
             process.kill();
             let status = process.wait(&mut child);
+            self.release();
             return report(failed(format!(
                 "it did not get ready ({status}); its messages are in the log"
             )));
@@ -118,6 +119,7 @@ impl Start {
         if let Err(why) = self.addresses.add(&resource.link, resource.address) {
             process.kill();
             process.wait(&mut child);
+            self.release();
             let (link, address) = (&resource.link, resource.address);
             return report(failed(format!("the address {address} cannot be set on {link}: {why}")));
         }
@@ -130,7 +132,23 @@ impl Start {
         });
         let status = process.wait(&mut child);
         self.addresses.remove(&resource.link, resource.address);
+        self.release();
         report(Message::Event(Event::Ended(name, number, status)));
+    }
+
+    /// Enters the end of the process in its state directory, so that the next owner needs no fence.
+    /// A file system that hangs is not waited for.
+    fn release(&self) {
+        let Some(resource) = self.config.resource(&self.name) else { return };
+        let (state, number) = (resource.state.clone(), self.number);
+        let (done, entered) = mpsc::channel();
+        let work = move || {
+            // The next owner fences if this is not entered.
+            let _unknown = done.send(fence::release(&state, number));
+        };
+        if std::thread::Builder::new().name("release".to_owned()).spawn(work).is_ok() {
+            let _late = entered.recv_timeout(HEAD_RELEASE_TIMEOUT);
+        }
     }
 
     /// The connections that clients had with the former owner.

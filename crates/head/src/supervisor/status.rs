@@ -45,6 +45,7 @@ impl Supervisor {
             address: address.unwrap_or_default(),
             directory: directory.unwrap_or_default(),
             why: resource.why.clone(),
+            cut: resource.cut.clone(),
             pid: running.and_then(|running| running.process.as_ref()?.pid()),
             takeover_ms: running.and_then(|running| running.took_ms),
             last: record.and_then(|record| record.value.last.clone()),

@@ -29,6 +29,7 @@ fn each_cause_has_a_name_that_is_stored_and_a_sentence() {
         Cause::Drain,
         Cause::HeadLost,
         Cause::ServerEnded,
+        Cause::Unreachable,
         Cause::Unknown,
     ];
     assert_eq!(all.len(), Cause::CHOICES.len());

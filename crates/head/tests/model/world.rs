@@ -124,6 +124,8 @@ pub struct World {
     /// The highest number that has written.
     written: BTreeMap<&'static str, u64>,
     no_quorum_until: u64,
+    /// Drains and cut links outlast the faults.
+    stay: bool,
     /// Takeovers that were acknowledged.
     pub acknowledged: u64,
     /// Claims that succeeded.
@@ -173,6 +175,7 @@ impl World {
             numbers: BTreeMap::new(),
             written: BTreeMap::new(),
             no_quorum_until: 0,
+            stay: false,
             acknowledged: 0,
             takeovers: 0,
         }
@@ -247,26 +250,39 @@ impl World {
     fn command(&mut self, i: usize) {
         let resource = RESOURCES[self.random.below(RESOURCES.len() as u64) as usize];
         let to = format!("head{}", self.random.below(self.heads.len() as u64));
-        let drains = self.random.below(4);
-        if let Some(machine) = &mut self.heads[i].machine {
-            match drains {
-                0 => machine.drain(true),
-                1 => machine.drain(false),
-                _ => {
-                    let _refused = machine.set_target(resource, &to);
-                }
+        let kind = self.random.below(8);
+        let cut = (self.random.below(2) == 0).then(|| "no carrier".to_owned());
+        if kind == 7 {
+            // All at once: none has seen the drain of another one.
+            for machine in self.heads.iter_mut().filter_map(|head| head.machine.as_mut()) {
+                let _refused = machine.drain(true);
             }
+            return;
         }
+        let Some(machine) = &mut self.heads[i].machine else { return };
+        let _refused = match kind {
+            0 => machine.drain(true),
+            1 => machine.drain(false),
+            2 | 3 => {
+                machine.set_cut(resource, cut);
+                Ok(())
+            }
+            _ => machine.set_target(resource, &to),
+        };
     }
 
-    /// Ends all faults.
+    /// Ends all faults. Drains and cut links stay in half of the histories: as long as a head runs,
+    /// each resource is to have an owner.
     pub fn heal(&mut self) {
+        self.stay = self.random.below(2) == 0;
+        let stay = self.stay;
         self.no_quorum_until = self.now;
         for i in 0..self.heads.len() {
             let head = &mut self.heads[i];
             (head.paused_until, head.down_until, head.cut_until) = (0, 0, 0);
-            if let Some(machine) = &mut head.machine {
-                machine.drain(false);
+            if let Some(machine) = head.machine.as_mut().filter(|_| !stay) {
+                machine.drain(false).expect("the end of a drain is not refused");
+                RESOURCES.iter().for_each(|resource| machine.set_cut(resource, None));
             }
         }
     }
@@ -293,7 +309,8 @@ impl World {
             };
             let record = self.etcd.view().records.get(resource).map(|record| &record.value);
             let target = record.map(|record| &record.target);
-            if !idle || target != Some(&owner.name) {
+            // A head that drains or is cut does not follow a command that came before.
+            if !idle || !self.stay && target != Some(&owner.name) {
                 return Err(format!("{resource} is at {} and not at {target:?}", owner.name));
             }
             let last = record.and_then(|record| record.last.as_ref());

@@ -377,6 +377,19 @@ impl Netlink {
         Ok((link.header.index, address.unwrap_or_default()))
     }
 
+    /// Whether a link is up and has a carrier.
+    pub(crate) fn has_carrier(&mut self, name: &str) -> Result<bool, String> {
+        let mut request = LinkMessage::default();
+        request.attributes = vec![LinkAttribute::IfName(name.to_owned())];
+        let list = self.call(Message::GetLink(request), NLM_F_ACK)?;
+        let link = list.into_iter().find_map(|message| match message {
+            Message::NewLink(link) => Some(link),
+            _ => None,
+        });
+        let link = link.ok_or_else(|| format!("there is no link {name}"))?;
+        Ok(raw_link(link).carrier)
+    }
+
     /// Removes a route.
     pub(crate) fn remove_route(&mut self, route: &Route) -> Result<(), String> {
         let message = self.route_message(route)?;

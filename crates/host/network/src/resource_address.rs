@@ -1,6 +1,7 @@
 //! Addresses of resources of a cluster: set for a few seconds at a time, so that the kernel removes
 //! one that its head does not set again; and announced, so that neighbours send to this machine.
 
+pub mod reach;
 pub mod resets;
 
 use std::io;

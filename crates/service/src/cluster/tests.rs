@@ -191,6 +191,27 @@ fn a_resource_without_owner_and_a_head_alone_are_problems() {
 }
 
 #[test]
+fn a_link_that_is_cut_and_a_resource_that_is_kept_are_problems() {
+    let mut one = accounts(Some("right"));
+    one.cut = Some("the link eth0 has no carrier".to_owned());
+    let faults = with(Ok(status(one.clone()))).faults();
+    let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+    assert_eq!(fault.id, "cluster-link-accounts");
+    let what = "Clients do not reach the resource accounts at the head right: the link eth0 has no \
+                carrier.";
+    assert_eq!(fault.what, what);
+
+    one.cut = None;
+    one.why = Some("no other head may take accounts over: the head left drains".to_owned());
+    let faults = with(Ok(status(one.clone()))).faults();
+    let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+    assert_eq!(fault.id, "cluster-kept-accounts");
+    // What another head owns is its own problem.
+    one.owner = Some("left".to_owned());
+    assert_eq!(with(Ok(status(one))).warning(), None);
+}
+
+#[test]
 fn commands_reach_the_head_and_its_refusals_the_administrator() {
     let (socket, head) = answering("commands", 4, status(accounts(Some("right"))));
     let cluster = Cluster::new(Some(socket.clone()));
@@ -208,8 +229,11 @@ fn commands_reach_the_head_and_its_refusals_the_administrator() {
     let left = path(&["cluster", "heads", "left"]);
     let refused = cluster.act(&left, "drain", &none, &who).expect_err("refused");
     assert!(refused.sentence.contains("is not the head of this machine"), "{}", refused.sentence);
-    let takeover =
-        |to: &str| Command::Takeover { resource: "accounts".to_owned(), to: Some(to.to_owned()) };
+    let takeover = |to: &str| Command::Takeover {
+        resource: "accounts".to_owned(),
+        to: Some(to.to_owned()),
+        unfenced: false,
+    };
     let commands = head.join().expect("the head");
     let expected = [Command::Status, takeover("left"), takeover("x"), Command::Drain { on: true }];
     assert_eq!(commands, expected);
