@@ -169,7 +169,8 @@ impl HostFs {
         Ok(found)
     }
 
-    /// Attributes and birth ([`super::births`]) of a name that lies on our file system and is not hidden.
+    /// Attributes and birth ([`super::births`]) of a name that lies on our file system and is not
+    /// hidden.
     pub(super) fn child_attr(&self, dir: BorrowedFd<'_>, name: &CStr) -> Result<(Attr, u64)> {
         self.own_attr((dir, name), &sys::statx_at(dir, name)?)
     }
