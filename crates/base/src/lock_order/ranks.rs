@@ -13,8 +13,6 @@ pub const NFS4_CLIENTS: Rank = Rank::new(12, "NFSv4 clients by name");
 pub const NFS4_RECORDED: Rank = Rank::new(14, "NFSv4 client's record");
 /// What an NFSv4 client holds.
 pub const NFS4_HELD: Rank = Rank::new(16, "NFSv4 client's stateids");
-/// The sessions of an NFSv4 client.
-pub const NFS4_SESSIONS: Rank = Rank::new(18, "NFSv4 client's sessions");
 /// Records of NLM hosts: held while they change on disk.
 pub const NLM_RECORDS: Rank = Rank::new(20, "NLM records");
 /// One NLM host: held while something is done for it.
@@ -49,13 +47,12 @@ pub const FLUSH_GROUP: Rank = Rank::new(72, "flush group");
 pub const COMPLETIONS: Rank = Rank::new(74, "completion queue");
 
 /// All of them.
-pub const ALL: [Rank; 22] = [
+pub const ALL: [Rank; 21] = [
     NFS4_OPEN_OWNER,
     NFS4_LOCK_OWNER,
     NFS4_CLIENTS,
     NFS4_RECORDED,
     NFS4_HELD,
-    NFS4_SESSIONS,
     NLM_RECORDS,
     NLM_HOST,
     NLM_HOSTS,
