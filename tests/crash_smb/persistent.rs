@@ -32,7 +32,7 @@ const HANDLES: usize = 6;
 const RANGES: usize = 3;
 /// Most requests between two cuts.
 const REQUESTS: u64 = 24;
-/// Handles that are recorded one after the other until their file is written anew, at most.
+/// Handles that are recorded one after the other until their file is rewritten, at most.
 const CYCLES: usize = 4_000;
 /// The client with the handles, and another one.
 const ME: [u8; 16] = [1; 16];
@@ -68,7 +68,10 @@ impl Handle {
     fn request(&self, smb: &mut Smb, asked: Asked) -> Vec<u8> {
         let file = self.file.unwrap_or(FileId { persistent: 0, volatile: 0 });
         match asked {
-            Asked::Open => smb.request(Code::CREATE, 0, &body(&self.ask(), &[persistent(self.guid)])),
+            Asked::Open => {
+                let create = body(&self.ask(), &[persistent(self.guid)]);
+                smb.request(Code::CREATE, 0, &create)
+            }
             Asked::Close => {
                 let close = CloseRequest { flags: 0, reserved: 0, file };
                 smb.request(Code::CLOSE, 0, &|out| close.put_body(out))
@@ -142,7 +145,7 @@ impl Run {
         Ok(())
     }
 
-    /// Works, and cuts the power with a request under way.
+    /// Works, and cuts the power with a request in flight.
     fn work(&mut self, mut smb: Smb) -> io::Result<()> {
         for _ in 0..self.random.below(REQUESTS) {
             let at = self.random.below(HANDLES as u64) as usize;
@@ -286,7 +289,7 @@ fn undone(world: &mut World) -> Option<&'static str> {
     if has(world, "/box/second") {
         return Some("a close");
     }
-    // Killed, not cut: all is there still, and at the next start the file is written anew.
+    // Killed, not cut: all is there still, and at the next start the file is rewritten.
     drop(smb);
     drop(world.server.take());
     super::world::on_disk(&world.state());

@@ -164,7 +164,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes changes in their order, with one flush for all: a key gets a value, or is taken away.
+    /// Makes changes in their order, with one flush for all: a key gets a value, or is removed.
     /// On disk when it returns; if that fails nothing has changed.
     ///
     /// # Errors

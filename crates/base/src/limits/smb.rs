@@ -156,7 +156,7 @@ pub const SMB_HANDLES_MAX: u64 = 16_384;
 pub const SMB_HANDLE_RECORD_MAX: usize = 128 << 10;
 /// Bytes of all records: some 4 KiB for each of [`SMB_HANDLES_MAX`], which is in memory as well.
 pub const SMB_HANDLE_RECORDS_MAX: u64 = 64 << 20;
-/// Bytes of the file of records. It is written anew before it is longer, and must hold all.
+/// Bytes of the file of records. It is rewritten before it is longer, and must hold all.
 pub const SMB_HANDLES_FILE_MAX: u64 = 4 * SMB_HANDLE_RECORDS_MAX;
 /// Changes of records that one flush serves: as many as requests of a connection wait.
 pub const SMB_HANDLES_GROUP: usize = SMB_WAITING_MAX;

@@ -54,20 +54,20 @@ pub struct HandleStore {
     journal: Arc<Journal>,
     /// To the thread that writes, once there is one.
     writer: Mutex<Option<Sender<Change>>>,
-    held: Mutex<Held>,
+    held: Mutex<HandleCounts>,
     /// Of the service: handles that are dropped when it ends are not forgotten.
     ending: Mutex<Option<Ending>>,
 }
 
 /// Handles of clients.
 #[derive(Default)]
-struct Held {
+struct HandleCounts {
     numbers: HashSet<u64>,
     bytes: u64,
     by_client: HashMap<IpAddr, HashMap<ClientGuid, u64>>,
 }
 
-impl Held {
+impl HandleCounts {
     fn part_of(&self, address: IpAddr, client: &ClientGuid) -> PartOf {
         let Some(clients) = self.by_client.get(&network(address)) else {
             return PartOf::default();
@@ -201,7 +201,8 @@ fn write(journal: &Journal, from: &Receiver<Change>) {
         if let Err(why) = &done
             && !has_failed
         {
-            base::error!(NODE.name, "persistent handles are refused until they can be recorded: {why}");
+            let until = "persistent handles are refused until they can be recorded";
+            base::error!(NODE.name, "{until}: {why}");
         }
         has_failed = done.is_err();
         for one in all {
@@ -226,7 +227,7 @@ pub(crate) struct PersistentHandle {
     pub client: ClientGuid,
     /// Bytes of its record.
     bytes: Mutex<usize>,
-    /// Its record is taken away.
+    /// Its record is removed.
     is_forgotten: bool,
 }
 

@@ -257,7 +257,7 @@ fn what_no_client_continues_ends_with_its_time_its_user_and_an_administrator() {
     opened(&Create::of("hers").persistent(60_000, [2; 16]).send(&mut me));
     opened(&Create::of("his").persistent(60_000, [3; 16]).send(&mut bert));
     world.kill();
-    // Bert is no user any more: of him nothing is left.
+    // Bert is no user any more: nothing of that user is left.
     parked(world.running(), 1);
     let mut other = client(world.running(), "alice", [5; 16]);
     opened(&Create::of("brief").send(&mut other));

@@ -149,13 +149,8 @@ fn changes_together_are_made_in_their_order_or_not_at_all() {
     let folder = Folder::new("together");
     let journal = folder.open();
     journal.put(b"a", b"1").expect("put");
-    let changes: [(&[u8], Option<&[u8]>); 5] = [
-        (b"a", None),
-        (b"b", Some(b"2")),
-        (b"b", Some(b"3")),
-        (b"c", Some(b"4")),
-        (b"c", None),
-    ];
+    let changes: [(&[u8], Option<&[u8]>); 5] =
+        [(b"a", None), (b"b", Some(b"2")), (b"b", Some(b"3")), (b"c", Some(b"4")), (b"c", None)];
     journal.change(&changes).expect("changes");
     assert_eq!(shown(&journal), [pair("b", "3")]);
     let long = [0; 100];

@@ -273,9 +273,9 @@ const fn continuous(default: Default) -> Property {
         "Continuous availability",
         Kind::Bool,
         default,
-        "Grants persistent handles to SMB 3 clients that request them: open files, share modes and \
-         locks survive a restart of the server. Each open, lock and close waits for the disk of the \
-         state directory. Applies to files that are opened from then on.",
+        "Grants persistent handles to SMB 3 clients that request them: open files, share modes \
+         and locks survive a restart of the server. Each open, lock and close waits for the disk \
+         of the state directory. Applies to files that are opened from then on.",
     )
 }
 

@@ -23,10 +23,9 @@ use crate::handles::record::Record;
 use crate::server::Server;
 use crate::state::removals::Removal;
 use crate::state::location;
-use crate::state::opens::{Durability, Entry, Open, OpenFile, OpenOf, ParkedOpen};
+use crate::state::opens::{Durability, Entry, Open, OpenFile, OpenOf, ParkedOpen, Restored};
 use crate::state::parked::ParkedKey;
 use crate::state::replays::{Created, LockSequences};
-use crate::state::restored::Restored;
 use crate::{facts, leases, names, status};
 use files::caller::Reached;
 use files::{Links, Node, VPath};
@@ -49,9 +48,7 @@ pub(super) struct Named {
 /// Whether a share, in the version that was agreed on, grants persistent handles of a file.
 pub(super) fn is_offered(request: &Request<'_>, file: &OpenFile) -> bool {
     let server = &request.conn.server;
-    file.node.is_file()
-        && file.node.reached.share.is_continuous()
-        && server.handles.get().is_some()
+    file.node.is_file() && file.node.reached.share.is_continuous() && server.handles.get().is_some()
 }
 
 /// Records a new handle.
@@ -132,7 +129,12 @@ impl Record {
     }
 
     /// That it is this client's.
-    fn check(&self, request: &Request<'_>, reached: &Reached, named: &Named) -> Result<(), NtStatus> {
+    fn check(
+        &self,
+        request: &Request<'_>,
+        reached: &Reached,
+        named: &Named,
+    ) -> Result<(), NtStatus> {
         let is_its = self.share == reached.share.name
             && self.user == request.session.who.person.name
             && self.client == named.client
@@ -175,16 +177,20 @@ impl Server {
 }
 
 /// The file of a handle, as it is found again.
-struct Found {
+struct FileAgain {
     node: Node,
     retained: Option<Retained>,
     path: VPath,
     at: Option<Location>,
 }
 
-impl Found {
+impl FileAgain {
     /// Looks for it by its handle, and where it is.
-    async fn of(request: &Request<'_>, reached: &Reached, record: &Record) -> Result<Self, NtStatus> {
+    async fn of(
+        request: &Request<'_>,
+        reached: &Reached,
+        record: &Record,
+    ) -> Result<Self, NtStatus> {
         let (core, who) = (&request.conn.core, &request.session.who);
         let (fs, handle) = (Arc::clone(&reached.share.fs), record.handle);
         let look = move |cx: Context<'_>| {
@@ -231,7 +237,7 @@ pub(super) async fn claim(
         one.record.check(request, reached, named).map(|()| Arc::clone(&one.record))
     };
     let Some(record) = restored.get(number, look).transpose()? else { return Ok(None) };
-    let found = Found::of(request, reached, &record).await?;
+    let found = FileAgain::of(request, reached, &record).await?;
     let seat = request.seat(names::held(&found.path))?;
     // From here on nothing waits: a request that is dropped with its connection would end it.
     let one = restored.take_any(number).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
@@ -276,7 +282,7 @@ pub(super) async fn claim(
 }
 
 /// Notes by which name the file is open, and whether that is to be removed.
-fn link(request: &Request<'_>, record: &Record, entry: &Entry, found: &Found) {
+fn link(request: &Request<'_>, record: &Record, entry: &Entry, found: &FileAgain) {
     let (files, removes) = (&request.conn.server.open_files, record.delete_on_close);
     files.open(entry.key);
     let Some(at) = found.at.clone() else { return };

@@ -74,7 +74,8 @@ impl Record {
             (self.lease.is_some(), LEASED),
             (self.lease.is_some_and(|(_, has_epoch)| has_epoch), HAS_EPOCH),
         ];
-        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, bit)| all | bit);
+        let set = flags.into_iter().filter(|(is_set, _)| *is_set);
+        let flags = set.fold(0, |all, (_, bit)| all | bit);
         let mut out = vec![LAYOUT, flags, self.mode.access, self.mode.deny];
         for number in [self.timeout_ms, self.access, self.options] {
             out.extend(number.to_le_bytes());

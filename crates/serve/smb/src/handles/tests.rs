@@ -132,7 +132,7 @@ fn what_is_too_long_or_cannot_be_written_is_not_recorded() {
     wait(one.put(&record("alice"))).expect("recorded");
     std::fs::remove_dir_all(&folder.0).expect("a folder");
     std::fs::write(&folder.0, b"in its place").expect("a file");
-    // The open file can still be written; a larger one would have to be written anew.
+    // The open file can still be written; a larger one would have to be rewritten.
     drop(store);
     let none = HandleStore::open(&folder.0.join("smb-handles"));
     assert!(none.is_err(), "the folder is none");

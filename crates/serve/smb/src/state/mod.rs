@@ -14,7 +14,6 @@ pub(super) mod parked;
 pub(super) mod pipes;
 pub(super) mod removals;
 pub(super) mod replays;
-pub(super) mod restored;
 pub mod seats;
 pub(super) mod session;
 pub mod sessions;

@@ -22,6 +22,7 @@ use super::seats::OpenReservation;
 use super::times::UserTimes;
 
 use crate::handles::PersistentHandle;
+use crate::handles::record::Record;
 use files::{Caller, Node, VPath};
 
 /// The entry of an open in the one table of opens and locks. With it end its locks and what waits
@@ -213,6 +214,21 @@ impl ParkedOpen {
             seat,
         }
     }
+}
+
+/// A persistent handle of before the start that no client has continued yet: it denies to others
+/// what it did.
+pub(crate) struct Restored {
+    /// What is known of it.
+    pub record: Arc<Record>,
+    /// Its entry in the table of locks.
+    pub entry: Entry,
+    /// It is recorded.
+    pub handle: PersistentHandle,
+    /// Its number for ever.
+    pub id: DurableId<ParkedOpen>,
+    /// Its CREATE, which may be sent again.
+    pub number: Option<Numbered>,
 }
 
 /// An open.
