@@ -12,6 +12,7 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use host_network::resource_address::resets::Resets;
+use host_network::resource_address::stale;
 
 use super::Message;
 use super::addresses::Addresses;
@@ -116,6 +117,10 @@ impl Start {
         }
         let Some(resource) = self.config.resource(&name) else { return };
         report(Message::Listens(name.clone(), number, lease::now()));
+        // Of an earlier ownership of this machine: no client may meet them.
+        if let Err(e) = stale::end(resource.address.address) {
+            base::warning!("head", "former connections of {name} on this machine are left: {e}");
+        }
         if let Err(why) = self.addresses.add(&resource.link, resource.address) {
             process.kill();
             process.wait(&mut child);
