@@ -25,8 +25,8 @@ use wire::nlm4::{self, HostName, LockArgs, Netobj, Nlm4Lock, Nlm4Share, Nlm4Stat
 const KIND: &str = "xfs";
 /// Times that each is tried: once to see it kept.
 const TRIES: u64 = 3;
-/// Times that each is tried until its loss is seen: a program that calls sync(2), or drops the kernel's caches, has the
-/// journal of each file system written.
+/// Times that each is tried until its loss is seen: a program that calls sync(2), or drops the
+/// kernel's caches, has the journal of each file system written.
 const TRIES_UNTIL_LOST: u64 = 20;
 /// Bytes of the files.
 const SIZE: u64 = 64 << 10;

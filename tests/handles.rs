@@ -55,7 +55,8 @@ impl Scene {
     }
 }
 
-/// Writes back the file system of a path alone, and drops the kernel's cached names and inodes, where this is allowed.
+/// Writes back the file system of a path, and drops the kernel's cached names and inodes, where
+/// this is allowed.
 fn forget_caches(at: &Path) {
     if is_root() {
         let top = fs::File::open(at).expect("the file system");

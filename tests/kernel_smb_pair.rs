@@ -2,8 +2,8 @@
 //! each sees what the other does as soon as it is done, random operations of both are as a model
 //! has them, and locks outlive a connection that is cut and a server that is killed.
 //!
-//! `PLIMSOLL_CIFS_S` makes the random operations last longer, in seconds, `PLIMSOLL_FSX_SEED` repeats
-//! them.
+//! `PLIMSOLL_CIFS_S` makes the random operations last longer, in seconds, `PLIMSOLL_FSX_SEED`
+//! repeats them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

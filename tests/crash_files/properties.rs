@@ -11,11 +11,11 @@ use e2e::{http, skip};
 use super::cases::USER;
 use super::world::serve_plain;
 
-/// The kind of file system: its journal is written when somebody asks for it, or half a minute
+/// The kind of file system: its journal is written on request, or half a minute
 /// later.
 const KIND: &str = "xfs";
-/// Times that a loss is looked for: a program that calls sync(2), or drops the kernel's caches, has the journal of each
-/// file system written.
+/// Times that a loss is looked for: a program that calls sync(2), or drops the kernel's caches, has
+/// the journal of each file system written.
 const TRIES_UNTIL_LOST: usize = 20;
 
 const SET: &[u8] = b"<propertyupdate xmlns='DAV:'><set><prop><author xmlns='urn:x'>anna</author>\

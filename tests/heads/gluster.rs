@@ -1,6 +1,6 @@
 //! GlusterFS itself, for `make test-long`: a volume of three bricks, mounted by FUSE. With its
 //! defaults it is found unfit, with the options that are named it is fit; handles are good after it
-//! was mounted anew; a brick that is killed under load and takeovers are no error.
+//! was mounted again; a brick that is killed under load and takeovers are no error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ fn it_is_fit_with_the_options_that_are_named() {
 }
 
 #[test]
-fn handles_are_good_after_it_was_mounted_anew() {
+fn handles_are_good_after_it_was_mounted_again() {
     let mut volume = match Volume::start() {
         Ok(volume) => volume,
         Err(why) => skip!("heads-gluster", "{why}"),

@@ -135,7 +135,7 @@ impl Trial {
         longest
     }
 
-    /// No lock was to be had.
+    /// No lock was granted.
     fn check_rivals(&mut self) {
         for (name, _) in MOUNTS {
             let granted = self.two.forget(&format!("rival-{name} granted"));

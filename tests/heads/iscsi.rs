@@ -16,7 +16,7 @@ use super::cluster::{ACCOUNTS, Cluster, LEFT, RIGHT};
 const PORT: u16 = 3260;
 /// Keys of the two that register.
 const KEYS: [u64; 2] = [0x11, 0x22];
-/// Who is registered may write, all others may not.
+/// Initiators that are registered may write, no others.
 const REGISTRANTS: u8 = 5;
 
 /// An initiator with this number, from the host of the clients. It tries again while the resource

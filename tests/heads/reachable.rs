@@ -69,7 +69,7 @@ fn an_owner_without_carrier_gives_its_resource_away() {
 }
 
 #[test]
-fn an_owner_whose_probes_are_silent_gives_its_resource_away() {
+fn an_owner_with_silent_probes_gives_its_resource_away() {
     let (mut cluster, mut writers) = match start(PROBE) {
         Ok(all) => all,
         Err(why) => skip!("heads-probe", "{why}"),

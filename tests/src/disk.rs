@@ -59,8 +59,9 @@ impl Disk {
         &self.place
     }
 
-    /// Power lost: from now on nothing reaches the disk. [`Self::crash`] must follow when the server has ended. Between
-    /// an acknowledgement and this no program has time to write the journal, as sync(2) does for all file systems.
+    /// Power lost: from now on nothing reaches the disk. [`Self::crash`] must follow when the
+    /// server has ended. Right after an acknowledgement no other program has time to have the
+    /// journal written, as sync(2) does for all file systems.
     ///
     /// # Panics
     /// When what is mounted cannot be opened.

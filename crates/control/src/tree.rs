@@ -268,7 +268,7 @@ pub trait Live: Send + Sync {
         None
     }
 
-    /// Whether an action of the context makes sense for this node now: others are not shown with it.
+    /// Whether an action of the context has a use for this node now: others are not shown.
     fn offers(&self, _path: &Path, _action: &str) -> bool {
         true
     }

@@ -9,7 +9,6 @@ mod program;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::file_lock::lock;
 use crate::lease;
 use crate::limits::HEAD_OWNER_FILE_MAX;
 pub use crate::machine::FenceError;
@@ -226,23 +226,6 @@ fn write(file: &File, content: &OwnerFile) -> io::Result<()> {
     file.write_all_at(&bytes, 0)?;
     file.set_len(bytes.len() as u64)?;
     file.sync_all()
-}
-
-/// Locks the file for its open file description (`F_OFD_SETLK`); false if it is locked already.
-pub(crate) fn lock(file: &File) -> io::Result<bool> {
-    // SAFETY: plain numbers; zero is valid for each.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    // SAFETY: the structure outlives the call.
-    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
-    if done == 0 {
-        return Ok(true);
-    }
-    match io::Error::last_os_error() {
-        e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
-        e => Err(e),
-    }
 }
 
 /// Which start of this machine it is.

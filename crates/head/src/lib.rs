@@ -15,6 +15,7 @@ pub mod config;
 pub mod connections;
 pub mod etcd;
 pub mod fence;
+mod file_lock;
 pub mod keys;
 pub mod lease;
 pub mod limits;

@@ -10,7 +10,7 @@
 //!    is as it was read. It raises the number of the resource.
 //! 3. What was claimed starts only under the lease of the claim, and after the fences.
 //! 4. An owner ends its resource when the key that it wrote is gone or another one.
-//! 5. A head that drains, or whose clients do not reach it, hands over to one that may own the
+//! 5. A head that drains, or that clients do not reach, hands over to one that may own the
 //!    resource. If there is none the resource stays, or is claimed all the same: a resource is not
 //!    left without an owner while a head can serve it.
 

@@ -242,7 +242,7 @@ fn a_head_that_drains_claims_what_no_other_head_may_own() {
 }
 
 #[test]
-fn an_owner_whose_clients_are_cut_gives_the_resource_away() {
+fn an_owner_that_clients_do_not_reach_gives_the_resource_away() {
     let no_carrier = || Some("the link eth0 has no carrier".to_owned());
     let (mut head, view) = owner(Some(Member::default()));
     head.machine.set_cut("accounts", no_carrier());

@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// Heads that claim a resource without an owner. If none may own it, those that drain and those
-    /// whose clients do not reach them, so that it is served as soon as it can be.
+    /// that clients do not reach, so that it is served as soon as it can be.
     pub(super) fn claimants(&self, view: &View, name: &str) -> Vec<String> {
         let able = self.candidates(view, name);
         if !able.is_empty() {

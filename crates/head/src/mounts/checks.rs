@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Scratch;
-use crate::fence::lock;
+use crate::file_lock::lock;
 use crate::lease;
 
 /// How soon a change must be seen at the other mount: a takeover takes longer, and no cached data
@@ -135,7 +135,7 @@ fn data(scratch: &Scratch) -> Outcome {
     seen(wait(|| read(b"before")), "seen")?;
     a.write_all_at(b"after!", 0)?;
     seen(wait(|| read(b"after!")), "overwritten data seen by an open file")?;
-    // A cache may have what was read before a file was opened: both open it anew.
+    // A cache may have what was read before a file was opened: both open it again.
     drop((a, b));
     let path = scratch.b.join("data");
     fs::read(&path)?;

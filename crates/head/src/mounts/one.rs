@@ -5,15 +5,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use crate::config::{Config, Resource};
-use crate::fence::lock;
+use crate::file_lock::lock;
 
 /// File systems in user space of which mounts on several machines see each other's locks.
 const FUSE_SHARED: [&str; 2] = ["fuse.ceph", "fuse.glusterfs"];
 /// What a client has written reaches no file of these after its locks were given to another one:
 /// CephFS refuses its writes before. Of other file systems of a network nothing is known.
 const FENCES: [&str; 2] = ["fuse.ceph", "ceph"];
-/// File systems whose server drops the locks of a client that it does not reach.
-const OF_NETWORK: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "afs"];
+/// Beginnings of the types of file systems of which the server drops the locks of a client that it
+/// does not reach.
+const OF_NETWORK: [&str; 6] = ["fuse", "nfs", "cifs", "smb3", "9p", "afs"];
 /// Those in the kernel that are of one machine and in memory.
 const OF_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
@@ -84,7 +85,7 @@ fn check_locks(state: &Path) -> Result<(), String> {
 /// machine that their own fence has ended.
 pub fn fences(path: &Path) -> bool {
     let Some(kind) = file_system(path) else { return false };
-    let dropped = kind.starts_with("fuse") || OF_NETWORK.contains(&kind.as_str());
+    let dropped = OF_NETWORK.iter().any(|of_network| kind.starts_with(of_network));
     !dropped || FENCES.contains(&kind.as_str())
 }
 

@@ -52,7 +52,7 @@ pub fn faults(hardware: &Hardware, watch: &Watch, pool_of: PoolOf<'_>) -> Vec<Fa
     faults
 }
 
-/// Kinds of faults that stay until they are marked: counted errors, and what is remembered of a disk.
+/// Kinds of faults that stay until they are marked: counted errors, and disks that are absent.
 const MARKED: [&str; 4] = ["disk-absent-", "disk-errors-", "disk-health-", "memory-errors-"];
 
 /// Whether a fault ends when it is marked as repaired; the others end with their causes.

@@ -577,13 +577,12 @@ impl Asked<'_> {
         let mut facts = facts::of(&got.node.attr, dos.as_ref());
         facts::show_times(request.conn, &got.node.attr, &mut facts);
         facts.allocation = facts.allocation.max(reserved);
-        let number = durable::number(request, self.contexts.durable)?;
-        let id = request.session.new_file_id();
+        let (asked, id) = (self.contexts.durable, request.session.new_file_id());
+        let number = durable::number(request, asked)?;
         let persistent = number.as_ref().map_or(id.persistent, |number| number.number);
         let (id, volatile) = (FileId { persistent, ..id }, id.volatile);
         let given = leases::grant(request, &self.caching, (&got.node, &entry, id)).await?;
-        let granted = given.granted();
-        let Given { level, context, held } = given;
+        let (granted, Given { level, context, held }) = (given.granted(), given);
         request.conn.server.open_files.open(entry.key);
         let file = OpenFile {
             node: got.node.clone(),
@@ -607,11 +606,10 @@ impl Asked<'_> {
             persistent: RefCell::default(),
             instance: self.contexts.application.add(request, &got.node)?,
         };
-        let asked = (self.contexts.durable, number);
-        let durable = durable::grant(request, asked, (&file, rights)).await?;
-        let mut durable_answer = Vec::new();
-        let name = self.contexts.durable.put_answer(durable.as_ref(), &mut durable_answer);
-        let durable_answer = durable.is_some().then_some((name, durable_answer));
+        let durable = durable::grant(request, (asked, number), (&file, rights)).await?;
+        let mut text = Vec::new();
+        let name = asked.put_answer(durable.as_ref(), &mut text);
+        let durable_answer = durable.is_some().then_some((name, text));
         let open = Open {
             persistent,
             volatile,
@@ -629,8 +627,8 @@ impl Asked<'_> {
             file.set_created(Created::Open(request.session.id, volatile));
         }
         request.session.add_open(id, open);
-        let leased = (level, context, durable_answer);
-        let reply = self.answer((id, leased), (&got.node, facts), (got.action, maximal));
+        let answers = (id, (level, context, durable_answer));
+        let reply = self.answer(answers, (&got.node, facts), (got.action, maximal));
         Ok(Reply { granted, ..reply })
     }
 

@@ -22,6 +22,7 @@ use super::state::replays::Replays;
 use super::state::seats::OpenBudget;
 use super::state::sessions::Sessions;
 use engine::exec::accept::Joins;
+use engine::transport::tasks::Ending;
 use files::Core;
 
 /// The service.

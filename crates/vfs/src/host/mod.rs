@@ -78,10 +78,10 @@ use crate::fs::{
     Special, Stable, Watch,
 };
 use crate::handle::Handle;
+use crate::host::births::Births;
 use crate::host::cold::Searched;
 use crate::host::directory::Top;
 use crate::host::flush_state::FlushShared;
-use crate::host::births::Births;
 use crate::host::ids::{Ident, Keys, Parsed};
 use crate::host::inline::Inline;
 use crate::host::kept_id::IdentityFile;

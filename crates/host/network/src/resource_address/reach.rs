@@ -4,8 +4,9 @@
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::monotonic_ns;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::netlink::Netlink;
@@ -49,7 +50,7 @@ impl Reach {
     /// # Errors
     /// The kernel's: there is no route, or the caller is not root.
     pub fn answers(&mut self, link: &str, host: IpAddr, time: Duration) -> io::Result<bool> {
-        let until = Instant::now() + time;
+        let until = monotonic_ns().saturating_add(time.as_nanos() as u64);
         self.sequence = self.sequence.wrapping_add(1);
         let (domain, protocol) = match host {
             IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
@@ -61,7 +62,7 @@ impl Reach {
         socket.connect(&SocketAddr::new(host, 0).into())?;
         socket.send(&request(host.is_ipv4(), self.id, self.sequence))?;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = Duration::from_nanos(until.saturating_sub(monotonic_ns()));
             if left.is_zero() {
                 return Ok(false);
             }

@@ -58,7 +58,7 @@ pub fn end(address: IpAddr) -> io::Result<usize> {
     while messages(&socket, &mut enter)? {}
     for identity in &found {
         socket.send(&request(DESTROY, ACKNOWLEDGED, family, identity))?;
-        // One that has ended by itself is answered with an error.
+        // One that has ended meanwhile is answered with an error.
         messages(&socket, |_, _| {})?;
     }
     Ok(found.len())

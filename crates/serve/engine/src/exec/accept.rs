@@ -142,7 +142,7 @@ where
                 tick.set(tokio::time::sleep(next));
             }
             () = core.acks.due() => core.finish_arrived(),
-            () = core.budget.rung() => core.budget.look_again(),
+            () = core.budget.something_returned() => core.budget.look_again(),
             () = core.stirred.notified() => tick.set(tokio::time::sleep(CORE_TICK)),
             Some((one, tag)) = accepted.recv() => {
                 core.stir();
@@ -167,7 +167,7 @@ where
         loop {
             tokio::select! {
                 () = core.acks.due() => core.finish_arrived(),
-                () = core.budget.rung() => core.budget.look_again(),
+                () = core.budget.something_returned() => core.budget.look_again(),
                 ended = connections.join_next() => match ended {
                     Some(ended) => budgets.count_panic(&ended),
                     None => break,

@@ -27,14 +27,14 @@ use vfs::flush::FlushGroup;
 
 use super::connections::{ConnectionLimits, ConnectionPermit};
 use super::pace::SlowPeerBudget;
-use bell::Bell;
 use client::{ClientPart, Scope};
 pub use client::{ReturnedBytes, Scoped};
+use returns::ReturnNotify;
 use room::Line;
 pub use room::{Need, NextRoom};
 
-mod bell;
 mod client;
+mod returns;
 mod room;
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
@@ -287,7 +287,7 @@ pub struct CoreBudget {
     returned: Arc<AtomicUsize>,
     /// What waits for any of it, and how it is heard that something was returned on another thread.
     line: Line,
-    bell: Arc<Bell>,
+    returns: Arc<ReturnNotify>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
     taken: Cell<u64>,
@@ -321,7 +321,7 @@ impl CoreBudget {
             bytes: Cell::new(0),
             returned: Arc::default(),
             line: Line::default(),
-            bell: Arc::default(),
+            returns: Arc::default(),
             shown: Cell::new((0, 0)),
             overdrafts: Cell::new(0),
             taken: Cell::new(0),
@@ -453,13 +453,13 @@ impl CoreBudget {
         ReturnedBytes {
             core: Arc::clone(&self.returned),
             client: self.of_client(|client| Arc::clone(&client.returned)),
-            bell: Arc::clone(&self.bell),
+            notify: Arc::clone(&self.returns),
         }
     }
 
     /// Takes off what was given back there.
     fn settle(&self) {
-        // In one order with that of what rings the bell.
+        // In one order with that of the notification.
         if self.returned.load(SeqCst) > 0 {
             self.give(self.returned.swap(0, SeqCst));
         }
@@ -532,8 +532,8 @@ impl ReservedBytes {
     /// The same bytes, to be given back on whichever thread.
     pub fn into_send(mut self) -> SendReservedBytes {
         let client = self.client.as_ref().map(|client| Arc::clone(&client.returned));
-        let (core, bell) = (Arc::clone(&self.budget.returned), Arc::clone(&self.budget.bell));
-        let returned = ReturnedBytes { core, client, bell };
+        let (core, notify) = (Arc::clone(&self.budget.returned), Arc::clone(&self.budget.returns));
+        let returned = ReturnedBytes { core, client, notify };
         SendReservedBytes { returned, bytes: std::mem::take(&mut self.bytes) }
     }
 }

@@ -342,8 +342,9 @@ impl Conn {
         if !has_room {
             // No bytes left in the budget: it stays in the kernel's buffer until there are.
             self.core.note_backpressure();
-            // The buffer of TLS is given back meanwhile.
-            let need = match (self.link.is_encrypted(), begun) {
+            // The buffer of TLS is given back meanwhile, if there is nothing in it.
+            let gives_back = self.link.is_encrypted() && !self.link.holds();
+            let need = match (gives_back, begun) {
                 (false, _) => self.input.need(),
                 (true, true) => self.input.need().and(RECEIVE_BUFFER),
                 (true, false) => Need::bytes(2 * RECEIVE_BUFFER).or_overdrafts(2),

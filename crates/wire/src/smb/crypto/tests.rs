@@ -1,6 +1,7 @@
 //! Keys and digests, by vectors that others have published.
 
 use super::super::codec::Field;
+use super::super::header::Header;
 use base::md4;
 
 use super::*;

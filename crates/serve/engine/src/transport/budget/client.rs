@@ -16,7 +16,7 @@ use base::peer::network;
 use base::permits::RevokeSignal;
 
 use super::CoreBudget;
-use super::bell::Bell;
+use super::returns::ReturnNotify;
 use crate::pool::place::connection_number;
 use crate::transport::connections::ConnectionPermit;
 
@@ -176,7 +176,7 @@ impl<T> Drop for Scoped<T> {
 pub struct ReturnedBytes {
     pub(super) core: Arc<AtomicUsize>,
     pub(super) client: Option<Arc<AtomicUsize>>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) notify: Arc<ReturnNotify>,
 }
 
 impl ReturnedBytes {
@@ -186,6 +186,6 @@ impl ReturnedBytes {
             client.fetch_add(n, SeqCst);
         }
         self.core.fetch_add(n, SeqCst);
-        self.bell.ring();
+        self.notify.notify();
     }
 }

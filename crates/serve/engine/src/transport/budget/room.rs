@@ -121,8 +121,8 @@ impl CoreBudget {
 
     /// Waits until something was given back on another thread for which something waits. The core
     /// calls [`CoreBudget::look_again`] then.
-    pub async fn rung(&self) {
-        self.bell.rung().await;
+    pub async fn something_returned(&self) {
+        self.returns.notified().await;
     }
 
     /// Whether something waits for room.
@@ -159,8 +159,8 @@ impl CoreBudget {
         }
     }
 
-    /// Wakes what fits together with those before it in the line, but not this one, which has found just
-    /// now that it does not.
+    /// Wakes what fits together with those before it in the line, but not this one, which has found
+    /// just now that it does not.
     fn wake_fitting(&self, but: Option<u64>) {
         let (mut wakers, mut fitting) = (Vec::new(), Vec::new());
         let mut line = self.line.waiting.borrow_mut();
@@ -237,7 +237,7 @@ impl CoreBudget {
     fn line_changed(&self) {
         let count = self.line.waiting.borrow().len();
         self.line.count.set(count);
-        self.bell.set_line(count > 0);
+        self.returns.set_line(count > 0);
     }
 
     fn enter(&self, need: Need) -> u64 {

@@ -65,7 +65,7 @@ async fn the_account_of_the_core_is_waited_for() {
     assert!(tokio::time::timeout(Duration::from_millis(20), waiting.as_mut()).await.is_err());
     drop(room);
     // As the core does.
-    budget.rung().await;
+    budget.something_returned().await;
     budget.look_again();
     let room = waiting.await;
     let all = Budgets::new(Limits::default());

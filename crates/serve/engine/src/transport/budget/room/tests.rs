@@ -117,8 +117,8 @@ fn what_is_given_back_on_another_thread_is_heard_by_the_core() {
     let sent = held.into_send();
     std::thread::spawn(move || drop(sent)).join().expect("a thread");
     assert_eq!(waiter.wakes(), 0, "only the core can say what fits");
-    let mut rung = Box::pin(budget.rung());
-    assert!(rung.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    let mut returned = Box::pin(budget.something_returned());
+    assert!(returned.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
     budget.look_again();
     assert!(waiter.is_ready() && waiter.wakes() == 1);
 }
