@@ -172,9 +172,8 @@ fn others_see_what_linux_has_not_flushed() {
         Err(why) => skip!("kernel-delegations", "{why}"),
     };
     pair.one.install("unflushed");
-    for (_, mount) in MOUNTS {
-        shows_what_is_not_flushed(&mut pair, mount);
-    }
+    // Clients of 4.0 have none for writing.
+    shows_what_is_not_flushed(&mut pair, "new");
     assert!(pair.server.stop().success(), "SIGTERM ends it cleanly");
 }
 

@@ -101,7 +101,8 @@ impl Lock {
         match self {
             Self::Deny => &[First::Nlm, First::Nfs40, First::Nfs41, First::Smb, First::Dav],
             Self::Bytes => &[First::Nlm, First::Nfs40, First::Nfs41, First::Smb],
-            Self::ReadDelegation | Self::WriteDelegation => &[First::Nfs40, First::Nfs41],
+            Self::ReadDelegation => &[First::Nfs40, First::Nfs41],
+            Self::WriteDelegation => &[First::Nfs41],
             Self::Lease(_) | Self::Marked | Self::OtherMarked => &[First::Smb],
         }
     }

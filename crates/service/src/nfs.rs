@@ -44,6 +44,11 @@ use owners::Owners;
 use rdma::Rdma;
 use settings::NfsSettings;
 
+/// The first minor version of which clients are granted delegations for writing. In 4.0 requests
+/// without a stateid (GETATTR, REMOVE, RENAME) do not identify their client: Linux would have its
+/// own delegations recalled, with a delay each time.
+const WRITE_DELEGATIONS_FROM: u32 = 1;
+
 /// What is there while it is online.
 pub struct Online {
     /// The keeper of NFSv4 clients' state.
@@ -317,7 +322,7 @@ impl Service for Nfs {
             clients.call_back(&parts.runtimes);
         }
         if settings.write_delegations {
-            clients.delegate_for_writing();
+            clients.delegate_for_writing(WRITE_DELEGATIONS_FROM);
         }
         let nlm = nlm::start(parts, settings.lease, &clients).inspect_err(|_| clients.end())?;
         let mut programs = nfs3::programs(parts.shares.clone());

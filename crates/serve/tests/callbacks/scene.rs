@@ -84,7 +84,7 @@ impl Scene {
         let server_owner = b"here".to_vec();
         let keeper = Arc::new(Stateful { state, clock: clock.clone(), server_owner });
         keeper.call_back(&runtimes);
-        keeper.delegate_for_writing();
+        keeper.delegate_for_writing(0);
         let mut programs = nfs3::programs(Arc::clone(&shares));
         programs.push(nfs4::program(Arc::new(Nfs4 {
             shares: Arc::clone(&shares),

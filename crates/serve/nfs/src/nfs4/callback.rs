@@ -39,9 +39,9 @@ impl Stateful {
         self.state.recalls.set_caller(Box::new(callbacks));
     }
 
-    /// Grants delegations for writing, too.
-    pub fn delegate_for_writing(&self) {
-        self.state.recalls.set_for_writing();
+    /// Grants delegations for writing, too, to clients of this minor version and later ones.
+    pub fn delegate_for_writing(&self, minor: u32) {
+        self.state.recalls.set_for_writing(minor);
     }
 
     /// Calls again where it came to nothing, and takes away what was not given back.

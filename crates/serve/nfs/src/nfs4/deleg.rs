@@ -37,7 +37,7 @@ pub(super) fn grant(
             give(keeper, run, client, (target, attr), Caching::READ_WRITE)
         }
         OpenClaim4::Null(_) | OpenClaim4::Fh(()) => kind_for(asked, share, confirmed)
-            .and_then(|kind| offered(keeper, kind))
+            .and_then(|kind| offered(keeper, run.minor(), kind))
             .and_then(|kind| may_have(keeper, run, client, target, kind))
             .and_then(|kind| give(keeper, run, client, (target, attr), kind)),
         _ => Err(why_no_delegation4::NOT_WANTED),
@@ -126,9 +126,9 @@ fn kind_for(asked: u32, share: Share, confirmed: bool) -> Result<Caching, u32> {
     }
 }
 
-/// Refuses delegations for writing unless the server grants them.
-fn offered(keeper: &Stateful, kind: Caching) -> Result<Caching, u32> {
-    match kind.has(Caching::WRITE) && !keeper.state.recalls.for_writing() {
+/// Refuses delegations for writing unless the server grants them to clients of this minor version.
+fn offered(keeper: &Stateful, minor: u32, kind: Caching) -> Result<Caching, u32> {
+    match kind.has(Caching::WRITE) && !keeper.state.recalls.for_writing(minor) {
         true => Err(why_no_delegation4::RESOURCE),
         false => Ok(kind),
     }

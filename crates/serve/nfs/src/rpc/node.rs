@@ -51,8 +51,8 @@ pub static NODE: Context = Context::new(
         "Write delegations",
         Kind::Bool,
         Default::Bool(true),
-        "Whether delegations may be for writing: a client opens, locks and writes a file that no \
-         other client uses without requests.",
+        "Whether delegations of 4.1 and 4.2 may be for writing: a client opens, locks and writes a \
+         file that no other client uses without requests.",
     )
     .at_service_restart(),
     Property::setting(

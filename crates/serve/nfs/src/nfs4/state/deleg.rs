@@ -5,7 +5,7 @@
 //! A recall may come from any thread that changes a file, with another client's stateids locked; so
 //! it touches only the delegation itself, the list of recalls and the client's way back.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use base::limits::{
@@ -172,8 +172,8 @@ pub struct Recalls {
     conflicts: Box<[AtomicU64]>,
     held: AtomicU64,
     revoked: AtomicU64,
-    /// Whether delegations for writing are granted.
-    for_writing: AtomicBool,
+    /// The first minor version of which clients are granted delegations for writing.
+    for_writing: AtomicU32,
 }
 
 impl Default for Recalls {
@@ -184,20 +184,21 @@ impl Default for Recalls {
             conflicts: (0..NFS4_DELEGATION_SLOTS).map(|_| AtomicU64::new(0)).collect(),
             held: AtomicU64::new(0),
             revoked: AtomicU64::new(0),
-            for_writing: AtomicBool::new(false),
+            for_writing: AtomicU32::new(u32::MAX),
         }
     }
 }
 
 impl Recalls {
-    /// From now on delegations for writing are granted, too.
-    pub fn set_for_writing(&self) {
-        self.for_writing.store(true, Ordering::Relaxed);
+    /// From now on clients of this minor version and later ones are granted delegations for
+    /// writing, too.
+    pub fn set_for_writing(&self, minor: u32) {
+        self.for_writing.store(minor, Ordering::Relaxed);
     }
 
-    /// Whether delegations for writing are granted.
-    pub fn for_writing(&self) -> bool {
-        self.for_writing.load(Ordering::Relaxed)
+    /// Whether clients of this minor version are granted delegations for writing.
+    pub fn for_writing(&self, minor: u32) -> bool {
+        minor >= self.for_writing.load(Ordering::Relaxed)
     }
 
     /// From now on clients can be called, and delegations granted. Once.
