@@ -108,6 +108,8 @@ impl Stage {
         let mut options = Options::new(&dir, &state);
         options.address = HOST;
         options.namespace = Some(&namespace);
+        // With one for writing a client retains a removed file for a minute after its last close.
+        options.args = ["--nfs-delegations", "off"].map(Into::into).into();
         let server = Server::start(&options);
         let api = Api::new(&state);
         let http = "/configuration/services/http";
