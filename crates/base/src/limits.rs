@@ -279,9 +279,6 @@ pub const PEER_PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether a peer takes what waits in the kernel for it: often enough to
 /// notice one that stands still in time, seldom enough to cost nothing.
 pub const SEND_LOOK: Duration = Duration::from_secs(1);
-/// How often a connection of which nothing is received now is looked at for the end of its peer:
-/// what was begun for it ends no later.
-pub const PEER_END_LOOK: Duration = Duration::from_millis(100);
 /// Silence after which a connection is probed, so that a vanished peer is noticed.
 pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Time a service has to answer what it took before it is ended anyway.
