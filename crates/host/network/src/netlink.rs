@@ -209,14 +209,18 @@ impl Netlink {
 
     /// The index of a link.
     fn index(&mut self, name: &str) -> Result<u32, String> {
+        Ok(self.link(name)?.header.index)
+    }
+
+    fn link(&mut self, name: &str) -> Result<LinkMessage, String> {
         let mut request = LinkMessage::default();
         request.attributes = vec![LinkAttribute::IfName(name.to_owned())];
         let list = self.call(Message::GetLink(request), NLM_F_ACK)?;
-        let index = list.iter().find_map(|message| match message {
-            Message::NewLink(link) => Some(link.header.index),
+        let link = list.into_iter().find_map(|message| match message {
+            Message::NewLink(link) => Some(link),
             _ => None,
         });
-        index.ok_or_else(|| format!("there is no link {name}"))
+        link.ok_or_else(|| format!("there is no link {name}"))
     }
 
     /// Makes a link of Plimsoll's, which is down.
@@ -362,14 +366,7 @@ impl Netlink {
 
     /// The index of a link and its hardware address.
     pub(crate) fn hardware(&mut self, name: &str) -> Result<(u32, Vec<u8>), String> {
-        let mut request = LinkMessage::default();
-        request.attributes = vec![LinkAttribute::IfName(name.to_owned())];
-        let list = self.call(Message::GetLink(request), NLM_F_ACK)?;
-        let link = list.into_iter().find_map(|message| match message {
-            Message::NewLink(link) => Some(link),
-            _ => None,
-        });
-        let link = link.ok_or_else(|| format!("there is no link {name}"))?;
+        let link = self.link(name)?;
         let address = link.attributes.into_iter().find_map(|attribute| match attribute {
             LinkAttribute::Address(bytes) => Some(bytes),
             _ => None,
@@ -379,15 +376,7 @@ impl Netlink {
 
     /// Whether a link is up and has a carrier.
     pub(crate) fn has_carrier(&mut self, name: &str) -> Result<bool, String> {
-        let mut request = LinkMessage::default();
-        request.attributes = vec![LinkAttribute::IfName(name.to_owned())];
-        let list = self.call(Message::GetLink(request), NLM_F_ACK)?;
-        let link = list.into_iter().find_map(|message| match message {
-            Message::NewLink(link) => Some(link),
-            _ => None,
-        });
-        let link = link.ok_or_else(|| format!("there is no link {name}"))?;
-        Ok(raw_link(link).carrier)
+        Ok(raw_link(self.link(name)?).carrier)
     }
 
     /// Removes a route.
