@@ -53,6 +53,9 @@ pub enum JournalError {
 /// Keys and their values.
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// A key and its new value; without one it is removed.
+pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
+
 /// Bytes of a record's check.
 pub(crate) const CHECK: usize = 8;
 /// Bytes before the key: length of what follows without the check, verb, length of the key.
@@ -127,17 +130,7 @@ impl Journal {
     /// # Errors
     /// It is too long, or cannot be written.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), JournalError> {
-        let fits = key.len() + value.len() <= self.limits.record_max;
-        if !fits || key.len() > usize::from(u16::MAX) {
-            return Err(JournalError::TooLong);
-        }
-        let mut inner = self.lock();
-        self.append(&mut inner, &encode(PUT, key, value))?;
-        if let Some(before) = inner.records.insert(key.to_vec(), value.to_vec()) {
-            inner.old += (HEAD + key.len() + before.len() + CHECK) as u64;
-        }
-        self.compact(&mut inner);
-        Ok(())
+        self.change(&[(key, Some(value))])
     }
 
     /// Takes keys away; those that are not there are no mistake. On disk when it returns.
@@ -146,22 +139,12 @@ impl Journal {
     /// It cannot be written; then they are all there still.
     pub fn remove(&self, keys: &[&[u8]]) -> Result<(), JournalError> {
         let mut inner = self.lock();
-        let mut bytes = Vec::new();
-        for key in keys.iter().filter(|key| inner.records.contains_key(**key)) {
-            bytes.extend(encode(GONE, key, &[]));
-        }
-        if bytes.is_empty() {
+        let there = keys.iter().filter(|key| inner.records.contains_key(**key));
+        let changes: Vec<Change<'_>> = there.map(|key| (*key, None)).collect();
+        if changes.is_empty() {
             return Ok(());
         }
-        self.append(&mut inner, &bytes)?;
-        inner.old += bytes.len() as u64;
-        for key in keys {
-            if let Some(value) = inner.records.remove(*key) {
-                inner.old += (HEAD + key.len() + value.len() + CHECK) as u64;
-            }
-        }
-        self.compact(&mut inner);
-        Ok(())
+        self.apply(&mut inner, &changes)
     }
 
     /// Makes changes in their order, with one flush for all: a key gets a value, or is removed.
@@ -169,7 +152,11 @@ impl Journal {
     ///
     /// # Errors
     /// One is too long, or they cannot be written.
-    pub fn change(&self, changes: &[(&[u8], Option<&[u8]>)]) -> Result<(), JournalError> {
+    pub fn change(&self, changes: &[Change<'_>]) -> Result<(), JournalError> {
+        self.apply(&mut self.lock(), changes)
+    }
+
+    fn apply(&self, inner: &mut Inner, changes: &[Change<'_>]) -> Result<(), JournalError> {
         let mut bytes = Vec::new();
         for (key, value) in changes {
             let length = key.len() + value.map_or(0, <[u8]>::len);
@@ -181,8 +168,7 @@ impl Journal {
                 None => encode(GONE, key, &[]),
             });
         }
-        let mut inner = self.lock();
-        self.append(&mut inner, &bytes)?;
+        self.append(inner, &bytes)?;
         for (key, value) in changes {
             let before = match value {
                 Some(value) => inner.records.insert(key.to_vec(), value.to_vec()),
@@ -195,7 +181,7 @@ impl Journal {
                 inner.old += (HEAD + key.len() + before.len() + CHECK) as u64;
             }
         }
-        self.compact(&mut inner);
+        self.compact(inner);
         Ok(())
     }
 
