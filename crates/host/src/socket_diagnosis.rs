@@ -2,7 +2,7 @@
 //! `struct tcp_info`.
 
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// A request by family of addresses (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
+/// A request that ends a socket.
+const DESTROY: u16 = 21;
 /// The attribute with `struct tcp_info` (linux/inet_diag.h).
 const INFO: u16 = 2;
 /// Bytes of `struct nlmsghdr`, of a request, and of `struct inet_diag_msg`.
@@ -22,6 +24,11 @@ const PORTS: [usize; 2] = [4, 6];
 const OWN: usize = 8;
 const PEER: usize = 24;
 const COOKIE: usize = 44;
+/// The identity of a socket, as a request has it too: ports, addresses, interface, cookie.
+const IDENTITY: usize = 48;
+const IDENTITY_AT: usize = 4;
+/// All states but that of a socket that listens.
+const CONNECTED: u32 = !(1 << 10);
 /// Established connections, as a bit of the states that are wanted (net/tcp_states.h).
 pub const ESTABLISHED: u32 = 1 << 1;
 /// States in which data may go: established, the two of FIN-WAIT, CLOSE-WAIT, LAST-ACK, CLOSING.
@@ -30,6 +37,8 @@ pub const TRANSFERRING: u32 = ESTABLISHED | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 
 pub const ANSWER: usize = 32 << 10;
 /// Most connections of one dump; those beyond are not seen.
 pub const CONNECTIONS_MAX: usize = 1 << 16;
+/// Most connections that are ended at once: as many as a head records.
+const ENDED_MAX: usize = 16 << 10;
 /// How long the kernel may take for an answer: it answers at once, or not at all.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
@@ -64,7 +73,8 @@ impl SocketDiagnosis {
         states: u32,
         each: &mut dyn FnMut(Message<'_>) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        self.socket.send(&request(family, states))?;
+        let dump = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+        self.socket.send(&request(BY_FAMILY, dump, family, states, &[0; IDENTITY]))?;
         // An answer has at least one connection in it, or is the last.
         for _ in 0..=CONNECTIONS_MAX {
             let n = (&self.socket).read(&mut self.room)?;
@@ -75,20 +85,45 @@ impl SocketDiagnosis {
         }
         Ok(())
     }
+    /// Ends all connections of an address, in any state, without a packet as long as the address is
+    /// not set; how many. Those of a server that was killed while its clients could not be reached
+    /// retransmit their end for minutes, and a client that uses its port again gets no answer.
+    ///
+    /// # Errors
+    /// The kernel does not answer, or the caller is not root.
+    pub fn end_connections(&mut self, address: IpAddr) -> io::Result<usize> {
+        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let mapped = match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let mut found = Vec::new();
+        self.dump(family, CONNECTED, &mut |message| {
+            let wanted = message.own() == Some(mapped) && found.len() < ENDED_MAX;
+            found.extend(message.identity().filter(|_| wanted));
+            ControlFlow::Continue(())
+        })?;
+        let end = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        for identity in &found {
+            self.socket.send(&request(DESTROY, end, family, CONNECTED, identity))?;
+            // One that has ended meanwhile is answered with an error.
+            let _answer = (&self.socket).read(&mut self.room)?;
+        }
+        Ok(found.len())
+    }
 }
 
-fn request(family: i32, states: u32) -> Vec<u8> {
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+fn request(kind: u16, flags: u16, family: i32, states: u32, identity: &[u8; IDENTITY]) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend(REQUEST.to_ne_bytes());
-    out.extend(BY_FAMILY.to_ne_bytes());
+    out.extend(kind.to_ne_bytes());
     out.extend(flags.to_ne_bytes());
     // Sequence and port: one question at a time.
     out.extend([0; 8]);
     out.extend([family as u8, libc::IPPROTO_TCP as u8, 1 << (INFO - 1), 0]);
     out.extend(states.to_ne_bytes());
-    // Any addresses and ports.
-    out.extend([0; 48]);
+    // All zero for any addresses and ports.
+    out.extend(identity);
     out
 }
 
@@ -138,6 +173,11 @@ impl<'a> Message<'a> {
             libc::AF_INET => Some(Ipv4Addr::new(a, b, c, d).to_ipv6_mapped()),
             _ => Some(Ipv6Addr::from(address)),
         }
+    }
+
+    /// What a request names this socket by.
+    fn identity(self) -> Option<[u8; IDENTITY]> {
+        self.0.get(IDENTITY_AT..)?.first_chunk().copied()
     }
 
     /// The cookie, which the kernel gives no other socket.

@@ -42,7 +42,7 @@ const ROOMS: &[Room] = &[
         name: "host-helper",
         may_import: &["base", "host-hardware", "host-network", "host-pools"],
     },
-    Room { name: "head", may_import: &["base", "host-network"] },
+    Room { name: "head", may_import: &["base", "host", "host-network"] },
     Room { name: "analytics", may_import: &["base", "probe"] },
     Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
     Room {

@@ -11,8 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
+use host::socket_diagnosis::SocketDiagnosis;
 use host_network::resource_address::resets::Resets;
-use host_network::resource_address::stale;
 
 use super::Message;
 use super::addresses::Addresses;
@@ -118,7 +118,9 @@ impl Start {
         let Some(resource) = self.config.resource(&name) else { return };
         report(Message::Listens(name.clone(), number, lease::now()));
         // Of an earlier ownership of this machine: no client may meet them.
-        if let Err(e) = stale::end(resource.address.address) {
+        let address = resource.address.address;
+        let ended = SocketDiagnosis::open().and_then(|mut all| all.end_connections(address));
+        if let Err(e) = ended {
             base::warning!("head", "former connections of {name} on this machine are left: {e}");
         }
         if let Err(why) = self.addresses.add(&resource.link, resource.address) {

@@ -3,7 +3,6 @@
 
 pub mod reach;
 pub mod resets;
-pub mod stale;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
