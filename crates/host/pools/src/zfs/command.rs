@@ -17,6 +17,15 @@ pub const READ_TIME: Duration = Duration::from_secs(20);
 /// How long a command that changes a pool may take: it opens and labels each disk, one after the
 /// other, and an export writes back all that is cached.
 pub const CHANGE_TIME: Duration = Duration::from_secs(300);
+/// Commands that need a pool or a dataset that is not in use.
+const RELEASES: [&str; 2] = ["destroy", "export"];
+/// How often such a command is attempted while that is busy, ten seconds in all: FUSE releases
+/// files after they were closed.
+const BUSY_ATTEMPTS: usize = 50;
+/// Between two attempts.
+const BUSY_PAUSE: Duration = Duration::from_millis(200);
+/// How its message ends then.
+const BUSY: &str = " is busy";
 /// Longest output that is read: properties of some thousand datasets and snapshots.
 const OUTPUT_MAX: u64 = 16 << 20;
 /// Longest message of a command that is passed on.
@@ -136,19 +145,28 @@ impl Tools {
         self.done("zfs", arguments, time)
     }
 
+    /// Runs a command; again if it is to release what is busy for a moment.
     fn done(
         &self,
         program: &'static str,
         arguments: &[&str],
         time: Duration,
     ) -> Result<String, CommandError> {
-        let (success, output, errors) = self.run(program, arguments, time)?;
-        if success {
-            return Ok(output);
+        let verb = arguments.first().copied().unwrap_or_default();
+        let mut attempts = 1;
+        loop {
+            let (success, output, errors) = self.run(program, arguments, time)?;
+            if success {
+                return Ok(output);
+            }
+            let message = line(if errors.trim().is_empty() { &output } else { &errors });
+            let may_wait = RELEASES.contains(&verb) && attempts < BUSY_ATTEMPTS;
+            if !may_wait || !message.ends_with(BUSY) {
+                return Err(CommandError::Failed { program, verb: verb.to_owned(), message });
+            }
+            std::thread::sleep(BUSY_PAUSE);
+            attempts += 1;
         }
-        let message = if errors.trim().is_empty() { &output } else { &errors };
-        let verb = arguments.first().copied().unwrap_or_default().to_owned();
-        Err(CommandError::Failed { program, verb, message: line(message) })
     }
 
     fn run(

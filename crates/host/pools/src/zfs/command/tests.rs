@@ -1,9 +1,13 @@
 //! Children that end, fail, print too much, and hang.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Collected, Dialect, MESSAGE_MAX, OUTPUT_MAX, collect, dialect, line};
+use super::{
+    CHANGE_TIME, Collected, Dialect, MESSAGE_MAX, OUTPUT_MAX, Tools, collect, dialect, line,
+};
 
 fn child(program: &str, arguments: &[&str]) -> std::process::Child {
     let mut command = Command::new(program);
@@ -54,4 +58,25 @@ fn messages_are_a_line_without_the_usage() {
     assert_eq!(line(message), "invalid option 'j'");
     assert_eq!(line("a\n  b\n"), "a b");
     assert!(line(&"x".repeat(9_999)).len() <= MESSAGE_MAX + 4);
+}
+
+#[test]
+fn a_pool_that_is_busy_for_a_moment_is_released() {
+    let folder = std::env::temp_dir().join(format!("zpool-busy-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a folder");
+    let program = folder.join("zpool");
+    // Busy at the first attempt, whatever the command; another reason at the second `destroy`.
+    let script = "#!/bin/sh
+if mkdir \"$0.$1\" 2>/dev/null; then echo \"cannot $1 '$2': pool is busy\" >&2; exit 1; fi
+if [ $1 = destroy ]; then echo \"cannot $1 '$2': no such pool\" >&2; exit 1; fi
+";
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    let tools = Tools { zpool: program.clone(), zfs: program, dialect: Dialect::Fuse };
+    tools.zpool(&["export", "tank"], CHANGE_TIME).expect("exported");
+    let refused = tools.zpool(&["destroy", "tank"], CHANGE_TIME).expect_err("there is none");
+    assert!(refused.to_string().contains("no such pool"), "{refused}");
+    let refused = tools.zpool(&["replace", "tank"], CHANGE_TIME).expect_err("busy");
+    assert!(refused.to_string().contains("is busy"), "{refused}");
+    fs::remove_dir_all(&folder).expect("removed");
 }
