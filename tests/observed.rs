@@ -54,8 +54,9 @@ fn shows_the_server(what: &str, result: &Value, target: &Target, interface: &str
         let carried = carried.unwrap_or_else(|| panic!("{what}: no {interface}: {observed:#}"));
         let payload = carried["payload"].as_u64().unwrap_or_default();
         let sent = carried["tx"].as_u64().unwrap_or_default();
-        // The windows that count and the samples have other edges, further apart on a busy machine.
-        assert!(payload > 0 && 4 * sent > payload, "{what}: {carried:#}");
+        // How much of it: `planted_observed`, a long test. The windows that count and the samples
+        // have other edges, far apart where every processor is busy.
+        assert!(payload > 0 && sent > 0, "{what}: {carried:#}");
         for client in step["by_client"].as_array().expect("clients") {
             assert!(client["bytes"].as_u64() > Some(0), "{what}: {client:#}");
             assert!(client["interface"].is_string(), "{what}: {client:#}");
