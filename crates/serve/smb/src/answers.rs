@@ -10,8 +10,8 @@ use wire::smb::frame::{PREFIX, prefix};
 use wire::smb::header::{Command, Header, TRANSFORM, flags, put_error};
 use wire::smb::status::NtStatus;
 
+use super::connection::{Answer, Connection};
 use super::reply::{START, buffer};
-use super::state::connection::{Answer, Connection};
 use super::state::session::Session;
 use engine::exec::Span;
 use engine::transport::buffers::ReplyBuf;

@@ -21,9 +21,9 @@ use wire::smb::session::{Request, session_flags};
 use wire::smb::spnego::{self, NegState};
 use wire::smb::status::NtStatus;
 
+use super::connection::{Connection, Negotiated};
 use super::negotiate::now;
 use super::settings::Encryption;
-use super::state::connection::{Connection, Negotiated};
 use super::state::session::Session;
 use super::state::sessions::{End, Row};
 use super::state::setup::Setup;

@@ -9,7 +9,7 @@ use wire::smb::header::Header;
 use wire::smb::negotiate::{Dialect, Request as Negotiate, capabilities};
 use wire::smb::status::NtStatus;
 
-use super::state::connection::Connection;
+use super::connection::Connection;
 use super::state::session::{self, Session};
 
 impl Connection {

@@ -11,9 +11,9 @@ use vfs::locks::{FileKey, Location};
 use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
 
+use super::connection::Connection;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::handles::PersistentHandle;
-use super::state::connection::Connection;
 use super::state::open_files::OpenFiles;
 use super::state::opens::{Open, OpenFile, OpenOf};
 use super::state::removals::Removal;

@@ -22,9 +22,9 @@ use wire::smb::header::{Command, Header, flags, put_error};
 use wire::smb::status::NtStatus;
 
 use super::answers::One;
+use super::connection::Connection;
 use super::dispatch::{self, Outcome, Request};
 use super::frame::Frame;
-use super::state::connection::Connection;
 use super::state::session::Session;
 use super::{io, reply, status};
 use engine::exec::{Span, timed};

@@ -20,9 +20,9 @@ use wire::smb::lease::{Lease, lease_flags, level};
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
+use super::connection::Connection;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::leases;
-use super::state::connection::Connection;
 use super::state::instances::InstanceOpen;
 use super::state::leases::{EndsParked as _, Form, Mail, Route, route};
 use super::state::opens::{Durability, Open, OpenFile, OpenOf, ParkedOpen};

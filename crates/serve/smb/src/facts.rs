@@ -13,7 +13,7 @@ use wire::smb::create::{Facts, access};
 use wire::smb::status::NtStatus;
 use wire::smb::time;
 
-use super::state::connection::Connection;
+use super::connection::Connection;
 use super::state::opens::OpenFile;
 use super::state::times::AskedTime;
 use super::status;

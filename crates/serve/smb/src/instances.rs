@@ -9,9 +9,9 @@ use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
 use super::close;
+use super::connection::Connection;
 use super::dispatch::Request;
 use super::server::Server;
-use super::state::connection::Connection;
 use super::state::instances::{AppVersion, InstanceOpen, Opened};
 use super::state::replays::Created;
 use files::Node;

@@ -17,9 +17,9 @@ use wire::smb::io::{
 };
 use wire::smb::status::NtStatus;
 
+use super::connection::Connection;
 use super::dispatch::{About, Outcome, Reply, Request};
 use super::reply::{START, buffer};
-use super::state::connection::Connection;
 use super::state::opens::{Open, OpenFile, OpenOf};
 use super::state::session::Session;
 use super::{facts, grace, lock, pipe, status};

@@ -21,8 +21,8 @@ use wire::smb::lease::{
 use wire::smb::negotiate::{Dialect, capabilities};
 use wire::smb::status::NtStatus;
 
+use super::connection::Connection;
 use super::dispatch::{Outcome, Reply, Request};
-use super::state::connection::Connection;
 use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease, Route};
 use super::state::opens::{Entry, OpenFile};
 use super::{reply, status};

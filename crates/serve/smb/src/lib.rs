@@ -5,7 +5,7 @@
 //! order, before anything else of the connection is looked at.
 //!
 //! - [`server`]: the service; `settings`: how it is set; `start`: its start. [`conn`]: one
-//!   connection, the only part that does I/O.
+//!   connection, the only part that does I/O; `connection`: what all parts know of it.
 //! - `receive`: from a `frame` to requests: credits, signatures, encryption. `compound`: executes
 //!   the requests of a frame. `dispatch`: which function does a request. `answers`: from answers to
 //!   a frame. `request`, `reply`: what a command is given and gives.
@@ -27,6 +27,7 @@ mod channels;
 mod close;
 mod compound;
 pub mod conn;
+mod connection;
 mod create;
 mod dir;
 mod dispatch;

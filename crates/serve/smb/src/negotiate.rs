@@ -12,8 +12,8 @@ use wire::smb::negotiate::{
 use wire::smb::status::NtStatus;
 use wire::smb::{spnego, time};
 
+use super::connection::{Connection, Negotiated};
 use super::settings::Encryption;
-use super::state::connection::{Connection, Negotiated};
 use super::status;
 
 /// Bytes of our salt.

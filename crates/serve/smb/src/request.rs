@@ -11,8 +11,8 @@ use wire::smb::header::{Command, Header, flags};
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
+use super::connection::{Cancel, Connection, WaitPermit};
 use super::reply::{self, Reply};
-use super::state::connection::{Cancel, Connection, WaitPermit};
 use super::state::opens::{Open, OpenOf};
 use super::state::seats::OpenReservation;
 use super::state::session::{Session, Tree, TreeOf};

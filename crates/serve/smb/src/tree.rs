@@ -14,9 +14,9 @@ use wire::smb::tree::{self, share_capabilities, share_flags, share_type};
 use wire::smb::utf16;
 
 use super::broken::Broken;
+use super::connection::Connection;
 use super::dispatch::{Outcome, Reply, Request};
 use super::node::NODE;
-use super::state::connection::Connection;
 use super::state::session::{Session, Tree, TreeOf};
 use super::state::sessions::End;
 use super::status;

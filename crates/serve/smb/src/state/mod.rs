@@ -1,7 +1,6 @@
 //! What is pure of SMB: no I/O and no clock.
 
 pub mod clients;
-pub(super) mod connection;
 pub mod credits;
 pub(super) mod instances;
 pub(super) mod leases;
