@@ -1,6 +1,5 @@
 //! Command → function, and what is noted of each command for the statistics.
 
-use base::clock::stamp;
 use engine::exec::{Span, timed};
 use files::{Core, SpanFacts as _};
 use std::future::Future;
@@ -59,7 +58,7 @@ pub(super) async fn attempted<F: Future>(
 ) -> Result<F::Output, Status> {
     let work = pin!(core.engine.attempt_async(work));
     match sends {
-        false => timed::run(&mut span.clock, stamp(), work).await,
+        false => timed::run(&mut span.clock, work).await,
         true => timed::sending(&mut span.clock, work).await,
     }
 }

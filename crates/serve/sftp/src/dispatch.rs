@@ -113,7 +113,7 @@ impl Gathered {
         let mut clock = PhaseClock::default();
         let written = {
             let write = pin!(io::write(&s, &file, offset, data));
-            timed::run(&mut clock, stamp(), pin!(s.core.engine.attempt_async(write))).await
+            timed::run(&mut clock, pin!(s.core.engine.attempt_async(write))).await
         };
         let outcome = written.unwrap_or_else(|status| Ok(file.changed::<u64>(Err(status))?));
         file.note_written(&outcome, held);
@@ -256,7 +256,7 @@ impl Session {
                 let running = async move {
                     let read = pin!(io::read(&s, &file, (id, args.offset, args.len)));
                     let read = pin!(s.core.engine.attempt_async(read));
-                    let read = timed::run(&mut span.clock, stamp(), read).await;
+                    let read = timed::run(&mut span.clock, read).await;
                     let read = read.unwrap_or_else(|status| Err(status.into()));
                     file.note_read(args.offset, &read);
                     let said = read.map(|(packet, moved)| Said::Packet(packet, moved));
@@ -284,7 +284,7 @@ impl Session {
                     let said = {
                         let said = pin!(run(&s, id, asked, &mut seen));
                         let said = pin!(s.core.engine.attempt_async(said));
-                        timed::run(&mut span.clock, stamp(), said).await
+                        timed::run(&mut span.clock, said).await
                     };
                     let said = said.unwrap_or_else(|status| match changes {
                         Some(file) => Ok(file.changed(Err(status))?),

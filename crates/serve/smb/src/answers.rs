@@ -11,6 +11,7 @@ use wire::smb::header::{Command, Header, TRANSFORM, flags, put_error};
 use wire::smb::status::NtStatus;
 
 use super::connection::{Answer, Connection};
+use super::few::Few;
 use super::reply::{START, buffer};
 use super::state::session::Session;
 use engine::exec::Span;
@@ -39,15 +40,9 @@ impl One {
             false => SMB_CREDITS_MAX,
         };
         let credits = conn.credits.borrow_mut().grant(request.credits, max);
-        let header = Header {
-            status: status.0,
-            credits,
-            flags: flags::RESPONSE | request.flags & flags::RELATED,
-            next: 0,
-            signature: [0; 16],
-            ..*request
-        };
-        Self { header, signer: None, key: None, echo: None, out, extent: None }
+        let flags = flags::RESPONSE | request.flags & flags::RELATED;
+        let status = status.0;
+        Self::of(Header { status, credits, flags, next: 0, signature: [0; 16], ..*request }, out)
     }
 
     /// The last answer to a request, perhaps after one of STATUS_PENDING, which has granted its
@@ -61,15 +56,12 @@ impl One {
         if !was_pending {
             return Self::new(conn, request, status, out);
         }
-        let header = Header {
-            status: status.0,
-            credits: 0,
-            flags: flags::RESPONSE | flags::ASYNC,
-            next: 0,
-            id: request.message_id,
-            signature: [0; 16],
-            ..*request
-        };
+        let (flags, id, status) = (flags::RESPONSE | flags::ASYNC, request.message_id, status.0);
+        let signature = [0; 16];
+        Self::of(Header { status, credits: 0, flags, next: 0, id, signature, ..*request }, out)
+    }
+
+    const fn of(header: Header, out: ReplyBuf) -> Self {
         Self { header, signer: None, key: None, echo: None, out, extent: None }
     }
 }
@@ -93,7 +85,7 @@ impl Sealed {
 
 impl Connection {
     /// Makes a frame of answers, signed and encrypted.
-    pub fn seal(&self, ones: Vec<One>, by: Option<&Rc<Session>>) -> Sealed {
+    pub fn seal(&self, ones: Few<One>, by: Option<&Rc<Session>>) -> Sealed {
         let last = ones.len().saturating_sub(1);
         let (mut whole, mut data) = (ReplyBuf::default(), None);
         for (number, one) in ones.into_iter().enumerate() {
@@ -151,7 +143,7 @@ impl Connection {
     }
 
     /// Posts a frame that is sealed.
-    pub fn post_sealed(&self, sealed: Sealed, spans: Vec<(Span, u16)>, held: usize) {
+    pub fn post_sealed(&self, sealed: Sealed, spans: Few<(Span, u16)>, held: usize) {
         let Sealed { reply, from, extent } = sealed;
         self.post(Answer { reply, from, extent, spans, held });
     }
@@ -159,9 +151,9 @@ impl Connection {
     /// Seals and posts answers.
     pub fn send(
         &self,
-        ones: Vec<One>,
+        ones: Few<One>,
         by: Option<&Rc<Session>>,
-        spans: Vec<(Span, u16)>,
+        spans: Few<(Span, u16)>,
         held: usize,
     ) {
         let sealed = self.seal(ones, by);
@@ -179,7 +171,7 @@ impl Connection {
         let twice = self.with_signer(session, Signer::signs_numbers_twice);
         let signs = session.signs && twice;
         one.signer = signs.then(|| Rc::clone(session));
-        self.send(vec![one], by, Vec::new(), 0);
+        self.send(Few::one(one), by, Few::default(), 0);
     }
 
     /// Sends what no request has asked for (MS-SMB2 §3.3.4.6, §3.3.4.7): neither signed nor with
@@ -197,7 +189,6 @@ impl Connection {
             session_id: 0,
             signature: [0; 16],
         };
-        let one = One { header, signer: None, key: None, echo: None, out, extent: None };
-        self.send(vec![one], by, Vec::new(), 0);
+        self.send(Few::one(One::of(header, out)), by, Few::default(), 0);
     }
 }

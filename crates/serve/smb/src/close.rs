@@ -12,7 +12,7 @@ use wire::smb::create::{CloseRequest, CloseResponse, Facts, POSTQUERY};
 use wire::smb::status::NtStatus;
 
 use super::connection::Connection;
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::handles::PersistentHandle;
 use super::state::open_files::OpenFiles;
 use super::state::opens::{Open, OpenFile, OpenOf};
@@ -21,15 +21,13 @@ use super::{facts, status};
 use files::{Caller, Core};
 
 /// CLOSE.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let asked = CloseRequest::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    let asked = CloseRequest::decode(request.message()).map_err(status::of_wire)?;
     let id = request.file_id(asked.file);
     let open = request.open(asked.file)?;
-    let (conn, who) = (request.conn, &request.session.who);
+    let (conn, who) = (&*request.conn, &request.session.who);
     let mut response = CloseResponse { flags: 0, reserved: 0, facts: Facts::default() };
-    let mut about = About::default();
     if let OpenOf::File(file) = &open.of {
-        about = About::file(&file.node);
         if file.write_time_until_ns.get() != 0 {
             facts::settle(conn, file);
         }
@@ -45,7 +43,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     end(conn, who, vec![open]).await;
     let mut out = request.reply();
     response.put_body(out.vec());
-    Ok(Reply { file: Some(id), ..Reply::new(out).about(about) })
+    request.done(Reply { file: Some(id), ..Reply::new(out) })
 }
 
 /// Ends opens that their session does not have any more, and waits until what goes with them is

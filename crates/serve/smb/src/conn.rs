@@ -427,14 +427,9 @@ impl Exchange {
             return Ok(false);
         }
         conn.hold(held);
-        if compound::at_once(conn, &frame, held) {
-            frame.put_back(&conn.core);
-            return Ok(true);
-        }
         let begun = compound::begin(conn, frame, held);
-        conn.now_ns.set(stamp());
-        if let Some(running) = begun.map_err(|_| Ended::Panicked)? {
-            self.tasks.spawn_local(conn.core.budget.within(running));
+        if let Some(suspended) = begun.map_err(|_| Ended::Panicked)? {
+            self.tasks.spawn_local(conn.core.budget.within(suspended));
         }
         Ok(true)
     }

@@ -15,6 +15,7 @@ use wire::smb::negotiate::{Cipher, Dialect, Signing};
 use wire::smb::status::NtStatus;
 
 use super::broken::Broken;
+use super::few::Few;
 use super::server::Server;
 use super::settings::Settings;
 use super::state::clients::{ChannelFacts, ClientConnection};
@@ -59,7 +60,7 @@ pub(crate) struct Answer {
     /// Data that is sent behind it, from the file.
     pub extent: Option<Extent>,
     /// What to write down then, with the status.
-    pub spans: Vec<(Span, u16)>,
+    pub spans: Few<(Span, u16)>,
     /// Bytes that are free then.
     pub held: usize,
 }

@@ -1,6 +1,7 @@
 //! CREATE (MS-SMB2 §3.3.5.9): opens what is there, or makes it.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +26,7 @@ use wire::smb::lease::{Lease, level};
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Handled, Outcome, Reply, Request};
 use super::durable::{self, DurableRequest};
 use super::leases::{self, Given};
 use super::set_info;
@@ -55,7 +56,7 @@ const DIR_MODE: u32 = 0o777;
 
 /// What is asked, looked through.
 struct Asked<'a> {
-    request: &'a Request<'a>,
+    request: &'a Request,
     create: wire::smb::create::Request<'a>,
     contexts: Contexts<'a>,
     disposition: Disposition,
@@ -81,8 +82,13 @@ struct Got {
 }
 
 /// CREATE.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let create = wire::smb::create::Request::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    request.done(open(&request).await?)
+}
+
+/// Opens what it asks for.
+async fn open(request: &Request) -> Outcome {
+    let create = wire::smb::create::Request::decode(request.message()).map_err(status::of_wire)?;
     request.session.has_room()?;
     let reached = match &request.tree()?.of {
         TreeOf::Pipes => return pipe::open(request, &create),
@@ -98,7 +104,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let by = (&*request.conn.core, &request.caller());
     let path = snapshots::placed(by, &reached, path, contexts.snapshot).await?;
     let seat = Cell::new(Some(request.seat(names::held(&path))?));
-    let caching = leases::CachingRequest::of(request.conn, create.oplock, contexts.lease)?;
+    let caching = leases::CachingRequest::of(&request.conn, create.oplock, contexts.lease)?;
     let again = Cell::new(false);
     let number = Cell::default();
     let asked =
@@ -114,7 +120,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
             Err(Tried::Again) => tries += 1,
             Err(Tried::Leased(_)) if until.passed() => break,
             Err(Tried::Leased(file)) => {
-                let (session, number) = (request.session, &asked.number);
+                let (session, number) = (&request.session, &asked.number);
                 let mut waiting = Waiting { session, number, file, has_ended: false };
                 let released = leases::released(request, file, until).await;
                 waiting.has_ended = true;
@@ -203,7 +209,7 @@ impl Asked<'_> {
     }
 
     /// The reply to a CREATE that has made this open.
-    async fn replay(&self, open: &Open) -> Outcome {
+    async fn replay(&self, open: &Rc<Open>) -> Outcome {
         let (request, file) = (self.request, open.file()?);
         let lease = file.lease.as_ref();
         let context = match self.contexts.lease {
@@ -223,8 +229,9 @@ impl Asked<'_> {
             (self.contexts.durable.put_answer(Some(durable), &mut data), data)
         });
         let id = FileId { persistent: open.persistent, volatile: open.volatile };
-        let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
+        let (_, facts) = facts::now(&request.conn, &request.session.who, file).await?;
         let leased = (self.create.oplock, context, durable);
+        request.note_open(open);
         Ok(self.answer((id, leased), (&file.node, facts), (file.action, open.access)))
     }
 
@@ -575,7 +582,7 @@ impl Asked<'_> {
             _ => 0,
         };
         let mut facts = facts::of(&got.node.attr, dos.as_ref());
-        facts::show_times(request.conn, &got.node.attr, &mut facts);
+        facts::show_times(&request.conn, &got.node.attr, &mut facts);
         facts.allocation = facts.allocation.max(reserved);
         let (asked, id) = (self.contexts.durable, request.session.new_file_id());
         let number = durable::number(request, asked)?;
@@ -626,7 +633,7 @@ impl Asked<'_> {
         if let Ok(file) = open.file() {
             file.set_created(Created::Open(request.session.id, volatile));
         }
-        request.session.add_open(id, open);
+        request.note_open(&request.session.add_open(id, open));
         let answers = (id, (level, context, durable_answer));
         let reply = self.answer(answers, (&got.node, facts), (got.action, maximal));
         Ok(Reply { granted, ..reply })
@@ -656,7 +663,7 @@ impl Asked<'_> {
 
     /// A new file, or a truncated one, gets the attributes that the client names.
     async fn set_initial(&self, got: &mut Got, dos: &mut Option<Dos>) -> Result<(), NtStatus> {
-        let (conn, who) = (self.request.conn, &self.request.session.who);
+        let (conn, who) = (&self.request.conn, &self.request.session.who);
         let is_new = got.action == action::CREATED;
         let named = self.create.attributes & attributes::SETTABLE;
         let (default, bits) = match got.node.is_dir() {
@@ -721,7 +728,7 @@ impl Asked<'_> {
         let response = Response { oplock, action, facts, file, contexts: &data };
         let mut out = self.request.reply();
         response.put(out.vec());
-        Reply { file: Some(file), ..Reply::new(out).about(About::file(node)) }
+        Reply { file: Some(file), ..Reply::new(out) }
     }
 }
 

@@ -20,7 +20,7 @@ use wire::smb::notify::{ChangeNotify, filter, notify_flags};
 use wire::smb::status::NtStatus;
 use wire::smb::utf16;
 
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::state::listings::{Counted, Listed};
 use super::state::notices::NoticedDir;
 use super::state::opens::{Open, OpenFile};
@@ -34,8 +34,8 @@ use files::walk::{self, Within};
 const WORK_BATCH: usize = SMB_WORK_ENTRY * TRANSFER_LIST_BATCH;
 
 /// QUERY_DIRECTORY.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let asked = Asks::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    let asked = Asks::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = open.file()?;
     if !file.node.is_dir() {
@@ -56,7 +56,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     if listing.is_none() || asked.flags & restarts != 0 {
         let (pattern, answered) = before.unwrap_or_default();
         let pattern = if asked.pattern.is_empty() { &pattern } else { asked.pattern };
-        *listing = Some(begin(request, file, pattern).await?);
+        *listing = Some(begin(&request, file, pattern).await?);
         if let Some(listing) = &mut *listing {
             listing.answered = answered;
         }
@@ -64,7 +64,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let listed = listing.as_mut().ok_or(NtStatus::INTERNAL_ERROR)?;
     let mut entries = Entries::new(level, asked.output_max as usize);
     let single = asked.flags & query_flags::SINGLE != 0;
-    let filled = fill(request, file, listed, &mut entries, single).await;
+    let filled = fill(&request, file, listed, &mut entries, single).await;
     listed.ready.rest();
     filled?;
     if entries.is_empty() {
@@ -80,15 +80,14 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     }
     let mut out = request.reply();
     put_output(out.vec(), &entries.finish());
-    let about = About::file(&file.node);
-    Ok(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) })
+    request.done(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out) })
 }
 
-fn entry(request: &Request<'_>, name: &[u8], (attr, dos): (&Attr, Option<&Dos>)) -> Entry {
+fn entry(request: &Request, name: &[u8], (attr, dos): (&Attr, Option<&Dos>)) -> Entry {
     let mut encoded = Vec::new();
     utf16::encode_name(name, &mut encoded);
     let mut facts = facts::of(attr, dos);
-    facts::show_times(request.conn, attr, &mut facts);
+    facts::show_times(&request.conn, attr, &mut facts);
     Entry { facts, fileid: attr.fileid, name: encoded }
 }
 
@@ -100,7 +99,7 @@ type Shown = (Option<Attr>, Option<Dos>);
 /// be more than the request may look at: what it returns is of those before,
 /// with `at_least_one` of that one itself.
 async fn shown(
-    request: &Request<'_>,
+    request: &Request,
     dir: &OpenFile,
     (entries, at_least_one): (&[One], bool),
 ) -> Result<Vec<Shown>, NtStatus> {
@@ -142,7 +141,7 @@ async fn shown(
 }
 
 /// The directory itself and the one above come first.
-async fn begin(request: &Request<'_>, file: &OpenFile, name: &[u8]) -> Result<Listed, NtStatus> {
+async fn begin(request: &Request, file: &OpenFile, name: &[u8]) -> Result<Listed, NtStatus> {
     if !names::is_pattern(name) {
         return Err(NtStatus::OBJECT_NAME_INVALID);
     }
@@ -154,7 +153,7 @@ async fn begin(request: &Request<'_>, file: &OpenFile, name: &[u8]) -> Result<Li
     let pattern = pattern.map_err(|_| NtStatus::OBJECT_NAME_INVALID)?;
     let mut first = VecDeque::new();
     if pattern.has_wildcards() {
-        let (own, dos) = facts::look(request.conn, &request.session.who, &file.node).await?;
+        let (own, dos) = facts::look(&request.conn, &request.session.who, &file.node).await?;
         let both = [&b"."[..], b".."].map(|name| entry(request, name, (&own, dos.as_ref())));
         first.extend(both.into_iter().filter(|one| pattern.matches(&one.name)));
     }
@@ -186,7 +185,7 @@ async fn begin(request: &Request<'_>, file: &OpenFile, name: &[u8]) -> Result<Li
 /// The entry of a name without wildcards, which needs no search of the directory: the outer `None`
 /// if it does all the same, the inner one if there is none.
 async fn exact(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     name: &[u8],
 ) -> Result<Option<Option<Entry>>, NtStatus> {
@@ -196,7 +195,7 @@ async fn exact(
     }
     let (core, who, reached) = (&request.conn.core, &request.session.who, &file.node.reached);
     let (share, dir) = (Arc::clone(&reached.share), file.node.handle);
-    let (index, work) = (Arc::clone(&request.conn.server.folds), Arc::clone(request.work));
+    let (index, work) = (Arc::clone(&request.conn.server.folds), Arc::clone(request.work()));
     let look = move |cx: Context<'_>| match share.fs.lookup(cx, &dir, &name) {
         Ok((entry, _)) => Ok(Some((name.clone(), entry))),
         Err(failed) if failed.status == Status::NotFound => {
@@ -222,7 +221,7 @@ async fn exact(
 }
 
 async fn fill(
-    request: &Request<'_>,
+    request: &Request,
     dir: &OpenFile,
     listed: &mut Listed,
     entries: &mut Entries,
@@ -253,7 +252,7 @@ async fn fill(
             return Ok(());
         }
         // A compound can ask for many listings: what they look at is bounded together.
-        if request.work.left() < WORK_BATCH {
+        if request.work().left() < WORK_BATCH {
             return match entries.is_empty() {
                 true => Err(NtStatus::INSUFFICIENT_RESOURCES),
                 false => Ok(()),
@@ -273,7 +272,7 @@ fn work_of(compared: usize, (bytes, units): (usize, usize)) -> usize {
 
 /// Reads the next entries; false if the request is to return what it has.
 async fn read_ahead(
-    request: &Request<'_>,
+    request: &Request,
     dir: &OpenFile,
     listed: &mut Listed,
     at_least_one: bool,
@@ -293,7 +292,7 @@ async fn read_ahead(
     };
     let spent = spent + SMB_WORK_ENTRY * batch.len();
     // What one batch takes too much is not refused.
-    request.work.take(spent.min(request.work.left())).map_err(status::of)?;
+    request.work().take(spent.min(request.work().left())).map_err(status::of)?;
     let facts = shown(request, dir, (&batch, at_least_one)).await;
     let facts = facts.inspect_err(|_| listing.resume(from))?;
     if facts.len() < batch.len() {
@@ -314,8 +313,8 @@ async fn read_ahead(
 
 /// CHANGE_NOTIFY (MS-SMB2 §3.3.5.19): the answer comes when something has changed, and says that,
 /// not what (STATUS_NOTIFY_ENUM_DIR): the client lists the directory again.
-pub(super) async fn notify(request: &Request<'_>) -> Outcome {
-    let asked = ChangeNotify::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn notify(request: Rc<Request>) -> Handled {
+    let asked = ChangeNotify::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = open.file()?;
     if !file.node.is_dir() || asked.output_max as usize > SMB_TRANSACT_MAX {
@@ -326,18 +325,17 @@ pub(super) async fn notify(request: &Request<'_>) -> Outcome {
         // The answers to the others would wait for it, and STATUS_PENDING is sent for one alone.
         return Err(NtStatus::NOT_SUPPORTED);
     }
-    let noticed = noticed(request, &open, file, &asked).await?;
-    wait_for_change(request, &open, &noticed).await?;
+    let noticed = noticed(&request, &open, file, &asked).await?;
+    wait_for_change(&request, &open, &noticed).await?;
     let mut out = request.reply();
     put_output(out.vec(), &[]);
-    let about = About::file(&file.node);
-    let reply = Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) };
-    Ok(Reply { status: NtStatus::NOTIFY_ENUM_DIR, ..reply })
+    let (status, file) = (NtStatus::NOTIFY_ENUM_DIR, Some(request.file_id(asked.file)));
+    request.done(Reply { status, file, ..Reply::new(out) })
 }
 
 /// What is noted for an open: its first request states which changes count.
 async fn noticed(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     asked: &ChangeNotify,
@@ -381,15 +379,15 @@ fn notified_kinds(asked: u32) -> Result<Changes, NtStatus> {
 
 /// Waits with STATUS_PENDING for a change, until the request is cancelled, or its open closed.
 async fn wait_for_change(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     noticed: &NoticedDir,
 ) -> Result<(), NtStatus> {
     let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
-    request.pends.notify_one();
+    request.pend();
     tokio::select! {
         () = noticed.changed() => Ok(()),
-        () = request.cancel.cancelled() => Err(NtStatus::CANCELLED),
+        () = request.cancel().cancelled() => Err(NtStatus::CANCELLED),
         () = open.closed.notified() => Err(NtStatus::NOTIFY_CLEANUP),
     }
 }

@@ -1,17 +1,19 @@
-//! Which function does a request.
+//! Which function does a command: each tries it on the thread of its connection, and returns an
+//! [`engine::exec::DispatchResult`] as those of every protocol do.
 
 use wire::smb::header::Command;
 use wire::smb::status::NtStatus;
 
-pub(super) use super::reply::{About, Outcome, Reply};
-pub(super) use super::request::Request;
+pub(super) use super::reply::{Moved, Outcome, Reply};
+pub(super) use super::request::{DispatchResult, Handled, Request, Steps, steps};
 use super::{close, create, dir, info, io, ioctl, leases, lock, set_info, tree};
 
-/// Carries out a request.
+/// Tries to carry out a command. It has not begun anything that would have to be done again if it
+/// has to be resumed.
 ///
 /// # Errors
 /// The status of the response.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
+pub(super) fn run(request: &Request) -> Handled {
     let command = request.header.command;
     // What was opened before stays usable with the rights that were granted then.
     if request.session.is_anonymous.get()
@@ -20,22 +22,22 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         return Err(NtStatus::ACCESS_DENIED);
     }
     match command {
-        Command::LOGOFF => tree::logoff(request).await,
+        Command::LOGOFF => steps(tree::logoff),
         Command::TREE_CONNECT => tree::connect(request),
-        Command::TREE_DISCONNECT => tree::disconnect(request).await,
-        Command::CREATE => create::run(request).await,
-        Command::CLOSE => close::run(request).await,
-        Command::FLUSH => io::flush(request).await,
-        Command::READ => io::read(request).await,
-        Command::WRITE => io::write(request).await,
-        Command::LOCK => lock::run(request).await,
-        Command::IOCTL => ioctl::run(request).await,
-        Command::ECHO => Ok(request.empty()),
-        Command::QUERY_DIRECTORY => dir::run(request).await,
-        Command::QUERY_INFO => info::run(request).await,
-        Command::SET_INFO => set_info::run(request).await,
+        Command::TREE_DISCONNECT => steps(tree::disconnect),
+        Command::CREATE => steps(create::run),
+        Command::CLOSE => steps(close::run),
+        Command::FLUSH => steps(io::flush),
+        Command::READ => io::read(request),
+        Command::WRITE => io::write(request),
+        Command::LOCK => steps(lock::run),
+        Command::IOCTL => steps(ioctl::run),
+        Command::ECHO => request.done(request.empty()),
+        Command::QUERY_DIRECTORY => steps(dir::run),
+        Command::QUERY_INFO => steps(info::run),
+        Command::SET_INFO => steps(set_info::run),
         Command::OPLOCK_BREAK => leases::acknowledge(request),
-        Command::CHANGE_NOTIFY => dir::notify(request).await,
+        Command::CHANGE_NOTIFY => steps(dir::notify),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
 }

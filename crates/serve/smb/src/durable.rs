@@ -21,7 +21,7 @@ use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
 use super::connection::Connection;
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Outcome, Reply, Request};
 use super::leases;
 use super::state::instances::InstanceOpen;
 use super::state::leases::{EndsParked as _, Form, Mail, Route, route};
@@ -95,7 +95,7 @@ impl DurableRequest {
 
 /// The number of an open that may become a durable handle: oplocks are broken by it.
 pub(super) fn number(
-    request: &Request<'_>,
+    request: &Request,
     asked: DurableRequest,
 ) -> Result<Option<DurableId<ParkedOpen>>, NtStatus> {
     let asks = asked.timeout(request.conn.agreed()?.dialect).is_some();
@@ -105,7 +105,7 @@ pub(super) fn number(
 /// What makes an open a durable handle, if it is asked for and its client keeps it open, or a
 /// persistent one.
 pub(super) async fn grant(
-    request: &Request<'_>,
+    request: &Request,
     (asked, number): (DurableRequest, Option<DurableId<ParkedOpen>>),
     (file, access): (&OpenFile, u32),
 ) -> Result<Option<Durability>, NtStatus> {
@@ -217,7 +217,7 @@ impl super::server::Server {
 
 /// What is compared with an open that waits.
 struct Claim<'a> {
-    request: &'a Request<'a>,
+    request: &'a Request,
     reached: &'a Reached,
     guid: Option<CreateGuid>,
     lease: Option<Lease>,
@@ -271,12 +271,12 @@ fn is_same_path(one: &VPath, other: &VPath) -> bool {
 /// # Errors
 /// STATUS_OBJECT_NAME_NOT_FOUND if it is not there, or another client's.
 pub(super) async fn reconnect(
-    request: &Request<'_>,
+    request: &Request,
     reached: &Reached,
     create: &Create<'_>,
     (asked, lease): ((FileId, Option<CreateGuid>), Option<Lease>),
 ) -> Outcome {
-    let (conn, session) = (request.conn, request.session);
+    let (conn, session) = (&request.conn, &request.session);
     let ((file, guid), parked) = (asked, &conn.server.parked);
     let client = conn.agreed()?.client.0;
     let path = names::path(&reached.share, create.name).ok();
@@ -298,8 +298,7 @@ pub(super) async fn reconnect(
     let (level, context, granted) = continue_lease(request, &there.file, id, lease);
     there.file.set_created(Created::Open(session.id, id.volatile));
     let place = (id.volatile, request.header.tree_id());
-    session.add_open(id, there.open(place, request.header.channel()));
-    let open = session.open(id, request.header.tree_id())?;
+    let open = session.add_open(id, there.open(place, request.header.channel()));
     let file = open.file()?;
     let (_, facts) = facts::now(conn, &session.who, file).await?;
     let (mut leased, mut data) = (Vec::new(), Vec::new());
@@ -311,18 +310,18 @@ pub(super) async fn reconnect(
         Response { oplock: level, action: action::OPENED, facts, file: id, contexts: &data };
     let mut out = request.reply();
     response.put(out.vec());
-    let about = About::file(&file.node);
-    Ok(Reply { file: Some(id), granted, ..Reply::new(out).about(about) })
+    request.note_open(&open);
+    Ok(Reply { file: Some(id), granted, ..Reply::new(out) })
 }
 
 /// Has breaks of its lease come to this connection; what is answered of it.
 fn continue_lease(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     id: FileId,
     asked: Option<Lease>,
 ) -> (u8, Option<Lease>, Option<vfs::locks::Owner>) {
-    let (conn, session) = (request.conn, request.session.id);
+    let (conn, session) = (&request.conn, request.session.id);
     let Some(lease) = &file.lease else { return (level::NONE, None, None) };
     conn.granting.borrow_mut().push(lease.owner.clone());
     let form = match &lease.key {

@@ -1,6 +1,7 @@
 //! A frame as it was received, of one request or of several. The headers of its requests are
 //! decoded here, once.
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use wire::smb::charge::Payload;
 use wire::smb::codec::SmbError;
 use wire::smb::header::{Command, Header, Messages};
 
+use super::few::Few;
 use super::state::session::Session;
 use files::Core;
 
@@ -23,11 +25,10 @@ pub(super) struct Located {
     bytes: usize,
 }
 
-/// The messages of a frame. One alone, as most are, takes no memory of its own.
+/// The messages of a frame.
 #[derive(Default)]
 pub(super) struct Requests {
-    first: Option<Located>,
-    others: Vec<Located>,
+    all: Few<Located>,
     /// What is behind them is no message.
     error: Option<SmbError>,
 }
@@ -40,7 +41,7 @@ impl Requests {
             match message {
                 Ok((header, message)) => {
                     let bytes = message.len();
-                    found.add(Located { header, is_signed: false, from, bytes });
+                    found.all.push(Located { header, is_signed: false, from, bytes });
                     from += bytes;
                 }
                 Err(error) => found.error = Some(error),
@@ -49,22 +50,20 @@ impl Requests {
         found
     }
 
-    fn add(&mut self, one: Located) {
-        match self.first {
-            None => self.first = Some(one),
-            Some(_) => self.others.push(one),
-        }
-    }
-
     /// Them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Located> {
-        self.first.iter().chain(&self.others)
+        self.all.iter()
+    }
+
+    /// Number `n` of them.
+    pub fn get(&self, n: usize) -> Option<&Located> {
+        self.all.get(n)
     }
 
     /// Notes of each whether it is signed as it says; `is_signed` may change the bytes of a message
     /// for a moment.
     pub fn verify(&mut self, frame: &mut [u8], is_signed: impl Fn(&Header, &mut [u8]) -> bool) {
-        for one in self.first.iter_mut().chain(&mut self.others) {
+        for one in self.all.iter_mut() {
             let message = frame.get_mut(one.from..one.from + one.bytes).unwrap_or_default();
             one.is_signed = is_signed(&one.header, message);
         }
@@ -80,7 +79,7 @@ impl Requests {
 
     /// Whether there is one alone.
     pub fn is_single(&self) -> bool {
-        self.others.is_empty()
+        self.all.len() == 1
     }
 }
 
@@ -106,7 +105,12 @@ impl Frame {
 
     /// One of them.
     pub fn message(&self, one: &Located) -> &[u8] {
-        self.messages().get(one.from..one.from + one.bytes).unwrap_or_default()
+        self.bytes.get(self.place(one)).unwrap_or_default()
+    }
+
+    /// Where in its bytes it is.
+    pub const fn place(&self, one: &Located) -> Range<usize> {
+        self.from + one.from..self.from + one.from + one.bytes
     }
 
     /// Returns its buffer, if there is no other reference.

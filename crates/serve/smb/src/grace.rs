@@ -14,7 +14,7 @@ use files::grace;
 /// # Errors
 /// `otherwise` if it lasts too long; STATUS_CANCELLED.
 pub(super) async fn wait(
-    request: &Request<'_>,
+    request: &Request,
     wanted: GraceRequest,
     otherwise: NtStatus,
 ) -> Result<(), NtStatus> {
@@ -28,7 +28,7 @@ pub(super) async fn wait(
             true => Ok(()),
             false => Err(otherwise),
         },
-        () = request.cancel.cancelled() => Err(NtStatus::CANCELLED),
+        () = request.cancel().cancelled() => Err(NtStatus::CANCELLED),
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn wait(
 /// # Errors
 /// As of [`wait`]; STATUS_FILE_CLOSED.
 pub(super) async fn wait_with(
-    request: &Request<'_>,
+    request: &Request,
     (open, file): (&Open, &OpenFile),
     wanted: GraceRequest,
     otherwise: NtStatus,

@@ -1,5 +1,7 @@
 //! QUERY_INFO: of files, file systems and security descriptors.
 
+use std::rc::Rc;
+
 use vfs::fs::Space;
 use wire::smb::class::{
     FullSize, Known, file_class, fs_attributes, fs_class, put_fs_attributes, put_no_quota,
@@ -13,7 +15,7 @@ use wire::smb::info::{QueryRequest, info_type};
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::state::opens::{Open, OpenFile};
 use super::{facts, names, security, status};
 
@@ -22,17 +24,17 @@ const SECTOR: u32 = 512;
 const UNIT_SECTORS: u32 = 8;
 
 /// QUERY_INFO.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let asked = QueryRequest::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    let asked = QueryRequest::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = open.file()?;
     let (data, least) = match asked.info_type {
-        info_type::FILE => of_file(request, &open, file, asked.class).await?,
-        info_type::FILE_SYSTEM => of_fs(request, file, asked.class).await?,
+        info_type::FILE => of_file(&request, &open, file, asked.class).await?,
+        info_type::FILE_SYSTEM => of_fs(&request, file, asked.class).await?,
         info_type::SECURITY => {
-            let data = security::query(request, &open, file, asked.additional).await?;
+            let data = security::query(&request, &open, file, asked.additional).await?;
             if data.len() > asked.output_max as usize {
-                return too_small(request, data.len());
+                return too_small(&request, data.len());
             }
             (data, 0)
         }
@@ -44,21 +46,16 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     }
     let mut out = request.reply();
     put_output(out.vec(), data.get(..max.min(data.len())).unwrap_or_default());
-    let about = About::file(&file.node);
-    let mut reply = Reply::new(out).about(about);
-    reply.file = Some(request.file_id(asked.file));
-    if data.len() > max {
-        reply.status = NtStatus::BUFFER_OVERFLOW;
-    }
-    Ok(reply)
+    let status = if data.len() > max { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS };
+    request.done(Reply { status, file: Some(request.file_id(asked.file)), ..Reply::new(out) })
 }
 
 /// How many bytes it takes, as the data of an error.
-fn too_small(request: &Request<'_>, needed: usize) -> Outcome {
+fn too_small(request: &Request, needed: usize) -> Handled {
     let mut out = request.reply();
     let data = (needed as u32).to_le_bytes();
     put_error_data(out.vec(), request.conn.agreed()?.dialect == Dialect::SMB311, &data);
-    Ok(Reply { status: NtStatus::BUFFER_TOO_SMALL, ..Reply::new(out) })
+    request.done(Reply { status: NtStatus::BUFFER_TOO_SMALL, ..Reply::new(out) })
 }
 
 /// Whether the open's rights permit to ask (MS-SMB2 §3.3.5.20.1).
@@ -74,13 +71,13 @@ const fn may_ask(open: &Open, class: u8) -> Result<(), NtStatus> {
 }
 
 async fn of_file(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     class: u8,
 ) -> Result<(Vec<u8>, usize), NtStatus> {
     may_ask(open, class)?;
-    let (attr, facts) = facts::now(request.conn, &request.session.who, file).await?;
+    let (attr, facts) = facts::now(&request.conn, &request.session.who, file).await?;
     let delete_pending = file.entry.is_marked();
     let known = Known {
         facts,
@@ -114,7 +111,7 @@ fn sizes(space: &Space) -> FullSize {
 }
 
 async fn of_fs(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     class: u8,
 ) -> Result<(Vec<u8>, usize), NtStatus> {

@@ -29,7 +29,7 @@ impl Application {
     /// What it opens, if it can move in this version of SMB; its version, if that counts there.
     fn opens(
         self,
-        request: &Request<'_>,
+        request: &Request,
         node: &Node,
     ) -> Result<Option<(Opened, Option<AppVersion>)>, NtStatus> {
         let dialect = request.conn.agreed()?.dialect;
@@ -41,7 +41,7 @@ impl Application {
     }
 
     /// Notes another open of it.
-    pub fn add(self, request: &Request<'_>, node: &Node) -> Result<Option<InstanceOpen>, NtStatus> {
+    pub fn add(self, request: &Request, node: &Node) -> Result<Option<InstanceOpen>, NtStatus> {
         let client = request.conn.agreed()?.client.0;
         let opens = self.opens(request, node)?;
         let instances = &request.conn.server.instances;
@@ -55,7 +55,7 @@ impl Application {
     /// STATUS_FILE_FORCED_CLOSED if it has moved on since; STATUS_CANCELLED.
     pub async fn take_over(
         self,
-        request: &Request<'_>,
+        request: &Request,
         node: &Node,
         maximal: u32,
     ) -> Result<bool, NtStatus> {
@@ -84,7 +84,7 @@ impl Application {
             tokio::select! {
                 () = changed => {}
                 () = tokio::time::sleep(left) => {}
-                () = request.cancel.cancelled() => return Err(NtStatus::CANCELLED),
+                () = request.cancel().cancelled() => return Err(NtStatus::CANCELLED),
             }
         }
     }

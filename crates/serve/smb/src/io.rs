@@ -11,179 +11,132 @@ use vfs::status::Status;
 use wire::smb::class::mode;
 use wire::smb::codec::patch;
 use wire::smb::create::access;
-use wire::smb::header::{Command, HEADER, Header, flags, put_error};
+use wire::smb::header::HEADER;
 use wire::smb::io::{
     FlushRequest, READ_HEAD, ReadRequest, WRITE_THROUGH, WriteRequest, WriteResponse, put_read_head,
 };
 use wire::smb::status::NtStatus;
 
-use super::connection::Connection;
-use super::dispatch::{About, Outcome, Reply, Request};
-use super::reply::{START, buffer};
+use super::dispatch::{DispatchResult, Handled, Moved, Reply, Request, steps};
+use super::reply::START;
 use super::state::opens::{Open, OpenFile, OpenOf};
-use super::state::session::Session;
 use super::{facts, grace, lock, pipe, status};
 use engine::transport::buffers::ReplyBuf;
 use files::upload::write_all;
-use files::{Caller, Core};
 
-/// READ or WRITE at once. `None` if it would have to wait, or has anything to say but that it went
-/// well or that there is no data: then nothing is done yet that is not done again the ordinary way.
-/// The caller has looked whether the session has the tree.
-pub(super) fn at_once(
-    conn: &Connection,
-    session: &Session,
-    (header, message): (&Header, &[u8]),
-    is_bare: bool,
-) -> Option<Reply> {
-    let (core, who, tree) = (&conn.core, &session.who, header.tree_id());
-    // What was sent before, or comes after that, is counted the ordinary way.
-    let is_again = header.has(flags::REPLAY);
-    let is_current = |open: &Rc<Open>| !is_again && open.sequence.is(header.channel());
-    match header.command {
-        Command::READ => {
-            let asked = ReadRequest::decode(message).ok()?;
-            let open = session.open(asked.file, tree).ok().filter(is_current)?;
-            open.set_used();
-            let reading = Reading::new(open.file().ok()?, &open, &asked).ok()?;
-            if is_bare && let Some(extent) = reading.extent(core, who).ok()? {
-                return Some(reading.answer_from_file(buffer(core), extent));
-            }
-            let mut out = reading.begin(buffer(core));
-            match reading.attempt(core, who, &mut out) {
-                Ok(got) => Some(reading.answer(core, out, got)),
-                Err(why) => {
-                    core.buffers.give_reply(out);
-                    fault(core, why)
-                }
-            }
-        }
-        Command::WRITE => {
-            let asked = WriteRequest::decode(message).ok()?;
-            let open = session.open(asked.file, tree).ok().filter(is_current)?;
-            open.set_used();
-            let file = open.file().ok()?;
-            check_write(file, &open, &asked).ok()?;
-            if through(file, &asked) || asked.data.is_empty() || !file.user_times.get().is_empty() {
-                return None;
-            }
-            if let Err(why) = write_attempt(core, who, file, (asked.offset, asked.data)) {
-                return fault(core, why);
-            }
-            has_written(conn, file, &asked);
-            Some(written(buffer(core), file, &asked))
-        }
-        _ => None,
-    }
-}
-
-/// The answer to what has panicked, which is not tried again. `None` for other failures.
-fn fault(core: &Core, why: Status) -> Option<Reply> {
-    if why != Status::Fault {
-        return None;
-    }
-    let mut out = buffer(core);
-    put_error(out.vec());
-    Some(Reply { status: status::of(why), ..Reply::new(out) })
-}
-
-/// A READ that is permitted.
-struct Reading<'a> {
-    file: &'a OpenFile,
-    offset: u64,
-    count: usize,
-    minimum: u32,
-}
-
-impl<'a> Reading<'a> {
-    fn new(file: &'a OpenFile, open: &Open, asked: &ReadRequest) -> Result<Self, NtStatus> {
-        let count = asked.length as usize;
-        if count > SMB_IO_MAX {
+/// READ. Large cached data leaves from the file itself, if nothing has to be done with it; other
+/// data is read to where it is sent from.
+pub(super) fn read(request: &Request) -> Handled {
+    let asked = ReadRequest::decode(request.message()).map_err(status::of_wire)?;
+    let open = request.open(asked.file)?;
+    let file = match &open.of {
+        OpenOf::File(file) => file,
+        OpenOf::Pipe(_) if asked.length as usize > SMB_IO_MAX => {
             return Err(NtStatus::INVALID_PARAMETER);
         }
-        open.may(access::READ_DATA | access::EXECUTE)?;
-        if file.node.is_dir() {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        OpenOf::Pipe(pipe) => {
+            return request.done(pipe::read(request, pipe, asked.length as usize)?);
         }
-        check_range(asked.offset, count)?;
-        lock::may_io(file, asked.offset, count as u64, false)?;
-        Ok(Self { file, offset: asked.offset, count, minimum: asked.minimum })
+    };
+    may_read(file, &open, &asked)?;
+    let (core, who) = (&request.conn.core, &request.session.who);
+    core.files.still_reach(who, &file.node.reached, false).map_err(status::of)?;
+    let mut out = request.reply();
+    put_read_head(out.vec(), 0);
+    debug_assert!(out.len() == START + HEADER + READ_HEAD);
+    if request.is_bare
+        && let Some(extent) = extent(file, &asked)
+    {
+        request.done(has_read(request, file, &asked, (out, extent.count)))?;
+        return Ok(DispatchResult::Extent(extent));
     }
-
-    /// What to send from the file itself: large cached reads, neither signed nor encrypted.
-    fn extent(&self, core: &Core, who: &Caller) -> vfs::fs::Result<Option<Extent>> {
-        if self.count < SEND_FILE_MIN {
-            return Ok(None);
-        }
-        let reached = &self.file.node.reached;
-        core.files.still_reach(who, reached, false)?;
-        let cx = Context { cred: &reached.cred, may_block: false };
-        let extent = reached.share.fs.extent(cx, &self.file.node.handle, self.offset, self.count);
-        Ok(extent.filter(|extent| extent.count >= SEND_FILE_MIN))
-    }
-
-    fn answer_from_file(&self, mut out: ReplyBuf, extent: Extent) -> Reply {
-        put_read_head(out.vec(), extent.count);
-        let about = self.about(extent.count);
-        self.file.position.set(self.offset + extent.count as u64);
-        Reply { extent: Some(extent), ..Reply::new(out).about(about) }
-    }
-
-    /// With what precedes the data.
-    fn begin(&self, mut out: ReplyBuf) -> ReplyBuf {
-        put_read_head(out.vec(), 0);
-        debug_assert!(out.len() == START + HEADER + READ_HEAD);
-        out
-    }
-
-    /// Reads to where it is sent from, without waiting; how many bytes there are.
-    fn attempt(&self, core: &Core, who: &Caller, out: &mut ReplyBuf) -> vfs::fs::Result<usize> {
-        let reached = &self.file.node.reached;
-        core.files.still_reach(who, reached, false)?;
-        let cx = Context { cred: &reached.cred, may_block: false };
-        let (handle, range) = (&self.file.node.handle, (self.offset, self.count));
-        core.inline(|| read_into(&*reached.share.fs, cx, handle, range, out))
-    }
-
-    /// The same where it may wait.
-    async fn pooled(
-        &self,
-        core: &Core,
-        who: &Caller,
-        mut out: ReplyBuf,
-    ) -> vfs::fs::Result<(ReplyBuf, usize)> {
-        let reached = &self.file.node.reached;
-        let (fs, handle) = (Arc::clone(&reached.share.fs), self.file.node.handle);
-        let range = (self.offset, self.count);
-        let job = move |cx: Context<'_>| {
-            let done = read_into(&*fs, cx, &handle, range, &mut out);
-            done.map(|got| (out, got))
-        };
-        core.pooled_look(who, &reached.cred, job).await?
-    }
-
-    fn answer(&self, core: &Core, mut out: ReplyBuf, got: usize) -> Reply {
-        if got == 0 && self.count > 0 || (got as u64) < u64::from(self.minimum) {
+    match core.inline(|| read_into(file, &asked, &mut out)) {
+        Err(Status::WouldBlock) => steps(move |request| read_pooled(request, open, asked, out)),
+        Err(why) => {
             core.buffers.give_reply(out);
-            return self.past_the_end(buffer(core));
+            Err(status::of(why))
         }
-        self.file.position.set(self.offset + got as u64);
-        patch(out.vec(), START + HEADER + 4, &(got as u32).to_le_bytes());
-        Reply::new(out).about(self.about(got))
-    }
-
-    /// An error that is measured as a READ of nothing.
-    fn past_the_end(&self, mut out: ReplyBuf) -> Reply {
-        put_error(out.vec());
-        Reply { status: NtStatus::END_OF_FILE, ..Reply::new(out).about(self.about(0)) }
-    }
-
-    fn about(&self, got: usize) -> About {
-        About::data(&self.file.node, (self.offset, self.count as u64, false), got)
+        Ok(count) => request.done(has_read(request, file, &asked, (out, count))),
     }
 }
 
-fn read_into(
+/// The same where it may wait.
+async fn read_pooled(
+    request: Rc<Request>,
+    open: Rc<Open>,
+    asked: ReadRequest,
+    mut out: ReplyBuf,
+) -> Handled {
+    let file = open.file()?;
+    let reached = &file.node.reached;
+    let (fs, handle) = (Arc::clone(&reached.share.fs), file.node.handle);
+    let range = (asked.offset, asked.length as usize);
+    let job = move |cx: Context<'_>| {
+        let done = read_to(&*fs, cx, &handle, range, &mut out);
+        done.map(|count| (out, count))
+    };
+    let (core, who) = (&request.conn.core, &request.session.who);
+    let read = core.pooled_look(who, &reached.cred, job).await.and_then(|done| done);
+    request.done(has_read(&request, file, &asked, read.map_err(status::of)?))
+}
+
+/// That a READ is permitted.
+fn may_read(file: &OpenFile, open: &Open, asked: &ReadRequest) -> Result<(), NtStatus> {
+    let count = asked.length as usize;
+    if count > SMB_IO_MAX {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    open.may(access::READ_DATA | access::EXECUTE)?;
+    if file.node.is_dir() {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
+    check_range(asked.offset, count)?;
+    lock::may_io(file, asked.offset, count as u64, false)
+}
+
+/// What to send from the file itself, if that is worth it and the data is in memory.
+fn extent(file: &OpenFile, asked: &ReadRequest) -> Option<Extent> {
+    let (reached, count) = (&file.node.reached, asked.length as usize);
+    if count < SEND_FILE_MIN {
+        return None;
+    }
+    let cx = Context { cred: &reached.cred, may_block: false };
+    let extent = reached.share.fs.extent(cx, &file.node.handle, asked.offset, count);
+    let enough = SEND_FILE_MIN.max(asked.minimum as usize);
+    extent.filter(|extent| extent.count >= enough)
+}
+
+/// The reply to a READ of which there are `count` bytes. No data is an error that is measured as a
+/// READ of nothing.
+fn has_read(
+    request: &Request,
+    file: &OpenFile,
+    asked: &ReadRequest,
+    (mut out, count): (ReplyBuf, usize),
+) -> Reply {
+    let nothing = count == 0 && asked.length > 0 || (count as u64) < u64::from(asked.minimum);
+    let (reply, bytes) = if nothing {
+        out.truncate(START + HEADER);
+        (Reply::error(NtStatus::END_OF_FILE, out), 0)
+    } else {
+        file.position.set(asked.offset + count as u64);
+        patch(out.vec(), START + HEADER + 4, &(count as u32).to_le_bytes());
+        (Reply::new(out), count)
+    };
+    let (offset, size) = (asked.offset, asked.length.into());
+    let moved = Moved { offset, size, bytes, inward: false };
+    Reply { file: Some(request.file_id(asked.file)), moved: Some(moved), ..reply }
+}
+
+/// Reads to where it is sent from, without waiting; how many bytes there are.
+fn read_into(file: &OpenFile, asked: &ReadRequest, out: &mut ReplyBuf) -> vfs::fs::Result<usize> {
+    let reached = &file.node.reached;
+    let cx = Context { cred: &reached.cred, may_block: false };
+    let range = (asked.offset, asked.length as usize);
+    read_to(&*reached.share.fs, cx, &file.node.handle, range, out)
+}
+
+fn read_to(
     fs: &dyn FileSystem,
     cx: Context<'_>,
     handle: &Handle,
@@ -205,32 +158,6 @@ fn check_range(offset: u64, count: usize) -> Result<(), NtStatus> {
     }
 }
 
-/// READ: data is read to where it is sent from.
-pub(super) async fn read(request: &Request<'_>) -> Outcome {
-    let asked = ReadRequest::decode(request.message).map_err(status::of_wire)?;
-    let open = request.open(asked.file)?;
-    let file = match &open.of {
-        OpenOf::File(file) => file,
-        OpenOf::Pipe(_) if asked.length as usize > SMB_IO_MAX => {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        OpenOf::Pipe(pipe) => return pipe::read(request, pipe, asked.length as usize),
-    };
-    let reading = Reading::new(file, &open, &asked)?;
-    let (core, who, id) = (&request.conn.core, &request.session.who, request.file_id(asked.file));
-    if request.is_bare
-        && let Some(extent) = reading.extent(core, who).map_err(status::of)?
-    {
-        return Ok(Reply { file: Some(id), ..reading.answer_from_file(request.reply(), extent) });
-    }
-    let mut out = reading.begin(request.reply());
-    let (out, got) = match reading.attempt(core, who, &mut out) {
-        Err(Status::WouldBlock) => reading.pooled(core, who, out).await.map_err(status::of)?,
-        done => (out, done.map_err(status::of)?),
-    };
-    Ok(Reply { file: Some(id), ..reading.answer(core, out, got) })
-}
-
 /// That a WRITE is permitted.
 fn check_write(file: &OpenFile, open: &Open, asked: &WriteRequest<'_>) -> Result<(), NtStatus> {
     open.may(access::WRITE_DATA | access::APPEND_DATA)?;
@@ -246,57 +173,82 @@ fn through(file: &OpenFile, asked: &WriteRequest<'_>) -> bool {
     file.mode.get() & mode::WRITE_THROUGH != 0 || asked.flags & WRITE_THROUGH != 0
 }
 
-/// Notes that data was written.
-fn has_written(conn: &Connection, file: &OpenFile, asked: &WriteRequest<'_>) {
-    facts::written(conn, file);
-    file.position.set(asked.offset + asked.data.len() as u64);
-}
-
-/// The answer to a WRITE.
-fn written(mut out: ReplyBuf, file: &OpenFile, asked: &WriteRequest<'_>) -> Reply {
-    let count = asked.data.len();
-    WriteResponse { reserved: 0, count: count as u32, remaining: 0, channel_info: 0 }
-        .put_body(out.vec());
-    let about = About::data(&file.node, (asked.offset, count as u64, true), count);
-    Reply::new(out).about(about)
-}
-
-/// WRITE.
-pub(super) async fn write(request: &Request<'_>) -> Outcome {
-    let asked = WriteRequest::decode(request.message).map_err(status::of_wire)?;
+/// WRITE. A file in memory takes data at once.
+pub(super) fn write(request: &Request) -> Handled {
+    let asked = WriteRequest::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = match &open.of {
         OpenOf::File(file) => file,
-        OpenOf::Pipe(pipe) => return pipe::write(request, pipe, asked.data),
+        OpenOf::Pipe(pipe) => return request.done(pipe::write(request, pipe, asked.data)?),
     };
-    let refused = NtStatus::FILE_LOCK_CONFLICT;
-    grace::wait_with(request, (&open, file), GraceRequest::Write, refused).await?;
-    check_write(file, &open, &asked)?;
+    let mut is_written = false;
+    if file.is_new || !file.entry.locks.in_grace() {
+        check_write(file, &open, &asked)?;
+        is_written = asked.data.is_empty() || write_at_once(request, file, &asked)?;
+    }
+    if !is_written || through(file, &asked) || !file.user_times.get().is_empty() {
+        return steps(move |request| write_rest(request, open, is_written));
+    }
     if !asked.data.is_empty() {
-        write_from(request, file, (asked.offset, asked.data)).await.map_err(status::of)?;
-        has_written(request.conn, file, &asked);
-        facts::leave_times(request.conn, &request.session.who, file).await?;
+        has_written(request, file, &asked);
     }
-    if through(file, &asked) {
-        commit(request, file).await?;
-    }
-    let id = request.file_id(asked.file);
-    Ok(Reply { file: Some(id), ..written(request.reply(), file, &asked) })
+    request.done(written(request, &asked))
 }
 
-/// Writes what need not wait for anything. A file in memory takes it at once; what of it was taken
-/// before a wait it takes again.
-fn write_attempt(
-    core: &Core,
-    who: &Caller,
+/// What of a WRITE has to wait for something.
+async fn write_rest(request: Rc<Request>, open: Rc<Open>, is_written: bool) -> Handled {
+    let asked = WriteRequest::decode(request.message()).map_err(status::of_wire)?;
+    let file = open.file()?;
+    if !is_written {
+        let refused = NtStatus::FILE_LOCK_CONFLICT;
+        grace::wait_with(&request, (&open, file), GraceRequest::Write, refused).await?;
+        check_write(file, &open, &asked)?;
+        if !asked.data.is_empty() {
+            write_pooled(&request, file, &asked).await.map_err(status::of)?;
+        }
+    }
+    if !asked.data.is_empty() {
+        has_written(&request, file, &asked);
+        facts::leave_times(&request.conn, &request.session.who, file).await?;
+    }
+    if through(file, &asked) {
+        commit(&request, file).await?;
+    }
+    request.done(written(&request, &asked))
+}
+
+/// Notes that data was written.
+fn has_written(request: &Request, file: &OpenFile, asked: &WriteRequest<'_>) {
+    facts::written(&request.conn, file);
+    file.position.set(asked.offset + asked.data.len() as u64);
+}
+
+/// The reply to a WRITE.
+fn written(request: &Request, asked: &WriteRequest<'_>) -> Reply {
+    let (mut out, count) = (request.reply(), asked.data.len());
+    WriteResponse { reserved: 0, count: count as u32, remaining: 0, channel_info: 0 }
+        .put_body(out.vec());
+    let moved = Moved { offset: asked.offset, size: count as u64, bytes: count, inward: true };
+    Reply { file: Some(request.file_id(asked.file)), moved: Some(moved), ..Reply::new(out) }
+}
+
+/// Writes what need not wait for anything; false if it has to. A file in memory takes it at once;
+/// what of it was taken before a wait it takes again.
+fn write_at_once(
+    request: &Request,
     file: &OpenFile,
-    range: (u64, &[u8]),
-) -> Result<(), Status> {
+    asked: &WriteRequest<'_>,
+) -> Result<bool, NtStatus> {
+    let (core, who) = (&request.conn.core, &request.session.who);
     let (reached, handle) = (&file.node.reached, &file.node.handle);
-    core.files.still_reach(who, reached, true)?;
+    core.files.still_reach(who, reached, true).map_err(status::of)?;
     let cx = Context { cred: &reached.cred, may_block: false };
     let _writing = file.writes().begin();
-    core.inline(|| write_out(&*reached.share.fs, cx, handle, range))
+    let range = (asked.offset, asked.data);
+    match core.inline(|| write_out(&*reached.share.fs, cx, handle, range)) {
+        Err(Status::WouldBlock) => Ok(false),
+        written => written.map(|()| true).map_err(status::of),
+    }
 }
 
 fn write_out(
@@ -309,20 +261,17 @@ fn write_out(
     written.map(drop).map_err(|failed| failed.status)
 }
 
-/// Writes data of the request from where it is: at once if that need not wait, else on the pool.
-async fn write_from(
-    request: &Request<'_>,
+/// Writes data of the request from where it is.
+async fn write_pooled(
+    request: &Request,
     file: &OpenFile,
-    (offset, data): (u64, &[u8]),
+    asked: &WriteRequest<'_>,
 ) -> Result<(), Status> {
     let (core, who, node) = (&request.conn.core, &request.session.who, &file.node);
-    match write_attempt(core, who, file, (offset, data)) {
-        Err(Status::WouldBlock) => {}
-        written => return written,
-    }
-    let (fs, handle) = (Arc::clone(&node.reached.share.fs), node.handle);
-    let begin = (data.as_ptr() as usize).wrapping_sub(request.bytes.as_ptr() as usize);
-    let (bytes, place) = (Arc::clone(request.bytes), begin..begin.wrapping_add(data.len()));
+    core.files.still_reach(who, &node.reached, true)?;
+    let (fs, handle, offset) = (Arc::clone(&node.reached.share.fs), node.handle, asked.offset);
+    let begin = (asked.data.as_ptr() as usize).wrapping_sub(request.bytes.as_ptr() as usize);
+    let (bytes, place) = (Arc::clone(&request.bytes), begin..begin.wrapping_add(asked.data.len()));
     let writes = file.writes();
     let job = move |cx: Context<'_>| {
         let _writing = writes.begin();
@@ -336,7 +285,7 @@ async fn write_from(
 ///
 /// # Errors
 /// As of COMMIT.
-pub(super) async fn commit(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+pub(super) async fn commit(request: &Request, file: &OpenFile) -> Result<(), NtStatus> {
     let handle = file.node.handle;
     let commit = move |fs: &dyn FileSystem, cx: Context<'_>| fs.commit(cx, &handle);
     let (core, who) = (&request.conn.core, &request.session.who);
@@ -344,15 +293,13 @@ pub(super) async fn commit(request: &Request<'_>, file: &OpenFile) -> Result<(),
 }
 
 /// FLUSH: what was written is on disk.
-pub(super) async fn flush(request: &Request<'_>) -> Outcome {
-    let asked = FlushRequest::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn flush(request: Rc<Request>) -> Handled {
+    let asked = FlushRequest::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
-    let mut about = About::default();
     if let OpenOf::File(file) = &open.of {
         open.may(access::WRITE_DATA | access::APPEND_DATA)?;
-        commit(request, file).await?;
-        facts::settle(request.conn, file);
-        about = About::file(&file.node);
+        commit(&request, file).await?;
+        facts::settle(&request.conn, file);
     }
-    Ok(Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) })
+    request.done(Reply { file: Some(request.file_id(asked.file)), ..request.empty() })
 }

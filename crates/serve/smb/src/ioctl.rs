@@ -1,6 +1,7 @@
 //! IOCTL: what does not fit elsewhere.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use base::limits::SMB_TRANSACT_MAX;
 use wire::smb::codec::Field;
@@ -10,7 +11,7 @@ use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
 
 use super::broken::Broken;
-use super::dispatch::{Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::reply::START;
 use super::{pipe, snapshots, status};
 
@@ -18,8 +19,8 @@ mod copy;
 mod sparse;
 
 /// IOCTL.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let asked = Asks::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    let asked = Asks::decode(request.message()).map_err(status::of_wire)?;
     if asked.flags & IS_FSCTL == 0 {
         return Err(NtStatus::NOT_SUPPORTED);
     }
@@ -28,9 +29,9 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let (output, status) = match asked.code {
-        code::VALIDATE_NEGOTIATE => (validate(request, asked.input)?, NtStatus::SUCCESS),
+        code::VALIDATE_NEGOTIATE => (validate(&request, asked.input)?, NtStatus::SUCCESS),
         code::QUERY_NETWORK_INTERFACE if asked.file == FileId::RELATED => {
-            (interfaces(request), NtStatus::SUCCESS)
+            (interfaces(&request), NtStatus::SUCCESS)
         }
         code::QUERY_NETWORK_INTERFACE => return Err(NtStatus::INVALID_PARAMETER),
         code::DFS_GET_REFERRALS | code::DFS_GET_REFERRALS_EX => {
@@ -38,9 +39,9 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         }
         code::PIPE_TRANSCEIVE => {
             let open = request.open(asked.file)?;
-            pipe::transceive(request, &open, (asked.input, max))?
+            pipe::transceive(&request, &open, (asked.input, max))?
         }
-        _ => of_file(request, &asked).await?,
+        _ => of_file(&request, &asked).await?,
     };
     if output.len() > max && asked.code != code::PIPE_TRANSCEIVE {
         return Err(NtStatus::BUFFER_TOO_SMALL);
@@ -48,11 +49,11 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     let mut out = request.reply();
     let file = request.file_id(asked.file);
     Response { code: asked.code, file, output: &output }.put(out.vec(), START);
-    Ok(Reply { status, ..Reply::new(out) })
+    request.done(Reply { status, ..Reply::new(out) })
 }
 
 /// Repeats what NEGOTIATE had, under a signature: an attacker may have changed it (§3.3.5.15.12).
-fn validate(request: &Request<'_>, input: &[u8]) -> Result<Vec<u8>, NtStatus> {
+fn validate(request: &Request, input: &[u8]) -> Result<Vec<u8>, NtStatus> {
     let agreed = request.conn.agreed()?;
     let said = ValidateNegotiate::decode(input).map_err(status::of_wire)?;
     let (guid, capabilities, mode, dialects) = &agreed.client;
@@ -77,7 +78,7 @@ fn validate(request: &Request<'_>, input: &[u8]) -> Result<Vec<u8>, NtStatus> {
 }
 
 /// The one address by which the client came (§2.2.32.5).
-fn interfaces(request: &Request<'_>) -> Vec<u8> {
+fn interfaces(request: &Request) -> Vec<u8> {
     let mut out = Vec::new();
     0u32.put(&mut out);
     1u32.put(&mut out);
@@ -101,7 +102,7 @@ fn interfaces(request: &Request<'_>) -> Vec<u8> {
     out
 }
 
-async fn of_file(request: &Request<'_>, asked: &Asks<'_>) -> Result<(Vec<u8>, NtStatus), NtStatus> {
+async fn of_file(request: &Request, asked: &Asks<'_>) -> Result<(Vec<u8>, NtStatus), NtStatus> {
     let open = request.open(asked.file)?;
     let file = open.file()?;
     let output = match asked.code {

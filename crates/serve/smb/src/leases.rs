@@ -22,7 +22,7 @@ use wire::smb::negotiate::{Dialect, capabilities};
 use wire::smb::status::NtStatus;
 
 use super::connection::Connection;
-use super::dispatch::{Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease, Route};
 use super::state::opens::{Entry, OpenFile};
 use super::{reply, status};
@@ -65,7 +65,7 @@ impl CachingRequest {
     }
 
     /// By what the table of locks knows the lease: the client and its key, whatever session.
-    pub fn owner(&self, request: &Request<'_>) -> Option<Owner> {
+    pub fn owner(&self, request: &Request) -> Option<Owner> {
         let (guid, key) = self.key()?;
         let (number, _) = guid.split_first_chunk()?;
         let client = ClientKey { protocol: Protocol::Smb, id: u64::from_le_bytes(*number) };
@@ -77,7 +77,7 @@ impl CachingRequest {
     ///
     /// # Errors
     /// STATUS_INVALID_PARAMETER.
-    pub fn check(&self, request: &Request<'_>, file: Option<FileKey>) -> Result<(), NtStatus> {
+    pub fn check(&self, request: &Request, file: Option<FileKey>) -> Result<(), NtStatus> {
         let Some(key) = self.key() else { return Ok(()) };
         match request.conn.server.lease_keys.find(key) {
             Some((other, _)) if Some(other) != file => Err(NtStatus::INVALID_PARAMETER),
@@ -109,7 +109,7 @@ impl Given {
 /// # Errors
 /// STATUS_INVALID_PARAMETER if the key is in use for another file.
 pub(super) async fn grant(
-    request: &Request<'_>,
+    request: &Request,
     asked: &CachingRequest,
     (node, entry, file): (&Node, &Entry, FileId),
 ) -> Result<Given, NtStatus> {
@@ -149,7 +149,7 @@ pub(super) async fn grant(
         epoch,
         notice,
     };
-    let Some(granted) = lease(request.conn, entry, &wants).await else { return Ok(nothing) };
+    let Some(granted) = lease(&request.conn, entry, &wants).await else { return Ok(nothing) };
     let held = Some(OpenLease { owner: owner.clone(), view: granted.view, key, route });
     let given = match asked {
         CachingRequest::Lease(lease, _) => {
@@ -172,7 +172,7 @@ pub(super) async fn grant(
 /// The lease of an open that is continued and may cache nothing; `None` while the file is being
 /// changed, or if its key is in use for another one.
 pub(super) fn of_nothing(
-    request: &Request<'_>,
+    request: &Request,
     (node, entry): (&Node, &Entry),
     (guid, lease): (ClientGuid, Lease),
 ) -> Option<OpenLease> {
@@ -286,17 +286,17 @@ impl Connection {
 }
 
 /// OPLOCK_BREAK: the acknowledgement of a break.
-pub(super) fn acknowledge(request: &Request<'_>) -> Outcome {
-    let answered = match Ack::decode(request.message).map_err(status::of_wire)? {
+pub(super) fn acknowledge(request: &Request) -> Handled {
+    let answered = match Ack::decode(request.message()).map_err(status::of_wire)? {
         Ack::Oplock(ack) => Ack::Oplock(of_oplock(request, ack)?),
         Ack::Lease(ack) => Ack::Lease(of_lease(request, ack)?),
     };
     let mut out = request.reply();
     answered.put(out.vec());
-    Ok(Reply::new(out))
+    request.done(Reply::new(out))
 }
 
-fn of_oplock(request: &Request<'_>, ack: OplockBreak) -> Result<OplockBreak, NtStatus> {
+fn of_oplock(request: &Request, ack: OplockBreak) -> Result<OplockBreak, NtStatus> {
     let open = request.open(ack.file)?;
     let Entry { locks, key, owner, .. } = &open.file()?.entry;
     let is_breaking = locks.lease_of(*key, owner).is_some_and(|(_, is_breaking)| is_breaking);
@@ -317,8 +317,8 @@ fn of_oplock(request: &Request<'_>, ack: OplockBreak) -> Result<OplockBreak, NtS
     Ok(OplockBreak { level: level_of(kept), ..ack })
 }
 
-fn of_lease(request: &Request<'_>, ack: LeaseAck) -> Result<LeaseAck, NtStatus> {
-    let (conn, guid) = (request.conn, request.conn.agreed()?.client.0);
+fn of_lease(request: &Request, ack: LeaseAck) -> Result<LeaseAck, NtStatus> {
+    let (conn, guid) = (&request.conn, request.conn.agreed()?.client.0);
     let found = conn.server.lease_keys.find((guid, ack.key));
     let (file, owner) = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     let keeps = Caching::of_bits(ack.state);
@@ -336,15 +336,15 @@ fn of_lease(request: &Request<'_>, ack: LeaseAck) -> Result<LeaseAck, NtStatus> 
 /// # Errors
 /// STATUS_CANCELLED; STATUS_INSUFFICIENT_RESOURCES if too many requests of the connection wait.
 pub(super) async fn released(
-    request: &Request<'_>,
+    request: &Request,
     key: FileKey,
     until: Deadline,
 ) -> Result<(), NtStatus> {
     let Some(_waits) = request.wait_permit() else { return Err(NtStatus::INSUFFICIENT_RESOURCES) };
-    request.pends.notify_one();
+    request.pend();
     tokio::select! {
         () = recall::released(&request.conn.core.files.locks, Some(key), until) => Ok(()),
-        () = request.cancel.cancelled() => Err(NtStatus::CANCELLED),
+        () = request.cancel().cancelled() => Err(NtStatus::CANCELLED),
     }
 }
 
@@ -360,7 +360,7 @@ pub(super) fn has_written(file: &OpenFile) {
 ///
 /// # Errors
 /// As of [`released`]; STATUS_SHARING_VIOLATION after too long.
-pub(super) async fn may_rename(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+pub(super) async fn may_rename(request: &Request, file: &OpenFile) -> Result<(), NtStatus> {
     let Entry { locks, key, .. } = &file.entry;
     let until = Deadline::after(locks.recall_patience());
     loop {

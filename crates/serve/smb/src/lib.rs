@@ -1,14 +1,16 @@
 //! SMB 2.0.2 to 3.1.1 (MS-SMB2): shares for Windows, macOS, Linux and whatever else speaks it.
 //!
-//! Many requests of a connection are carried out at once, each a task on the connection's core over
-//! [`files`]; those of a compound one after the other. Negotiation and sign-in are done in
-//! order, before anything else of the connection is looked at.
+//! A request is tried as soon as it is taken. One that has to wait is suspended, and continues as a
+//! task on the connection's core over [`files`]: many are at once, those of a compound one after
+//! the other. Negotiation and sign-in are done in order, before anything else of the connection is
+//! looked at.
 //!
 //! - [`server`]: the service; `settings`: how it is set; `start`: its start. [`conn`]: one
 //!   connection, the only part that does I/O; `connection`: what all parts know of it.
 //! - `receive`: from a `frame` to requests: credits, signatures, encryption. `compound`: executes
-//!   the requests of a frame. `dispatch`: which function does a request. `answers`: from answers to
-//!   a frame. `request`, `reply`: what a command is given and gives.
+//!   the requests of a frame, after all that must be true of them. `dispatch`: which function does
+//!   a command. `request`, `reply`: what a command is given, returns and writes. `answers`: from
+//!   answers to a frame. `few`: a list of one, as most are.
 //! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`,
 //!   `leases`, `dir`, `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family. `names`,
 //!   `facts`: paths and attributes as Windows has them.
@@ -33,6 +35,7 @@ mod dir;
 mod dispatch;
 mod durable;
 mod facts;
+mod few;
 mod frame;
 mod grace;
 pub mod handles;

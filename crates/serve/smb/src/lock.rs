@@ -13,19 +13,19 @@ use wire::smb::lock::{Element, Request as Asks, lock_flags};
 use wire::smb::negotiate::capabilities;
 use wire::smb::status::NtStatus;
 
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::state::opens::{Open, OpenFile};
 use super::{durable, grace, leases, status};
 
 /// LOCK. What the first element is decides what all are.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let asked = Asks::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    let asked = Asks::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = open.file()?;
     open.may(access::READ_DATA | access::WRITE_DATA | access::APPEND_DATA | access::EXECUTE)?;
-    let sequence = sequence(request, &open, &asked)?;
+    let sequence = sequence(&request, &open, &asked)?;
     if sequence.is_some_and(|sequence| file.lock_sequences.is_done(sequence)) {
-        return Ok(done(request, &asked, file));
+        return done(&request, &asked);
     }
     if asked.locks.first().is_some_and(|one| one.flags == lock_flags::UNLOCK) {
         unlock(file, &asked.locks)?;
@@ -33,8 +33,8 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         let kinds = kinds(&asked.locks)?;
         // Also if it fails at once: whether it does is not known before.
         let refused = NtStatus::LOCK_NOT_GRANTED;
-        grace::wait_with(request, (&open, file), GraceRequest::Range, refused).await?;
-        lock(request, &open, file, &kinds).await?;
+        grace::wait_with(&request, (&open, file), GraceRequest::Range, refused).await?;
+        lock(&request, &open, file, &kinds).await?;
     }
     if let Some(sequence) = sequence {
         file.lock_sequences.set_done(sequence);
@@ -43,7 +43,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
         take_back(file, &asked, sequence);
         return Err(status);
     }
-    Ok(done(request, &asked, file))
+    done(&request, &asked)
 }
 
 /// Unlocks what was locked and cannot be recorded.
@@ -56,18 +56,13 @@ fn take_back(file: &OpenFile, asked: &Asks, sequence: Option<(u32, u8)>) {
     }
 }
 
-fn done(request: &Request<'_>, asked: &Asks, file: &OpenFile) -> Reply {
-    let about = About::file(&file.node);
-    Reply { file: Some(request.file_id(asked.file)), ..request.empty().about(about) }
+fn done(request: &Request, asked: &Asks) -> Handled {
+    request.done(Reply { file: Some(request.file_id(asked.file)), ..request.empty() })
 }
 
 /// LockSequenceIndex and LockSequenceNumber of a request that its client may send again, because
 /// the open or its session outlives a connection.
-fn sequence(
-    request: &Request<'_>,
-    open: &Open,
-    asked: &Asks,
-) -> Result<Option<(u32, u8)>, NtStatus> {
+fn sequence(request: &Request, open: &Open, asked: &Asks) -> Result<Option<(u32, u8)>, NtStatus> {
     let has_channels = request.conn.agreed()?.capabilities & capabilities::MULTI_CHANNEL != 0;
     Ok((open.durable.is_some() || has_channels).then(|| asked.sequence()))
 }
@@ -149,7 +144,7 @@ impl From<Refused> for Tried {
 
 /// Locks all ranges, or none.
 async fn lock(
-    request: &Request<'_>,
+    request: &Request,
     open: &Rc<Open>,
     file: &OpenFile,
     wanted: &[LockRequest],
@@ -177,7 +172,7 @@ async fn lock(
 /// Locks a range; a lease that is in the way is recalled before, also if the request does not wait
 /// for locks.
 async fn lock_one(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     wanted: &LockRequest,
@@ -201,7 +196,7 @@ async fn lock_one(
 }
 
 async fn attempt(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     (one, kind, waits): &LockRequest,
@@ -227,7 +222,7 @@ async fn attempt(
 /// Waits for a range until it is free, the request is cancelled, or the file is closed. It fails if
 /// too many requests of the connection wait.
 async fn wait(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     (range, kind): (Range, Kind),
@@ -251,7 +246,7 @@ async fn wait(
             Ok(Waited::Granted) => return Ok(()),
             _ => NtStatus::LOCK_NOT_GRANTED,
         },
-        () = request.cancel.cancelled() => NtStatus::CANCELLED,
+        () = request.cancel().cancelled() => NtStatus::CANCELLED,
         () = closed => NtStatus::RANGE_NOT_LOCKED,
     };
     if !entry.locks.cancel_id(entry.key, id) {

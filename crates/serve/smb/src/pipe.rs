@@ -22,7 +22,7 @@ use super::status;
 const IPC: u32 = 0x8000_0003;
 
 /// Opens a pipe.
-pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
+pub(super) fn open(request: &Request, create: &Create<'_>) -> Outcome {
     let name = utf16::decode(create.name).map_err(status::of_wire)?;
     if !name.trim_start_matches('\\').eq_ignore_ascii_case("srvsvc") {
         return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
@@ -53,9 +53,9 @@ pub(super) fn open(request: &Request<'_>, create: &Create<'_>) -> Outcome {
 }
 
 /// What the user may see of the server.
-fn server(request: &Request<'_>) -> Result<Server, NtStatus> {
+fn server(request: &Request) -> Result<Server, NtStatus> {
     let count = request.conn.core.files.shares.load().iter().count();
-    request.work.take(SMB_WORK_STEP * (1 + count)).map_err(status::of)?;
+    request.work().take(SMB_WORK_STEP * (1 + count)).map_err(status::of)?;
     let shares = request.conn.core.shares(&request.session.who);
     let share = |name: &str, kind, remark: &str| ShareInfo {
         name: name.to_owned(),
@@ -68,7 +68,7 @@ fn server(request: &Request<'_>) -> Result<Server, NtStatus> {
 }
 
 /// Takes a PDU; what is answered waits to be read.
-fn take(request: &Request<'_>, pipe: &RefCell<Pipe>, pdu: &[u8]) -> Result<(), NtStatus> {
+fn take(request: &Request, pipe: &RefCell<Pipe>, pdu: &[u8]) -> Result<(), NtStatus> {
     let server = server(request)?;
     let mut pipe = pipe.borrow_mut();
     let pipe = &mut *pipe;
@@ -105,7 +105,7 @@ fn next(pipe: &mut Pipe, count: usize) -> (Vec<u8>, bool) {
 }
 
 /// WRITE to a pipe.
-pub(super) fn write(request: &Request<'_>, pipe: &RefCell<Pipe>, data: &[u8]) -> Outcome {
+pub(super) fn write(request: &Request, pipe: &RefCell<Pipe>, data: &[u8]) -> Outcome {
     take(request, pipe, data)?;
     let mut out = request.reply();
     let count = data.len() as u32;
@@ -114,7 +114,7 @@ pub(super) fn write(request: &Request<'_>, pipe: &RefCell<Pipe>, data: &[u8]) ->
 }
 
 /// READ from a pipe.
-pub(super) fn read(request: &Request<'_>, pipe: &RefCell<Pipe>, count: usize) -> Outcome {
+pub(super) fn read(request: &Request, pipe: &RefCell<Pipe>, count: usize) -> Outcome {
     let (some, has_more) = next(&mut pipe.borrow_mut(), count);
     if some.is_empty() && count > 0 {
         return Err(NtStatus::PIPE_BROKEN);
@@ -128,7 +128,7 @@ pub(super) fn read(request: &Request<'_>, pipe: &RefCell<Pipe>, count: usize) ->
 
 /// FSCTL_PIPE_TRANSCEIVE: both.
 pub(super) fn transceive(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     (input, max): (&[u8], usize),
 ) -> Result<(Vec<u8>, NtStatus), NtStatus> {

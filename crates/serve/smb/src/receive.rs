@@ -19,6 +19,7 @@ use super::answers::One;
 use super::auth::Setting;
 use super::broken::Broken;
 use super::connection::Connection;
+use super::few::Few;
 use super::frame::{Frame, Located, Requests};
 use super::reply;
 use super::state::session::{Session, find as session_of_core};
@@ -194,7 +195,7 @@ impl Connection {
         let mut out = reply::buffer(&self.core);
         self.again(dialect).put(out.vec(), reply::START);
         let one = One::new(self, &header, NtStatus::SUCCESS, out);
-        self.send(vec![one], None, Vec::new(), 0);
+        self.send(Few::one(one), None, Few::default(), 0);
         Ok(())
     }
 
@@ -217,11 +218,11 @@ impl Connection {
             }
         };
         let one = One::new(self, header, status, out);
-        let answer = self.seal(vec![one], None);
+        let answer = self.seal(Few::one(one), None);
         preauth.update(answer.messages());
         self.preauth.set(preauth);
         span.clock.spent(Phase::Inline, stamp());
-        self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
+        self.post_sealed(answer, Few::one((span, super::status::recorded(status))), 0);
         Ok(())
     }
 
@@ -284,14 +285,14 @@ impl Connection {
         one.key = self.other_signer(header.session_id, known.is_none() && is_signed);
         one.signer = signer;
         one.echo = (done.is_err() && header.has(flags::SIGNED)).then_some(header.signature);
-        let answer = self.seal(vec![one], frame.encrypted.as_ref());
+        let answer = self.seal(Few::one(one), frame.encrypted.as_ref());
         if status == NtStatus::MORE_PROCESSING_REQUIRED
             && let Some(setup) = self.setups.borrow_mut().get_mut(&answered.session_id)
         {
             setup.preauth.update(answer.messages());
         }
         span.clock.spent(Phase::Inline, stamp());
-        self.post_sealed(answer, vec![(span, super::status::recorded(status))], 0);
+        self.post_sealed(answer, Few::one((span, super::status::recorded(status))), 0);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use files::Node;
 /// # Errors
 /// STATUS_ACCESS_DENIED; as of GETATTR.
 pub(super) async fn query(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     wanted: u32,
@@ -28,7 +28,7 @@ pub(super) async fn query(
     if wanted & (parts::OWNER | parts::GROUP | parts::DACL) != 0 {
         open.may(access::READ_CONTROL)?;
     }
-    let (attr, _) = facts::look(request.conn, &request.session.who, &file.node).await?;
+    let (attr, _) = facts::look(&request.conn, &request.session.who, &file.node).await?;
     let mut descriptor = of(&attr, &file.node);
     if wanted & parts::OWNER == 0 {
         descriptor.owner = None;
@@ -53,7 +53,7 @@ fn of(attr: &Attr, node: &Node) -> Descriptor {
 /// # Errors
 /// STATUS_NOT_SUPPORTED for what Unix cannot say; STATUS_ACCESS_DENIED; as of SETATTR.
 pub(super) async fn set(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     asked: &SetRequest<'_>,
@@ -78,7 +78,7 @@ pub(super) async fn set(
 /// # Errors
 /// As of SETATTR.
 pub(super) async fn of_new(
-    request: &Request<'_>,
+    request: &Request,
     node: &Node,
     descriptor: &[u8],
 ) -> Result<(), NtStatus> {
@@ -90,12 +90,12 @@ pub(super) async fn of_new(
 }
 
 async fn apply(
-    request: &Request<'_>,
+    request: &Request,
     node: &Node,
     new: &Descriptor,
     wanted: u32,
 ) -> Result<(), NtStatus> {
-    let (conn, who) = (request.conn, &request.session.who);
+    let (conn, who) = (&request.conn, &request.session.who);
     let (attr, _) = facts::look(conn, who, node).await?;
     let now = of(&attr, node);
     let (mut uid, mut gid) = (attr.uid, attr.gid);

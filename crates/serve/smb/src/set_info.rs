@@ -1,5 +1,6 @@
 //! SET_INFO: times and attributes, sizes, names, and whether a file is removed at its last close.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::clock::wall_ns;
@@ -15,7 +16,7 @@ use wire::smb::create::access;
 use wire::smb::info::{SetRequest, info_type, put_set};
 use wire::smb::status::NtStatus;
 
-use super::dispatch::{About, Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::state::location::Location;
 use super::state::opens::{Entry, Open, OpenFile};
 use super::state::removals::Removal;
@@ -34,13 +35,13 @@ const RENAME_REPLACE: u32 = 1;
 const RENAME_IGNORE_READ_ONLY: u32 = 0x40;
 
 /// SET_INFO.
-pub(super) async fn run(request: &Request<'_>) -> Outcome {
-    let asked = SetRequest::decode(request.message).map_err(status::of_wire)?;
+pub(super) async fn run(request: Rc<Request>) -> Handled {
+    let asked = SetRequest::decode(request.message()).map_err(status::of_wire)?;
     let open = request.open(asked.file)?;
     let file = open.file()?;
     match asked.info_type {
-        info_type::FILE => of_file(request, &open, file, &asked).await?,
-        info_type::SECURITY => security::set(request, &open, file, &asked).await?,
+        info_type::FILE => of_file(&request, &open, file, &asked).await?,
+        info_type::SECURITY => security::set(&request, &open, file, &asked).await?,
         _ => return Err(NtStatus::NOT_SUPPORTED),
     }
     if asked.info_type == info_type::FILE && is_recorded(asked.class) {
@@ -48,8 +49,7 @@ pub(super) async fn run(request: &Request<'_>) -> Outcome {
     }
     let mut out = request.reply();
     put_set(out.vec());
-    let about = About::file(&file.node);
-    Ok(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out).about(about) })
+    request.done(Reply { file: Some(request.file_id(asked.file)), ..Reply::new(out) })
 }
 
 /// Whether what it sets is in the record of a persistent handle.
@@ -65,7 +65,7 @@ const fn is_recorded(class: u8) -> bool {
 }
 
 async fn of_file(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     asked: &SetRequest<'_>,
@@ -167,8 +167,8 @@ fn new_attributes(attr: &Attr, bits: u32, new: u32) -> (u32, Option<u32>) {
     (bits, None)
 }
 
-async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<(), NtStatus> {
-    let (conn, who) = (request.conn, &request.session.who);
+async fn basic(request: &Request, file: &OpenFile, new: &Basic) -> Result<(), NtStatus> {
+    let (conn, who) = (&request.conn, &request.session.who);
     let wrong = match file.node.is_dir() {
         true => attributes::TEMPORARY,
         false => attributes::DIRECTORY,
@@ -234,12 +234,12 @@ async fn basic(request: &Request<'_>, file: &OpenFile, new: &Basic) -> Result<()
 }
 
 /// Waits until nothing of what is written can be reclaimed.
-async fn may_write(request: &Request<'_>, open: &Open, file: &OpenFile) -> Result<(), NtStatus> {
+async fn may_write(request: &Request, open: &Open, file: &OpenFile) -> Result<(), NtStatus> {
     let refused = NtStatus::FILE_LOCK_CONFLICT;
     grace::wait_with(request, (open, file), GraceRequest::Write, refused).await
 }
 
-async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
+async fn resize(request: &Request, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
     let size = size_of(size)?;
     if file.node.is_dir() {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -247,12 +247,12 @@ async fn resize(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(),
     let set = SetAttr { size: Some(size), ..SetAttr::default() };
     let core = &request.conn.core;
     core.set_attr(&acting(request, file), &file.node, set).await.map_err(status::of)?;
-    facts::settle(request.conn, file);
-    facts::leave_times(request.conn, &request.session.who, file).await
+    facts::settle(&request.conn, file);
+    facts::leave_times(&request.conn, &request.session.who, file).await
 }
 
 /// A smaller allocation cuts the file; a larger one is taken when it is written to.
-async fn allocate(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
+async fn allocate(request: &Request, file: &OpenFile, size: u64) -> Result<(), NtStatus> {
     let size = size_of(size)?;
     if file.node.is_dir() {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -271,7 +271,7 @@ async fn allocate(request: &Request<'_>, file: &OpenFile, size: u64) -> Result<(
 }
 
 async fn dispose(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     flags: u32,
@@ -290,7 +290,7 @@ async fn dispose(
     }
     let refused = NtStatus::SHARING_VIOLATION;
     grace::wait_with(request, (open, file), GraceRequest::Name, refused).await?;
-    let (_, facts) = facts::now(request.conn, &request.session.who, file).await?;
+    let (_, facts) = facts::now(&request.conn, &request.session.who, file).await?;
     let ignored = match flags & DISPOSITION_IGNORE_READ_ONLY {
         0 => 0,
         _ => attributes::READ_ONLY,
@@ -309,7 +309,7 @@ async fn dispose(
 /// Whether what has a name may be removed when it is closed: whatever a link leads to stays, a
 /// directory must be empty, and Windows removes no file that is read-only.
 pub(super) async fn may_remove(
-    request: &Request<'_>,
+    request: &Request,
     node: &Node,
     place: Option<&Location>,
     bits: u32,
@@ -324,7 +324,7 @@ pub(super) async fn may_remove(
 }
 
 /// That nothing is in a directory.
-async fn is_empty(request: &Request<'_>, dir: &Node) -> Result<(), NtStatus> {
+async fn is_empty(request: &Request, dir: &Node) -> Result<(), NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let (fs, handle) = (Arc::clone(&dir.reached.share.fs), dir.handle);
     let look = move |cx: Context<'_>| {
@@ -340,7 +340,7 @@ async fn is_empty(request: &Request<'_>, dir: &Node) -> Result<(), NtStatus> {
 
 /// Where a new name is, or may be.
 async fn spot(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     new: &NewName<'_>,
 ) -> Result<(Spot, files::VPath), NtStatus> {
@@ -355,7 +355,7 @@ async fn spot(
 }
 
 /// The caller, with its own open and lease excluded from conflicts.
-pub(super) fn acting(request: &Request<'_>, file: &OpenFile) -> Caller {
+pub(super) fn acting(request: &Request, file: &OpenFile) -> Caller {
     let mut who = request.session.who.clone();
     who.lent.push(file.entry.owner.clone());
     who.lent.extend(file.lease.as_ref().map(|lease| lease.owner.clone()));
@@ -371,7 +371,7 @@ fn stays(file: &OpenFile) -> Result<(), NtStatus> {
 }
 
 async fn rename(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     (new, ignores_read_only): (&NewName<'_>, bool),
@@ -451,7 +451,7 @@ enum Replaced {
 }
 
 async fn replaced(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     from: &Location,
     to: &Spot,
@@ -480,7 +480,7 @@ async fn replaced(
 /// Whether the directory of a new name is open so that nothing may be put in, or is about to be
 /// removed or renamed: a rename opens it for writing, and denies DELETE (MS-FSA §2.1.5.15.11).
 /// Gives the directory's key.
-async fn may_enter(request: &Request<'_>, file: &OpenFile, to: &Spot) -> Result<FileKey, NtStatus> {
+async fn may_enter(request: &Request, file: &OpenFile, to: &Spot) -> Result<FileKey, NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let (fs, dir) = (Arc::clone(&to.reached.share.fs), to.dir);
     let key = core.look(who, &to.reached.cred, move |cx| fs.file_key(cx, &dir)).await;
@@ -494,11 +494,11 @@ async fn may_enter(request: &Request<'_>, file: &OpenFile, to: &Spot) -> Result<
 }
 
 /// That nothing in a directory, or below it, is open: Windows renames none that has.
-async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<(), NtStatus> {
+async fn holds_nothing_open(request: &Request, file: &OpenFile) -> Result<(), NtStatus> {
     let (core, who) = (&request.conn.core, &request.session.who);
     let (key, reached) = (file.entry.key, &file.node.reached);
     let dirs = file.entry.locks.open_dirs(key.fsid);
-    let (fs, work) = (Arc::clone(&reached.share.fs), Arc::clone(request.work));
+    let (fs, work) = (Arc::clone(&reached.share.fs), Arc::clone(request.work()));
     let look = move |cx: Context<'_>| {
         for dir in &dirs {
             // One that is gone, or of another share, is not below it.
@@ -517,7 +517,7 @@ async fn holds_nothing_open(request: &Request<'_>, file: &OpenFile) -> Result<()
     }
 }
 
-async fn link(request: &Request<'_>, file: &OpenFile, new: &NewName<'_>) -> Result<(), NtStatus> {
+async fn link(request: &Request, file: &OpenFile, new: &NewName<'_>) -> Result<(), NtStatus> {
     stays(file)?;
     if file.node.is_dir() {
         return Err(NtStatus::FILE_IS_A_DIRECTORY);

@@ -15,7 +15,7 @@ use wire::smb::utf16;
 
 use super::broken::Broken;
 use super::connection::Connection;
-use super::dispatch::{Outcome, Reply, Request};
+use super::dispatch::{Handled, Reply, Request};
 use super::node::NODE;
 use super::state::session::{Session, Tree, TreeOf};
 use super::state::sessions::End;
@@ -26,13 +26,13 @@ use super::{close, durable};
 const PIPES: &str = "IPC$";
 
 /// TREE_CONNECT.
-pub(super) fn connect(request: &Request<'_>) -> Outcome {
+pub(super) fn connect(request: &Request) -> Handled {
     if !request.is_protected() && request.conn.agreed()?.dialect == Dialect::SMB311 {
         // A negotiation that was changed in transit would be found by this signature (§3.3.5.7).
         request.conn.end(Broken::Order);
         return Err(NtStatus::ACCESS_DENIED);
     }
-    let asked = tree::Request::decode(request.message).map_err(status::of_wire)?;
+    let asked = tree::Request::decode(request.message()).map_err(status::of_wire)?;
     let path = utf16::decode(asked.path).map_err(status::of_wire)?;
     let name = path.rsplit('\\').next().unwrap_or_default();
     let (of, kind, maximal_access) = if name.eq_ignore_ascii_case(PIPES) {
@@ -73,11 +73,11 @@ pub(super) fn connect(request: &Request<'_>) -> Outcome {
     let response =
         tree::Response { share_type: kind, reserved: 0, flags, capabilities, maximal_access };
     response.put_body(out.vec());
-    Ok(Reply { tree: Some(id), ..Reply::new(out) })
+    request.done(Reply { tree: Some(id), ..Reply::new(out) })
 }
 
 /// Logs that a user is not connected to a share.
-fn refused(request: &Request<'_>, share: &str, why: &str) {
+fn refused(request: &Request, share: &str, why: &str) {
     static REFUSED: ClientLines = ClientLines::new();
     let (user, from) = (&request.session.who.person.name, request.conn.peer.0.ip());
     REFUSED.log((NODE.name, Level::Warning), from, || {
@@ -86,7 +86,7 @@ fn refused(request: &Request<'_>, share: &str, why: &str) {
 }
 
 /// Why a share grants nothing.
-fn why(request: &Request<'_>, share: &Share) -> &'static str {
+fn why(request: &Request, share: &Share) -> &'static str {
     let rules = share.rules_for(Service::Smb).get();
     let peer = request.conn.peer.0;
     match rules.grant_over(peer.ip(), peer.port(), Transport::Tls).access {
@@ -96,24 +96,24 @@ fn why(request: &Request<'_>, share: &Share) -> &'static str {
 }
 
 /// TREE_DISCONNECT.
-pub(super) async fn disconnect(request: &Request<'_>) -> Outcome {
+pub(super) async fn disconnect(request: Rc<Request>) -> Handled {
     request.tree()?;
     let opens = request.session.remove_tree(request.header.tree_id());
-    close::end(request.conn, &request.session.who, opens).await;
-    Ok(request.empty())
+    close::end(&request.conn, &request.session.who, opens).await;
+    request.done(request.empty())
 }
 
 /// LOGOFF.
-pub(super) async fn logoff(request: &Request<'_>) -> Outcome {
+pub(super) async fn logoff(request: Rc<Request>) -> Handled {
     // It is still there until its answer is signed, but for no request any more; nor for those of
     // its other connections.
     if request.session.has_channels() {
         request.conn.server.sessions.end(request.session.id, None, End::Replaced);
     }
-    request.conn.leave(request.session);
+    request.conn.leave(&request.session);
     request.session.waits_for_others();
-    close_all(request.conn, request.session, true).await;
-    Ok(request.empty())
+    close_all(&request.conn, &request.session, true).await;
+    request.done(request.empty())
 }
 
 /// Ends a session that leaves its connection.

@@ -6,7 +6,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::clock::stamp;
 use engine::exec::timed;
 
 use super::exchange::{Exchange, Peer};
@@ -48,7 +47,7 @@ pub async fn answer(peer: &Peer, request: Request<'_>, arrived_ns: u64) -> Answe
     let mut clock = span.clock;
     let answered = {
         let judged = pin!(judge(peer, request, span));
-        timed::run(&mut clock, stamp(), pin!(peer.core.engine.attempt_async(judged))).await
+        timed::run(&mut clock, pin!(peer.core.engine.attempt_async(judged))).await
     };
     let mut answer = answered.unwrap_or_else(|status| {
         let response = safe(status.into());

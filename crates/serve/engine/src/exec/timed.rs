@@ -37,23 +37,22 @@ impl Drop for Polled {
     }
 }
 
-/// Runs a step of an operation that has begun at `begun_ns`, on its clock.
-pub async fn run<F: Future>(
-    clock: &mut PhaseClock,
-    begun_ns: u64,
-    mut step: Pin<&mut F>,
-) -> F::Output {
-    let mut resumed_ns = Some(begun_ns);
-    poll_fn(move |cx| {
-        clock.resume(resumed_ns.take().unwrap_or_else(stamp));
-        let polled = Polled::begin(*clock, false);
-        let done = step.as_mut().poll(cx);
-        *clock = POLLED.get().clock;
-        drop(polled);
-        clock.spent(Phase::Inline, stamp());
-        done
-    })
-    .await
+/// Tries a step of an operation that has begun at `begun_ns`, on its clock. Gives the time at which
+/// that has ended.
+pub fn tried<T>(clock: &mut PhaseClock, begun_ns: u64, step: impl FnOnce() -> T) -> (T, u64) {
+    clock.resume(begun_ns);
+    let polled = Polled::begin(*clock, false);
+    let done = step();
+    *clock = POLLED.get().clock;
+    drop(polled);
+    let ended_ns = stamp();
+    clock.spent(Phase::Inline, ended_ns);
+    (done, ended_ns)
+}
+
+/// Runs the rest of an operation, on its clock.
+pub async fn run<F: Future>(clock: &mut PhaseClock, mut rest: Pin<&mut F>) -> F::Output {
+    poll_fn(move |cx| tried(clock, stamp(), || rest.as_mut().poll(cx)).0).await
 }
 
 /// Runs what sends the data of a reply that was ready before: what of that runs on the pool was not

@@ -46,7 +46,7 @@ pub(super) struct Named {
 }
 
 /// Whether a share, in the version that was agreed on, grants persistent handles of a file.
-pub(super) fn is_offered(request: &Request<'_>, file: &OpenFile) -> bool {
+pub(super) fn is_offered(request: &Request, file: &OpenFile) -> bool {
     let server = &request.conn.server;
     file.node.is_file() && file.node.reached.share.is_continuous() && server.handles.get().is_some()
 }
@@ -56,7 +56,7 @@ pub(super) fn is_offered(request: &Request<'_>, file: &OpenFile) -> bool {
 /// # Errors
 /// STATUS_INSUFFICIENT_RESOURCES: it is none.
 pub(super) async fn record_new(
-    request: &Request<'_>,
+    request: &Request,
     durable: &Durability,
     (file, access): (&OpenFile, u32),
 ) -> Result<(), NtStatus> {
@@ -129,12 +129,7 @@ impl Record {
     }
 
     /// That it is this client's.
-    fn check(
-        &self,
-        request: &Request<'_>,
-        reached: &Reached,
-        named: &Named,
-    ) -> Result<(), NtStatus> {
+    fn check(&self, request: &Request, reached: &Reached, named: &Named) -> Result<(), NtStatus> {
         let is_its = self.share == reached.share.name
             && self.user == request.session.who.person.name
             && self.client == named.client
@@ -186,11 +181,7 @@ struct FileAgain {
 
 impl FileAgain {
     /// Looks for it by its handle, and where it is.
-    async fn of(
-        request: &Request<'_>,
-        reached: &Reached,
-        record: &Record,
-    ) -> Result<Self, NtStatus> {
+    async fn of(request: &Request, reached: &Reached, record: &Record) -> Result<Self, NtStatus> {
         let (core, who) = (&request.conn.core, &request.session.who);
         let (fs, handle) = (Arc::clone(&reached.share.fs), record.handle);
         let look = move |cx: Context<'_>| {
@@ -211,7 +202,7 @@ impl FileAgain {
 }
 
 /// Where a file is, if it still has that path.
-async fn place(request: &Request<'_>, path: &VPath, file: FileKey) -> Option<Location> {
+async fn place(request: &Request, path: &VPath, file: FileKey) -> Option<Location> {
     let core = &request.conn.core;
     let spot = core.spot(&request.caller(), path, Links::Follow).await.ok()?;
     let is_it = |entry: &vfs::fs::Entry| FileKey::from(&entry.attr).is_same_file(&file);
@@ -228,7 +219,7 @@ async fn place(request: &Request<'_>, path: &VPath, file: FileKey) -> Option<Loc
 /// # Errors
 /// STATUS_OBJECT_NAME_NOT_FOUND if it is another client's, or its file is gone.
 pub(super) async fn claim(
-    request: &Request<'_>,
+    request: &Request,
     reached: &Reached,
     named: &Named,
 ) -> Result<Option<ParkedOpen>, NtStatus> {
@@ -282,7 +273,7 @@ pub(super) async fn claim(
 }
 
 /// Notes by which name the file is open, and whether that is to be removed.
-fn link(request: &Request<'_>, record: &Record, entry: &Entry, found: &FileAgain) {
+fn link(request: &Request, record: &Record, entry: &Entry, found: &FileAgain) {
     let (files, removes) = (&request.conn.server.open_files, record.delete_on_close);
     files.open(entry.key);
     let Some(at) = found.at.clone() else { return };

@@ -33,7 +33,7 @@ fn put_copied(copied: &Copied) -> Vec<u8> {
 /// # Errors
 /// The status of the response, where nothing was copied.
 pub(super) async fn chunks(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     to: &OpenFile,
     asked: &Asks<'_>,
@@ -63,7 +63,7 @@ pub(super) async fn chunks(
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     // What a compound copies is bounded as what one request does.
-    request.work.take((total / SMB_WORK_COPIED) as usize).map_err(status::of)?;
+    request.work().take((total / SMB_WORK_COPIED) as usize).map_err(status::of)?;
     let mut copied = Copied { chunks: 0, partial: 0, total: 0 };
     for chunk in &list.chunks {
         match one(request, from, to, chunk).await {
@@ -74,13 +74,13 @@ pub(super) async fn chunks(
             Err(status) => return Ok((put_copied(&copied), status)),
         }
     }
-    facts::written(request.conn, to);
-    facts::leave_times(request.conn, &request.session.who, to).await?;
+    facts::written(&request.conn, to);
+    facts::leave_times(&request.conn, &request.session.who, to).await?;
     Ok((put_copied(&copied), NtStatus::SUCCESS))
 }
 
 async fn one(
-    request: &Request<'_>,
+    request: &Request,
     from: &OpenFile,
     to: &OpenFile,
     chunk: &Chunk,
@@ -100,7 +100,7 @@ async fn one(
 /// # Errors
 /// STATUS_NOT_SUPPORTED where the file system shares no blocks; the status of the response.
 pub(super) async fn extents(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     to: &OpenFile,
     input: &[u8],
@@ -140,12 +140,12 @@ pub(super) async fn extents(
     };
     let acting = set_info::acting(request, to);
     core.alter(&acting, &to.node.reached, share).await.map_err(status::of)?;
-    facts::leave_times(request.conn, who, to).await
+    facts::leave_times(&request.conn, who, to).await
 }
 
 /// One chunk, by the file system if it can, otherwise through our memory.
 async fn copy_one(
-    request: &Request<'_>,
+    request: &Request,
     from: &OpenFile,
     to: &OpenFile,
     chunk: &Chunk,
@@ -180,7 +180,7 @@ async fn copy_one(
 }
 
 async fn through(
-    request: &Request<'_>,
+    request: &Request,
     from: &OpenFile,
     to: &OpenFile,
     (at, to_at, left): (u64, u64, u64),

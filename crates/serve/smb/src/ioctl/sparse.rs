@@ -24,7 +24,7 @@ pub(super) const RANGE: usize = 16;
 /// # Errors
 /// The status of the response.
 pub(super) async fn set(
-    request: &Request<'_>,
+    request: &Request,
     open: &Open,
     file: &OpenFile,
     input: &[u8],
@@ -33,7 +33,7 @@ pub(super) async fn set(
     if file.node.is_dir() {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let (conn, who) = (request.conn, &request.session.who);
+    let (conn, who) = (&request.conn, &request.session.who);
     let (attr, dos) = facts::look(conn, who, &file.node).await?;
     let bits = facts::kept(&attr, dos.as_ref());
     let marked = match input.first() {
@@ -53,7 +53,7 @@ pub(super) async fn set(
 /// # Errors
 /// The status of the response.
 pub(super) async fn zero(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     asked: &Asks<'_>,
 ) -> Result<(), NtStatus> {
@@ -75,13 +75,13 @@ pub(super) async fn zero(
         Err(Status::NotSupported) => write_zeros(request, file, (begin, end), asked.file).await?,
         done => done.map_err(status::of)?,
     }
-    facts::leave_times(request.conn, who, file).await
+    facts::leave_times(&request.conn, who, file).await
 }
 
 /// Writes zeros up to the end of the file at most, each piece in a turn of its own on the pool; a
 /// CANCEL, or the end of the open, ends it between two of them.
 async fn write_zeros(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     (begin, end): (u64, u64),
     id: FileId,
@@ -89,7 +89,7 @@ async fn write_zeros(
     let (core, who) = (&request.conn.core, &set_info::acting(request, file));
     let mut at = begin;
     while at < end {
-        if request.cancel.is_set() {
+        if request.cancel().is_set() {
             return Err(NtStatus::CANCELLED);
         }
         request.open(id)?;
@@ -117,7 +117,7 @@ async fn write_zeros(
 /// # Errors
 /// The status of the response.
 pub(super) async fn ranges(
-    request: &Request<'_>,
+    request: &Request,
     file: &OpenFile,
     asked: &Asks<'_>,
 ) -> Result<Vec<u8>, NtStatus> {
@@ -127,7 +127,7 @@ pub(super) async fn ranges(
     let wanted = begin.checked_add(len).filter(|end| *end <= i64::MAX as u64);
     let wanted = wanted.ok_or(NtStatus::INVALID_PARAMETER)?;
     let (core, who) = (&request.conn.core, &request.session.who);
-    let (attr, facts) = facts::now(request.conn, who, file).await?;
+    let (attr, facts) = facts::now(&request.conn, who, file).await?;
     let end = wanted.min(attr.size);
     if facts.attributes & attributes::SPARSE == 0 {
         let mut out = Vec::new();
@@ -138,7 +138,7 @@ pub(super) async fn ranges(
         return Ok(out);
     }
     let (fs, handle) = (Arc::clone(&file.node.reached.share.fs), file.node.handle);
-    let (room, work) = (asked.output_max as usize, Arc::clone(request.work));
+    let (room, work) = (asked.output_max as usize, Arc::clone(request.work()));
     let most = room.saturating_add(RANGE).min(SMB_TRANSACT_MAX);
     let look = move |cx: Context<'_>| {
         let (mut at, mut out) = (begin, Vec::new());

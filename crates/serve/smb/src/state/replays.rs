@@ -126,7 +126,7 @@ impl Sequence {
         Self { channel: Cell::new(channel), ..Self::default() }
     }
 
-    /// Whether a request of this number needs no look.
+    /// Whether its requests are of this number.
     pub const fn is(&self, channel: u16) -> bool {
         self.channel.get() == channel
     }

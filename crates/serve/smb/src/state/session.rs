@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -94,8 +95,10 @@ pub(crate) struct Session {
     running: Cell<usize>,
     /// Those of them that wait for the end of the others.
     closing: Cell<usize>,
-    /// One of them has ended.
+    /// One of them has ended, and is waited for.
     ended: Notify,
+    /// The end of one may be waited for.
+    is_awaited: Cell<bool>,
     /// The mail of each of its connections.
     channels: RefCell<Vec<Arc<Mailbox>>>,
     /// CREATEs that waited for a lease of a file when their connection was lost.
@@ -114,6 +117,7 @@ impl Session {
     ) -> Self {
         let (trees, opens, nonce) = (RefCell::default(), RefCell::default(), Cell::new(0));
         let (running, closing, ended) = (Cell::new(0), Cell::new(0), Notify::new());
+        let is_awaited = Cell::new(false);
         Self {
             id,
             who,
@@ -127,6 +131,7 @@ impl Session {
             running,
             closing,
             ended,
+            is_awaited,
             channels: RefCell::default(),
             lost: LostCreates::default(),
             trees,
@@ -175,9 +180,9 @@ impl Session {
     }
 
     /// A request of it is carried out as long as this lives.
-    pub fn run(self: &Rc<Self>) -> Running {
+    pub fn run(self: Rc<Self>) -> Running {
         self.running.set(self.running.get() + 1);
-        Running(Rc::clone(self))
+        Running(self)
     }
 
     /// A request of it waits for the end of all others, as [`Session::has_others`] says.
@@ -191,6 +196,7 @@ impl Session {
         if self.running.get() <= self.closing.get() {
             return false;
         }
+        self.is_awaited.set(true);
         self.ended.notified().await;
         true
     }
@@ -254,8 +260,10 @@ impl Session {
     }
 
     /// Adds an open of this number.
-    pub fn add_open(&self, file: FileId, open: Open) {
-        self.opens.borrow_mut().insert(file.volatile, Rc::new(open));
+    pub fn add_open(&self, file: FileId, open: Open) -> Rc<Open> {
+        let open = Rc::new(open);
+        self.opens.borrow_mut().insert(file.volatile, Rc::clone(&open));
+        open
     }
 
     /// Has opens again that were taken out.
@@ -307,9 +315,19 @@ impl Drop for Session {
 /// A request of a session that is carried out.
 pub(crate) struct Running(Rc<Session>);
 
+impl Deref for Running {
+    type Target = Rc<Session>;
+
+    fn deref(&self) -> &Rc<Session> {
+        &self.0
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.running.set(self.0.running.get().saturating_sub(1));
-        self.0.ended.notify_waiters();
+        if self.0.is_awaited.take() {
+            self.0.ended.notify_waiters();
+        }
     }
 }

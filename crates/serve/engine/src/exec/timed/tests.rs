@@ -62,7 +62,7 @@ fn time_goes_where_it_was_spent() {
     let arrived_ns = stamp();
     let mut clock = PhaseClock::new(arrived_ns);
     pass(10);
-    poll_twice(run(&mut clock, stamp(), pin!(waits_once())));
+    poll_twice(run(&mut clock, pin!(waits_once())));
     pass(5);
     // Of the 7 ms between the polls 3 were those of the part.
     assert_ms(&clock, arrived_ns, [10 + 7 - 3, 4, 1, 1, 1, 5]);
