@@ -449,22 +449,22 @@ impl Exchange {
         self.conn.outgoing.set(0);
         let (stream, peer) = (&self.socket.stream, &mut self.socket.peer);
         let mut rest = self.sending.as_slice();
-        while !rest.is_empty() {
-            // What is sent from a file stands behind its head.
+        while let Some((one, behind)) = rest.split_first() {
             let alike = rest.iter().take(SEND_PARTS_MAX).take_while(|one| one.extent.is_none());
-            let (many, behind) = rest.split_at(alike.count());
-            rest = behind;
-            if many.is_empty() {
-                let Some((one, behind)) = rest.split_first() else { break };
+            let alike = alike.count();
+            if alike > 1 {
+                let (many, behind) = rest.split_at(alike);
                 rest = behind;
-                send::bytes(stream, one.bytes(), true, peer).await?;
-                if let Some(extent) = &one.extent {
-                    send::slice(stream, &extent.data, false, peer).await?;
-                }
+                let mut parts: Vec<_> = many.iter().map(|one| IoSlice::new(one.bytes())).collect();
+                send::parts(stream, &mut parts, peer).await?;
                 continue;
             }
-            let mut parts: Vec<_> = many.iter().map(|one| IoSlice::new(one.bytes())).collect();
-            send::parts(stream, &mut parts, peer).await?;
+            rest = behind;
+            // What is sent from a file stands behind its head.
+            send::bytes(stream, one.bytes(), one.extent.is_some(), peer).await?;
+            if let Some(extent) = &one.extent {
+                send::slice(stream, &extent.data, false, peer).await?;
+            }
         }
         let core = &self.conn.core;
         for answer in self.sending.drain(..) {

@@ -1,11 +1,12 @@
 //! A frame as it was received, of one request or of several. The headers of its requests are
 //! decoded here, once.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::limits::{SMB_COMPOUND_MAX, SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX};
+use base::limits::{LARGE_RECORD, SMB_COMPOUND_MAX, SMB_COMPOUND_REPLY_MAX, SMB_COPY_CHUNK_MAX};
 use wire::smb::charge::Payload;
 use wire::smb::codec::SmbError;
 use wire::smb::header::{Command, Header, Messages};
@@ -83,10 +84,37 @@ impl Requests {
     }
 }
 
+/// Buffers of small frames, as of a READ, are used again: the most that is kept of one.
+const SPARE_MAX: usize = 1 << 10;
+
+thread_local! {
+    /// One of this core. Without another reference, and empty.
+    static SPARE: Cell<Option<FrameBytes>> = const { Cell::new(None) };
+}
+
+/// The bytes of a frame: what is written of them to a file is not copied for that.
+pub(super) type FrameBytes = Arc<Vec<u8>>;
+
+/// A buffer with the bytes of a frame.
+pub(super) fn copied(core: &Core, frame: &[u8]) -> FrameBytes {
+    let mut bytes = if frame.len() <= SPARE_MAX {
+        SPARE.take().unwrap_or_default()
+    } else if frame.len() < LARGE_RECORD {
+        Arc::default()
+    } else {
+        Arc::new(core.engine.large.take(frame.len()))
+    };
+    if let Some(bytes) = Arc::get_mut(&mut bytes) {
+        bytes.reserve_exact(frame.len());
+        bytes.extend_from_slice(frame);
+    }
+    bytes
+}
+
 /// A frame that came.
 pub(super) struct Frame {
-    /// Its bytes, decrypted: what is written of them to a file is not copied for that.
-    pub bytes: Arc<Vec<u8>>,
+    /// Its bytes, decrypted.
+    pub bytes: FrameBytes,
     /// Where its messages begin.
     pub from: usize,
     /// Them.
@@ -115,9 +143,13 @@ impl Frame {
 
     /// Returns its buffer, if there is no other reference.
     pub fn put_back(self, core: &Core) {
-        if let Some(bytes) = Arc::into_inner(self.bytes) {
-            core.engine.large.give(bytes);
+        let mut shared = self.bytes;
+        let Some(bytes) = Arc::get_mut(&mut shared) else { return };
+        if bytes.capacity() > SPARE_MAX {
+            return core.engine.large.give(std::mem::take(bytes));
         }
+        bytes.clear();
+        SPARE.set(Some(shared));
     }
 
     /// Bytes that it takes until it is answered: its own, those of the answers, beyond which its

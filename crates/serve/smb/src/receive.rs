@@ -41,7 +41,12 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is to be ended.
-    pub fn take(&self, bytes: Vec<u8>, begin: usize, arrived_ns: u64) -> Result<Taken, Broken> {
+    pub fn take(
+        &self,
+        bytes: Arc<Vec<u8>>,
+        begin: usize,
+        arrived_ns: u64,
+    ) -> Result<Taken, Broken> {
         let mut frame = self.open(bytes, begin, arrived_ns)?;
         if frame.encrypted.is_none() && frame.messages().starts_with(&MAGIC_1) {
             return self.take_smb1(frame.messages()).map(|()| Taken::Done);
@@ -82,9 +87,15 @@ impl Connection {
     }
 
     /// A frame, decrypted if it was encrypted. Its requests are not looked for yet.
-    fn open(&self, mut bytes: Vec<u8>, begin: usize, arrived_ns: u64) -> Result<Frame, Broken> {
+    fn open(
+        &self,
+        mut bytes: Arc<Vec<u8>>,
+        begin: usize,
+        arrived_ns: u64,
+    ) -> Result<Frame, Broken> {
         let (mut from, mut encrypted) = (begin, None);
-        let messages = bytes.get_mut(begin..).unwrap_or_default();
+        let messages = Arc::get_mut(&mut bytes).and_then(|bytes| bytes.get_mut(begin..));
+        let messages = messages.unwrap_or_default();
         if messages.starts_with(&MAGIC_TRANSFORM) {
             let transform: Transform = Reader::new(messages, "transform header").get()?;
             let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
@@ -93,7 +104,7 @@ impl Connection {
             (from, encrypted) = (begin + TRANSFORM, Some(session));
         }
         let requests = Requests::default();
-        Ok(Frame { bytes: Arc::new(bytes), from, requests, encrypted, arrived_ns })
+        Ok(Frame { bytes, from, requests, encrypted, arrived_ns })
     }
 
     /// Finds the requests of a frame, and which of them are signed by the session that they name.

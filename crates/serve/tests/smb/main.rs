@@ -9,6 +9,7 @@ mod planted;
 #[path = "../files/scene.rs"]
 mod scene;
 
+mod allocations;
 mod bounds;
 mod durable;
 mod ends;

@@ -6,6 +6,7 @@
 //! copied.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{Deadline, stamp};
@@ -17,9 +18,10 @@ use tokio::net::TcpStream;
 use wire::smb::codec::SmbError;
 use wire::smb::frame::{KEEP_ALIVE, PREFIX, length};
 
-use engine::exec::Core;
+use crate::frame::{FrameBytes, copied};
 use engine::transport::budget::Need;
 use engine::transport::send::Peer;
+use files::Core;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
 const ROOM_MIN: usize = 8 << 10;
@@ -79,7 +81,7 @@ impl Input {
         &mut self,
         max: usize,
         core: &Core,
-    ) -> Result<Option<(Vec<u8>, usize)>, SmbError> {
+    ) -> Result<Option<(FrameBytes, usize)>, SmbError> {
         while self.rest().starts_with(&KEEP_ALIVE) {
             self.at += PREFIX;
         }
@@ -93,14 +95,9 @@ impl Input {
             (self.expect, self.until) = (expect, None);
             let bytes = std::mem::take(&mut self.bytes);
             self.give_back(core, bytes.capacity());
-            return Ok(Some((bytes, PREFIX)));
+            return Ok(Some((Arc::new(bytes), PREFIX)));
         }
-        let mut copy = if size >= LARGE_RECORD {
-            core.engine.large.take(size)
-        } else {
-            Vec::with_capacity(size)
-        };
-        copy.extend_from_slice(frame);
+        let copy = copied(core, frame);
         (self.at, self.expect, self.until) = (self.at + whole, expect, None);
         Ok(Some((copy, 0)))
     }
