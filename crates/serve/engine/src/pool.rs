@@ -1,11 +1,11 @@
 //! A bounded pool of threads for operations that block, fair to clients.
 //!
 //! Each client has a queue of its own; threads take from them in turn, so that one client with
-//! thousands of waiting operations does not delay another's first. Nor do operations that take
-//! long: a client never has all threads ([`POOL_CLIENT_LEAVES`]). A place is reserved before
-//! anything is done for the operation, so a full pool has no side effects. What may wait for a
-//! place gets it in order within a connection, and in turn among connections and clients
-//! ([`place`]).
+//! thousands of waiting operations does not delay another's first; within it so do the connections
+//! of the client, each in its own order. Nor do operations that take long: a client never has all
+//! threads ([`POOL_CLIENT_LEAVES`]). A place is reserved before anything is done for the operation,
+//! so a full pool has no side effects. What may wait for a place gets it in the same order and the
+//! same turns ([`place`]).
 
 pub mod place;
 
@@ -100,13 +100,42 @@ struct Queues {
 
 #[derive(Default)]
 struct Client {
-    jobs: VecDeque<Job>,
+    jobs: Jobs,
     /// Waiting or reserved.
     used: usize,
     /// Threads at work for it.
     running: usize,
     /// It is among those that take turns.
     has_turn: bool,
+}
+
+/// Jobs of a client: in order within a connection, in turn among connections.
+#[derive(Default)]
+struct Jobs {
+    /// Connections that have some, in the order of their turns.
+    connections: VecDeque<(u64, VecDeque<Job>)>,
+}
+
+impl Jobs {
+    fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    fn push(&mut self, connection: u64, job: Job) {
+        match self.connections.iter_mut().find(|(of, _)| *of == connection) {
+            Some((_, own)) => own.push_back(job),
+            None => self.connections.push_back((connection, VecDeque::from([job]))),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let (connection, mut own) = self.connections.pop_front()?;
+        let job = own.pop_front();
+        if !own.is_empty() {
+            self.connections.push_back((connection, own));
+        }
+        job
+    }
 }
 
 impl Client {
@@ -126,6 +155,7 @@ impl Client {
 pub struct Slot {
     shared: Arc<Shared>,
     client: u64,
+    connection: u64,
     open: bool,
 }
 
@@ -154,11 +184,17 @@ impl Pool {
         Ok(Arc::new(Self { shared, threads }))
     }
 
-    /// A place in the queue of `client`, if there is one for which none waits.
+    /// A place in the queue of `client`, if there is one for which none waits, for what is of none
+    /// of its connections.
     pub fn reserve(&self, client: u64) -> Option<Slot> {
+        self.reserve_of((client, 0))
+    }
+
+    /// The same for an operation of a connection, which begins in the turn of that.
+    pub fn reserve_of(&self, (client, connection): (u64, u64)) -> Option<Slot> {
         let mut queues = self.shared.lock();
         let is_free = !queues.waiting.has(client) && queues.take_place(client, self.shared.limits);
-        is_free.then(|| self.shared.slot(client))
+        is_free.then(|| self.shared.slot((client, connection)))
     }
 
     /// A place in the queue of a client, once there is one, in the turn of its connection.
@@ -233,7 +269,7 @@ impl Slot {
         let mut queues = self.shared.lock();
         let threads = self.shared.limits.threads_per_client(queues.is_alone);
         let Some(client) = queues.clients.get_mut(&self.client) else { return };
-        client.jobs.push_back(job);
+        client.jobs.push(self.connection, job);
         if client.takes_turn(threads) {
             queues.turns.push_back(self.client);
         }
@@ -284,7 +320,7 @@ impl Queues {
         let client = self.turns.pop_front()?;
         let entry = self.clients.get_mut(&client)?;
         entry.has_turn = false;
-        let job = entry.jobs.pop_front()?;
+        let job = entry.jobs.pop()?;
         entry.running += 1;
         if entry.takes_turn(threads) {
             self.turns.push_back(client);
@@ -315,8 +351,8 @@ impl Queues {
 
 impl Shared {
     /// A place that was taken.
-    fn slot(self: &Arc<Self>, client: u64) -> Slot {
-        Slot { shared: Arc::clone(self), client, open: true }
+    fn slot(self: &Arc<Self>, (client, connection): (u64, u64)) -> Slot {
+        Slot { shared: Arc::clone(self), client, connection, open: true }
     }
 
     /// Frees a place, for the next that waits.

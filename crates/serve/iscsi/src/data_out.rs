@@ -259,7 +259,7 @@ impl Session {
             Ok(engine) => engine,
             Err(_) => return self.crowded(wire, itt),
         };
-        match engine.pool.reserve(u64::from(self.client)) {
+        match engine.pool.reserve_of((u64::from(self.client), self.core.budget.connection())) {
             Some(slot) => engine.submit(slot, command),
             None => self.crowded(wire, itt),
         }

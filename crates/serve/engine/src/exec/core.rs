@@ -112,11 +112,12 @@ impl Core {
     /// A place on the pool for an operation of `client`, after those that wait for one already;
     /// counts a stall if there is none now. `None` if there is none for so long.
     pub async fn place(&self, client: u64, patience: Duration) -> Option<Slot> {
-        if let Some(slot) = self.engine.pool.reserve(client) {
+        let of = (client, self.budget.connection());
+        if let Some(slot) = self.engine.pool.reserve_of(of) {
             return Some(slot);
         }
         self.engine.budgets.stalls.fetch_add(1, Relaxed);
-        let place = self.engine.pool.place((client, self.budget.connection()));
+        let place = self.engine.pool.place(of);
         tokio::time::timeout(patience, place).await.ok()?
     }
 

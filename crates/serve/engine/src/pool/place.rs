@@ -177,7 +177,7 @@ impl Future for SlotWait {
         match self.number {
             Some(number) if queues.waiting.granted.remove(&number) => {
                 self.number = None;
-                Poll::Ready(Some(shared.slot(client)))
+                Poll::Ready(Some(shared.slot(of)))
             }
             _ if queues.ending => {
                 self.number = None;
@@ -188,7 +188,7 @@ impl Future for SlotWait {
                 Poll::Pending
             }
             None if !queues.waiting.has(client) && queues.take_place(client, shared.limits) => {
-                Poll::Ready(Some(shared.slot(client)))
+                Poll::Ready(Some(shared.slot(of)))
             }
             None => {
                 self.number = Some(queues.waiting.add(of, cx.waker().clone()));
@@ -228,7 +228,7 @@ impl NextSlot {
     /// A place that is free now, or that was waited for; begins to wait if there is none.
     pub fn take(&mut self, pool: &Pool, client: u64) -> Option<Slot> {
         if self.slot.is_none() && self.waits.is_none() {
-            self.slot = pool.reserve(client);
+            self.slot = pool.reserve_of((client, self.connection));
             self.waits = self.slot.is_none().then(|| pool.place((client, self.connection)));
         }
         self.slot.take()

@@ -39,6 +39,21 @@ fn clients_take_turns() {
 }
 
 #[test]
+fn connections_of_a_client_take_turns_each_in_order() {
+    let pool = pool(1, 100, 100);
+    let release = hold(&pool);
+    let (done, order) = mpsc::channel();
+    for (connection, n) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (3, 0)] {
+        let done = done.clone();
+        let job = Box::new(move || done.send((connection, n)).unwrap());
+        pool.reserve_of((7, connection)).unwrap().run(job);
+    }
+    drop(release);
+    let got: Vec<_> = (0..6).map(|_| order.recv_timeout(WAIT).unwrap()).collect();
+    assert_eq!(got, [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (1, 2)]);
+}
+
+#[test]
 fn one_client_cannot_fill_the_queue() {
     let pool = pool(1, 5, 3);
     let release = hold(&pool);
