@@ -38,7 +38,7 @@ use super::{Entry, Server};
 use engine::exec::accept;
 use engine::transport::link::Link;
 use engine::transport::listener::Accepted;
-use engine::transport::tasks::Ending;
+use engine::transport::tasks::{Ending, common_interval};
 use files::{Caller, Core, Transfer};
 
 /// The control connection has ended, or is of no use any more.
@@ -51,19 +51,22 @@ struct Control {
     core: Rc<Core>,
     link: Link,
     lines: Lines,
-    /// Commands that came while a transfer went on.
-    held: VecDeque<Line>,
+    /// When something was received last: all commands before that were cut from it.
+    received_ns: u64,
+    /// Commands that came while a transfer went on, and when.
+    held: VecDeque<(Line, u64)>,
     /// What goes out next.
     out: Vec<u8>,
 }
 
 impl Control {
-    /// The next command.
-    async fn line(&mut self) -> Result<Line, Gone> {
-        if let Some(line) = self.held.pop_front() {
-            return Ok(line);
+    /// The next command, and when it had come.
+    async fn line(&mut self) -> Result<(Line, u64), Gone> {
+        if let Some(held) = self.held.pop_front() {
+            return Ok(held);
         }
-        self.fresh_line().await
+        let line = self.fresh_line().await?;
+        Ok((line, self.received_ns))
     }
 
     /// The next command that has not come yet.
@@ -90,6 +93,7 @@ impl Control {
             let mut buf = ReadBuf::new(&mut room);
             let received = ready!(link.poll_receive_past_mark(cx, &mut buf));
             lines.push(buf.filled());
+            self.received_ns = stamp();
             let came = received.is_ok() && !buf.filled().is_empty();
             Poll::Ready(if came { Ok(()) } else { Err(Gone) })
         })
@@ -134,7 +138,7 @@ pub(super) async fn serve(
     let local = SocketAddr::new(local.ip().to_canonical(), local.port());
     let (link, lines) = (Link::new(stream, core.engine.budgets.limits().pace), Lines::new());
     let (held, out) = (VecDeque::new(), Vec::new());
-    let mut control = Control { core: Rc::clone(&core), link, lines, held, out };
+    let mut control = Control { core: Rc::clone(&core), link, lines, received_ns: 0, held, out };
     let settings = server.settings();
     let limits = PermitLimits::new(settings.connections_max, settings.per_address_max);
     let permit = server.permits.take(peer.ip(), limits, core.budget.revoke_signal());
@@ -197,7 +201,7 @@ impl Conn {
     }
 
     /// The next command; who gives none for too long is told to go, and so are all in the end.
-    async fn next(&mut self) -> Result<Line, Gone> {
+    async fn next(&mut self) -> Result<(Line, u64), Gone> {
         let patience = match self.session.state.signed_in {
             true => self.session.settings.idle,
             false => self.sign_in.left().unwrap_or(Duration::ZERO),
@@ -218,8 +222,7 @@ impl Conn {
     }
 
     /// Answers one command; false if it was the last.
-    async fn command(&mut self, line: Line) -> Result<bool, Gone> {
-        let arrived_ns = stamp();
+    async fn command(&mut self, (line, arrived_ns): (Line, u64)) -> Result<bool, Gone> {
         let parsed = match &line {
             Ok(line) => request::parse(line),
             Err(error) => request::Parsed { verb: None, request: Err(*error) },
@@ -412,7 +415,8 @@ impl Control {
 
     /// Whether QUIT is to be done later.
     fn has_quit(&self) -> bool {
-        let is_quit = |line: &Line| line.as_ref().is_ok_and(|l| l.eq_ignore_ascii_case(b"QUIT"));
+        let is_quit =
+            |(line, _): &(Line, u64)| line.as_ref().is_ok_and(|l| l.eq_ignore_ascii_case(b"QUIT"));
         self.held.iter().any(is_quit)
     }
 
@@ -425,7 +429,7 @@ impl Control {
             Some(Ok(request::Request::Bare(Verb::Abor))) => Said::Abort,
             Some(Ok(request::Request::Maybe(Verb::Stat, None))) => Said::Status,
             _ => {
-                self.held.push_back(line);
+                self.held.push_back((line, self.received_ns));
                 Said::Later
             }
         })
@@ -435,8 +439,7 @@ impl Control {
 /// Waits until a transfer must end although both sides would go on: its user is none any more, or
 /// the service has been ending for as long as it lets go on what it has taken.
 async fn must_end(core: &Core, who: &Caller, mut ending: Ending) -> Answer {
-    let mut look = tokio::time::interval(FTP_USER_LOOK);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut look = common_interval(FTP_USER_LOOK);
     loop {
         tokio::select! {
             _ = ending.wait_for(|end| *end) => break,
