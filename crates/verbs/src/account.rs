@@ -1,13 +1,14 @@
 //! How much memory is registered, over all connections.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::limit::ByteLimit;
 
 /// The account of registered memory.
 #[derive(Debug)]
 pub struct Account {
-    max: usize,
-    bytes: AtomicUsize,
+    limit: Arc<ByteLimit>,
     registrations: AtomicU64,
     refusals: AtomicU64,
 }
@@ -16,8 +17,7 @@ impl Account {
     /// An account of at most `max` bytes.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
-            max,
-            bytes: AtomicUsize::new(0),
+            limit: ByteLimit::new(max),
             registrations: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
         })
@@ -25,12 +25,17 @@ impl Account {
 
     /// Most bytes.
     pub fn max(&self) -> usize {
-        self.max
+        self.limit.max()
     }
 
     /// Bytes that are registered now.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Relaxed)
+        self.limit.used()
+    }
+
+    /// The limit of what is registered, for those that wait for room.
+    pub fn limit(&self) -> &Arc<ByteLimit> {
+        &self.limit
     }
 
     /// Registrations so far.
@@ -45,8 +50,7 @@ impl Account {
 
     /// Takes `bytes` until what it returns is dropped; `None` if there is no room for them.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
-        let more = |now: usize| now.checked_add(bytes).filter(|sum| *sum <= self.max);
-        if self.bytes.fetch_update(Relaxed, Relaxed, more).is_err() {
+        if !self.limit.try_take(bytes) {
             self.refusals.fetch_add(1, Relaxed);
             return None;
         }
@@ -64,6 +68,6 @@ pub(crate) struct Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.account.bytes.fetch_sub(self.bytes, Relaxed);
+        self.account.limit.give(self.bytes);
     }
 }

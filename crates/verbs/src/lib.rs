@@ -7,9 +7,9 @@
 //! trait [`Verbs`] and what it leads to. [`load::devices`] gives the one that speaks to devices, by
 //! libraries that are looked for when it is used; [`mock`] is one within a process, for tests.
 //!
-//! *Layout*: [`region`], [`error`], [`account`], [`wait`] are common; `sys`, [`load`], `channel`,
-//! `cm`, `connect`, `exposed`, `opened` and `qp` are the devices' and hold all unsafe code but that
-//! of [`region`]; [`devices`] lists what the machine has.
+//! *Layout*: [`region`], [`error`], [`limit`], [`account`], [`wait`] are common; `sys`, [`load`],
+//! `channel`, `cm`, `connect`, `exposed`, `opened` and `qp` are the devices' and hold all unsafe
+//! code but that of [`region`]; [`devices`] lists what the machine has.
 
 pub mod account;
 mod channel;
@@ -18,6 +18,7 @@ mod connect;
 pub mod devices;
 pub mod error;
 mod exposed;
+pub mod limit;
 pub mod load;
 pub mod mock;
 mod opened;

@@ -2,6 +2,7 @@
 //! file data is read without being cleared first.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use base::limits::{
@@ -16,12 +17,15 @@ pub struct ReplyBuf {
     /// Bytes from the start that are known to be initialised, while address and capacity are these.
     written: usize,
     known: (usize, usize),
+    /// Data among the bytes that a device may send apart from the rest, in order.
+    items: Vec<Range<usize>>,
 }
 
 impl ReplyBuf {
     /// A buffer with room for `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { bytes: Vec::with_capacity(capacity), written: 0, known: (0, 0) }
+        let bytes = Vec::with_capacity(capacity);
+        Self { bytes, written: 0, known: (0, 0), items: Vec::new() }
     }
 
     /// The bytes so far, to append to. The `Vec` must not be exchanged for another.
@@ -53,6 +57,17 @@ impl ReplyBuf {
     pub fn truncate(&mut self, len: usize) {
         self.note();
         self.bytes.truncate(len);
+        self.items.retain(|item| item.end <= len);
+    }
+
+    /// Notes data that a device may send apart from the rest, behind what was noted before.
+    pub fn note_item(&mut self, item: Range<usize>) {
+        self.items.push(item);
+    }
+
+    /// Takes what was noted.
+    pub fn take_items(&mut self) -> Vec<Range<usize>> {
+        std::mem::take(&mut self.items)
     }
 
     /// Removes and returns everything from `at` on.

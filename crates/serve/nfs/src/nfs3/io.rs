@@ -11,7 +11,7 @@ use wire::nfs3::{
 
 use super::call::{Call, DispatchResult, Handled, Target};
 use super::convert::{fattr, wcc};
-use crate::rpc::{from_file, read_or_run};
+use crate::rpc::{from_file, note_item, read_or_run};
 
 pub(super) fn readlink(call: &mut Call<'_>) -> Handled {
     let args: ReadlinkArgs<'_> = call.decode()?;
@@ -20,7 +20,9 @@ pub(super) fn readlink(call: &mut Call<'_>) -> Handled {
         Ok((path, attr)) => {
             let symlink_attributes = Some(fattr(&attr));
             let ok = ReadlinkResOk { symlink_attributes, data: Nfspath3(&path) };
-            call.finish(Ok(ok), |_| ())
+            let done = call.finish(Ok(ok), |_| ());
+            note_item((&mut *call.out, &*call.facts), path.len());
+            done
         }
         Err(status) => call.finish(Err::<(), _>(status), |call| call.attr_of(target)),
     }
@@ -84,6 +86,7 @@ fn read_into_reply(
     w.patch_u32(data - 12, count as u32);
     w.patch_u32(data - 8, u32::from(eof));
     w.patch_u32(data - 4, count as u32);
+    note_item((&mut *call.out, &*call.facts), count);
     Ok(count as u32)
 }
 

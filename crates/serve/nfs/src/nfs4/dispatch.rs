@@ -7,7 +7,12 @@ use base::limits::NFS4_OPS_MAX;
 use probe::op::flag;
 use vfs::locks::ByClient;
 use vfs::status::Status;
-use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, share4};
+use wire::nfs4::{
+    ArgOp, CompoundArgs, NFS_V4, NFS4_PROGRAM, NFSPROC4_COMPOUND, Nfsstat4, Openflag4, Opnum4,
+    share4,
+};
+use wire::rpc::REPLY_SUCCESS_LEN;
+use wire::rpcrdma::ddp::Called;
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::compound::CompoundState;
@@ -17,6 +22,7 @@ use super::run::{CompoundContext, Fail, Handled};
 use super::status::{exhausted, nfsstat4};
 use super::{Nfs4, is_stateful};
 use super::{attr, change, dir, fh, io, names, v42, xattr};
+use crate::rpc::note_kept;
 use engine::transport::buffers::ReplyBuf;
 
 /// The greatest minor version.
@@ -295,6 +301,10 @@ impl CompoundContext<'_> {
     fn replay(&mut self, start: usize, results: &[u8]) {
         self.out.truncate(start);
         self.out.vec().extend_from_slice(results);
+        if let Some(start) = start.checked_sub(REPLY_SUCCESS_LEN) {
+            let called = Called { prog: NFS4_PROGRAM, vers: NFS_V4, proc: NFSPROC4_COMPOUND };
+            note_kept((&mut *self.out, &self.peer.facts), start, called);
+        }
         self.facts.flags |= flag::REPLAY;
         self.progress.facts.push(self.facts);
         // Nothing of this compound may be kept for its slot, and nothing patched.

@@ -14,7 +14,7 @@ use wire::xdr::{Encode, Writer, padding};
 
 use super::run::{CompoundContext, Fail, Handled, context};
 use super::target::Target;
-use crate::rpc::{from_file, read_or_run};
+use crate::rpc::{from_file, note_item, read_or_run};
 
 /// The current file, which must hold data.
 pub(super) fn file(run: &mut CompoundContext<'_>) -> Result<Target, Fail> {
@@ -53,6 +53,7 @@ pub(super) fn read(run: &mut CompoundContext<'_>, args: &ReadArgs4) -> Handled {
     let (count, eof) = data_into_reply(run, &target, args.offset, args.count)?;
     let mut w = Writer::new(run.out.vec());
     w.patch_u32(start + 4, u32::from(eof));
+    note_item((&mut *run.out, &run.peer.facts), count as usize);
     run.facts.bytes = count;
     Ok(())
 }
@@ -229,7 +230,9 @@ pub(super) fn readlink(run: &mut CompoundContext<'_>) -> Handled {
         return Err(wrong.into());
     }
     let (text, _) = target.share.fs.readlink(run.cx(), &target.handle)?;
-    run.ok(&ReadlinkResOk4 { link: Linktext4(&text) })
+    run.ok(&ReadlinkResOk4 { link: Linktext4(&text) })?;
+    note_item((&mut *run.out, &run.peer.facts), text.len());
+    Ok(())
 }
 
 /// Advice is taken and nothing done about it: no hint is promised back.

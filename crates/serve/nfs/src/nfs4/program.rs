@@ -1,6 +1,7 @@
 //! NFS version 4 as a program on RPC connections: COMPOUND goes on where it would have blocked, and
 //! is counted as its operations.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -84,10 +85,7 @@ impl Program for Compounds {
                 call.facts.protocol = 0;
                 Ok(DispatchResult::Done)
             }
-            Some(progress) => {
-                Ok(Compound { nfs: Arc::clone(&self.0), progress, results: Vec::new() }
-                    .run(call, start))
-            }
+            Some(progress) => Ok(Compound::new(Arc::clone(&self.0), progress).run(call, start)),
         }
     }
 
@@ -144,11 +142,17 @@ fn result_max(op: &ArgOp<'_>) -> usize {
 struct Compound {
     nfs: Arc<Nfs4>,
     progress: Box<CompoundState>,
-    /// What is written of its results, while it is between threads.
+    /// What is written of its results, and of which items of them is noted, while it is between
+    /// threads.
     results: Vec<u8>,
+    items: Vec<Range<usize>>,
 }
 
 impl Compound {
+    fn new(nfs: Arc<Nfs4>, progress: Box<CompoundState>) -> Self {
+        Self { nfs, progress, results: Vec::new(), items: Vec::new() }
+    }
+
     /// Runs it as far as it goes; its results begin at `start`.
     fn run(mut self, call: &mut Call<'_>, start: usize) -> DispatchResult {
         let facts = OpRecord { protocol: Protocol::Nfs4 as u8, ..*call.facts };
@@ -165,6 +169,8 @@ impl Compound {
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {
             Poll::Pending => {
                 self.results = call.out.as_slice().get(start..).unwrap_or_default().to_vec();
+                let items = call.out.take_items().into_iter();
+                self.items = items.map(|item| item.start - start..item.end - start).collect();
                 DispatchResult::WouldBlock(Some(Box::new(self)))
             }
             Poll::Ready(()) if self.progress.flush.is_empty() => {
@@ -189,6 +195,9 @@ impl Resume for Compound {
     fn resume(mut self: Box<Self>, call: &mut Call<'_>) -> DispatchResult {
         let start = call.out.len();
         call.out.vec().append(&mut self.results);
+        for item in self.items.drain(..) {
+            call.out.note_item(start + item.start..start + item.end);
+        }
         self.run(call, start)
     }
 

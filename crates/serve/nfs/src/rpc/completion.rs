@@ -1,5 +1,6 @@
 //! What comes back to a connection, and who waits for it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use probe::op::OpRecord;
@@ -13,6 +14,8 @@ pub(super) enum Completion {
     Reply {
         /// Its message, with the room before it that the connection's framing wants.
         reply: Vec<u8>,
+        /// Data in the message that a device may send apart from the rest, in order.
+        items: Vec<Range<usize>>,
         /// Its operation.
         span: Span,
         /// Facts of its further operations.

@@ -482,6 +482,7 @@ impl Conn {
                 let reply = self.out.split_off(mark.start());
                 let held = reply.len();
                 self.take_up(held);
+                let reply = (reply, Vec::new());
                 PendingCall::durable(self.origin(span, call, held), flush, then, reply);
             }
         }
@@ -633,6 +634,7 @@ impl Conn {
         self.input.clear();
         self.begun = None;
         self.place.clear();
+        self.room.clear();
         self.rest();
         loop {
             self.drain_completions();

@@ -13,10 +13,12 @@ use vfs::locks::Using;
 use vfs::share::rules::Transport;
 use vfs::status::Status;
 use wire::rpc::{self, AUTH_TLS, Auth, AuthStat, CallError, CallHeader, REPLY_SUCCESS_LEN};
+use wire::rpcrdma::ddp::Called;
 use wire::xdr::{Reader, Writer};
 
 use super::caller::Caller;
 use super::completion::Waiter;
+use super::extent::note_kept;
 use super::program::{Call, DecodedCall, DispatchResult, OnFlushed, Program, Resume};
 use super::replay::{Key, ReplayCache, ReplayState};
 use engine::exec::Engine;
@@ -89,8 +91,11 @@ impl Service {
                 }
                 ReplayState::Done(results) => {
                     cx.facts.flags |= flag::REPLAY;
+                    let start = cx.out.len();
                     rpc::success(&mut Writer::new(cx.out.vec()), xid);
                     cx.out.vec().extend_from_slice(&results);
+                    let (prog, vers, proc) = proc;
+                    note_kept((&mut *cx.out, &*cx.facts), start, Called { prog, vers, proc });
                     return Ok(DispatchResult::Done);
                 }
             }

@@ -1,5 +1,6 @@
-//! Data of a READ: large data is sent from the file itself where that costs less than copying it;
-//! who may execute a file may read it.
+//! Data of a READ: large data is sent from the file itself where that costs less than copying it,
+//! and what a device may write apart is noted as the reply is written; who may execute a file may
+//! read it.
 
 use base::limits::{IO_SIZE_MAX, SEND_FILE_MIN};
 use probe::op::{OpRecord, flag};
@@ -9,6 +10,10 @@ use vfs::fs::{Context, Extent, FileSystem, ReadDone, access};
 use vfs::handle::Handle;
 use vfs::share::rules::Transport;
 use vfs::status::Status;
+use wire::rpcrdma::ddp::{self, Called};
+use wire::xdr::padding;
+
+use engine::transport::buffers::ReplyBuf;
 
 /// What of `count` bytes from `offset` on to send from the file. For small reads that costs more
 /// than copying does, and on the pool the copy is what brings the data into memory. What is
@@ -28,6 +33,28 @@ pub(crate) fn from_file(
     }
     let extent = fs.extent(cx, handle, offset, count)?;
     (extent.count >= SEND_FILE_MIN).then_some(extent)
+}
+
+/// Notes that the reply ends with an item of this length, and its padding, which RDMA may move
+/// apart from the rest (RFC 8267 §3, §4).
+pub(crate) fn note_item((out, facts): (&mut ReplyBuf, &OpRecord), length: usize) {
+    if facts.flags & flag::RDMA != 0
+        && let Some(start) = out.len().checked_sub(length + padding(length))
+    {
+        out.note_item(start..start + length);
+    }
+}
+
+/// Notes the items of a reply that was retained as bytes, for a call that is repeated: its message
+/// begins at `start`.
+pub(crate) fn note_kept((out, facts): (&mut ReplyBuf, &OpRecord), start: usize, called: Called) {
+    if facts.flags & flag::RDMA == 0 {
+        return;
+    }
+    let message = out.as_slice().get(start..).unwrap_or_default();
+    for item in ddp::in_reply(called, message, usize::MAX) {
+        out.note_item(start + item.start..start + item.end);
+    }
 }
 
 /// Reads a file for a client that may want to run it: for that it must read it, and a server cannot

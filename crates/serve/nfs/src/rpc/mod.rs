@@ -40,7 +40,7 @@ pub use self::caller::Caller;
 pub use self::conn::dial;
 use self::core::Core;
 use self::dispatch::Service;
-pub(crate) use self::extent::{from_file, read_or_run};
+pub(crate) use self::extent::{from_file, note_item, note_kept, read_or_run};
 pub use self::program::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program, Resume};
 pub use self::rdma::RdmaStats;
 use self::replay::{ReplayCache, ReplayLimits};

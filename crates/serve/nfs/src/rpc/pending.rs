@@ -66,13 +66,15 @@ pub(super) struct PendingCall {
     /// The protocol that writes its failure.
     protocol: u8,
     reply: Vec<u8>,
+    /// Data in its message that a device may send apart from the rest, in order.
+    items: Vec<Range<usize>>,
     answered: bool,
 }
 
 impl PendingCall {
     /// A call that leaves its connection. `None` if another connection of the client was faster
     /// by a moment: the client gets its answer there, and this one comes to nothing.
-    fn begin(origin: Origin<'_>, reply: Vec<u8>) -> Option<Self> {
+    fn begin(origin: Origin<'_>, reply: Vec<u8>, items: Vec<Range<usize>>) -> Option<Self> {
         let Origin { service, queue, caller, span, more, mut call, headroom, held } = origin;
         let key = call.key.take();
         let mut pending = Self {
@@ -88,6 +90,7 @@ impl PendingCall {
             on_flushed: None,
             protocol: span.facts.protocol,
             reply,
+            items,
             answered: false,
         };
         let first = key.is_none_or(|key| service.replays.of(&key).begin(key));
@@ -102,21 +105,21 @@ impl PendingCall {
         resume: Option<Box<dyn Resume>>,
         (record, at): (Vec<u8>, Range<usize>),
     ) {
-        let Some(mut pending) = Self::begin(origin, Vec::new()) else { return };
+        let Some(mut pending) = Self::begin(origin, Vec::new(), Vec::new()) else { return };
         pending.request = Some(Request { record, at, resume });
         pending.span.facts.flags |= flag::POOLED;
         let engine = Arc::clone(&pending.service.engine);
         engine.submit(slot, pending);
     }
 
-    /// Lets `reply` leave when `flush` is done.
+    /// Lets `reply` leave when `flush` is done, with the items that are noted in its message.
     pub(super) fn durable(
         origin: Origin<'_>,
         flush: Flush,
         then: Option<Box<dyn OnFlushed>>,
-        reply: Vec<u8>,
+        (reply, items): (Vec<u8>, Vec<Range<usize>>),
     ) {
-        let Some(mut pending) = Self::begin(origin, reply) else { return };
+        let Some(mut pending) = Self::begin(origin, reply, items) else { return };
         pending.wait_for(then);
         let engine = Arc::clone(&pending.service.engine);
         engine.flush(flush, pending);
@@ -146,6 +149,7 @@ impl PendingCall {
         let to = (&mut out, &mut self.span.facts);
         self.service.failure(self.call.xid, status, self.protocol, to);
         self.reply = out.into_vec();
+        self.items.clear();
     }
 
     /// The results go to whoever has repeated the call meanwhile, and are kept for who will.
@@ -160,7 +164,8 @@ impl PendingCall {
             span.facts = OpRecord { flags: self.span.facts.flags | flag::REPLAY, ..span.facts };
             let mut reply = vec![0; headroom];
             reply.extend_from_slice(self.reply.get(self.headroom..).unwrap_or_default());
-            queue.push(Completion::Reply { reply, span, more: Vec::new(), held: 0 });
+            let items = self.items.clone();
+            queue.push(Completion::Reply { reply, items, span, more: Vec::new(), held: 0 });
         }
     }
 }
@@ -177,6 +182,8 @@ impl Operation for PendingCall {
         let durable = service.perform(message, resume.take(), caller, &mut cx);
         service.engine.large.give(std::mem::take(record));
         self.request = None;
+        let (headroom, items) = (self.headroom, out.take_items().into_iter());
+        self.items = items.map(|item| item.start - headroom..item.end - headroom).collect();
         self.reply = out.into_vec();
         let (flush, then) = durable?;
         self.wait_for(then);
@@ -194,6 +201,9 @@ impl Operation for PendingCall {
                 let mut results = self.reply.split_off(at);
                 then.flushed(outcome, &mut results, &mut self.more);
                 self.reply.append(&mut results);
+                // What has failed has no data.
+                let end = self.reply.len().saturating_sub(self.headroom);
+                self.items.retain(|item| item.end <= end);
             }
             (None, Ok(())) => {}
             (None, Err(status)) => self.fail(status),
@@ -226,6 +236,7 @@ impl Operation for PendingCall {
         };
         let mut out = self.blank();
         self.more.clear();
+        self.items.clear();
         let message = record.get(at).unwrap_or_default();
         let answers = self.service.fault(message, &mut out, &mut self.span.facts);
         self.reply = if answers { out.into_vec() } else { Vec::new() };
@@ -244,7 +255,8 @@ impl Operation for PendingCall {
         self.settle_repeats();
         self.answered = true;
         let (reply, more) = (std::mem::take(&mut self.reply), std::mem::take(&mut self.more));
-        self.queue.push(Completion::Reply { reply, span: self.span, more, held: self.held });
+        let (items, span) = (std::mem::take(&mut self.items), self.span);
+        self.queue.push(Completion::Reply { reply, items, span, more, held: self.held });
     }
 }
 

@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use verbs::{Piece, Region};
-use wire::rpcrdma::ddp::Called;
 use wire::rpcrdma::{Body, Chunks, Header, Layout, Refusal};
 use wire::xdr::{Encode, Writer};
 
@@ -70,7 +69,7 @@ pub(super) fn incoming(received: &[u8], credits: u32) -> Incoming {
     let Chunks { reads, writes, reply } = chunks;
     match Layout::of(inline, &reads).ok().filter(|_| sound) {
         Some(layout) => {
-            let open = Open { xid, called: None, writes, reply, invalidate };
+            let open = Open { xid, writes, reply, invalidate };
             Incoming::Call { open, layout, asked, at }
         }
         None => bad(&Header { xid, credits, body: Body::Error(Refusal::Chunk) }),
@@ -117,9 +116,8 @@ impl Arrived {
         self.region.get(self.at.clone()).unwrap_or_default()
     }
 
-    /// Notes what is called. False if that is no call of this number.
-    pub(super) fn note_called(&mut self) -> bool {
-        self.open.called = Called::of(self.message());
+    /// Whether it has the number that its header tells.
+    pub(super) fn has_its_number(&self) -> bool {
         self.message().first_chunk() == Some(&self.open.xid.to_be_bytes())
     }
 }

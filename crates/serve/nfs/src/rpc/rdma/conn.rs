@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,13 +15,12 @@ use std::time::Duration;
 use base::clock::stamp;
 use base::limits::{
     LARGE_RECORD, RDMA_BACK_CREDITS, RDMA_CREDITS_MAX, RDMA_INLINE, SEND_LOOK, SEND_TIME_MAX,
-    STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::OpRecord;
 use probe::phases::Phase;
 use tokio::time::Sleep;
 use verbs::{Depth, Region, Request, VerbsError};
-use wire::rpc::CallError;
 use wire::rpcrdma::{Body, Chunks, Header, PrivateData};
 use wire::xdr::{Encode, Writer};
 
@@ -33,10 +33,12 @@ use super::super::node;
 use super::super::pending::{BegunCall, Origin, PendingCall};
 use super::super::program::DispatchResult;
 use super::call::{Arrived, Incoming, incoming};
-use super::credits::{BackCredits, Credits, Exceeded};
-use super::permits::{Activity, RdmaPermit};
+use super::credits::{BackCredits, Credits};
+use super::ended::Ended;
+use super::permits::Activity;
 use super::reply::{Open, Outgoing, outgoing};
-use super::send::{Device, Event};
+use super::room::{Missing, RoomWait, Shared, Stalls};
+use super::send::{Device, Event, Ready, Sent};
 use super::stats::RdmaStats;
 use engine::exec::{CompletionQueue, Span};
 use engine::pool::place::NextSlot;
@@ -45,41 +47,6 @@ use engine::transport::buffers::ReplyBuf;
 /// Sends, writes and reads that a connection has room for at once; more wait. While so many replies
 /// have not left no further call is answered: who takes none gets no more made.
 const SENDS: u32 = 256;
-
-/// Why a connection ended.
-#[derive(Debug, thiserror::Error)]
-enum Ended {
-    /// The service is ending and everything is answered.
-    #[error("service ends")]
-    Drained,
-    /// The client has more calls under way than it was granted.
-    #[error("the client has exceeded its credits")]
-    Credits,
-    /// It was idle, and there is no permit for a new one.
-    #[error("idle for the longest time, and a new connection needs its permit")]
-    Evicted,
-    /// The client has done nothing of what it has to for its replies.
-    #[error("the client is too slow")]
-    TooSlow,
-    /// What came is no RPC.
-    #[error("not RPC over RDMA")]
-    Malformed,
-    /// A call's header made no sense.
-    #[error("bad call: {0}")]
-    BadCall(#[from] CallError),
-    /// Reading a call's header panicked.
-    #[error("reading a call panicked")]
-    Panicked,
-    /// The device says so.
-    #[error(transparent)]
-    Verbs(#[from] VerbsError),
-}
-
-impl From<Exceeded> for Ended {
-    fn from(_: Exceeded) -> Self {
-        Self::Credits
-    }
-}
 
 /// What a turn left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,22 +57,6 @@ enum ReceiveStep {
     UsedUp,
     /// A budget is used up; there is more.
     Stalled,
-}
-
-/// A reply that waits for room to be registered.
-struct Ready {
-    message: Vec<u8>,
-    out: Outgoing,
-    invalidate: Option<u32>,
-    /// Operations that end when it has left.
-    ends: usize,
-}
-
-impl Ready {
-    /// Bytes that it holds.
-    fn bytes(&self) -> usize {
-        self.message.capacity() + self.out.long.as_ref().map_or(0, |(text, _)| text.capacity())
-    }
 }
 
 struct Conn {
@@ -147,7 +98,9 @@ struct Conn {
     /// Bytes that those in flight hold, or promise to.
     held: usize,
     closing: bool,
-    timer: Option<Pin<Box<Sleep>>>,
+    /// What has found no room in this turn.
+    missing: Stalls<Option<Missing>>,
+    waits: Stalls<RoomWait>,
     /// How long the client may do nothing, and the next look whether it does.
     patience: Duration,
     look: Option<Pin<Box<Sleep>>>,
@@ -164,7 +117,7 @@ const DEPTH: Depth = Depth { receives: RDMA_CREDITS_MAX + RDMA_BACK_CREDITS, sen
 pub(super) async fn serve(
     core: Rc<Core>,
     request: Box<dyn Request>,
-    (stats, permit): (&Arc<RdmaStats>, &RdmaPermit),
+    (stats, activity, shared): (&Arc<RdmaStats>, &Arc<Activity>, Shared),
 ) {
     let (peer, local) = (request.peer(), request.local());
     let address = peer.ip().to_canonical();
@@ -186,10 +139,10 @@ pub(super) async fn serve(
     let back = Back::new(caller.connection(), Arc::clone(&queue));
     caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
-        device: Device::new(link, &core.engine, (stats, &permit.data)),
+        device: Device::new(link, &core.engine, (stats, shared)),
         core,
         stats: Arc::clone(stats),
-        activity: Arc::clone(&permit.activity),
+        activity: Arc::clone(activity),
         queue,
         back,
         back_credits: BackCredits::default(),
@@ -213,17 +166,15 @@ pub(super) async fn serve(
         in_flight: 0,
         held: 0,
         closing: false,
-        timer: None,
+        missing: Stalls::default(),
+        waits: Stalls::default(),
         patience,
         look: None,
         now_ns: 0,
         place: NextSlot::default(),
     };
     base::debug!(node::NODE.name, "{address} has connected by RDMA from port {}", peer.port());
-    let ended = match conn.establish() {
-        Ok(()) => conn.run().await.err(),
-        Err(why) => Some(why),
-    };
+    let ended = conn.run().await.err();
     if let Some(why) = &ended {
         base::debug!(node::NODE.name, "a connection of {address} by RDMA has ended: {why}");
     }
@@ -245,6 +196,7 @@ impl Conn {
     }
 
     async fn run(&mut self) -> Result<(), Ended> {
+        self.establish()?;
         let mut turn = ReceiveStep::Finished;
         loop {
             match turn {
@@ -260,7 +212,7 @@ impl Conn {
                 }
             }
             self.take_events()?;
-            self.drain_completions();
+            self.drain_completions()?;
             turn = self.answer()?;
             self.send()?;
             if self.out.is_empty() {
@@ -269,22 +221,19 @@ impl Conn {
         }
     }
 
-    /// Waits for work that has ended, completions, the end of the service, or a pause to be over.
+    /// Waits for work that has ended, completions, the end of the service, or room.
     async fn wait(&mut self, turn: ReceiveStep) -> Result<(), Ended> {
-        if turn == ReceiveStep::Stalled && self.place.waits() && self.ready.is_empty() {
-            // The pool wakes it.
+        if turn == ReceiveStep::Stalled || !self.ready.is_empty() {
             self.core.note_backpressure();
-            self.timer = None;
-        } else if turn == ReceiveStep::Stalled || !self.ready.is_empty() {
-            self.core.note_backpressure();
-            self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
-        } else {
-            self.timer = None;
         }
-        if self.look.is_none() && self.device.needs_client() {
+        // What has found no room wakes this connection when it has some.
+        self.waits.wait_for(&self.missing, &self.core, self.device.shared());
+        if !self.device.needs_client() {
+            self.look = None;
+        } else if self.look.is_none() {
             self.look = Some(Box::pin(tokio::time::sleep(self.patience.min(SEND_LOOK))));
         }
-        let Self { device, queue, timer, look, patience, closing, activity, place, .. } = self;
+        let Self { device, queue, look, patience, closing, activity, place, waits, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
@@ -304,10 +253,7 @@ impl Conn {
                 let still = device.stands_still(stamp(), *patience);
                 return Poll::Ready(if still { Err(Ended::TooSlow) } else { Ok(()) });
             }
-            match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(Ok(())),
-                _ => Poll::Pending,
-            }
+            waits.poll(cx).map(Ok)
         })
         .await
     }
@@ -322,8 +268,8 @@ impl Conn {
             match event {
                 Event::Left(ends) => ended += ends,
                 Event::Received(region, bytes) => self.received(region, bytes, arrived_ns)?,
-                Event::Whole(mut call) => {
-                    if !call.note_called() {
+                Event::Whole(call) => {
+                    if !call.has_its_number() {
                         return Err(Ended::Malformed);
                     }
                     self.waiting.push_back(call);
@@ -359,8 +305,8 @@ impl Conn {
                 let unread = (!layout.reads.is_empty()).then_some(layout);
                 let whole = unread.is_none();
                 let (received, begun) = (true, None);
-                let mut call = Arrived { open, region, at, unread, received, begun, arrived_ns };
-                if whole && !call.note_called() {
+                let call = Arrived { open, region, at, unread, received, begun, arrived_ns };
+                if whole && !call.has_its_number() {
                     return Err(Ended::Malformed);
                 }
                 if whole { &mut self.waiting } else { &mut self.unread }.push_back(call);
@@ -380,22 +326,35 @@ impl Conn {
             }
             // It has cost the client no credit.
             Incoming::Bad(_) if self.unsent() >= SENDS as usize => return Err(Ended::Credits),
-            Incoming::Bad(answer) => self.refuse(answer),
+            Incoming::Bad(answer) => self.refuse(answer)?,
             Incoming::Nothing => return Err(Ended::Malformed),
         }
         Ok(self.device.receive_into(region)?)
     }
 
     /// Answers what is no call.
-    fn refuse(&mut self, sent: Vec<u8>) {
+    fn refuse(&mut self, answer: Vec<u8>) -> Result<(), Ended> {
         self.stats.refused.fetch_add(1, Relaxed);
         self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
-        let out = Outgoing { sent, data: None, long: None, refused: true };
-        self.ready.push_back(Ready { message: Vec::new(), out, invalidate: None, ends: 0 });
+        let ready = self.bare(answer)?;
+        self.enqueue(ready);
+        Ok(())
+    }
+
+    /// What is sent without any data, and ends no operation.
+    fn bare(&mut self, head: Vec<u8>) -> Result<Ready, Ended> {
+        let sent = self.device.prepare(&Outgoing::of(head), &[])?;
+        let (message, writes) = (Vec::new(), Vec::new());
+        Ok(Ready { message, writes, sent, invalidate: None, ends: 0 })
+    }
+
+    fn enqueue(&mut self, ready: Ready) {
+        self.ready_bytes += ready.bytes();
+        self.ready.push_back(ready);
     }
 
     /// Puts what came back from the pool and from flushes among the replies.
-    fn drain_completions(&mut self) {
+    fn drain_completions(&mut self) -> Result<(), Ended> {
         self.queue.drain(&mut self.completions);
         let mut completions = std::mem::take(&mut self.completions);
         for completion in completions.drain(..) {
@@ -408,11 +367,11 @@ impl Conn {
             self.core.budget.give_bytes(completion.held());
             self.held = self.held.saturating_sub(completion.held());
             match completion {
-                Completion::Reply { reply, span, more, .. } => {
+                Completion::Reply { reply, items, span, more, .. } => {
                     span.collect(more, &mut self.spans);
                     let xid = reply.first_chunk().map_or(0, |xid| u32::from_be_bytes(*xid));
                     if let Some(open) = self.close(xid) {
-                        self.put(reply, &open);
+                        self.put(reply, &items, &open)?;
                     }
                 }
                 Completion::Nothing { xid, .. } => {
@@ -425,6 +384,7 @@ impl Conn {
             }
         }
         self.completions = completions;
+        Ok(())
     }
 
     fn give_credit(&mut self) {
@@ -443,18 +403,43 @@ impl Conn {
     }
 
     /// A reply is to leave.
-    fn put(&mut self, message: Vec<u8>, open: &Open) {
+    fn put(&mut self, message: Vec<u8>, items: &[Range<usize>], open: &Open) -> Result<(), Ended> {
+        let out = outgoing((&message, items), open, self.credits.granted(), self.inline);
+        let sent = self.device.prepare(&out, &message)?;
+        self.core.budget.count_moved(message.len());
+        let message = match out.writes.is_empty() {
+            true => {
+                self.core.engine.large.give(message);
+                Vec::new()
+            }
+            false => message,
+        };
+        self.leave(message, (out, sent), open.invalidate);
+        Ok(())
+    }
+
+    /// The reply that was just written is to leave: what of it is sent is copied once, to where the
+    /// device sends it from.
+    fn put_written(&mut self, open: &Open) -> Result<(), Ended> {
+        let (items, length) = (self.out.take_items(), self.out.len());
+        let message = (self.out.as_slice(), &items[..]);
+        let out = outgoing(message, open, self.credits.granted(), self.inline);
+        let sent = self.device.prepare(&out, self.out.as_slice())?;
+        self.core.budget.count_moved(length);
+        let message = if out.writes.is_empty() { Vec::new() } else { self.take_reply() };
+        self.out.truncate(0);
+        self.leave(message, (out, sent), open.invalidate);
+        Ok(())
+    }
+
+    fn leave(&mut self, message: Vec<u8>, (out, sent): (Outgoing, Sent), invalidate: Option<u32>) {
         self.give_credit();
-        let out = outgoing(&message, open, self.credits.granted(), self.inline);
         if out.refused {
             self.stats.refused.fetch_add(1, Relaxed);
         }
-        self.core.budget.count_moved(message.len());
         let ends = self.spans.len() - self.replied;
         self.replied = self.spans.len();
-        let ready = Ready { message, out, invalidate: open.invalidate, ends };
-        self.ready_bytes += ready.bytes();
-        self.ready.push_back(ready);
+        self.enqueue(Ready { message, writes: out.writes, sent, invalidate, ends });
     }
 
     /// Reads and answers the calls that have come, as far as this turn and the budgets reach.
@@ -475,10 +460,13 @@ impl Conn {
     /// Begins to read calls as far as there is room; whether there was room for all. Those that are
     /// whole do not wait for them: they hold the room.
     fn read_calls(&mut self) -> Result<bool, Ended> {
+        self.missing.reads = None;
         while let Some(call) = self.unread.pop_front() {
             let length = call.unread.as_ref().map_or(0, |layout| layout.length);
-            let back = if self.has_room(length) { self.device.read(call)? } else { Some(call) };
+            let missing = self.missing_to_read(length);
+            let back = if missing.is_none() { self.device.read(call)? } else { Some(call) };
             if let Some(call) = back {
+                self.missing.reads = missing.or(Some(Missing::Registered(length)));
                 self.unread.push_front(call);
                 return Ok(false);
             }
@@ -488,6 +476,7 @@ impl Conn {
 
     /// Answers those that are whole.
     fn answer_calls(&mut self) -> Result<ReceiveStep, Ended> {
+        self.missing.answers = None;
         if self.waiting.is_empty() {
             return Ok(ReceiveStep::Finished);
         }
@@ -500,7 +489,9 @@ impl Conn {
         let until = self.now_ns + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             let Some(call) = self.waiting.pop_front() else { return Ok(ReceiveStep::Finished) };
-            let back = if self.may_answer() { self.answer_one(call)? } else { Some(call) };
+            self.missing.answers = self.missing_to_answer();
+            let may_answer = self.missing.answers.is_none();
+            let back = if may_answer { self.answer_one(call)? } else { Some(call) };
             if let Some(call) = back {
                 self.waiting.push_front(call);
                 return Ok(ReceiveStep::Stalled);
@@ -512,8 +503,10 @@ impl Conn {
         Ok(ReceiveStep::UsedUp)
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
-        self.device.has_room(self.unregistered(), bytes) && self.core.budget.has_room(bytes)
+    fn missing_to_read(&self, bytes: usize) -> Option<Missing> {
+        let has_room = || self.core.budget.has_room(bytes);
+        let missing = self.device.missing(self.unregistered(), bytes);
+        missing.or_else(|| (!has_room()).then_some(Missing::Operation(bytes)))
     }
 
     /// Bytes that it holds beside what is registered.
@@ -526,9 +519,12 @@ impl Conn {
         self.ready.len() + self.device.leaving()
     }
 
-    /// Whether one more call may be answered.
-    fn may_answer(&self) -> bool {
-        self.unsent() < SENDS as usize && self.device.has_room(self.unregistered(), 0)
+    /// What has no room, if no further call may be answered.
+    fn missing_to_answer(&self) -> Option<Missing> {
+        if self.unsent() >= SENDS as usize {
+            return Some(Missing::Own);
+        }
+        self.device.missing(self.unregistered(), 0)
     }
 
     /// Answers a call, or hands it over; it comes back when there is no room for that.
@@ -581,8 +577,7 @@ impl Conn {
                     Service::refuse_probe(state.xid, &mut self.out);
                 }
                 self.note(span);
-                let message = self.take_reply();
-                self.put(message, &call.open);
+                self.put_written(&call.open)?;
             }
             DispatchResult::Suspended => {
                 self.out.truncate(0);
@@ -593,10 +588,12 @@ impl Conn {
                 return self.hand_to_pool(call, BegunCall { span, state, resume });
             }
             DispatchResult::Durable(flush, then) => {
+                let items = self.out.take_items();
                 let reply = self.take_reply();
                 let held = reply.len();
                 self.take_up(held);
                 self.keep(&mut call);
+                let reply = (reply, items);
                 PendingCall::durable(self.origin(span, state, held), flush, then, reply);
             }
             // What is sent by a device is never left in the file.
@@ -645,6 +642,8 @@ impl Conn {
     ) -> Result<Option<Arrived>, Ended> {
         let size = call.message().len() + begun.state.reply_max;
         let Some(slot) = self.core.reserve(&mut self.place, self.caller.queue(), size) else {
+            let missing = if self.place.waits() { Missing::Own } else { Missing::Operation(size) };
+            self.missing.answers = Some(missing);
             call.begun = Some(begun).filter(|begun| begun.resume.is_some()).map(Box::new);
             return Ok(Some(call));
         };
@@ -689,14 +688,15 @@ impl Conn {
 
     /// Sends all replies for which there is room, and calls of ours for which there are credits.
     fn send(&mut self) -> Result<(), Ended> {
+        self.missing.replies = None;
         while let Some(ready) = self.ready.pop_front() {
-            let bytes = ready.bytes();
-            let Ready { message, out, invalidate, ends } = ready;
-            if let Some((message, out)) = self.device.reply((message, ends), out, invalidate)? {
-                self.ready.push_front(Ready { message, out, invalidate, ends });
+            self.ready_bytes = self.ready_bytes.saturating_sub(ready.bytes());
+            if let Some(ready) = self.device.reply(ready)? {
+                self.missing.replies = Some(Missing::Registered(self.device.registers(&ready)));
+                self.ready_bytes += ready.bytes();
+                self.ready.push_front(ready);
                 break;
             }
-            self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
         }
         while !self.calls.is_empty() && self.back_credits.take() {
             let Some(message) = self.calls.pop_front() else { break };
@@ -712,9 +712,11 @@ impl Conn {
                 self.back.refused(xid);
                 continue;
             }
-            let out = Outgoing { sent, data: None, long: None, refused: false };
-            if let Some((message, out)) = self.device.reply((Vec::new(), 0), out, None)? {
-                self.ready.push_back(Ready { message, out, invalidate: None, ends: 0 });
+            let ready = self.bare(sent)?;
+            if let Some(ready) = self.device.reply(ready)? {
+                let bytes = self.device.registers(&ready);
+                self.missing.replies.get_or_insert(Missing::Registered(bytes));
+                self.enqueue(ready);
             }
         }
         Ok(())
@@ -741,6 +743,8 @@ impl Conn {
     async fn settle(mut self) {
         // What was carried out counts, although its reply is lost.
         self.finish(usize::MAX);
+        // Others can have what it waited for.
+        (self.waits, self.place) = (Stalls::default(), NextSlot::default());
         let Self { device, unread, waiting, core, stats, queue, back, credits, .. } = self;
         let mut in_flight = self.in_flight;
         back.close();

@@ -16,6 +16,7 @@ use super::super::core::Core;
 use super::super::node;
 use super::conn;
 use super::permits::RdmaPermits;
+use super::room::Shared;
 use super::stats::RdmaStats;
 use engine::exec::accept::Joins;
 use engine::transport::tasks::Ending;
@@ -113,13 +114,15 @@ impl Taker {
             Limit::RdmaConnections.count();
         }
         let Some(open) = open else { return };
+        let registered = Arc::clone(self.config.verbs.account().limit());
+        let shared = Shared { of_address: Arc::clone(&open.data), registered };
         let counted = Counted::new(stats);
         let served = self.joins.deal(Box::new(move |core, _| {
             let budget = Rc::clone(&core.budget);
             Box::pin(budget.scoped(from, None, async move {
                 // All are held to the end.
                 let _held = permit;
-                conn::serve(core, request, (&counted.0, &open)).await;
+                conn::serve(core, request, (&counted.0, &open.activity, shared)).await;
                 drop(open);
             }))
         }));

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use base::limits::{
 };
 use base::peer::network;
 use base::permits::RevokeSignal;
+use verbs::limit::ByteLimit;
 
 /// The permits.
 #[derive(Debug)]
@@ -31,28 +32,7 @@ struct PermitTable {
     /// Evicted connections that have not ended yet.
     closing: usize,
     /// What the connections of each address hold for data.
-    data: HashMap<IpAddr, Arc<AddressData>>,
-}
-
-/// Bytes that are registered for data of the connections of one address.
-#[derive(Debug, Default)]
-pub(super) struct AddressData(AtomicUsize);
-
-impl AddressData {
-    /// Whether that number of bytes more is within the part of the address.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.0.load(Relaxed) + bytes <= RDMA_ADDRESS_BYTES_MAX
-    }
-
-    /// Notes bytes that are registered.
-    pub(super) fn take(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Relaxed);
-    }
-
-    /// Notes bytes that are registered no more.
-    pub(super) fn give(&self, bytes: usize) {
-        self.0.fetch_sub(bytes, Relaxed);
-    }
+    data: HashMap<IpAddr, Arc<ByteLimit>>,
 }
 
 #[derive(Debug)]
@@ -91,8 +71,8 @@ pub(super) struct RdmaPermit {
     address: IpAddr,
     /// Of its connection.
     pub(super) activity: Arc<Activity>,
-    /// Of all connections of its address.
-    pub(super) data: Arc<AddressData>,
+    /// Bytes that are registered for data of all connections of its address.
+    pub(super) data: Arc<ByteLimit>,
     /// Whether another connection was evicted for it.
     pub(super) has_evicted: bool,
 }
@@ -141,7 +121,8 @@ impl RdmaPermits {
         let activity = Activity { idle_since_ns: now_ns.into(), signal: RevokeSignal::default() };
         let activity = Arc::new(activity);
         table.open.insert(id, Entry { address, activity: Arc::clone(&activity) });
-        let data = Arc::clone(table.data.entry(address).or_default());
+        let limit = || ByteLimit::new(RDMA_ADDRESS_BYTES_MAX);
+        let data = Arc::clone(table.data.entry(address).or_insert_with(limit));
         let permits = Arc::clone(self);
         Some(RdmaPermit { permits, id, address, activity, data, has_evicted: is_full })
     }

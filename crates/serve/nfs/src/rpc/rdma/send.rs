@@ -9,11 +9,10 @@ use std::time::Duration;
 use base::clock::stamp;
 use base::limits::{RDMA_CONNECTION_BYTES_MAX, RDMA_INLINE};
 use verbs::{Completion, Connection, Purpose, Region, VerbsError, Work};
-use wire::rpcrdma::Transfer;
 
 use super::call::{Arrived, piece, pieces};
-use super::permits::AddressData;
 use super::reply::{Open, Outgoing};
+use super::room::{Missing, Shared};
 use super::stats::RdmaStats;
 use engine::exec::Engine;
 
@@ -42,6 +41,33 @@ pub(super) enum Event {
     Left(usize),
 }
 
+/// What is sent: bytes, or already where the device sends them from, the first of it.
+pub(super) enum Sent {
+    Bytes(Vec<u8>),
+    Region(Region, usize),
+}
+
+/// A reply that is to leave.
+pub(super) struct Ready {
+    /// Its message, if any of it is written,
+    pub(super) message: Vec<u8>,
+    /// and what of it.
+    pub(super) writes: Vec<wire::rpcrdma::Piece>,
+    pub(super) sent: Sent,
+    /// The client's key to invalidate.
+    pub(super) invalidate: Option<u32>,
+    /// Operations that end when it has left.
+    pub(super) ends: usize,
+}
+
+impl Ready {
+    /// Bytes that it holds in addition to what is registered.
+    pub(super) fn bytes(&self) -> usize {
+        let sent = if let Sent::Bytes(bytes) = &self.sent { bytes.len() } else { 0 };
+        self.message.capacity() + sent
+    }
+}
+
 /// A connection as its device has it.
 pub(super) struct Device {
     link: Box<dyn Connection>,
@@ -49,9 +75,9 @@ pub(super) struct Device {
     next: u64,
     /// Regions for messages that nobody uses.
     spare: Vec<Region>,
-    /// Bytes registered for data, and those of all connections of the address.
+    /// Bytes registered for data, and the limits that they are within.
     data_bytes: usize,
-    address_data: Arc<AddressData>,
+    shared: Shared,
     /// Work under way that a reply needs.
     leaving: usize,
     /// The same with data that is read: the client has a part in it.
@@ -73,7 +99,7 @@ impl Device {
     pub(super) fn new(
         link: Box<dyn Connection>,
         engine: &Arc<Engine>,
-        (stats, address_data): (&Arc<RdmaStats>, &Arc<AddressData>),
+        (stats, shared): (&Arc<RdmaStats>, Shared),
     ) -> Self {
         Self {
             link,
@@ -81,7 +107,7 @@ impl Device {
             next: 0,
             spare: Vec::new(),
             data_bytes: 0,
-            address_data: Arc::clone(address_data),
+            shared,
             leaving: 0,
             with_client: 0,
             moved_ns: 0,
@@ -101,23 +127,38 @@ impl Device {
         self.leaving
     }
 
-    /// Whether there is room for so many bytes of data where the connection holds `others` beside
-    /// what is registered. One call is always let in, as far as the part of the address goes.
-    pub(super) fn has_room(&self, others: usize, bytes: usize) -> bool {
-        let held = self.data_bytes + others;
-        (held == 0 || held + bytes <= RDMA_CONNECTION_BYTES_MAX)
-            && self.address_data.has_room(others + bytes)
+    /// The limits that it is within.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Which limit has no room for this number of bytes of data, if one has none, where the
+    /// connection holds `others` in addition to what is registered. One call is always let in, as
+    /// far as the part of the address goes.
+    pub(super) fn missing(&self, others: usize, bytes: usize) -> Option<Missing> {
+        let (held, more) = (self.data_bytes + others, others + bytes);
+        if held > 0 && held + bytes > RDMA_CONNECTION_BYTES_MAX {
+            return Some(Missing::Own);
+        }
+        (!self.shared.of_address.has_room(more)).then_some(Missing::OfAddress(more))
+    }
+
+    /// Bytes that are registered to send this.
+    pub(super) fn registers(&self, ready: &Ready) -> usize {
+        let is_there = matches!(ready.sent, Sent::Region(..)) || !self.spare.is_empty();
+        let inline = if is_there { 0 } else { RDMA_INLINE };
+        inline + if ready.writes.is_empty() { 0 } else { ready.message.len() }
     }
 
     fn hold(&mut self, bytes: usize) {
         self.data_bytes += bytes;
-        self.address_data.take(bytes);
+        self.shared.of_address.take(bytes);
     }
 
     fn give(&mut self, bytes: usize) {
         let bytes = bytes.min(self.data_bytes);
         self.data_bytes -= bytes;
-        self.address_data.give(bytes);
+        self.shared.of_address.give(bytes);
     }
 
     /// Whether the client has a part in what is under way.
@@ -236,52 +277,58 @@ impl Device {
         Ok(None)
     }
 
-    /// Sends what a message has become, with the number of operations that end with it; message and
-    /// result come back when there is no room for it now.
+    /// Puts what is sent of a message where the device sends it from, if that has room.
     ///
     /// # Errors
     /// When the connection has ended.
-    pub(super) fn reply(
-        &mut self,
-        (message, ends): (Vec<u8>, usize),
-        mut out: Outgoing,
-        invalidate: Option<u32>,
-    ) -> Result<Option<(Vec<u8>, Outgoing)>, VerbsError> {
-        let mut send = match self.message_region() {
-            Err(VerbsError::NoRoom) => return Ok(Some((message, out))),
-            region => region?,
+    pub(super) fn prepare(&mut self, out: &Outgoing, message: &[u8]) -> Result<Sent, VerbsError> {
+        let length = out.length();
+        match self.message_region() {
+            Ok(mut region) => {
+                out.put(message, region.get_mut(..length).unwrap_or_default());
+                Ok(Sent::Region(region, length))
+            }
+            Err(VerbsError::NoRoom) => {
+                let mut bytes = vec![0; length];
+                out.put(message, &mut bytes);
+                Ok(Sent::Bytes(bytes))
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Sends a reply. It comes back when it has no room now.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub(super) fn reply(&mut self, ready: Ready) -> Result<Option<Ready>, VerbsError> {
+        let Ready { message, writes, sent, invalidate, ends } = ready;
+        let (region, length) = match sent {
+            Sent::Region(region, length) => (region, length),
+            Sent::Bytes(bytes) => match self.message_region() {
+                Ok(mut region) => {
+                    let length = bytes.len();
+                    region.get_mut(..length).unwrap_or_default().copy_from_slice(&bytes);
+                    (region, length)
+                }
+                Err(VerbsError::NoRoom) => {
+                    let sent = Sent::Bytes(bytes);
+                    return Ok(Some(Ready { message, writes, sent, invalidate, ends }));
+                }
+                Err(why) => return Err(why),
+            },
         };
-        let mut long = None;
-        if let Some((text, transfer)) = out.long.take() {
-            match self.own_region(text)? {
-                Ok(region) => long = Some((region, transfer)),
-                Err(text) => {
-                    self.spare.push(send);
-                    out.long = Some((text, transfer));
-                    return Ok(Some((message, out)));
-                }
-            }
-        }
-        if let Some(transfer) = out.data.take() {
+        if !writes.is_empty() {
             match self.own_region(message)? {
-                Ok(region) => self.write(region, &transfer)?,
+                Ok(message) => self.write(message, &writes)?,
                 Err(message) => {
-                    self.spare.push(send);
-                    out.data = Some(transfer);
-                    out.long = long.map(|(region, transfer)| (self.take_buffer(region), transfer));
-                    return Ok(Some((message, out)));
+                    let sent = Sent::Region(region, length);
+                    return Ok(Some(Ready { message, writes, sent, invalidate, ends }));
                 }
             }
-        } else {
-            self.engine.large.give(message);
         }
-        if let Some((region, transfer)) = long {
-            self.write(region, &transfer)?;
-        }
-        let length = out.sent.len();
-        send.get_mut(..length).unwrap_or_default().copy_from_slice(&out.sent);
         RdmaStats::add(&self.stats.inline_bytes, length);
-        self.post(Job::Send(ends), Work::Send { region: send, length, invalidate })?;
+        self.post(Job::Send(ends), Work::Send { region, length, invalidate })?;
         Ok(None)
     }
 
@@ -297,8 +344,8 @@ impl Device {
         }
     }
 
-    fn write(&mut self, region: Region, transfer: &Transfer) -> Result<(), VerbsError> {
-        let pieces: Vec<_> = transfer.pieces.iter().map(piece).collect();
+    fn write(&mut self, region: Region, writes: &[wire::rpcrdma::Piece]) -> Result<(), VerbsError> {
+        let pieces: Vec<_> = writes.iter().map(piece).collect();
         let bytes = pieces.iter().map(|piece| piece.local.len()).sum();
         RdmaStats::add(&self.stats.write_bytes, bytes);
         self.post(Job::Write, Work::Write { region, pieces })
