@@ -169,6 +169,24 @@ impl Sftp {
         self.put(&bytes)
     }
 
+    /// Sends requests at once, and does not wait for their replies.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn start_all(&mut self, requests: &[Request<'_>]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for request in requests {
+            self.id += 1;
+            request.put(&mut Writer::new(&mut bytes), self.id);
+        }
+        self.put(&bytes)
+    }
+
+    /// The stream below SSH.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
     /// Sends a request and takes its answer.
     ///
     /// # Errors
@@ -388,7 +406,10 @@ impl Sftp {
     }
 
     /// The next packet: its type, and what follows it.
-    fn packet(&mut self) -> io::Result<(PacketType, Vec<u8>)> {
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn packet(&mut self) -> io::Result<(PacketType, Vec<u8>)> {
         loop {
             if let Ok(packet) = cut(&self.came).map_err(io::Error::other)? {
                 let (kind, body, consumed) = (packet.kind, packet.body.to_vec(), packet.consumed);

@@ -38,7 +38,8 @@ pub const LEASE: Duration = Duration::from_secs(90);
 
 /// A running service.
 pub struct Scene {
-    _service: RpcService,
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub service: RpcService,
     pub addr: SocketAddr,
     pub clock: Arc<ManualClock>,
     pub keeper: Arc<Stateful>,
@@ -46,6 +47,8 @@ pub struct Scene {
     pub locks: Arc<LockTable>,
     pub hub: Arc<Hub>,
     pub pool: Arc<Pool>,
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub runtimes: Arc<Runtimes>,
 }
 
 impl Scene {
@@ -98,7 +101,7 @@ impl Scene {
         let service = RpcService::start(RpcConfig {
             rdma: config(socket.local_addr().unwrap()),
             socket,
-            runtimes,
+            runtimes: Arc::clone(&runtimes),
             programs,
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
@@ -108,7 +111,7 @@ impl Scene {
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { _service: service, addr, clock, keeper, shares, locks, hub, pool }
+        Self { service, addr, clock, keeper, shares, locks, hub, pool, runtimes }
     }
 
     /// Time passes, and the server looks after its clients.
@@ -136,6 +139,8 @@ pub struct Wire {
     xid: u32,
     /// Calls that came while a reply was waited for.
     calls: VecDeque<Vec<u8>>,
+    /// What is sent at once later.
+    held: Option<Vec<u8>>,
 }
 
 pub const CRED: Auth<'static> =
@@ -151,7 +156,7 @@ impl Wire {
     }
 
     fn on(stream: Stream) -> Self {
-        Self { stream, xid: 0, calls: VecDeque::new() }
+        Self { stream, xid: 0, calls: VecDeque::new(), held: None }
     }
 
     fn send(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
@@ -160,7 +165,32 @@ impl Wire {
         let mark = rpc::begin_record(&mut w);
         write(&mut w);
         rpc::end_record(&mut w, mark);
-        self.stream.write_all(&bytes).expect("send");
+        match &mut self.held {
+            Some(held) => held.append(&mut bytes),
+            None => self.stream.write_all(&bytes).expect("send"),
+        }
+    }
+
+    /// Sends nothing until [`Wire::release`].
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub fn hold(&mut self) {
+        self.held = Some(Vec::new());
+    }
+
+    /// Sends what was held, at once.
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub fn release(&mut self) {
+        let held = self.held.take().expect("something is held");
+        self.stream.write_all(&held).expect("send");
+    }
+
+    /// The socket.
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub fn tcp(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Tcp(stream) => stream,
+            Stream::Rdma(_) => panic!("a test of TCP"),
+        }
     }
 
     fn receive(&mut self) -> Vec<u8> {
@@ -417,11 +447,24 @@ impl Client {
 
     /// Begins operations under the number of the last ones.
     pub fn start_again(&mut self, ops: &[ArgOp<'_>]) {
+        self.start_under((0, self.sequence), ops);
+    }
+
+    /// Begins the first operations of a slot; of slot 0 the next ones.
+    #[allow(dead_code, reason = "each test that includes it uses a part")]
+    pub fn start_in_slot(&mut self, slotid: u32, ops: &[ArgOp<'_>]) {
+        match slotid {
+            0 => self.start(ops),
+            _ => self.start_under((slotid, 1), ops),
+        }
+    }
+
+    fn start_under(&mut self, (slotid, sequenceid): (u32, u32), ops: &[ArgOp<'_>]) {
         let sequence = ArgOp::Sequence(SequenceArgs4 {
             sessionid: self.session,
-            sequenceid: self.sequence,
-            slotid: 0,
-            highest_slotid: 0,
+            sequenceid,
+            slotid,
+            highest_slotid: slotid,
             cachethis: false,
         });
         let ops = [&[sequence], ops].concat();

@@ -5,14 +5,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]
+#![allow(clippy::duplicate_mod, reason = "clients of NFSv3 and of NFSv4 have streams of their own")]
 
 #[path = "../nfs3/client.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod client;
+mod ftp;
+#[path = "../ftp/client.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod ftp_client;
 mod http;
+mod iscsi;
 mod nfs3;
+mod nfs4;
 #[path = "../files/planted.rs"]
 mod planted;
+mod rdma;
 #[path = "../smb/running.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod running;
@@ -24,12 +32,16 @@ mod scripted;
 #[path = "../nfs3/server.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod server;
+#[path = "../callbacks/scene.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod sessions;
+mod sftp;
 mod smb;
 #[path = "../http/stand.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod stand;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
@@ -66,8 +78,12 @@ fn waits() -> BTreeMap<(String, String), u64> {
 /// Waits until a pool is full and `waiting` operations wait for a place, and that none of the
 /// threads wakes then but for its own few looks a second.
 fn assert_stands(pool: &Pool, waiting: usize) {
-    let is_full = || (pool.queued() == POOL.queue && pool.waiting() >= waiting).then_some(());
-    wait_for("a full pool", PATIENCE, is_full);
+    assert_stands_while("a full pool", || pool.queued() == POOL.queue && pool.waiting() >= waiting);
+}
+
+/// The same from when something is so, which it stays.
+fn assert_stands_while(what: &str, is_so: impl Fn() -> bool) {
+    wait_for(what, PATIENCE, || is_so().then_some(()));
     // What has just been done is over: a core has its ticks for a moment, and answers that take
     // long say so once.
     wait_for("no more wakes", PATIENCE, || {
@@ -87,5 +103,30 @@ fn assert_stands(pool: &Pool, waiting: usize) {
         .filter(|(count, _)| *count > WAKES_MAX)
         .collect();
     assert!(too_many.is_empty(), "threads that wake without cause: {too_many:?}");
-    assert!(pool.waiting() >= waiting, "they wait still");
+    assert!(is_so(), "{what} still");
+}
+
+/// Where the READ `number` of a connection begins, by which READs are distinguished.
+fn offset(connection: usize, number: usize) -> u64 {
+    (CONNECTIONS * number + connection) as u64
+}
+
+/// That each connection has begun its `reads` READs in order, but for those of which the thread is
+/// delayed by its processor: one for each of `threads` but one. And that one that waits before
+/// another one begins its next; the `first` had a place at once, and what is begun while others
+/// wake can overtake them.
+fn assert_in_turn(begun: &[u64], reads: usize, (threads, first): (usize, usize)) {
+    assert_eq!(begun.len(), CONNECTIONS * reads);
+    for connection in 0..CONNECTIONS {
+        let own = begun.iter().map(|at| *at as usize).filter(|at| at % CONNECTIONS == connection);
+        let numbers: Vec<usize> = own.map(|at| at / CONNECTIONS).collect();
+        let is_late =
+            |place: &usize| numbers.iter().take(*place).any(|before| *before > numbers[*place]);
+        let late = (0..numbers.len()).filter(is_late).count();
+        assert!(numbers.len() == reads && late < threads, "{connection}: {numbers:?}");
+    }
+    let turn = begun.get(first..CONNECTIONS).expect("as many");
+    let of = |at: &u64| *at as usize % CONNECTIONS;
+    let connections: BTreeSet<usize> = turn.iter().map(of).collect();
+    assert!(connections.len() + first >= turn.len(), "{turn:?}");
 }

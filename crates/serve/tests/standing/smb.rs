@@ -11,37 +11,18 @@ use wire::smb::io::ReadRequest;
 use wire::smb::status::NtStatus;
 
 use crate::running::Running;
-use crate::{CONNECTIONS, POOL, assert_stands};
+use crate::{CONNECTIONS, POOL, assert_in_turn, assert_stands, offset};
 
-/// READs of each connection; their offsets are `CONNECTIONS * number + connection`.
+/// READs of each connection.
 const READS: usize = 3;
 
 fn send_reads(smb: &mut Smb, file: FileId, connection: usize) {
     for number in 0..READS {
-        let offset = (CONNECTIONS * number + connection) as u64;
+        let offset = offset(connection, number);
         let read = ReadRequest { length: 1, offset, file, minimum: 0 };
         let request = smb.request(Command::READ, 1, &|out| read.put(out));
         smb.send(&[request]).expect("sent");
     }
-}
-
-/// That each connection begins its READs in order, but for what two threads begin at the same time;
-/// and one that waits before another one begins its next. Those that had a place at first, and what
-/// is begun while others wake, can overtake each other.
-fn assert_in_turn(begun: &[u64]) {
-    assert_eq!(begun.len(), CONNECTIONS * READS);
-    for connection in 0..CONNECTIONS {
-        let own = begun.iter().map(|at| *at as usize).filter(|at| at % CONNECTIONS == connection);
-        let numbers: Vec<usize> = own.map(|at| at / CONNECTIONS).collect();
-        let is_near = |(number, place): (&usize, usize)| number.abs_diff(place) <= 1;
-        assert!(numbers.iter().zip(0..READS).all(is_near), "{connection}: {numbers:?}");
-    }
-    let at_first = POOL.queue + POOL.threads;
-    let turn = begun.get(at_first..CONNECTIONS).expect("as many");
-    let mut connections: Vec<u64> = turn.iter().map(|at| at % CONNECTIONS as u64).collect();
-    connections.sort_unstable();
-    connections.dedup();
-    assert!(connections.len() + at_first >= turn.len(), "{turn:?}");
 }
 
 #[test]
@@ -77,5 +58,6 @@ fn smb_wakes_nothing_while_the_file_system_stands_still() {
             assert_eq!(answer.status(), NtStatus::SUCCESS);
         }
     }
-    assert_in_turn(&running.fs.reads.lock().expect("whole"));
+    let begun = running.fs.reads.lock().expect("whole");
+    assert_in_turn(&begun, READS, (POOL.threads, POOL.queue + POOL.threads));
 }
