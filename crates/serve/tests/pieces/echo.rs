@@ -1,4 +1,4 @@
-//! Echo: lines come back in order. It stores nothing.
+//! Echo: lines come back in order. It stores nothing, and none of its lines goes to the pool.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,6 @@ use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
 use vfs::share::Service;
 
-use crate::planted::Planted;
 use crate::scene::{Scene, Serving};
 use crate::{BLOCK, Op, Outcome, PATIENCE, POOL, Serves, Session};
 
@@ -59,10 +58,6 @@ impl Serves for Echo {
 
     fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.scene.files.engine.pool)
-    }
-
-    fn planted(&self) -> Option<&Planted> {
-        None
     }
 
     fn content(&self) -> Option<Vec<u8>> {

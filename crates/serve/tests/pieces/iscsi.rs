@@ -4,7 +4,9 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits::LUN_QUEUE_MAX;
 use e2e::iscsi::{Access, Initiator, io as blocks_of};
 use probe::hub::{Hub, HubOptions};
 use serve::exec::Engine;
@@ -12,7 +14,7 @@ use serve::iscsi::settings::Settings;
 use serve::iscsi::targets::{SignIn, Target as Name};
 use serve::iscsi::unit::{Identity, Unit, UnitSettings};
 use serve::iscsi::{Iscsi, serving};
-use serve::pool::Pool;
+use serve::pool::{Pool, Slot};
 use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
 use serve::transport::{Budgets, Runtimes};
@@ -23,9 +25,8 @@ use vfs::lun::mem::MemMedium;
 use wire::iscsi::login_phase::Credentials;
 use wire::scsi::{Cdb, Status};
 
-use crate::planted::Planted;
 use crate::scene::Serving;
-use crate::{BLOCK, BLOCKS, Op, Outcome, POOL, Serves, Session};
+use crate::{BLOCK, BLOCKS, Dice, OTHERS, Op, Outcome, POOL, Serves, Session};
 
 const TARGET: &str = "iqn.2026-01.test:t";
 const SECRET: &str = "a secret of 16 letters";
@@ -36,6 +37,7 @@ pub struct Target {
     _runtimes: Runtimes,
     engine: Arc<Engine>,
     medium: Arc<MemMedium>,
+    unit: Arc<Unit>,
     at: SocketAddr,
 }
 
@@ -54,13 +56,13 @@ impl Target {
         let identity = Identity { name: "lun0".to_owned(), guid: [0x60; 16], block: BLOCK as u32 };
         let settings = UnitSettings { write_cache: true, read_only: false };
         let unit = Unit::new(identity, Arc::clone(&medium) as _, settings, None);
-        target.add(None, Initiators::Everybody, unit).expect("room");
+        target.add(None, Initiators::Everybody, Arc::clone(&unit)).expect("room");
         assert!(iscsi.targets.add(target));
         let runtimes = Runtimes::start(2).expect("threads");
         let socket = listen(([127, 0, 0, 1], 0).into()).expect("a port");
         let at = socket.local_addr().expect("an address");
         let tasks = Serving(serving::serve(&iscsi, &runtimes, vec![socket]));
-        Self { _tasks: tasks, _runtimes: runtimes, engine, medium, at }
+        Self { _tasks: tasks, _runtimes: runtimes, engine, medium, unit, at }
     }
 }
 
@@ -80,11 +82,17 @@ impl Serves for Target {
     }
 
     fn pool(&self) -> Arc<Pool> {
-        Arc::clone(&self.engine.pool)
+        Arc::clone(&self.unit.threads.engine(&self.engine).expect("threads").pool)
     }
 
-    fn planted(&self) -> Option<&Planted> {
-        None
+    fn set_blocks(&self, blocks: bool) {
+        self.medium.faults.slow.store(blocks, Relaxed);
+    }
+
+    /// The unit's queue is long: all of it is taken, or nothing.
+    fn take_places(&self, dice: &mut Dice) -> Vec<Slot> {
+        let (pool, count) = (self.pool(), LUN_QUEUE_MAX as u64 * u64::from(dice.below(2)));
+        (0..count).filter_map(|n| pool.reserve(OTHERS + n)).collect()
     }
 
     fn content(&self) -> Option<Vec<u8>> {

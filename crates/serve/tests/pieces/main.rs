@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]
+#![allow(clippy::duplicate_mod, reason = "clients of NFSv3 and of NFSv4 have streams of their own")]
 
 #[path = "../nfs3/client.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
@@ -16,6 +17,7 @@ mod client;
 mod echo;
 mod iscsi;
 mod nfs3;
+mod nfs4;
 #[path = "../files/planted.rs"]
 mod planted;
 mod relay;
@@ -30,21 +32,22 @@ mod scripted;
 #[path = "../nfs3/server.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod server;
+#[path = "../callbacks/scene.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod sessions;
 mod smb;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use base::random::{Random as _, SeededRandom};
 use e2e::api::wait_for;
-use serve::pool::{Pool, PoolLimits};
+use serve::pool::{Pool, PoolLimits, Slot};
 use serve::transport::Budgets;
 
-use planted::Planted;
 use relay::Relay;
 
 /// Runs of each protocol in the gate, and the seed of the first.
@@ -62,6 +65,8 @@ const BLOCK: usize = 512;
 const BYTES: u32 = 16 << 10;
 /// A pool that requests fill, and places on it that are taken at random meanwhile.
 const POOL: PoolLimits = PoolLimits { threads: 2, queue: 4, per_client: 4 };
+/// Numbers of other clients, of which each takes a place.
+pub const OTHERS: u64 = 1_000_000;
 /// How long something may take.
 const PATIENCE: Duration = Duration::from_secs(80);
 
@@ -103,8 +108,13 @@ pub trait Serves {
     fn is_held(&self) -> bool {
         false
     }
-    /// The file system, if calls of it can be made to go to the pool.
-    fn planted(&self) -> Option<&Planted>;
+    /// Whether requests go to the pool from now on, in a service that has such.
+    fn set_blocks(&self, _blocks: bool) {}
+    /// Places of the pool taken by others, so that it is full at random.
+    fn take_places(&self, dice: &mut Dice) -> Vec<Slot> {
+        let (pool, count) = (self.pool(), dice.below(POOL.queue as u32 + 1));
+        (0..u64::from(count)).filter_map(|n| pool.reserve(OTHERS + n)).collect()
+    }
     /// What is stored; nothing for a service that stores nothing.
     fn content(&self) -> Option<Vec<u8>>;
 }
@@ -114,6 +124,7 @@ type Protocol = (&'static str, fn() -> Box<dyn Serves>);
 
 const PROTOCOLS: &[Protocol] = &[
     ("NFSv3", || Box::new(nfs3::Nfs::start())),
+    ("NFSv4.1", || Box::new(nfs4::Nfs::start())),
     ("SMB", || Box::new(smb::Smb::start())),
     ("iSCSI", || Box::new(iscsi::Target::start())),
     #[cfg(feature = "test-services")]
@@ -175,13 +186,8 @@ impl Run {
     /// when the connection has ended.
     fn exchange(&mut self, session: &mut dyn Session) -> io::Result<()> {
         let ops = self.batch();
-        if let Some(planted) = self.serves.planted() {
-            planted.blocks.store(self.dice.one_of(2), SeqCst);
-        }
-        let pool = self.serves.pool();
-        let taken = self.dice.below(POOL.queue as u32 + 1);
-        let mut taken: Vec<_> =
-            (0..taken).filter_map(|n| pool.reserve(1_000_000 + u64::from(n))).collect();
+        self.serves.set_blocks(self.dice.one_of(2));
+        let mut taken = self.serves.take_places(&mut self.dice);
         let sent = session.send(&ops);
         let mut answered = vec![false; ops.len()];
         let mut ended = sent;
@@ -229,9 +235,7 @@ impl Run {
             .and_then(|mut session| (0..BATCHES).try_for_each(|_| self.exchange(&mut *session)));
         let was_cut = relay.end();
         assert!(ended.is_ok() || was_cut, "{ended:?}, and the connection was not cut");
-        if let Some(planted) = self.serves.planted() {
-            planted.blocks.store(false, SeqCst);
-        }
+        self.serves.set_blocks(false);
     }
 
     /// Waits until nothing runs for connections that have ended, and compares what is stored.

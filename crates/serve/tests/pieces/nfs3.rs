@@ -3,7 +3,10 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 
 use serve::pool::Pool;
 use serve::transport::Budgets;
@@ -62,8 +65,8 @@ impl Serves for Nfs {
         Arc::clone(&self.server.pool)
     }
 
-    fn planted(&self) -> Option<&Planted> {
-        Some(&self.fs)
+    fn set_blocks(&self, blocks: bool) {
+        self.fs.blocks.store(blocks, SeqCst);
     }
 
     fn content(&self) -> Option<Vec<u8>> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use e2e::smb::{Ask, Offer, framed};
 use e2e::tcp::HERE;
@@ -14,7 +15,6 @@ use wire::smb::header::Command;
 use wire::smb::io::{ReadRequest, WriteRequest, read_data};
 use wire::smb::status::NtStatus;
 
-use crate::planted::Planted;
 use crate::running::Running;
 use crate::{BLOCK, BLOCKS, Op, Outcome, POOL, Serves, Session};
 
@@ -64,8 +64,8 @@ impl Serves for Smb {
         self.0.server.files_open() > 0
     }
 
-    fn planted(&self) -> Option<&Planted> {
-        Some(&self.0.fs)
+    fn set_blocks(&self, blocks: bool) {
+        self.0.fs.blocks.store(blocks, SeqCst);
     }
 
     fn content(&self) -> Option<Vec<u8>> {
