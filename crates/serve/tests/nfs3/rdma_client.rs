@@ -130,6 +130,17 @@ impl RdmaClient {
         }
     }
 
+    /// From now on nothing is done that the server sends, reads or writes, or all of it again.
+    pub fn take_nothing(&self, nothing: bool) {
+        let end = self.end.as_ref().expect("a connection");
+        if nothing { end.take_nothing() } else { end.take_again() }
+    }
+
+    /// What of that is not done.
+    pub fn undone(&self) -> usize {
+        self.end.as_ref().map_or(0, End::undone)
+    }
+
     /// Takes bytes of records, and calls as far as there are credits.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.written.extend_from_slice(bytes);

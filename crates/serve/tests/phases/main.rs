@@ -4,14 +4,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]
+#![allow(clippy::duplicate_mod, reason = "clients of NFSv3 and of NFSv4 have streams of their own")]
 
 #[path = "../nfs3/client.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod client;
+mod ftp;
+#[path = "../ftp/client.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod ftp_client;
 mod http;
 mod nfs3;
+mod nfs4;
 #[path = "../files/planted.rs"]
 mod planted;
+mod rdma;
 #[path = "../smb/running.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod running;
@@ -23,6 +30,10 @@ mod scripted;
 #[path = "../nfs3/server.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
 mod server;
+#[path = "../callbacks/scene.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod sessions;
+mod sftp;
 mod smb;
 #[path = "../http/stand.rs"]
 #[allow(dead_code, reason = "each test that includes it uses a part")]
@@ -91,6 +102,28 @@ impl Bench {
     fn delay_elsewhere(&self, call: &'static str) {
         let runtimes = Arc::clone(&self.runtimes);
         self.fs.before(call, move || Self::pass(&runtimes));
+    }
+
+    /// Sends two batches of requests. The first makes this call, and holds its core until the
+    /// second has come, so that all of that have arrived when the first of them begins; the next
+    /// call of the other name on a core then takes that time.
+    fn delay_together(
+        &self,
+        (holds, delayed): (&'static str, &'static str),
+        batches: [&[u8]; 2],
+        mut send: impl FnMut(&[u8]),
+    ) {
+        let ((begun, has_begun), (open, gate)) = (channel(), channel::<()>());
+        self.fs.before(holds, move || {
+            begun.send(()).unwrap();
+            // It ends with the sender.
+            let _ = gate.recv();
+        });
+        send(batches[0]);
+        has_begun.recv_timeout(PATIENCE).expect("it begins");
+        send(batches[1]);
+        self.fs.before(delayed, || advance_stamps(DELAY));
+        drop(open);
     }
 
     /// Calls that must not wait go to the pool.

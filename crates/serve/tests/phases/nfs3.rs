@@ -15,35 +15,41 @@ use crate::{Bench, stop_clock};
 /// Bytes of the file; more than sockets take for a client that reads nothing.
 const SIZE: usize = 1 << 20;
 
-struct Mounted {
-    client: Client,
-    file: Vec<u8>,
+/// A client with its file.
+pub struct Mounted {
+    pub client: Client,
+    pub file: Vec<u8>,
 }
 
 impl Mounted {
-    fn write(&mut self, data: &[u8]) {
+    pub fn write(&mut self, data: &[u8]) {
         let (count, stable) = (data.len() as u32, StableHow::FILE_SYNC);
         let args = WriteArgs { file: Fh3(&self.file), offset: 0, count, stable, data };
         let reply = self.client.call(Proc::WRITE, &args);
         assert!(reply.results::<WriteRes>().into_result().is_ok());
     }
 
-    fn read(&mut self) {
+    pub fn read(&mut self) {
         let reply = self.client.call(Proc::READ, &read_args(&self.file, 4096));
         assert!(reply.results::<ReadRes<'_>>().into_result().is_ok());
     }
 }
 
-fn read_args(file: &[u8], count: u32) -> ReadArgs<'_> {
+pub fn read_args(file: &[u8], count: u32) -> ReadArgs<'_> {
     ReadArgs { file: Fh3(file), offset: 0, count }
 }
 
 fn mounted(server: &Server) -> Mounted {
-    let (mut client, root) = server.client();
+    let (client, root) = server.client();
     if let Stream::Tcp(stream) = &client.stream {
         socket2::SockRef::from(stream).set_recv_buffer_size(16 << 10).expect("a small buffer");
     }
-    let where_ = DiropArgs { dir: Fh3(&root), name: Filename3(b"f") };
+    with_file(client, &root)
+}
+
+/// The same with the file that a client makes.
+pub fn with_file(mut client: Client, root: &[u8]) -> Mounted {
+    let where_ = DiropArgs { dir: Fh3(root), name: Filename3(b"f") };
     let how = CreateHow::Unchecked(Sattr3::default());
     let reply = client.call(Proc::CREATE, &CreateArgs { where_, how });
     let made = reply.results::<CreateRes<'_>>().into_result().expect("made");

@@ -1,0 +1,102 @@
+//! SFTP over SSH: requests of a channel, which wait without blocking its thread.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::channel;
+
+use e2e::sftp::{Came, Sftp};
+use e2e::tcp::HERE;
+use probe::phases::Phase;
+use serve::sftp::server::{Server, ServiceSettings};
+use serve::sftp::ssh::host_keys;
+use serve::transport::listener::listen;
+use vfs::mem::MemFs;
+use vfs::share::{Service, tag};
+use wire::sftp::request::{OfPath, Read};
+use wire::sftp::{HandleBytes, OpenFlags, PacketType, PathBytes, Request, StatusCode};
+
+use crate::planted::Planted;
+use crate::scene::{Scene, Scratch, Serving};
+use crate::{Bench, PATIENCE, stop_clock};
+
+/// Bytes of a READ, and READs at once: more than sockets take for a client that reads nothing.
+const SIZE: usize = 256 << 10;
+const READS: usize = 4;
+
+fn path() -> OfPath<'static> {
+    OfPath { path: PathBytes(b"/share/f") }
+}
+
+fn stat(client: &mut Sftp) {
+    let came = client.call(&Request::Stat(path())).expect("an answer");
+    assert!(matches!(came, Came::Other(_)), "{came:?}");
+}
+
+#[test]
+fn sftp_has_a_delay_where_it_was_planted() {
+    if !stop_clock("sftp") {
+        return;
+    }
+    let fs = Planted::over(MemFs::new(tag("share"), 1 << 30));
+    let scene = Scene::over(Service::Sftp, &[("share", Arc::clone(&fs) as _)]);
+    let folder = Scratch::new();
+    let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    let at = socket.local_addr().expect("an address");
+    let keys = host_keys::read_or_make(&folder.0).expect("host keys");
+    let server = Server::new(ServiceSettings::default(), keys);
+    let _tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
+    let mut client = Sftp::connect(HERE, at, ("alice", "secret")).expect("a channel");
+    let small = socket2::SockRef::from(client.stream()).set_recv_buffer_size(16 << 10);
+    small.expect("a small buffer");
+    let flags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREAT);
+    let file = client.open("/share/f", flags).expect("an answer").expect("a file");
+    for offset in (0..SIZE).step_by(16 << 10) {
+        let written = client.write(&file, offset as u64, &[7; 16 << 10]).expect("an answer");
+        assert_eq!(written, StatusCode::OK);
+    }
+    assert_eq!(client.close(&file).expect("an answer"), StatusCode::OK);
+    let bench = Bench::of(&fs, &scene.files.engine, &scene.runtimes);
+
+    bench.delay_inline("lookup");
+    stat(&mut client);
+    bench.assert_in(Phase::Inline, "stat");
+
+    // What comes with it is answered behind it.
+    bench.delay_inline("lookup");
+    client.start_all(&[Request::Stat(path()), Request::Lstat(path())]).expect("sent");
+    for _ in 0..2 {
+        assert_eq!(client.packet().expect("an answer").0, PacketType::ATTRS);
+    }
+    bench.assert_in(Phase::Inline, "stat");
+    bench.assert_in(Phase::Queue, "lstat");
+
+    bench.block(true);
+    bench.delay_elsewhere("lookup");
+    stat(&mut client);
+    bench.assert_in(Phase::Pool, "stat");
+    bench.delay_pool(|| stat(&mut client));
+    bench.assert_in(Phase::PoolWait, "stat");
+
+    bench.fs.flushes.store(true, SeqCst);
+    for (blocks, name) in [(true, "/share/d"), (false, "/share/e")] {
+        bench.block(blocks);
+        bench.delay_elsewhere("flush");
+        assert_eq!(client.mkdir(name).expect("an answer"), StatusCode::OK);
+        bench.assert_in(Phase::Flush, "mkdir");
+    }
+
+    let file = client.open("/share/f", OpenFlags::READ).expect("an answer").expect("the file");
+    let count = bench.count("read");
+    let (handle, len) = (HandleBytes(&file), SIZE as u32);
+    let reads = [(); READS].map(|()| Request::Read(Read { handle, offset: 0, len }));
+    let (begun, has_begun) = channel();
+    bench.fs.before("read", move || begun.send(()).unwrap());
+    client.start_all(&reads).expect("sent");
+    has_begun.recv_timeout(PATIENCE).expect("it begins");
+    Bench::pass(&bench.runtimes);
+    for _ in 0..READS {
+        assert_eq!(client.packet().expect("an answer").0, PacketType::DATA);
+    }
+    bench.assert_sent("read", count + READS);
+}
