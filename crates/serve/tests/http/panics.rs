@@ -70,6 +70,12 @@ fn a_panic_fails_its_stream_and_no_other() {
         fs.plant("lookup");
         assert_eq!(ask(&send, request("GET", "/share/f"), b"").await.0, 500);
         assert_eq!(ask(&send, request("GET", "/share/f"), b"").await.1, b"before");
+        fs.flushes.store(true, SeqCst);
+        for call in ["flush", "covered"] {
+            fs.plant(call);
+            assert_eq!(ask(&send, request("PUT", "/share/f"), b"half").await.0, 500, "{call}");
+            assert_eq!(ask(&send, request("GET", "/share/f"), b"").await.1, b"before", "{call}");
+        }
     });
-    assert_eq!(panics(&stand), 1);
+    assert_eq!(panics(&stand), 3);
 }
