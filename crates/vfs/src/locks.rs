@@ -248,8 +248,10 @@ impl LockTable {
             notices.extend(met.notices);
         }
         let outcome = if waits { Err(Refused::Recalling) } else { outcome };
+        // An open that looks at the security descriptor denies nothing, and leases are granted
+        // beside it without writing.
         if let Ok(share) = outcome
-            && share != Share::default()
+            && (share != Share::default() || opening.looks)
         {
             self.count_keeper(owner, file.share_of(owner), Some(share));
             match file.opens.iter_mut().find(|(who, _)| who == owner) {

@@ -191,7 +191,8 @@ pub(super) fn of_nothing(
         open: &entry.owner,
         is_oplock: false,
         wanted: Caching::NONE,
-        epoch: lease.v2.map_or(0, |v2| v2.epoch),
+        // Its client takes over what it has now by an epoch behind its own.
+        epoch: lease.v2.map_or(0, |v2| v2.epoch.wrapping_add(1)),
         notice: Arc::new(Notice(Arc::clone(&route))),
     })?;
     Some(OpenLease { owner, view: granted.view, key: Some(key), route })

@@ -8,7 +8,7 @@ use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
 
 use super::super::file::{FileLocks, Lease, LeaseState, Style};
 use super::super::parts::Counted;
-use super::super::{Caching, FileKey, Kind, LockTable, Owner, Range, Recall, Refused, tidy};
+use super::super::{Caching, FileKey, Kind, LockTable, Owner, Range, Recall, Refused, Share, tidy};
 use super::LeaseView;
 use crate::attr::Attr;
 
@@ -157,7 +157,8 @@ impl LockTable {
             let mut lease = Lease::new(new.owner.clone(), style, slot, Arc::clone(&request.notice));
             lease.opens = vec![(request.open.clone(), Arc::clone(&request.notice))];
             lease.caching = part;
-            lease.epoch = request.epoch.wrapping_add(1);
+            // What changes nothing for the client is no change of its lease.
+            lease.epoch = request.epoch.wrapping_add(u16::from(!part.is_none()));
             // A lease of nothing has a key, by which others are refused; an oplock has none.
             if style == Style::Lease || !part.is_none() {
                 self.count_lease(&mut lease);
@@ -213,7 +214,9 @@ impl FileLocks {
             return Caching::NONE;
         }
         let mut left = wanted;
-        let is_open = self.opens.iter().any(|(who, _)| !shares(who));
+        // Oplocks do not mind who looks at the security descriptor alone.
+        let counts = |share: &Share| style == Style::Lease || *share != Share::default();
+        let is_open = self.opens.iter().any(|(who, share)| !shares(who) && counts(share));
         // An oplock that was broken to nothing is none.
         let is_there = |lease: &Lease| lease.style == Style::Lease || !lease.caching.is_none();
         let others = || self.leases.iter().filter(|lease| !of_own(lease) && is_there(lease));

@@ -249,7 +249,8 @@ fn no_lease_with_byte_ranges_nor_while_the_file_changes() {
     assert!(s.table.lease(&request).is_none());
     drop(changing);
     s.table.lock(KEY, &open_of(2), Range::to_end(0), Kind::Read).expect("free");
-    assert_eq!(s.table.lease(&request).map(|granted| granted.caching), Some(NONE));
+    let granted = s.table.lease(&request).map(|granted| (granted.caching, granted.epoch));
+    assert_eq!(granted, Some((NONE, 0)), "nothing has changed for its client");
     s.table.unlock_all(KEY, &open_of(2));
     s.table.release(KEY, open);
     assert_eq!(s.table.lease(&request).map(|granted| granted.caching), Some(R));
@@ -262,4 +263,19 @@ fn changes_of_another_file_in_another_slot_ask_for_nothing() {
     assert!(s.table.is_leased(SLOT) && !s.table.is_leased(SLOT + 1));
     drop(s.table.changing(SLOT));
     assert!(!s.table.slot(SLOT).in_progress());
+}
+
+#[test]
+fn a_look_at_the_security_descriptor_leaves_no_writing_to_leases() {
+    let s = Scene::new();
+    let (look, open, lease) = (open_of(1), open_of(2), lease_of(2));
+    let looking = OpenOptions { looks: true, ..OpenOptions::default() };
+    s.table.open_smb(KEY, &look, Share::default(), (false, looking)).expect("free");
+    assert_eq!(s.open(2, 2, RWH).caching, RH);
+    s.table.release(KEY, &open);
+    assert_eq!(take(&s.table, (&open, &open), (true, RWH), &s.log).caching, RWH, "an oplock");
+    s.table.release(KEY, &open);
+    s.table.release(KEY, &look);
+    assert_eq!(s.open(2, 2, RWH).caching, RWH);
+    assert!(s.table.lease_of(KEY, &lease).is_some());
 }
