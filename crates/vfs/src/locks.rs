@@ -58,7 +58,7 @@ pub use leases::{
     AckRefused, BREAK_KINDS, BreakCount, BreakOutcome, CachingTally, Changing, Granted,
     LeaseRequest, LeaseView, Trigger, Using,
 };
-pub use links::{LinkId, LinkRefused, Location};
+pub use links::{LinkId, LinkRefused, Location, OpenName};
 
 use crate::notice::DirectoryNotices;
 

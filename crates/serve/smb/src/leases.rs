@@ -362,13 +362,25 @@ pub(super) fn has_written(file: &OpenFile) {
 /// # Errors
 /// As of [`released`]; STATUS_SHARING_VIOLATION after too long.
 pub(super) async fn may_rename(request: &Request, file: &OpenFile) -> Result<(), NtStatus> {
-    let Entry { locks, key, .. } = &file.entry;
-    let until = Deadline::after(locks.recall_patience());
+    let until = Deadline::after(file.entry.locks.recall_patience());
+    give_up_names(request, (file, file.entry.key), until).await
+}
+
+/// The same for another file that is in the way of what is done with the open `file`.
+///
+/// # Errors
+/// As of [`may_rename`].
+pub(super) async fn give_up_names(
+    request: &Request,
+    (file, key): (&OpenFile, FileKey),
+    until: Deadline,
+) -> Result<(), NtStatus> {
+    let locks = &file.entry.locks;
     loop {
         let own = file.lease.as_ref().map(|lease| lease.owner.clone());
         let may = {
             let _own = ByOwners::acting(own.as_slice());
-            locks.may(*key, Trigger::Name)
+            locks.may(key, Trigger::Name)
         };
         if may {
             return Ok(());
@@ -376,6 +388,6 @@ pub(super) async fn may_rename(request: &Request, file: &OpenFile) -> Result<(),
         if until.passed() {
             return Err(NtStatus::SHARING_VIOLATION);
         }
-        released(request, *key, until).await?;
+        released(request, key, until).await?;
     }
 }

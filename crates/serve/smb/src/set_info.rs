@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::clock::wall_ns;
-use base::limits::SMB_WORK_ANCESTOR;
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
 use vfs::fold::fold;
 use vfs::fs::{Context, FileSystem};
@@ -21,7 +20,7 @@ use super::state::location::Location;
 use super::state::opens::{Entry, Open, OpenFile};
 use super::state::removals::Removal;
 use super::state::times::{AskedTime, Times, UserTimes};
-use super::{durable, facts, grace, leases, names, security, status};
+use super::{durable, facts, grace, in_use, leases, names, security, status};
 use files::set_aside::SetAside;
 use files::{Caller, Links, Node, Spot};
 
@@ -32,6 +31,8 @@ const DISPOSITION_IGNORE_READ_ONLY: u32 = 0x10;
 const ALLOCATION_UNIT: u64 = 4096;
 /// FileRenameInformationEx: what is there is replaced, also if it is read-only.
 const RENAME_REPLACE: u32 = 1;
+/// What is there is replaced, also if it is open: it stays open without a name.
+const RENAME_POSIX: u32 = 2;
 const RENAME_IGNORE_READ_ONLY: u32 = 0x40;
 
 /// SET_INFO.
@@ -107,12 +108,12 @@ async fn of_file(
         }
         file_class::RENAME => {
             let new = new_name(asked.data)?;
-            rename(request, open, file, (&new, false)).await?;
+            rename(request, open, file, (&new, 0)).await?;
         }
         file_class::RENAME_EX => {
             let flags: u32 = r.get().map_err(too_short)?;
             let new = NewName { replace: flags & RENAME_REPLACE != 0, ..new_name(asked.data)? };
-            rename(request, open, file, (&new, flags & RENAME_IGNORE_READ_ONLY != 0)).await?;
+            rename(request, open, file, (&new, flags)).await?;
         }
         file_class::LINK => link(request, file, &new_name(asked.data)?).await?,
         file_class::FULL_EA => return Err(NtStatus::EAS_NOT_SUPPORTED),
@@ -374,7 +375,7 @@ async fn rename(
     request: &Request,
     open: &Open,
     file: &OpenFile,
-    (new, ignores_read_only): (&NewName<'_>, bool),
+    (new, flags): (&NewName<'_>, u32),
 ) -> Result<(), NtStatus> {
     open.may(access::DELETE)?;
     stays(file)?;
@@ -389,12 +390,12 @@ async fn rename(
         Replaced::Itself => to.name = path.name().unwrap_or_default().to_vec(),
         _ if !new.replace => return Err(NtStatus::OBJECT_NAME_COLLISION),
         Replaced::Directory => return Err(NtStatus::ACCESS_DENIED),
-        Replaced::File if !ignores_read_only => may_replace(&to)?,
-        Replaced::File | Replaced::OtherName => {}
+        Replaced::OtherName => {}
+        Replaced::File => may_replace_open(request, file, (&to, flags)).await?,
     }
     let dir_key = may_enter(request, file, &to).await?;
     if file.node.is_dir() && !from.is_link() {
-        holds_nothing_open(request, file).await?;
+        in_use::holds_nothing_open(request, file).await?;
     }
     let (dir, name) = (to.dir, to.name.clone());
     let (source, folds) = (from.clone(), Arc::clone(&request.conn.server.folds));
@@ -435,6 +436,23 @@ fn may_replace(to: &Spot) -> Result<(), NtStatus> {
     match to.entry.as_ref().is_some_and(is_read_only) {
         true => Err(NtStatus::ACCESS_DENIED),
         false => Ok(()),
+    }
+}
+
+/// Whether a rename may replace what is there, by its flags.
+async fn may_replace_open(
+    request: &Request,
+    file: &OpenFile,
+    (to, flags): (&Spot, u32),
+) -> Result<(), NtStatus> {
+    if flags & RENAME_IGNORE_READ_ONLY == 0 {
+        may_replace(to)?;
+    }
+    match &to.entry {
+        Some(there) if flags & RENAME_POSIX == 0 => {
+            in_use::is_replaceable(request, file, FileKey::from(&there.attr)).await
+        }
+        _ => Ok(()),
     }
 }
 
@@ -490,30 +508,6 @@ async fn may_enter(request: &Request, file: &OpenFile, to: &Spot) -> Result<File
     match locks.open_denied(key, &file.entry.owner, want) {
         Some(_) => Err(NtStatus::SHARING_VIOLATION),
         None => Ok(key),
-    }
-}
-
-/// That nothing in a directory, or below it, is open: Windows renames none that has.
-async fn holds_nothing_open(request: &Request, file: &OpenFile) -> Result<(), NtStatus> {
-    let (core, who) = (&request.conn.core, &request.session.who);
-    let (key, reached) = (file.entry.key, &file.node.reached);
-    let dirs = file.entry.locks.open_dirs(key.fsid);
-    let (fs, work) = (Arc::clone(&reached.share.fs), Arc::clone(request.work()));
-    let look = move |cx: Context<'_>| {
-        for dir in &dirs {
-            // One that is gone, or of another share, is not below it.
-            let above = fs.ancestors(cx, dir).unwrap_or_default();
-            if above.iter().any(|one| one.is_same_inode(&key)) {
-                return Ok(true);
-            }
-            work.take(SMB_WORK_ANCESTOR * above.len().max(1))?;
-        }
-        Ok(false)
-    };
-    let holds = core.pooled_look(who, &reached.cred, look).await.and_then(|holds| holds);
-    match holds.map_err(status::of)? {
-        true => Err(NtStatus::ACCESS_DENIED),
-        false => Ok(()),
     }
 }
 

@@ -14,14 +14,14 @@ use wire::smb::utf16;
 
 use crate::running::Running;
 
-const R: u32 = 1;
-const RH: u32 = 3;
-const RWH: u32 = 7;
-const KEYS: [LeaseKey; 2] = [[1; 16], [2; 16]];
+pub const R: u32 = 1;
+pub const RH: u32 = 3;
+pub const RWH: u32 = 7;
+pub const KEYS: [LeaseKey; 2] = [[1; 16], [2; 16]];
 
 /// What is asked for.
 #[derive(Clone, Copy)]
-enum Caching {
+pub enum Caching {
     Oplock(u8),
     Lease(LeaseKey, u32),
 }
@@ -31,7 +31,7 @@ fn send(smb: &mut Smb, caching: Caching) -> u64 {
     send_to(smb, "f", caching)
 }
 
-fn send_to(smb: &mut Smb, name: &str, caching: Caching) -> u64 {
+pub fn send_to(smb: &mut Smb, name: &str, caching: Caching) -> u64 {
     let (mut data, mut list) = (Vec::new(), Vec::new());
     let oplock = match caching {
         Caching::Oplock(level) => level,
@@ -60,12 +60,12 @@ fn send_to(smb: &mut Smb, name: &str, caching: Caching) -> u64 {
     id
 }
 
-fn next(smb: &mut Smb) -> Answer {
+pub fn next(smb: &mut Smb) -> Answer {
     smb.receive().expect("an answer").remove(0)
 }
 
 /// What an open was granted: oplock level, lease state and epoch.
-fn opened(answer: &Answer) -> (FileId, u8, Option<(u32, u16)>) {
+pub fn opened(answer: &Answer) -> (FileId, u8, Option<(u32, u16)>) {
     assert_eq!((answer.header.command, answer.status()), (Command::CREATE, NtStatus::SUCCESS));
     let response = create::Response::decode(&answer.message).expect("a response");
     let list = contexts::decode(response.contexts).expect("contexts");
@@ -81,7 +81,7 @@ fn open(smb: &mut Smb, caching: Caching) -> (FileId, u8, Option<(u32, u16)>) {
 }
 
 /// What the client is notified of.
-fn broken(answer: &Answer) -> Notice {
+pub fn broken(answer: &Answer) -> Notice {
     let Header { command, message_id, session_id, .. } = answer.header;
     let expected = (Command::OPLOCK_BREAK, u64::MAX, 0);
     assert_eq!((command, message_id, session_id), expected, "a notification");
@@ -95,11 +95,11 @@ fn lease_broken(answer: &Answer) -> (u32, u32, u16, u32) {
     (from, to, epoch, flags)
 }
 
-fn acknowledge(smb: &mut Smb, ack: Ack) -> NtStatus {
+pub fn acknowledge(smb: &mut Smb, ack: Ack) -> NtStatus {
     smb.call(Command::OPLOCK_BREAK, 0, &|out| ack.put(out)).expect("an answer").status()
 }
 
-fn keep(key: LeaseKey, state: u32) -> Ack {
+pub fn keep(key: LeaseKey, state: u32) -> Ack {
     Ack::Lease(LeaseAck { reserved: 0, flags: 0, key, state, duration: 0 })
 }
 

@@ -21,6 +21,7 @@ mod leases;
 mod links;
 mod panics;
 mod persistent;
+mod renames;
 mod running;
 mod scans;
 mod searches;

@@ -87,6 +87,12 @@ impl Running {
     pub fn again(&self) -> Smb {
         connect(self.at)
     }
+
+    /// Alice at another client.
+    pub fn client(&self, number: u8) -> Smb {
+        let offer = Offer { client: [number; 16], ..Offer::default() };
+        Smb::open((HERE, self.at), &offer, ("alice", "secret"), "share").expect("alice")
+    }
 }
 
 fn connect(at: SocketAddr) -> Smb {

@@ -300,6 +300,13 @@ impl LockTable {
         Some((lease.caching, lease.is_breaking()))
     }
 
+    /// Whether a client of SMB caches handles of a file: it can be asked to close what nobody uses.
+    pub fn caches_handles(&self, key: FileKey) -> bool {
+        let caches = |lease: &Lease| lease.caching.has(Caching::HANDLE);
+        self.has_leases()
+            && self.shard(key).get(&key).is_some_and(|file| file.leases.iter().any(caches))
+    }
+
     /// Recalls every delegation of a client, as when its callback path is gone.
     pub fn recall_client(&self, client: ClientKey) {
         for shard in &self.shards {

@@ -3,7 +3,7 @@
 //! meanwhile ([`LockTable::renamed`]); opens that keep the names of a file and marks exclude each
 //! another, so that what was marked can be removed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
@@ -52,6 +52,17 @@ impl Location {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkId(u64);
 
+/// A file that is open, and in which directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenName {
+    /// The file.
+    pub key: FileKey,
+    /// The name by which it is open.
+    pub id: LinkId,
+    /// The directory of that name.
+    pub dir: Handle,
+}
+
 /// Why there is no other open by a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkRefused {
@@ -75,6 +86,10 @@ struct Link {
 }
 
 impl Link {
+    fn open_name(&self, key: FileKey) -> OpenName {
+        OpenName { key, id: self.id, dir: self.at.dir }
+    }
+
     /// The open that removes the file by this name: the file itself, not a symbolic link to it.
     fn remover(&self) -> Option<&Owner> {
         self.marked.as_ref().or(self.closing.first()).filter(|_| !self.at.is_link())
@@ -242,11 +257,21 @@ impl LockTable {
         drop(self.close_link(key, id, owner));
     }
 
-    /// Directories of a file system that have open files in them.
-    pub fn open_dirs(&self, fsid: u64) -> HashSet<Handle> {
+    /// Names of a file system that are open.
+    pub fn open_names(&self, fsid: u64) -> Vec<OpenName> {
         let links = self.links.lock();
         let of = links.files.iter().filter(|(key, _)| key.fsid == fsid);
-        of.flat_map(|(_, of)| of).map(|link| link.at.dir).collect()
+        of.flat_map(|(key, of)| of.iter().map(move |link| link.open_name(*key))).collect()
+    }
+
+    /// Whether a file is open by any of its names.
+    pub fn is_open_by_name(&self, key: FileKey) -> bool {
+        self.has_links() && self.links.lock().files.contains_key(&key)
+    }
+
+    /// Whether a file is open by this name.
+    pub fn is_open_name(&self, name: &OpenName) -> bool {
+        self.links.lock().link(name.key, name.id).is_some()
     }
 
     /// Whether anything is open by a name: only then [`LockTable::renamed`] has anything to do.

@@ -126,3 +126,16 @@ fn opens_that_keep_names_and_removals_exclude_each_other() {
     assert_eq!(denied, Err(Refused::Shared(one.clone())), "its close removes the file");
     assert_eq!(removed_name(table.close_link(KEY, link, &one)), Some("a".into()));
 }
+
+#[test]
+fn what_is_open_is_known_by_its_directory() {
+    let (table, one) = (LockTable::default(), owner(1));
+    assert!(!table.is_open_by_name(KEY));
+    let id = table.open_link(KEY, at("a"), &one, false).expect("an open");
+    let name = OpenName { key: KEY, id, dir: at("a").dir };
+    assert_eq!(table.open_names(KEY.fsid), std::slice::from_ref(&name));
+    assert!(table.open_names(KEY.fsid + 1).is_empty(), "another file system");
+    assert!(table.is_open_by_name(KEY) && table.is_open_name(&name));
+    table.close_link(KEY, id, &one);
+    assert!(!table.is_open_by_name(KEY) && !table.is_open_name(&name));
+}

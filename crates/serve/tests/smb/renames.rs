@@ -1,0 +1,110 @@
+//! What a rename waits for, and is refused for: what is open under the name that it takes, or below
+//! the directory that it moves (MS-FSA §2.1.5.15.11).
+
+use e2e::smb::{Ask, Smb, new_name, set_info};
+use wire::smb::class::file_class;
+use wire::smb::create::FileId;
+use wire::smb::header::Command;
+use wire::smb::lease::{LeaseBreak, Notice};
+use wire::smb::status::NtStatus;
+
+use crate::leases::{Caching, KEYS, R, RH, RWH, acknowledge, broken, keep, next, opened, send_to};
+use crate::running::Running;
+
+/// Reading and writing.
+const RW: u32 = 5;
+/// FILE_RENAME_REPLACE_IF_EXISTS with FILE_RENAME_POSIX_SEMANTICS.
+const REPLACE_POSIX: u32 = 3;
+
+fn send_rename(smb: &mut Smb, file: FileId, to: &str) {
+    let content = new_name(to, true);
+    let body = set_info(file, file_class::RENAME, &content);
+    let request = smb.request(Command::SET_INFO, content.len(), &body);
+    smb.send(&[request]).expect("sent");
+}
+
+#[test]
+fn a_file_that_is_open_is_replaced_only_as_posix_has_it() {
+    let mut running = Running::new();
+    let mut other = running.client(2);
+    let source = running.create(&Ask::make("source")).expect("a file");
+    let target = other.create(&Ask::make("target")).expect("an answer").expect("a file");
+    let mut content = new_name("target", true);
+    let refused = running.alice.set(source, file_class::RENAME, &content).expect("an answer");
+    assert_eq!(refused, NtStatus::ACCESS_DENIED);
+    content[..4].copy_from_slice(&REPLACE_POSIX.to_le_bytes());
+    let replaced = running.alice.set(source, file_class::RENAME_EX, &content).expect("an answer");
+    assert_eq!(replaced, NtStatus::SUCCESS);
+    // Once it is closed nothing is in the way.
+    assert_eq!(other.close(target).expect("an answer"), NtStatus::SUCCESS);
+    let other_source = other.create(&Ask::make("source")).expect("an answer").expect("a file");
+    assert_eq!(running.alice.close(source).expect("an answer"), NtStatus::SUCCESS);
+    send_rename(&mut other, other_source, "target");
+    assert_eq!(next(&mut other).status(), NtStatus::SUCCESS);
+}
+
+#[test]
+fn who_caches_the_handle_of_what_is_replaced_is_asked_to_close_it() {
+    for (closes, expected) in [(false, NtStatus::ACCESS_DENIED), (true, NtStatus::SUCCESS)] {
+        let mut running = Running::new();
+        let mut holder = running.client(2);
+        let source = running.create(&Ask::make("source")).expect("a file");
+        send_to(&mut holder, "target", Caching::Lease(KEYS[0], RWH));
+        let (target, ..) = opened(&next(&mut holder));
+        send_rename(&mut running.alice, source, "target");
+        assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
+        let Notice::Lease(LeaseBreak { from, to, .. }) = broken(&next(&mut holder)) else {
+            panic!("an oplock");
+        };
+        assert_eq!((from, to), (RWH, RW));
+        let done = match closes {
+            true => holder.close(target).expect("an answer"),
+            false => acknowledge(&mut holder, keep(KEYS[0], RW)),
+        };
+        assert_eq!(done, NtStatus::SUCCESS);
+        assert_eq!(next(&mut running.alice).status(), expected, "{closes}");
+    }
+}
+
+/// What a client does that is asked to close a file in a directory which is renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Closes,
+    Keeps,
+    OpensAnother,
+}
+
+#[test]
+fn who_caches_handles_below_a_directory_is_asked_to_close_them() {
+    for (asked, expected) in [
+        (Asked::Closes, NtStatus::SUCCESS),
+        (Asked::Keeps, NtStatus::ACCESS_DENIED),
+        (Asked::OpensAnother, NtStatus::ACCESS_DENIED),
+    ] {
+        let mut running = Running::new();
+        let mut holder = running.client(2);
+        let dir = running.create(&Ask::make("d").dir()).expect("a directory");
+        let files = [("d\\one", KEYS[0]), ("d\\two", KEYS[1])].map(|(name, key)| {
+            send_to(&mut holder, name, Caching::Lease(key, RH));
+            (key, opened(&next(&mut holder)).0)
+        });
+        send_rename(&mut running.alice, dir, "e");
+        assert_eq!(next(&mut running.alice).status(), NtStatus::PENDING);
+        for round in 0..files.len() {
+            let Notice::Lease(LeaseBreak { key, to, .. }) = broken(&next(&mut holder)) else {
+                panic!("an oplock");
+            };
+            assert_eq!(to, R);
+            if asked == Asked::Keeps {
+                assert_eq!(acknowledge(&mut holder, keep(key, R)), NtStatus::SUCCESS);
+                break;
+            }
+            if asked == Asked::OpensAnother && round == 0 {
+                holder.create(&Ask::make("d\\three")).expect("an answer").expect("a file");
+            }
+            let (_, file) = files.iter().find(|(of, _)| *of == key).expect("one of them");
+            assert_eq!(holder.close(*file).expect("an answer"), NtStatus::SUCCESS);
+        }
+        assert_eq!(next(&mut running.alice).status(), expected, "{asked:?}");
+    }
+}
