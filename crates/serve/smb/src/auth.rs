@@ -253,6 +253,7 @@ impl Connection {
         session.add_channel(&self.mailbox);
         self.core.budget.keep_connection();
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));
+        self.take_mail_place(&session);
         let flags = if session.encrypts { session_flags::ENCRYPT } else { 0 };
         let blob = setup.completed(&shown);
         Ok(Setting { blob, flags, session: Some(session), id })
@@ -312,6 +313,7 @@ impl Connection {
         let session = session.begin(&self.mailbox);
         self.core.budget.keep_connection();
         self.sessions.borrow_mut().insert(id, Rc::clone(&session));
+        self.take_mail_place(&session);
         let flags = if encrypts { session_flags::ENCRYPT } else { 0 };
         Ok(Setting { blob, flags, session: Some(session), id })
     }

@@ -108,6 +108,7 @@ pub async fn serve(
         now_ns: Cell::new(0),
         has_mail: Arc::new(Notify::new()),
         mailbox: Arc::default(),
+        mail_places: RefCell::default(),
         granting: RefCell::default(),
         held_mail: RefCell::default(),
         held: Cell::new(0),
@@ -295,7 +296,11 @@ impl Exchange {
     /// applications that have moved.
     fn end_sessions(&mut self) {
         self.conn.end_instances();
-        for session in self.conn.take_ended() {
+        let gone = self.conn.take_ended();
+        if !gone.is_empty() {
+            self.conn.leave_mail_places();
+        }
+        for session in gone {
             let ending = Box::pin(tree::end(Rc::clone(&self.conn), session));
             self.tasks.spawn_local(self.conn.core.budget.within(ending));
         }

@@ -333,7 +333,8 @@ fn continue_lease(
     // The client of a persistent handle could not be notified.
     let broken = locks.break_of(key, &lease.owner).filter(|_| file.is_persistent());
     if let Some(what) = broken {
-        conn.mailbox.post(Mail { lease: lease.owner.clone(), session, form, what });
+        let (lease, passed_on) = (lease.owner.clone(), None);
+        conn.mailbox.post(Mail { lease, session, form, what, passed_on });
     }
     let now = locks.lease_now(key, &lease.owner);
     let (caching, epoch) = now.map_or((Caching::NONE, 0), |now| (now.caching, now.epoch));

@@ -38,10 +38,7 @@ pub(super) async fn is_replaceable(
 ///
 /// # Errors
 /// STATUS_ACCESS_DENIED; as of [`give_up_names`].
-pub(super) async fn holds_nothing_open(
-    request: &Request,
-    file: &OpenFile,
-) -> Result<(), NtStatus> {
+pub(super) async fn holds_nothing_open(request: &Request, file: &OpenFile) -> Result<(), NtStatus> {
     let locks = &file.entry.locks;
     let open = below(request, file).await?;
     if !open.iter().all(|name| locks.caches_handles(name.key)) {

@@ -5,6 +5,7 @@
 //! A break is posted to the mail of the holder's connection from whatever thread, and sent behind
 //! the answers of a turn: it never overtakes the answer to the CREATE that has granted the lease.
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use base::clock::Deadline;
@@ -23,8 +24,9 @@ use wire::smb::status::NtStatus;
 
 use super::connection::Connection;
 use super::dispatch::{Handled, Reply, Request};
-use super::state::leases::{ClientGuid, Form, Mail, Notice, OpenLease, Route};
+use super::state::leases::{ClientGuid, Form, Mail, MailClient, Notice, OpenLease, Route};
 use super::state::opens::{Entry, OpenFile};
+use super::state::session::Session;
 use super::{reply, status};
 use files::{Node, recall};
 
@@ -263,8 +265,7 @@ impl Connection {
             self.held_mail.borrow_mut().push(mail);
             return;
         }
-        // Without its session there is nothing that is open.
-        let Ok(session) = self.session(mail.session) else { return };
+        let Some((mail, seals)) = self.own_mail(mail) else { return };
         let what = mail.what;
         let words = match mail.form {
             Form::Lease(key, has_epoch) => Words::Lease(LeaseBreak {
@@ -282,7 +283,52 @@ impl Connection {
         };
         let mut out = reply::buffer(&self.core);
         words.put(out.vec());
-        self.notify(out, Some(&session).filter(|session| session.encrypts));
+        self.notify(out, seals.as_ref());
+    }
+
+    /// What is sent on this connection, with the session that encrypts it. Breaks of leases go to
+    /// the first connection of the client (MS-SMB2 §3.3.4.7), but for those of sessions that
+    /// encrypt, of which the keys are here, and of sessions with several connections: one of these
+    /// is as good as another, and the open's was alive last.
+    fn own_mail(&self, mail: Mail) -> Option<(Mail, Option<Rc<Session>>)> {
+        if mail.passed_on.is_some() {
+            return Some((mail, None));
+        }
+        // Without its session there is nothing that is open.
+        let session = self.session(mail.session).ok()?;
+        let is_lease = matches!(mail.form, Form::Lease(..));
+        if !is_lease || session.encrypts || session.has_channels() {
+            let seals = session.encrypts.then_some(session);
+            return Some((mail, seals));
+        }
+        match self.mail_places.borrow().get(&session.id) {
+            Some(place) => place.pass_on(mail).map(|mail| (mail, None)),
+            None => Some((mail, None)),
+        }
+    }
+
+    /// This connection is one more of the client of a session, for breaks of its leases.
+    pub fn take_mail_place(&self, session: &Session) {
+        let Ok(agreed) = self.agreed() else { return };
+        // Before SMB 3 a break is sent on the connection of the open.
+        if agreed.dialect >= Dialect::SMB300 {
+            let client: MailClient = (agreed.client.0, session.who.person.name.as_str().into());
+            let place = self.server.mail_order.enter(client, &self.mailbox);
+            self.mail_places.borrow_mut().insert(session.id, place);
+        }
+    }
+
+    /// It is one no longer for sessions that have left it: their client has lost it, perhaps, and
+    /// the server does not know. What it was passed and has not sent goes to the next.
+    pub fn leave_mail_places(&self) {
+        let sessions = self.sessions.borrow();
+        self.mail_places.borrow_mut().retain(|id, _| sessions.contains_key(id));
+        drop(sessions);
+        let mut passed_on = self.mailbox.take_passed_on();
+        let mut held = self.held_mail.borrow_mut();
+        passed_on.extend(held.extract_if(.., |mail| mail.passed_on.is_some()));
+        drop(held);
+        passed_on.into_iter().for_each(|mail| self.server.mail_order.post(mail));
     }
 }
 

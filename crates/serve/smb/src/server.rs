@@ -14,6 +14,7 @@ use super::settings::Settings;
 use super::state::clients::Clients;
 use super::state::instances::Instances;
 use super::state::leases::LeaseKeys;
+use super::state::mail_order::MailOrder;
 use super::state::open_files::OpenFiles;
 use super::state::opens::{ParkedOpen, Restored};
 use super::state::parked::ParkedOpens;
@@ -46,6 +47,8 @@ pub struct Server {
     pub(super) instances: Arc<Instances>,
     /// Clients with several connections.
     pub(super) clients: Arc<Clients>,
+    /// In which order their connections have signed in.
+    pub(super) mail_order: Arc<MailOrder>,
     /// Hands connections to other cores.
     pub(super) joins: Mutex<Option<Joins<Core>>>,
     /// Records of persistent handles, where there is a state directory.
@@ -66,7 +69,7 @@ impl Server {
         let settings = RwLock::new(Arc::new(settings));
         let (sessions, folds, open_files, lease_keys, seats) = Default::default();
         let (parked, removals, replays, instances, clients, joins) = Default::default();
-        let (handles, restored) = Default::default();
+        let (handles, restored, mail_order) = Default::default();
         // Not looked at yet.
         let users_seen = AtomicU64::new(u64::MAX);
         Arc::new(Self {
@@ -80,6 +83,7 @@ impl Server {
             replays,
             instances,
             clients,
+            mail_order,
             joins,
             handles,
             restored,

@@ -153,12 +153,14 @@ impl Connection {
     fn leave(&self, session: &Rc<Session>) {
         self.sessions.borrow_mut().remove(&session.id);
         self.leaving.borrow_mut().push(Rc::clone(session));
+        self.leave_mail_places();
     }
 
     /// Closes everything that is open. Nothing is carried out any more.
     pub async fn close_all(&self) {
         let mut sessions = std::mem::take(&mut *self.leaving.borrow_mut());
         sessions.extend(self.sessions.borrow_mut().drain().map(|(_, one)| one));
+        self.leave_mail_places();
         let release = |one: &Rc<Session>| {
             if one.lose_channel(&self.mailbox) {
                 return None;

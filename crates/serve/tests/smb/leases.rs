@@ -1,6 +1,8 @@
 //! Leases and oplocks over the wire: a break goes behind the answer that granted, the opener waits
 //! with STATUS_PENDING until the holder acknowledges, closes or is gone, or until it is cancelled.
 
+use e2e::api::wait_for;
+use e2e::patience;
 use e2e::smb::{Answer, Smb, message};
 use wire::smb::contexts::{self, Context};
 use wire::smb::create::{self, Disposition, FileId, access, share_access};
@@ -170,7 +172,7 @@ fn an_opener_that_waits_can_be_cancelled() {
 #[test]
 fn a_break_never_comes_before_the_answer_that_granted() {
     let running = Running::new();
-    let (mut holder, mut other) = (running.again(), running.again());
+    let (mut holder, mut other) = (running.client(2), running.again());
     for _ in 0..200 {
         send(&mut holder, Caching::Lease(KEYS[0], RWH));
         send(&mut other, Caching::Lease(KEYS[1], R));
@@ -202,4 +204,23 @@ fn a_key_is_for_one_file() {
     send_to(&mut smb, "g", Caching::Lease(KEYS[1], R));
     assert_eq!(opened(&next(&mut smb)).2, Some((R, 11)));
     assert_eq!(smb.close(file).expect("an answer"), NtStatus::SUCCESS);
+}
+
+#[test]
+fn a_break_goes_to_the_first_connection_of_its_client() {
+    let running = Running::new();
+    let [mut first, mut second, mut other] = [2, 2, 3].map(|number| running.client(number));
+    open(&mut second, Caching::Lease(KEYS[0], RH));
+    let (file, ..) = open(&mut other, Caching::Lease(KEYS[1], R));
+    assert_eq!(other.write(file, 0, b"x", 0).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(lease_broken(&next(&mut first)), (RH, 0, 12, 1));
+    assert_eq!(acknowledge(&mut first, keep(KEYS[0], 0)), NtStatus::SUCCESS);
+    let sessions = running.server.sessions.rows_now().len();
+    drop(first);
+    wait_for("the end of its session", patience(10), || {
+        (running.server.sessions.rows_now().len() < sessions).then_some(())
+    });
+    assert_eq!(open(&mut second, Caching::Lease(KEYS[0], RH)).2, Some((RH, 13)));
+    assert_eq!(other.write(file, 0, b"y", 0).expect("an answer"), NtStatus::SUCCESS);
+    assert_eq!(lease_broken(&next(&mut second)), (RH, 0, 14, 1));
 }

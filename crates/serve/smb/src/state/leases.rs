@@ -13,6 +13,9 @@ use wire::smb::lease::LeaseKey;
 /// ClientGuid.
 pub type ClientGuid = [u8; 16];
 
+/// ClientGuid, and the user.
+pub(crate) type MailClient = (ClientGuid, Arc<str>);
+
 /// The keys of all clients: a client uses one for one file only (MS-SMB2 §3.3.5.9.8).
 #[derive(Debug, Default)]
 pub(crate) struct LeaseKeys {
@@ -149,6 +152,8 @@ pub(crate) struct Mail {
     pub form: Form,
     /// What is broken.
     pub what: Break,
+    /// The client, if it comes from another connection of it.
+    pub passed_on: Option<MailClient>,
 }
 
 /// Breaks for the holders of leases at one connection. Any thread posts.
@@ -177,10 +182,18 @@ impl Mailbox {
 
     /// What has come for one session.
     pub fn take_of(&self, session: u64) -> Vec<Mail> {
-        let (own, others): (Vec<_>, Vec<_>) =
-            self.take().into_iter().partition(|mail| mail.session == session);
+        self.take_if(|mail| mail.session == session && mail.passed_on.is_none())
+    }
+
+    /// What has come from other connections.
+    pub fn take_passed_on(&self) -> Vec<Mail> {
+        self.take_if(|mail| mail.passed_on.is_some())
+    }
+
+    fn take_if(&self, which: impl Fn(&Mail) -> bool) -> Vec<Mail> {
+        let (some, others): (Vec<_>, Vec<_>) = self.take().into_iter().partition(which);
         others.into_iter().for_each(|mail| self.post(mail));
-        own
+        some
     }
 
     /// Waits until there is something.
@@ -227,7 +240,8 @@ impl Recall for Notice {
         let server = match &*route(&self.0) {
             Route::Mail { mailbox, session, form } => {
                 let (session, form) = (*session, *form);
-                return mailbox.post(Mail { lease: owner.clone(), session, form, what });
+                let (lease, passed_on) = (owner.clone(), None);
+                return mailbox.post(Mail { lease, session, form, what, passed_on });
             }
             Route::Parked(server) => server.upgrade(),
         };

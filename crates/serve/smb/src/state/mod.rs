@@ -6,6 +6,7 @@ pub(super) mod instances;
 pub(super) mod leases;
 pub(super) mod listings;
 pub(super) mod location;
+pub(super) mod mail_order;
 pub(super) mod notices;
 pub mod open_files;
 pub(super) mod opens;
