@@ -5,10 +5,11 @@ use std::time::Duration;
 use base::limits::SIGN_IN_NAME_FREE_FAILURES;
 use e2e::api::wait_for;
 use e2e::patience;
-use e2e::smb::scene::{PASSWORD, Scene, USER};
+use e2e::smb::scene::{NODE, PASSWORD, SHARE, Scene, USER};
 use e2e::smb::sign_in::Proof;
-use e2e::smb::{Ask, Offer, Smb, new_name};
+use e2e::smb::{Ask, Offer, Protection, Smb, new_name};
 use e2e::tcp::address;
+use serde_json::json;
 use wire::smb::class::file_class;
 use wire::smb::negotiate::Dialect;
 use wire::smb::status::NtStatus;
@@ -118,4 +119,31 @@ fn a_session_that_becomes_anonymous_has_what_is_open_and_opens_nothing() {
     assert!(refused.is_err(), "{refused:?}");
     let other = smb.create(&Ask::make("as-another")).map(|answer| answer.is_ok());
     assert!(!other.is_ok_and(|made| made));
+}
+
+#[test]
+fn who_signs_in_without_a_name_has_no_share() {
+    let permit = json!({"set": NODE, "property": "anonymous", "value": true});
+    let scene = Scene::new("smb-nobody", &[permit]);
+    for dialect in Dialect::SERVED {
+        let mut smb = Smb::connect(address(8), scene.at(), &Offer::only(dialect)).expect("SMB");
+        // What everybody could sign is not signed.
+        smb.trusts = true;
+        let status = smb.sign_in_by(Proof::Anonymous, "", "", 0).expect("an answer");
+        assert_eq!(status, NtStatus::SUCCESS, "{dialect:?}");
+        let share = smb.connect_tree(SHARE).expect("an answer");
+        assert_eq!(share.err(), Some(NtStatus::ACCESS_DENIED), "{dialect:?}");
+        for protection in [Protection::Signed, Protection::None] {
+            smb.protection = protection;
+            let pipes = smb.connect_tree("IPC$").expect("an answer");
+            assert!(pipes.is_ok(), "{dialect:?} {protection:?}: {pipes:?}");
+        }
+        let pipe = smb.create(&Ask::open("srvsvc")).expect("an answer");
+        assert_eq!(pipe.err(), Some(NtStatus::ACCESS_DENIED), "{dialect:?}");
+        if dialect >= Dialect::SMB300 {
+            smb.protection = Protection::Sealed;
+            assert!(smb.echo().is_err(), "{dialect:?}: nothing is decrypted for nobody");
+        }
+    }
+    scene.wait_for_state(0, 0);
 }

@@ -35,7 +35,7 @@ pub(super) struct One {
 impl One {
     /// The answer to a request, with the credits that are granted.
     pub fn new(conn: &Connection, request: &Header, status: NtStatus, out: ReplyBuf) -> Self {
-        let max = match conn.sessions.borrow().is_empty() {
+        let max = match conn.is_unsigned() {
             true => SMB_UNSIGNED_CREDITS_MAX,
             false => SMB_CREDITS_MAX,
         };

@@ -45,6 +45,12 @@ pub(super) struct Setting {
     pub id: u64,
 }
 
+/// What somebody without a name is answered, and the key.
+struct Anonymous {
+    blob: Vec<u8>,
+    key: [u8; 16],
+}
+
 /// An authenticated user.
 struct Shown {
     person: Arc<Person>,
@@ -122,13 +128,10 @@ impl Connection {
                 Ok(Setting { blob, flags: 0, session: None, id })
             }
             Kind::Authenticate => {
-                let there = self.session(id).ok().filter(|_| bound.is_none());
-                if let Some(session) = there
-                    && let Some(blob) = setup.as_anonymous(&token)?
-                {
-                    session.is_anonymous.set(true);
-                    let flags = session_flags::NULL;
-                    return Ok(Setting { blob, flags, session: Some(session), id });
+                let there = self.session(id).ok();
+                let may_be_null = bound.is_none() && (there.is_some() || self.settings.anonymous);
+                if may_be_null && let Some(anonymous) = setup.as_anonymous(&token)? {
+                    return self.admit_null((id, &setup), there, anonymous, &agreed);
                 }
                 let shown = self.judge(&setup, &token)?;
                 if let Some(session) = bound {
@@ -236,7 +239,7 @@ impl Connection {
         shown: Shown,
         agreed: &Negotiated,
     ) -> Result<Setting, NtStatus> {
-        if session.who.person.name != shown.person.name {
+        if session.is_null || session.who.person.name != shown.person.name {
             return Err(NtStatus::ACCESS_DENIED);
         }
         if self.sessions.borrow().len() >= SMB_SESSIONS_PER_CONNECTION {
@@ -259,6 +262,49 @@ impl Connection {
         Ok(Setting { blob, flags, session: Some(session), id })
     }
 
+    /// A session that is anonymous from now on, or a new one. That is one of nobody: neither
+    /// signed nor encrypted unless its client wants that, and within the limits of a connection
+    /// without a user.
+    fn admit_null(
+        &self,
+        (id, setup): (u64, &Setup),
+        there: Option<Rc<Session>>,
+        Anonymous { blob, key }: Anonymous,
+        agreed: &Negotiated,
+    ) -> Result<Setting, NtStatus> {
+        let flags = session_flags::NULL;
+        if let Some(session) = there {
+            session.is_anonymous.set(true);
+            return Ok(Setting { blob, flags, session: Some(session), id });
+        }
+        if self.settings.encryption == Encryption::Required {
+            return Err(NtStatus::ACCESS_DENIED);
+        }
+        if self.sessions.borrow().len() >= SMB_SESSIONS_PER_CONNECTION {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        let algorithms = (agreed.signing, agreed.cipher);
+        let keys = Keys::new(&key, agreed.dialect, algorithms, &setup.preauth);
+        let keys = keys.map_err(|_| NtStatus::INTERNAL_ERROR)?;
+        let person = self.core.files.identity.anonymous();
+        let row = Row {
+            id,
+            user: person.name.clone(),
+            from: self.peer.0.ip().to_canonical(),
+            dialect: agreed.dialect.name(),
+            encrypted: false,
+        };
+        let who = Caller::new(person, self.peer, Transport::Plain, Service::Smb);
+        let known = (row, agreed.facts(), keys.signer.clone());
+        let listed = self.server.sessions.add(known, &self.has_mail);
+        let mut session = Session::new((id, who, listed), keys, (false, false));
+        session.is_null = true;
+        session.is_anonymous.set(true);
+        let session = session.begin(&self.mailbox);
+        self.sessions.borrow_mut().insert(id, Rc::clone(&session));
+        Ok(Setting { blob, flags, session: Some(session), id })
+    }
+
     fn welcome(
         &self,
         (id, setup): (u64, &Setup),
@@ -269,7 +315,7 @@ impl Connection {
         let blob = setup.completed(&shown);
         if let Ok(there) = self.session(id) {
             // It has signed in again: the same user, or, as [`Setup::as_anonymous`] says, none.
-            if there.who.person.name != shown.person.name {
+            if there.is_null || there.who.person.name != shown.person.name {
                 return Err(NtStatus::ACCESS_DENIED);
             }
             there.is_anonymous.set(false);
@@ -330,18 +376,20 @@ struct Token {
 }
 
 impl Setup {
-    /// The last word to a client that signs in as anonymous; `None` if it does not.
-    fn as_anonymous(&self, token: &Token) -> Result<Option<Vec<u8>>, NtStatus> {
+    /// What a client gets that signs in as anonymous; `None` if it does not.
+    fn as_anonymous(&self, token: &Token) -> Result<Option<Anonymous>, NtStatus> {
         let auth = Authenticate::decode(&token.ntlm).map_err(status::of_wire)?;
         if self.exchange.is_none() || !auth.is_anonymous() {
             return Ok(None);
         }
-        let Some(theirs) = &token.mic else { return Ok(Some(self.last(None))) };
         // The key of anonymous users is known to all (MS-NLMP §3.3.2).
         let key = ntlm::session_key([0; 16], &auth).map_err(status::of_wire)?;
+        let Some(theirs) = &token.mic else {
+            return Ok(Some(Anonymous { blob: self.last(None), key }));
+        };
         let mic = |side| ntlm::mech_list_mic(&key, auth.flags, side, &self.mechanisms);
         same(&mic(Side::Client), theirs).ok_or(NtStatus::LOGON_FAILURE)?;
-        Ok(Some(self.last(Some(&mic(Side::Server)))))
+        Ok(Some(Anonymous { blob: self.last(Some(&mic(Side::Server))), key }))
     }
 
     /// The last word to a user.

@@ -231,7 +231,7 @@ impl Exchange {
                 continue;
             }
             self.end_sessions();
-            let unsigned = self.conn.sessions.borrow().is_empty();
+            let unsigned = self.conn.is_unsigned();
             if unsigned && sign_in_by.passed() {
                 return Err(Ended::Unsigned);
             }
@@ -407,7 +407,7 @@ impl Exchange {
             }
             None if !self.has_room() => return Ok(false),
             None => {
-                let max = match self.conn.sessions.borrow().is_empty() {
+                let max = match self.conn.is_unsigned() {
                     true => SMB_UNSIGNED_MESSAGE_MAX,
                     false => SMB_MESSAGE_MAX,
                 };

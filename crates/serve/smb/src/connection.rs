@@ -176,6 +176,11 @@ impl Connection {
         session.ok_or(NtStatus::USER_SESSION_DELETED)
     }
 
+    /// Whether no user has signed in.
+    pub fn is_unsigned(&self) -> bool {
+        self.sessions.borrow().values().all(|session| session.is_null)
+    }
+
     /// What signs messages of a session on this connection.
     pub fn with_signer<R>(&self, session: &Session, with: impl FnOnce(&Signer) -> R) -> R {
         let channels = self.channels.borrow();

@@ -16,9 +16,10 @@ use super::{close, create, dir, info, io, ioctl, leases, lock, set_info, tree};
 pub(super) fn run(request: &Request) -> Handled {
     let command = request.header.command;
     // What was opened before stays usable with the rights that were granted then.
-    if request.session.is_anonymous.get()
-        && matches!(command, Command::TREE_CONNECT | Command::CREATE)
-    {
+    if request.session.is_anonymous.get() && command == Command::CREATE {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    if request.session.is_null && !is_for_nobody(command) {
         return Err(NtStatus::ACCESS_DENIED);
     }
     match command {
@@ -40,4 +41,16 @@ pub(super) fn run(request: &Request) -> Handled {
         Command::CHANGE_NOTIFY => steps(dir::notify),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
+}
+
+/// Whether it is a command for sessions that have never been of a user.
+const fn is_for_nobody(command: Command) -> bool {
+    matches!(
+        command,
+        Command::LOGOFF
+            | Command::TREE_CONNECT
+            | Command::TREE_DISCONNECT
+            | Command::IOCTL
+            | Command::ECHO
+    )
 }

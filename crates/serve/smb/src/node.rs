@@ -92,6 +92,15 @@ pub static NODE: Context = Context::new(
         "Integrity protection of requests and responses.",
     ),
     Property::setting(
+        "anonymous",
+        "Anonymous",
+        Kind::Bool,
+        Default::Bool(false),
+        "Whether clients may sign in without a user name. Such sessions can connect to IPC$ and \
+         request the addresses of the server; they cannot access shares or list them. Not with \
+         encryption=required.",
+    ),
+    Property::setting(
         "multichannel",
         "Multichannel",
         Kind::Bool,

@@ -99,6 +99,10 @@ impl Connection {
         if messages.starts_with(&MAGIC_TRANSFORM) {
             let transform: Transform = Reader::new(messages, "transform header").get()?;
             let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
+            // Nobody encrypts before a user has signed in: what is sent is not decrypted.
+            if self.is_unsigned() {
+                return Err(Broken::Order);
+            }
             let (_, opener) = session.keys.sealers.as_ref().ok_or(Broken::Order)?;
             opener.open(messages)?;
             (from, encrypted) = (begin + TRANSFORM, Some(session));
@@ -166,8 +170,11 @@ impl Connection {
             if is_signed {
                 return Ok(());
             }
-            // An attacker would try again (§3.3.5.2.4 leaves the end to the server).
-            self.end(Broken::Signature);
+            // An attacker would try again (§3.3.5.2.4 leaves the end to the server). The signature
+            // of an anonymous session protects nobody.
+            if !session.is_null {
+                self.end(Broken::Signature);
+            }
             return Err(NtStatus::ACCESS_DENIED);
         }
         if session.signs { Err(NtStatus::ACCESS_DENIED) } else { Ok(()) }
@@ -279,7 +286,7 @@ impl Connection {
                     Some(_) => NtStatus::SUCCESS,
                     None => NtStatus::MORE_PROCESSING_REQUIRED,
                 };
-                (status, session.clone())
+                (status, session.clone().filter(|session| !session.is_null))
             }
             Err(status) => {
                 wire::smb::header::put_error(out.vec());

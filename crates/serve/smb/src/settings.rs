@@ -25,6 +25,8 @@ pub struct Settings {
     pub encryption: Encryption,
     /// Whether requests that are neither signed nor encrypted are refused.
     pub signing_required: bool,
+    /// Whether a client may sign in without a name.
+    pub anonymous: bool,
     /// Whether a session may have several connections.
     pub multichannel: bool,
     /// How long a connection without open files may be silent.
@@ -39,6 +41,7 @@ impl Default for Settings {
             name: "plimsoll".to_owned(),
             encryption: Encryption::default(),
             signing_required: true,
+            anonymous: false,
             multichannel: false,
             idle: SMB_IDLE,
             umask: 0o022,

@@ -27,7 +27,11 @@ const PIPES: &str = "IPC$";
 
 /// TREE_CONNECT.
 pub(super) fn connect(request: &Request) -> Handled {
-    if !request.is_protected() && request.conn.agreed()?.dialect == Dialect::SMB311 {
+    let session = &request.session;
+    if !request.is_protected()
+        && !session.is_null
+        && request.conn.agreed()?.dialect == Dialect::SMB311
+    {
         // A negotiation that was changed in transit would be found by this signature (§3.3.5.7).
         request.conn.end(Broken::Order);
         return Err(NtStatus::ACCESS_DENIED);
@@ -37,6 +41,8 @@ pub(super) fn connect(request: &Request) -> Handled {
     let name = path.rsplit('\\').next().unwrap_or_default();
     let (of, kind, maximal_access) = if name.eq_ignore_ascii_case(PIPES) {
         (TreeOf::Pipes, share_type::PIPE, access::READ | access::WRITE)
+    } else if session.is_anonymous.get() {
+        return Err(NtStatus::ACCESS_DENIED);
     } else {
         let table = request.conn.core.files.shares.load();
         let mut shares = table.iter();

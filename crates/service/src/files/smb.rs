@@ -182,6 +182,7 @@ fn settings(document: &Document) -> Settings {
             _ => Encryption::Offered,
         },
         signing_required: !values.is("signing", "offered"),
+        anonymous: values.is_on("anonymous"),
         multichannel: values.is_on("multichannel"),
         idle: values.time("idle"),
         umask: values.umask().unwrap_or(otherwise.umask),

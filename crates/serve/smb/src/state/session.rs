@@ -87,8 +87,11 @@ pub(crate) struct Session {
     pub nonce: Cell<u64>,
     /// It is listed.
     pub listed: Listed,
-    /// It has signed in as anonymous since, which grants nothing.
+    /// It has signed in as anonymous, or has done so since, which grants nothing.
     pub is_anonymous: Cell<bool>,
+    /// It has never been of a user: everybody can compute its keys, so its first answer is not
+    /// signed.
+    pub is_null: bool,
     /// Its client has named another one that it has lost.
     pub has_previous: bool,
     /// Requests of it that are carried out now.
@@ -128,6 +131,7 @@ impl Session {
             listed,
             has_previous: false,
             is_anonymous: Cell::new(false),
+            is_null: false,
             running,
             closing,
             ended,
