@@ -1,6 +1,7 @@
 # In a guest: loads what Linux' SMB client needs, and mounts a share.
 #   load
 #   mount_share NAME OPTIONS     //$SERVER/$SHARE at /mnt/NAME
+#   watch                        until the guest ends: what waits in the kernel for 10 s, and what the client knows then
 # SERVER, PORT, SHARE, USER and PASSWORD are set before.
 load() {
     modules=/usr/lib/uml/modules/$(uname -r)/kernel
@@ -16,4 +17,22 @@ mount_share() {
     # The program that would find out the address (mount.cifs) is not needed where it is known.
     mount -i -t cifs -o "ip=$SERVER,port=$PORT,username=$USER,password=$PASSWORD,iocharset=utf8,$2" \
         "//$SERVER/$SHARE" "/mnt/$1"
+}
+watch() {
+    set +e
+    before=
+    while sleep 10; do
+        waiting=
+        for task in /proc/[0-9]*; do
+            case $(sed -n 's/^State:\t//p' "$task/status" 2>/dev/null) in D*) waiting="$waiting ${task#/proc/}" ;; esac
+        done
+        for task in $waiting; do
+            case " $before " in *" $task "*) ;; *) continue ;; esac
+            echo "-- $(cut -d' ' -f1 /proc/uptime) s: $task $(cat "/proc/$task/comm") waits: $(cat "/proc/$task/wchan")"
+            cat "/proc/$task/stack" 2>/dev/null
+            sed -n '/Servers/,$p' /proc/fs/cifs/DebugData
+            dmesg | tail -n 20
+        done
+        before=$waiting
+    done
 }
