@@ -22,6 +22,8 @@ mod kernel_read_plus;
 mod kernel_services;
 #[path = "../kernel_smb.rs"]
 mod kernel_smb;
+#[path = "../kernel_smb_counts.rs"]
+mod kernel_smb_counts;
 #[path = "../kernel_smb_pair.rs"]
 mod kernel_smb_pair;
 #[path = "../kernel_v4.rs"]
