@@ -85,7 +85,11 @@ fn takeovers_have_one_owner_at_a_time_and_lose_nothing() {
     cluster.wait_for_owner(ACCOUNTS, LEFT);
     progress(&mut writers, "failback");
 
+    // Clients do not see the end of the former owner: they would meet no address at once.
+    let idle = cluster.idle_client(ACCOUNTS);
     let server = cluster.process(ACCOUNTS, LEFT);
+    let ended = idle.join().expect("a client").map_err(|e| e.kind());
+    assert_eq!(ended, Err(ErrorKind::ConnectionReset), "a client that only waits");
     cluster.kill(LEFT);
     process::signal(server, libc::SIGKILL);
     cluster.wait_for_owner(ACCOUNTS, RIGHT);

@@ -12,6 +12,7 @@
 //! - [`sampler`]: all of it as statistics, once a second.
 //! - [`bridges`]: the emulated links that run here, as statistics.
 //! - [`socket_diagnosis`]: connections of TCP, as the kernel dumps them.
+//! - [`silent_end`]: connections that vanish without a word, for another machine has their address.
 //! - [`segments`]: what leaves the TCP stack, counted by programs in the kernel.
 //! - [`inventory`]: the machine for reports. [`addresses`]: what others may reach it by.
 
@@ -25,6 +26,7 @@ pub mod observe;
 pub mod process;
 pub mod sampler;
 pub mod segments;
+pub mod silent_end;
 pub mod socket_diagnosis;
 
 use std::io;

@@ -26,6 +26,7 @@ use control::tree::viewer::Everything;
 use control::tree::{Tree, Who};
 use head::lease::Follower;
 use head::local;
+use host::silent_end::SilentEnd;
 use probe::hub::{Hub, HubOptions};
 use service::lab::from_here;
 use service::node::set_log_levels;
@@ -38,6 +39,7 @@ use crate::out::{Failure, OrFailure, chain};
 use crate::sys;
 use crate::tree::ROOT;
 use announce::Announcement;
+use connections::Recorder;
 use plan::Plan;
 
 /// What is tried with the state directory, for messages.
@@ -108,12 +110,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     .print()?;
     manager::tell("READY=1");
-    serve_on(&plan, &running);
-    manager::tell("STOPPING=1");
+    let connections = serve_on(&plan, &running);
     keeper.end();
     end(registration, lab, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
+    connections::vanish(connections);
     Ok(())
 }
 
@@ -207,20 +209,21 @@ fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
-fn serve_on(plan: &Plan<'_>, running: &Running) {
-    if plan.args.lease.is_some()
-        && let Err(e) = connections::start(&running.parts.state, plan.args.address)
-    {
-        base::warning!("head", "connections are not recorded for a takeover: {e}");
-    }
+/// Another head takes the address of a resource over: its connections are returned, for clients are
+/// not to see their end.
+fn serve_on(plan: &Plan<'_>, running: &Running) -> Option<SilentEnd> {
+    let lease = plan.args.lease.as_ref();
+    let recorder = lease.and_then(|_| Recorder::start(&running.parts.state, plan.args.address));
     while sys::wait_for_signal() {
         let files = plan.args.exports.is_some() || running.services.use_files();
         if !files && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
-            return;
+            break;
         }
         reload(plan, running);
     }
+    manager::tell("STOPPING=1");
+    recorder.map(|recorder| recorder.hand_over())
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.

@@ -68,14 +68,14 @@ impl Addresses {
         Ok(())
     }
 
-    /// Announces an address if it is still set.
-    pub(super) fn announce(&self, link: &str, cidr: Cidr) {
+    /// Announces an address if it is still set; whether it is.
+    pub(super) fn announce(&self, link: &str, cidr: Cidr) -> bool {
         let mut state = self.state();
-        if state.set.contains_key(&(link.to_owned(), cidr))
-            && let Err(why) = state.network.announce(link, cidr.address)
-        {
+        let is_set = state.set.contains_key(&(link.to_owned(), cidr));
+        if is_set && let Err(why) = state.network.announce(link, cidr.address) {
             base::warning!("head", "the address {cidr} cannot be announced on {link}: {why}");
         }
+        is_set
     }
 
     /// Removes an address.

@@ -77,6 +77,7 @@ impl Process {
 /// Starts the process in a thread, which reports its start and its end.
 pub(super) fn run(start: Start, lock: OwnerLock, reports: Sender<Message>) {
     let (name, number, failed) = (start.name.clone(), start.number, reports.clone());
+    let start = Arc::new(start);
     let work = move || start.run(lock, &reports);
     if let Err(e) = std::thread::Builder::new().name("process".to_owned()).spawn(work) {
         let event = Event::Started(name, number, Err(e.to_string()));
@@ -85,7 +86,7 @@ pub(super) fn run(start: Start, lock: OwnerLock, reports: Sender<Message>) {
 }
 
 impl Start {
-    fn run(self, mut lock: OwnerLock, reports: &Sender<Message>) {
+    fn run(self: &Arc<Self>, mut lock: OwnerLock, reports: &Sender<Message>) {
         // The head that receives it may have ended.
         let report = |message| drop(reports.send(message));
         let (name, number) = (self.name.clone(), self.number);
@@ -131,8 +132,8 @@ impl Start {
             return report(failed(format!("the address {address} cannot be set on {link}: {why}")));
         }
         report(Message::Event(Event::Started(name.clone(), number, Ok(()))));
-        self.reset_connections(former);
-        self.announce_again();
+        self.reset_connections(&former);
+        self.clone().repeat(former);
         // It must not find its output closed.
         std::thread::spawn(move || {
             output.map(|mut output| std::io::copy(&mut output, &mut std::io::sink()))
@@ -159,42 +160,47 @@ impl Start {
     }
 
     /// The connections that clients had with the former owner.
-    fn recorded_connections(&self) -> std::io::Result<Vec<Connection>> {
-        let resource = self.config.resource(&self.name);
-        resource.map_or_else(|| Ok(Vec::new()), |resource| connections::read(&resource.state))
+    fn recorded_connections(&self) -> Vec<Connection> {
+        let Some(resource) = self.config.resource(&self.name) else { return Vec::new() };
+        connections::read(&resource.state).unwrap_or_else(|e| {
+            self.not_reset(&e);
+            Vec::new()
+        })
+    }
+
+    fn not_reset(&self, error: &std::io::Error) {
+        let name = &self.name;
+        base::warning!(
+            "head",
+            "connections of {name} with its former owner are not reset: {error}"
+        );
     }
 
     /// Resets those connections: without that clients notice the end of the former owner at their
     /// next retransmission.
-    fn reset_connections(&self, former: std::io::Result<Vec<Connection>>) {
+    fn reset_connections(&self, former: &[Connection]) {
         let Some(resource) = self.config.resource(&self.name) else { return };
-        let reset = || -> std::io::Result<()> {
-            let resets = Resets::open(resource.address.address)?;
-            for (port, peer) in former? {
+        match Resets::open(resource.address.address) {
+            Ok(resets) => former.iter().for_each(|(port, peer)| {
                 // A client that cannot be reached now is left to its own retransmissions.
-                let _unreachable = resets.send(port, peer);
-            }
-            Ok(())
-        };
-        if let Err(e) = reset() {
-            let name = &self.name;
-            base::warning!(
-                "head",
-                "connections of {name} with its former owner are not reset: {e}"
-            );
+                let _unreachable = resets.send(*port, *peer);
+            }),
+            Err(e) => self.not_reset(&e),
         }
     }
 
-    fn announce_again(&self) {
-        let Some(resource) = self.config.resource(&self.name) else { return };
-        let (link, cidr) = (resource.link.clone(), resource.address);
-        let addresses = self.addresses.clone();
+    /// Announces the address again, and resets connections again: packets may be lost. Connections
+    /// that exist here are not concerned.
+    fn repeat(self: Arc<Self>, former: Vec<Connection>) {
         let work = move || {
+            let Some(resource) = self.config.resource(&self.name) else { return };
             let mut slept = std::time::Duration::ZERO;
             for at in HEAD_ANNOUNCE_AGAIN {
                 std::thread::sleep(at.saturating_sub(slept));
                 slept = at;
-                addresses.announce(&link, cidr);
+                if self.addresses.announce(&resource.link, resource.address) {
+                    self.reset_connections(&former);
+                }
             }
         };
         // Without a thread there is the first announcement.

@@ -1,46 +1,106 @@
-//! Records the connections of a resource for its next owner, in a thread, until the
-//! process ends with the lease of its head.
+//! Records the connections of a resource for its next owner, in a thread, until the process ends
+//! with the lease of its head or hands over: then its connections end without a word to clients.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use head::connections::{self, Connection};
 use head::limits::{HEAD_CONNECTIONS_EVERY, HEAD_CONNECTIONS_MAX};
+use host::silent_end::SilentEnd;
 use host::socket_diagnosis::{ESTABLISHED, SocketDiagnosis};
+use serve::transport::silence;
 
-/// Starts the thread, for connections to this address.
-///
-/// # Errors
-/// There is no thread.
-pub fn start(state: &Path, address: IpAddr) -> io::Result<()> {
-    let state = state.to_owned();
-    let work = move || follow(&state, address);
-    std::thread::Builder::new().name("connections".to_owned()).spawn(work).map(drop)
+/// The record of a resource.
+pub struct Recorder {
+    state: PathBuf,
+    address: IpAddr,
+    written: Mutex<Written>,
 }
 
-fn follow(state: &Path, address: IpAddr) {
-    let mut written = None;
-    let mut failed = false;
-    loop {
-        let done = established(address).and_then(|all| {
-            if written.as_ref() != Some(&all) {
-                let list: Vec<_> = all.iter().copied().collect();
-                connections::write(state, &list)?;
-                written = Some(all);
+#[derive(Default)]
+struct Written {
+    last: Option<BTreeSet<Connection>>,
+    /// What was recorded last is for the next owner: connections end now.
+    ended: bool,
+}
+
+impl Recorder {
+    /// Starts the thread, for connections to this address; nothing without one.
+    pub fn start(state: &Path, address: IpAddr) -> Option<Arc<Self>> {
+        let this = Arc::new(Self { state: state.to_owned(), address, written: Mutex::default() });
+        let follower = this.clone();
+        let thread = std::thread::Builder::new().name("connections".to_owned());
+        match thread.spawn(move || follower.follow()) {
+            Ok(_) => Some(this),
+            Err(e) => {
+                unrecorded(&e);
+                None
             }
-            Ok(())
-        });
-        match done {
-            Err(e) if !failed => {
-                base::warning!("head", "connections are not recorded for a takeover: {e}");
-                failed = true;
-            }
-            done => failed = done.is_err(),
         }
-        std::thread::sleep(HEAD_CONNECTIONS_EVERY);
+    }
+
+    fn follow(&self) {
+        let mut failed = false;
+        while !self.written().ended {
+            match self.record(false) {
+                Err(e) if !failed => {
+                    unrecorded(&e);
+                    failed = true;
+                }
+                done => failed = done.is_err(),
+            }
+            std::thread::sleep(HEAD_CONNECTIONS_EVERY);
+        }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        // What it guards is whole between any two steps.
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, ends: bool) -> io::Result<()> {
+        let mut written = self.written();
+        if written.ended {
+            return Ok(());
+        }
+        written.ended = ends;
+        let all = established(self.address)?;
+        if written.last.as_ref() != Some(&all) {
+            let list: Vec<_> = all.iter().copied().collect();
+            connections::write(&self.state, &list)?;
+            written.last = Some(all);
+        }
+        Ok(())
+    }
+
+    /// Records the connections for the last time. From now on their clients do not notice their
+    /// end, as long as the returned value is not ended.
+    pub fn hand_over(&self) -> SilentEnd {
+        if let Err(e) = self.record(true) {
+            unrecorded(&e);
+            // The next owner does not know what to reset: clients must notice the end now.
+            return SilentEnd::default();
+        }
+        silence::begin();
+        SilentEnd::of(self.address).unwrap_or_else(|e| {
+            base::warning!("head", "clients see the end of their connections: {e}");
+            SilentEnd::default()
+        })
+    }
+}
+
+fn unrecorded(error: &io::Error) {
+    base::warning!("head", "connections are not recorded for a takeover: {error}");
+}
+
+/// Ends the connections of a resource that has been handed over.
+pub fn vanish(connections: Option<SilentEnd>) {
+    if let Some(Err(e)) = connections.map(SilentEnd::end) {
+        base::warning!("head", "clients see the end of their connections: {e}");
     }
 }
 

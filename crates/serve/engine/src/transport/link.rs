@@ -26,6 +26,7 @@ use super::budget::{CoreBudget, Need};
 use super::buffers::{CoreBuffers, ReplyBuf};
 use super::pace::SlowPeerBudget;
 use super::send::{self, Peer, SendError};
+use super::silence;
 use super::tls::session::{Session, Step};
 use super::tls::{Tls, TlsError};
 
@@ -402,8 +403,10 @@ impl Link {
         if let Some(mut tls) = self.tls.take() {
             let mut out = ReplyBuf::default();
             tls.session.end(&mut out);
-            // A peer with a full window sees the end of the connection instead.
-            let _ = self.stream.try_write(out.as_slice());
+            if !silence::is_on() {
+                // A peer with a full window sees the end of the connection instead.
+                let _ = self.stream.try_write(out.as_slice());
+            }
             if let Some(buffer) = tls.session.give_up() {
                 give_back(buffer, &mut tls.overdraft, core);
             }

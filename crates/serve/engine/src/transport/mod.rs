@@ -11,6 +11,7 @@
 //! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
 //! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`tasks`]: what runs for a service, and its end.
+//! - [`silence`]: whether peers see the end of their connections.
 //! - [`send`]: bytes, and parts of files, to the peer. [`tcp_info`]: what the kernel knows of it.
 
 pub mod acks;
@@ -24,6 +25,7 @@ pub mod outgoing;
 pub mod pace;
 pub mod runtimes;
 pub mod send;
+pub mod silence;
 pub mod small;
 pub mod tasks;
 pub mod tcp_info;

@@ -48,6 +48,7 @@ use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::{Link, ReceiveError};
 use engine::transport::listener::Accepted;
 use engine::transport::send::SendError;
+use engine::transport::silence;
 use engine::transport::tls::TlsError;
 
 /// Why a connection ended.
@@ -630,7 +631,9 @@ impl Conn {
     async fn settle(mut self) {
         self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));
-        self.link.finish();
+        if !silence::is_on() {
+            self.link.finish();
+        }
         self.input.clear();
         self.begun = None;
         self.place.clear();
