@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use e2e::loops::LoopDisk;
 use e2e::uml::{self, Guest, Task};
-use e2e::{has, process, skip};
+use e2e::{has, patience, process, skip};
 
 use super::cluster::{ACCOUNTS, Cluster, LEFT, RIGHT, Setup};
 use super::long::rounds;
@@ -29,6 +29,10 @@ const MOUNTS: [(&str, &str); 2] = [("three", "vers=3,lock,hard"), ("four", "vers
 const BLOCK: usize = 4096;
 /// Events of a writer after a takeover until it counts as running: 16 blocks each.
 const EVENTS: usize = 3;
+
+/// How long a writer may take to write again, and how often it is looked at.
+const SOON: Duration = patience(90);
+const EVERY: Duration = Duration::from_millis(5);
 
 /// How a resource is taken over from a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,20 +123,25 @@ impl Trial {
     /// Waits until each writer has written for a while; how long after the beginning each wrote
     /// again, at most.
     fn progress(&mut self, began: Instant) -> Vec<Duration> {
-        let mut longest = Vec::new();
         // Those of before the takeover.
         for (name, _) in MOUNTS {
             self.one.forget(&format!("{name} at"));
         }
-        for (name, _) in MOUNTS {
-            self.one.event(&format!("{name} at"));
-            longest.push(began.elapsed());
+        let (until, mut waits) = (Instant::now() + SOON, [None; MOUNTS.len()]);
+        while waits.iter().any(Option::is_none) {
+            assert!(Instant::now() < until, "{waits:?}: {}", self.one.said());
+            for ((name, _), wait) in MOUNTS.iter().zip(&mut waits) {
+                if wait.is_none() && self.one.forget(&format!("{name} at")) {
+                    *wait = Some(began.elapsed());
+                }
+            }
+            std::thread::sleep(EVERY);
         }
         for (name, _) in MOUNTS {
             (1..EVENTS).for_each(|_| drop(self.one.event(&format!("{name} at"))));
         }
         self.check_rivals();
-        longest
+        waits.into_iter().flatten().collect()
     }
 
     /// No lock was granted.
@@ -145,12 +154,14 @@ impl Trial {
         }
     }
 
-    fn round(&mut self, kind: Kind, owner: usize, other: usize) {
+    /// A takeover; how long after its beginning each wrote again.
+    fn round(&mut self, kind: Kind, owner: usize, other: usize) -> Vec<Duration> {
         let began = Instant::now();
         kind.take_over(&mut self.cluster, owner, other);
         let waits = self.progress(began);
         println!("{kind:?}: NFSv3 wrote again after {:?}, NFSv4.1 after {:?}", waits[0], waits[1]);
         kind.repair(&mut self.cluster, owner, other);
+        waits
     }
 
     /// Ends the writers: no error, all blocks there, and the locks are free then.
@@ -181,6 +192,19 @@ impl Trial {
     }
 }
 
+/// Prints the outages of one kind.
+fn report(kind: Kind, outages: &[(Kind, Vec<Duration>)]) {
+    for (n, (name, _)) in MOUNTS.iter().enumerate() {
+        let of_kind = outages.iter().filter(|(one, _)| *one == kind);
+        let mut waits: Vec<u128> = of_kind.map(|(_, waits)| waits[n].as_millis()).collect();
+        waits.sort_unstable();
+        let (count, median) = (waits.len(), waits[waits.len() / 2]);
+        let longest = waits.last().copied().unwrap_or_default();
+        let times = format!("median {median} ms, longest {longest} ms");
+        println!("{kind:?}: {count} takeovers, outage of {name}: {times}");
+    }
+}
+
 fn run(kinds: &[Kind], rounds: usize) {
     let _turn = uml::turn();
     let mut trial = match Trial::start() {
@@ -188,17 +212,19 @@ fn run(kinds: &[Kind], rounds: usize) {
         Err(why) => skip!("heads-guests", "{why}"),
     };
     let (mut owner, mut other) = (LEFT, RIGHT);
+    let mut outages = Vec::new();
     for _ in 0..rounds {
         for kind in kinds {
-            trial.round(*kind, owner, other);
+            outages.push((*kind, trial.round(*kind, owner, other)));
             (owner, other) = (other, owner);
         }
     }
     trial.end();
+    kinds.iter().for_each(|kind| report(*kind, &outages));
 }
 
 #[test]
-fn long_one_of_each() {
+fn one_of_each() {
     run(&[Kind::Planned, Kind::Killed, Kind::LinkCut], 1);
 }
 
