@@ -8,6 +8,10 @@
 mod addresses;
 #[path = "heads/announcements.rs"]
 mod announcements;
+#[path = "heads/ceph.rs"]
+mod ceph;
+#[path = "heads/ceph_daemons.rs"]
+mod ceph_daemons;
 #[path = "heads/cluster.rs"]
 mod cluster;
 #[path = "heads/drains.rs"]
@@ -79,17 +83,17 @@ fn takeovers_have_one_owner_at_a_time_and_lose_nothing() {
         [Version::V3, Version::V4].map(|version| Writer::start(&cluster, ACCOUNTS, version));
     progress(&mut writers, "the first writes");
 
+    // Clients do not see the end of the former owner: they would meet no address at once.
+    let idle = cluster.idle_client(ACCOUNTS);
     cluster.command(RIGHT, &["takeover", ACCOUNTS.name]);
+    let ended = idle.join().expect("a client").map_err(|e| e.kind());
+    assert_eq!(ended, Err(ErrorKind::ConnectionReset), "a client that only waits");
     progress(&mut writers, "planned");
     cluster.command(RIGHT, &["failback", ACCOUNTS.name]);
     cluster.wait_for_owner(ACCOUNTS, LEFT);
     progress(&mut writers, "failback");
 
-    // Clients do not see the end of the former owner: they would meet no address at once.
-    let idle = cluster.idle_client(ACCOUNTS);
     let server = cluster.process(ACCOUNTS, LEFT);
-    let ended = idle.join().expect("a client").map_err(|e| e.kind());
-    assert_eq!(ended, Err(ErrorKind::ConnectionReset), "a client that only waits");
     cluster.kill(LEFT);
     process::signal(server, libc::SIGKILL);
     cluster.wait_for_owner(ACCOUNTS, RIGHT);

@@ -55,6 +55,11 @@ pub trait FileSystem {
     /// Where it is mounted.
     fn path(&self) -> &Path;
 
+    /// Where a head has it mounted, if that is another mount.
+    fn of(&self, _head: usize) -> &Path {
+        self.path()
+    }
+
     /// Loses what was not flushed; nothing uses it.
     fn crash(&mut self);
 }
@@ -92,9 +97,9 @@ pub struct Setup<'a> {
     /// The lease of NFSv4, and with it the grace period.
     pub nfs_lease: &'static str,
     /// More lines of the configuration: of the head, and of each resource.
-    pub head_keys: &'static str,
+    pub head_keys: &'a str,
     /// See there.
-    pub resource_keys: &'static str,
+    pub resource_keys: &'a str,
 }
 
 impl Default for Setup<'_> {
@@ -256,9 +261,21 @@ impl Cluster {
 
     fn mount(&mut self, head: usize) -> Result<(), String> {
         let place = self.scratch.folder(NAMES[head], None);
-        tool(Command::new("mount").arg("--bind").arg(self.disk.path()).arg(&place))?;
+        tool(Command::new("mount").arg("--bind").arg(self.disk.of(head)).arg(&place))?;
         self.mounts.push(place);
         Ok(())
+    }
+
+    /// Takes the file system away from a head that does not run, and from what still uses it.
+    pub fn unmount(&mut self, head: usize) {
+        let place = self.place(head);
+        tool(Command::new("umount").arg("-l").arg(&place)).expect("unmounted");
+        self.mounts.retain(|mount| *mount != place);
+    }
+
+    /// Gives it to the head again.
+    pub fn mount_again(&mut self, head: usize) {
+        self.mount(head).expect("mounted again");
     }
 
     fn config(&self, head: usize) -> PathBuf {

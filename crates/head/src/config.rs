@@ -13,6 +13,9 @@ use crate::limits::{HEAD_CONFIG_MAX, HEAD_ETCD_MEMBERS_MAX, HEAD_PROBES_MAX, HEA
 /// Where sockets and leases of heads are: in memory, and gone after a restart of the machine.
 pub const RUN: &str = "/run/plimsoll-head";
 
+/// The command that evicts a client of CephFS. Rank 0 has it evicted by all others and the OSDs.
+const CEPHFS_EVICT: [&str; 5] = ["ceph", "tell", "mds.0", "client", "evict"];
+
 /// A head.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,9 @@ pub struct Config {
     /// A program that switches off the head named by its first argument.
     #[serde(default)]
     pub fence_program: Option<PathBuf>,
+    /// The command that evicts a client of CephFS, which gets `id=NUMBER` as its last argument.
+    #[serde(default = "cephfs_evict")]
+    pub cephfs_evict: Vec<String>,
     /// Whether resources may be on a file system of which it is not known that mounts on several
     /// machines see each other's locks.
     #[serde(default)]
@@ -108,6 +114,10 @@ fn run() -> PathBuf {
     PathBuf::from(RUN)
 }
 
+fn cephfs_evict() -> Vec<String> {
+    CEPHFS_EVICT.map(str::to_owned).to_vec()
+}
+
 impl Config {
     /// Reads and checks a file.
     ///
@@ -149,6 +159,9 @@ impl Config {
             }
         }
         self.check_members()?;
+        if self.cephfs_evict.is_empty() {
+            return wrong("cephfs_evict is a command with its arguments".to_owned());
+        }
         if self.resources.len() > HEAD_RESOURCES_MAX {
             return wrong(format!("there are more than {HEAD_RESOURCES_MAX} resources"));
         }

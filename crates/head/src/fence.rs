@@ -3,6 +3,7 @@
 //! the number of the ownership. The lock belongs to the open file, is passed to the process of the
 //! resource, and is free when that process is gone.
 
+mod eviction;
 mod former;
 mod process;
 mod program;
@@ -21,6 +22,8 @@ use crate::lease;
 use crate::limits::HEAD_OWNER_FILE_MAX;
 pub use crate::machine::FenceError;
 use crate::mounts;
+pub use eviction::Evict;
+use eviction::Eviction;
 pub use former::release;
 pub use process::ProcessFence;
 pub use program::ProgramFence;
@@ -81,6 +84,8 @@ pub struct Claim {
     pub number: u64,
     /// Whether it may be taken over where nothing shows that the former owner cannot write.
     pub unfenced: bool,
+    /// The client of CephFS of a former owner that was lost.
+    pub evict: Option<Evict>,
 }
 
 /// The lock on the file `owner`, until it is dropped everywhere.
@@ -88,6 +93,7 @@ pub struct Claim {
 pub struct OwnerLock {
     file: File,
     content: OwnerFile,
+    client: Option<u64>,
 }
 
 impl OwnerLock {
@@ -98,6 +104,11 @@ impl OwnerLock {
     pub fn enter(&mut self, pid: u32) -> io::Result<()> {
         self.content.pid = pid;
         write(&self.file, &self.content)
+    }
+
+    /// The client of CephFS that has the lock, if it is on CephFS.
+    pub fn client(&self) -> Option<u64> {
+        self.client
     }
 
     /// The open file that has the lock, for the process of the resource.
@@ -119,6 +130,8 @@ pub fn take(
     give_up: &AtomicBool,
 ) -> Result<OwnerLock, FenceError> {
     let path = claim.state.join(OWNER);
+    // Whatever uses the file system from here on may wait for a client that is gone.
+    let eviction = claim.evict.as_ref().and_then(|evict| Eviction::prepare(evict, &claim.state));
     let failed = |what: &str, e: &dyn std::fmt::Display| {
         FenceError::Failed(format!("cannot {what} {}: {e}", path.display()))
     };
@@ -150,6 +163,7 @@ pub fn take(
             return Err(FenceError::Unfenced(former::unfenced(&former, claim, &reports)));
         }
     }
+    drop(eviction);
     // It may have been written between reading and locking.
     let former = read(&file).map_err(|e| failed("read", &e))?;
     check(&former, claim)?;
@@ -162,7 +176,7 @@ pub fn take(
         released: false,
     };
     write(&file, &content).map_err(|e| failed("write", &e))?;
-    Ok(OwnerLock { file, content })
+    Ok(OwnerLock { file, content, client: mounts::ceph_client(&claim.state) })
 }
 
 /// Runs the fences until one succeeds; whether one did, and why others could not be tried.

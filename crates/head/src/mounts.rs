@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use one::{examine, fences};
+pub use one::{ceph_client, examine, fences};
 
 /// What was found about one promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,6 +44,9 @@ pub struct Report {
 const GLUSTER: &str = "set performance.open-behind, quick-read, io-cache, read-ahead, \
     stat-prefetch, write-behind and readdir-ahead of the volume to off, and mount it with \
     direct-io-mode=enable,attribute-timeout=0,entry-timeout=0";
+/// What makes ceph-fuse coherent: by default the kernel caches data that others have overwritten.
+const CEPH_FUSE: &str =
+    "set fuse_disable_pagecache = true for clients in ceph.conf, and mount it again";
 /// For others.
 const OTHER: &str = "use CephFS, GlusterFS with coherent options, or another file system of which \
     mounts see each other's locks and changes";
@@ -86,6 +89,7 @@ pub fn compare(a: &Path, b: &Path) -> io::Result<Report> {
     let advice = match (fit, file_system.as_str()) {
         (true, _) => None,
         (false, "fuse.glusterfs") => Some(GLUSTER),
+        (false, "fuse.ceph" | "fuse.ceph-fuse") => Some(CEPH_FUSE),
         (false, _) => Some(OTHER),
     };
     let directories = [a.to_owned(), b.to_owned()];

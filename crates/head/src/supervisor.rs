@@ -19,7 +19,7 @@ use base::clock::{NS_PER_S, wall_ns};
 
 use crate::config::Config;
 use crate::etcd::{Etcd, Transport};
-use crate::fence::{self, Claim, Fence, OwnerLock, ProcessFence, ProgramFence};
+use crate::fence::{self, Claim, Evict, Fence, OwnerLock, ProcessFence, ProgramFence};
 use crate::lease::{self, LeaseFile};
 use crate::limits::{HEAD_DRAIN_TIMEOUT, HEAD_LEASE, HEAD_START_TIMEOUT};
 use crate::local::{self, Command, Response};
@@ -278,6 +278,9 @@ impl Supervisor {
         }
         let outcome = outcome.map(|lock| {
             self.unfenced.remove(name);
+            if let Some(client) = lock.client() {
+                self.machine.locked_by(name, number, client);
+            }
             running.lock = Some(lock);
             running.locked = lease::now();
         });
@@ -350,6 +353,10 @@ impl Supervisor {
             head: self.config.name.clone(),
             number,
             unfenced: resource.unfenced_takeover || self.unfenced.contains(name),
+            evict: self
+                .machine
+                .lost_client(name)
+                .map(|client| Evict { client, command: self.config.cephfs_evict.clone() }),
         };
         let (fences, reports, owned) = (self.fences.clone(), self.reports.clone(), name.to_owned());
         let work = move || {

@@ -111,6 +111,10 @@ pub struct Takeover {
     /// Its phases, once it is served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
+    /// The client of CephFS by which the owner has the resource, until it has the lock that of the
+    /// former owner: evicted if its head is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cephfs_client: Option<u64>,
 }
 
 impl fmt::Display for Takeover {

@@ -123,6 +123,40 @@ fn each_cause_is_found_in_the_keys() {
 }
 
 #[test]
+fn a_client_of_cephfs_is_known_until_the_next_owner_has_the_lock() {
+    let of_client = |member| {
+        let mut view = keys("left", member, "left");
+        let record = view.records.get_mut("accounts").expect("the record");
+        record.value.last.as_mut().expect("a takeover").cephfs_client = Some(4123);
+        view
+    };
+    let mut head = Head::new();
+    let mut view = of_client(None);
+    let taken = head.claims(&view);
+    assert_eq!(taken.cephfs_client, Some(4123), "this head may be lost before it has evicted it");
+    assert_eq!(head.machine.lost_client("accounts"), Some(4123));
+    head.event(Event::Answer(head.now, Outcome::Done(6)));
+    head.machine.locked_by("accounts", 3, 9);
+    assert_eq!(head.machine.lost_client("accounts"), Some(4123), "another number");
+    head.machine.locked_by("accounts", 4, 9);
+    head.event(Event::Fenced("accounts".to_owned(), 4, Ok(())));
+    let record = Record { number: 4, target: "right".to_owned(), last: Some(taken) };
+    view.records.insert("accounts".to_owned(), Versioned { revision: 6, ..versioned(record, 0) });
+    let key = Owner { head: "right".to_owned(), number: 4 };
+    view.owners.insert("accounts".to_owned(), Versioned { value: key, revision: 6, lease: LEASE });
+    let Some(Request::Report { record, .. }) = head.reads(&view, 300) else { panic!("no report") };
+    assert_eq!(record.last.expect("a takeover").cephfs_client, Some(9));
+    let done = head.machine.served("accounts", 4, 1, Phases::default()).expect("a takeover");
+    assert_eq!(done.cephfs_client, Some(9));
+
+    // The former owner lives: its mount answers.
+    let failed = Member { failed: vec!["accounts".to_owned()], ..Member::default() };
+    let mut head = Head::new();
+    assert_eq!(head.claims(&of_client(Some(failed))).cephfs_client, Some(4123));
+    assert_eq!(head.machine.lost_client("accounts"), None);
+}
+
+#[test]
 fn a_takeover_is_recorded_with_its_phases_once_it_is_served() {
     let mut head = Head::new();
     let mut view = keys("left", Some(Member::default()), "right");

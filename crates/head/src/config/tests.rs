@@ -34,6 +34,7 @@ fn what_is_valid_is_read() {
     let resource = config.resource("projects").expect("a resource");
     assert_eq!(resource.address.to_string(), "192.0.2.10/24");
     assert_eq!(resource.port_offset, 0);
+    assert_eq!(config.cephfs_evict.join(" "), "ceph tell mds.0 client evict");
 }
 
 #[test]
@@ -46,6 +47,7 @@ fn what_is_not_valid_is_reported() {
         (VALID.replace("state =", "status ="), "unknown field `status`"),
         (VALID.replace("192.0.2.10/24", "192.0.2.10"), "is not ADDRESS/LENGTH"),
         (VALID.replace("\"/cluster/projects\"", "\"projects\""), "absolute paths"),
+        (VALID.replace("cluster =", "cephfs_evict = []\ncluster ="), "cephfs_evict is a command"),
         (VALID.replace("link =", "probe = [\"a\"]\nlink ="), "invalid IP address"),
         (
             VALID.replace("link =", &format!("probe = {:?}\nlink =", ["10.0.0.1"; 5])),

@@ -1,5 +1,4 @@
-//! A program of the administrator that switches a head off: by its power supply, its hypervisor, or
-//! by evicting its client of the cluster file system.
+//! A program of the administrator that switches a head off: by its power supply or its hypervisor.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,21 +30,28 @@ impl Fence for ProgramFence {
             return Ok(false);
         }
         let mut command = Command::new(&self.program);
-        command.arg(&former.head).arg(resource).stdin(Stdio::null()).stdout(Stdio::null());
-        let mut child = command.spawn().map_err(|e| format!("{}: {e}", self.program.display()))?;
-        let until = lease::now() + TIME;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) if status.success() => return Ok(true),
-                Ok(Some(status)) => return Err(format!("{}: {status}", self.program.display())),
-                Ok(None) if lease::now() < until => std::thread::sleep(EVERY),
-                Ok(None) => {
-                    let _gone = child.kill();
-                    let _reaped = child.wait();
-                    return Err(format!("{} takes too long", self.program.display()));
-                }
-                Err(e) => return Err(e.to_string()),
+        command.arg(&former.head).arg(resource);
+        run(command, &self.program).map(|()| true)
+    }
+}
+
+/// Runs a command of this program until it succeeds, fails, or takes too long.
+pub(super) fn run(mut command: Command, program: &Path) -> Result<(), String> {
+    let program = program.display();
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
+    let until = lease::now() + TIME;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("{program}: {status}")),
+            Ok(None) if lease::now() < until => std::thread::sleep(EVERY),
+            Ok(None) => {
+                let _gone = child.kill();
+                let _reaped = child.wait();
+                return Err(format!("{program} takes too long"));
             }
+            Err(e) => return Err(e.to_string()),
         }
     }
 }

@@ -38,6 +38,7 @@ fn claim(folder: &Folder, number: u64) -> Claim {
         head: "left".to_owned(),
         number,
         unfenced: false,
+        evict: None,
     }
 }
 
@@ -77,6 +78,24 @@ fn the_lock_lives_with_the_process_that_has_it() {
     let fences: Vec<Box<dyn Fence>> = vec![Box::new(ProcessFence)];
     let taken = take_now(&claim(&folder, 2), &fences).expect("the process is gone");
     assert_eq!(taken.content.number, 2);
+    let status = child.wait().expect("its end");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
+}
+
+#[test]
+fn a_client_that_keeps_the_lock_is_evicted() {
+    let folder = Folder::new();
+    let lock = take_now(&claim(&folder, 1), &[]).expect("free");
+    let mut child = Command::new("sleep")
+        .arg("600")
+        .stdin(Stdio::from(lock.pass().expect("a descriptor")))
+        .spawn()
+        .expect("a process");
+    drop(lock);
+    // The process is what the client is.
+    let command = ["sh", "-c", "kill -9 ${0#id=}"].map(str::to_owned).to_vec();
+    let evict = Some(Evict { client: child.id().into(), command });
+    take_now(&Claim { evict, ..claim(&folder, 2) }, &[]).expect("the client is gone");
     let status = child.wait().expect("its end");
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
 }

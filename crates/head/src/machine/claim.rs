@@ -18,6 +18,7 @@ impl Machine {
         let me = self.settings.name.clone();
         let rank = u32::try_from(candidates.iter().position(|head| *head == me)?).ok()?;
         let taken = self.takeover(view, name);
+        let lost = taken.cause == Cause::HeadLost || !view.members.contains_key(&taken.from);
         let resource = self.resources.get_mut(name)?;
         let vacant = *resource.vacant.get_or_insert(now);
         if now < vacant + HEAD_RANK_DELAY * rank || now < resource.retry {
@@ -30,7 +31,7 @@ impl Machine {
         let record =
             Record { number: number.saturating_add(1), target: me, last: Some(taken.clone()) };
         let seen = known.map_or(0, |record| record.revision);
-        (resource.free, resource.taken) = (vacant, taken);
+        (resource.free, resource.taken, resource.lost) = (vacant, taken, lost);
         resource.enter(Phase::Claiming, now);
         Some(Request::Claim { resource: name.to_owned(), lease, seen, record })
     }
@@ -39,8 +40,8 @@ impl Machine {
     fn takeover(&self, view: &View, name: &str) -> Takeover {
         let me = &self.settings.name;
         let record = view.records.get(name).map(|record| &record.value);
-        let from = record.and_then(|record| record.last.as_ref()).map(|last| last.to.clone());
-        let from = from.unwrap_or_default();
+        let last = record.and_then(|record| record.last.as_ref());
+        let from = last.map(|last| last.to.clone()).unwrap_or_default();
         let cause = match record {
             None => Cause::Start,
             Some(_) if from.is_empty() => Cause::Unknown,
@@ -60,7 +61,23 @@ impl Machine {
                 Some(_) => Cause::ServerEnded,
             },
         };
-        Takeover { from, to: me.clone(), cause, ..Takeover::default() }
+        let cephfs_client = last.and_then(|last| last.cephfs_client);
+        Takeover { from, to: me.clone(), cause, cephfs_client, ..Takeover::default() }
+    }
+
+    /// The client of CephFS of the former owner, if that was lost with its head.
+    pub fn lost_client(&self, name: &str) -> Option<u64> {
+        let resource = self.resources.get(name).filter(|one| one.lost)?;
+        resource.taken.cephfs_client
+    }
+
+    /// This ownership has its lock by this client of CephFS, which is recorded in etcd: a head that
+    /// takes the resource over from one that is lost must know it.
+    pub fn locked_by(&mut self, name: &str, number: u64, client: u64) {
+        if let Some(resource) = self.resources.get_mut(name).filter(|one| one.number == number) {
+            resource.taken.cephfs_client = Some(client);
+            resource.report = Some(resource.taken.clone());
+        }
     }
 
     /// A takeover is done: this number serves since `at` (seconds since the epoch), and its last

@@ -70,6 +70,8 @@ pub struct Resource {
     pub before: (u64, u64),
     /// The last claim of this head.
     pub taken: Takeover,
+    /// Whether the former owner was lost with its head then.
+    pub lost: bool,
     /// The takeover that is done, until it is recorded.
     pub report: Option<Takeover>,
 }

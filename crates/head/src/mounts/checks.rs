@@ -21,6 +21,8 @@ const EVERY: Duration = Duration::from_millis(2);
 /// Names that both mounts try to create, and renames while the other mount reads.
 const NAMES: usize = 200;
 const RENAMES: usize = 100;
+/// How long the renames may take: CephFS needs seconds for each while another client reads.
+const RENAMES_TIME: Duration = Duration::from_secs(20);
 
 /// Why a promise does not hold.
 pub(super) struct Unfit(pub(super) String);
@@ -220,17 +222,19 @@ fn atomic_rename(scratch: &Scratch) -> Outcome {
     };
     let (renamed, read) = std::thread::scope(|scope| {
         let reader = scope.spawn(read);
-        let renamed = (0..RENAMES).try_for_each(|n| {
+        let began = lease::now();
+        let in_time = |_: &usize| lease::now().saturating_sub(began) < RENAMES_TIME;
+        let renamed = (0..RENAMES).take_while(in_time).try_fold(0, |count, n| {
             let new = scratch.a.join("replacement");
             fs::write(&new, n.to_string())?;
-            fs::rename(new, scratch.a.join("replaced"))
+            fs::rename(new, scratch.a.join("replaced")).map(|()| count + 1)
         });
         ends.store(true, Ordering::Relaxed);
         (renamed, reader.join())
     });
-    renamed?;
+    let renames = renamed?;
     match read.map_err(|_| Unfit("the check has failed".to_owned()))? {
-        (reads, 0) => Ok(format!("{RENAMES} renames, {reads} reads at the other mount")),
+        (reads, 0) => Ok(format!("{renames} renames, {reads} reads at the other mount")),
         (reads, bad) => {
             Err(Unfit(format!("{bad} of {} reads found no file, or an empty one", reads + bad)))
         }

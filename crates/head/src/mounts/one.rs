@@ -1,5 +1,6 @@
 //! What one mount shows: a head examines the directories of its resources before it claims any.
 
+use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
@@ -8,10 +9,16 @@ use crate::config::{Config, Resource};
 use crate::file_lock::lock;
 
 /// File systems in user space of which mounts on several machines see each other's locks.
-const FUSE_SHARED: [&str; 2] = ["fuse.ceph", "fuse.glusterfs"];
+const FUSE_SHARED: [&str; 3] = ["fuse.ceph", "fuse.ceph-fuse", "fuse.glusterfs"];
 /// What a client has written reaches no file of these after its locks were given to another one:
 /// CephFS refuses its writes before. Of other file systems of a network nothing is known.
-const FENCES: [&str; 2] = ["fuse.ceph", "ceph"];
+const FENCES: [&str; 3] = CEPH;
+/// CephFS: by FUSE, of which the name differs by version, and of the kernel.
+const CEPH: [&str; 3] = ["fuse.ceph", "fuse.ceph-fuse", "ceph"];
+/// The attribute of each of its files that has the client of the mount, as `client4123`.
+const CEPH_CLIENT: &CStr = c"ceph.client_id";
+/// Longest value of that: a number of 64 bits.
+const CEPH_CLIENT_MAX: usize = 32;
 /// Beginnings of the types of file systems of which the server drops the locks of a client that it
 /// does not reach.
 const OF_NETWORK: [&str; 6] = ["fuse", "nfs", "cifs", "smb3", "9p", "afs"];
@@ -91,15 +98,36 @@ pub fn fences(path: &Path) -> bool {
 
 /// The type of the file system that a path is on, as mountinfo(5) has it.
 pub(super) fn file_system(path: &Path) -> Option<String> {
-    let path = fs::canonicalize(path).ok()?;
+    mount_of(&fs::canonicalize(path).ok()?).map(|(_, kind)| kind)
+}
+
+/// The place of the mount that a path is on, if it has no symbolic links, and its type.
+fn mount_of(path: &Path) -> Option<(String, String)> {
     let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let entries = text.lines().filter_map(|line| {
         let (mount, rest) = line.split_once(" - ")?;
         let point = unescaped(mount.split(' ').nth(4)?);
-        path.starts_with(&point).then(|| (point.len(), rest.split(' ').next()))
+        path.starts_with(&point).then(|| Some((point, rest.split(' ').next()?.to_owned())))?
     });
     // Of mounts at one place the last one is seen.
-    entries.max_by_key(|(length, _)| *length)?.1.map(str::to_owned)
+    entries.max_by_key(|(point, _)| point.len())
+}
+
+/// The client by which this machine has the CephFS that a path is on; nothing on another file
+/// system. The mount has it in memory: no server is asked.
+pub fn ceph_client(path: &Path) -> Option<u64> {
+    let (point, kind) = mount_of(path)?;
+    if !CEPH.contains(&kind.as_str()) {
+        return None;
+    }
+    let point = CString::new(point).ok()?;
+    let mut value = [0_u8; CEPH_CLIENT_MAX];
+    // SAFETY: two strings that end with 0, and room of the length that is given.
+    let length = unsafe {
+        libc::getxattr(point.as_ptr(), CEPH_CLIENT.as_ptr(), value.as_mut_ptr().cast(), value.len())
+    };
+    let value = value.get(..usize::try_from(length).ok()?)?;
+    std::str::from_utf8(value).ok()?.strip_prefix("client")?.parse().ok()
 }
 
 /// A path of mountinfo(5), in which spaces, tabs, line ends and backslashes are octal.

@@ -9,8 +9,7 @@ fn a_takeover_is_a_sentence_with_each_phase() {
         from: "left".to_owned(),
         to: "right".to_owned(),
         cause: Cause::HeadLost,
-        at: 0,
-        phases: None,
+        ..Takeover::default()
     };
     let said = "taken over by right from left (the lease of the former owner is over)";
     assert_eq!(one.to_string(), format!("{said}; it is not served yet"));

@@ -38,6 +38,7 @@ fn accounts(owner: Option<&str>) -> ResourceStatus {
             cause: Cause::HeadLost,
             at: now(),
             phases: Some(phases),
+            ..Takeover::default()
         }),
         ..ResourceStatus::default()
     }

@@ -10,7 +10,7 @@ fn state(at: u64) -> ResourceStatus {
         to: "right".to_owned(),
         cause: Cause::HeadLost,
         at,
-        phases: None,
+        ..Takeover::default()
     };
     let owner = Some("right".to_owned());
     ResourceStatus { owner, last: Some(last), ..ResourceStatus::default() }
