@@ -8,6 +8,7 @@
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench paired`: ten rows on two builds of this server in turn: what a change costs.
+//! - `bench pool`: ten rows of NFS on a directory and on a subvolume of a pool in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
 //! `bench/README.md` holds the figures and says how to repeat them.
@@ -26,8 +27,10 @@ mod load;
 mod many;
 mod ours;
 mod paired;
+mod pairs;
 mod peers;
 mod poll;
+mod pool;
 mod programs;
 mod room;
 mod servers;
@@ -114,6 +117,9 @@ enum What {
     },
     /// Two builds of this server in turn: what a change costs.
     Paired(paired::Arguments),
+    /// A subvolume of a pool and a directory of the same btrfs. Needs root, losetup and
+    /// btrfs-progs.
+    Pool(pairs::Extent),
     /// The lab's client beside a C load client (`--c-client PATH`).
     Generator {
         /// A load client with the options --url --op --bs --conns --depth --secs that prints JSON
@@ -162,6 +168,7 @@ fn main() -> ExitCode {
         What::Distance(wanted) => distance::run(&cli, wanted),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Paired(arguments) => paired::run(&cli, arguments),
+        What::Pool(extent) => pool::run(&cli, extent),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
         }
