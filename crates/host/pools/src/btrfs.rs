@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linux_raw_sys::btrfs::{
-    BTRFS_BALANCE_ARGS_CONVERT, BTRFS_BALANCE_ARGS_SOFT, BTRFS_BALANCE_CTL_CANCEL,
-    BTRFS_BALANCE_DATA, BTRFS_BALANCE_FORCE, BTRFS_BALANCE_METADATA, BTRFS_BALANCE_STATE_RUNNING,
-    BTRFS_BALANCE_SYSTEM, BTRFS_DEVICE_SPEC_BY_ID, BTRFS_IOCTL_DEV_REPLACE_CMD_CANCEL,
-    BTRFS_IOCTL_DEV_REPLACE_CMD_START, BTRFS_IOCTL_DEV_REPLACE_CMD_STATUS,
+    BTRFS_BALANCE_ARGS_CONVERT, BTRFS_BALANCE_ARGS_SOFT, BTRFS_BALANCE_ARGS_USAGE,
+    BTRFS_BALANCE_CTL_CANCEL, BTRFS_BALANCE_DATA, BTRFS_BALANCE_FORCE, BTRFS_BALANCE_METADATA,
+    BTRFS_BALANCE_STATE_RUNNING, BTRFS_BALANCE_SYSTEM, BTRFS_DEVICE_SPEC_BY_ID,
+    BTRFS_IOCTL_DEV_REPLACE_CMD_CANCEL, BTRFS_IOCTL_DEV_REPLACE_CMD_START,
+    BTRFS_IOCTL_DEV_REPLACE_CMD_STATUS,
     BTRFS_IOCTL_DEV_REPLACE_CONT_READING_FROM_SRCDEV_MODE_AVOID,
     BTRFS_IOCTL_DEV_REPLACE_STATE_STARTED, btrfs_ioctl_balance_args, btrfs_ioctl_dev_info_args,
     btrfs_ioctl_dev_replace_args, btrfs_ioctl_fs_info_args, btrfs_ioctl_get_dev_stats,
@@ -285,6 +286,19 @@ impl Volume {
             }
             done => done,
         }
+    }
+
+    /// Moves what is in chunks of data that are used to less than `percent` to others, and frees
+    /// them; with 0 those that are empty. Returns at the end.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn compact(&self, percent: u64) -> io::Result<()> {
+        let mut arguments = btrfs_ioctl_balance_args::zeroed();
+        arguments.flags = u64::from(BTRFS_BALANCE_DATA);
+        arguments.data.flags = u64::from(BTRFS_BALANCE_ARGS_USAGE);
+        arguments.data.__bindgen_anon_1.usage = percent;
+        sys::call(&self.folder, BOTH, 32, &mut arguments)
     }
 
     /// Chunks of a running conversion: done, and expected altogether; none if none runs.

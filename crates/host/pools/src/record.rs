@@ -12,11 +12,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::Profile;
+use crate::sys;
 
 /// Name of the file, in the top-level subvolume.
 pub const FILE: &str = ".plimsoll-pool";
 /// Its name while it is written.
 pub(crate) const TEMPORARY: &str = ".plimsoll-pool.new";
+/// A file that only takes space: in a full pool it gives way to the record, without which a pool is
+/// neither mounted without a disk nor repaired.
+const RESERVE: &str = ".plimsoll-pool.reserve";
+/// Bytes of it: the largest record twice, since the old one's space is free only later.
+const RESERVE_BYTES: u32 = 512 << 10;
 /// Longest file that is read: each mark is below 200 bytes.
 const FILE_MAX: u64 = 1 << 20;
 /// Marks that a record has at most; the oldest go first, and their number stays.
@@ -119,23 +125,65 @@ impl Record {
         })
     }
 
-    /// Writes that of a mounted pool. It is on disk when this returns.
+    /// Writes that of a mounted pool, also one that is full. It is on disk when this returns.
     ///
     /// # Errors
     /// The operating system's; the record is as before then.
     pub fn write(&self, mounted: &Path) -> io::Result<()> {
-        let temporary = mounted.join(TEMPORARY);
-        match std::fs::remove_file(&temporary) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
+        let bytes = serde_json::to_vec(self)?;
+        match put(mounted, &bytes) {
+            Err(e) if e.kind() == io::ErrorKind::StorageFull => {
+                give_reserve(mounted)?;
+                put(mounted, &bytes)?;
+            }
+            done => done?,
         }
-        let mut options = OpenOptions::new();
-        let mut file = options.create_new(true).write(true).mode(0o600).open(&temporary)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, mounted.join(FILE))?;
-        File::open(mounted)?.sync_all()
+        // Without room for it now, the next record takes it.
+        let _ = take_reserve(mounted);
+        Ok(())
     }
+}
+
+/// Puts these bytes in the place of the record.
+fn put(mounted: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = mounted.join(TEMPORARY);
+    remove(&temporary)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.create_new(true).write(true).mode(0o600).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, mounted.join(FILE))?;
+    File::open(mounted)?.sync_all()
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Frees the reserve. Its space can be used after a complete transaction.
+fn give_reserve(mounted: &Path) -> io::Result<()> {
+    remove(&mounted.join(TEMPORARY))?;
+    remove(&mounted.join(RESERVE))?;
+    sys::sync_file_system(&File::open(mounted)?)
+}
+
+/// Takes the reserve if it is not there.
+fn take_reserve(mounted: &Path) -> io::Result<()> {
+    let path = mounted.join(RESERVE);
+    let mut options = OpenOptions::new();
+    let file = match options.create_new(true).write(true).mode(0o600).open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        file => file?,
+    };
+    let taken = sys::allocate(&file, RESERVE_BYTES);
+    if taken.is_err() {
+        // An empty one would look like the reserve.
+        remove(&path)?;
+    }
+    taken
 }
 
 #[cfg(test)]

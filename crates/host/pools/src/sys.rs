@@ -145,6 +145,13 @@ pub(crate) fn sync_file_system(file: &File) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Takes space for a file.
+pub(crate) fn allocate(file: &File, bytes: u32) -> io::Result<()> {
+    // SAFETY: no pointers.
+    let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes.into()) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Longest value of an attribute that is read.
 const ATTRIBUTE_MAX: usize = 64;
 

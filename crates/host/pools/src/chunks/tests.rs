@@ -43,7 +43,7 @@ fn only_what_is_in_use_of_chunks_counts() {
     ]
     .concat();
     let mut parts = Vec::new();
-    let last = items(&bytes, 2, |chunk| parts.extend(part(chunk, 2, &spaces)));
+    let last = items(&bytes, 2, |_, chunk| parts.extend(part(chunk, 2, &spaces, || None)));
     assert_eq!(last, Some(9));
     let chunks = Chunks(parts);
     assert_eq!(chunks.before(0), (0, 510));
@@ -55,11 +55,24 @@ fn only_what_is_in_use_of_chunks_counts() {
 }
 
 #[test]
+fn what_is_in_use_of_a_chunk_counts_before_that_of_its_kind() {
+    let spaces = [Space { flags: 1 | MIRROR, total: 2_000, used: 1_000 }];
+    let bytes = [
+        found(7, &chunk(1_000, 1 | MIRROR, &[(1, 0)])),
+        found(9, &chunk(1_000, 1 | MIRROR, &[(1, 1_000)])),
+    ]
+    .concat();
+    let (mut parts, used) = (Vec::new(), |at| if at == 7 { Some(990) } else { Some(10) });
+    items(&bytes, 2, |at, chunk| parts.extend(part(chunk, 1, &spaces, || used(at))));
+    assert_eq!(Chunks(parts).before(1_000), (990, 1_000));
+}
+
+#[test]
 fn what_is_cut_off_ends_the_list() {
     let bytes = found(7, &chunk(1_000, 1, &[(1, 2_000)]));
     for end in 0..bytes.len() {
-        assert_eq!(items(&bytes[..end], 1, |_| panic!("a part of an item")), None);
-        let _nothing = part(&bytes[..end], 1, &[]);
+        assert_eq!(items(&bytes[..end], 1, |_, _| panic!("a part of an item")), None);
+        let _nothing = part(&bytes[..end], 1, &[], || None);
     }
-    assert_eq!(items(&bytes, 0, |_| ()), None);
+    assert_eq!(items(&bytes, 0, |_, _| ()), None);
 }

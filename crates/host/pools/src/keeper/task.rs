@@ -25,6 +25,13 @@ const FIRST: u64 = 800;
 const CONVERSIONS: usize = 3;
 /// How often a replacement or a conversion is looked at that the kernel continues after a mount.
 const FOLLOW: Duration = Duration::from_millis(300);
+/// A replacement makes each chunk read-only in turn, for which other chunks must have the free
+/// space of that one, or a new one must fit. Where the kernel finds no room for that, chunks of
+/// data are freed that are used to less than these percentages, one after the other.
+const ROOM: [u64; 3] = [0, 10, 50];
+/// Why a replacement fails in a pool that is full. The pool is as before.
+const NO_ROOM: &str = "the pool has no room for a replacement, which needs a free chunk: remove \
+                       files or snapshots, or add a disk, and replace it then";
 /// A repair that failed is not begun again before this time, which doubles with each further one:
 /// a scrub of a disk that fails loads the others.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -256,7 +263,16 @@ impl Keeper {
         let title = old.identity.title();
         let new_name = new.name.clone();
         self.begin(name, task, move |keeper, task| {
-            tried(volume.replace(devid, &path), "replace the disk")?;
+            let make_room = |percent| match task.is_stopped() {
+                true => Err(io::ErrorKind::Interrupted.into()),
+                // A complete transaction frees what was removed.
+                false => volume.sync().and_then(|()| volume.compact(percent)),
+            };
+            let replaced = with_room(|| volume.replace(devid, &path), make_room);
+            if replaced.as_ref().is_err_and(is_full) {
+                return wrong(NO_ROOM);
+            }
+            tried(replaced, "replace the disk")?;
             if task.is_stopped() {
                 return wrong("it was stopped");
             }
@@ -438,6 +454,24 @@ impl Keeper {
             Ok(format!("{result}All data has its copies."))
         })
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::StorageFull
+}
+
+/// Repeats what fails for lack of room, each time after `make_room` with the next one of [`ROOM`].
+fn with_room(
+    mut attempt: impl FnMut() -> io::Result<()>,
+    mut make_room: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<()> {
+    for percent in ROOM {
+        match attempt() {
+            Err(e) if is_full(&e) => make_room(percent)?,
+            done => return done,
+        }
+    }
+    attempt()
 }
 
 /// Whether a scrub is due by the schedule of a pool.

@@ -2,7 +2,7 @@
 
 use e2e::scratch::Scratch;
 
-use super::{FILE, MARKS_MAX, Record};
+use super::{FILE, MARKS_MAX, RESERVE, RESERVE_BYTES, Record, give_reserve};
 use crate::profile::Profile;
 
 fn with_marks(marks: &[u64]) -> Record {
@@ -47,7 +47,24 @@ fn a_record_comes_back_as_it_was_written() {
     assert_eq!(Record::read(scratch.path()).expect("read"), None);
     let record = with_marks(&[1, 2]);
     record.write(scratch.path()).expect("written");
-    assert_eq!(Record::read(scratch.path()).expect("read"), Some(record));
+    assert_eq!(Record::read(scratch.path()).expect("read"), Some(record.clone()));
+    // With the reserve, which is taken again after it has given way.
+    let reserve = scratch.path().join(RESERVE);
+    for _ in 0..2 {
+        assert_eq!(std::fs::metadata(&reserve).expect("there").len(), u64::from(RESERVE_BYTES));
+        give_reserve(scratch.path()).expect("given");
+        assert!(!reserve.exists());
+        record.write(scratch.path()).expect("written");
+    }
     std::fs::write(scratch.path().join(FILE), "{").expect("written");
     assert!(Record::read(scratch.path()).is_err());
+}
+
+#[test]
+fn the_reserve_has_room_for_two_records() {
+    let mut largest = Record::new(&"n".repeat(32), Profile::Mirror);
+    (0..MARKS_MAX as u64)
+        .for_each(|at| largest.mark(u64::MAX - at, u64::MAX - at, &[4_096, 4_095]));
+    let bytes = serde_json::to_vec(&largest).expect("JSON").len();
+    assert!(2 * bytes <= RESERVE_BYTES as usize, "{bytes}");
 }

@@ -85,7 +85,8 @@ fn a_lost_leg_is_replaced_by_one_request() {
     assert!(refused.contains("1 of 2 disks"), "{refused}");
     import(&keeper, &name, true).expect("imported");
     keeper.start().expect("started");
-    let after = fill(&at.join("after"), 2, 60 * MIB);
+    // More than fits into the chunks from before, of which each has some room.
+    let after = fill(&at.join("after"), 2, 120 * MIB);
     run("sync", &[]);
     let now = status(&keeper, &name);
     assert_eq!(now.state, State::Degraded);

@@ -1,10 +1,14 @@
-//! Tasks of pools on loop devices: how well the time that is left of a replacement is estimated,
-//! and the repair of metadata that another program has left without copies.
+//! Tasks of pools on loop devices: how well the time that is left of a replacement is estimated, a
+//! replacement in a full pool, and the repair of metadata that another program has left without
+//! copies.
 
 use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host_pools::request::{Kind, Phase, PoolRequest};
+use host_pools::keeper::Keeper;
+use host_pools::request::{Ended, Kind, Phase, PoolRequest};
 use host_pools::state::State;
 
 use crate::bed::{Bed, forget, run};
@@ -22,7 +26,7 @@ struct Sample {
 }
 
 /// Samples of a replacement until its phase has ended, and that time.
-fn samples(pool: &str, keeper: &host_pools::keeper::Keeper) -> (Vec<Sample>, Instant) {
+fn samples(pool: &str, keeper: &Keeper) -> (Vec<Sample>, Instant) {
     let mut samples = Vec::new();
     loop {
         let at = Instant::now();
@@ -70,6 +74,74 @@ fn the_time_left_of_a_replacement_is_within_twice_from_a_fifth_on() {
     assert!(later.len() >= 20, "{} samples", samples.len());
     assert!(worst <= 2.0, "{worst:.2} times wrong");
     export(&keeper, &name);
+}
+
+/// Writes files until there is no space.
+fn fill_up(at: &Path) -> Vec<PathBuf> {
+    let mut written = Vec::new();
+    loop {
+        let path = at.join(format!("fill{}", written.len()));
+        let done = fs::write(&path, vec![written.len() as u8; MIB]);
+        written.push(path);
+        match done {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::StorageFull => return written,
+            Err(e) => panic!("{}: {e}", written.len()),
+        }
+    }
+}
+
+/// Replacements of a pool that have ended.
+fn replacements(keeper: &Keeper, pool: &str) -> Vec<Ended> {
+    let ended = status(keeper, pool).history.into_iter();
+    ended.filter(|one| one.kind == Kind::Replace).collect()
+}
+
+/// Begins a replacement, and waits for its end: its result.
+fn replace(keeper: &Keeper, pool: &str, disk: &str) -> Ended {
+    let before = replacements(keeper, pool).len();
+    let (pool, member, disk) = (pool.to_owned(), "2".to_owned(), disk.to_owned());
+    ask(keeper, PoolRequest::Replace { pool: pool.clone(), member, disk }).expect("begun");
+    let deadline = Instant::now() + e2e::patience(300);
+    loop {
+        let mut ended = replacements(keeper, &pool);
+        if ended.len() > before {
+            return ended.pop().expect("one");
+        }
+        assert!(Instant::now() < deadline, "{:?}", status(keeper, &pool).task);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_full_pool_is_mounted_without_a_disk_which_is_replaced() {
+    let Some(mut bed) = Bed::new("full_replace", 3, 384) else { return };
+    let (name, disks) = (pool_name("kfull"), bed.disks());
+    let keeper = keeper(&bed);
+    create(&keeper, &name, &disks[..2]);
+    let at = keeper.at(&name);
+    let bytes = fill(&at.join("file"), 1, 16 * MIB);
+    let filled = fill_up(&at);
+    run("sync", &[]);
+    export(&keeper, &name);
+    bed.detach(1);
+    // Both enter something in the record of the pool.
+    ask(&keeper, PoolRequest::Import { pool: name.clone(), degraded: true }).expect("imported");
+    let mut last = replace(&keeper, &name, &disks[2]);
+    println!("a replacement in a full pool: {}", last.result);
+    if !last.complete {
+        assert!(last.result.contains("no room"), "{last:?}");
+        assert_eq!(status(&keeper, &name).state, State::Degraded);
+        for path in filled {
+            fs::remove_file(path).expect("removed");
+        }
+        run("sync", &[]);
+        last = replace(&keeper, &name, &disks[2]);
+    }
+    assert!(last.complete, "{last:?}");
+    assert_eq!(status(&keeper, &name).state, State::Healthy);
+    export(&keeper, &name);
+    each_leg_alone_is_right(&bed.aside(), &[&disks[0], &disks[2]], &[("file", &bytes)]);
 }
 
 #[test]

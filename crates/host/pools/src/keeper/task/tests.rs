@@ -1,4 +1,4 @@
-//! When a scrub is due, and the sentences of results.
+//! When a scrub is due, what is repeated for lack of room, and the sentences of results.
 
 use super::*;
 
@@ -34,4 +34,30 @@ fn results_are_sentences() {
     let sentence = "5 MiB were read: 3 wrong blocks, 0 read errors, 2 corrected, 1 without a right \
                     copy.";
     assert_eq!(in_words(&bad), sentence);
+}
+
+#[test]
+fn what_lacks_room_is_repeated_after_room_was_made() {
+    let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+    // How often it is tried, and what room is made of, if it fails this often, with this error.
+    let run = |failures: usize, error: fn() -> io::Error| {
+        let (mut tried, mut made) = (0, Vec::new());
+        let attempt = || {
+            tried += 1;
+            if tried <= failures { Err(error()) } else { Ok(()) }
+        };
+        let done = with_room(attempt, |percent| {
+            made.push(percent);
+            Ok(())
+        });
+        (done.map_err(|e| e.raw_os_error()), tried, made)
+    };
+    assert_eq!(run(0, full), (Ok(()), 1, vec![]));
+    assert_eq!(run(2, full), (Ok(()), 3, ROOM[..2].to_vec()));
+    let all = ROOM.len() + 1;
+    assert_eq!(run(all, full), (Err(Some(libc::ENOSPC)), all, ROOM.to_vec()));
+    let broken = || io::Error::from_raw_os_error(libc::EIO);
+    assert_eq!(run(1, broken), (Err(Some(libc::EIO)), 1, vec![]));
+    let no_room = with_room(|| Err(full()), |_| Err(broken()));
+    assert_eq!(no_room.map_err(|e| e.raw_os_error()), Err(Some(libc::EIO)));
 }
