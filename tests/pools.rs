@@ -1,18 +1,21 @@
-//! Pools of disks through a running server, on loop devices: a mirror with a share that a client of
-//! NFS uses, a damaged leg, a lost leg, its replacement; what is refused; and servers that cannot
-//! have pools.
+//! Pools of disks through a running server, on loop devices: a mirror with a share that clients of
+//! NFS use, a damaged leg, a lost leg, its replacement, a leg that returns; what is refused; and
+//! servers that cannot have pools.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base::random::{Random, SeededRandom};
 use e2e::api::{Api, wait_for};
 use e2e::loops::tool;
-use e2e::nfs3::Client;
-pub use e2e::pool_disk::{act, change, done, value};
+use e2e::nfs3::{Client, Handle};
+pub use e2e::pool_disk::{act, change, done, value, wait_online};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::{has, is_root, netns, skip};
@@ -67,7 +70,7 @@ impl Bed {
         self.scratch.path().join(format!("disk{at}"))
     }
 
-    fn attach(&mut self, at: usize) -> Result<(), String> {
+    pub fn attach(&mut self, at: usize) -> Result<(), String> {
         let image = self.image(at);
         let file = File::options().create(true).truncate(false).write(true).open(&image);
         file.and_then(|file| file.set_len(self.sizes[at])).map_err(|e| e.to_string())?;
@@ -99,7 +102,12 @@ impl Bed {
     }
 
     fn sums(&self) -> Vec<String> {
-        let images = (0..self.devices.len()).map(|at| self.image(at));
+        self.sums_from(0)
+    }
+
+    /// A digest of each disk from this one on.
+    pub fn sums_from(&self, first: usize) -> Vec<String> {
+        let images = (first..self.devices.len()).map(|at| self.image(at));
         images.map(|image| run("sha256sum", &[image.to_str().expect("text")])).collect()
     }
 
@@ -180,23 +188,122 @@ impl Writer {
 
     /// Writes a file; all of it is acknowledged as stable.
     pub fn write(&mut self, name: &str, seed: u64, size: usize) -> Vec<u8> {
-        let mut bytes = vec![0; size];
-        SeededRandom::new(seed).fill(&mut bytes);
+        let bytes = content(seed, size);
+        let file = self.make(name);
+        self.overwrite(&file, &bytes);
+        bytes
+    }
+
+    fn make(&mut self, name: &str) -> Handle {
         let made = self.client.create(&self.root, name, CreateHow::Guarded(Default::default()));
-        let file = made.expect("created").handle;
+        made.expect("created").handle
+    }
+
+    fn overwrite(&mut self, file: &[u8], bytes: &[u8]) {
         for (at, block) in bytes.chunks(BLOCK).enumerate() {
             let offset = (at * BLOCK) as u64;
-            let done = self.client.write(&file, offset, block, StableHow::UNSTABLE);
+            let done = self.client.write(file, offset, block, StableHow::UNSTABLE);
             assert_eq!(done.expect("written").0 as usize, block.len());
         }
-        self.client.commit(&file).expect("stable");
-        bytes
+        self.client.commit(file).expect("stable");
     }
 
     pub fn reads(&mut self, name: &str, bytes: &[u8]) {
         let file = self.client.lookup(&self.root, name).expect("there").handle;
         assert!(self.client.read_all(&file).expect("read") == bytes, "a wrong read of {name}");
     }
+}
+
+fn content(seed: u64, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    SeededRandom::new(seed).fill(&mut bytes);
+    bytes
+}
+
+/// Names of files, and their right bytes.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// Clients that overwrite files, and read back what was acknowledged, until they are
+/// stopped. Each call must succeed, and each read be right.
+struct Load {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<Files>>,
+}
+
+impl Load {
+    /// Clients of a load.
+    const CLIENTS: u64 = 2;
+    /// Files of a client, and the bytes of each.
+    const FILES: usize = 32;
+    const SIZE: usize = 2 * BLOCK;
+
+    /// Their files have names with this word.
+    fn begin(server: &Server, share: &str, word: &str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = |number: u64| {
+            let (writer, stop) = (Writer::new(server, share), stop.clone());
+            let word = format!("{word}{number}");
+            // Seeds of the bytes of different clients differ.
+            thread::spawn(move || Self::work(writer, &word, number << 32, &stop))
+        };
+        let clients = (0..Self::CLIENTS).map(client).collect();
+        Self { stop, clients }
+    }
+
+    fn work(mut writer: Writer, word: &str, seed: u64, stop: &AtomicBool) -> Files {
+        let mut random = SeededRandom::new(seed);
+        let name = |at: usize| format!("{word}-{at}");
+        let handles: Vec<Handle> = (0..Self::FILES).map(|at| writer.make(&name(at))).collect();
+        // What was acknowledged last of each.
+        let mut seeds = vec![None; Self::FILES];
+        let mut any = || random.below(Self::FILES as u64) as usize;
+        // At least once, however soon they are stopped.
+        for round in 1.. {
+            let (written, read) = (any(), any());
+            writer.overwrite(&handles[written], &content(seed + round, Self::SIZE));
+            seeds[written] = Some(seed + round);
+            if let Some(seed) = seeds[read] {
+                let bytes = writer.client.read_all(&handles[read]).expect("read");
+                assert!(bytes == content(seed, Self::SIZE), "a wrong read of {}", name(read));
+            }
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        let acknowledged = seeds.into_iter().enumerate();
+        acknowledged.filter_map(|(at, seed)| Some((name(at), content(seed?, Self::SIZE)))).collect()
+    }
+
+    /// Stops the clients: what was acknowledged.
+    fn end(self) -> Files {
+        self.stop.store(true, Ordering::Relaxed);
+        let files = self.clients.into_iter().flat_map(|one| one.join().expect("a client"));
+        let files: Files = files.collect();
+        println!("{} files were acknowledged last", files.len());
+        files
+    }
+}
+
+/// Each of these disks alone has all of these files of a share.
+fn each_leg_alone_is_right(bed: &Bed, legs: [usize; 2], share: &str, files: &Files) {
+    let aside = bed.scratch.path().join("other");
+    let aside = aside.to_str().expect("text");
+    for leg in legs {
+        legs.into_iter().for_each(|at| forget(&bed.disk(at)));
+        run("mount", &["-o", "degraded,ro", &bed.disk(leg), aside]);
+        for (file, bytes) in files {
+            let read = fs::read(Path::new(aside).join(share).join(file)).expect("read");
+            assert!(read == *bytes, "{file} on {leg} alone");
+        }
+        run("umount", &[aside]);
+    }
+}
+
+/// As after a power cut: nothing is mounted.
+pub fn unmount(at: &str) {
+    wait_for("the pool is not in use", PATIENCE, || {
+        tool(Command::new("umount").arg(at)).ok().map(drop)
+    });
 }
 
 /// Counters of `btrfs device stats`: write, read, flush, corruption, generation of each device.
@@ -218,7 +325,7 @@ fn shown_stats(api: &Api, pool: &str) -> Vec<u64> {
 
 #[test]
 fn a_mirror_with_a_share_loses_a_disk_and_nothing_else() {
-    let mut bed = match Bed::new(&[512, 512, 512]) {
+    let mut bed = match Bed::new(&[768, 768, 768]) {
         Ok(bed) => bed,
         Err(why) => skip!("pools-mirror", "{why}"),
     };
@@ -233,14 +340,17 @@ fn a_mirror_with_a_share_loses_a_disk_and_nothing_else() {
     cli(&bed, &[&create, "commit"]);
     assert_eq!(value(&api, "/shares/default/safe", "directory"), format!("{at}/safe"));
     assert_eq!(value(&api, &pool, "shares"), json!(["safe"]));
-    // A damaged leg: no wrong read, and a scrub corrects it.
+    // A damaged leg, while clients write and read: no wrong read, and a scrub corrects it.
     let mut writer = Writer::new(&server, "safe");
     let before = writer.write("before", 1, 100 * MIB);
+    let load = Load::begin(&server, "safe", "damaged");
     bed.damage(1, 2);
     writer.reads("before", &before);
     bed.damage(1, 3);
     done(&api, &pool, "scrub", &json!({}));
     wait_until(&api, &pool, "healthy");
+    let mut files = load.end();
+    files.push(("before".to_owned(), before));
     let history = value(&api, &pool, "history")[0].as_str().unwrap_or_default().to_owned();
     assert!(history.contains("corrected, 0 without a right copy"), "{history}");
     let shown = shown_stats(&api, &pool);
@@ -252,16 +362,15 @@ fn a_mirror_with_a_share_loses_a_disk_and_nothing_else() {
     drop(writer);
     server.stop();
     drop(server);
-    lose_a_leg(&mut bed, &name, &before);
+    lose_a_leg(&mut bed, &name, files);
 }
 
-/// A leg is lost while the server is down, and replaced; then each leg alone has all files.
-fn lose_a_leg(bed: &mut Bed, name: &str, before: &[u8]) {
+/// A leg is lost while the server is down, and replaced while clients write and read; then each
+/// leg alone has all files.
+fn lose_a_leg(bed: &mut Bed, name: &str, mut files: Files) {
     let pool = format!("{POOLS}/{name}");
     let at = format!("/run/plimsoll-pools/{name}");
-    wait_for("the pool is not in use", PATIENCE, || {
-        tool(Command::new("umount").arg(&at)).ok().map(drop)
-    });
+    unmount(&at);
     bed.detach(1);
     let (server, api) = bed.start();
     assert_eq!(value(&api, &pool, "state"), "failed");
@@ -277,40 +386,84 @@ fn lose_a_leg(bed: &mut Bed, name: &str, before: &[u8]) {
     assert_eq!(value(&api, &pool, "state"), "degraded");
     assert_eq!(value(&api, "/shares/default/safe", "state"), "online");
     let mut writer = Writer::new(&server, "safe");
-    writer.reads("before", before);
-    let after = writer.write("after", 4, 100 * MIB);
-    let without = value(&api, &pool, "without_copies").as_u64().unwrap_or(0);
-    assert!(without > 0, "all has copies without a leg");
+    files.iter().for_each(|(file, bytes)| writer.reads(file, bytes));
+    let load = Load::begin(&server, "safe", "lost");
+    files.push(("after".to_owned(), writer.write("after", 4, 100 * MIB)));
+    files.extend(fill_chunks_with_copies(&api, &pool, &mut writer));
     let disk = bed.disk(2);
     done(&api, &pool, "replace", &json!({ "member": "2", "disk": disk }));
     wait_until(&api, &pool, "healthy");
     is(Value::Null);
+    files.extend(load.end());
     let usage = run("btrfs", &["filesystem", "df", &at]);
     let mut single = usage.lines().filter(|line| line.contains("single"));
     assert!(single.all(|line| line.starts_with("GlobalReserve")), "{usage}");
-    writer.reads("after", &after);
+    files.iter().for_each(|(file, bytes)| writer.reads(file, bytes));
     // Exported, each leg alone has all files.
     change(&api, &json!([{ "destroy": "/shares/default/safe", "confirm": true }]));
     done(&api, &pool, "export_pool", &json!({}));
-    let sums = bed.sums();
-    // The first one has the share.
-    let (code, answer) = api.post("/api/v1/configuration/restore", &json!({ "revision": 1 }));
-    assert!(code != 200 && answer.to_string().contains("is not mounted"), "{code} {answer}");
-    assert_eq!(bed.sums(), sums, "a restored revision has changed a disk");
     let offered = value(&api, POOLS, "importable").to_string();
     assert!(offered.contains(name), "{offered}");
     drop(server);
-    let aside = bed.scratch.path().join("other");
-    let aside = aside.to_str().expect("text");
-    for leg in [bed.disk(0), bed.disk(2)] {
-        [0, 2].into_iter().for_each(|at| forget(&bed.disk(at)));
-        run("mount", &["-o", "degraded,ro", &leg, aside]);
-        for (file, bytes) in [("before", before), ("after", after.as_slice())] {
-            let read = fs::read(Path::new(aside).join("safe").join(file)).expect("read");
-            assert!(read == bytes, "{file} on {leg} alone");
-        }
-        run("umount", &[aside]);
+    each_leg_alone_is_right(bed, [0, 2], "safe", &files);
+}
+
+/// Writes until a chunk is made, without a copy since a leg is missing: those from before are used
+/// first.
+fn fill_chunks_with_copies(api: &Api, pool: &str, writer: &mut Writer) -> Files {
+    let mut files = Files::new();
+    while value(api, pool, "without_copies").as_u64() == Some(0) {
+        let name = format!("more{}", files.len());
+        assert!(files.len() < 8, "all has copies without a leg");
+        files.push((name.clone(), writer.write(&name, files.len() as u64, 40 * MIB)));
     }
+    files
+}
+
+#[test]
+fn a_disk_that_returns_is_repaired_while_its_share_is_used() {
+    let mut bed = match Bed::new(&[512, 512]) {
+        Ok(bed) => bed,
+        Err(why) => skip!("pools-returned", "{why}"),
+    };
+    let name = format!("back{}", std::process::id());
+    let (pool, at) = (format!("{POOLS}/{name}"), format!("/run/plimsoll-pools/{name}"));
+    let (mut server, api) = bed.start();
+    let disks = format!("{},{}", bed.disk(0), bed.disk(1));
+    cli(&bed, &[&format!("storage pools create_pool name={name} disks={disks}")]);
+    cli(&bed, &[&format!("shares default create safe pool={name}"), "commit"]);
+    let mut files = Vec::new();
+    files.push(("before".to_owned(), Writer::new(&server, "safe").write("before", 1, 30 * MIB)));
+    server.stop();
+    unmount(&at);
+    bed.detach(1);
+    // What is written without the disk is what it does not have when it returns.
+    server = bed.start().0;
+    done(&api, &pool, "mount", &json!({ "degraded": true }));
+    files.push(("without".to_owned(), Writer::new(&server, "safe").write("without", 2, 120 * MIB)));
+    server.stop();
+    unmount(&at);
+    bed.attach(1).expect("connected again");
+    server = bed.start().0;
+    wait_online(&api, "safe");
+    let load = Load::begin(&server, "safe", "returned");
+    // Healthy only after a repair, which was not requested.
+    wait_for("the end of the repair", TASK, || {
+        let state = value(&api, &pool, "state");
+        let is_idle = value(&api, &pool, "task") == Value::Null;
+        let history = value(&api, &pool, "history").to_string();
+        let is_repaired = history.contains("repair: ") && history.contains("has its copies");
+        let is_over = state == "healthy" && is_idle;
+        assert!(is_repaired || !is_over, "healthy without a repair: {history}");
+        is_over.then_some(())
+    });
+    files.extend(load.end());
+    let mut reader = Writer::new(&server, "safe");
+    files.iter().for_each(|(file, bytes)| reader.reads(file, bytes));
+    change(&api, &json!([{ "destroy": "/shares/default/safe", "confirm": true }]));
+    done(&api, &pool, "export_pool", &json!({}));
+    drop(server);
+    each_leg_alone_is_right(&bed, [0, 1], "safe", &files);
 }
 
 #[test]

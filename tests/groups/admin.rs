@@ -34,6 +34,8 @@ mod old_state;
 mod openapi;
 #[path = "../package.rs"]
 mod package;
+#[path = "../pool_configuration.rs"]
+mod pool_configuration;
 #[path = "../pool_howto.rs"]
 mod pool_howto;
 #[path = "../pool_mount.rs"]
