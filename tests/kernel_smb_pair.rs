@@ -124,7 +124,7 @@ impl Pair {
 
     /// Cuts the connections of the first guest, and loses for a while what it sends and what is
     /// sent to it. Its device stays up: User Mode Linux gives a device up for good that has refused
-    /// one packet (`in_error` of `arch/um/drivers/vector_kern.c`), and the guest is cut off.
+    /// one packet (`in_error` of `arch/um/drivers/vector_kern.c`), and the guest has no network.
     fn cut(&self) {
         self.command(
             "set -e

@@ -193,7 +193,7 @@ fn durable_open_passes_in_many_runs_side_by_side() {
         skip!(what, "{why}");
     }
     let shares: Vec<_> = (0..BESIDE).map(|number| format!("run{number}")).collect();
-    let (_server, port, _scene) = serve("smbtorture-beside", &shares);
+    let (_server, port, _scene) = serve("smbtorture-many", &shares);
     let (suite, listed) = ("durable-open", listed());
     let run = &|share: &String| differs(&listed, suite, torture((suite, share), port));
     let wrong: Vec<String> = std::thread::scope(|scope| {

@@ -122,12 +122,12 @@ fn a_session_that_becomes_anonymous_has_what_is_open_and_opens_nothing() {
 }
 
 #[test]
-fn who_signs_in_without_a_name_has_no_share() {
+fn a_session_without_a_name_has_no_share() {
     let permit = json!({"set": NODE, "property": "anonymous", "value": true});
     let scene = Scene::new("smb-nobody", &[permit]);
     for dialect in Dialect::SERVED {
         let mut smb = Smb::connect(address(8), scene.at(), &Offer::only(dialect)).expect("SMB");
-        // What everybody could sign is not signed.
+        // What every client could sign is not signed.
         smb.trusts = true;
         let status = smb.sign_in_by(Proof::Anonymous, "", "", 0).expect("an answer");
         assert_eq!(status, NtStatus::SUCCESS, "{dialect:?}");

@@ -249,7 +249,7 @@ impl LockTable {
         }
         let outcome = if waits { Err(Refused::Recalling) } else { outcome };
         // An open that looks at the security descriptor denies nothing, and leases are granted
-        // beside it without writing.
+        // next to it without writing.
         if let Ok(share) = outcome
             && (share != Share::default() || opening.looks)
         {

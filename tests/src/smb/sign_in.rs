@@ -263,7 +263,7 @@ fn answer_to(
         mic[0] ^= 1;
     }
     patch(&mut third, MIC_AT, &mic);
-    // Everybody knows that of nobody.
+    // The key of an anonymous session is known.
     let key = if proof == Proof::Anonymous { [0; 16] } else { key };
     Ok((third, key))
 }

@@ -45,7 +45,7 @@ pub(super) struct Setting {
     pub id: u64,
 }
 
-/// What somebody without a name is answered, and the key.
+/// What a client without a user name is answered, and the key.
 struct Anonymous {
     blob: Vec<u8>,
     key: [u8; 16],
@@ -262,7 +262,7 @@ impl Connection {
         Ok(Setting { blob, flags, session: Some(session), id })
     }
 
-    /// A session that is anonymous from now on, or a new one. That is one of nobody: neither
+    /// A session that is anonymous from now on, or a new one. That is one of no user: neither
     /// signed nor encrypted unless its client wants that, and within the limits of a connection
     /// without a user.
     fn admit_null(

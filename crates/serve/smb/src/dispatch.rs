@@ -19,7 +19,7 @@ pub(super) fn run(request: &Request) -> Handled {
     if request.session.is_anonymous.get() && command == Command::CREATE {
         return Err(NtStatus::ACCESS_DENIED);
     }
-    if request.session.is_null && !is_for_nobody(command) {
+    if request.session.is_null && !needs_no_user(command) {
         return Err(NtStatus::ACCESS_DENIED);
     }
     match command {
@@ -43,8 +43,8 @@ pub(super) fn run(request: &Request) -> Handled {
     }
 }
 
-/// Whether it is a command for sessions that have never been of a user.
-const fn is_for_nobody(command: Command) -> bool {
+/// Whether it is a command for sessions that have never had a user.
+const fn needs_no_user(command: Command) -> bool {
     matches!(
         command,
         Command::LOGOFF

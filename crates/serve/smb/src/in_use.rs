@@ -1,6 +1,6 @@
 //! What is open in the way of a rename (MS-FSA §2.1.5.15.11): the file that it would replace, and
-//! what is below a directory. Clients that cache handles are asked to close them first; who keeps
-//! one open keeps the name.
+//! what is below a directory. Clients that cache handles are asked to close them first; one that
+//! keeps one open keeps the name.
 
 use std::collections::HashSet;
 use std::sync::Arc;

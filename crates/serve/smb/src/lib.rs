@@ -12,9 +12,9 @@
 //!   a command. `request`, `reply`: what a command is given, returns and writes. `answers`: from
 //!   answers to a frame. `few`: a list of one, as most are.
 //! - `negotiate`, `auth`: how a connection begins. `tree`, `create`, `close`, `io`, `lock`,
-//!   `leases`, `dir`, `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family. `in_use`:
-//!   what is open in the way of a rename. `names`, `facts`: paths and attributes as Windows has
-//!   them.
+//!   `leases`, `dir`, `info`, `set_info`, `security`, `ioctl`, `pipe`: requests by family.
+//!   `in_use`: what is open in the way of a rename. `names`, `facts`: paths and attributes as
+//!   Windows has them.
 //! - [`state`]: what is remembered between two requests: credits, sessions, opens, names to be
 //!   removed. `broken`: what ends a connection.
 //! - `status`: the one table of errors. [`node`]: what can be set and seen.

@@ -99,7 +99,7 @@ impl Connection {
         if messages.starts_with(&MAGIC_TRANSFORM) {
             let transform: Transform = Reader::new(messages, "transform header").get()?;
             let session = self.session(transform.session_id).map_err(|_| Broken::Order)?;
-            // Nobody encrypts before a user has signed in: what is sent is not decrypted.
+            // No client encrypts before a user has signed in: nothing is decrypted.
             if self.is_unsigned() {
                 return Err(Broken::Order);
             }
@@ -171,7 +171,7 @@ impl Connection {
                 return Ok(());
             }
             // An attacker would try again (§3.3.5.2.4 leaves the end to the server). The signature
-            // of an anonymous session protects nobody.
+            // of an anonymous session protects no user.
             if !session.is_null {
                 self.end(Broken::Signature);
             }

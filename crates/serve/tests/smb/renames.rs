@@ -44,7 +44,7 @@ fn a_file_that_is_open_is_replaced_only_as_posix_has_it() {
 }
 
 #[test]
-fn who_caches_the_handle_of_what_is_replaced_is_asked_to_close_it() {
+fn a_client_that_caches_the_handle_of_a_replaced_file_is_asked_to_close_it() {
     for (closes, expected) in [(false, NtStatus::ACCESS_DENIED), (true, NtStatus::SUCCESS)] {
         let mut running = Running::new();
         let mut holder = running.client(2);
@@ -75,7 +75,7 @@ enum Asked {
 }
 
 #[test]
-fn who_caches_handles_below_a_directory_is_asked_to_close_them() {
+fn clients_that_cache_handles_below_a_directory_are_asked_to_close_them() {
     for (asked, expected) in [
         (Asked::Closes, NtStatus::SUCCESS),
         (Asked::Keeps, NtStatus::ACCESS_DENIED),

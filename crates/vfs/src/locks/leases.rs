@@ -300,7 +300,8 @@ impl LockTable {
         Some((lease.caching, lease.is_breaking()))
     }
 
-    /// Whether a client of SMB caches handles of a file: it can be asked to close what nobody uses.
+    /// Whether a client of SMB caches handles of a file: it can be asked to close those that no
+    /// program uses.
     pub fn caches_handles(&self, key: FileKey) -> bool {
         let caches = |lease: &Lease| lease.caching.has(Caching::HANDLE);
         self.has_leases()

@@ -2,7 +2,7 @@
 //! (MS-SMB2 §3.3.4.7), whatever core that is on.
 //!
 //! ClientGuid is no secret: a connection is one of the client only if the same user has signed in.
-//! Nobody else can have its breaks sent to himself.
+//! No other user gets its breaks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -89,7 +89,7 @@ pub(crate) struct Session {
     pub listed: Listed,
     /// It has signed in as anonymous, or has done so since, which grants nothing.
     pub is_anonymous: Cell<bool>,
-    /// It has never been of a user: everybody can compute its keys, so its first answer is not
+    /// It has never been of a user: every client can compute its keys, so its first answer is not
     /// signed.
     pub is_null: bool,
     /// Its client has named another one that it has lost.

@@ -214,7 +214,7 @@ impl FileLocks {
             return Caching::NONE;
         }
         let mut left = wanted;
-        // Oplocks do not mind who looks at the security descriptor alone.
+        // An open of the security descriptor alone is not in the way of an oplock.
         let counts = |share: &Share| style == Style::Lease || *share != Share::default();
         let is_open = self.opens.iter().any(|(who, share)| !shares(who) && counts(share));
         // An oplock that was broken to nothing is none.
