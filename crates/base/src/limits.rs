@@ -285,8 +285,6 @@ pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Largest READDIR and READDIRPLUS reply: some hundreds of names with attributes, read in one turn.
 pub const READDIR_REPLY_MAX: u32 = 64 << 10;
-/// Pause before a connection that found a budget used up looks again.
-pub const STALL_PAUSE: Duration = Duration::from_millis(2);
 /// Time between two looks at a core's idle work (aggregation, gauges), while it has operations.
 pub const CORE_TICK: Duration = Duration::from_millis(20);
 /// The same for a core without operations, at most: it ends each second for the statistics.
