@@ -317,7 +317,8 @@ fn unfinished_records_fill_the_budget() {
     let levels = levels["total"].as_array().expect("levels").iter().filter_map(|v| v.as_f64());
     let most = levels.fold(0.0, f64::max) as u64;
     println!("at most {most} of {limit} bytes were taken");
-    assert!(most > limit / 2 && most <= limit + limit / 4, "{most} of {limit}");
+    // All come from one address, of which the part is a half; at a sample some have given way.
+    assert!(most > limit * 3 / 8 && most <= limit + limit / 4, "{most} of {limit}");
     watch.end("a used-up budget");
     drop(held);
     let freed = || (scene.api.budget("server.bytes_in_flight").0 == 0).then_some(());
