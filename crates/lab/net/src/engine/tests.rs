@@ -110,9 +110,9 @@ fn streams_end_with_the_same_bytes_at_both_ends() {
     let ran = pair.next();
     assert_eq!(ran.near.windows.len(), 6, "{:?}", ran.near.windows);
     let (near, far) = pair.drain(&ran);
-    // A thread may have no turn within the duration.
-    assert!(!near.is_empty());
-    assert!(near.iter().all(|count| count.sent > 0 && count.received == 0), "{near:?}");
+    // On a busy machine a thread may have no turn within the duration.
+    assert!(near.iter().any(|count| count.sent > 0), "{near:?}");
+    assert!(near.iter().all(|count| count.received == 0), "{near:?}");
     assert_equal(&near, &far);
     let counted = pair.next();
     let (near, far) = pair.drain(&counted);
