@@ -57,6 +57,24 @@ pub fn with_file(mut client: Client, root: &[u8]) -> Mounted {
     Mounted { client, file }
 }
 
+/// Delays on the pool, before it, and in a flush.
+pub fn delay_off_the_core(bench: &Bench, mounted: &mut Mounted) {
+    bench.block(true);
+    bench.delay_elsewhere("read");
+    mounted.read();
+    bench.assert_in(Phase::Pool, "read");
+    bench.delay_pool(|| mounted.read());
+    bench.assert_in(Phase::PoolWait, "read");
+
+    bench.fs.flushes.store(true, SeqCst);
+    for blocks in [true, false] {
+        bench.block(blocks);
+        bench.delay_elsewhere("flush");
+        mounted.write(b"on disk");
+        bench.assert_in(Phase::Flush, "write");
+    }
+}
+
 #[test]
 fn nfs3_has_a_delay_where_it_was_planted() {
     if !stop_clock("nfs3") {
@@ -83,20 +101,7 @@ fn nfs3_has_a_delay_where_it_was_planted() {
     bench.assert_in(Phase::Inline, "read");
     bench.assert_in(Phase::Queue, "getattr");
 
-    bench.block(true);
-    bench.delay_elsewhere("read");
-    mounted.read();
-    bench.assert_in(Phase::Pool, "read");
-    bench.delay_pool(|| mounted.read());
-    bench.assert_in(Phase::PoolWait, "read");
-
-    bench.fs.flushes.store(true, SeqCst);
-    for blocks in [true, false] {
-        bench.block(blocks);
-        bench.delay_elsewhere("flush");
-        mounted.write(b"on disk");
-        bench.assert_in(Phase::Flush, "write");
-    }
+    delay_off_the_core(&bench, &mut mounted);
 
     let count = bench.count("read");
     let read = mounted.client.nfs(Proc::READ, &read_args(&mounted.file, SIZE as u32));

@@ -1,14 +1,13 @@
 //! NFSv3 over RDMA.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use probe::phases::{PARTS, Phase};
 use wire::nfs3::*;
 
 use crate::client::Client;
 use crate::client::stream::Stream;
-use crate::nfs3::{Mounted, read_args, with_file};
+use crate::nfs3::{Mounted, delay_off_the_core, read_args, with_file};
 use crate::planted::Planted;
 use crate::server::{Options, Server, directory};
 use crate::{Bench, DELAY, PATIENCE, stop_clock};
@@ -61,20 +60,7 @@ fn rdma_has_a_delay_where_it_was_planted() {
     bench.assert_in(Phase::Inline, "read");
     bench.assert_in(Phase::Queue, "getattr");
 
-    bench.block(true);
-    bench.delay_elsewhere("read");
-    mounted.read();
-    bench.assert_in(Phase::Pool, "read");
-    bench.delay_pool(|| mounted.read());
-    bench.assert_in(Phase::PoolWait, "read");
-
-    bench.fs.flushes.store(true, SeqCst);
-    for blocks in [true, false] {
-        bench.block(blocks);
-        bench.delay_elsewhere("flush");
-        mounted.write(b"on disk");
-        bench.assert_in(Phase::Flush, "write");
-    }
+    delay_off_the_core(&bench, &mut mounted);
 
     bench.block(false);
     let count = bench.count("read");
