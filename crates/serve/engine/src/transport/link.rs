@@ -363,8 +363,7 @@ impl Link {
     /// peer has acknowledged what is in flight.
     pub fn into_closing(mut self, core: (&CoreBuffers, &CoreBudget)) -> (TcpStream, OpenAcks) {
         self.close(core);
-        // The peer may be gone already.
-        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+        self.end_sending();
         (self.stream, self.peer.acks)
     }
 
@@ -389,27 +388,35 @@ impl Link {
 
     /// Closes its sending side, as far as that needs no waiting, while the peer may still send.
     pub fn finish(&mut self) {
+        self.end_tls();
+        self.end_sending();
+    }
+
+    /// Sends the end of the TLS session, if there is one.
+    fn end_tls(&mut self) {
+        let Some(tls) = &mut self.tls else { return };
         let mut out = ReplyBuf::default();
-        if let Some(tls) = &mut self.tls {
-            tls.session.end(&mut out);
+        tls.session.end(&mut out);
+        if !silence::is_on() {
+            // A peer with a full window sees the end of the connection instead.
+            let _ = self.stream.try_write(out.as_slice());
         }
-        let _ = self.stream.try_write(out.as_slice());
-        // The peer may be gone already.
-        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+    }
+
+    fn end_sending(&self) {
+        if !silence::is_on() {
+            // The peer may be gone already.
+            let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+        }
     }
 
     /// Says that nothing more comes, as far as that needs no waiting, and gives everything back.
     pub fn close(&mut self, core: (&CoreBuffers, &CoreBudget)) {
-        if let Some(mut tls) = self.tls.take() {
-            let mut out = ReplyBuf::default();
-            tls.session.end(&mut out);
-            if !silence::is_on() {
-                // A peer with a full window sees the end of the connection instead.
-                let _ = self.stream.try_write(out.as_slice());
-            }
-            if let Some(buffer) = tls.session.give_up() {
-                give_back(buffer, &mut tls.overdraft, core);
-            }
+        self.end_tls();
+        if let Some(mut tls) = self.tls.take()
+            && let Some(buffer) = tls.session.give_up()
+        {
+            give_back(buffer, &mut tls.overdraft, core);
         }
     }
 }

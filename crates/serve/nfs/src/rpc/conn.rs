@@ -48,7 +48,6 @@ use engine::transport::buffers::ReplyBuf;
 use engine::transport::link::{Link, ReceiveError};
 use engine::transport::listener::Accepted;
 use engine::transport::send::SendError;
-use engine::transport::silence;
 use engine::transport::tls::TlsError;
 
 /// Why a connection ended.
@@ -631,9 +630,7 @@ impl Conn {
     async fn settle(mut self) {
         self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));
-        if !silence::is_on() {
-            self.link.finish();
-        }
+        self.link.finish();
         self.input.clear();
         self.begun = None;
         self.place.clear();
