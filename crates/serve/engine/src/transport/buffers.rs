@@ -65,9 +65,19 @@ impl ReplyBuf {
         self.items.push(item);
     }
 
-    /// Takes what was noted.
-    pub fn take_items(&mut self) -> Vec<Range<usize>> {
-        std::mem::take(&mut self.items)
+    /// The same of several, as offsets from `start` on.
+    pub fn note_items(&mut self, start: usize, items: impl IntoIterator<Item = Range<usize>>) {
+        let items = items.into_iter();
+        self.items.extend(items.map(|item| start + item.start..start + item.end));
+    }
+
+    /// Takes what was noted, as offsets from `start` on: nothing was noted before that.
+    pub fn take_items(&mut self, start: usize) -> Vec<Range<usize>> {
+        let mut items = std::mem::take(&mut self.items);
+        for item in &mut items {
+            *item = item.start.saturating_sub(start)..item.end.saturating_sub(start);
+        }
+        items
     }
 
     /// Removes and returns everything from `at` on.

@@ -169,8 +169,7 @@ impl Compound {
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {
             Poll::Pending => {
                 self.results = call.out.as_slice().get(start..).unwrap_or_default().to_vec();
-                let items = call.out.take_items().into_iter();
-                self.items = items.map(|item| item.start - start..item.end - start).collect();
+                self.items = call.out.take_items(start);
                 DispatchResult::WouldBlock(Some(Box::new(self)))
             }
             Poll::Ready(()) if self.progress.flush.is_empty() => {
@@ -195,9 +194,7 @@ impl Resume for Compound {
     fn resume(mut self: Box<Self>, call: &mut Call<'_>) -> DispatchResult {
         let start = call.out.len();
         call.out.vec().append(&mut self.results);
-        for item in self.items.drain(..) {
-            call.out.note_item(start + item.start..start + item.end);
-        }
+        call.out.note_items(start, self.items.drain(..));
         self.run(call, start)
     }
 

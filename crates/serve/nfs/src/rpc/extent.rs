@@ -52,9 +52,8 @@ pub(crate) fn note_kept((out, facts): (&mut ReplyBuf, &OpRecord), start: usize, 
         return;
     }
     let message = out.as_slice().get(start..).unwrap_or_default();
-    for item in ddp::in_reply(called, message, usize::MAX) {
-        out.note_item(start + item.start..start + item.end);
-    }
+    let items = ddp::in_reply(called, message, usize::MAX);
+    out.note_items(start, items);
 }
 
 /// Reads a file for a client that may want to run it: for that it must read it, and a server cannot

@@ -182,8 +182,7 @@ impl Operation for PendingCall {
         let durable = service.perform(message, resume.take(), caller, &mut cx);
         service.engine.large.give(std::mem::take(record));
         self.request = None;
-        let (headroom, items) = (self.headroom, out.take_items().into_iter());
-        self.items = items.map(|item| item.start - headroom..item.end - headroom).collect();
+        self.items = out.take_items(self.headroom);
         self.reply = out.into_vec();
         let (flush, then) = durable?;
         self.wait_for(then);

@@ -421,7 +421,7 @@ impl Conn {
     /// The reply that was just written is to leave: what of it is sent is copied once, to where the
     /// device sends it from.
     fn put_written(&mut self, open: &Open) -> Result<(), Ended> {
-        let (items, length) = (self.out.take_items(), self.out.len());
+        let (items, length) = (self.out.take_items(0), self.out.len());
         let message = (self.out.as_slice(), &items[..]);
         let out = outgoing(message, open, self.credits.granted(), self.inline);
         let sent = self.device.prepare(&out, self.out.as_slice())?;
@@ -588,7 +588,7 @@ impl Conn {
                 return self.hand_to_pool(call, BegunCall { span, state, resume });
             }
             DispatchResult::Durable(flush, then) => {
-                let items = self.out.take_items();
+                let items = self.out.take_items(0);
                 let reply = self.take_reply();
                 let held = reply.len();
                 self.take_up(held);
