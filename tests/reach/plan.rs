@@ -238,6 +238,8 @@ const NOT_DONE: &[(&str, &str, &str)] = &[
 /// Actions that a page has and does not offer in the state that things have here, and what it says.
 const NOT_NOW: &[(&str, &str, &str)] = &[
     ("/lab/runs/", "destroy", "The run has not ended"),
+    // It may be over when a browser comes to it.
+    ("/lab/runs/", "abort", "the run has ended"),
     ("/configuration/replication/", "stop", "No run in progress"),
 ];
 

@@ -1,10 +1,10 @@
 //! SFTP over SSH: requests of a channel, which wait without blocking its thread.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::channel;
 
+use e2e::api::wait_for;
 use e2e::sftp::{Came, Sftp};
 use e2e::tcp::HERE;
 use probe::phases::Phase;
@@ -28,6 +28,14 @@ fn path() -> OfPath<'static> {
     OfPath { path: PathBytes(b"/share/f") }
 }
 
+/// A client with a small receive buffer.
+fn connect(at: SocketAddr) -> Sftp {
+    let client = Sftp::connect(HERE, at, ("alice", "secret")).expect("a channel");
+    let stream = socket2::SockRef::from(client.stream());
+    stream.set_recv_buffer_size(16 << 10).expect("a small buffer");
+    client
+}
+
 fn stat(client: &mut Sftp) {
     let came = client.call(&Request::Stat(path())).expect("an answer");
     assert!(matches!(came, Came::Other(_)), "{came:?}");
@@ -42,13 +50,13 @@ fn sftp_has_a_delay_where_it_was_planted() {
     let scene = Scene::over(Service::Sftp, &[("share", Arc::clone(&fs) as _)]);
     let folder = Scratch::new();
     let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    // Its connections inherit it: what they take does not grow with their congestion window.
+    socket2::SockRef::from(&socket).set_send_buffer_size(16 << 10).expect("a small buffer");
     let at = socket.local_addr().expect("an address");
     let keys = host_keys::read_or_make(&folder.0).expect("host keys");
     let server = Server::new(ServiceSettings::default(), keys);
     let _tasks = Serving(server.start(&scene.files, &scene.runtimes, vec![socket]));
-    let mut client = Sftp::connect(HERE, at, ("alice", "secret")).expect("a channel");
-    let small = socket2::SockRef::from(client.stream()).set_recv_buffer_size(16 << 10);
-    small.expect("a small buffer");
+    let mut client = connect(at);
     let flags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREAT);
     let file = client.open("/share/f", flags).expect("an answer").expect("a file");
     for offset in (0..SIZE).step_by(16 << 10) {
@@ -90,10 +98,12 @@ fn sftp_has_a_delay_where_it_was_planted() {
     let count = bench.count("read");
     let (handle, len) = (HandleBytes(&file), SIZE as u32);
     let reads = [(); READS].map(|()| Request::Read(Read { handle, offset: 0, len }));
-    let (begun, has_begun) = channel();
-    bench.fs.before("read", move || begun.send(()).unwrap());
+    // Those that may wait are listed: the last one has arrived before the time passes.
+    bench.block(true);
     client.start_all(&reads).expect("sent");
-    has_begun.recv_timeout(PATIENCE).expect("it begins");
+    let begun = || bench.fs.reads.lock().unwrap().iter().filter(|offset| **offset == 0).count();
+    let all = || (begun() == READS).then_some(());
+    wait_for("the begin of all READs", PATIENCE, all);
     Bench::pass(&bench.runtimes);
     for _ in 0..READS {
         assert_eq!(client.packet().expect("an answer").0, PacketType::DATA);
