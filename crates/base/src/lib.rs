@@ -23,6 +23,7 @@
 //! - [`tcp_info`]: what the kernel knows of a TCP connection.
 //! - [`text`]: bytes in hexadecimal, and escaped for URLs.
 //! - [`units`]: figures for people: bytes, rates, times.
+//! - [`wait_queue`]: waits for parts of something limited, in order.
 
 pub mod base64;
 pub mod buckets;
@@ -48,3 +49,4 @@ pub mod tcp_info;
 pub mod text;
 pub mod throttle;
 pub mod units;
+pub mod wait_queue;

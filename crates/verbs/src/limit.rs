@@ -1,14 +1,11 @@
-//! A limit of bytes over several connections, and what waits for some of them, in a line: when
-//! bytes are given back, those that fit now are woken, in the order in which they came; the rest
-//! sleep on. What does not fit does not delay what does.
-//!
-//! The number of bytes that is waited for has to be exactly what is tried then: one that is woken
-//! and does not get it would be woken again at once.
+//! A limit of bytes over several connections, and what waits for some of them
+//! ([`base::wait_queue`]).
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
+
+use base::wait_queue::{Limited, NextPart, WaitQueue};
 
 /// The limit.
 #[derive(Debug)]
@@ -17,28 +14,17 @@ pub struct ByteLimit {
     used: AtomicUsize,
     /// How many wait: what gives back looks at this first.
     count: AtomicUsize,
-    line: Mutex<Line>,
+    queue: Mutex<WaitQueue<usize>>,
 }
 
-#[derive(Debug, Default)]
-struct Line {
-    waiting: VecDeque<Waiting>,
-    next: u64,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    number: u64,
-    bytes: usize,
-    waker: Option<Waker>,
-    is_woken: bool,
-}
+/// The wait of a connection for bytes of a limit.
+pub type NextBytes = NextPart<Arc<ByteLimit>>;
 
 impl ByteLimit {
     /// At most this number of bytes.
     pub fn new(max: usize) -> Arc<Self> {
-        let (used, count, line) = Default::default();
-        Arc::new(Self { max, used, count, line })
+        let (used, count, queue) = Default::default();
+        Arc::new(Self { max, used, count, queue })
     }
 
     /// Most bytes.
@@ -71,117 +57,46 @@ impl ByteLimit {
     pub fn give(&self, bytes: usize) {
         self.used.fetch_sub(bytes, SeqCst);
         if bytes > 0 && self.count.load(SeqCst) > 0 {
-            self.wake_fitting();
+            self.wake_fitting(None);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    fn lock(&self) -> MutexGuard<'_, WaitQueue<usize>> {
         // Nothing under this lock panics.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Limited for ByteLimit {
+    type Need = usize;
+    type Entry = usize;
+
+    fn entry(&self, bytes: usize) -> usize {
+        bytes
     }
 
-    /// Wakes what fits together with those before it.
-    fn wake_fitting(&self) {
+    fn with_queue<R>(&self, act: impl FnOnce(&mut WaitQueue<usize>) -> R) -> R {
+        let mut queue = self.lock();
+        let done = act(&mut queue);
+        self.count.store(queue.len(), SeqCst);
+        done
+    }
+
+    fn wake_fitting(&self, but: Option<u64>) {
         // Beyond the limit nothing fits, not even no bytes.
         let Some(mut left) = self.max.checked_sub(self.used()) else { return };
-        let mut wakers = Vec::new();
-        for one in &mut self.lock().waiting {
-            let Some(rest) = left.checked_sub(one.bytes) else { continue };
-            left = rest;
-            if !std::mem::replace(&mut one.is_woken, true) {
-                wakers.extend(one.waker.take());
-            }
-        }
+        let fits = |bytes: &usize| {
+            let rest = left.checked_sub(*bytes);
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        let wakers = self.lock().fitting(but, fits);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    fn enter(&self, bytes: usize) -> u64 {
-        let mut line = self.lock();
-        let number = line.next;
-        line.next += 1;
-        line.waiting.push_back(Waiting { number, bytes, waker: None, is_woken: false });
-        self.count.store(line.waiting.len(), SeqCst);
-        number
-    }
-
-    fn leave(&self, number: u64) {
-        let mut line = self.lock();
-        line.waiting.retain(|one| one.number != number);
-        self.count.store(line.waiting.len(), SeqCst);
-        let others = !line.waiting.is_empty();
-        drop(line);
-        if others {
-            // What it was woken for may fit them.
-            self.wake_fitting();
-        }
-    }
-
-    fn with<T>(&self, number: u64, change: impl FnOnce(&mut Waiting) -> T) -> Option<T> {
-        self.lock().waiting.iter_mut().find(|one| one.number == number).map(change)
-    }
-}
-
-/// The wait of a connection for bytes of a limit: it is kept over its turns, with its place in the
-/// line.
-#[derive(Debug, Default)]
-pub struct NextBytes {
-    place: Option<(Arc<ByteLimit>, u64)>,
-    is_ready: bool,
-}
-
-impl NextBytes {
-    /// Waits for this number of bytes from now on, because it was found not to fit: in its place
-    /// in the line if it has one.
-    pub fn wait_for(&mut self, limit: &Arc<ByteLimit>, bytes: usize) {
-        self.is_ready = false;
-        let own = self.place.take_if(|(of, _)| Arc::ptr_eq(of, limit));
-        self.clear();
-        let number = match own {
-            None => limit.enter(bytes),
-            Some((_, number)) => {
-                limit.with(number, |one| (one.bytes, one.is_woken) = (bytes, false));
-                number
-            }
-        };
-        self.place = Some((Arc::clone(limit), number));
-        // What was given back just now has found nothing that waits for this; and others may
-        // have what this one was woken for.
-        limit.wake_fitting();
-    }
-
-    /// It needs none, or has them: others can have what is left.
-    pub fn clear(&mut self) {
-        self.is_ready = false;
-        if let Some((limit, number)) = self.place.take() {
-            limit.leave(number);
-        }
-    }
-
-    /// Whether it waits.
-    pub fn waits(&self) -> bool {
-        self.place.is_some() && !self.is_ready
-    }
-
-    /// Ready once the bytes are there, if it waits; what takes them, or finds that they have gone
-    /// to others, calls [`NextBytes::clear`] or [`NextBytes::wait_for`] then.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some((limit, number)) = self.place.as_ref().filter(|_| !self.is_ready) else {
-            return Poll::Pending;
-        };
-        let is_woken = limit.with(*number, |one| {
-            if !one.is_woken {
-                one.waker = Some(cx.waker().clone());
-            }
-            one.is_woken
-        });
-        self.is_ready = is_woken == Some(true);
-        if self.is_ready { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-impl Drop for NextBytes {
-    fn drop(&mut self) {
-        self.clear();
+    fn waits_now(&self, _: u64, _: bool) {
+        // Bytes are given back on other threads: those of just now may fit this one, too.
+        self.wake_fitting(None);
     }
 }
 

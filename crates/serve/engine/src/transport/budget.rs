@@ -30,7 +30,7 @@ use super::pace::SlowPeerBudget;
 use client::{ClientPart, Scope};
 pub use client::{ReturnedBytes, Scoped};
 use returns::ReturnNotify;
-use room::Line;
+use room::Waiting;
 pub use room::{Need, NextRoom};
 
 mod client;
@@ -286,7 +286,7 @@ pub struct CoreBudget {
     /// Bytes returned on other threads, to be subtracted from `bytes`.
     returned: Arc<AtomicUsize>,
     /// What waits for any of it, and how it is heard that something was returned on another thread.
-    line: Line,
+    waiting: Waiting,
     returns: Arc<ReturnNotify>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
@@ -320,7 +320,7 @@ impl CoreBudget {
             requests: Cell::new(0),
             bytes: Cell::new(0),
             returned: Arc::default(),
-            line: Line::default(),
+            waiting: Waiting::default(),
             returns: Arc::default(),
             shown: Cell::new((0, 0)),
             overdrafts: Cell::new(0),

@@ -1,19 +1,15 @@
-//! What waits for bytes or operations of a core's budget, in a line: when something is given back,
-//! those that fit now are woken, in the order in which they came; the rest sleep on. What does not
-//! fit, because it is large or its client has its part, does not delay what does.
+//! What waits for bytes or operations of a core's budget ([`base::wait_queue`]).
 //!
-//! A [`Need`] has to be exactly what is tried then: one that is woken and does not get it would be
-//! woken again at once.
-//!
-//! The line is the core's own. What is given back on other threads notifies the core, which looks
-//! through the line (`exec::accept`).
+//! The queue is the core's own. What is given back on other threads notifies the core, which looks
+//! through the queue (`exec::accept`).
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
+
+use base::wait_queue::{Limited, NextPart, WaitQueue};
 
 use super::CoreBudget;
 use super::client::Scope;
@@ -85,36 +81,29 @@ impl Need {
     }
 }
 
+/// The wait of a connection for room in the budget of its core.
+pub type NextRoom = NextPart<Rc<CoreBudget>>;
+
 /// What waits.
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    waiting: RefCell<VecDeque<Waiting>>,
+pub(super) struct Waiting {
+    queue: RefCell<WaitQueue<Entry>>,
     /// How many there are: those that give back look at this first.
     count: Cell<usize>,
-    next: Cell<u64>,
 }
 
+/// What of a budget a connection waits for, within its part.
 #[derive(Debug)]
-struct Waiting {
-    number: u64,
+pub struct Entry {
     need: Need,
     scope: Option<Rc<Scope>>,
-    waker: Option<Waker>,
-    is_woken: bool,
-}
-
-impl Line {
-    fn with<T>(&self, number: u64, change: impl FnOnce(&mut Waiting) -> T) -> Option<T> {
-        let mut waiting = self.waiting.borrow_mut();
-        waiting.iter_mut().find(|one| one.number == number).map(change)
-    }
 }
 
 impl CoreBudget {
     /// Something was given back.
     #[inline]
     pub(super) fn freed(&self) {
-        if self.line.count.get() > 0 {
+        if self.waiting.count.get() > 0 {
             self.wake_fitting(None);
         }
     }
@@ -127,7 +116,7 @@ impl CoreBudget {
 
     /// Whether something waits for room.
     pub fn has_line(&self) -> bool {
-        self.line.count.get() > 0
+        self.waiting.count.get() > 0
     }
 
     /// Takes account of what was given back on other threads.
@@ -159,29 +148,12 @@ impl CoreBudget {
         }
     }
 
-    /// Wakes what fits together with those before it in the line, but not this one, which has found
-    /// just now that it does not.
-    fn wake_fitting(&self, but: Option<u64>) {
-        let (mut wakers, mut fitting) = (Vec::new(), Vec::new());
-        let mut line = self.line.waiting.borrow_mut();
-        for one in line.iter_mut().filter(|one| but != Some(one.number)) {
-            let before = self.scope.replace(one.scope.clone());
-            if self.fits(one.need) {
-                self.assume(one.need, true);
-                fitting.push((one.need, one.scope.clone()));
-                if !std::mem::replace(&mut one.is_woken, true) {
-                    wakers.extend(one.waker.take());
-                }
-            }
-            self.scope.replace(before);
-        }
-        drop(line);
-        for (need, scope) in fitting {
-            let before = self.scope.replace(scope);
-            self.assume(need, false);
-            self.scope.replace(before);
-        }
-        wakers.into_iter().for_each(Waker::wake);
+    /// Does something as within the part of a client.
+    fn in_scope<T>(&self, scope: Option<Rc<Scope>>, act: impl FnOnce() -> T) -> T {
+        let before = self.scope.replace(scope);
+        let done = act();
+        self.scope.replace(before);
+        done
     }
 
     /// Whether it can be taken now, by the connection that is in scope.
@@ -226,100 +198,55 @@ impl CoreBudget {
         change(&self.bytes, bytes, is_taken);
         self.of_client(|client| change(&client.bytes, bytes, is_taken));
     }
-
-    fn leave(&self, number: u64) {
-        self.line.waiting.borrow_mut().retain(|one| one.number != number);
-        self.line_changed();
-        // What it was woken for may fit others.
-        self.freed();
-    }
-
-    fn line_changed(&self) {
-        let count = self.line.waiting.borrow().len();
-        self.line.count.set(count);
-        self.returns.set_line(count > 0);
-    }
-
-    fn enter(&self, need: Need) -> u64 {
-        let number = self.line.next.get();
-        self.line.next.set(number + 1);
-        let scope = self.scope.borrow().clone();
-        let waiting = Waiting { number, need, scope, waker: None, is_woken: false };
-        self.line.waiting.borrow_mut().push_back(waiting);
-        self.line_changed();
-        number
-    }
 }
 
 fn change(cell: &Cell<usize>, n: usize, is_taken: bool) {
     cell.set(if is_taken { cell.get() + n } else { cell.get().saturating_sub(n) });
 }
 
-/// The wait of a connection for room in the budget of its core: it is kept over its turns, with its
-/// place in the line.
-#[derive(Debug, Default)]
-pub struct NextRoom {
-    place: Option<(Rc<CoreBudget>, u64)>,
-    is_ready: bool,
-}
+impl Limited for CoreBudget {
+    type Need = Need;
+    type Entry = Entry;
 
-impl NextRoom {
-    /// Waits for this from now on, because it was found not to fit: in its place in the line if it
-    /// has one.
-    pub fn wait_for(&mut self, budget: &Rc<CoreBudget>, need: Need) {
-        self.is_ready = false;
-        match &self.place {
-            None => {
-                let number = budget.enter(need);
-                self.place = Some((Rc::clone(budget), number));
-            }
-            Some((budget, number)) => {
-                let was_woken = budget.line.with(*number, |own| {
-                    own.need = need;
-                    std::mem::take(&mut own.is_woken)
-                });
-                if was_woken == Some(true) {
-                    budget.wake_fitting(Some(*number));
+    fn entry(&self, need: Need) -> Entry {
+        Entry { need, scope: self.scope.borrow().clone() }
+    }
+
+    fn with_queue<R>(&self, act: impl FnOnce(&mut WaitQueue<Entry>) -> R) -> R {
+        let mut queue = self.waiting.queue.borrow_mut();
+        let done = act(&mut queue);
+        let count = queue.len();
+        if self.waiting.count.replace(count) != count {
+            self.returns.set_line(count > 0);
+        }
+        done
+    }
+
+    fn wake_fitting(&self, but: Option<u64>) {
+        let mut fitting = Vec::new();
+        let fits = |one: &Entry| {
+            self.in_scope(one.scope.clone(), || {
+                let fits = self.fits(one.need);
+                if fits {
+                    self.assume(one.need, true);
+                    fitting.push((one.need, one.scope.clone()));
                 }
-            }
+                fits
+            })
+        };
+        let wakers = self.with_queue(|queue| queue.fitting(but, fits));
+        for (need, scope) in fitting {
+            self.in_scope(scope, || self.assume(need, false));
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn waits_now(&self, number: u64, was_woken: bool) {
+        if was_woken {
+            self.wake_fitting(Some(number));
         }
         // What was given back on another thread just now has found nothing that waits.
-        budget.settle();
-    }
-
-    /// It needs none, or has it: others can have what is left.
-    pub fn clear(&mut self) {
-        self.is_ready = false;
-        if let Some((budget, number)) = self.place.take() {
-            budget.leave(number);
-        }
-    }
-
-    /// Whether it waits.
-    pub fn waits(&self) -> bool {
-        self.place.is_some() && !self.is_ready
-    }
-
-    /// Ready once there is room, if it waits; what takes it, or finds that it has gone to others,
-    /// calls [`NextRoom::clear`] or [`NextRoom::wait_for`] then.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some((budget, number)) = self.place.as_ref().filter(|_| !self.is_ready) else {
-            return Poll::Pending;
-        };
-        let is_woken = budget.line.with(*number, |own| {
-            if !own.is_woken {
-                own.waker = Some(cx.waker().clone());
-            }
-            own.is_woken
-        });
-        self.is_ready = is_woken == Some(true);
-        if self.is_ready { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-impl Drop for NextRoom {
-    fn drop(&mut self) {
-        self.clear();
+        self.settle();
     }
 }
 

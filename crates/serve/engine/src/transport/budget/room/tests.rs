@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::Wake;
+use std::task::{Context, Wake};
 
 use super::super::{CoreBudget, Limits};
 use super::*;
