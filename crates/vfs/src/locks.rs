@@ -16,10 +16,11 @@
 //! number, so a share without delegations pays for none.
 //!
 //! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
-//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`admin`]: looking at
-//! it and clearing up; [`grace`]: what waits for the end of the grace period, in all protocols;
-//! [`links`]: names by which files are open, and which of them are to be removed; [`parts`]: what
-//! one client and one address take of the limits; [`exclusive`]: files that no share shows.
+//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`continuation`]: how
+//! what waits is called; [`admin`]: looking at it and clearing up; [`grace`]: what waits for the
+//! end of the grace period, in all protocols; [`links`]: names by which files are open, and which
+//! of them are to be removed; [`parts`]: what one client and one address take of the limits;
+//! [`exclusive`]: files that no share shows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
 mod acting;
 pub mod admin;
+pub mod continuation;
 pub mod exclusive;
 mod file;
 pub mod grace;
@@ -380,7 +382,7 @@ impl LockTable {
         let released = file.take_released();
         tidy(&mut files, key);
         drop(files);
-        released.into_iter().for_each(|(_, released)| released());
+        released.into_iter().for_each(|(_, released)| continuation::call(released));
         Some(share)
     }
 

@@ -23,7 +23,7 @@ use vfs::fs::{Context, CreateHow, FileSystem};
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
 use vfs::mem::MemFs;
-use vfs::recovery::FileRecords;
+use vfs::recovery::{ClientRecords, FileRecords};
 use vfs::share::rules::{Lookup, Rules};
 use vfs::share::{Service, ShareTable, Shares};
 
@@ -75,6 +75,11 @@ impl World {
         FileKey::from(&self.attr(file))
     }
 
+    /// The records of hosts in its folder.
+    pub fn records(&self) -> FileRecords {
+        FileRecords::open(&self.folder.join("records")).unwrap().0
+    }
+
     pub fn remove(&self, name: &str) {
         let cred = Cred::root();
         let cx = Context { cred: &cred, may_block: true };
@@ -107,6 +112,19 @@ pub struct Server {
     _runtimes: Arc<Runtimes>,
 }
 
+/// Whether the client of an owner is gone: its locks are released then.
+fn is_gone((gone, asked, locks): &Way, owner: &Owner) -> bool {
+    asked.lock().unwrap().push(owner.clone());
+    let gone = gone.load(Ordering::SeqCst);
+    if gone {
+        locks.release_client(owner.client);
+    }
+    gone
+}
+
+/// Whether clients are gone, the owners that were asked for, and the locks.
+type Way = (Arc<AtomicBool>, Arc<Mutex<Vec<Owner>>>, Arc<LockTable>);
+
 impl Server {
     pub fn start(world: &World) -> Self {
         Self::over(world, world.fs.clone())
@@ -114,6 +132,15 @@ impl Server {
 
     /// The same, of this file system in the place of the world's.
     pub fn over(world: &World, fs: Arc<dyn FileSystem>) -> Self {
+        Self::recording(world, fs, Arc::new(world.records()))
+    }
+
+    /// The same, with these records of hosts.
+    pub fn recording(
+        world: &World,
+        fs: Arc<dyn FileSystem>,
+        records: Arc<dyn ClientRecords>,
+    ) -> Self {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let mut shares = ShareTable::default();
@@ -128,17 +155,9 @@ impl Server {
             shares: shares.clone(),
             locks: locks.clone(),
             clock: clock.clone(),
-            records: Arc::new(FileRecords::open(&world.folder.join("records")).unwrap().0),
+            records,
             grace_until_ns: NS_PER_S + GRACE.as_nanos() as u64,
-            makes_way: Box::new(move |owner: &Owner| {
-                let (gone, asked, locks) = &way;
-                asked.lock().unwrap().push(owner.clone());
-                let gone = gone.load(Ordering::SeqCst);
-                if gone {
-                    locks.release_client(owner.client);
-                }
-                gone
-            }),
+            makes_way: Box::new(move |owner: &Owner| is_gone(&way, owner)),
             name: "server.example".into(),
             address: world.address,
             portmap_port: world.portmap,

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
+use super::continuation::call;
 use super::file::FileLocks;
 use super::waits::take;
 use super::{Caching, ClientKey, FileKey, Kind, LockTable, Owner, Protocol, Range, Share, Waited};
@@ -215,7 +216,7 @@ impl LockTable {
         self.stop_waiting(&cancelled);
         self.run(cancelled, Waited::Cancelled);
         self.run(woken, Waited::Granted);
-        released.into_iter().for_each(|(_, released)| released());
+        released.into_iter().for_each(|(_, released)| call(released));
     }
 }
 

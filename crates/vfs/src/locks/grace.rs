@@ -15,6 +15,7 @@ use std::time::Duration;
 use base::clock::wall_ns;
 use base::limits::{FILE_CLOCK_STEP, GRACE_WAIT_MAX};
 
+use super::continuation::call;
 use super::{LockTable, Protocol, SHARE_WRITE, Share};
 use crate::attr::{Attr, FileType};
 
@@ -110,7 +111,7 @@ impl LockTable {
         let before = grace.reclaiming.fetch_and(!bit(protocol), Ordering::SeqCst);
         if before & !bit(protocol) == 0 {
             let ended = std::mem::take(&mut grace.waiting().of);
-            ended.into_values().for_each(|ended| ended());
+            ended.into_values().for_each(call);
         }
     }
 

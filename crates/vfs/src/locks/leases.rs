@@ -25,6 +25,7 @@ use base::clock::monotonic_ns;
 use base::limits::LEASE_WRITE_ECHO;
 
 use super::acting::ByClient;
+use super::continuation::call;
 use super::file::{FileLocks, Lease, LeaseState, Notices, Style};
 use super::parts::Counted;
 use super::{
@@ -230,7 +231,9 @@ impl LockTable {
 
     /// Notifies holders; no lock of the table may be held.
     pub(super) fn notify(&self, key: FileKey, notices: Notices) {
-        notices.into_iter().for_each(|(owner, notice, what)| notice.recall(key, &owner, what));
+        for (owner, notice, what) in notices {
+            call(|| notice.recall(key, &owner, what));
+        }
     }
 
     /// Leases of the clients of an address ([`base::peer::network`]).
@@ -289,7 +292,7 @@ impl LockTable {
         self.uncount_lease(&mut lease);
         tidy(&mut files, key);
         drop(files);
-        woken.into_iter().for_each(|(_, released)| released());
+        woken.into_iter().for_each(|(_, released)| call(released));
         true
     }
 

@@ -110,6 +110,21 @@ fn waits_in_turn() {
 }
 
 #[test]
+fn a_continuation_that_panics_keeps_no_other_from_its_lock() {
+    let (table, log) = (LockTable::default(), Log::default());
+    let before = continuation::panics();
+    let all = Range::to_end(0);
+    table.lock(KEY, &owner(1), all, Kind::Write).expect("free");
+    let panics: Woken = Box::new(|_| panic!("planted"));
+    table.lock_or_wait(KEY, &owner(2), range(0, 1), Kind::Write, panics).expect("waits");
+    let woken = log.woken(3);
+    table.lock_or_wait(KEY, &owner(3), range(1, 1), Kind::Write, woken).expect("waits");
+    assert_eq!(table.unlock(KEY, &owner(1), all), Ok(()));
+    assert_eq!(log.taken(), [(3, Waited::Granted)]);
+    assert_eq!(continuation::panics() - before, 1);
+}
+
+#[test]
 fn a_writer_that_becomes_a_reader_lets_readers_in() {
     let (table, log) = (LockTable::default(), Log::default());
     let all = Range::to_end(0);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_MAX};
 use base::lock_order::{OrderedMutex, ranks};
 
+use super::continuation::call;
 use super::file::{FileLocks, Waiter};
 use super::grace::GraceRequest;
 use super::parts::Counted;
@@ -203,7 +204,7 @@ impl LockTable {
 
     /// Runs continuations; no lock of the table may be held.
     pub(super) fn run(&self, waiters: Vec<Waiter>, how: Waited) {
-        waiters.into_iter().for_each(|waiter| (waiter.woken)(how));
+        waiters.into_iter().for_each(|waiter| call(|| (waiter.woken)(how)));
     }
 }
 

@@ -24,6 +24,7 @@ use base::limits::{
 use probe::gauge::Gauges;
 use tokio::task::JoinError;
 use vfs::flush::FlushGroup;
+use vfs::locks::continuation;
 
 use super::connections::{ConnectionLimits, ConnectionPermit};
 use super::pace::SlowPeerBudget;
@@ -188,10 +189,12 @@ impl Budgets {
         self.all.0.panics.load(Relaxed)
     }
 
-    /// Shows what is common to all services: the panics so far, of handlers and of flushes, and the
-    /// bytes of the service that holds most, since each has the limit for itself.
+    /// Shows what is common to all services: the panics so far, of handlers, of flushes and of what
+    /// waits for locks, and the bytes of the service that holds most, since each has the limit for
+    /// itself.
     pub fn show_shared(&self, flush: &FlushGroup, gauges: &Gauges) {
-        gauges.panics.set(self.panics_over_all() + flush.counts().panics);
+        let panics = self.panics_over_all() + flush.counts().panics + continuation::panics();
+        gauges.panics.set(panics);
         let bytes = self.all.0.most_bytes();
         gauges.bytes_in_flight.set(u64::try_from(bytes).unwrap_or(0));
         gauges.bytes_in_flight.set_limit(self.limits.bytes as u64);

@@ -10,6 +10,7 @@ use base::clock::monotonic_ns;
 use base::limits::LEASE_BREAK_TIME;
 
 use super::super::acting::{ByClient, acts_for};
+use super::super::continuation::call;
 use super::super::file::{FileLocks, Lease, LeaseState, Notices, Style};
 use super::super::{Break, Caching, ClientKey, FileKey, LockTable, Owner, Released, WaitId};
 use super::{BreakOutcome, Trigger};
@@ -266,7 +267,7 @@ impl LockTable {
         let woken = file.take_released();
         drop(files);
         self.notify(key, notice.into_iter().collect());
-        woken.into_iter().for_each(|(_, released)| released());
+        woken.into_iter().for_each(|(_, released)| call(released));
         Ok(keeps)
     }
 
