@@ -2,9 +2,11 @@
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use base::limits::RDMA_CONNECTION_BYTES_MAX;
+use base::limits::{RDMA_CONNECTION_BYTES_MAX, SEND_FILE_MIN};
 use wire::nfs3::*;
 
+use crate::client::stream::Stream;
+use crate::client::{Client, PATIENCE};
 use crate::procedures::{at, create, read, write};
 use crate::server::{Server, wait_for};
 
@@ -26,6 +28,48 @@ fn data_of_each_size_goes_there_and_back() {
         if size >= 256 {
             assert_eq!(after.written - before.written, size, "and written to it");
             assert!(after.invalidated > before.invalidated, "its memory is invalidated");
+        }
+    }
+}
+
+/// A device cannot send what is mapped, which may be cut short meanwhile: what TCP has sent from
+/// the mapped file is read into the reply for RDMA, and moved by the write chunk, as long as it is
+/// (RFC 8166 §3.4.6, RFC 1813 §3.3.6).
+#[test]
+fn a_file_that_is_mapped_is_read_with_what_is_in_it_now() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    let data: Vec<u8> = (0..300_001_u32).map(|n| (n / 3 % 251) as u8).collect();
+    write(&mut client, &file, 0, &data);
+    let mut tcp = Client::over(Stream::connect_tcp(server.addr, PATIENCE));
+    // Numbers of its own, or the server takes its calls for repeats.
+    tcp.xid = 1_000;
+    const { assert!(SEND_FILE_MIN <= 100_000) };
+    for length in [data.len(), 150_001, 0] {
+        let new_attributes = Sattr3 { size: Some(length as u64), ..Sattr3::default() };
+        let args = SetattrArgs { object: Fh3(&file), new_attributes, guard: None };
+        let cut = tcp.call(Proc::SETATTR, &args);
+        assert!(cut.results::<SetattrRes>().into_result().is_ok());
+        for (offset, count) in [(0, 100_000), (7, 299_994), (149_000, 100_003), (300_000, 70_000)] {
+            let end = length.min(offset + count);
+            let expected = &data[offset.min(end)..end];
+            for by in [&mut tcp, &mut client] {
+                let (before, rdma) = match &by.stream {
+                    Stream::Rdma(_) => (by.stream.counts().written, true),
+                    Stream::Tcp(_) => (0, false),
+                };
+                let args =
+                    ReadArgs { file: Fh3(&file), offset: offset as u64, count: count as u32 };
+                let reply = by.call(Proc::READ, &args);
+                let ok = reply.results::<ReadRes<'_>>().into_result().expect("read");
+                assert!(ok.data == expected, "{count} at {offset} of {length}, RDMA: {rdma}");
+                assert_eq!((ok.count as usize, ok.eof), (expected.len(), end == length));
+                if rdma {
+                    let written = by.stream.counts().written - before;
+                    assert_eq!(written, expected.len(), "by its chunk");
+                }
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ mod leases;
 mod links;
 mod panics;
 mod persistent;
+mod reads;
 mod renames;
 mod running;
 mod scans;
