@@ -2,7 +2,7 @@
 //! session and in turn among sessions; beyond that queue they are answered TASK SET FULL.
 
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base::limits::LUN_THREADS;
 use e2e::iscsi::{Access, Initiator, io};
@@ -17,14 +17,11 @@ use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
 use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
-use vfs::fs::Result;
-use vfs::lun::ledger::Ledger;
 use vfs::lun::mapping::Initiators;
-use vfs::lun::mem::MemMedium;
-use vfs::lun::{Extent, Medium, MediumStatus};
 use wire::iscsi::login_phase::Credentials;
 use wire::scsi::Cdb;
 
+use crate::medium::Planted;
 use crate::scene::Serving;
 use crate::{CONNECTIONS, assert_in_turn, assert_stands_while, offset};
 
@@ -33,54 +30,6 @@ const SECRET: &str = "a secret of 16 letters";
 const BLOCK: usize = 512;
 /// READs of each connection.
 const READS: usize = 3;
-
-/// A medium that notes which READs have begun where they may wait.
-struct Noted {
-    inner: MemMedium,
-    reads: Mutex<Vec<u64>>,
-}
-
-impl Medium for Noted {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-    fn is_read_only(&self) -> bool {
-        false
-    }
-    fn read(&self, offset: u64, into: &mut [u8], may_block: bool) -> Result<()> {
-        if may_block {
-            self.reads.lock().expect("whole").push(offset / BLOCK as u64);
-        }
-        self.inner.read(offset, into, may_block)
-    }
-    fn write(&self, offset: u64, data: &[u8], may_block: bool) -> Result<()> {
-        self.inner.write(offset, data, may_block)
-    }
-    fn write_durable(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.inner.write_durable(offset, data)
-    }
-    fn discard(&self, offset: u64, length: u64) -> Result<()> {
-        self.inner.discard(offset, length)
-    }
-    fn zero(&self, offset: u64, length: u64) -> Result<()> {
-        self.inner.zero(offset, length)
-    }
-    fn extent(&self, offset: u64) -> Result<Extent> {
-        self.inner.extent(offset)
-    }
-    fn resize(&self, size: u64) -> Result<()> {
-        self.inner.resize(size)
-    }
-    fn status(&self) -> MediumStatus {
-        self.inner.status()
-    }
-    fn ledger(&self) -> &Ledger {
-        self.inner.ledger()
-    }
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
-}
 
 #[test]
 fn iscsi_wakes_nothing_while_the_medium_stands_still() {
@@ -92,7 +41,7 @@ fn iscsi_wakes_nothing_while_the_medium_stands_still() {
     let (name, secret) = ("plimsoll".to_owned(), SECRET.as_bytes().to_vec());
     let common = Some(Credentials { name, secret });
     let target = Target::new(TARGET, SignIn { common, ..SignIn::default() });
-    let medium = Arc::new(Noted { inner: MemMedium::new(1 << 20), reads: Mutex::default() });
+    let medium = Planted::new(1 << 20);
     let identity = Identity { name: "lun0".to_owned(), guid: [0x60; 16], block: BLOCK as u32 };
     let settings = UnitSettings { write_cache: true, read_only: false };
     let unit = Unit::new(identity, Arc::clone(&medium) as _, settings, None);
@@ -131,5 +80,6 @@ fn iscsi_wakes_nothing_while_the_medium_stands_still() {
         }
     }
     let begun = medium.reads.lock().expect("whole");
+    let begun: Vec<_> = begun.iter().map(|offset| offset / BLOCK as u64).collect();
     assert_in_turn(&begun, READS, (LUN_THREADS, begun_first));
 }

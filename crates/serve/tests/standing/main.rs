@@ -16,6 +16,8 @@ mod ftp;
 mod ftp_client;
 mod http;
 mod iscsi;
+#[path = "../../iscsi/src/tests/planted.rs"]
+mod medium;
 mod nfs3;
 mod nfs4;
 #[path = "../files/planted.rs"]

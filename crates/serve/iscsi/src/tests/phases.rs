@@ -1,105 +1,25 @@
 //! Five milliseconds that are planted in one phase of a command show in that phase and in no other:
 //! the clock of the target stands still but for them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::clock::{advance_stamps, stop_stamps, wall_ns};
 use probe::labels;
 use probe::op::{OpRecord, Protocol};
 use probe::phases::{PARTS, Phase};
-use vfs::fs::Result;
-use vfs::lun::ledger::Ledger;
-use vfs::lun::mem::MemMedium;
-use vfs::lun::{Extent, Medium, MediumStatus};
 use wire::scsi::cdb::CacheRange;
 use wire::scsi::{Cdb, Status};
 
 use super::client::{Client, Got, How, io, read};
+use super::planted::Planted;
 use super::{BLOCK, Bench};
 use crate::targets::SignIn;
 
 const DELAY: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(80);
-
-/// What a call does before it begins.
-type Before = Box<dyn FnOnce() + Send>;
-
-/// A medium with calls that take time where a test wants it.
-struct Late {
-    inner: MemMedium,
-    next: Mutex<Option<(&'static str, Before)>>,
-    /// Reads and writes that must not wait answer that they would.
-    blocks: AtomicBool,
-}
-
-impl Late {
-    fn new() -> Arc<Self> {
-        let (next, blocks) = Default::default();
-        Arc::new(Self { inner: MemMedium::new(32 << 20), next, blocks })
-    }
-
-    fn before(&self, call: &'static str, act: impl FnOnce() + Send + 'static) {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        *next = Some((call, Box::new(act)));
-    }
-
-    fn enter(&self, here: &str, may_block: bool) -> Result<()> {
-        if self.blocks.load(Ordering::Relaxed) && !may_block {
-            return Err(vfs::status::Status::WouldBlock);
-        }
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let act = next.take_if(|(call, _)| *call == here);
-        drop(next);
-        if let Some((_, act)) = act {
-            act();
-        }
-        Ok(())
-    }
-}
-
-impl Medium for Late {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-    fn is_read_only(&self) -> bool {
-        false
-    }
-    fn read(&self, offset: u64, into: &mut [u8], may_block: bool) -> Result<()> {
-        self.enter("read", may_block)?;
-        self.inner.read(offset, into, may_block)
-    }
-    fn write(&self, offset: u64, data: &[u8], may_block: bool) -> Result<()> {
-        self.enter("write", may_block)?;
-        self.inner.write(offset, data, may_block)
-    }
-    fn write_durable(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.inner.write_durable(offset, data)
-    }
-    fn discard(&self, offset: u64, length: u64) -> Result<()> {
-        self.inner.discard(offset, length)
-    }
-    fn zero(&self, offset: u64, length: u64) -> Result<()> {
-        self.inner.zero(offset, length)
-    }
-    fn extent(&self, offset: u64) -> Result<Extent> {
-        self.inner.extent(offset)
-    }
-    fn resize(&self, size: u64) -> Result<()> {
-        self.inner.resize(size)
-    }
-    fn status(&self) -> MediumStatus {
-        self.inner.status()
-    }
-    fn ledger(&self) -> &Ledger {
-        self.inner.ledger()
-    }
-    fn sync(&self) -> Result<()> {
-        self.ledger().flush(|| self.enter("sync", true))
-    }
-}
 
 impl Bench {
     /// Waits until no core is in the middle of something that was begun before.
@@ -136,7 +56,7 @@ impl Bench {
 
 /// Has the medium of a bench take that time in its next call of this name, on a thread of its own:
 /// while no core does anything.
-fn delay_elsewhere(bench: &Arc<Bench>, medium: &Late, call: &'static str) {
+fn delay_elsewhere(bench: &Arc<Bench>, medium: &Planted, call: &'static str) {
     let bench = Arc::clone(bench);
     medium.before(call, move || {
         bench.wait_for_cores();
@@ -149,7 +69,7 @@ fn iscsi_has_a_delay_where_it_was_planted() {
     if !stop_stamps(wall_ns()) {
         return println!("SKIP iscsi/phases: another test of this process reads the clock");
     }
-    let medium = Late::new();
+    let medium = Planted::new(32 << 20);
     let bench = Arc::new(Bench::over(vec![Arc::clone(&medium) as _], SignIn::default()));
     let mut client = Client::new(&bench, &How::default());
     client.settle(0);
@@ -189,7 +109,7 @@ fn iscsi_has_a_delay_where_it_was_planted() {
 }
 
 /// A command for which no thread of its unit is free.
-fn wait_for_the_pool(bench: &Arc<Bench>, medium: &Arc<Late>, client: &mut Client) {
+fn wait_for_the_pool(bench: &Arc<Bench>, medium: &Arc<Planted>, client: &mut Client) {
     let unit = bench.unit(0);
     let engine = unit.threads.engine(&bench.iscsi.engine).expect("threads");
     let gates: Vec<_> = (0..engine.pool.limits().threads as u64)
@@ -220,7 +140,7 @@ fn wait_for_the_pool(bench: &Arc<Bench>, medium: &Arc<Late>, client: &mut Client
 }
 
 /// A command with data that its initiator does not take.
-fn slow_to_take(bench: &Bench, medium: &Late, client: &mut Client) {
+fn slow_to_take(bench: &Bench, medium: &Planted, client: &mut Client) {
     medium.blocks.store(false, Ordering::Relaxed);
     let (count, blocks) = (bench.records("read(16)").len(), (8 << 20) / BLOCK as u32);
     let itt = client.start(0, read(0, blocks), false, blocks * BLOCK as u32, &[]);
