@@ -8,6 +8,7 @@
 //! same turns ([`place`]).
 
 pub mod place;
+mod turns;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -23,6 +24,7 @@ use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use base::peer;
 
 use self::place::{SlotWait, Waiting};
+use self::turns::InTurn;
 
 /// The number of a client in the pool: the same over all services, or one that uses two of them
 /// would have two parts. It is the address, or the network of one of version 6.
@@ -100,42 +102,13 @@ struct Queues {
 
 #[derive(Default)]
 struct Client {
-    jobs: Jobs,
+    jobs: InTurn<Job>,
     /// Waiting or reserved.
     used: usize,
     /// Threads at work for it.
     running: usize,
     /// It is among those that take turns.
     has_turn: bool,
-}
-
-/// Jobs of a client: in order within a connection, in turn among connections.
-#[derive(Default)]
-struct Jobs {
-    /// Connections that have some, in the order of their turns.
-    connections: VecDeque<(u64, VecDeque<Job>)>,
-}
-
-impl Jobs {
-    fn is_empty(&self) -> bool {
-        self.connections.is_empty()
-    }
-
-    fn push(&mut self, connection: u64, job: Job) {
-        match self.connections.iter_mut().find(|(of, _)| *of == connection) {
-            Some((_, own)) => own.push_back(job),
-            None => self.connections.push_back((connection, VecDeque::from([job]))),
-        }
-    }
-
-    fn pop(&mut self) -> Option<Job> {
-        let (connection, mut own) = self.connections.pop_front()?;
-        let job = own.pop_front();
-        if !own.is_empty() {
-            self.connections.push_back((connection, own));
-        }
-        job
-    }
 }
 
 impl Client {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
+use super::turns::InTurn;
 use super::{Pool, PoolLimits, Queues, Shared, Slot};
 
 /// A place in the queue of a client, once there is one; `None` if the pool ends before. Dropped, it
@@ -31,52 +32,12 @@ pub fn connection_number() -> u64 {
 /// Those that wait. Bounded by the operations that may be in progress, of which each waits once.
 #[derive(Default)]
 pub(super) struct Waiting {
-    clients: HashMap<u64, OfClient>,
+    clients: HashMap<u64, InTurn<(u64, Waker)>>,
     /// Clients for which something waits, in the order of their turns; each once.
     turns: VecDeque<u64>,
     /// Those for which a place was taken, which they have not looked at yet.
     granted: HashSet<u64>,
     next: u64,
-}
-
-/// Those of one client.
-#[derive(Default)]
-struct OfClient {
-    connections: HashMap<u64, VecDeque<(u64, Waker)>>,
-    /// Connections for which something waits, in the order of their turns; each once.
-    turns: VecDeque<u64>,
-}
-
-impl OfClient {
-    fn add(&mut self, connection: u64, one: (u64, Waker)) {
-        let own = self.connections.entry(connection).or_default();
-        if own.is_empty() {
-            self.turns.push_back(connection);
-        }
-        own.push_back(one);
-    }
-
-    /// The first of the connection that has the turn.
-    fn take_first(&mut self) -> Option<(u64, Waker)> {
-        let connection = self.turns.pop_front()?;
-        let own = self.connections.get_mut(&connection)?;
-        let first = own.pop_front();
-        if own.is_empty() {
-            self.connections.remove(&connection);
-        } else {
-            self.turns.push_back(connection);
-        }
-        first
-    }
-
-    fn remove(&mut self, connection: u64, number: u64) {
-        let Some(own) = self.connections.get_mut(&connection) else { return };
-        own.retain(|(one, _)| *one != number);
-        if own.is_empty() {
-            self.connections.remove(&connection);
-            self.turns.retain(|one| *one != connection);
-        }
-    }
 }
 
 impl Waiting {
@@ -87,32 +48,30 @@ impl Waiting {
 
     /// How many wait.
     pub fn count(&self) -> usize {
-        let of_client = |one: &OfClient| one.connections.values().map(VecDeque::len).sum::<usize>();
-        self.clients.values().map(of_client).sum()
+        self.clients.values().map(InTurn::len).sum()
     }
 
     fn add(&mut self, (client, connection): (u64, u64), waker: Waker) -> u64 {
         let number = self.next;
         self.next += 1;
         let own = self.clients.entry(client).or_default();
-        if own.turns.is_empty() {
+        if own.is_empty() {
             self.turns.push_back(client);
         }
-        own.add(connection, (number, waker));
+        own.push(connection, (number, waker));
         number
     }
 
     fn set_waker(&mut self, (client, connection): (u64, u64), number: u64, waker: &Waker) {
-        let own =
-            self.clients.get_mut(&client).and_then(|own| own.connections.get_mut(&connection));
-        if let Some((_, known)) = own.into_iter().flatten().find(|(one, _)| *one == number) {
+        let Some(own) = self.clients.get_mut(&client) else { return };
+        if let Some((_, known)) = own.of(connection).find(|(one, _)| *one == number) {
             known.clone_from(waker);
         }
     }
 
     /// Takes the first that waits for this client, which has the turn.
     fn take_first(&mut self, client: u64) -> Option<Waker> {
-        let (number, waker) = self.clients.get_mut(&client)?.take_first()?;
+        let (number, waker) = self.clients.get_mut(&client)?.pop()?;
         self.granted.insert(number);
         self.forget_empty(client);
         Some(waker)
@@ -120,13 +79,13 @@ impl Waiting {
 
     fn remove(&mut self, (client, connection): (u64, u64), number: u64) {
         if let Some(own) = self.clients.get_mut(&client) {
-            own.remove(connection, number);
+            own.retain(connection, |(one, _)| *one != number);
             self.forget_empty(client);
         }
     }
 
     fn forget_empty(&mut self, client: u64) {
-        if self.clients.get(&client).is_some_and(|own| own.turns.is_empty()) {
+        if self.clients.get(&client).is_some_and(InTurn::is_empty) {
             self.clients.remove(&client);
             self.turns.retain(|one| *one != client);
         }
@@ -135,8 +94,7 @@ impl Waiting {
     /// Takes all, as the pool ends.
     pub fn take_all(&mut self) -> Vec<Waker> {
         self.turns.clear();
-        let all = self.clients.drain().flat_map(|(_, own)| own.connections);
-        all.flat_map(|(_, own)| own).map(|(_, waker)| waker).collect()
+        self.clients.drain().flat_map(|(_, own)| own.into_all()).map(|(_, waker)| waker).collect()
     }
 }
 
