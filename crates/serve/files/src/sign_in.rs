@@ -2,9 +2,8 @@
 //! few threads, and a limited number of sign-ins waits for them. The sign-ins of one address wait
 //! for each other first, so that they do not delay those of others.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::limits::{SIGN_IN_QUEUE_CLIENT_MAX, SIGN_IN_QUEUE_MAX, SIGN_IN_THREADS};
@@ -14,6 +13,8 @@ use base::tally::{AddressPermit, AddressPermits};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
 use vfs::identity::{Identity, Person, Refused};
 
+use engine::transport::address_places::AddressPlaces;
+
 /// The refusal of a sign-in for which there is no permit.
 const CROWDED: Refused = Refused::Wait(Duration::from_secs(1));
 
@@ -21,7 +22,7 @@ const CROWDED: Refused = Refused::Wait(Duration::from_secs(1));
 pub struct SignIns {
     waiting: Arc<AddressPermits>,
     /// One sign-in of each address is checked.
-    clients: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+    clients: AddressPlaces,
     running: Semaphore,
 }
 
@@ -34,8 +35,8 @@ struct CheckPermit<'a> {
 
 impl Default for SignIns {
     fn default() -> Self {
-        let (waiting, clients) = Default::default();
-        Self { waiting, clients, running: Semaphore::new(SIGN_IN_THREADS) }
+        let running = Semaphore::new(SIGN_IN_THREADS);
+        Self { waiting: Arc::default(), clients: AddressPlaces::new(1), running }
     }
 }
 
@@ -72,21 +73,9 @@ impl SignIns {
             return None;
         };
         // First for the address: what waits there does not delay other clients.
-        let of_client = self.of_client(client).acquire_owned().await.ok()?;
+        let of_client = self.clients.of(client).acquire_owned().await.ok()?;
         let running = self.running.acquire().await.ok()?;
         Some(CheckPermit { _running: running, _of_client: of_client, _waiting: waiting })
-    }
-
-    fn of_client(&self, client: IpAddr) -> Arc<Semaphore> {
-        // Nothing under this lock panics.
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|_, one| one.strong_count() > 0);
-        if let Some(one) = clients.get(&client).and_then(Weak::upgrade) {
-            return one;
-        }
-        let one = Arc::new(Semaphore::new(1));
-        clients.insert(client, Arc::downgrade(&one));
-        one
     }
 }
 

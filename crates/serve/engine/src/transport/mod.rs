@@ -5,7 +5,7 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`connections`]: permits for connections of all services, which share the descriptors.
 //!   [`pace`]: how slow a peer may be.
-//! - [`acks`]: when replies have arrived.
+//! - [`acks`]: when replies have arrived. [`address_places`]: places, a part for each address.
 //! - [`arrivals`]: when requests came that wait until replies are taken.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket, unencrypted or with TLS. [`tls`]: certificates for clients that use TLS.
@@ -15,6 +15,7 @@
 //! - [`send`]: bytes, and parts of files, to the peer. [`tcp_info`]: what the kernel knows of it.
 
 pub mod acks;
+pub mod address_places;
 pub mod arrivals;
 pub mod budget;
 pub mod buffers;

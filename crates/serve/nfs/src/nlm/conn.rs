@@ -33,7 +33,8 @@ use wire::{nlm4, nsm, portmap};
 
 use super::Nlm;
 use super::blocks::{Block, BlockedRequest};
-use super::hosts::{AddressPlaces, Port, owner_parts};
+use super::hosts::{Port, owner_parts};
+use engine::transport::address_places::AddressPlaces;
 use engine::transport::small::{framed, read_record};
 use engine::transport::tally::AddressPermit;
 use engine::transport::tasks::Ending;

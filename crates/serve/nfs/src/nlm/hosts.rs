@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use base::limits::{NLM_FILES_PER_HOST_MAX, NLM_HOSTS_MAX, NLM_HOSTS_PER_ADDRESS_MAX};
 use base::lock_order::{OrderedMutex, ranks};
 use base::peer::network;
-use tokio::sync::Semaphore;
 use vfs::handle::Handle;
 use vfs::locks::{ClientKey, FileKey, Owner, Protocol};
 use vfs::recovery::ClientId;
@@ -168,33 +167,6 @@ impl Hosts {
     }
 }
 
-/// Places of which each address has so many, whatever names its hosts have: one that does not
-/// answer holds up itself only.
-pub(super) struct AddressPlaces {
-    each: usize,
-    of: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
-}
-
-impl AddressPlaces {
-    /// So many for each.
-    pub(super) fn new(each: usize) -> Self {
-        Self { each, of: Mutex::default() }
-    }
-
-    /// Those of an address. They are forgotten when nobody has, or waits for, one of them.
-    pub(super) fn of(&self, address: IpAddr) -> Arc<Semaphore> {
-        let address = network(address);
-        let mut all = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(places) = all.get(&address).and_then(Weak::upgrade) {
-            return places;
-        }
-        all.retain(|_, places| places.strong_count() > 0);
-        let places = Arc::new(Semaphore::new(self.each));
-        all.insert(address, Arc::downgrade(&places));
-        places
-    }
-}
-
 /// Whether two names are of the same host: one may have a domain, and case means nothing.
 pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     fn first(name: &[u8]) -> &[u8] {
@@ -202,6 +174,3 @@ pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     }
     one.eq_ignore_ascii_case(other) || first(one).eq_ignore_ascii_case(first(other))
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn each_address_has_its_own_places_whoever_asks_there() {
+fn each_address_has_its_own_places() {
     let all = AddressPlaces::new(2);
     let [one, two]: [IpAddr; 2] = [[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
     let take = |address| all.of(address).try_acquire_owned();
