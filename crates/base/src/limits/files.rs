@@ -56,8 +56,11 @@ pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
 /// in which that must be done, before its own client is told to come again: clients of these
 /// services do not ask twice by themselves. It is taken away within a second after that time.
 pub const RECALL_PATIENCE: Duration = Duration::from_secs(15);
-/// How long it waits between two attempts.
-pub const RECALL_LOOK: Duration = Duration::from_millis(20);
+/// How soon an operation is tried again that was refused as busy while no lease is in its way: the
+/// files of its share are being exchanged (a pool goes back to a snapshot), or as many removed
+/// files are held open as may be. Nothing signals the end of either, and both are rare; the change
+/// of a lease, and the end of a grace period, wake what waits for them.
+pub const BUSY_LOOK: Duration = Duration::from_millis(20);
 /// Threads that hash passwords for these services: each hash takes 19 MiB and 20 ms of a core, and
 /// strangers cause it.
 pub const SIGN_IN_THREADS: usize = 2;

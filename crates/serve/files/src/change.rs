@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs::attr::{FileType, SetAttr};
+use vfs::attr::SetAttr;
 use vfs::fs::{Change, Changed, Context, Entry, FileSystem, Result, Space};
 use vfs::locks::ByOwners;
 use vfs::status::Status;
@@ -68,20 +68,6 @@ impl Core {
         let (dir, name) = (spot.dir, spot.name.clone());
         let op = move |fs: &dyn FileSystem, cx: Context<'_>| fs.rmdir(cx, &dir, &name);
         self.alter(who, &spot.reached, op).await
-    }
-
-    /// Removes whatever is there, if it is no directory or an empty one.
-    ///
-    /// # Errors
-    /// As of REMOVE and RMDIR.
-    pub async fn remove_any(&self, who: &Caller, spot: &Spot) -> Result<()> {
-        match spot.entry {
-            None => Err(Status::NotFound),
-            Some(entry) if entry.attr.kind == FileType::Directory => {
-                self.remove_dir(who, spot).await
-            }
-            Some(_) => self.remove(who, spot).await,
-        }
     }
 
     /// Renames within a share; what is at the new name is replaced.

@@ -59,9 +59,7 @@ where
     F: Fn(Rc<Core>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
     T: Future<Output = ()> + 'static,
 {
-    let shared = Arc::clone(files);
-    let new_core = move |core| Core::over(core, Arc::clone(&shared));
-    accept::serve(&files.engine, runtimes, sockets, new_core, connection)
+    serve_joined(files, runtimes, sockets, connection).map(|(tasks, _)| tasks)
 }
 
 /// As [`serve`], for a service that has connections by other means as well.

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use base::clock::Deadline;
-use base::limits::RECALL_LOOK;
+use base::limits::BUSY_LOOK;
 use tokio::sync::oneshot;
 use vfs::locks::{FileKey, LockTable, WaitId};
 
@@ -43,10 +43,10 @@ impl Drop for Notice<'_> {
     }
 }
 
-/// Waits until a lease of this file has changed, or is lost; the caller tries again then. What is
-/// not known to be a lease's is tried again soon.
+/// Waits until a lease of this file has changed, or is lost; the caller tries again then. Where
+/// no lease is in the way, that is after [`BUSY_LOOK`].
 pub async fn released(locks: &Arc<LockTable>, key: Option<FileKey>, until: Deadline) {
-    let Some(key) = key else { return tokio::time::sleep(RECALL_LOOK).await };
+    let Some(key) = key else { return tokio::time::sleep(BUSY_LOOK).await };
     let (done, end) = oneshot::channel();
     let notice = Notice::new(locks, key, move || {
         // The request may have ended.
@@ -57,7 +57,7 @@ pub async fn released(locks: &Arc<LockTable>, key: Option<FileKey>, until: Deadl
 
 /// The same on a thread that may wait.
 pub fn released_blocking(locks: &LockTable, key: Option<FileKey>, until: Deadline) {
-    let Some(key) = key else { return std::thread::sleep(RECALL_LOOK) };
+    let Some(key) = key else { return std::thread::sleep(BUSY_LOOK) };
     let (done, end) = mpsc::channel();
     let notice = Notice::new(locks, key, move || {
         let _ = done.send(());

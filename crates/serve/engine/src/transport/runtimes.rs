@@ -70,14 +70,6 @@ impl Runtimes {
         self.released.send_replace(true);
     }
 
-    /// As many threads as the process may use cores.
-    ///
-    /// # Errors
-    /// When a thread or its runtime cannot be made.
-    pub fn per_core() -> io::Result<Self> {
-        Self::start(std::thread::available_parallelism().map_or(1, usize::from))
-    }
-
     /// How many cores there are.
     pub fn cores(&self) -> usize {
         self.cores.len()
