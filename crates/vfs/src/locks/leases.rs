@@ -241,30 +241,30 @@ impl LockTable {
         self.parts.at(address, Counted::Lease)
     }
 
-    /// A lease begins to count.
-    fn count_lease(&self, lease: &mut Lease) {
-        self.parts.add(&lease.owner, Counted::Lease, 1);
-        self.counts.leases.fetch_add(1, Ordering::SeqCst);
-        self.recount(lease);
-    }
-
-    /// It does not any more.
+    /// It does not count any more.
     fn uncount_lease(&self, lease: &mut Lease) {
-        self.parts.remove(&lease.owner, Counted::Lease, 1);
-        self.counts.leases.fetch_sub(1, Ordering::SeqCst);
         lease.caching = Caching::NONE;
         self.recount(lease);
     }
 
-    /// Counts in its slot what a lease lets its holder do now.
+    /// Counts what a lease lets its holder do now. One of nothing does not count: an open that was
+    /// refused a lease takes none from others.
     fn recount(&self, lease: &mut Lease) {
         let slot = self.slot(lease.slot);
         let now = (!lease.caching.is_none(), lease.caching.has(Caching::WRITE));
         let before = std::mem::replace(&mut lease.counted, now);
         lease.shown.store(lease.caching.bits() as u8, Ordering::SeqCst);
         match (before.0, now.0) {
-            (false, true) => drop(slot.leases.fetch_add(1, Ordering::SeqCst)),
-            (true, false) => drop(slot.leases.fetch_sub(1, Ordering::SeqCst)),
+            (false, true) => {
+                self.parts.add(&lease.owner, Counted::Lease, 1);
+                self.counts.leases.fetch_add(1, Ordering::SeqCst);
+                slot.leases.fetch_add(1, Ordering::SeqCst);
+            }
+            (true, false) => {
+                self.parts.remove(&lease.owner, Counted::Lease, 1);
+                self.counts.leases.fetch_sub(1, Ordering::SeqCst);
+                slot.leases.fetch_sub(1, Ordering::SeqCst);
+            }
             _ => {}
         }
         match (before.1, now.1) {

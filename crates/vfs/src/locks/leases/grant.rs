@@ -67,10 +67,9 @@ impl LockTable {
         let mut lease = Lease::new(owner.clone(), Style::Delegation, slot, notice);
         lease.caching = caching;
         // Counted first, looked second: see the parent module.
-        self.count_lease(&mut lease);
+        self.recount(&mut lease);
         let outcome = self.grant_counted(key, lease);
         outcome.map_err(|(mut lease, refused)| {
-            lease.caching = Caching::NONE;
             self.uncount_lease(&mut lease);
             refused
         })
@@ -122,9 +121,10 @@ impl LockTable {
 
     /// Whether there is room for a lease that is counted already.
     fn lease_room(&self, locks: &FileLocks, owner: &Owner) -> Result<(), Refused> {
-        let in_file = locks.leases.iter().map(|lease| (&lease.owner, 1));
+        let counted = || locks.leases.iter().filter(|lease| lease.counted.0);
+        let in_file = counted().map(|lease| (&lease.owner, 1));
         let limits = (LEASES_PER_FILE_MAX as u64, LEASES_MAX);
-        self.has_room(owner, Counted::Lease, 0, limits, (locks.leases.len() + 1, in_file))
+        self.has_room(owner, Counted::Lease, 0, limits, (counted().count() + 1, in_file))
     }
 
     /// Grants what can be granted of a lease or an oplock. `None` while a change is in progress
@@ -137,23 +137,25 @@ impl LockTable {
         new.epoch = request.epoch;
         new.caching = request.wanted.valid();
         // Counted first, looked second.
-        self.count_lease(&mut new);
+        self.recount(&mut new);
         let mut files = self.shard(key);
         let locks = files.entry(key).or_default();
         let now = monotonic_ns();
         locks.leases.iter_mut().for_each(|lease| self.expire(lease, now));
         let wanted = if self.slot(slot).in_progress() { None } else { Some(new.caching) };
         let granted = wanted.map(|wanted| {
-            let part = locks.left_of(wanted, (request.lease, request.open), style);
-            let known = locks.leases.iter_mut().find(|lease| lease.owner == *request.lease);
+            let left = locks.left_of(wanted, (request.lease, request.open), style);
+            let is_own = |lease: &Lease| lease.owner == *request.lease;
+            let is_counted = locks.leases.iter().any(|lease| is_own(lease) && lease.counted.0);
+            let part = match is_counted || self.lease_room(locks, &new.owner).is_ok() {
+                true => left,
+                false => Caching::NONE,
+            };
+            let known = locks.leases.iter_mut().find(|lease| is_own(lease));
             if let Some(lease) = known {
                 self.share_lease(lease, request, part);
                 return lease.granted();
             }
-            let part = match self.lease_room(locks, &new.owner) {
-                Ok(()) => part,
-                Err(_) => Caching::NONE,
-            };
             let mut lease = Lease::new(new.owner.clone(), style, slot, Arc::clone(&request.notice));
             lease.opens = vec![(request.open.clone(), Arc::clone(&request.notice))];
             lease.caching = part;
@@ -161,7 +163,7 @@ impl LockTable {
             lease.epoch = request.epoch.wrapping_add(u16::from(!part.is_none()));
             // A lease of nothing has a key, by which others are refused; an oplock has none.
             if style == Style::Lease || !part.is_none() {
-                self.count_lease(&mut lease);
+                self.recount(&mut lease);
                 let granted = lease.granted();
                 locks.leases.push(lease);
                 return granted;

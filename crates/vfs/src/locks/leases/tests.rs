@@ -279,3 +279,68 @@ fn a_look_at_the_security_descriptor_leaves_no_writing_to_leases() {
     assert_eq!(s.open(2, 2, RWH).caching, RWH);
     assert!(s.table.lease_of(KEY, &lease).is_some());
 }
+
+/// Clients that open files, each with a lease of its own.
+struct Crowd {
+    table: LockTable,
+    log: Arc<Log>,
+    next: u64,
+}
+
+impl Crowd {
+    /// The lease of everything that a client at an address gets with one more open of this file.
+    fn lease(&mut self, fileid: u64, (client, at): (u64, u8), wanted: Caching) -> Caching {
+        self.next += 1;
+        let client = ClientKey { protocol: Protocol::Smb, id: client };
+        let owner = |end: &[u8]| {
+            let opaque = [&self.next.to_be_bytes(), end].concat();
+            Owner::new(client, &opaque).expect("short").at([192, 0, 2, at].into())
+        };
+        let (lease, open) = (owner(b"lease"), owner(b"open"));
+        let request = LeaseRequest {
+            slot: fileid,
+            key: FileKey { fileid, ..KEY },
+            lease: &lease,
+            open: &open,
+            is_oplock: false,
+            wanted,
+            epoch: 0,
+            notice: Arc::<Log>::clone(&self.log),
+        };
+        self.table.lease(&request).expect("nothing changes").caching
+    }
+
+    /// Takes what a client gets, each of the next file or all of one; the number of leases.
+    fn fill(&mut self, of: (u64, u8), file: Option<u64>, wanted: Caching) -> u64 {
+        let first = self.next;
+        while self.lease(file.unwrap_or(1_000_000 + self.next), of, wanted) == wanted {}
+        self.next - first - 1
+    }
+}
+
+#[test]
+fn leases_of_a_client_and_of_an_address_leave_a_part_to_others() {
+    let of = |most: u64| (most * 9 / 16, most * 3 / 4);
+    let mut crowd = Crowd { table: LockTable::default(), log: Arc::default(), next: 0 };
+    let (of_client, of_address) = of(base::limits::LEASES_PER_FILE_MAX as u64);
+    let first = crowd.fill((1, 1), Some(1), R);
+    assert!(first.abs_diff(of_client) <= 1, "of one file: {first}");
+    let all = first + crowd.fill((2, 1), Some(1), R) + crowd.fill((3, 1), Some(1), R);
+    assert!(all > first + 100 && all <= of_address + 1, "of one file: {all}");
+    // Opens that were refused a lease take none from others.
+    for _ in 0..base::limits::LEASES_PER_FILE_MAX {
+        assert_eq!(crowd.lease(1, (1, 1), R), NONE);
+    }
+    assert_eq!(crowd.table.counts().leases, all);
+    assert_eq!(crowd.lease(1, (1, 2), R), R, "another address");
+    assert_eq!(crowd.lease(2, (1, 1), RWH), RWH, "another file");
+    let (of_client, of_address) = of(base::limits::LEASES_MAX);
+    let held = all + 1;
+    let first = crowd.fill((4, 3), None, RWH);
+    assert!(first <= of_client && first > of_client - 2 * held, "of all: {first}");
+    let all = first + crowd.fill((5, 3), None, RWH);
+    assert!(all > first + 1_000 && all <= of_address, "of all: {all}");
+    // Without a lease, but opened; others still get one.
+    assert_eq!(crowd.lease(3, (4, 3), RWH), NONE);
+    assert_eq!(crowd.lease(3, (1, 4), R), R, "another address");
+}
