@@ -5,8 +5,9 @@
 //! `tests/conformance/SUITE.toml`. A case that does not pass and is not listed is an error, and
 //! so is a listed case that passes, has another outcome, or was not run although its run was.
 //! Where the list has the figures of another server, ours may be at most [`BELOW_MAX`] cases
-//! below it in a run, and not below it in all; nor may more be skipped. With the results of that
-//! server, its figures are those, and no case may be skipped that it runs.
+//! below it in a run, and not below it in all; nor may more be skipped. A run that is further below
+//! says so with its reason (`below`, `why`), which is an error once it is not. With the results of
+//! that server, its figures are those, and no case may be skipped that it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -32,6 +33,21 @@ struct Peer {
     passed: usize,
     failed: usize,
     skipped: usize,
+    /// Cases that pass less than there, if more than [`BELOW_MAX`].
+    below: Option<usize>,
+    /// Why.
+    why: Option<String>,
+}
+
+impl Peer {
+    /// Whether it has a number of cases below, and its reason, or neither.
+    fn is_sound(&self) -> bool {
+        let has_reason = self.why.as_ref().is_some_and(|why| !why.trim().is_empty());
+        match self.below {
+            Some(below) => has_reason && below > BELOW_MAX,
+            None => self.why.is_none(),
+        }
+    }
 }
 
 /// Cases that may pass less in a run than with another server.
@@ -119,6 +135,9 @@ fn compare(list: &str, results: &str, peer: Option<&str>) -> Result<String, Stri
             known.insert((listed.run.clone(), name.clone()), listed.outcome);
         }
     }
+    if let Some(peer) = list.peer.iter().find(|peer| !peer.is_sound()) {
+        return Err(format!("{}: a run that is further below needs a reason", peer.run));
+    }
     let mut wrong = String::new();
     for (case, (outcome, message)) in &results {
         let expected = known.get(case).copied().unwrap_or(Outcome::Passed);
@@ -169,9 +188,13 @@ fn below(peers: &[Peer], results: &Results) -> String {
             continue;
         }
         (ours, theirs) = (ours + passed, theirs + peer.passed);
-        if passed + BELOW_MAX < peer.passed {
+        if passed + peer.below.unwrap_or(BELOW_MAX) < peer.passed {
             let _ =
                 writeln!(wrong, "  {}: {passed} passed, of {} elsewhere", peer.run, peer.passed);
+        }
+        if peer.below.is_some_and(|below| passed + below > peer.passed) {
+            let (run, there) = (&peer.run, peer.passed);
+            let _ = writeln!(wrong, "  {run}: {passed} passed, of {there}: it is less below");
         }
         if skipped > peer.skipped {
             let (run, there) = (&peer.run, peer.skipped);

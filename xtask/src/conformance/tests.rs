@@ -87,6 +87,22 @@ fn another_server_may_not_be_far_ahead() {
 }
 
 #[test]
+fn a_run_that_is_further_below_has_a_reason() {
+    let more = "below = 2\nwhy = \"none of the three is there yet\"\n";
+    let list = PEERS.replacen("skipped = 0\n", &format!("skipped = 0\n{more}"), 1);
+    let wrong = |list: &str, results: &str| compare(list, results, None);
+    let lock = "lock a failed\nlock b failed\nlock c failed\n";
+    let read = "read a passed\nread b passed\nread c passed\n";
+    assert_eq!(wrong(&list, &format!("{lock}{read}")), Ok(String::new()));
+    let found = wrong(&list, &format!("{lock}lock d passed\n{read}")).expect("a comparison");
+    assert_eq!(found.trim(), "lock: 1 passed, of 2: it is less below");
+    for without in ["below = 2\n", "why = \"none\"\n", "below = 1\nwhy = \"none\"\n"] {
+        let list = list.replace(more, without);
+        assert!(wrong(&list, lock).is_err(), "{without}");
+    }
+}
+
+#[test]
 fn what_another_server_does_not_skip_is_not_skipped() {
     let results = "lock a failed\nlock b failed\nlock c failed\nlock d passed\nlock e passed\n\
                    lock f passed\nlock g skipped\n";
