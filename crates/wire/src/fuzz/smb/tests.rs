@@ -163,8 +163,22 @@ fn responses() {
     }
 }
 
+/// The data of a lease of each version, with all that there is to cache.
+fn lease_data() -> [Vec<u8>; 2] {
+    let v2 = lease::LeaseV2 { parent: [3; 16], epoch: 5, reserved: 0 };
+    [None, Some(v2)].map(|v2| {
+        let (mut data, flags) = (Vec::new(), if v2.is_some() { 4 } else { 0 });
+        lease::Lease { key: [2; 16], state: 7, flags, duration: 0, v2 }.put(&mut data);
+        data
+    })
+}
+
 fn create_contexts() {
-    let of = |name: &'static [u8], data: &'static [u8]| contexts::Context { name, data };
+    fn of<'a>(name: &'a [u8], data: &'a [u8]) -> contexts::Context<'a> {
+        contexts::Context { name, data }
+    }
+    let [first, second] = lease_data();
+    let (first, second) = (of(contexts::LEASE, &first), of(contexts::LEASE, &second));
     let (maximal, on_disk) = (of(contexts::MAXIMAL_ACCESS, b""), of(contexts::ON_DISK_ID, b""));
     let allocation = of(contexts::ALLOCATION, &[0, 16, 0, 0, 0, 0, 0, 0]);
     let snapshot = of(contexts::SNAPSHOT, &[1; 8]);
@@ -180,6 +194,9 @@ fn create_contexts() {
         ("two", vec![maximal, on_disk]),
         ("data", vec![allocation, maximal]),
         ("snapshot", vec![on_disk, snapshot, allocation]),
+        ("lease", vec![first, maximal]),
+        ("lease_v2", vec![second, of(contexts::DURABLE_V2, &[1; 32])]),
+        ("lease_reconnect", vec![of(contexts::DURABLE_V2_RECONNECT, &[4; 36]), second]),
     ] {
         let mut bytes = Vec::new();
         contexts::put(&list, &mut bytes);
