@@ -8,6 +8,7 @@
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench paired`: ten rows on two builds of this server in turn: what a change costs.
+//! - `bench leases`: these rows next to 100,000 leases of SMB on other files; opens with a lease.
 //! - `bench pool`: ten rows of NFS on a directory and on a subvolume of a pool in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
@@ -23,6 +24,7 @@ mod files;
 mod generator;
 mod group;
 mod iscsi;
+mod leases;
 mod load;
 mod many;
 mod ours;
@@ -117,6 +119,9 @@ enum What {
     },
     /// Two builds of this server in turn: what a change costs.
     Paired(paired::Arguments),
+    /// Two servers in turn, one of which has clients of SMB with many leases on other files; and
+    /// opens without a lease and with one.
+    Leases(leases::Arguments),
     /// A subvolume of a pool and a directory of the same btrfs. Needs root, losetup and
     /// btrfs-progs.
     Pool(pairs::Extent),
@@ -168,6 +173,7 @@ fn main() -> ExitCode {
         What::Distance(wanted) => distance::run(&cli, wanted),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Paired(arguments) => paired::run(&cli, arguments),
+        What::Leases(arguments) => leases::run(&cli, arguments),
         What::Pool(extent) => pool::run(&cli, extent),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)

@@ -25,7 +25,7 @@ pub struct Arguments {
 }
 
 /// The six rows of NFS.
-fn nfs_rows() -> Vec<(Version, Case)> {
+pub fn nfs_rows() -> Vec<(Version, Case)> {
     use Kind::{Create, Getattr, RandRead, SeqRead, SyncWrite};
     vec![
         row(Version::V3, "GETATTR", Getattr, 1, 16),
@@ -56,15 +56,7 @@ fn rows(cli: &Cli, arguments: &Arguments, base: &Path) -> io::Result<Vec<Outcome
     let names = Builds::rows();
     if names.iter().any(|name| name.contains(&extent.only)) {
         let builds = Builds::start(&base.join("transfers"), &arguments.before, &cli.binary)?;
-        for (row, name) in names.into_iter().enumerate() {
-            if name.contains(&extent.only) {
-                builds.warm(row)?;
-                let unit = if name.contains(" 4K ") { "µs/file" } else { "s/GB" };
-                all.push(pairs::run(extent, name, unit, |build, time| {
-                    builds.cost(row, build, time)
-                })?);
-            }
-        }
+        all.extend(builds.measure(extent)?);
     }
     Ok(all)
 }

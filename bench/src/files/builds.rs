@@ -1,7 +1,7 @@
 //! Whole files served by two builds of this server in turn.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lab::client::service::at::Scheme;
@@ -11,11 +11,15 @@ use super::ours::{self, Uploads};
 use super::peers::Peer;
 use super::transfer;
 use super::tree::Tree;
+use crate::pairs::{self, Extent, Outcome};
 
 /// MiB of a large file; at 1 to 2 GB/s about half a second.
 const LARGE_MIB: u64 = 1024;
 /// Small files at most in one stretch.
 const SMALL_FILES: u32 = 10_000;
+
+/// The standard port of SMB.
+const SMB_PORT: u16 = 445;
 
 /// Two builds serving one tree.
 pub struct Builds {
@@ -61,11 +65,45 @@ impl Builds {
         cases().iter().map(Case::name).collect()
     }
 
+    /// The rows that are asked for, on both in turn.
+    ///
+    /// # Errors
+    /// When a transfer fails.
+    pub fn measure(&self, extent: &Extent) -> io::Result<Vec<Outcome>> {
+        let mut all = Vec::new();
+        for (row, name) in Self::rows().into_iter().enumerate() {
+            if name.contains(&extent.only) {
+                self.warm(row)?;
+                let unit = if name.contains(" 4K ") { "µs/file" } else { "s/GB" };
+                let cost = |build, time| self.cost(row, build, time);
+                all.push(pairs::run(extent, name, unit, cost)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The directory that both serve.
+    pub fn root(&self) -> &Path {
+        &self.tree.root
+    }
+
+    /// Where SMB of a build would be: port, share, and its state directory.
+    ///
+    /// # Errors
+    /// When there is no such build.
+    pub fn smb(&self, build: usize) -> io::Result<(u16, String, PathBuf)> {
+        let peer = self.servers.get(build).ok_or_else(|| io::Error::other("two builds"))?;
+        let way = peer.ways.first().ok_or_else(|| io::Error::other("no services"))?;
+        let port = way.at.port - way.protocol.port() + SMB_PORT;
+        let share = way.at.path.trim_matches('/').to_owned();
+        Ok((port, share, self.tree.base.join(peer.name).join("state")))
+    }
+
     /// Prepares the files of a row and moves some through both builds, compared whole.
     ///
     /// # Errors
     /// When a transfer fails.
-    pub fn warm(&self, row: usize) -> io::Result<()> {
+    fn warm(&self, row: usize) -> io::Result<()> {
         let case = self.case(row)?;
         self.tree.source(&case)?;
         self.tree.source(&self.tree.warm(&case))?;
@@ -79,7 +117,7 @@ impl Builds {
     ///
     /// # Errors
     /// When a transfer fails.
-    pub fn cost(&self, row: usize, build: usize, time: Duration) -> io::Result<f64> {
+    fn cost(&self, row: usize, build: usize, time: Duration) -> io::Result<f64> {
         let case = self.case(row)?;
         let peer = self.servers.get(build).ok_or_else(|| io::Error::other("two builds"))?;
         let (figure, _) = transfer::run(&case, &self.tree, peer, way(peer, &case)?, time)?;

@@ -123,7 +123,7 @@ const ROOMS: &[Room] = &[
         ],
     },
     Room { name: "e2e", may_import: &["base", "wire", "sim"] },
-    Room { name: "bench", may_import: &["base", "host", "lab"] },
+    Room { name: "bench", may_import: &["base", "wire", "host", "lab", "e2e"] },
     Room { name: "xtask", may_import: &[] },
 ];
 
