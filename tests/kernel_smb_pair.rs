@@ -27,11 +27,11 @@ use serde_json::json;
 const MEMORY: &str = "mem=256M";
 /// Attributes and names are asked for each time, unless a lease says that they are as they were.
 const OPTIONS: &str = "vers=3.1.1,actimeo=0";
-/// Seconds of random operations in the gate.
-const RANDOM: u64 = 20;
+/// Seconds of random operations in the gate, over SMB and then over SMB and NFSv4.2.
+const RANDOM: u64 = 30;
 /// How long a connection is cut: more than a client waits before it notices.
 const CUT: Duration = Duration::from_secs(20);
-/// How often in the gate.
+/// How often, unless the environment says otherwise.
 const CUTS: u64 = 1;
 /// Bytes of a block, and blocks of a file, of the random operations.
 const BLOCK: usize = 512;
