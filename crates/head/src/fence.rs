@@ -82,6 +82,8 @@ pub struct Claim {
     pub head: String,
     /// The number of the ownership.
     pub number: u64,
+    /// The number of the last ownership that served clients.
+    pub served: u64,
     /// Whether it may be taken over where nothing shows that the former owner cannot write.
     pub unfenced: bool,
     /// The client of CephFS of a former owner that was lost.
@@ -198,7 +200,8 @@ fn run(
     (false, if text.is_empty() { text } else { format!(" ({text})") })
 }
 
-/// The former owner must have a lower number, and a format that is known.
+/// The former owner must have a lower number, and a format that is known; and the directory must be
+/// that of the last one: a machine without the cluster file system may have another one there.
 fn check(former: &OwnerFile, claim: &Claim) -> Result<(), FenceError> {
     if former.format > FORMAT {
         let state = claim.state.display();
@@ -207,10 +210,25 @@ fn check(former: &OwnerFile, claim: &Claim) -> Result<(), FenceError> {
              update this head"
         )));
     }
-    match former.number >= claim.number {
-        true => Err(FenceError::Superseded(former.number)),
+    if former.number >= claim.number {
+        return Err(FenceError::Superseded(former.number));
+    }
+    match former.number < claim.served && !is_without_owner(former, claim) {
+        true => Err(FenceError::Failed(format!(
+            "the state directory {} is not the one that was served last (number {}, it has {}): \
+             mount the cluster file system on this head",
+            claim.state.display(),
+            claim.served,
+            former.number
+        ))),
         false => Ok(()),
     }
+}
+
+/// Whether a state directory is in use and has no `owner`: the administrator has removed that.
+fn is_without_owner(former: &OwnerFile, claim: &Claim) -> bool {
+    let others = std::fs::read_dir(&claim.state).into_iter().flatten().flatten();
+    former.number == 0 && others.map(|entry| entry.file_name()).any(|name| name != OWNER)
 }
 
 /// Reads the file; an empty one is that of a new resource.

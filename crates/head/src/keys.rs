@@ -45,6 +45,9 @@ pub struct Record {
     pub number: u64,
     /// The head that is to own it.
     pub target: String,
+    /// The number of the last ownership that served clients.
+    #[serde(default)]
+    pub served: u64,
     /// The last takeover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Takeover>,

@@ -460,8 +460,10 @@ impl Machine {
         }
         let number = known.map_or(0, |record| record.value.number);
         let seen = known.map_or(0, |record| record.revision);
+        let served = known.map_or(0, |record| record.value.served);
         let last = known.and_then(|record| record.value.last.clone());
-        Some(Request::Target { resource, seen, record: Record { number, target: head, last } })
+        let record = Record { number, target: head, served, last };
+        Some(Request::Target { resource, seen, record })
     }
 
     fn decide_resource(

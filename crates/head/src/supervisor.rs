@@ -352,6 +352,7 @@ impl Supervisor {
             state: resource.state.clone(),
             head: self.config.name.clone(),
             number,
+            served: self.machine.resources().get(name).map_or(0, |one| one.served),
             unfenced: resource.unfenced_takeover || self.unfenced.contains(name),
             evict: self
                 .machine

@@ -54,7 +54,7 @@ fn view(etcd: &Etcd) -> View {
 }
 
 fn claim(lease: i64, seen: u64, number: u64) -> Request {
-    let record = Record { number, target: "left".to_owned(), last: None };
+    let record = Record { number, target: "left".to_owned(), served: 0, last: None };
     Request::Claim { resource: "projects".to_owned(), lease, seen, record }
 }
 

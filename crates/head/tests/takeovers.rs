@@ -88,7 +88,7 @@ fn keys(former: &str, member: Option<Member>, target: &str) -> View {
         view.members.insert(former.to_owned(), versioned(member, 2));
     }
     let last = Some(Takeover { to: former.to_owned(), ..Takeover::default() });
-    let record = Record { number: 3, target: target.to_owned(), last };
+    let record = Record { number: 3, target: target.to_owned(), served: 2, last };
     view.records.insert("accounts".to_owned(), versioned(record, 0));
     view
 }
@@ -140,11 +140,12 @@ fn a_client_of_cephfs_is_known_until_the_next_owner_has_the_lock() {
     assert_eq!(head.machine.lost_client("accounts"), Some(4123), "another number");
     head.machine.locked_by("accounts", 4, 9);
     head.event(Event::Fenced("accounts".to_owned(), 4, Ok(())));
-    let record = Record { number: 4, target: "right".to_owned(), last: Some(taken) };
+    let record = Record { number: 4, target: "right".to_owned(), served: 2, last: Some(taken) };
     view.records.insert("accounts".to_owned(), Versioned { revision: 6, ..versioned(record, 0) });
     let key = Owner { head: "right".to_owned(), number: 4 };
     view.owners.insert("accounts".to_owned(), Versioned { value: key, revision: 6, lease: LEASE });
     let Some(Request::Report { record, .. }) = head.reads(&view, 300) else { panic!("no report") };
+    assert_eq!(record.served, 2, "it has the lock, and does not serve yet");
     assert_eq!(record.last.expect("a takeover").cephfs_client, Some(9));
     let done = head.machine.served("accounts", 4, 1, Phases::default()).expect("a takeover");
     assert_eq!(done.cephfs_client, Some(9));
@@ -165,7 +166,8 @@ fn a_takeover_is_recorded_with_its_phases_once_it_is_served() {
     assert_eq!(head.reads(&view, 300), None, "the former owner drains");
     view.owners.clear();
     let Some(Request::Claim { record, .. }) = head.reads(&view, 700) else { panic!("no claim") };
-    assert_eq!(record.number, 4);
+    assert_eq!((record.number, record.served), (4, 2));
+    assert_eq!(head.machine.resources()["accounts"].served, 2);
     head.now += ms(30);
     head.event(Event::Answer(head.now, Outcome::Done(6)));
     head.event(Event::Fenced("accounts".to_owned(), 4, Ok(())));
@@ -188,7 +190,7 @@ fn a_takeover_is_recorded_with_its_phases_once_it_is_served() {
         panic!("no report");
     };
     assert_eq!((seen, record.last.as_ref()), (6, Some(&done)));
-    assert_eq!((record.number, record.target.as_str()), (4, "right"));
+    assert_eq!((record.number, record.target.as_str(), record.served), (4, "right", 4));
     // Another write was first: it is written again, and then no more.
     head.event(Event::Answer(head.now, Outcome::Refused));
     assert!(matches!(head.reads(&view, 300), Some(Request::Report { .. })));

@@ -37,6 +37,7 @@ fn claim(folder: &Folder, number: u64) -> Claim {
         state: folder.0.join("state"),
         head: "left".to_owned(),
         number,
+        served: 0,
         unfenced: false,
         evict: None,
     }
@@ -57,6 +58,30 @@ fn one_owner_at_a_time_and_numbers_that_rise() {
     let superseded = take_now(&claim(&folder, 3), &[]);
     assert_eq!(superseded.err(), Some(FenceError::Superseded(3)));
     take_now(&claim(&folder, 4), &[]).expect("free, and a higher number");
+}
+
+#[test]
+fn a_directory_that_was_not_served_last_is_refused() {
+    let folder = Folder::new();
+    let served = |number, served| Claim { served, ..claim(&folder, number) };
+    let refused = |number, last| {
+        let refused = take_now(&served(number, last), &[]).err().map(|e| e.to_string());
+        let refused = refused.unwrap_or_else(|| panic!("number {number}, {last} was served"));
+        assert!(refused.contains("is not the one that was served last"), "{refused}");
+    };
+    // No cluster file system is mounted here.
+    refused(4, 3);
+    drop(take_now(&served(4, 0), &[]).expect("the first one"));
+    drop(take_now(&served(5, 4), &[]).expect("that of the last one"));
+    // Claims may have failed since.
+    drop(take_now(&served(9, 5), &[]).expect("that of the last one"));
+    // A copy of before.
+    refused(12, 10);
+    let state = folder.0.join("state");
+    std::fs::write(state.join("configuration"), "").expect("written");
+    refused(13, 10);
+    std::fs::remove_file(state.join(OWNER)).expect("removed");
+    take_now(&served(14, 10), &[]).expect("the administrator has removed the file");
 }
 
 #[test]

@@ -28,10 +28,12 @@ impl Machine {
         // Also if etcd has lost its keys, no number is used twice here.
         let number = known.map_or(0, |record| record.value.number);
         let number = number.max(resource.at_least).max(resource.number);
-        let record =
-            Record { number: number.saturating_add(1), target: me, last: Some(taken.clone()) };
+        let served = known.map_or(0, |record| record.value.served);
+        let (number, last) = (number.saturating_add(1), Some(taken.clone()));
+        let record = Record { number, target: me, served, last };
         let seen = known.map_or(0, |record| record.revision);
         (resource.free, resource.taken, resource.lost) = (vacant, taken, lost);
+        resource.served = served;
         resource.enter(Phase::Claiming, now);
         Some(Request::Claim { resource: name.to_owned(), lease, seen, record })
     }
@@ -104,7 +106,9 @@ impl Machine {
                 // The view is older than the claim.
                 continue;
             }
-            let record = Record { last: Some(done.clone()), ..known.value.clone() };
+            let (former, number) = (known.value.served, known.value.number);
+            let served = if done.phases.is_some() { number } else { former };
+            let record = Record { served, last: Some(done.clone()), ..known.value.clone() };
             return Some(Request::Report { resource: name.clone(), seen: known.revision, record });
         }
         None

@@ -72,6 +72,8 @@ pub struct Resource {
     pub taken: Takeover,
     /// Whether the former owner was lost with its head then.
     pub lost: bool,
+    /// The number of the last ownership before that which served clients.
+    pub served: u64,
     /// The takeover that is done, until it is recorded.
     pub report: Option<Takeover>,
 }

@@ -536,6 +536,10 @@ impl World {
         let locked = self.heads.iter().any(|head| head.locks.contains_key(resource));
         let own_process = self.heads[i].processes.iter().any(|p| p.resource == resource);
         let known = self.numbers.get(resource).copied().unwrap_or(0);
+        // What served last has entered its number before: nothing is taken for another directory.
+        let resources = self.heads[i].machine.as_ref().map(Machine::resources);
+        let served = resources.and_then(|all| all.get(resource)).map_or(0, |one| one.served);
+        assert!(!self.rules.number || served <= known, "{resource}: {known}, served was {served}");
         let outcome = if self.rules.lock && locked {
             if local(&self.heads[i], self.now) < since + Duration::from_secs(5) {
                 self.heads[i].work.push((self.now + 100, Work::Fence(resource, number, since)));
