@@ -472,6 +472,16 @@ impl Cluster {
         one["last"]["cause"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// How long the phases of the last takeover took, in milliseconds, once it is recorded.
+    pub fn last_phases(&self, resource: &Resource, head: usize) -> String {
+        let phases = || {
+            let one = self.resource(resource, head)?;
+            one["last"]["phases"].is_object().then(|| one["last"]["phases"].to_string())
+        };
+        self.wait_for("the takeover is recorded", || phases().is_some());
+        phases().unwrap_or_default()
+    }
+
     /// Cuts the link of a head, or connects it again.
     pub fn set_link(&self, head: usize, state: &str) {
         let mut command = Command::new("ip");
