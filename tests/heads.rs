@@ -42,10 +42,14 @@ mod power;
 mod reachable;
 #[path = "heads/refusals.rs"]
 mod refusals;
+#[path = "heads/services.rs"]
+mod services;
 #[path = "heads/session.rs"]
 mod session;
 #[path = "heads/smb.rs"]
 mod smb;
+#[path = "heads/smbprotocol.rs"]
+mod smbprotocol;
 #[path = "heads/statistics.rs"]
 mod statistics;
 #[path = "heads/tree.rs"]

@@ -22,7 +22,7 @@ const GUID: [u8; 16] = [0x22; 16];
 const DATA: &[u8] = b"written before the takeover";
 
 /// Enables SMB, and makes the user; passwords that SMB can use are those set after that.
-fn set_up(api: &Api) {
+pub fn set_up(api: &Api) {
     let enable = json!({ "set": NODE, "property": "enabled", "value": true });
     let user = json!({ "create": "/configuration/users", "name": USER,
         "properties": { "password": PASSWORD, "uid": UID, "gid": 4322 } });
