@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use vfs::identity::Person;
-use wire::echo::{Op, Status, cut};
+use wire::echo::{Op, Status, answer, cut};
 
 use super::Core;
 use super::dispatch::{self, Outcome};
@@ -121,7 +121,8 @@ impl Conn {
             rest = rest.get(line.len()..).unwrap_or_default();
             let before = out.len();
             let outcome = self.answer(line, &mut out).await?;
-            goes_on = outcome.status == Status::Ok;
+            // After the sign-in, a line fails alone.
+            goes_on = outcome.status == Status::Ok || outcome.op == Op::Echo;
             let mut span = self.span(&outcome, out.len() - before, arrived_ns);
             span.clock.resume(now_ns);
             now_ns = stamp();
@@ -143,13 +144,17 @@ impl Conn {
             self.who = outcome.person.clone().map(|person| (person, generation));
             return Ok(outcome);
         }
-        if !self.is_welcome() {
-            return Err(Gone);
-        }
-        let status = match self.core.engine.attempt(|| dispatch::echo(line, out)) {
-            Ok(DispatchResult::Done) => Status::Ok,
+        let (core, before) = (Rc::clone(&self.core), out.len());
+        let echo = || self.is_welcome().then(|| dispatch::echo(line, out));
+        let status = match core.engine.attempt(echo) {
+            Ok(None) => return Err(Gone),
+            Ok(Some(DispatchResult::Done)) => Status::Ok,
             // Nothing in it waits: there is no operation for the pool or a flush.
-            Ok(_) | Err(_) => Status::Fault,
+            Ok(Some(_)) | Err(_) => {
+                out.truncate(before);
+                out.extend_from_slice(answer(false));
+                Status::Fault
+            }
         };
         Ok(Outcome { person: None, op: Op::Echo, status })
     }
@@ -159,7 +164,12 @@ impl Conn {
         let identity = &self.core.server.identity;
         let Some((person, seen)) = &mut self.who else { return false };
         let now = identity.generation();
-        std::mem::replace(seen, now) == now || identity.stands(person)
+        // It is asked again after a panic.
+        let stands = *seen == now || identity.stands(person);
+        if stands {
+            *seen = now;
+        }
+        stands
     }
 
     fn span(&self, outcome: &Outcome, sent: usize, arrived_ns: u64) -> Span {
@@ -169,7 +179,7 @@ impl Conn {
             span.facts.user = person.cred.uid;
         }
         span.facts.status = outcome.status as u16;
-        if outcome.op == Op::Echo {
+        if outcome.op == Op::Echo && outcome.status == Status::Ok {
             span.moved(sent);
         }
         span

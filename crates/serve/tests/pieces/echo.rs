@@ -9,25 +9,31 @@ use serve::pool::Pool;
 use serve::transport::Budgets;
 use serve::transport::budget::Limits;
 use serve::transport::listener::listen;
+use vfs::identity::Identity;
 use vfs::share::Service;
 
-use crate::scene::{Scene, Serving};
+use crate::scene::{Scene, Serving, Users};
 use crate::{BLOCK, Op, Outcome, PATIENCE, POOL, Serves, Session};
 
 /// The service.
 pub struct Echo {
     _tasks: Serving,
-    scene: Scene,
+    pub scene: Scene,
     at: SocketAddr,
 }
 
 impl Echo {
     /// Starts it.
     pub fn start() -> Self {
+        Self::over(|users| users)
+    }
+
+    /// Starts it with an identity over these users.
+    pub fn over(identity: impl FnOnce(Arc<Users>) -> Arc<dyn Identity>) -> Self {
         // The service of the scene's shares, of which it has none, does not matter.
         let scene = Scene::with_pool(Service::Ftp, &[], Limits::default(), POOL);
         let files = &scene.files;
-        let sign_in = (Arc::clone(&files.identity), Arc::clone(&files.sign_ins));
+        let sign_in = (identity(Arc::clone(&scene.users)), Arc::clone(&files.sign_ins));
         let server = Server::new(Arc::clone(&files.engine), sign_in, PATIENCE);
         let socket = listen(([127, 0, 0, 1], 0).into()).expect("a port");
         let at = socket.local_addr().expect("an address");
@@ -42,14 +48,7 @@ impl Serves for Echo {
     }
 
     fn open(&self, at: SocketAddr) -> io::Result<Box<dyn Session>> {
-        let stream = TcpStream::connect(at)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut lines = Lines { stream: BufReader::new(stream), sent: Vec::new(), next: 0 };
-        lines.stream.get_mut().write_all(b"alice secret\n")?;
-        match lines.line()?.as_str() {
-            "OK" => Ok(Box::new(lines)),
-            other => panic!("refused: {other:?}"),
-        }
+        Ok(Box::new(Lines::open(at)?))
     }
 
     fn budgets(&self) -> Arc<Budgets> {
@@ -65,7 +64,8 @@ impl Serves for Echo {
     }
 }
 
-struct Lines {
+/// A client that has signed in.
+pub struct Lines {
     stream: BufReader<TcpStream>,
     /// Those that were sent last, and the number of the one that comes back next.
     sent: Vec<(Op, String)>,
@@ -73,7 +73,25 @@ struct Lines {
 }
 
 impl Lines {
-    fn line(&mut self) -> io::Result<String> {
+    /// Connects and signs in.
+    pub fn open(at: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(at)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut lines = Self { stream: BufReader::new(stream), sent: Vec::new(), next: 0 };
+        lines.put("alice secret\n")?;
+        match lines.line()?.as_str() {
+            "OK" => Ok(lines),
+            other => panic!("refused: {other:?}"),
+        }
+    }
+
+    /// Sends this as it is.
+    pub fn put(&mut self, text: &str) -> io::Result<()> {
+        self.stream.get_mut().write_all(text.as_bytes())
+    }
+
+    /// The next line that comes.
+    pub fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         match self.stream.read_line(&mut line)? {
             _ if line.ends_with('\n') => Ok(line.trim_end().to_owned()),
@@ -88,7 +106,7 @@ impl Session for Lines {
         self.sent = ops.iter().map(|op| (*op, line(op))).collect();
         self.next = 0;
         let all: String = self.sent.iter().map(|(_, line)| format!("{line}\n")).collect();
-        self.stream.get_mut().write_all(all.as_bytes())
+        self.put(&all)
     }
 
     fn answer(&mut self) -> io::Result<(usize, Outcome)> {

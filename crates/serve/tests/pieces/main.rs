@@ -15,6 +15,8 @@
 mod client;
 #[cfg(feature = "test-services")]
 mod echo;
+#[cfg(feature = "test-services")]
+mod echo_panics;
 mod iscsi;
 mod nfs3;
 mod nfs4;
