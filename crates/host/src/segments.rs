@@ -210,6 +210,18 @@ impl Observer {
     /// # Errors
     /// Why it cannot: [`Unavailable`].
     pub fn start(root: &Root) -> Result<Self, Unavailable> {
+        Self::load(root, true)
+    }
+
+    /// Loads only those that count segments: what is received costs nothing then.
+    ///
+    /// # Errors
+    /// Why it cannot: [`Unavailable`].
+    pub fn start_sent(root: &Root) -> Result<Self, Unavailable> {
+        Self::load(root, false)
+    }
+
+    fn load(root: &Root, with_duplicates: bool) -> Result<Self, Unavailable> {
         let namespace = namespace(root).ok_or(Unavailable::Namespace)?;
         let [vector, segments, duplicates, lost] = maps()?;
         let types = types(root)?;
@@ -220,12 +232,15 @@ impl Observer {
             duplicates: duplicates.descriptor(),
             lost: lost.descriptor(),
         };
-        let all: [(&'static CStr, &str, Vec<[u8; 8]>); 4] = [
+        let mut all: Vec<(&'static CStr, &str, Vec<[u8; 8]>)> = vec![
             (c"plims_soft_in", "softirq_entry", programs::vector(maps, true)),
             (c"plims_soft_out", "softirq_exit", programs::vector(maps, false)),
             (c"plims_segment", "net_dev_start_xmit", programs::segment(&fields, maps, namespace)),
-            (c"plims_dup_ack", "tcp_probe", programs::duplicate(&fields, maps, namespace)),
         ];
+        if with_duplicates {
+            let code = programs::duplicate(&fields, maps, namespace);
+            all.push((c"plims_dup_ack", "tcp_probe", code));
+        }
         let mut running = Vec::new();
         for (name, tracepoint, code) in all {
             let id = programs::tracepoint(&types, tracepoint)?;

@@ -76,6 +76,17 @@ fn segments_are_counted_with_their_sizes_and_contexts() {
     assert_eq!(observer.lost()[0], 0);
 }
 
+#[test]
+fn what_is_received_is_looked_at_only_for_duplicates() {
+    let Some(all) = observer() else { return };
+    let sent = Observer::start_sent(&Root::default()).expect("the same rights");
+    assert_eq!((all.programs().len(), sent.programs().len()), (4, 3));
+    let before = on_loopback(&sent).values().map(|count| count.segments).sum::<u64>();
+    send(1_000, 10);
+    let after = on_loopback(&sent).values().map(|count| count.segments).sum::<u64>();
+    assert!(after > before && sent.duplicates().expect("counts").is_empty());
+}
+
 /// The child of the test below: loads, names its programs, waits to be killed.
 #[test]
 fn child_that_observes() {

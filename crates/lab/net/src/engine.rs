@@ -120,11 +120,14 @@ impl Shared {
     /// Adds calls of threads of a group: flowop, bytes, ns.
     pub fn record(&self, group: u32, calls: &[(u32, u32, u64)]) {
         let mut flowops = lock(&self.flowops);
-        for (flowop, bytes, ns) in calls {
+        for same in calls.chunk_by(|a, b| a.0 == b.0) {
+            let Some((flowop, ..)) = same.first() else { continue };
             let count = flowops.entry((group, *flowop)).or_insert_with(|| none(group, *flowop));
-            count.calls += 1;
-            count.bytes += u64::from(*bytes);
-            count.latency.saturating_record((*ns).max(1));
+            count.calls += same.len() as u64;
+            for (_, bytes, ns) in same {
+                count.bytes += u64::from(*bytes);
+                count.latency.saturating_record((*ns).max(1));
+            }
         }
     }
 

@@ -141,7 +141,11 @@ impl Strand {
             };
             let act = script.acts.get(index)?;
             let outcome = self.act(act, (transaction, n), &progress(act.timeout_ns));
-            let ended_ns = (shared.now)();
+            let ended_ns = match &outcome {
+                // A transfer has read the clock when it counted its last bytes.
+                Outcome::Ok(bytes) if *bytes > 0 => self.tally.latest_ns(),
+                _ => (shared.now)(),
+            };
             match outcome {
                 Outcome::Ok(bytes) => {
                     self.tally.at(ended_ns, &shared.windows).calls += 1;

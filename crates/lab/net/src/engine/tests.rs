@@ -303,6 +303,31 @@ fn own_clock() -> u64 {
 }
 
 #[test]
+fn a_transfer_reads_the_clock_once() {
+    let write = "<transaction duration='300ms'><flowop type='write' options='size=1'/>\
+        </transaction>";
+    let body = over_tcp("", write);
+    let mut near = Engine::new(&setup(3, &body, End::Near), own_clock).expect("near");
+    let mut far = Engine::new(&setup(3, &body, End::Far(0)), now).expect("far");
+    near.meet(vec![Peer { host: 0, address: HERE, ports: far.ports() }]);
+    far.meet(vec![Peer { host: 0, address: HERE, ports: near.ports() }]);
+    let timing = |transaction, begin_ns| Timing { transaction, begin_ns, window_ns: 50_000_000 };
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for transaction in [0, 1] {
+                far.run(&timing(transaction, now()), &mut || {});
+            }
+        });
+        near.run(&timing(0, 0), &mut || {});
+        near.run(&timing(1, 20_000_000), &mut || {})
+    });
+    assert_eq!(ended.faults.count, 0, "{:?}", ended.faults);
+    let calls: Vec<u64> = ended.windows.iter().map(|sums| sums.calls).collect();
+    // Of three threads: a millisecond for each reading, three of them before the first call.
+    assert_eq!(calls, [141, 150, 150, 150, 150, 150]);
+}
+
+#[test]
 fn windows_do_not_depend_on_when_they_are_collected() {
     let body = "<transaction duration='300ms'><flowop type='nop'/></transaction>";
     let timing = Timing { transaction: 0, begin_ns: 5_000_000, window_ns: 50_000_000 };

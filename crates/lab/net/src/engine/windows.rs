@@ -62,6 +62,7 @@ pub struct Tally {
     window_ns: u64,
     index: u64,
     end_ns: u64,
+    latest_ns: u64,
     sums: Sums,
 }
 
@@ -70,7 +71,7 @@ impl Tally {
     pub fn new(begin_ns: u64, window_ns: u64) -> Self {
         let window_ns = window_ns.max(1);
         let end_ns = begin_ns.saturating_add(window_ns);
-        Self { begin_ns, window_ns, index: 0, end_ns, sums: Sums::default() }
+        Self { begin_ns, window_ns, end_ns, latest_ns: begin_ns, ..Self::default() }
     }
 
     /// What is counted at this time; times do not fall.
@@ -79,7 +80,14 @@ impl Tally {
         if now_ns >= self.end_ns {
             self.pass(now_ns, windows);
         }
+        self.latest_ns = now_ns;
         &mut self.sums
+    }
+
+    /// The time at which it has counted last.
+    #[inline]
+    pub fn latest_ns(&self) -> u64 {
+        self.latest_ns
     }
 
     #[cold]

@@ -17,7 +17,7 @@ pub(super) struct SegmentCounter {
 impl SegmentCounter {
     /// Loads the programs, or notes why it does not.
     pub fn start() -> Self {
-        let (observer, source) = match Observer::start(&Root::default()) {
+        let (observer, source) = match Observer::start_sent(&Root::default()) {
             Ok(observer) => (Some(observer), Tier::Programs.to_string()),
             Err(why) => (None, format!("segments are not counted: {why}")),
         };

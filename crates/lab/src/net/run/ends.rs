@@ -15,8 +15,10 @@ use std::time::Duration;
 
 /// An agent from which nothing has come for this long is lost: it beats five times a second.
 const PAUSED_MAX: Duration = Duration::from_secs(10);
-/// How long one look for messages takes.
+/// How long one look for messages of the near or of the far ends takes, when they are to reply.
 const LOOK: Duration = Duration::from_millis(2);
+/// The same while a transaction runs: each look takes processor time from it.
+const LOOK_RUNNING: Duration = Duration::from_millis(20);
 
 /// Why a profile cannot be run, or run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -212,11 +214,18 @@ impl Ends {
         }
     }
 
-    fn next(&mut self) -> Came {
-        let near = self.near.next(LOOK).map(|event| (0, event.message));
-        let came = near
-            .or_else(|| self.far.next(LOOK).map(|event| (event.agent as usize + 1, event.message)));
-        match came {
+    /// The next message within this time of the near end, or of the far ends.
+    fn look(&mut self, within: Duration) -> Option<(usize, Option<FromAgent>)> {
+        let near = self.near.next(within).map(|event| (0, event.message));
+        let far = |far: &mut Agents| {
+            far.next(within).map(|event| (event.agent as usize + 1, event.message))
+        };
+        near.or_else(|| far(&mut self.far))
+    }
+
+    fn next(&mut self, within: Duration) -> Came {
+        // What has come already: those that have replied do not wait for the near end.
+        match self.look(Duration::ZERO).or_else(|| self.look(within)) {
             Some((end, Some(FromAgent::Net(message)))) => Came::Net(end, *message),
             Some((end, Some(FromAgent::Failed { what }))) => Came::Failed(end, what),
             Some((_, None)) => Came::Gone,
@@ -238,7 +247,7 @@ impl Ends {
             if deadline.passed() {
                 return Err(NetError::Silent(self.name(first), within));
             }
-            match self.next() {
+            match self.next(LOOK) {
                 Came::Net(end, message) => {
                     if let Some(found) = found.get_mut(end) {
                         *found = pick(message).or(found.take());
@@ -271,7 +280,7 @@ impl Ends {
                     let _gone = self.to(end, &ToAgent::Stop { at_ns: 1 });
                 }
             }
-            match self.next() {
+            match self.next(LOOK_RUNNING) {
                 Came::Net(0, FromNet::Window { index, sums }) => window(index, sums),
                 Came::Net(end, FromNet::Ended(ended)) => {
                     if let Some(found) = found.get_mut(end) {

@@ -15,6 +15,7 @@ fn each_thread_counts_in_the_window_of_its_own_clock() {
             sums.calls += 1;
         }
         tally.at(139, &windows).received += bytes;
+        assert_eq!(tally.latest_ns(), 139);
         tally.flush(&windows);
     }
     let sums = |sent, received, calls| Sums { sent, received, calls };
