@@ -12,6 +12,8 @@ mod announcements;
 mod ceph;
 #[path = "heads/ceph_daemons.rs"]
 mod ceph_daemons;
+#[path = "heads/ceph_peer.rs"]
+mod ceph_peer;
 #[path = "heads/cluster.rs"]
 mod cluster;
 #[path = "heads/drains.rs"]
@@ -22,12 +24,18 @@ mod etcd;
 mod gluster;
 #[path = "heads/guests.rs"]
 mod guests;
+#[path = "heads/handles.rs"]
+mod handles;
+#[path = "heads/howto.rs"]
+mod howto;
 #[path = "heads/iscsi.rs"]
 mod iscsi;
 #[path = "heads/locks.rs"]
 mod locks;
 #[path = "heads/long.rs"]
 mod long;
+#[path = "heads/machines.rs"]
+mod machines;
 #[path = "heads/members.rs"]
 mod members;
 #[path = "heads/monitor.rs"]

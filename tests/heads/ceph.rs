@@ -9,25 +9,17 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use e2e::nfs3::{Client, Handle};
-use e2e::server::{Options, Server};
 use e2e::{patience, process, skip};
 use serde_json::Value;
-use wire::nfs3::{CreateHow, Sattr3, StableHow};
 
 use super::ceph_daemons::{Ceph, HEADS, Shared};
 use super::cluster::{ACCOUNTS, Cluster, LEFT, RIGHT, Setup};
-use super::progress;
 use super::refusals::compare;
 use super::writer::{Version, Writer};
+use super::{handles, progress};
 
-/// Files of which a handle is kept; one of ten is renamed after that.
-const FILES: usize = 1_000;
-const RENAMED: usize = 10;
 /// How long the program of a former owner may take.
 const SOON: Duration = patience(30);
-/// Directories likewise.
-const DIRECTORIES: usize = 50;
 
 #[test]
 fn it_is_fit_with_the_option_that_is_named() {
@@ -49,60 +41,6 @@ fn it_is_fit_with_the_option_that_is_named() {
     assert_eq!((code, &report["fit"]), (Some(0), &Value::Bool(true)));
 }
 
-/// Handles of files with their content, and of directories with the name of their only file.
-struct Handles {
-    files: Vec<(String, Handle)>,
-    directories: Vec<Handle>,
-}
-
-impl Handles {
-    fn make(client: &mut Client, root: &Handle) -> Self {
-        let mode = Sattr3 { mode: Some(0o755), ..Sattr3::default() };
-        let mut file = |place: &Handle, name: &str| -> Handle {
-            let made = client.create(place, name, CreateHow::Guarded(mode)).expect(name);
-            client.write(&made.handle, 0, name.as_bytes(), StableHow::FILE_SYNC).expect(name);
-            made.handle
-        };
-        let files: Vec<_> = (0..FILES)
-            .map(|n| {
-                let name = format!("file{n}");
-                let handle = file(root, &name);
-                (name, handle)
-            })
-            .collect();
-        let directories: Vec<_> = (0..DIRECTORIES)
-            .map(|n| client.mkdir(root, &format!("directory{n}"), mode).expect("made"))
-            .map(|made| made.handle)
-            .collect();
-        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
-        for place in &directories {
-            client.create(place, "inside", CreateHow::Guarded(mode)).expect("made");
-        }
-        for n in (0..FILES).step_by(RENAMED) {
-            let (from, to) = (format!("file{n}"), format!("renamed{n}"));
-            client.rename((root, &from), (root, &to)).expect("renamed");
-        }
-        for n in 0..DIRECTORIES / 2 {
-            let (from, to) = (format!("directory{n}"), format!("moved{n}"));
-            client.rename((root, &from), (root, &to)).expect("renamed");
-        }
-        Self { files, directories }
-    }
-
-    fn check(&self, server: &Server, what: &str) {
-        let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
-        let is_good = |(name, handle): &&(String, Handle)| {
-            client.read_all(handle).is_ok_and(|content| content == name.as_bytes())
-        };
-        let files = self.files.iter().filter(is_good).count();
-        let leads = |place: &&Handle| client.lookup(place, "inside").is_ok();
-        let directories = self.directories.iter().filter(leads).count();
-        let of_directories = format!("{directories} of {DIRECTORIES} of directories");
-        println!("{what}: {files} of {FILES} handles of files are good, {of_directories}");
-        assert_eq!((files, directories), (FILES, DIRECTORIES), "{what}");
-    }
-}
-
 #[test]
 fn handles_are_good_after_it_was_mounted_again_and_at_a_second_head() {
     let mut ceph = match Ceph::start() {
@@ -110,26 +48,10 @@ fn handles_are_good_after_it_was_mounted_again_and_at_a_second_head() {
         Err(why) => skip!("heads-ceph", "{why}"),
     };
     let [a, b] = HEADS.map(|name| ceph.mount(name));
-    let at = |mount: &Path| [mount.join("share"), mount.join("state")];
-    let [share, state] = at(&a);
-    [&share, &state].iter().for_each(|place| fs::create_dir(place).expect("made"));
-    let mut server = Server::start(&Options::new(&share, &state));
-    let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
-    let root = client.mnt(&server.export()).expect("the share");
-    let handles = Handles::make(&mut client, &root);
-    let offset = Some(server.offset);
-    assert!(server.stop().success());
-
-    ceph.unmount(HEADS[LEFT]);
-    assert_eq!(ceph.mount(HEADS[LEFT]), a);
-    let mut server = Server::start(&Options { offset, ..Options::new(&share, &state) });
-    handles.check(&server, "mounted again");
-    assert!(server.stop().success());
-
-    let [share, state] = at(&b);
-    let mut server = Server::start(&Options { offset, ..Options::new(&share, &state) });
-    handles.check(&server, "at the second head");
-    assert!(server.stop().success());
+    handles::outlive([&a, &b], || {
+        ceph.unmount(HEADS[LEFT]);
+        assert_eq!(ceph.mount(HEADS[LEFT]), a);
+    });
 }
 
 /// A program on the machine of a head with a file that it has changed and not flushed. It is a

@@ -81,9 +81,7 @@ impl Ceph {
             self.run("ceph-osd", &["-i", &number, "--mkfs", "--osd-uuid", id.trim()]);
             self.daemon("ceph-osd", &number);
         }
-        for pool in ["data", "metadata"] {
-            self.ceph(&["osd", "pool", "create", pool, "8"]).expect("a pool");
-        }
+        ["data", "metadata"].iter().for_each(|pool| self.create_pool(pool));
         self.ceph(&["fs", "new", "c", "metadata", "data"]).expect("a file system");
         self.daemon("ceph-mds", "a");
         self.wait("the file system", |ceph| {
@@ -91,8 +89,18 @@ impl Ceph {
         });
     }
 
+    /// Where all of them are.
+    pub fn network(&self) -> &Namespace {
+        &self.network
+    }
+
+    /// Makes a pool.
+    pub fn create_pool(&self, name: &str) {
+        self.ceph(&["osd", "pool", "create", name, "8"]).expect("a pool");
+    }
+
     /// The configuration of all of them.
-    fn conf(&self) -> PathBuf {
+    pub fn conf(&self) -> PathBuf {
         self.scratch.path().join("ceph.conf")
     }
 

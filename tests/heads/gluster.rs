@@ -1,6 +1,6 @@
 //! GlusterFS itself, for `make test-long`: a volume of three bricks, mounted by FUSE. With its
 //! defaults it is found unfit, with the options that are named it is fit; handles are good after it
-//! was mounted again; a brick that is killed under load and takeovers are no error.
+//! was mounted again and at a second head; a brick killed under load and takeovers are no error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,20 @@ use std::time::{Duration, Instant};
 
 use e2e::loops::{LoopDisk, tool};
 use e2e::netns::Namespace;
-use e2e::nfs3::{Client, Handle};
 use e2e::scratch::Scratch;
-use e2e::server::{Options, Server};
 use e2e::{has, is_root, patience, process, skip};
 use serde_json::Value;
-use wire::nfs3::{CreateHow, Sattr3, StableHow};
 
 use super::cluster::{ACCOUNTS, Cluster, FileSystem, LEFT, RIGHT, Setup};
-use super::progress;
 use super::refusals::compare;
 use super::writer::{Version, Writer};
+use super::{handles, progress};
 
 /// The address of its daemons: one of loopback is refused.
 const ADDRESS: &str = "10.99.9.1";
 const NETWORK: &str = "ip link set lo up\nip addr add 10.99.9.1/32 dev lo\n";
 /// Where its daemons have their state.
 const OWN: &str = "/var/lib/glusterd";
-/// Files of which a handle is kept.
-const FILES: usize = 1_000;
 /// How long its daemon may take to begin: it asks for its modules first.
 const SOON: Duration = patience(120);
 /// Options that the advice of `doctor cluster` names.
@@ -148,15 +143,21 @@ impl Drop for Volume {
     }
 }
 
-/// The volume as the file system of a cluster.
+/// The volume as the file system of a cluster: each head has a mount of its own, and so has the
+/// test.
 struct Shared {
-    place: PathBuf,
+    own: PathBuf,
+    heads: [PathBuf; 2],
     _volume: Volume,
 }
 
 impl FileSystem for Shared {
     fn path(&self) -> &Path {
-        &self.place
+        &self.own
+    }
+
+    fn of(&self, head: usize) -> &Path {
+        &self.heads[head]
     }
 
     fn crash(&mut self) {
@@ -189,45 +190,17 @@ fn it_is_fit_with_the_options_that_are_named() {
 }
 
 #[test]
-fn handles_are_good_after_it_was_mounted_again() {
+fn handles_are_good_after_it_was_mounted_again_and_at_a_second_head() {
     let mut volume = match Volume::start() {
         Ok(volume) => volume,
         Err(why) => skip!("heads-gluster", "{why}"),
     };
     volume.make_coherent();
-    let scratch = Scratch::new("heads-gluster-server");
-    let state = scratch.folder("state", None);
-    let place = volume.mount("a", &COHERENT);
-    let share = place.join("share");
-    fs::create_dir(&share).expect("made");
-    let mut server = Server::start(&Options::new(&share, &state));
-    let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
-    let root = client.mnt(&server.export()).expect("the share");
-    let mut create = |name: &str| -> Handle {
-        let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
-        let made = client.create(&root, name, CreateHow::Guarded(mode)).expect(name);
-        client.write(&made.handle, 0, name.as_bytes(), StableHow::FILE_SYNC).expect(name);
-        made.handle
-    };
-    let handles: Vec<(String, Handle)> = (0..FILES)
-        .map(|n| {
-            let name = format!("file{n}");
-            let handle = create(&name);
-            (name, handle)
-        })
-        .collect();
-    let offset = server.offset;
-    assert!(server.stop().success());
-    volume.unmount(&place);
-    assert_eq!(volume.mount("a", &COHERENT), place);
-    let server = Server::start(&Options { offset: Some(offset), ..Options::new(&share, &state) });
-    let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
-    let is_good = |(name, handle): &&(String, Handle)| {
-        client.read_all(handle).is_ok_and(|content| content == name.as_bytes())
-    };
-    let good = handles.iter().filter(is_good).count();
-    println!("{good} of {FILES} handles are good after it was mounted anew");
-    assert_eq!(good, FILES);
+    let [a, b] = ["a", "b"].map(|name| volume.mount(name, &COHERENT));
+    handles::outlive([&a, &b], || {
+        volume.unmount(&a);
+        assert_eq!(volume.mount("a", &COHERENT), a);
+    });
 }
 
 #[test]
@@ -237,10 +210,10 @@ fn a_brick_that_is_killed_and_takeovers_are_no_error() {
         Err(why) => skip!("heads-gluster", "{why}"),
     };
     volume.make_coherent();
-    let place = volume.mount("a", &COHERENT);
+    let [own, a, b] = ["own", "a", "b"].map(|name| volume.mount(name, &COHERENT));
     let setup = Setup { nfs_lease: "15", ..Setup::default() };
     let brick = volume.brick(1);
-    let shared = Box::new(Shared { place, _volume: volume });
+    let shared = Box::new(Shared { own, heads: [a, b], _volume: volume });
     let mut cluster = Cluster::set_up(shared, &[ACCOUNTS], &setup).expect("a cluster");
     let versions = [Version::V3, Version::V4];
     let mut writers = versions.map(|version| Writer::start(&cluster, ACCOUNTS, version));

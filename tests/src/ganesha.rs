@@ -78,7 +78,15 @@ impl Drop for Ganesha {
 /// When its configuration cannot be written.
 pub fn command(at: &Path, data: &Path, ports: [u16; 2]) -> Command {
     fs::create_dir(at.join("recovery")).expect("a folder");
-    fs::write(at.join("ganesha.conf"), config(at, data, ports)).expect("a file");
+    with(at, &config(at, data, ports))
+}
+
+/// The command of one with this configuration, and its other files in `at`.
+///
+/// # Panics
+/// When the configuration cannot be written.
+pub fn with(at: &Path, config: &str) -> Command {
+    fs::write(at.join("ganesha.conf"), config).expect("a file");
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", BEGIN, "sh"]).arg(at);
     command.stdin(Stdio::null()).stdout(Stdio::null());
