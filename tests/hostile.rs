@@ -21,6 +21,8 @@ mod locks;
 mod memory;
 #[path = "hostile/paths.rs"]
 mod paths;
+#[path = "hostile/reconnects.rs"]
+mod reconnects;
 #[path = "hostile/smb.rs"]
 mod smb;
 #[path = "hostile/strangers.rs"]

@@ -18,7 +18,7 @@ use e2e::smb::caching::{self, RWH};
 use e2e::smb::scene::{PASSWORD, SHARE, Scene, UID, USER};
 use e2e::smb::{Ask, Offer, Smb};
 use e2e::tcp::HERE;
-use e2e::{measures, process, took_at_most};
+use e2e::{measures, p99, process, took_at_most};
 use wire::nfs3::StableHow;
 use wire::sftp::OpenFlags;
 use wire::smb::create::Disposition;
@@ -163,11 +163,6 @@ impl Others {
         };
         self.clients.iter_mut().map(one).max().unwrap_or_default()
     }
-}
-
-fn p99(mut all: Vec<Duration>) -> Duration {
-    all.sort_unstable();
-    all[all.len() * 99 / 100]
 }
 
 fn nfs_write(scene: &Scene) -> Duration {

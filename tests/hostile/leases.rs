@@ -16,7 +16,7 @@ use wire::smb::status::NtStatus;
 
 /// A request of another client is answered within this much.
 const OTHERS: Duration = Duration::from_secs(2);
-/// Reconnects with numbers that are guessed; `make test-long NAME=floods` makes 100,000.
+/// Reconnects with numbers that are guessed; `make test-long NAME=reconnects` makes 100,000.
 const GUESSES: u64 = 2_000;
 /// Those that are sent before their answers are taken.
 const AT_ONCE: u64 = 32;

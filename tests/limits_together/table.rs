@@ -290,7 +290,7 @@ pub(crate) const LIMITS: &[(&str, Taker)] = &[
     ("SMB_OPEN_UNITS_MAX", SMB_OPENS),
     ("SNAPSHOTS_OPEN_MAX", Elsewhere("crates/vfs/tests/host/snapshots.rs")),
     ("SNAPSHOTS_MAX", Elsewhere("crates/vfs/tests/host/snapshots.rs")),
-    ("SMB_PARKED_MAX", Elsewhere("crates/serve/smb/src/state/parked/tests.rs")),
+    ("SMB_PARKED_MAX", Elsewhere("tests/hostile/reconnects.rs")),
     ("SMB_HANDLES_MAX", Elsewhere("crates/serve/smb/src/handles/tests.rs")),
     ("SMB_HANDLE_RECORD_MAX", PerRequest("crates/serve/smb/src/handles/tests.rs")),
     ("SMB_HANDLE_RECORDS_MAX", Elsewhere("crates/serve/smb/src/handles/tests.rs")),

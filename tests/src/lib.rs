@@ -71,6 +71,15 @@ pub fn took_at_most(what: &str, took: std::time::Duration, limit: std::time::Dur
     assert!(took <= limit, "{what}: {took:?}, limit {limit:?}");
 }
 
+/// What all but one of a hundred took at most.
+///
+/// # Panics
+/// When there is none.
+pub fn p99(mut all: Vec<std::time::Duration>) -> std::time::Duration {
+    all.sort_unstable();
+    all[all.len() * 99 / 100]
+}
+
 /// Says that a check cannot run here and why, and returns from the test. `make test` compares the
 /// names with `tests/golden/skips.txt`.
 #[macro_export]
