@@ -162,8 +162,14 @@ impl Api {
     /// # Panics
     /// When it does not get there.
     pub fn wait_counter(&self, stat: &str, started: i64, count: u64) {
-        let there = || (self.count(stat, (started, now() + 1)) == count).then_some(());
-        wait_for(stat, Duration::from_secs(30), there);
+        let end = Instant::now() + Duration::from_secs(30) * crate::BUSY;
+        let seen = || self.count(stat, (started, now() + 1));
+        let mut last = seen();
+        while last != count {
+            assert!(Instant::now() < end, "{stat}: {last}, and not {count}");
+            std::thread::sleep(AGAIN);
+            last = seen();
+        }
     }
 
     /// Waits until the second `time` is over and can be asked for.
