@@ -18,16 +18,17 @@ impl Cell {
         let count = u64::from(record.flags & flag::PIECE == 0);
         Self { count, bytes: u64::from(record.bytes) }
     }
-    /// Adds another cell.
+    /// Adds another cell. A sum beyond the range stays at its end: one figure that is wrong must not
+    /// end the collector.
     pub fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        self.bytes += other.bytes;
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
     /// How much it weighs among `all`, for choosing what gets a row: a share of the operations and
     /// a share of the bytes count alike, so that one large stream outweighs many idle glances.
     pub fn share_of(self, all: Self) -> u128 {
-        u128::from(self.count) * u128::from(all.bytes.max(1))
-            + u128::from(self.bytes) * u128::from(all.count.max(1))
+        let operations = u128::from(self.count) * u128::from(all.bytes.max(1));
+        operations.saturating_add(u128::from(self.bytes) * u128::from(all.count.max(1)))
     }
 }
 
