@@ -18,7 +18,7 @@ impl Cell {
         let count = u64::from(record.flags & flag::PIECE == 0);
         Self { count, bytes: u64::from(record.bytes) }
     }
-    /// Adds another cell. A sum beyond the range stays at its end: one figure that is wrong must not
+    /// Adds another cell. A sum beyond the range stays at its end: a figure that is wrong must not
     /// end the collector.
     pub fn merge(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);

@@ -5,6 +5,7 @@
 #![allow(clippy::result_large_err)]
 
 mod archives;
+mod arrivals;
 mod clients;
 mod files;
 mod framing;

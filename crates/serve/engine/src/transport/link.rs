@@ -22,6 +22,7 @@ use vfs::share::rules::Transport;
 use vfs::transfers::Security;
 
 use super::acks::{Acks, OpenAcks};
+use super::arrivals::Arrivals;
 use super::budget::{CoreBudget, Need};
 use super::buffers::{CoreBuffers, ReplyBuf};
 use super::pace::SlowPeerBudget;
@@ -201,6 +202,7 @@ impl Link {
                 Err(e) => return Poll::Ready(Err(e.into())),
                 Ok(n) => {
                     into.advance(n);
+                    self.peer.arrivals.received(n);
                     return Poll::Ready(Ok(()));
                 }
             }
@@ -349,7 +351,8 @@ impl Link {
         tls.session.lend(core.0.take_receive());
         core.1.take_bytes(RECEIVE_BUFFER);
         let mut out = core.0.take_reply();
-        let done = handshake(&mut self.stream, &mut tls.session, &mut out).await;
+        let arrivals = &mut self.peer.arrivals;
+        let done = handshake((&mut self.stream, arrivals), &mut tls.session, &mut out).await;
         core.0.give_reply(out);
         done
     }
@@ -477,8 +480,9 @@ fn give_back(buffer: Vec<u8>, overdraft: &mut bool, core: (&CoreBuffers, &CoreBu
 }
 
 /// From ClientHello to Finished, and what both have agreed on.
+/// What is received with its end may have requests behind it: when that came is noted as well.
 async fn handshake(
-    stream: &mut TcpStream,
+    (stream, arrivals): (&mut TcpStream, &mut Arrivals),
     session: &mut Session,
     out: &mut ReplyBuf,
 ) -> Result<(), TlsError> {
@@ -491,9 +495,11 @@ async fn handshake(
             }
             Step::Starved if session.is_handshaking() => {
                 flush(stream, out).await?;
-                if stream.read_buf(session.room()?).await? == 0 {
+                let count = stream.read_buf(session.room()?).await?;
+                if count == 0 {
                     return Err(TlsError::Gone);
                 }
+                arrivals.received(count);
             }
             Step::Starved => break,
         }
