@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::{fs, io};
 
 use e2e::smb::scene::Scene;
-use e2e::smb::{Answer, Ask, Offer, Smb, framed, message, new_name};
+use e2e::smb::{Ask, Offer, Smb, framed, message, new_name};
 use e2e::tcp::address;
 use wire::smb::class::{attributes, file_class};
 use wire::smb::create::{FileId, access, options};
@@ -52,16 +52,6 @@ impl Holder {
     }
 }
 
-/// The answer to a request that may be told first that it takes longer.
-fn last(smb: &mut Smb) -> io::Result<Answer> {
-    loop {
-        let answer = smb.receive()?.remove(0);
-        if answer.status() != NtStatus::PENDING {
-            return Ok(answer);
-        }
-    }
-}
-
 #[test]
 fn a_request_can_be_cancelled_before_it_is_told_that_it_waits() {
     let scene = Scene::new("smb-cancel", &[]);
@@ -79,7 +69,7 @@ fn a_request_can_be_cancelled_before_it_is_told_that_it_waits() {
         // In one segment: it has not waited for half a second.
         let both = [request, cancel].map(|one| framed(&smb.protect(&[one]))).concat();
         smb.send_raw(&both).expect("sent");
-        let answer = last(&mut smb).expect("an answer");
+        let answer = smb.answer().expect("an answer");
         assert_eq!(answer.status(), NtStatus::CANCELLED, "{dialect:?}");
         assert_eq!(answer.header.message_id, id);
         assert_eq!(smb.echo().expect("an answer"), NtStatus::SUCCESS);
@@ -102,7 +92,7 @@ fn no_two_answers_of_one_number_are_signed_by_gmac() {
         assert_eq!(told.status(), NtStatus::PENDING);
         assert_eq!(told.header.has(flags::SIGNED), signing != Signing::AesGmac, "{signing:?}");
         holder.unlock();
-        let answer = last(&mut smb).expect("an answer");
+        let answer = smb.answer().expect("an answer");
         assert_eq!(answer.status(), NtStatus::SUCCESS, "{signing:?}");
         assert!(answer.header.has(flags::SIGNED), "{signing:?}");
         // The lock goes with its open.

@@ -2,11 +2,10 @@
 //! ended with the open.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 
 use e2e::smb::scene::Scene;
-use e2e::smb::{Answer, Ask, Offer, Smb, message};
+use e2e::smb::{Ask, Offer, Smb, message};
 use e2e::tcp::address;
 use wire::smb::create::{FileId, access};
 use wire::smb::header::{Command, Header};
@@ -46,16 +45,6 @@ fn is_pending(smb: &mut Smb) {
     assert_eq!(answer.status(), NtStatus::PENDING);
 }
 
-/// The last answer to a request.
-fn last(smb: &mut Smb) -> io::Result<Answer> {
-    loop {
-        let answer = smb.receive()?.remove(0);
-        if answer.status() != NtStatus::PENDING {
-            return Ok(answer);
-        }
-    }
-}
-
 fn cancel(smb: &mut Smb, id: u64) {
     let mut cancel = message(Command::CANCEL, (id, 0), (smb.session, smb.tree));
     session::Empty { reserved: 0 }.put_body(&mut cancel);
@@ -78,12 +67,12 @@ fn a_change_by_another_client_or_a_local_program_is_reported() {
         let name = format!("by-client-{dialect:?}");
         let made = other.create(&Ask::make(&format!("dir\\{name}"))).expect("an answer");
         let made = made.expect("a file");
-        assert_eq!(last(&mut smb).expect("an answer").status(), NtStatus::NOTIFY_ENUM_DIR);
+        assert_eq!(smb.answer().expect("an answer").status(), NtStatus::NOTIFY_ENUM_DIR);
         // Between two requests nothing is lost.
         fs::rename(scene.share.join("dir").join(&name), scene.share.join("dir/other"))
             .expect("renamed");
         start(&mut smb, dir, 0, filter::NAMES);
-        assert_eq!(last(&mut smb).expect("an answer").status(), NtStatus::NOTIFY_ENUM_DIR);
+        assert_eq!(smb.answer().expect("an answer").status(), NtStatus::NOTIFY_ENUM_DIR);
         other.close(made).expect("an answer");
         fs::remove_file(scene.share.join("dir/other")).expect("removed");
         smb.close(dir).expect("an answer");
@@ -104,7 +93,7 @@ fn data_is_reported_to_those_that_want_it_and_what_is_below_too() {
     is_pending(&mut smb);
     assert_eq!(other.write(file, 0, b"data", 0).expect("an answer"), NtStatus::SUCCESS);
     for _ in [near, tree] {
-        assert_eq!(last(&mut smb).expect("an answer").status(), NtStatus::NOTIFY_ENUM_DIR);
+        assert_eq!(smb.answer().expect("an answer").status(), NtStatus::NOTIFY_ENUM_DIR);
     }
 }
 
@@ -116,7 +105,7 @@ fn it_is_cancelled_and_ends_with_its_open() {
     let id = start(&mut smb, dir, 0, filter::NAMES);
     is_pending(&mut smb);
     cancel(&mut smb, id);
-    let answer = last(&mut smb).expect("an answer");
+    let answer = smb.answer().expect("an answer");
     assert_eq!((answer.status(), answer.header.message_id), (NtStatus::CANCELLED, id));
     let id = start(&mut smb, dir, 0, filter::NAMES);
     is_pending(&mut smb);
@@ -125,7 +114,7 @@ fn it_is_cancelled_and_ends_with_its_open() {
     smb.send(&[close]).expect("sent");
     let mut ended = Vec::new();
     while ended.len() < 2 {
-        let answer = last(&mut smb).expect("an answer");
+        let answer = smb.answer().expect("an answer");
         ended.push((answer.header.command, answer.status()));
         assert!(answer.header.command == Command::CLOSE || answer.header.message_id == id);
     }
@@ -135,12 +124,12 @@ fn it_is_cancelled_and_ends_with_its_open() {
     // Neither of a file, nor for nothing, nor without the right to list.
     let file = smb.create(&Ask::make("f")).expect("an answer").expect("a file");
     start(&mut smb, file, 0, filter::NAMES);
-    assert_eq!(last(&mut smb).expect("an answer").status(), NtStatus::INVALID_PARAMETER);
+    assert_eq!(smb.answer().expect("an answer").status(), NtStatus::INVALID_PARAMETER);
     let dir = open_dir(&mut smb, "");
     start(&mut smb, dir, 0, 0);
-    assert_eq!(last(&mut smb).expect("an answer").status(), NtStatus::INVALID_PARAMETER);
+    assert_eq!(smb.answer().expect("an answer").status(), NtStatus::INVALID_PARAMETER);
     let ask = Ask { access: access::READ_ATTRIBUTES, ..Ask::open("") }.dir();
     let blind = smb.create(&ask).expect("an answer").expect("the share");
     start(&mut smb, blind, 0, filter::NAMES);
-    assert_eq!(last(&mut smb).expect("an answer").status(), NtStatus::ACCESS_DENIED);
+    assert_eq!(smb.answer().expect("an answer").status(), NtStatus::ACCESS_DENIED);
 }

@@ -67,12 +67,7 @@ fn cost(case: &Case, figure: &Figure) -> (f64, &'static str) {
 /// A server does not start, or a load fails.
 pub fn run(cli: &Cli, wanted: &Wanted<'_>, unpacked: Option<&Path>) -> io::Result<()> {
     let time = Duration::from_secs_f64(wanted.seconds);
-    let base = cli.scratch.join(format!("bench-iscsi.{}", std::process::id()));
-    let servers = start(cli, &base, unpacked);
-    let done = servers.and_then(|servers| compare(cli, wanted, &servers, time));
-    // What is left there is nobody's.
-    let _ = fs::remove_dir_all(&base);
-    done
+    cli.in_scratch(|base| compare(cli, wanted, &start(cli, base, unpacked)?, time))
 }
 
 fn compare(cli: &Cli, wanted: &Wanted<'_>, servers: &[Server], time: Duration) -> io::Result<()> {

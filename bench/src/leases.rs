@@ -61,29 +61,17 @@ pub struct Arguments {
 /// # Errors
 /// When a server does not start, a lease is not granted, or a load fails.
 pub fn run(cli: &Cli, arguments: &Arguments) -> io::Result<()> {
-    let base = cli.scratch.join(format!("bench.{}", std::process::id()));
-    fs::create_dir_all(&base)?;
-    let done = all(cli, arguments, &base);
-    let _ = fs::remove_dir_all(&base);
-    let (mut rows, opens) = done?;
+    let (mut rows, opens) = cli.in_scratch(|base| all(cli, arguments, base))?;
     if !rows.is_empty() {
         pairs::print(&rows, NAMES);
         println!();
     }
     if !opens.is_empty() {
         pairs::print(&opens, ["without a lease", "with one"]);
-        judge(&opens);
+        pairs::judge(&opens, MOST);
     }
     rows.extend(opens);
     pairs::write(&rows, cli.out.as_deref())
-}
-
-/// Prints for how many rows an open with a lease costs at most [`MOST`] of one without.
-fn judge(opens: &[Outcome]) {
-    let within = opens.iter().filter(|row| row.interval()[2] <= MOST).count();
-    let above = opens.iter().filter(|row| row.interval()[0] > MOST).count();
-    let unknown = opens.len() - within - above;
-    println!("at most {MOST} times: {within} rows are, {above} are not, {unknown} are undecided");
 }
 
 /// The ten rows, and those of opens.
@@ -155,9 +143,7 @@ impl Place {
         let offer = Offer { client: [number + 1; 16], ..Offer::default() };
         let mut smb = Smb::open((from, self.at), &offer, (USER, PASSWORD), &self.share)?;
         smb.protection = Protection::None;
-        for _ in 0..8 {
-            smb.echo()?;
-        }
+        smb.earn_credits(8)?;
         Ok(smb)
     }
 

@@ -39,8 +39,9 @@ mod servers;
 mod smb;
 mod stats;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
 use clap::{Parser, Subcommand};
 
@@ -58,6 +59,17 @@ struct Cli {
     out: Option<PathBuf>,
     #[command(subcommand)]
     what: What,
+}
+
+impl Cli {
+    /// Does something with a scratch directory, which is removed after it.
+    fn in_scratch<T>(&self, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let base = self.scratch.join(format!("bench.{}", std::process::id()));
+        let done = fs::create_dir_all(&base).and_then(|()| act(&base));
+        // The figures count, also if something of it stays.
+        let _ = fs::remove_dir_all(&base);
+        done
+    }
 }
 
 #[derive(Subcommand)]

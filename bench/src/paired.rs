@@ -42,10 +42,7 @@ pub fn nfs_rows() -> Vec<(Version, Case)> {
 /// # Errors
 /// When a build does not start or a load fails.
 pub fn run(cli: &Cli, arguments: &Arguments) -> io::Result<()> {
-    let base = cli.scratch.join(format!("bench.{}", std::process::id()));
-    let done = rows(cli, arguments, &base);
-    let _ = std::fs::remove_dir_all(&base);
-    let all = done?;
+    let all = cli.in_scratch(|base| rows(cli, arguments, base))?;
     pairs::print(&all, ["before", "after"]);
     pairs::write(&all, cli.out.as_deref())
 }

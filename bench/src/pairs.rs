@@ -145,6 +145,15 @@ pub fn run(
     Ok(Outcome { name, costs, unit, ratios })
 }
 
+/// Prints how many rows cost at most `most` times; an interval that includes that needs a quieter
+/// machine.
+pub fn judge(all: &[Outcome], most: f64) {
+    let within = all.iter().filter(|row| row.interval()[2] <= most).count();
+    let above = all.iter().filter(|row| row.interval()[0] > most).count();
+    let unknown = all.len() - within - above;
+    println!("at most {most} times: {within} rows are, {above} are not, {unknown} are undecided");
+}
+
 /// Prints the table; `names` are those of the two halves.
 pub fn print(all: &[Outcome], names: [&str; 2]) {
     let [first, second] = names;

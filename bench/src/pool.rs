@@ -49,25 +49,12 @@ fn nfs_rows() -> Vec<(Version, Case)> {
 /// When the pool cannot be made, the server does not start, or a load fails.
 pub fn run(cli: &Cli, extent: &Extent) -> io::Result<()> {
     isolate()?;
-    let base = cli.scratch.join(format!("bench.{}", std::process::id()));
-    fs::create_dir_all(&base)?;
     println!("load average before: {}", load_average());
-    let done = rows(cli, extent, &base);
-    let _ = fs::remove_dir_all(&base);
-    let all = done?;
+    let all = cli.in_scratch(|base| rows(cli, extent, base))?;
     pairs::print(&all, SHARES);
     println!("load average after: {}", load_average());
-    judge(&all);
+    pairs::judge(&all, MOST);
     pairs::write(&all, cli.out.as_deref())
-}
-
-/// Prints how many rows cost at most [`MOST`]. Where the interval includes that, the machine was
-/// not quiet enough.
-fn judge(all: &[Outcome]) {
-    let within = all.iter().filter(|row| row.interval()[2] <= MOST).count();
-    let above = all.iter().filter(|row| row.interval()[0] > MOST).count();
-    let unknown = all.len() - within - above;
-    println!("at most {MOST} times: {within} rows are, {above} are not, {unknown} are undecided");
 }
 
 fn rows(cli: &Cli, extent: &Extent, base: &Path) -> io::Result<Vec<Outcome>> {

@@ -173,12 +173,7 @@ fn unit(row: &Row) -> &'static str {
 /// # Errors
 /// Our server does not start, or a load fails.
 pub fn run(cli: &Cli, arguments: &Arguments) -> io::Result<()> {
-    let base = cli.scratch.join(format!("bench-smb.{}", std::process::id()));
-    let servers = servers::start(cli, &base);
-    let done = servers.and_then(|servers| compare(cli, arguments, &base, &servers));
-    // What is left there is nobody's.
-    let _ = fs::remove_dir_all(&base);
-    done
+    cli.in_scratch(|base| compare(cli, arguments, base, &servers::start(cli, base)?))
 }
 
 fn compare(cli: &Cli, arguments: &Arguments, base: &Path, servers: &[Server]) -> io::Result<()> {

@@ -128,12 +128,7 @@ impl Run {
         let asked = self.asked(at);
         let request = self.handles[at].request(smb, asked);
         smb.send(&[request])?;
-        let answer = loop {
-            let answer = smb.receive()?.remove(0);
-            if answer.status() != NtStatus::PENDING {
-                break answer;
-            }
-        };
+        let answer = smb.answer()?;
         assert_eq!(answer.status(), NtStatus::SUCCESS, "{asked:?} {:?}", self.handles[at]);
         self.acknowledged += 1;
         let handle = &mut self.handles[at];

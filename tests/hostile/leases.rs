@@ -19,21 +19,20 @@ const OTHERS: Duration = Duration::from_secs(2);
 /// Reconnects with numbers that are guessed; `make test-long NAME=reconnects` makes 100,000.
 const GUESSES: u64 = 2_000;
 /// Those that are sent before their answers are taken.
-const AT_ONCE: u64 = 32;
+pub const AT_ONCE: u64 = 32;
 const KEY: LeaseKey = [0x11; 16];
 const GUID: [u8; 16] = [0x22; 16];
 
-fn client(scene: &Scene, number: u8) -> Smb {
+/// A client of this number, at this address, with credits for [`AT_ONCE`] requests.
+pub fn client(scene: &Scene, number: u8, at: u8) -> Smb {
     let offer = Offer { client: [number; 16], ..Offer::default() };
-    let mut smb = scene.anna_from(address(number), &offer).expect("let in");
-    // Credits.
-    for _ in 0..8 {
-        smb.echo().expect("an answer");
-    }
+    let mut smb = scene.anna_from(address(at), &offer).expect("let in");
+    smb.earn_credits(8).expect("answers");
     smb
 }
 
-fn ask(path: &str) -> Ask<'_> {
+/// An open that makes the file if it is not there.
+pub fn ask(path: &str) -> Ask<'_> {
     Ask { disposition: Disposition::OpenIf, ..Ask::open(path) }
 }
 
@@ -61,7 +60,7 @@ fn others_are_served(smb: &mut Smb, what: &str) {
 #[test]
 fn breaks_that_are_not_acknowledged_keep_others_from_nothing() {
     let scene = Scene::new("smb-no-acks", &[]);
-    let (mut holder, mut waiting) = (client(&scene, 1), client(&scene, 1));
+    let (mut holder, mut waiting) = (client(&scene, 1, 1), client(&scene, 1, 1));
     let files: Vec<String> = (0..SMB_REQUESTS_MAX / 2).map(|number| format!("f{number}")).collect();
     for (number, file) in files.iter().enumerate() {
         assert_eq!(open(&mut holder, file, [number as u8; 16]).1, RWH);
@@ -76,7 +75,7 @@ fn breaks_that_are_not_acknowledged_keep_others_from_nothing() {
         let answer = waiting.receive().expect("an answer").remove(0);
         assert_eq!(answer.status(), NtStatus::PENDING);
     }
-    let mut other = client(&scene, 9);
+    let mut other = client(&scene, 9, 9);
     for _ in 0..20 {
         others_are_served(&mut other, "beside breaks without acknowledgements");
     }
@@ -86,7 +85,7 @@ fn breaks_that_are_not_acknowledged_keep_others_from_nothing() {
 #[test]
 fn keys_and_numbers_of_another_client_are_of_no_use() {
     let scene = Scene::new("smb-keys", &[]);
-    let (mut holder, mut other) = (client(&scene, 1), client(&scene, 2));
+    let (mut holder, mut other) = (client(&scene, 1, 1), client(&scene, 2, 2));
     let named = [caching::lease(KEY, RWH), caching::durable(GUID)];
     let answer = holder.create_with(&ask("f"), &named).expect("an answer");
     let (file, state) = caching::opened(&answer).expect("the file");
@@ -98,7 +97,7 @@ fn keys_and_numbers_of_another_client_are_of_no_use() {
     other.send(&[create]).expect("sent");
     let pending = other.receive().expect("an answer").remove(0);
     assert_eq!(pending.status(), NtStatus::PENDING);
-    let mut third = client(&scene, 3);
+    let mut third = client(&scene, 3, 3);
     assert_eq!(acknowledge(&mut third, KEY), NtStatus::OBJECT_NAME_NOT_FOUND);
     // The number of its CREATE is that of another client.
     let mut again = third.request(Command::CREATE, 0, &caching::body(&ask("g"), &named));
@@ -120,12 +119,12 @@ fn keys_and_numbers_of_another_client_are_of_no_use() {
 #[test]
 fn guessed_durable_handles_are_refused_and_cost_others_nothing() {
     let scene = Scene::new("smb-guesses", &[]);
-    let (mut holder, mut guesser) = (client(&scene, 1), client(&scene, 2));
+    let (mut holder, mut guesser) = (client(&scene, 1, 1), client(&scene, 2, 2));
     let named = [caching::lease(KEY, RWH), caching::durable(GUID)];
     let answer = holder.create_with(&ask("f"), &named).expect("an answer");
     let (file, _) = caching::opened(&answer).expect("the file");
     drop(holder);
-    let mut other = client(&scene, 9);
+    let mut other = client(&scene, 9, 9);
     let guesses = env_number("PLIMSOLL_RECONNECTS", GUESSES);
     for from in (0..guesses).step_by(AT_ONCE as usize) {
         for number in from..from + AT_ONCE {
@@ -143,7 +142,7 @@ fn guessed_durable_handles_are_refused_and_cost_others_nothing() {
         }
     }
     // The handle is its client's still.
-    let mut holder = client(&scene, 1);
+    let mut holder = client(&scene, 1, 1);
     let claim = [caching::reconnect(file, GUID), caching::lease(KEY, RWH)];
     let answer = holder.create_with(&ask("f"), &claim).expect("an answer");
     assert_eq!(caching::opened(&answer).map(|(_, state)| state), Ok(RWH));

@@ -4,7 +4,6 @@
 //!
 //! `PLIMSOLL_RECONNECTS` makes as many of each.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,21 +13,21 @@ use e2e::process::memory;
 use e2e::smb::caching::{self, RWH};
 use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
 use e2e::smb::sign_in::Proof;
-use e2e::smb::{Answer, Ask, Offer, Smb};
+use e2e::smb::{Offer, Smb};
 use e2e::tcp::address;
 use e2e::{env_number, p99, patience, took_at_most};
 use serde_json::Value;
-use wire::smb::create::{Disposition, FileId};
+use wire::smb::create::FileId;
 use wire::smb::header::{Command, flags};
 use wire::smb::lease::{Ack, LeaseAck, LeaseKey};
 use wire::smb::status::NtStatus;
+
+use super::leases::{AT_ONCE, ask, client};
 
 /// How often in the gate; `make test-long NAME=reconnects` does 100,000 of each.
 const COUNT: u64 = 400;
 /// Clients at once of the address.
 const CLIENTS: u8 = 2;
-/// Requests that are sent before their answers are taken.
-const AT_ONCE: u64 = 32;
 /// Requests of another client before the attack.
 const BEFORE: usize = 300;
 /// What they take at most meanwhile, 99 of a hundred: they share two processors with the clients.
@@ -40,21 +39,6 @@ const OF_CLIENT: u64 = SMB_PARKED_MAX * 9 / 16;
 /// Handles that are asked for beyond that.
 const MORE: u64 = 64;
 
-/// A client of this number, at this address.
-fn client(scene: &Scene, number: u8, at: u8) -> io::Result<Smb> {
-    let offer = Offer { client: [number; 16], ..Offer::default() };
-    scene.anna_from(address(at), &offer)
-}
-
-/// The same with credits for [`AT_ONCE`] requests.
-fn with_credits(scene: &Scene, number: u8, at: u8) -> Smb {
-    let mut smb = client(scene, number, at).expect("let in");
-    for _ in 0..8 {
-        smb.echo().expect("an answer");
-    }
-    smb
-}
-
 /// A client connects again: it names its session of before, which the server may not know yet to
 /// have lost its connection.
 fn client_again(scene: &Scene, number: u8, session: u64) -> Smb {
@@ -64,10 +48,6 @@ fn client_again(scene: &Scene, number: u8, session: u64) -> Smb {
     assert_eq!(status, NtStatus::SUCCESS);
     assert!(smb.connect_tree(SHARE).expect("an answer").is_ok());
     smb
-}
-
-fn ask(path: &str) -> Ask<'_> {
-    Ask { disposition: Disposition::OpenIf, ..Ask::open(path) }
 }
 
 /// Ends a connection without a word, and at once: its port is free for the next.
@@ -94,16 +74,6 @@ fn continue_durable(smb: &mut Smb, path: &str, (file, number): (FileId, u8)) -> 
     same
 }
 
-/// The answer to one of the requests; that it takes longer is none.
-fn answer(smb: &mut Smb) -> Answer {
-    loop {
-        let answer = smb.receive().expect("an answer").remove(0);
-        if answer.status() != NtStatus::PENDING {
-            return answer;
-        }
-    }
-}
-
 /// Requests of a client, this number at once; each is answered with this.
 fn flood(smb: &mut Smb, count: u64, request: impl Fn(&mut Smb) -> Vec<u8>, status: NtStatus) {
     for _ in 0..count.div_ceil(AT_ONCE) {
@@ -112,7 +82,7 @@ fn flood(smb: &mut Smb, count: u64, request: impl Fn(&mut Smb) -> Vec<u8>, statu
             smb.send(&[request]).expect("sent");
         }
         for _ in 0..AT_ONCE {
-            assert_eq!(answer(smb).status(), status);
+            assert_eq!(smb.answer().expect("an answer").status(), status);
         }
     }
 }
@@ -120,7 +90,7 @@ fn flood(smb: &mut Smb, count: u64, request: impl Fn(&mut Smb) -> Vec<u8>, statu
 /// A client continues its handle over one connection after the other.
 fn reconnects(scene: &Scene, number: u8, count: u64) {
     let name = format!("again-{number}");
-    let mut smb = client(scene, number, 1).expect("let in");
+    let mut smb = client(scene, number, 1);
     let mut file = open_durable(&mut smb, &name, number);
     for _ in 0..count {
         let session = smb.session;
@@ -134,7 +104,7 @@ fn reconnects(scene: &Scene, number: u8, count: u64) {
 /// A client sends its CREATE again, as if its answer was lost; and another one in its name.
 fn repeats(scene: &Scene, number: u8, count: u64) {
     let name = format!("repeated-{number}");
-    let mut smb = with_credits(scene, number, 1);
+    let mut smb = client(scene, number, 1);
     let file = open_durable(&mut smb, &name, number);
     let named = [caching::lease([number; 16], RWH), caching::durable([number; 16])];
     let body = caching::body(&ask(&name), &named);
@@ -153,7 +123,7 @@ fn repeats(scene: &Scene, number: u8, count: u64) {
 /// A client acknowledges breaks of the other client's lease, of its own, which is not broken, and
 /// of none.
 fn acknowledgements(scene: &Scene, number: u8, count: u64) {
-    let mut smb = with_credits(scene, number, 1);
+    let mut smb = client(scene, number, 1);
     let (file, _) = {
         let named = [caching::lease([number; 16], RWH)];
         let answer = smb.create_with(&ask(&format!("own-{number}")), &named).expect("an answer");
@@ -190,7 +160,7 @@ type Attack = fn(&Scene, u8, u64);
 
 /// All clients of the address at once, and another client meanwhile; what that one has seen.
 fn attacked(scene: &Scene, attack: Attack, count: u64) -> Vec<Duration> {
-    let mut other = client(scene, OTHER, 9).expect("let in");
+    let mut other = client(scene, OTHER, 9);
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let looks = scope.spawn(|| {
@@ -222,7 +192,7 @@ fn is_empty(scene: &Scene) {
 fn cost_others_nothing(name: &str, what: &str, attack: Attack) {
     let scene = Scene::new(name, &[]);
     let count = env_number("PLIMSOLL_RECONNECTS", COUNT);
-    let mut other = client(&scene, OTHER, 9).expect("let in");
+    let mut other = client(&scene, OTHER, 9);
     let before = p99((0..BEFORE).map(|_| look(&mut other)).collect());
     drop(other);
     attacked(&scene, attack, count / 10);
@@ -270,7 +240,7 @@ fn shown(scene: &Scene, at: u8) -> String {
 #[test]
 fn durable_handles_of_a_client_leave_a_part_to_others() {
     let scene = Scene::new("smb-parked", &[]);
-    let mut smb = with_credits(&scene, 1, 1);
+    let mut smb = client(&scene, 1, 1);
     let all = OF_CLIENT + MORE;
     for from in (0..all).step_by(AT_ONCE as usize) {
         let numbers = from..all.min(from + AT_ONCE);
@@ -283,7 +253,8 @@ fn durable_handles_of_a_client_leave_a_part_to_others() {
             smb.send(&[create]).expect("sent");
         }
         for _ in numbers {
-            assert_eq!(caching::opened(&answer(&mut smb)).map(|(_, state)| state), Ok(RWH));
+            let answer = smb.answer().expect("an answer");
+            assert_eq!(caching::opened(&answer).map(|(_, state)| state), Ok(RWH));
         }
     }
     cut(smb);
@@ -292,12 +263,12 @@ fn durable_handles_of_a_client_leave_a_part_to_others() {
         (shown(&scene, 1) == kept).then_some(())
     });
     // A client from another address loses its connection, and continues its handle.
-    let mut other = client(&scene, OTHER, 9).expect("let in");
+    let mut other = client(&scene, OTHER, 9);
     let file = open_durable(&mut other, "others", OTHER);
     cut(other);
     // The server knows that it is lost.
     wait_for("its handle", patience(10), || shown(&scene, 9).ends_with(" 1").then_some(()));
-    let mut other = client(&scene, OTHER, 9).expect("let in");
+    let mut other = client(&scene, OTHER, 9);
     let file = continue_durable(&mut other, "others", (file, OTHER));
     took_at_most("an open of another client", look(&mut other), Duration::from_secs(2));
     assert_eq!(other.close(file).expect("an answer"), NtStatus::SUCCESS);

@@ -90,9 +90,7 @@ fn compounds_are_no_larger_than_they_may_be() {
     let ask = Ask { access: access::READ, ..Ask::open("large") };
     let file = smb.create(&ask).expect("an answer").expect("a file");
     // What is asked for has to be paid for: credits first.
-    for _ in 0..20 {
-        smb.echo().expect("an answer");
-    }
+    smb.earn_credits(20).expect("answers");
     let reads: Vec<_> =
         (0..6).map(|_| read(&mut smb, file, SMB_IO_MAX as u32, SMB_IO_MAX)).collect();
     smb.send(&reads).expect("sent");
@@ -563,9 +561,7 @@ fn who_asks_for_much_and_reads_nothing_stays_within_the_account() {
         let mut smb = scene.anna_from(address(10 + number), &Offer::default()).expect("let in");
         let ask = Ask { access: access::READ, ..Ask::open("large") };
         let file = smb.create(&ask).expect("an answer").expect("a file");
-        for _ in 0..8 {
-            smb.echo().expect("an answer");
-        }
+        smb.earn_credits(8).expect("answers");
         for _ in 0..4 {
             let read = read(&mut smb, file, SMB_IO_MAX as u32, SMB_IO_MAX);
             smb.send(&[read]).expect("sent");

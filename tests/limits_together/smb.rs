@@ -35,10 +35,7 @@ const OPENS_ASKED: usize = 100_000;
 fn signed_in(attack: &Attack<'_>, user: &str, share: &str) -> std::io::Result<Smb> {
     let to = attack.world.server.at(PORT);
     let mut smb = Smb::open((attack.from, to), &Offer::default(), (user, PASSWORD), share)?;
-    // Credits.
-    for _ in 0..8 {
-        smb.echo()?;
-    }
+    smb.earn_credits(8)?;
     Ok(smb)
 }
 

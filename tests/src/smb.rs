@@ -299,6 +299,22 @@ impl Smb {
     pub fn call(&mut self, command: Command, size: usize, body: Body<'_>) -> io::Result<Answer> {
         let request = self.request(command, size, body);
         self.send(&[request])?;
+        self.answer()
+    }
+
+    /// Sends this number of ECHO requests, each of which is answered with more credits.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn earn_credits(&mut self, echoes: usize) -> io::Result<()> {
+        (0..echoes).try_for_each(|_| self.echo().map(drop))
+    }
+
+    /// The next answer; that a request takes longer is none.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn answer(&mut self) -> io::Result<Answer> {
         loop {
             let answer = self.receive()?.pop().ok_or_else(|| io::Error::other("no answer"))?;
             if answer.status() != NtStatus::PENDING {

@@ -49,9 +49,7 @@ impl Client {
         let mut smb =
             Smb::open((HERE, world.at), &Offer::default(), alice, "share").expect("alice");
         // Credits for the largest requests.
-        for _ in 0..20 {
-            smb.echo().expect("an answer");
-        }
+        smb.earn_credits(20).expect("answers");
         let mut open = |ask: Ask<'_>| smb.create(&ask).expect("an answer").expect("a file");
         let dir = |path| Ask { access: access::READ, ..Ask::open(path) }.dir();
         let (many, long, links) = (open(dir("many")), open(dir("long")), open(dir("links")));

@@ -107,12 +107,7 @@ impl Session for Requests {
     }
 
     fn answer(&mut self) -> io::Result<(usize, Outcome)> {
-        let answer = loop {
-            let answer = self.smb.receive()?.remove(0);
-            if answer.status() != NtStatus::PENDING {
-                break answer;
-            }
-        };
+        let answer = self.smb.answer()?;
         assert_eq!(answer.status(), NtStatus::SUCCESS);
         let id = answer.header.message_id;
         let number = self.sent.iter().position(|(sent, _)| *sent == id).expect("a request");

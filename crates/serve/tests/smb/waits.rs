@@ -66,12 +66,7 @@ fn requests_that_wait_do_not_hold_up_others() {
     let mut cancel = message(Command::CANCEL, (waiting[0], 0), (smb.session, smb.tree));
     Empty { reserved: 0 }.put_body(&mut cancel);
     smb.send(&[cancel]).expect("sent");
-    let cancelled = loop {
-        let answer = smb.receive().expect("an answer").remove(0);
-        if answer.status() != NtStatus::PENDING {
-            break answer;
-        }
-    };
+    let cancelled = smb.answer().expect("an answer");
     assert_eq!(
         (cancelled.status(), cancelled.header.message_id),
         (NtStatus::CANCELLED, waiting[0])
