@@ -22,8 +22,10 @@ const PLIMSOLL_OFFSET: u16 = 26_000;
 const TGT_PORT: u16 = 29_700;
 /// Number of tgt's own control socket.
 const TGT_CONTROL: &str = "97";
+/// The standard port of iSCSI.
+const ISCSI_PORT: u16 = 3260;
 /// Bytes of a unit.
-const UNIT: u64 = 256 << 20;
+pub const UNIT: u64 = 256 << 20;
 /// Name of tgt's target.
 const TGT_TARGET: &str = "iqn.2009-09.peer:disk";
 
@@ -132,19 +134,28 @@ fn print(row: &Row, servers: &[Server], figures: &[Vec<Figure>]) {
     }
 }
 
-fn start(cli: &Cli, base: &Path, unpacked: Option<&Path>) -> io::Result<Vec<Server>> {
+/// Our server with a share and a unit in `base`, and the unit as a target of the laboratory.
+///
+/// # Errors
+/// The server does not start.
+pub fn ours(binary: &Path, base: &Path, offset: u16) -> io::Result<(Server, String)> {
     let (share, state) = (base.join("share"), base.join("state"));
     for dir in [&share, &state] {
         fs::create_dir_all(dir)?;
     }
     let unit = format!("disk={UNIT}");
-    let mut ours = plimsoll_with(&cli.binary, &share, &state, PLIMSOLL_OFFSET, &["--lun", &unit])?;
-    let said = |name: &str| -> io::Result<String> {
+    let server = plimsoll_with(binary, &share, &state, offset, &["--lun", &unit])?;
+    let text = |name: &str| -> io::Result<String> {
         Ok(fs::read_to_string(state.join("luns").join(name))?.trim().to_owned())
     };
-    let (secret, target) = (said("secret")?, said("target")?);
-    let port = 3260 + PLIMSOLL_OFFSET;
-    ours.url = format!("iscsi://plimsoll%{secret}@127.0.0.1:{port}/{target}/0");
+    let (secret, target) = (text("secret")?, text("target")?);
+    let port = ISCSI_PORT + offset;
+    Ok((server, format!("iscsi://plimsoll%{secret}@127.0.0.1:{port}/{target}/0")))
+}
+
+fn start(cli: &Cli, base: &Path, unpacked: Option<&Path>) -> io::Result<Vec<Server>> {
+    let (mut ours, url) = ours(&cli.binary, base, PLIMSOLL_OFFSET)?;
+    ours.url = url;
     let mut all = vec![ours];
     let programs = Programs::new(unpacked);
     match (programs.find("tgtd"), programs.find("tgtadm")) {

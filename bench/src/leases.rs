@@ -1,6 +1,6 @@
-//! What leases of SMB cost: the ten rows of `bench paired` on two servers of one build in turn, of
-//! which the second has clients with many leases on other files; and opens without a lease and with
-//! one in turn.
+//! What leases of SMB cost: the ten rows of NFS and files of `bench paired` on two servers of one
+//! build in turn, of which the second has clients with many leases on other files; and opens without
+//! a lease and with one in turn.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -18,20 +18,15 @@ use wire::smb::lease::LeaseKey;
 use wire::smb::status::NtStatus;
 
 use crate::files::builds::Builds;
+use crate::ours::{self, SMB_PASSWORD, SMB_PORT, SMB_USER};
 use crate::pairs::{self, Extent, Outcome, Target};
 use crate::servers::{self, Version};
-use crate::{Cli, cpu, ours, paired};
+use crate::{Cli, cpu, paired};
 
 /// First ports of the two servers.
 const OFFSETS: [u16; 2] = [27_600, 28_100];
 /// Names of the two.
 const NAMES: [&str; 2] = ["without", "with"];
-/// The user that signs in, the password, and the name of the system.
-const USER: &str = "leases";
-const PASSWORD: &str = "leases-password";
-const UID: u32 = 12_021;
-/// The standard port of SMB.
-const SMB_PORT: u16 = 445;
 /// Leases of one client: a session has 16 384 opens at most.
 const OF_CLIENT: u32 = 10_000;
 /// Clients of one address, which has 65 536 opens at most.
@@ -127,13 +122,8 @@ impl Place {
         (port, share): (u16, String),
         root: PathBuf,
     ) -> io::Result<Self> {
-        let lines = [
-            "configuration services smb set enabled=true signing=offered".to_owned(),
-            format!("configuration users create {USER} uid={UID} gid={UID} password={PASSWORD}"),
-        ];
-        ours::set(binary, &state.display().to_string(), &lines)?;
+        ours::enable_smb(binary, state, port)?;
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        servers::await_that("SMB", || std::net::TcpStream::connect(at).is_ok())?;
         Ok(Self { at, share, root })
     }
 
@@ -141,7 +131,7 @@ impl Place {
     fn client(&self, number: u8) -> io::Result<Smb> {
         let from = IpAddr::from([127, 0, 0, 2 + number / OF_ADDRESS]);
         let offer = Offer { client: [number + 1; 16], ..Offer::default() };
-        let mut smb = Smb::open((from, self.at), &offer, (USER, PASSWORD), &self.share)?;
+        let mut smb = Smb::open((from, self.at), &offer, (SMB_USER, SMB_PASSWORD), &self.share)?;
         smb.protection = Protection::None;
         smb.earn_credits(8)?;
         Ok(smb)

@@ -7,7 +7,7 @@
 //! - `bench smb`: server CPU of SMB, beside Samba's smbd and our own NFSv4.1.
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
-//! - `bench paired`: ten rows on two builds of this server in turn: what a change costs.
+//! - `bench paired`: sixteen rows on two builds of this server in turn: what a change costs.
 //! - `bench leases`: these rows next to 100,000 leases of SMB on other files; opens with a lease.
 //! - `bench pool`: ten rows of NFS on a directory and on a subvolume of a pool in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.

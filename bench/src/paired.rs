@@ -1,4 +1,8 @@
-//! What a change costs: the same ten rows on two builds of this server in turn, as pairs.
+//! What a change costs: the same rows on two builds of this server in turn, as pairs.
+//!
+//! - [`sessions`]: the rows of SMB and iSCSI.
+
+mod sessions;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,6 +54,7 @@ pub fn run(cli: &Cli, arguments: &Arguments) -> io::Result<()> {
 fn rows(cli: &Cli, arguments: &Arguments, base: &Path) -> io::Result<Vec<Outcome>> {
     let extent = &arguments.extent;
     let mut all = nfs(cli, arguments, &base.join("nfs"))?;
+    all.extend(sessions::rows(extent, &base.join("sessions"), [&arguments.before, &cli.binary])?);
     let names = Builds::rows();
     if names.iter().any(|name| name.contains(&extent.only)) {
         let builds = Builds::start(&base.join("transfers"), &arguments.before, &cli.binary)?;

@@ -98,23 +98,37 @@ pub fn nfs(
 ) -> io::Result<Vec<Outcome>> {
     let mut all = Vec::new();
     for (version, case) in rows {
-        if !case.name.contains(&extent.only) {
-            continue;
-        }
-        let mut ready: Vec<(Ready, u32)> = Vec::new();
-        for target in targets {
-            let mut one = load::ready(target.url(version), &case)?;
-            one.run(target.pid, Duration::from_secs_f64(extent.seconds / 2.0))?;
-            ready.push((one, target.pid));
-        }
-        let row = run(extent, case.name.clone(), "µs/op", |half, time| {
-            let (one, pid) = ready.get_mut(half).ok_or_else(|| io::Error::other("two targets"))?;
-            Ok(one.run(*pid, time)?.server_us_op)
-        });
-        ready.into_iter().for_each(|(one, _)| one.clean());
-        all.push(row?);
+        let at = targets.each_ref().map(|target| (target.url(version), target.pid));
+        all.extend(load(extent, &case, at)?);
     }
     Ok(all)
+}
+
+/// A row of the laboratory's client on two targets in turn, if it is asked for: where load goes,
+/// and the process of which the CPU time counts.
+///
+/// # Errors
+/// When a load fails.
+pub fn load(
+    extent: &Extent,
+    case: &Case,
+    targets: [(&str, u32); 2],
+) -> io::Result<Option<Outcome>> {
+    if !case.name.contains(&extent.only) {
+        return Ok(None);
+    }
+    let mut ready: Vec<(Ready, u32)> = Vec::new();
+    for (url, pid) in targets {
+        let mut one = load::ready(url, case)?;
+        one.run(pid, Duration::from_secs_f64(extent.seconds / 2.0))?;
+        ready.push((one, pid));
+    }
+    let row = run(extent, case.name.clone(), "µs/op", |half, time| {
+        let (one, pid) = ready.get_mut(half).ok_or_else(|| io::Error::other("two targets"))?;
+        Ok(one.run(*pid, time)?.server_us_op)
+    });
+    ready.into_iter().for_each(|(one, _)| one.clean());
+    row.map(Some)
 }
 
 /// All pairs of a row; which half comes first changes, so that a drift of the machine cancels out.

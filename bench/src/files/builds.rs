@@ -11,15 +11,13 @@ use super::ours::{self, Uploads};
 use super::peers::Peer;
 use super::transfer;
 use super::tree::Tree;
+use crate::ours::SMB_PORT;
 use crate::pairs::{self, Extent, Outcome};
 
 /// MiB of a large file; at 1 to 2 GB/s about half a second.
 const LARGE_MIB: u64 = 1024;
 /// Small files at most in one stretch.
 const SMALL_FILES: u32 = 10_000;
-
-/// The standard port of SMB.
-const SMB_PORT: u16 = 445;
 
 /// Two builds serving one tree.
 pub struct Builds {

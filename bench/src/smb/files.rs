@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use base::clock::{NS_PER_S, monotonic_ns};
 
 use super::Cost;
-use super::servers::{PASSWORD, Server, USER};
+use super::servers::Server;
+use crate::ours::{SMB_PASSWORD, SMB_USER};
 use crate::room::Room;
 
 /// Which way.
@@ -131,7 +132,7 @@ fn smbclient(
     let (before, start) = (server.group.cpu_at_rest()?, monotonic_ns());
     let done = Command::new("smbclient")
         .arg(format!("//127.0.0.1/{}", server.share))
-        .args(["-p", &server.port.to_string(), "-U", &format!("{USER}%{PASSWORD}")])
+        .args(["-p", &server.port.to_string(), "-U", &format!("{SMB_USER}%{SMB_PASSWORD}")])
         .args(["-m", "SMB3_11", protection, "-s", "/dev/null", "-c", commands])
         .current_dir(base.join("here"))
         .stdin(Stdio::null())

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::Cli;
 use crate::group::Group;
-use crate::ours;
+use crate::ours::{self, SMB_PASSWORD, SMB_PORT, SMB_UID, SMB_USER, smb_url};
 use crate::programs::{Program, Programs};
 use crate::servers::await_that;
 
@@ -18,16 +18,9 @@ use crate::servers::await_that;
 pub const OURS: &str = "plimsoll";
 /// The same directory over NFSv4.1.
 pub const NFS4: &str = "plimsoll v4.1";
-/// Who signs in, at both servers.
-pub const USER: &str = "bench";
-/// With what.
-pub const PASSWORD: &str = "bench-password";
-/// Who the servers act as: nobody that a usual machine has.
-const UID: u32 = 12_021;
 /// First ports; out of the way of everything usual.
 const OFFSET: u16 = 26_200;
 const SMBD_PORT: u16 = 29_445;
-const SMB_PORT: u16 = 445 + OFFSET;
 /// Runs a server where the account exists, and nowhere else on the machine.
 const WITH_ACCOUNT: &str = "mount --bind \"$0/passwd\" /etc/passwd && \
     mount --bind \"$0/group\" /etc/group && exec \"$@\"";
@@ -72,12 +65,8 @@ pub fn start(cli: &Cli, base: &Path) -> io::Result<Vec<Server>> {
 pub fn share(base: &Path) -> io::Result<PathBuf> {
     let share = base.join("share");
     fs::create_dir_all(&share)?;
-    chown(&share, Some(UID), Some(UID))?;
+    chown(&share, Some(SMB_UID), Some(SMB_UID))?;
     Ok(share)
-}
-
-fn target(port: u16, share: &str) -> String {
-    format!("smb://{USER}:{PASSWORD}@127.0.0.1:{port}/{share}")
 }
 
 /// Starts our server, and sets it.
@@ -85,25 +74,22 @@ fn target(port: u16, share: &str) -> String {
 /// # Errors
 /// It does not start, or refuses its settings.
 pub fn our_server(binary: &Path, base: &Path, share: &Path) -> io::Result<Server> {
-    let state = base.join("state").display().to_string();
-    let (group, said) = ours::start(binary, share, (&state, &base.join("log")), OFFSET)?;
+    let state = base.join("state");
+    let named = state.display().to_string();
+    let (group, said) = ours::start(binary, share, (&named, &base.join("log")), OFFSET)?;
     let shares = said["shares"].as_object();
     let (name, ways) = shares
         .and_then(|all| all.iter().next())
         .ok_or_else(|| io::Error::other(format!("no share in {said}")))?;
     let nfs3 = ways["nfs3"].as_str().unwrap_or_default();
-    let lines = [
-        "configuration services smb set enabled=true signing=offered".to_owned(),
-        format!("configuration users create {USER} uid={UID} gid={UID} password={PASSWORD}"),
-    ];
-    ours::set(binary, &state, &lines)?;
-    await_that("our port", || TcpStream::connect(("127.0.0.1", SMB_PORT)).is_ok())?;
+    let port = SMB_PORT + OFFSET;
+    ours::enable_smb(binary, &state, port)?;
     Ok(Server {
         name: OURS,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        url: target(SMB_PORT, name),
+        url: smb_url(port, name),
         url4: Some(nfs3.replacen("nfs3://", "nfs4://", 1)),
-        port: SMB_PORT,
+        port,
         share: name.clone(),
         group,
     })
@@ -132,8 +118,8 @@ fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io:
     let own = base.join("smbd");
     fs::create_dir_all(own.join("ncalrpc"))?;
     for (file, line) in [
-        ("passwd", format!("{USER}:x:{UID}:{UID}::/:/bin/sh\n")),
-        ("group", format!("{USER}:x:{UID}:\n")),
+        ("passwd", format!("{SMB_USER}:x:{SMB_UID}:{SMB_UID}::/:/bin/sh\n")),
+        ("group", format!("{SMB_USER}:x:{SMB_UID}:\n")),
     ] {
         let there = fs::read_to_string(Path::new("/etc").join(file)).unwrap_or_default();
         let path = own.join(file);
@@ -148,7 +134,7 @@ fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io:
         let with = OWN_SESSION.iter().chain(&with).map(|word| (*word).to_owned());
         with.chain(program.command()).chain(arguments.iter().map(|w| (*w).to_owned())).collect()
     };
-    password(&within(passwords, &["-c", &conf, "-s", "-a", USER]))?;
+    password(&within(passwords, &["-c", &conf, "-s", "-a", SMB_USER]))?;
     let words = within(daemon, &["-s", &conf, "--foreground", "--no-process-group"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let group = Group::start(&words, &own.join("said"), None)?;
@@ -156,7 +142,7 @@ fn smbd(daemon: &Program, passwords: &Program, base: &Path, share: &Path) -> io:
     Ok(Server {
         name: "smbd",
         version: daemon.version("--version"),
-        url: target(SMBD_PORT, "box"),
+        url: smb_url(SMBD_PORT, "box"),
         url4: None,
         port: SMBD_PORT,
         share: "box".to_owned(),
@@ -175,7 +161,7 @@ fn password(words: &[String]) -> io::Result<()> {
         .stderr(Stdio::piped())
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        write!(input, "{PASSWORD}\n{PASSWORD}\n")?;
+        write!(input, "{SMB_PASSWORD}\n{SMB_PASSWORD}\n")?;
     }
     let done = child.wait_with_output()?;
     match done.status.success() {
