@@ -512,8 +512,11 @@ pub const LOCK_OWNER_MAX: usize = 1_032;
 /// Parts of the lock table, each with its own lock: many more than cores.
 pub const LOCK_SHARDS: usize = 64;
 /// Counters of changes under way: many more than changes, so that a lease is seldom refused because
-/// of another file's, and a change seldom looks for leases of another file (64 bytes each).
+/// of another file's (64 bytes each).
 pub const LOCK_CHANGING_SLOTS: usize = 8_192;
+/// Counters of leases: more than twice as many as leases of a busy server, so that an operation
+/// seldom looks for leases because of another file's (8 bytes each).
+pub const LOCK_LEASED_SLOTS: usize = 1 << 18;
 /// Of what is left of a limit by others, the part that stays for others still: one address takes
 /// three quarters of what the other addresses have left, and one client three quarters of what the
 /// others of its address have left. So a newcomer always finds some.

@@ -28,8 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::limits::{
-    LEASE_BREAK_TIME, LOCK_CHANGING_SLOTS, LOCK_SHARDS, LOCKS_MAX, LOCKS_PER_FILE_MAX, OPENS_MAX,
-    OPENS_PER_FILE_MAX, RECALL_PATIENCE,
+    LEASE_BREAK_TIME, LOCK_CHANGING_SLOTS, LOCK_LEASED_SLOTS, LOCK_SHARDS, LOCKS_MAX,
+    LOCKS_PER_FILE_MAX, OPENS_MAX, OPENS_PER_FILE_MAX, RECALL_PATIENCE,
 };
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
@@ -90,6 +90,8 @@ pub struct LockTable {
     shards: Box<[OrderedMutex<Files>]>,
     /// Changes in progress, by a hash of the handle; see [`leases`].
     changing: Box<[leases::Slot]>,
+    /// Leases, by the same hash.
+    leased: Box<[leases::Leased]>,
     names_changing: AtomicU64,
     counts: Counts,
     waits: waits::Waits,
@@ -132,6 +134,7 @@ impl Default for LockTable {
                 .map(|_| OrderedMutex::new(ranks::LOCK_TABLE, Files::default()))
                 .collect(),
             changing: (0..LOCK_CHANGING_SLOTS).map(|_| leases::Slot::default()).collect(),
+            leased: (0..LOCK_LEASED_SLOTS).map(|_| leases::Leased::default()).collect(),
             names_changing: AtomicU64::new(0),
             counts: Counts::default(),
             waits: waits::Waits::default(),

@@ -44,15 +44,20 @@ pub(super) use outcomes::BreakCounts;
 pub use outcomes::{BREAK_KINDS, BreakCount, BreakOutcome, CachingTally};
 pub use triggers::Trigger;
 
-/// Changes and leases of the files of one number, on a cache line of its own.
+/// Leases of the files of one number.
+#[derive(Default)]
+pub(super) struct Leased {
+    all: AtomicU32,
+    /// Those that keep back what is written.
+    writers: AtomicU32,
+}
+
+/// Changes of the files of one number, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
     /// Changes in progress.
     changes: AtomicU64,
-    leases: AtomicU32,
-    /// Those that keep back what is written.
-    writers: AtomicU32,
     /// When a file with one of those was changed last through this server.
     written_ns: AtomicU64,
 }
@@ -125,12 +130,16 @@ impl LockTable {
         &self.changing[slot as usize % self.changing.len()]
     }
 
+    fn leased(&self, slot: u64) -> &Leased {
+        &self.leased[slot as usize % self.leased.len()]
+    }
+
     /// Announces a change of data or attributes of a file.
     #[inline]
     pub fn changing(&self, slot: u64) -> Changing<'_> {
-        let slot = self.slot(slot);
+        let (slot, leased) = (self.slot(slot), self.leased(slot));
         slot.changes.fetch_add(1, Ordering::SeqCst);
-        if slot.writers.load(Ordering::Relaxed) > 0 {
+        if leased.writers.load(Ordering::Relaxed) > 0 {
             slot.written_ns.store(monotonic_ns(), Ordering::Relaxed);
         }
         Changing(&slot.changes)
@@ -204,7 +213,7 @@ impl LockTable {
     /// Whether there is any lease on the files of a slot.
     #[inline]
     pub fn is_leased(&self, slot: u64) -> bool {
-        self.slot(slot).leases.load(Ordering::SeqCst) > 0
+        self.leased(slot).all.load(Ordering::SeqCst) > 0
     }
 
     /// Whether there is any lease for writing: only then a look can meet one.
@@ -216,7 +225,12 @@ impl LockTable {
     /// Whether there is any lease for writing on the files of a slot.
     #[inline]
     pub fn is_written_back(&self, slot: u64) -> bool {
-        self.slot(slot).writers.load(Ordering::SeqCst) > 0
+        self.leased(slot).writers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether there is a lease for writing on a file.
+    pub fn has_writer(&self, key: FileKey) -> bool {
+        self.shard(key).get(&key).is_some_and(|file| file.writer().is_some())
     }
 
     /// Whether no other client's lease is in the way of a change; those that are get recalled.
@@ -250,7 +264,7 @@ impl LockTable {
     /// Counts what a lease lets its holder do now. One of nothing does not count: an open that was
     /// refused a lease takes none from others.
     fn recount(&self, lease: &mut Lease) {
-        let slot = self.slot(lease.slot);
+        let leased = self.leased(lease.slot);
         let now = (!lease.caching.is_none(), lease.caching.has(Caching::WRITE));
         let before = std::mem::replace(&mut lease.counted, now);
         lease.shown.store(lease.caching.bits() as u8, Ordering::SeqCst);
@@ -258,22 +272,22 @@ impl LockTable {
             (false, true) => {
                 self.parts.add(&lease.owner, Counted::Lease, 1);
                 self.counts.leases.fetch_add(1, Ordering::SeqCst);
-                slot.leases.fetch_add(1, Ordering::SeqCst);
+                leased.all.fetch_add(1, Ordering::SeqCst);
             }
             (true, false) => {
                 self.parts.remove(&lease.owner, Counted::Lease, 1);
                 self.counts.leases.fetch_sub(1, Ordering::SeqCst);
-                slot.leases.fetch_sub(1, Ordering::SeqCst);
+                leased.all.fetch_sub(1, Ordering::SeqCst);
             }
             _ => {}
         }
         match (before.1, now.1) {
             (false, true) => {
-                slot.writers.fetch_add(1, Ordering::SeqCst);
+                leased.writers.fetch_add(1, Ordering::SeqCst);
                 self.counts.write_leases.fetch_add(1, Ordering::SeqCst);
             }
             (true, false) => {
-                slot.writers.fetch_sub(1, Ordering::SeqCst);
+                leased.writers.fetch_sub(1, Ordering::SeqCst);
                 self.counts.write_leases.fetch_sub(1, Ordering::SeqCst);
             }
             _ => {}

@@ -51,21 +51,21 @@ impl Leasing {
         let slot = self.inner.change_slot(file);
         let changing = self.locks.changing(slot);
         if self.locks.is_leased(slot) && !Using::is_exclusive() {
-            self.may(&self.inner.getattr(cx, file)?, what)?;
+            self.may(self.inner.file_key(cx, file)?, what)?;
         }
         Ok(changing)
     }
 
     #[cold]
-    fn may(&self, attr: &Attr, what: Trigger) -> Result<()> {
-        if self.locks.may(FileKey::from(attr), what) { Ok(()) } else { Err(Status::Busy) }
+    fn may(&self, file: FileKey, what: Trigger) -> Result<()> {
+        if self.locks.may(file, what) { Ok(()) } else { Err(Status::Busy) }
     }
 
     /// Before a look at a file without an open: others may keep back what they have written.
     #[inline]
     fn looking(&self, cx: Context<'_>, file: &Handle, what: Trigger) -> Result<()> {
         if self.meets_writer(file) {
-            self.may(&self.inner.getattr(cx, file)?, what)
+            self.may(self.inner.file_key(cx, file)?, what)
         } else {
             Ok(())
         }
@@ -82,8 +82,13 @@ impl Leasing {
     /// The attributes of a file that another client may keep back a part of (RFC 8881 §10.4.3).
     #[cold]
     fn attributes_of_writer(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        let key = self.inner.file_key(cx, file)?;
         let stored = self.inner.getattr(cx, file)?;
-        let looked = self.locks.look(FileKey::from(&stored), cx.may_block);
+        // Another file of the same number may be the one.
+        if !self.locks.has_writer(key) {
+            return Ok(stored);
+        }
+        let looked = self.locks.look(key, cx.may_block);
         let looked = looked.map_err(|_| Status::Busy)?;
         if looked.is_some_and(|theirs| theirs.is_new && !cx.may_block) {
             return Err(Status::WouldBlock);
@@ -120,7 +125,7 @@ impl Leasing {
         if self.locks.has_leases()
             && let Some(entry) = self.named(cx, name)?
         {
-            self.may(&entry.attr, Trigger::Write)?;
+            self.may(FileKey::from(&entry.attr), Trigger::Write)?;
         }
         Ok(changing)
     }
@@ -138,7 +143,7 @@ impl Leasing {
                 if in_grace {
                     self.check_grace(cx, &handle)?;
                 }
-                self.may(&attr, Trigger::Name)?;
+                self.may(FileKey::from(&attr), Trigger::Name)?;
             }
         }
         Ok(changing)

@@ -137,6 +137,23 @@ impl Recall for Says {
 }
 
 #[test]
+fn a_lease_of_another_file_with_the_same_slot_is_not_met() {
+    let s = Scene::new();
+    let (held, file) = (s.file("held"), s.file("file").handle);
+    let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+    let slot = s.fs.change_slot(&file);
+    let all = Caching::READ_WRITE;
+    s.locks.grant(slot, &held.attr, &owner, all, told.clone()).expect("it is not open");
+    assert!(s.locks.is_leased(slot) && s.locks.is_written_back(slot));
+    let _fresh = Using::fresh();
+    let attr = s.fs.getattr(s.cx(), &file).expect("as it is stored");
+    assert_eq!(FileKey::from(&attr), s.fs.file_key(s.cx(), &file).expect("its key"));
+    assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()));
+    assert_eq!(s.fs.read(s.cx(), &file, 0, &mut [0; 1]).map(|done| done.count), Ok(1));
+    assert_eq!(told.0.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn a_look_sees_what_the_holder_says_and_another_change_each_time() {
     let s = Scene::new();
     let file = s.file("file").handle;
