@@ -45,7 +45,7 @@ impl<'a> Call<'a> {
         Ok(args)
     }
 
-    /// Who asks.
+    /// The caller's credentials, and whether the operation may block.
     pub(super) fn cx(&self) -> Context<'a> {
         Context { cred: self.cred, may_block: self.may_block }
     }
@@ -73,7 +73,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A file's attributes to go with an answer, if they are to be had.
+    /// A file's attributes for a reply, if they are available.
     pub(super) fn attr_of(&self, target: Result<Target<'_>, Status>) -> Option<Fattr3> {
         let target = target.ok()?;
         target.fs.getattr(self.cx(), &target.handle).ok().map(|attr: Attr| convert::fattr(&attr))
@@ -84,8 +84,8 @@ impl<'a> Call<'a> {
         Writer::new(self.out.vec())
     }
 
-    /// Writes the reply of an operation that changes nothing. `fail` is asked for what goes with a
-    /// failure only when the failure is final.
+    /// Writes the reply of an operation that changes nothing. `fail` gives the attributes of a
+    /// failure; it is called only when the failure is final.
     pub(super) fn finish<O: Encode, F: Encode>(
         &mut self,
         result: Result<O, Status>,

@@ -64,9 +64,9 @@ impl Program for Nfs3 {
         nfs_operation(number).map(|(_, non_idempotent)| Procedure { number, non_idempotent })
     }
 
-    /// Whether the share in question grants the operation to the caller, who then acts as the
-    /// share says. Every procedure but NULL begins with a handle, which carries its share's tag;
-    /// one that does not is left to its handler.
+    /// Whether the share in question grants the operation to the caller, and sets the identity that
+    /// the share gives to it. Every procedure but NULL begins with a handle, which carries its
+    /// share's tag; one that does not is left to its handler.
     #[inline]
     fn admit(
         &self,

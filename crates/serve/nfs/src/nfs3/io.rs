@@ -65,7 +65,7 @@ fn read_into_reply(
 ) -> Result<u32, Status> {
     let cx = call.cx();
     let start = call.out.len();
-    // A shorter answer than was asked for is right (RFC 1813 §3.3.6).
+    // A shorter reply than requested is valid (RFC 1813 §3.3.6).
     let count = count.min(IO_SIZE_MAX) as usize;
     ReadResOkHead::encode_detached(&mut call.writer(), Some(Fattr3::default()), 0, false);
     let data = call.out.extend_stale(count);

@@ -45,7 +45,8 @@ fn share_of<'a, 'p>(call: &Call<'a>, path: &'p [u8]) -> Option<(&'a Share, &'p [
 }
 
 /// The directory at `/export/NAME/sub/dir`. Symbolic links are the client's to follow, and `..` is
-/// refused, so nothing leads out. With it the flavours that the share takes: any will do to ask.
+/// refused, so nothing leads out. Returns with it the flavors that the share accepts; MOUNT itself
+/// accepts any.
 fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), Status> {
     let (share, sub) = share_of(call, path).ok_or(Status::NotFound)?;
     let grant = Entered::new(share, &call.caller.origin()).at_best();
@@ -74,7 +75,7 @@ pub(super) fn dump(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
     let known: Vec<_> = {
         let mut mounts = lock(call);
-        // Nobody says UMNT for a share that was taken away, and another one may get its name.
+        // No client sends UMNT for a share that was removed, and another one may get its name.
         mounts.keep(|path| share_of(call, path).is_some());
         mounts.known.iter().map(|(c, p)| (c.to_string(), p.clone())).collect()
     };

@@ -1,4 +1,4 @@
-//! Who has mounted what, as far as MOUNT knows.
+//! The mounts of each client, as far as MOUNT knows.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use base::limits::MOUNTS_MAX;
 use base::peer::network;
 
-/// Who mounted what, as far as MOUNT knows: clients need not tell when they go. For people only.
+/// The mounts of each client, as far as MOUNT knows: clients need not send UMNT. For display only.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     /// Oldest first, at most [`MOUNTS_MAX`].

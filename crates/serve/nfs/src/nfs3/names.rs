@@ -34,7 +34,7 @@ pub(super) fn lookup(call: &mut Call<'_>) -> Handled {
     }
 }
 
-/// Makes something named `args` in a directory and answers as CREATE and its siblings do.
+/// Makes something named `args` in a directory and replies as CREATE and its siblings do.
 fn make(
     call: &mut Call<'_>,
     args: DiropArgs<'_>,
@@ -98,7 +98,7 @@ pub(super) fn mknod(call: &mut Call<'_>) -> Handled {
     })
 }
 
-/// Removes a name and answers as REMOVE and RMDIR do.
+/// Removes a name and replies as REMOVE and RMDIR do.
 fn unmake(
     call: &mut Call<'_>,
     how: impl FnOnce(&Call<'_>, &Target<'_>, &[u8]) -> Change<()>,
@@ -174,7 +174,7 @@ pub(super) fn link(call: &mut Call<'_>) -> Handled {
     call.finish_change(result)
 }
 
-/// A handle of another share means nothing to this one's file system.
+/// A handle of another share is invalid in this one's file system.
 fn same_share(a: &Target<'_>, b: &Target<'_>) -> bool {
     a.share == b.share
 }

@@ -1,4 +1,4 @@
-//! The one table from the file contract's errors to those of NFSv3 and MOUNT.
+//! The only table from the file contract's errors to those of NFSv3 and MOUNT.
 
 use vfs::status::Status;
 use wire::mount3::Mountstat3;

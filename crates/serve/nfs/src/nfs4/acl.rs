@@ -1,5 +1,5 @@
-//! Access control lists between the file contract and the wire: whom an entry is about is a name
-//! there (RFC 8881 §6.2.1.5).
+//! Access control lists between the file contract and the wire: there the subject of an entry is a
+//! name (RFC 8881 §6.2.1.5).
 
 use vfs::acl::nfs4::{Ace, IDENTIFIER_GROUP, Who, from_aces, to_aces};
 use vfs::acl::{Acl, AclKind};
@@ -46,7 +46,7 @@ pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace], idmap: &IdMap) {
 /// Entries from the wire.
 ///
 /// # Errors
-/// NFS4ERR_ATTRNOTSUPP for AUDIT and ALARM, NFS4ERR_BADOWNER for whom we do not know.
+/// NFS4ERR_ATTRNOTSUPP for AUDIT and ALARM, NFS4ERR_BADOWNER for unknown names.
 pub(super) fn take(acl: &Acl4<'_>, idmap: &IdMap) -> Result<Vec<Ace>, Nfsstat4> {
     let one = |ace: &wire::nfs4::Nfsace4<'_>| {
         let allow = match ace.kind {
@@ -69,7 +69,7 @@ pub(super) fn take(acl: &Acl4<'_>, idmap: &IdMap) -> Result<Vec<Ace>, Nfsstat4> 
 /// The lists that a file system keeps for these entries: the file's own, and a directory's default.
 ///
 /// # Errors
-/// NFS4ERR_ATTRNOTSUPP for what it cannot keep.
+/// NFS4ERR_ATTRNOTSUPP for entries that it cannot store.
 pub(super) fn lists(aces: &[Ace], is_dir: bool) -> Result<(Acl, Option<Acl>), Fail> {
     from_aces(aces, is_dir).map_err(|status| match status {
         vfs::status::Status::NotSupported => Nfsstat4::ATTRNOTSUPP.into(),

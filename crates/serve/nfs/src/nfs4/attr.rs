@@ -17,7 +17,7 @@ use super::target::{FileHandleTarget, Target};
 
 /// All rights that version 3 knows, too.
 const RIGHTS: u32 = 0x3f;
-/// Rights that nobody has who may only read.
+/// Rights that read-only access does not include.
 const CHANGING: u32 = access::MODIFY | access::EXTEND | access::DELETE;
 /// Abilities of the pseudo file system.
 pub(super) const PSEUDO_ABILITIES: Abilities = Abilities {
@@ -58,7 +58,7 @@ pub(super) fn access(run: &mut CompoundContext<'_>, args: &AccessArgs4) -> Handl
     run.ok(&AccessResOk4 { supported, access: granted })
 }
 
-/// Rights that mean nothing for a kind of file, and so are neither granted nor denied (RFC 7530
+/// Rights that do not apply to a kind of file, and so are neither granted nor denied (RFC 7530
 /// §16.1.4).
 fn meaningless(kind: FileType) -> u32 {
     match kind {
@@ -67,7 +67,7 @@ fn meaningless(kind: FileType) -> u32 {
     }
 }
 
-/// What must be known of the file for the rights to extended attributes that are asked for.
+/// The rights to the file that decide the requested rights to extended attributes.
 fn for_xattrs(asked: u32) -> u32 {
     let read = asked & (access4::XAREAD | access4::XALIST) != 0;
     let write = asked & access4::XAWRITE != 0;
@@ -97,7 +97,7 @@ pub(super) fn getattr(run: &mut CompoundContext<'_>, args: &GetattrArgs4) -> Han
     })
 }
 
-/// Finds what there is to tell about a file, as far as `want` needs it.
+/// Reads the attributes of a file, as far as `want` needs them.
 fn with_attrs<T>(
     run: &mut CompoundContext<'_>,
     place: &FileHandleTarget,
@@ -236,6 +236,6 @@ pub(super) fn verify(run: &mut CompoundContext<'_>, args: &VerifyArgs4<'_>, same
 pub(super) fn change_info(wcc: &vfs::attr::Wcc) -> wire::nfs4::ChangeInfo4 {
     let after = wcc.after.as_ref().map_or(0, |after| after.change);
     let before = wcc.before.as_ref().map_or(0, |before| before.change);
-    // Others may have changed the directory in between: nobody holds it meanwhile.
+    // Others may have changed the directory in between: it is not locked meanwhile.
     wire::nfs4::ChangeInfo4 { atomic: false, before, after }
 }

@@ -1,7 +1,7 @@
 //! Callbacks: CB_NULL, CB_RECALL and CB_GETATTR to clients of 4.0 (RFC 7530 §16), CB_SEQUENCE with
 //! one of the latter over the back channels of sessions (RFC 8881 §20). No thread waits for a
-//! client: a call is sent, its answer changes the state when it comes, and the sweep once a second
-//! sees to the rest.
+//! client: a call is sent, its reply changes the state when it arrives, and the sweep once a second
+//! does the rest.
 
 use std::sync::{Arc, Weak};
 
@@ -21,7 +21,7 @@ use crate::rpc::back::{BackCall, Unanswered};
 use crate::rpc::{Back, dial};
 use engine::transport::Runtimes;
 
-/// Whom a client of 4.0 sees calling: it proves nothing, but Linux takes no AUTH_NONE here.
+/// The credential of callbacks to 4.0 clients: it proves nothing, but Linux rejects AUTH_NONE here.
 const SERVER: Auth<'static> =
     Auth::Sys(AuthSys { stamp: 0, machine: b"plimsoll", uid: 0, gid: 0, gids: Gids::EMPTY });
 
@@ -44,7 +44,7 @@ impl Stateful {
         self.state.recalls.set_for_writing(minor);
     }
 
-    /// Calls again where it came to nothing, and takes away what was not given back.
+    /// Repeats recalls that failed, and revokes delegations that were not returned.
     pub(super) fn sweep_recalls(&self) {
         for deleg in self.state.look_at_recalls(self.now()) {
             self.state.recalls.call(&deleg);
@@ -113,7 +113,7 @@ impl Callbacks {
             path.status = PathStatus::Down;
             return None;
         };
-        // What did not answer is down until it does.
+        // A path that is down stays so until there is a reply.
         if path.status == PathStatus::Unknown {
             path.status = PathStatus::Probing;
         }
@@ -139,8 +139,8 @@ impl Callbacks {
         call_address(&line, &callback, op, then);
     }
 
-    /// Asks a client of 4.0 for attributes of a file that is delegated to it. False if it cannot be
-    /// called.
+    /// Requests from a client of 4.0 the attributes of a file that is delegated to it. False if it
+    /// cannot be called.
     fn ask_address(
         &self,
         keeper: &Arc<Stateful>,
@@ -197,7 +197,7 @@ fn ask_over_sessions(keeper: &Arc<Stateful>, client: &Arc<Client>, deleg: &Arc<D
     false
 }
 
-/// Notes whether a client of 4.0 has answered.
+/// Notes whether a client of 4.0 has replied.
 fn heard(keeper: &Stateful, client: &Arc<Client>) -> impl FnOnce(bool) + Send + 'static {
     let (client, clock) = (Arc::downgrade(client), Arc::clone(&keeper.clock));
     move |answered| {
@@ -216,7 +216,7 @@ fn heard(keeper: &Stateful, client: &Arc<Client>) -> impl FnOnce(bool) + Send + 
 fn over_sessions(keeper: &Arc<Stateful>, client: &Arc<Client>, deleg: &Arc<Deleg>) {
     for session in keeper.state.sessions_of(client) {
         let now = keeper.now();
-        // Before the turn: an answer may come before it is noted here.
+        // Before the turn: a reply may arrive before it is noted here.
         deleg.set_phase(Phase::Sent);
         let turn = keeper.state.with_channel(&session, |channel| channel.turn(deleg, now));
         match turn {
@@ -238,7 +238,7 @@ fn over_session(keeper: &Arc<Stateful>, session: &Arc<Session>, turn: CbTurn, de
     });
 }
 
-/// Calls a client in a slot of a session; `answered` gives what the answer means for that.
+/// Calls a client in a slot of a session; `answered` gives the outcome of the reply for the slot.
 fn call_session(
     keeper: &Arc<Stateful>,
     session: &Arc<Session>,
@@ -268,7 +268,7 @@ fn call_session(
     line.call(&call, Box::new(then));
 }
 
-/// What an answer over a session says of the slot, and of the delegation.
+/// The outcome of a reply over a session for the slot, and for the delegation.
 fn after_session(answer: Result<&[u8], Unanswered>) -> (CbEnd, Phase) {
     let bytes = match answer {
         Ok(bytes) => bytes,
@@ -285,8 +285,8 @@ fn after_session(answer: Result<&[u8], Unanswered>) -> (CbEnd, Phase) {
     }
 }
 
-/// What the result of CB_RECALL says of the delegation. A client that does not know it may not have
-/// got the reply of its OPEN yet.
+/// The phase of the delegation after the result of CB_RECALL. A client that does not know it may
+/// not have got the reply of its OPEN yet.
 fn phase_after(results: &[Nfsstat4], at: usize) -> Phase {
     match results.get(at) {
         Some(&Nfsstat4::OK) => Phase::Told,
@@ -335,7 +335,7 @@ fn results(bytes: &[u8]) -> Option<Vec<Nfsstat4>> {
     let mut r = Reader::new(bytes);
     let head = CbCompoundRes::decode(&mut r).ok()?;
     let mut statuses = Vec::new();
-    // No more than we ask for.
+    // No more than requested.
     for _ in 0..head.count.min(2) {
         statuses.push(CbResOp::decode(&mut r).ok()?.status());
     }

@@ -40,7 +40,7 @@ pub(super) fn create(run: &mut CompoundContext<'_>, args: &CreateArgs4<'_>) -> H
         return Err(Nfsstat4::INVAL.into());
     }
     if aces.is_some() && matches!(args.objtype, Createtype4::Link(_)) {
-        // Who may follow a link is not asked of the link.
+        // A symbolic link has no access control list.
         return Err(Nfsstat4::ATTRNOTSUPP.into());
     }
     let (cx, fs, at) = (run.cx(), &dir.share.fs, &dir.handle);
@@ -89,7 +89,7 @@ fn check_name(run: &CompoundContext<'_>, dir: &Target, name: &[u8]) -> Handled {
     match dir.share.fs.lookup(run.cx(), &dir.handle, name) {
         Ok((entry, _)) if entry.attr.kind != FileType::Directory => Err(status.into()),
         Err(failed) if failed.status == Status::WouldBlock => Err(Fail::WouldBlock),
-        // What is wrong with it is for the operation to say.
+        // The operation itself checks the rest.
         _ => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! Who a client is: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.31),
-//! EXCHANGE_ID, DESTROY_CLIENTID, RECLAIM_COMPLETE (RFC 8881 §18.35, §18.50, §18.51).
+//! The identity of a client: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34,
+//! §16.31), EXCHANGE_ID, DESTROY_CLIENTID, RECLAIM_COMPLETE (RFC 8881 §18.35, §18.50, §18.51).
 
 use base::text::decimal;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub(super) fn wait_for_records(run: &CompoundContext<'_>) -> Handled {
     if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
 }
 
-/// Who asks.
+/// The principal and address of the caller.
 pub(super) fn by(run: &CompoundContext<'_>) -> By {
     By { principal: run.peer.cred.uid, address: run.peer.address.0 }
 }
@@ -49,8 +49,8 @@ pub(super) fn setclientid(
     }
 }
 
-/// Where a client wants to be called: a universal address (RFC 5665 §5.2.3.3) on the machine that
-/// it calls from, so that nobody can have us connect to others.
+/// The address for callbacks to a client: a universal address (RFC 5665 §5.2.3.3) on the machine
+/// that it calls from, so that a client cannot make this server connect to other machines.
 fn callback_address(location: &Clientaddr4<'_>, from: IpAddr) -> Option<SocketAddr> {
     if !matches!(location.netid.0, b"tcp" | b"tcp6") {
         return None;

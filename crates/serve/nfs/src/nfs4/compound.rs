@@ -37,7 +37,7 @@ pub struct CompoundState {
     pub slot: Option<Slot>,
     /// The session of that, looked up once.
     pub session: Option<Arc<Session>>,
-    /// For whom it is done, where that is known: a client's own delegations are not in its way.
+    /// The client that it is done for, where that is known: its own delegations do not conflict.
     pub acting: Cell<Option<ClientKey>>,
     /// What must be on disk before the reply leaves.
     pub flush: Flush,

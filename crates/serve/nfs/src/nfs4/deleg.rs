@@ -1,5 +1,5 @@
-//! What OPEN grants beside the open, the claims of OPEN that name a delegation, and DELEGRETURN
-//! (RFC 8881 §18.16, §10.4, §18.6).
+//! The delegations that OPEN grants in addition to the open, the claims of OPEN that name a
+//! delegation, and DELEGRETURN (RFC 8881 §18.16, §10.4, §18.6).
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn give(
     Ok((stateid, kind))
 }
 
-/// The entry that lets users in without ACCESS: we promise nothing, so clients ask.
+/// The entry for users that may open without ACCESS: it allows nothing, so clients send ACCESS.
 const NOBODY: Nfsace4<'static> =
     Nfsace4 { kind: acetype4::ALLOWED, flag: 0, access_mask: 0, who: Utf8str(b"") };
 
@@ -178,7 +178,7 @@ pub(super) fn claimed(claim: &OpenClaim4<'_>) -> Option<Stateid4> {
     }
 }
 
-/// DELEGRETURN. The file itself is not asked for: it may be gone.
+/// DELEGRETURN. The file itself is not accessed: it may be gone.
 pub(super) fn give_back(
     keeper: &Stateful,
     run: &mut CompoundContext<'_>,

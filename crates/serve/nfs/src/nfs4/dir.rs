@@ -25,7 +25,7 @@ pub(super) fn readdir(run: &mut CompoundContext<'_>, args: &ReaddirArgs4) -> Han
             fail => fail,
         })?;
     }
-    // Nobody was given these (RFC 8881 §18.23.3).
+    // These cookies are never sent (RFC 8881 §18.23.3).
     if args.cookie == 1 || args.cookie == 2 {
         return Err(Nfsstat4::BAD_COOKIE.into());
     }
@@ -83,8 +83,8 @@ fn needs_attributes(want: &Bitmap4) -> bool {
     !want.without(&Bitmap4::of(&[attr4::RDATTR_ERROR, attr4::FILEID])).is_empty()
 }
 
-/// What is known of an entry without attributes: its number; and that the rest is not to be had,
-/// if the client wants to hear that.
+/// An entry without attributes: its number; and an error for the rest, if the client requests
+/// `rdattr_error`.
 fn put_without(w: &mut Writer<'_>, want: &Bitmap4, fileid: u64) {
     let plain = Bitmap4::of(&[attr4::FILEID, attr4::MOUNTED_ON_FILEID, attr4::RDATTR_ERROR]);
     let attrs = wire::nfs4::Attrs4 {

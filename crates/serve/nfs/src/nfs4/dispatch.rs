@@ -30,10 +30,10 @@ const MINOR_MAX: u32 = 2;
 
 impl Nfs4 {
     /// Reads the head of a COMPOUND (what follows the RPC header) and begins its results. `None` if
-    /// the reply is written with that: no operation was asked for, or none can be done.
+    /// the reply is written with that: there is no operation, or none can be done.
     ///
     /// # Errors
-    /// [`DecodeError`]: the answer is GARBAGE_ARGS.
+    /// [`DecodeError`]: the reply is GARBAGE_ARGS.
     pub fn begin(
         &self,
         message: &[u8],
@@ -154,7 +154,7 @@ impl Nfs4 {
     }
 }
 
-/// Whether an operation is about the current file, whose share must then admit the caller.
+/// Whether an operation is about the current file: its share must then admit the caller.
 fn uses_current(op: &ArgOp<'_>) -> bool {
     !matches!(
         op,
@@ -172,7 +172,7 @@ fn uses_current(op: &ArgOp<'_>) -> bool {
             | ArgOp::DestroyClientid(_)
             | ArgOp::DestroySession(_)
             | ArgOp::ReclaimComplete(_)
-            // Who has opened a file may close it and give back what he holds.
+            // A client with an open may close it and release what it holds.
             | ArgOp::Close(_)
             | ArgOp::Locku(_)
             | ArgOp::Delegreturn(_)
@@ -297,7 +297,7 @@ impl CompoundContext<'_> {
         status
     }
 
-    /// Answers the whole compound with the results of its first time.
+    /// Replies to the whole compound with the results of its first execution.
     fn replay(&mut self, start: usize, results: &[u8]) {
         self.out.truncate(start);
         self.out.vec().extend_from_slice(results);
@@ -327,8 +327,8 @@ impl CompoundContext<'_> {
         }
     }
 
-    /// Bytes of results that there is room for beside those so far, if the operation at hand is the
-    /// last of a compound that changes nothing and whose results nobody keeps.
+    /// Bytes of results that there is room for in addition to those so far, if the operation at
+    /// hand is the last of a compound that changes nothing and has results that are not retained.
     pub(super) fn room_for_last(&self) -> Option<usize> {
         let CompoundState { reply_max, cached_max, result_at, changing, done, count, .. } =
             *self.progress;
@@ -338,7 +338,8 @@ impl CompoundContext<'_> {
         if plain { reply_max.checked_sub(used) } else { None }
     }
 
-    /// What the minor version says about where an operation may stand (RFC 8881 §2.10.6.3).
+    /// Checks the position of an operation in a compound of this minor version (RFC 8881
+    /// §2.10.6.3).
     fn allowed(&self, number: Opnum4) -> Handled {
         let progress = &self.progress;
         if progress.minor == 0 {

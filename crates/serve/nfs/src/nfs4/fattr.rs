@@ -1,4 +1,4 @@
-//! Attributes of a file as `fattr4`: which are supported, and how each is told (RFC 8881 §5.8).
+//! Attributes of a file as `fattr4`: which are supported, and how each is encoded (RFC 8881 §5.8).
 
 use vfs::acl::nfs4::Ace;
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
@@ -17,7 +17,7 @@ use super::idmap::{IdMap, Whose};
 use super::run::{CompoundContext, Fail};
 use super::target::Target;
 
-/// What can be asked for.
+/// Attributes that can be read.
 const READABLE: Bitmap4 = Bitmap4::of(&[
     a::SUPPORTED_ATTRS,
     a::TYPE,
@@ -66,9 +66,9 @@ const READABLE: Bitmap4 = Bitmap4::of(&[
 const READABLE_41: Bitmap4 = Bitmap4::of(&[a::SUPPATTR_EXCLCREAT, a::FS_CHARSET_CAP]);
 /// What 4.2 adds.
 const READABLE_42: Bitmap4 = Bitmap4::of(&[a::CHANGE_ATTR_TYPE, a::XATTR_SUPPORT]);
-/// What can be set but not asked for.
+/// Attributes that can be set but not read.
 const WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
-/// What a new file can be given, and nobody can ask for.
+/// Attributes that can be set on a new file but not read.
 const NOT_TOLD: Bitmap4 = WRITE_ONLY.with(a::MODE_UMASK);
 /// All that can be set.
 const WRITABLE: Bitmap4 =
@@ -107,7 +107,7 @@ pub(super) fn supported(minor: u32, features: &Features) -> Bitmap4 {
 pub(super) const EXCLUSIVE_CREATE: Bitmap4 =
     Bitmap4::of(&[a::SIZE, a::MODE, a::OWNER, a::OWNER_GROUP]);
 
-/// Everything that is told about one file.
+/// The sources of all attributes of one file.
 pub(super) struct About<'a> {
     pub(super) minor: u32,
     pub(super) handle: &'a Handle,
@@ -221,7 +221,7 @@ impl About<'_> {
     }
 }
 
-/// Whether these attributes can be asked for at all.
+/// Whether these attributes can be read at all.
 ///
 /// # Errors
 /// NFS4ERR_INVAL for those that can only be set.

@@ -18,7 +18,7 @@ pub(super) fn putfh(run: &mut CompoundContext<'_>, args: &PutfhArgs4<'_>) -> Han
         None => {
             let shares = run.service.shares.load();
             let Some(share) = shares.by_handle(&handle) else {
-                // A share that was taken away has left handles behind.
+                // Clients may have handles of a share that was removed.
                 let of_ours = has_form(&handle);
                 return Err(if of_ours { Nfsstat4::STALE } else { Nfsstat4::BADHANDLE }.into());
             };

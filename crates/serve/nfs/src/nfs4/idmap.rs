@@ -1,8 +1,8 @@
 //! Owners as names: `user@domain` for a number, and back (RFC 7530 §5.9, RFC 8881 §5.9).
 //!
-//! Without a domain owners are decimal numbers, which clients with AUTH_SYS understand without
-//! any setup. With one, numbers that have a name in the tables are told by it, and the others stay
-//! numbers; both are taken from clients.
+//! Without a domain owners are decimal numbers, which clients with AUTH_SYS understand without any
+//! setup. With one, numbers that have a name in the tables are sent as that name, and the others
+//! stay numbers; both are accepted from clients.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use wire::nfs4::Nfsstat4;
 use wire::xdr::Writer;
 
-/// Whose name it is.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// A user's.
@@ -31,7 +31,7 @@ struct Names {
 
 impl Names {
     /// The lines of passwd(5) or group(5): the first field is the name, the third the number. Of
-    /// several names for a number the first is told; lines that make no sense are passed over.
+    /// several names for a number the first is sent; malformed lines are ignored.
     fn parse(text: &str, domain: &str) -> Self {
         let mut names = Self { domain: domain.into(), ..Self::default() };
         for line in text.lines() {
@@ -64,15 +64,15 @@ impl IdMap {
         Self::default()
     }
 
-    /// Owners are names in `domain`, once [`IdMap::set`] has told which there are.
+    /// Owners are names in `domain`, once [`IdMap::set`] has set the table.
     pub fn names(domain: &str) -> Self {
         let map = Self::default();
         map.set_domain(Some(domain));
         map
     }
 
-    /// From now on owners are names in this domain, once [`IdMap::set`] has told which there are;
-    /// without one they are numbers.
+    /// From now on owners are names in this domain, once [`IdMap::set`] has set the table; without
+    /// one they are numbers.
     pub fn set_domain(&self, domain: Option<&str>) {
         let mut ours = self.domain.lock().unwrap_or_else(PoisonError::into_inner);
         *ours = domain.map(str::to_owned);
@@ -86,7 +86,7 @@ impl IdMap {
     /// Which users or groups there are from now on, in the form of passwd(5) or group(5).
     pub fn set(&self, whose: Whose, text: &str) {
         let ours = self.domain.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without a domain nobody has a name.
+        // Without a domain no id has a name.
         let Some(domain) = &*ours else { return };
         let names = Names::parse(text, domain);
         *self.table(whose).write().unwrap_or_else(PoisonError::into_inner) = names;
@@ -111,10 +111,10 @@ impl IdMap {
         put_number(w, id);
     }
 
-    /// The number that an owner stands for.
+    /// The number of an owner.
     ///
     /// # Errors
-    /// NFS4ERR_INVAL if it is empty or no text, NFS4ERR_BADOWNER if nobody here is called so.
+    /// NFS4ERR_INVAL if it is empty or not UTF-8, NFS4ERR_BADOWNER if the name is unknown.
     pub(super) fn take(&self, whose: Whose, text: &[u8]) -> Result<u32, Nfsstat4> {
         let text = std::str::from_utf8(text).map_err(|_| Nfsstat4::INVAL)?;
         if text.is_empty() {

@@ -21,7 +21,7 @@ pub(super) fn file(run: &mut CompoundContext<'_>) -> Result<Target, Fail> {
     run.target(Nfsstat4::ISDIR)
 }
 
-/// What to answer about a file that has no data.
+/// The status for a file that has no data.
 pub(super) fn no_data(run: &CompoundContext<'_>, target: &Target) -> Result<(), Fail> {
     let status = match target.share.fs.getattr(run.cx(), &target.handle)?.kind {
         FileType::Regular => return Ok(()),
@@ -58,11 +58,12 @@ pub(super) fn read(run: &mut CompoundContext<'_>, args: &ReadArgs4) -> Handled {
     Ok(())
 }
 
-/// Most bytes of READ4res beside its data: status, eof, length, padding.
+/// Most bytes of READ4res in addition to its data: status, eof, length, padding.
 const READ_FRAME: usize = 15;
 
-/// What to send from the file itself, behind all other results. Not in a compound that has changed
-/// something, whose reply may have to wait or be kept, nor where the slot is to keep it.
+/// The data to send from the file itself, after all other results. Not in a compound that has
+/// changed something: its reply may have to wait or be retained; nor where the slot is to retain
+/// the reply.
 fn extent(run: &CompoundContext<'_>, target: &Target, args: &ReadArgs4) -> Option<Extent> {
     let room = run.room_for_last()?.checked_sub(READ_FRAME)?;
     let file = (&*target.share.fs, &target.handle);
@@ -71,7 +72,7 @@ fn extent(run: &CompoundContext<'_>, target: &Target, args: &ReadArgs4) -> Optio
     (extent.count <= room).then_some(extent)
 }
 
-/// What a failed READ or WRITE has to say: of a file that has no data, that.
+/// The status of a failed READ or WRITE: that of a file without data, where it is one.
 fn refine(run: &CompoundContext<'_>, target: &Target, status: Status) -> Fail {
     match status {
         Status::Invalid | Status::IsDirectory | Status::BadType => {
@@ -88,8 +89,8 @@ fn data_into_reply(
     offset: u64,
     count: u32,
 ) -> Result<(u32, bool), Fail> {
-    // A shorter answer than was asked for is right (RFC 8881 §18.22.3). No file reaches to where
-    // its end could not be told, so that a read there is one behind the end.
+    // A shorter reply than requested is valid (RFC 8881 §18.22.3). No file reaches an offset from
+    // which its end could not be expressed, so that a read there is one beyond the end.
     let room = (i64::MAX as u64).saturating_sub(offset);
     let count = count.min(IO_SIZE_MAX).min(u32::try_from(room).unwrap_or(u32::MAX)) as usize;
     let offset = offset.min(i64::MAX as u64);
@@ -110,8 +111,8 @@ fn data_into_reply(
     Ok((count as u32, eof))
 }
 
-/// Pieces of data and holes in turn. A file system that cannot tell holes has none: what is in
-/// them is then told as the zeros that it is.
+/// Pieces of data and holes in turn. A file system that cannot report holes has none: their content
+/// is then sent as zeros.
 pub(super) fn read_plus(run: &mut CompoundContext<'_>, args: &ReadPlusArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
@@ -127,7 +128,7 @@ pub(super) fn read_plus(run: &mut CompoundContext<'_>, args: &ReadPlusArgs4) -> 
         let hole = if sparse { hole_at(run, &target, at)? } else { None };
         let mut w = run.writer();
         if let Some((hole_end, last)) = hole {
-            // A hole may be told beyond what was asked for; it is cut all the same.
+            // The hole may end beyond the requested range; it is cut there.
             let to = hole_end.min(end);
             w.u32(content4::HOLE);
             DataInfo4 { offset: at, length: to - at }.encode(&mut w);
@@ -155,8 +156,9 @@ pub(super) fn read_plus(run: &mut CompoundContext<'_>, args: &ReadPlusArgs4) -> 
     Ok(())
 }
 
-/// The end of the hole that `at` is in, and whether the file ends there; `None` in data and
-/// beyond the end. Who may only execute the file is told of no holes, and reads all as data.
+/// The end of the hole that `at` is in, and whether the file ends there; `None` in data and beyond
+/// the end. With permission only to execute the file no holes are reported, and all is read as
+/// data.
 fn hole_at(
     run: &CompoundContext<'_>,
     target: &Target,

@@ -70,14 +70,14 @@ pub(super) fn lock(
         Locker4::New(new) => {
             let open = run.stateid(&new.open_stateid)?;
             let client = keeper.of_stateid(run, &open)?;
-            // From 4.1 on the session says whose it is, and the field means nothing.
+            // From 4.1 on the session identifies the client, and the field is ignored.
             if run.minor() == 0 && new.lock_owner.clientid != client.id {
                 return Err(Nfsstat4::STALE_CLIENTID.into());
             }
             let owner = keeper.state.owner_of(&client, &open)?;
             let turn = turn(false, owner.id(), new.open_seqid);
             keeper.in_turn(run, &client, &turn, |run, _| {
-                // A repeat of this request has been told by the open owner's sequence.
+                // A repeat of this request has been detected by the open owner's sequence.
                 client.renew_lock_owner(new.lock_owner.owner.0);
                 let turn = InTurn {
                     may_start: true,
@@ -111,7 +111,8 @@ pub(super) fn lock(
     }
 }
 
-/// Who is in the way and went away is ended, and its record with it: not on a connection's thread.
+/// An expired client with a conflicting lock is removed, and its record with it: not on a
+/// connection's thread.
 fn may_end_others(run: &CompoundContext<'_>) -> Handled {
     if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
 }
@@ -132,8 +133,9 @@ fn turn_of_lock(owner: &[u8], seqid: u32) -> InTurn<'_> {
     InTurn { confirms: true, ..turn(true, owner, seqid) }
 }
 
-/// Whether the caller may be told who has locks on a file: LOCKT needs no open, so its rights have
-/// been looked at nowhere. As with NLM, who may read it or owns it may.
+/// Whether the caller may learn the owners of locks on a file: LOCKT needs no open, so its rights
+/// have not been checked before. As with NLM, they are the right to read the file, or its
+/// ownership.
 fn check_may_see(run: &CompoundContext<'_>, target: &Target) -> Result<(), Fail> {
     let cx = run.cx();
     let asked = access::READ | access::EXECUTE;

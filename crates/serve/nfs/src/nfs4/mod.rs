@@ -1,14 +1,14 @@
 //! NFS version 4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862, RFC 8276): compounds, the
 //! operations on files, and the pseudo file system that joins all shares under one root.
 //!
-//! [`Nfs4::run`] does as much of a COMPOUND as can be done without waiting and says where it
-//! stopped; on a pool thread it goes on from there, never from the start. What concerns state
+//! [`Nfs4::run`] does as much of a COMPOUND as can be done without waiting and returns where it
+//! stopped; on a pool thread it continues from there, never from the start. What concerns state
 //! (clients, sessions, OPEN, LOCK, delegations) is behind [`StateOps`].
 //!
-//! *Names* are bytes, as in vfs: what is not UTF-8 is served as it is (`fs_charset_cap` says so),
-//! because it may have been made by another protocol or by the host. A name is refused with
+//! *Names* are bytes, as in vfs: what is not UTF-8 is served as it is (and `fs_charset_cap` reports
+//! that), because it may have been made by another protocol or by the host. A name is refused with
 //! NFS4ERR_INVAL when empty, NFS4ERR_BADNAME when it is `.` or `..`, NFS4ERR_BADCHAR when it holds
-//! a slash or NUL, NFS4ERR_NAMETOOLONG beyond what the file system takes.
+//! a slash or NUL, NFS4ERR_NAMETOOLONG beyond the limit of the file system.
 
 mod acl;
 mod admin;
@@ -62,7 +62,7 @@ pub struct Nfs4 {
     pub shares: Arc<Shares>,
     /// Verifier of unstable writes: another one after each start.
     pub verifier: [u8; 8],
-    /// The lease, as `lease_time` tells it.
+    /// The lease, the value of `lease_time`.
     pub lease: Duration,
     /// Names of owners.
     pub idmap: Arc<IdMap>,
@@ -75,7 +75,7 @@ pub fn program(nfs: Arc<Nfs4>) -> Arc<dyn crate::rpc::Program> {
     Arc::new(program::Compounds(nfs))
 }
 
-/// A slot that a 4.1 compound holds: whatever its keeper tells sessions and slots apart by.
+/// A slot that a 4.1 compound holds, with the identifier of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// The session.
@@ -91,7 +91,7 @@ pub trait StateOps: Send + Sync {
     /// written by it; the operation's number is there already.
     ///
     /// # Errors
-    /// [`Fail`], with nothing written unless it says so.
+    /// [`Fail`], with nothing written unless documented there.
     fn operate(&self, run: &mut CompoundContext<'_>, op: &ArgOp<'_>) -> Handled;
 
     /// The client of an operation of 4.0, as far as a valid stateid or an open owner gives it: from
@@ -107,7 +107,7 @@ pub trait StateOps: Send + Sync {
     /// (`share4::ACCESS_READ`, `ACCESS_WRITE`) to the current file.
     ///
     /// # Errors
-    /// The status to answer; or that it must be asked where it may block.
+    /// The status of the reply; or that the check must be repeated where it may block.
     fn check_io(
         &self,
         run: &CompoundContext<'_>,
@@ -120,7 +120,7 @@ pub trait StateOps: Send + Sync {
     /// delegations stand against it.
     ///
     /// # Errors
-    /// The status to answer.
+    /// The status of the reply.
     fn check_special(&self, _run: &CompoundContext<'_>, _access: u32) -> Result<(), Fail> {
         Ok(())
     }
@@ -135,7 +135,7 @@ pub trait StateOps: Send + Sync {
     }
 
     /// The compound, which holds a slot, has ended with these results (COMPOUND4res); with none,
-    /// they are not to be had again.
+    /// there are none to retain.
     fn finish(&self, _progress: &CompoundState, _results: &[u8]) {}
 
     /// The compound, which holds a slot, was abandoned and has changed nothing: the client makes

@@ -125,7 +125,7 @@ pub(super) fn lookupp(run: &mut CompoundContext<'_>) -> Handled {
 pub(super) fn secinfo(run: &mut CompoundContext<'_>, args: &SecinfoArgs4<'_>) -> Handled {
     let place = run.current()?.clone();
     let named = match find(run, &place, args.name.0) {
-        // That is what is asked for (RFC 8881 §2.6.3.1.1.8): with which flavour it would be let in.
+        // The operation returns the accepted flavors (RFC 8881 §2.6.3.1.1.8).
         Err(Fail::Status(Nfsstat4::WRONGSEC)) => share_below(run, &place, args.name.0)?,
         found => found?,
     };

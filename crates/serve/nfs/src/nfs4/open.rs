@@ -33,7 +33,7 @@ struct OpenTarget {
     attr: Attr,
     cinfo: ChangeInfo4,
     attrset: Bitmap4,
-    /// It was made by this call: its mode does not bind the one who made it.
+    /// It was made by this call: its mode does not apply to this open.
     made: bool,
     /// What is to be set once it is open.
     then: Option<SetAttr>,
@@ -63,7 +63,7 @@ pub(super) fn open(
         keeper.state.end_grace_if_due(keeper.now());
         match args.claim {
             OpenClaim4::Previous(_) => keeper.state.may_reclaim(&client)?,
-            // Who holds a delegation may open under it, also while others must wait.
+            // A client that holds a delegation may open under it, also while others must wait.
             OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => {}
             _ => keeper.state.may_take(&client)?,
         }
@@ -81,7 +81,8 @@ pub(super) fn open(
     })
 }
 
-/// Opens the file that was found, and answers. With `is_recorded` the client is recorded before.
+/// Opens the file that was found, and writes the result. With `is_recorded` the client is recorded
+/// before.
 fn finish(
     keeper: &Stateful,
     run: &mut CompoundContext<'_>,
@@ -101,7 +102,7 @@ fn finish(
     }
     let key = FileKey::from(&attr);
     if !made && then.is_some() && share.access & SHARE_WRITE == 0 {
-        // It is truncated though it is opened for reading: a write to those who deny that.
+        // It is truncated though it is opened for reading: for deny modes this is a write.
         let denied = keeper.state.check_special(key, SHARE_WRITE, keeper.now());
         denied.map_err(|_| Nfsstat4::SHARE_DENIED)?;
     }
@@ -156,8 +157,8 @@ fn share_of(
     }
 }
 
-/// What to say of files that cannot be opened: 4.0 has NFS4ERR_SYMLINK for all that is neither
-/// a regular file nor a directory (RFC 7530 §16.16.5).
+/// The status for files that cannot be opened: 4.0 has NFS4ERR_SYMLINK for all that is neither a
+/// regular file nor a directory (RFC 7530 §16.16.5).
 fn check_kind(run: &CompoundContext<'_>, kind: FileType) -> Result<(), Fail> {
     match kind {
         FileType::Regular | FileType::Directory => check_regular(run, kind),
@@ -166,10 +167,11 @@ fn check_kind(run: &CompoundContext<'_>, kind: FileType) -> Result<(), Fail> {
     }
 }
 
-/// Who may execute a file may open it for reading, as a client must to run it (RFC 1813 §4.4).
+/// Permission to execute a file includes opening it for reading, as a client must to run it (RFC
+/// 1813 §4.4).
 fn check_rights(run: &CompoundContext<'_>, target: &Target, share: Share) -> Result<(), Fail> {
     let (reads, writes) = (share.access & SHARE_READ != 0, share.access & SHARE_WRITE != 0);
-    // Nobody may write there, whatever the file's own rights are.
+    // The share is read-only, whatever the file's own permissions are.
     if writes && target.share.read_only {
         return Err(Nfsstat4::ROFS.into());
     }
@@ -214,8 +216,7 @@ fn by_name(
         Openflag4::Nocreate(()) => existing(run, &dir, name, None, Bitmap4::EMPTY),
         Openflag4::Create(Createhow4::Unchecked(attrs)) => {
             let wanted = of_new(run, &dir, attrs, false)?;
-            // Of what is asked for a file that is there already, only "empty" is done (RFC 7530
-            // §16.16.5).
+            // Of the attributes for an existing file, only size 0 is applied (RFC 7530 §16.16.5).
             let size = wanted.set.size.filter(|size| *size == 0);
             let size = size.map(|size| SetAttr { size: Some(size), ..SetAttr::default() });
             let sized = if size.is_some() { Bitmap4::of(&[4]) } else { Bitmap4::EMPTY };
@@ -224,7 +225,7 @@ fn by_name(
                 other => return other,
             }
             match made_as(run, &dir, name, wanted) {
-                // Somebody else has made it just now.
+                // Another request has created it meanwhile.
                 Err(Fail::Status(Nfsstat4::EXIST)) => existing(run, &dir, name, size, sized),
                 other => other,
             }
@@ -240,7 +241,7 @@ fn by_name(
         Openflag4::Create(Createhow4::Exclusive41(how)) => {
             let RequestedAttributes { set, aces, mask: attrset } =
                 of_new(run, &dir, &how.attrs, false)?;
-            // `suppattr_exclcreat` says so.
+            // The list is not in `suppattr_exclcreat`.
             if aces.is_some() {
                 return Err(Nfsstat4::INVAL.into());
             }

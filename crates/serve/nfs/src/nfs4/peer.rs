@@ -1,4 +1,4 @@
-//! Who calls, and what a share grants to them.
+//! The caller of a compound, and what a share grants to it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vfs::share::{self, Origin, Share};
 use crate::rpc::Back;
 use engine::transport::Budgets;
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer<'a> {
     /// The identity that it claims; a share may replace it.
@@ -20,7 +20,7 @@ pub struct Peer<'a> {
     pub address: (IpAddr, u16),
     /// How its calls come, which they go by as well.
     pub transport: Transport,
-    /// How the call says who makes it; so do they by this.
+    /// The authentication flavor of the call; export rules match it too.
     pub flavor: Flavor,
     /// What is known of an operation before it is read: protocol, client, user, core.
     pub facts: OpRecord,
@@ -39,11 +39,11 @@ impl Peer<'_> {
     }
 }
 
-/// What a share grants to the caller, who acts as it says.
+/// What a share grants to the caller, and the identity that it gives to it.
 #[derive(Debug, Clone)]
 pub struct ShareGrant {
     by: share::Entered,
-    /// How far and as whom.
+    /// The access and the squash rule.
     pub grant: Grant,
     /// The identity to act with, where it is not the claimed one.
     pub(super) cred: Option<Cred>,

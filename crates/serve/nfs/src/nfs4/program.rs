@@ -1,5 +1,5 @@
-//! NFS version 4 as a program on RPC connections: COMPOUND goes on where it would have blocked, and
-//! is counted as its operations.
+//! NFS version 4 as a program on RPC connections: COMPOUND continues where it would have blocked,
+//! and its operations are counted separately.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const NULL_OP: u8 = 1;
 const RESULT_SMALL: usize = 2 << 10;
 /// Bytes before a piece of READ_PLUS: what it is, where, how long, and padding.
 const PIECE_HEAD: usize = 24;
-/// Bytes of an access control list: each entry of a POSIX list is told by two at most, of three
+/// Bytes of an access control list: each entry of a POSIX list is encoded as two at most, of three
 /// numbers and a name.
 const ACL_RESULT_MAX: usize = 2 * ACL_ENTRIES_MAX * 128;
 
@@ -112,7 +112,7 @@ pub(super) fn first_change(mut r: Reader<'_>) -> Option<Opnum4> {
     })
 }
 
-/// Most bytes of the results of a compound, by what its operations ask for.
+/// Most bytes of the results of a compound, by its operations.
 fn results_max(mut r: Reader<'_>) -> usize {
     let Ok(args) = CompoundArgs::decode(&mut r) else { return REPLY_SMALL };
     let ops = (0..args.count.min(NFS4_OPS_MAX)).map_while(|_| ArgOp::decode(&mut r).ok());
@@ -138,7 +138,7 @@ fn result_max(op: &ArgOp<'_>) -> usize {
     more + RESULT_SMALL
 }
 
-/// A compound under way.
+/// A compound in progress.
 struct Compound {
     nfs: Arc<Nfs4>,
     progress: Box<CompoundState>,

@@ -11,7 +11,7 @@ const MAGIC: &[u8; 5] = b"\xffroot";
 pub(super) const PSEUDO_FSID: u64 = 0x706c_696d_736f_6c6c;
 /// Inode numbers of shares as seen from above begin here.
 const SHARES_FROM: u64 = 16;
-/// The one name in the root.
+/// The only name in the root.
 const EXPORT_NAME: &[u8] = b"export";
 
 /// A directory of the pseudo file system.

@@ -1,5 +1,5 @@
-//! A compound in the hands of its operations: who calls, the current and the saved file, where
-//! results are written, what is noted of each operation.
+//! A compound in the hands of its operations: the caller, the current and the saved file, where
+//! results are written, and the facts that are noted of each operation.
 
 use probe::op::{OpRecord, flag};
 use vfs::fs::{Context, Failed, Flush};
@@ -25,7 +25,7 @@ pub enum Fail {
     Status(Nfsstat4),
     /// Its status; the result is written, with what goes with the failure.
     Written(Nfsstat4),
-    /// The whole compound was answered before: these were its results (COMPOUND4res).
+    /// The whole compound is a repeat: these were its results (COMPOUND4res).
     Replay(Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ impl From<Failed> for Fail {
     }
 }
 
-/// Who asks, for the file contract: as the share that was entered says.
+/// The caller's identity for the file contract, as the share that was entered gives it.
 pub(super) fn context<'b>(
     progress: &'b CompoundState,
     peer: &Peer<'b>,
@@ -67,7 +67,7 @@ pub(super) fn context<'b>(
 pub struct CompoundContext<'a> {
     /// The service.
     pub service: &'a Nfs4,
-    /// Who calls.
+    /// The caller.
     pub peer: Peer<'a>,
     /// False on a connection's thread: answer from memory or [`Fail::WouldBlock`].
     pub may_block: bool,
@@ -81,7 +81,7 @@ pub struct CompoundContext<'a> {
 
 impl CompoundContext<'_> {
     /// Does an operation, or a part of one. If it panics, that operation fails, the compound ends
-    /// with it as with any failure, and its slot and its owner's sequence go on.
+    /// with it as with any failure, and its slot and its owner's sequence remain valid.
     ///
     /// # Errors
     /// What it fails with; NFS4ERR_SERVERFAULT if it panics.
@@ -90,17 +90,17 @@ impl CompoundContext<'_> {
         budgets.contain(|| act(self)).unwrap_or(Err(Fail::Status(Nfsstat4::SERVERFAULT)))
     }
 
-    /// Who asks, for the file contract.
+    /// The caller's identity for the file contract.
     pub fn cx(&self) -> Context<'_> {
         context(self.progress, &self.peer, self.may_block)
     }
 
-    /// Acts from now on as the share of the current file says, which is asked before every
-    /// operation, so that a handle from elsewhere opens nothing.
+    /// Applies what the share of the current file grants, before every operation, so that a handle
+    /// of another share gives no access.
     ///
     /// # Errors
     /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS or with
-    /// another flavour, NFS4ERR_ROFS for a change where only reading is.
+    /// another flavor, NFS4ERR_ROFS for a change where only reading is.
     pub(super) fn enter(&mut self, changes: bool) -> Result<(), Nfsstat4> {
         let Some(FileHandleTarget::File(target)) = &self.progress.current else {
             self.progress.entered = None;
@@ -230,7 +230,7 @@ impl CompoundContext<'_> {
     /// The stateid that stands for "current" (4.1), or the one given.
     ///
     /// # Errors
-    /// NFS4ERR_BAD_STATEID where there is no current one, or for those that mean nothing.
+    /// NFS4ERR_BAD_STATEID where there is no current one, or for invalid ones.
     pub fn stateid(&self, given: &Stateid4) -> Result<Stateid4, Fail> {
         if self.minor() > 0 && *given == Stateid4::CURRENT {
             return self.progress.current_stateid.ok_or(Fail::Status(Nfsstat4::BAD_STATEID));
@@ -241,7 +241,7 @@ impl CompoundContext<'_> {
     /// Whether `stateid` lets the caller read (`share4::ACCESS_READ`) or write the current file.
     ///
     /// # Errors
-    /// What to answer.
+    /// The status of the reply.
     pub fn check_io(&self, stateid: &Stateid4, access: u32) -> Result<(), Fail> {
         let stateid = self.stateid(stateid)?;
         let state = &self.service.state;
@@ -258,7 +258,7 @@ impl CompoundContext<'_> {
     /// As [`CompoundContext::check_io`], for a write.
     ///
     /// # Errors
-    /// What to answer.
+    /// The status of the reply.
     pub fn check_write(&self, stateid: &Stateid4) -> Result<(), Fail> {
         self.check_io(stateid, share4::ACCESS_WRITE)
     }

@@ -97,7 +97,7 @@ pub(super) fn sequence(
     );
     let highest = session.slots() - 1;
     let status_flags = keeper.state.status_flags(&session);
-    // Whoever destroys it meanwhile ends what it could still do.
+    // The client may be removed meanwhile: further operations on its state then fail.
     run.progress.session = Some(session);
     run.ok(&SequenceResOk4 {
         sessionid: args.sessionid,

@@ -92,7 +92,7 @@ impl StateOps for Stateful {
             return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
-        // Who is in the way may have gone away, and is ended then, which is nothing for a
+        // The client that denies it may have an expired lease, and is removed then: not on a
         // connection's thread.
         if !run.may_block {
             let denied = self.state.locks.io_denied(key, None, access as u8).is_some();

@@ -42,7 +42,8 @@ impl Stateful {
         locks.end_grace(Protocol::Nfs4);
     }
 
-    /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
+    /// Expires the client of a lock that conflicts with another protocol, if its lease has expired;
+    /// false if not.
     pub fn makes_way(&self, owner: &Owner) -> bool {
         self.state.makes_way(owner, self.now())
     }
@@ -105,7 +106,7 @@ impl Stateful {
         if run.minor() > 0 {
             return act(run, true);
         }
-        // Two requests of one owner wait for one another, which a connection's thread must not.
+        // Two requests of one owner wait for each other, which a connection's thread must not.
         if !run.may_block {
             return Err(Fail::WouldBlock);
         }
@@ -157,7 +158,7 @@ pub(super) struct InTurn<'a> {
     pub owner: &'a [u8],
     /// The request's number.
     pub seqid: u32,
-    /// An owner that has not confirmed may begin anew: OPEN.
+    /// An unconfirmed owner may start a new sequence: OPEN.
     pub may_start: bool,
     /// It confirms the owner: OPEN_CONFIRM, and all of lock owners.
     pub confirms: bool,
@@ -177,7 +178,7 @@ pub(super) fn regular(run: &mut CompoundContext<'_>) -> Result<(Target, FileKey)
     Ok((target, FileKey::from(&attr)))
 }
 
-/// What to say of files that are not regular (RFC 7530 §16.16.5, RFC 8881 §18.16.3).
+/// The status for files that are not regular (RFC 7530 §16.16.5, RFC 8881 §18.16.3).
 pub(super) fn check_regular(run: &CompoundContext<'_>, kind: FileType) -> Result<(), Fail> {
     Err(match kind {
         FileType::Regular => return Ok(()),

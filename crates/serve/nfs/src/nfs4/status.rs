@@ -1,4 +1,4 @@
-//! The one table from the file contract's errors to those of NFSv4.
+//! The only table from the file contract's errors to those of NFSv4.
 
 use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Opnum4};
@@ -39,8 +39,8 @@ pub fn nfsstat4(status: Status) -> Nfsstat4 {
         Status::NotSupported => Nfsstat4::NOTSUPP,
         Status::TooSmall => Nfsstat4::TOOSMALL,
         Status::BadType => Nfsstat4::BADTYPE,
-        // The last is never seen by a client unless a back end blocks where it may block; the
-        // first is the answer to a guard, which version 4 does not have.
+        // The last is never seen by a client unless a back end blocks where it may block; the first
+        // is the status of a failed guard, which version 4 does not have.
         Status::NotSync | Status::Busy | Status::WouldBlock => Nfsstat4::DELAY,
         // RFC 8881 §18.25.4, §18.26.4.
         Status::InUse => Nfsstat4::FILE_OPEN,

@@ -1,5 +1,6 @@
 //! Compounds against a file system in memory: each family of operations, what each minor version
-//! refuses, where a compound goes on after it would have blocked, and what a failed flush leaves.
+//! refuses, where a compound continues after it would have blocked, and the effect of a failed
+//! flush.
 
 use std::task::Poll;
 
@@ -182,7 +183,7 @@ fn getattr(numbers: &[u32]) -> ArgOp<'static> {
     ArgOp::Getattr(GetattrArgs4 { attr_request: Bitmap4::of(numbers) })
 }
 
-/// The attributes in the answer's last result.
+/// The attributes in the last result of the reply.
 fn attrs(answer: &Answer) -> Attrs4<'static> {
     match answer.last() {
         ResOp::Getattr(Res4::Ok(ok)) => ok.obj_attributes.values().expect("attributes"),

@@ -1,5 +1,4 @@
-//! Requests that wait for a lock, and locks that were granted to such and whose client has not said
-//! that it knows. Pure.
+//! Requests that wait for a lock, and granted locks that the client has not acknowledged yet. Pure.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,7 +12,7 @@ use vfs::locks::{ClientKey, FileKey, Kind, Owner, Range};
 
 use super::hosts::Host;
 
-/// What is waited for: the same request, whoever repeats it.
+/// What is waited for; a repeated request is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BlockedRequest {
     pub(super) key: FileKey,
@@ -91,7 +90,7 @@ impl Blocks {
         Some(id)
     }
 
-    /// The table holds the lock now; false if nobody waits for it any more.
+    /// The table holds the lock now; false if the request no longer waits.
     pub(super) fn grant(&mut self, id: u64) -> bool {
         let Some(block) = self.by_id.get(&id).and_then(|w| self.by_wanted.get_mut(w)) else {
             return false;
@@ -120,7 +119,7 @@ impl Blocks {
         true
     }
 
-    /// Forgets the one of this number; gives what it was.
+    /// Removes the request with this number; returns it.
     pub(super) fn remove_id(&mut self, id: u64) -> Option<BlockedRequest> {
         let wanted = self.by_id.get(&id)?.clone();
         self.remove(&wanted);

@@ -1,8 +1,8 @@
-//! Calls to clients: GRANTED until it is answered, the answers to `*_MSG`, and that we have
-//! restarted. The only file of this folder that does I/O.
+//! Calls to clients: GRANTED until there is a reply, the replies to `*_MSG`, and the notification
+//! of a restart. The only file of this folder that does I/O.
 //!
-//! Each message is a task of its own on one of the service's runtimes. Calls are bounded, all
-//! together and for each host; who waits for a place or between two calls holds nothing.
+//! Each message is a task on one of the service's runtimes. Calls are limited in total and for each
+//! host; a task that waits for a permit or between two calls holds no locks.
 
 use std::cell::Cell;
 use std::io;
@@ -42,7 +42,7 @@ use engine::transport::tasks::Ending;
 /// How long a datagram is waited for before it is sent again.
 const DATAGRAM_AGAIN: Duration = Duration::from_secs(1);
 
-/// What is to be told to a client.
+/// A message to a client.
 pub(super) enum Message {
     /// It has the lock that it waited for.
     Granted {
@@ -53,7 +53,7 @@ pub(super) enum Message {
     Answer {
         /// Where it is.
         address: IpAddr,
-        /// The address of ours that it knows.
+        /// The address of this server that it uses.
         local: Option<IpAddr>,
         /// The call that carries it.
         proc: nlm4::Proc,
@@ -73,13 +73,13 @@ pub(super) enum Message {
 #[derive(Clone, Copy)]
 struct Peer {
     address: IpAddr,
-    /// The address of ours that calls must come from, if that matters.
+    /// The address of this server that calls must come from, if that matters.
     local: Option<IpAddr>,
     prog: u32,
     vers: u32,
 }
 
-/// Sends messages until it is told to end; what is under way then is left.
+/// Sends messages until the service ends; calls in flight are then dropped.
 pub(super) async fn run(
     nlm: Arc<Nlm>,
     mut messages: UnboundedReceiver<Message>,
@@ -102,7 +102,7 @@ pub(super) async fn run(
                 Message::Granted { id } => calls.granted(id).await,
                 Message::Answer { address, local, proc, results, place } => {
                     let peer = Peer { address, local, prog: NLM_PROGRAM, vers: NLM_V4 };
-                    // Who does not get it asks again.
+                    // A client that does not receive it repeats its call.
                     drop(calls.find_and_ask(peer, proc.0, &results).await);
                     drop(place);
                 }
@@ -142,8 +142,8 @@ struct Calls {
 }
 
 impl Calls {
-    /// Waits for a place for calls to an address: its own first, so that those who wait for one
-    /// that does not answer have none of all hosts'.
+    /// Waits for the permits for calls to an address: its own first, so that tasks that wait for an
+    /// unreachable address hold no permits of the total.
     async fn place(&self, address: IpAddr) -> io::Result<[OwnedSemaphorePermit; 2]> {
         let closed = |_| io::Error::from(io::ErrorKind::NotConnected);
         // They are never closed.
@@ -151,8 +151,8 @@ impl Calls {
         Ok([turn, Arc::clone(&self.places).acquire_owned().await.map_err(closed)?])
     }
 
-    /// Tells a client that it has a lock until it answers or does not want to know any more. Once
-    /// it may have heard, only its own word takes the lock from it: it may be working under it.
+    /// Sends GRANTED to a client until it replies or no longer wants the lock. Once the client may
+    /// have received the call, only its reply removes the lock: it may be working under it.
     async fn granted(&self, id: u64) {
         let mut patience = Backoff::new(self.nlm.grant_time);
         let may_know = Cell::new(false);
@@ -249,8 +249,8 @@ impl Calls {
         self.ask(peer, port, proc, args).await
     }
 
-    /// Asks the client's port mapper: for TCP, then for UDP; NSM is asked for by datagram first, as
-    /// that is how it is mostly served.
+    /// Queries the client's port mapper: for TCP, then for UDP; for NSM for UDP first, as it is
+    /// mostly served by that.
     async fn port(&self, peer: Peer) -> io::Result<Port> {
         let first = peer.prog == nsm::NSM_PROGRAM;
         for udp in [first, !first] {
@@ -283,7 +283,7 @@ impl Calls {
         Ok(uaddr_parts(text.0).map_or(0, |(_, port)| port))
     }
 
-    /// Calls a program, and waits for its answer.
+    /// Calls a program, and waits for its reply.
     async fn ask(&self, peer: Peer, port: Port, proc: u32, args: &[u8]) -> io::Result<Vec<u8>> {
         self.ask_noting(peer, port, proc, args, &Cell::new(false)).await
     }
@@ -316,7 +316,7 @@ impl Calls {
     }
 }
 
-/// What to ask a port mapper: version 2 for IPv4, 4 for IPv6.
+/// The query to a port mapper: version 2 for IPv4, 4 for IPv6.
 fn question(peer: Peer, udp: bool) -> (u32, Vec<u8>) {
     let Peer { prog, vers, address, .. } = peer;
     if address.is_ipv4() {
@@ -386,7 +386,7 @@ fn any(at: SocketAddr) -> IpAddr {
     }
 }
 
-/// The address of ours that the host at `at` sees.
+/// The address of this server that the host at `at` sees.
 fn local_address(at: SocketAddr) -> io::Result<IpAddr> {
     let socket = StdUdpSocket::bind(SocketAddr::new(any(at), 0))?;
     // Nothing is sent by this.

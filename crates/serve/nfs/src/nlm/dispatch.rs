@@ -55,7 +55,8 @@ impl Program for Nlm4 {
         known.then_some(Procedure { number, non_idempotent })
     }
 
-    /// Everyone may ask; what the share grants is looked at where the answer can carry the cookie.
+    /// Every caller is admitted; what the share grants is checked where the reply can carry the
+    /// cookie.
     fn admit(
         &self,
         procedure: Procedure,
@@ -131,7 +132,7 @@ fn end(done: Result<Nlm4Stat, Refusal>, facts: &mut OpRecord) -> Option<Dispatch
     }
 }
 
-/// What a `*_MSG` asks for, and by which call its answer goes back.
+/// The procedure of a `*_MSG`, and the one that carries its result back.
 fn message(proc: Proc) -> Option<(Proc, Proc)> {
     Some(match proc {
         Proc::TEST_MSG => (Proc::TEST, Proc::TEST_RES),
@@ -214,7 +215,7 @@ impl Request<'_> {
                 let from = (self.caller.address, self.caller.port());
                 self.nlm.restarted(from, args.name.0, self.may_block)
             }
-            // NULL, and answers to calls that we do not make.
+            // NULL, and replies to calls that this server does not make.
             _ => Ok(Nlm4Stat::GRANTED),
         })
     }
@@ -258,7 +259,7 @@ impl Request<'_> {
         }
     }
 
-    /// A file that the caller may lock: a regular one that he may read, or that is his own.
+    /// A file that the caller may lock: a regular file that the caller may read or owns.
     pub(super) fn lockable(&mut self, fh: Netobj<'_>, exclusive: bool) -> Result<File, Refusal> {
         let (share, handle) = self.find(fh)?;
         let read_only = share.read_only || self.caller.grant().access == Access::ReadOnly;

@@ -30,11 +30,11 @@ pub(super) struct Host {
 /// What changes about a host.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// It is on record, and will be told when we restart.
+    /// It is on record, and will be notified of the next restart.
     pub(super) recorded: bool,
     /// Something was done for it since it was last looked at.
     pub(super) used: bool,
-    /// It has been forgotten: find it anew.
+    /// It has been removed from the table: look it up again.
     pub(super) gone: bool,
     /// Files that it has locks on, by the handles that it knows: it must be able to let go of a
     /// lock on a file that is no more.
@@ -62,12 +62,12 @@ pub(super) struct Port {
 pub(super) struct Line {
     /// Where its lock manager listens, once it is known.
     pub(super) port: Option<Port>,
-    /// The address of ours that it knows: it takes no calls from others.
+    /// The address of this server that it uses: it accepts no calls from others.
     pub(super) local: Option<IpAddr>,
 }
 
 impl Host {
-    /// As it is written down.
+    /// Its record.
     pub(super) fn record(&self) -> ClientId {
         record(self.address, &self.name)
     }
@@ -78,7 +78,7 @@ impl Host {
     }
 }
 
-/// A host that nobody knows: whatever is held, it is not by it.
+/// The key of a host that is not in the table: it holds nothing.
 pub(super) const STRANGER: ClientKey = ClientKey { protocol: Protocol::Nlm, id: 0 };
 
 /// An owner: the number of the process, and then what the client makes of it.
@@ -99,7 +99,7 @@ pub(super) fn owner_parts(owner: &Owner) -> (u32, &[u8]) {
     }
 }
 
-/// A host as it is written down.
+/// The record of a host.
 pub(super) fn record(address: IpAddr, name: &[u8]) -> ClientId {
     let principal = address.to_string().into_bytes();
     ClientId { protocol: RECORDED_AS, owner: name.to_vec(), principal }
@@ -167,7 +167,7 @@ impl Hosts {
     }
 }
 
-/// Whether two names are of the same host: one may have a domain, and case means nothing.
+/// Whether two names are of the same host: one may have a domain, and case is ignored.
 pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     fn first(name: &[u8]) -> &[u8] {
         name.split(|b| *b == b'.').next().unwrap_or_default()

@@ -55,7 +55,8 @@ impl Request<'_> {
         if let Some(held) = test() {
             return Ok(Some(held));
         }
-        // Clients ask again; what the holder has locked under the lease is in the table then.
+        // Clients retry; the table then has what the holder has locked under its delegation or
+        // lease.
         match self.nlm.locks.may_test(key, owner.client, kind) {
             true => Ok(test()),
             false => Err(Nlm4Stat::DENIED_GRACE_PERIOD.into()),
@@ -93,7 +94,7 @@ impl Request<'_> {
         })?
     }
 
-    /// Who asks, whether or not anything is known of the host.
+    /// The owner of a request, whether or not the host is known.
     pub(super) fn owner(&self, name: &[u8], svid: u32, oh: &[u8]) -> Result<Owner, Nlm4Stat> {
         let host = self.nlm.hosts.lock().find(self.caller.address, name);
         let host = host.map_or(STRANGER, |host| host.key);
@@ -112,7 +113,7 @@ impl Request<'_> {
         if !nlm.grace_may_be_on.load(Ordering::Relaxed) {
             return Err(Nlm4Stat::DENIED.into());
         }
-        // Whoever writes a record down holds their lock meanwhile.
+        // The lock of the records is held while a record is written.
         if !self.may_block {
             return Err(Refusal::WouldBlock);
         }
@@ -210,7 +211,7 @@ impl Request<'_> {
         Ok(Some((host, handle, key)))
     }
 
-    /// The answer to GRANTED, when it comes by a call of its own.
+    /// The reply to GRANTED, when it comes by a separate call.
     pub(super) fn granted_res(&self, res: &Nlm4Res<'_>) {
         let Some(id) = res.cookie.0.try_into().ok().map(u64::from_be_bytes) else { return };
         let of_caller = self
@@ -230,7 +231,7 @@ impl Nlm {
         // The grace period was checked before.
         match self.locks.relock(want.key, &want.owner, want.range, want.kind) {
             Ok(()) => {
-                // Whoever asks again knows that it has it.
+                // A client that repeats its request learns of the grant by this reply.
                 let mut blocks = self.blocks.lock();
                 if blocks.is_granted(want) {
                     blocks.remove(want);
@@ -283,12 +284,12 @@ impl Nlm {
         }
     }
 
-    /// The client has said what it makes of a lock that was granted to it; or, with a status other
-    /// than [`Nlm4Stat::GRANTED`], has not said anything for too long.
+    /// The client has replied to GRANTED; or, with a status other than [`Nlm4Stat::GRANTED`], has
+    /// not replied in time.
     pub(super) fn answered(&self, id: u64, stat: Nlm4Stat) {
         let Some((_, block)) = self.blocks.lock().granted(id) else { return };
         let mut gate = block.host.gate.lock();
-        // It may have asked again, or let go, before the gate was ours.
+        // The client may have retried or unlocked before the gate was locked here.
         let Some(want) = self.blocks.lock().remove_id(id) else { return };
         if stat != Nlm4Stat::GRANTED {
             self.let_go(&want);
@@ -316,7 +317,7 @@ pub(super) fn stat(refused: &Refused) -> Nlm4Stat {
     match refused {
         Refused::Locked(_) | Refused::Shared(_) => Nlm4Stat::DENIED,
         Refused::Deadlock => Nlm4Stat::DEADLCK,
-        // The one answer upon which a client comes again by itself.
+        // The only status after which clients retry automatically.
         Refused::Recalling | Refused::Grace => Nlm4Stat::DENIED_GRACE_PERIOD,
         Refused::Full | Refused::NotHeld | Refused::NoLease => Nlm4Stat::DENIED_NOLOCKS,
     }

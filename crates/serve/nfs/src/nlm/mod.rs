@@ -1,20 +1,20 @@
 //! NLM version 4 and NSM version 1 (X/Open XNFS, chapters 14 and 11; RFC 1813, appendix II): locks
 //! and shares of NFSv3 clients, in the table that all protocols share.
 //!
-//! - [`dispatch`]: procedures; [`lock`], [`share`]: the operations. [`nsm`]: who has restarted.
-//! - [`hosts`]: who holds something; [`blocks`]: requests that wait, and grants that are not
+//! - [`dispatch`]: procedures; [`lock`], [`share`]: the operations. [`nsm`]: restart notifications.
+//! - [`hosts`]: hosts with locks or shares; [`blocks`]: requests that wait, and grants that are not
 //!   acknowledged yet. Both pure.
-//! - [`conn`]: calls to clients: GRANTED, the answers to `*_MSG`, SM_NOTIFY.
+//! - [`conn`]: calls to clients: GRANTED, the replies to `*_MSG`, SM_NOTIFY.
 //! - [`status`]: errors on the wire.
 //!
-//! A lock belongs to a host (its address and `caller_name`), and there to `svid` and `oh`. It goes
-//! when it is let go of, or when the host says that it has restarted: NLM knows no leases.
+//! A lock belongs to a host (its address and `caller_name`), and there to `svid` and `oh`. It is
+//! released by UNLOCK or FREE_ALL, or when the host reports a restart: NLM has no leases.
 //!
-//! *A request that must wait* is answered with NLM4_BLOCKED; when its turn comes, the table holds
-//! the lock for it and the host is told. A host that says that it does not want the lock any more,
-//! or cannot be reached for a while, loses it again; one that may have heard keeps it.
+//! *A request that must wait* gets NLM4_BLOCKED; when its turn comes, the table holds the lock for
+//! it and the host receives GRANTED. A host that rejects the lock, or cannot be reached for a
+//! while, loses it again; one that may have received the call keeps it.
 //!
-//! *After a restart* of ours the hosts on record are told, and may reclaim for one lease.
+//! *After a restart* of the server the hosts on record are notified, and may reclaim for one lease.
 
 mod blocks;
 mod conn;
@@ -65,13 +65,13 @@ pub struct Config {
     pub locks: Arc<LockTable>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who held locks when the server last ended.
+    /// The hosts that held locks when the server last ended.
     pub records: Arc<dyn ClientRecords>,
     /// Until when (monotonic) they may reclaim.
     pub grace_until_ns: u64,
     /// Ends the client of an owner of another protocol if it has gone away; false if not.
     pub makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
-    /// What this machine is called, beside its addresses.
+    /// The name of this machine, in addition to its addresses.
     pub name: String,
     /// The address of the service, if it is one of several of this machine: clients know it by that
     /// one, and believe calls from it alone.
@@ -107,7 +107,7 @@ pub struct Nlm {
     hosts: OrderedMutex<Hosts>,
     blocks: OrderedMutex<Blocks>,
     outbox: mpsc::UnboundedSender<Message>,
-    /// Answers to `*_MSG` that wait to be sent.
+    /// Replies to `*_MSG` that wait to be sent.
     messages: Arc<AddressPermits>,
     /// Itself, for what outlives a call.
     me: Weak<Self>,
@@ -133,8 +133,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Nlm {
-    /// Starts the service on `runtimes`: tells the hosts on record that the server has restarted,
-    /// and lets them reclaim. Reads and writes the records, and waits for that.
+    /// Starts the service on `runtimes`: notifies the hosts on record of the restart, and lets them
+    /// reclaim. Reads and writes the records, and waits for that.
     pub fn start(config: Config, runtimes: &Runtimes) -> Arc<Self> {
         let (nlm, messages) = Self::new(config);
         let service = Arc::clone(&nlm);
@@ -145,9 +145,9 @@ impl Nlm {
         nlm
     }
 
-    /// Ends the service: nobody is told anything more, and nothing is held for hosts any more.
-    /// Those on record stay there, and may reclaim after the next start. To be called when no call
-    /// can come in; waits.
+    /// Ends the service: no more clients are notified, and all locks of hosts are released. Hosts
+    /// on record stay there, and may reclaim after the next start. To be called when no call can
+    /// come in; waits.
     pub fn end(&self) {
         let tasks = lock(&self.tasks).take();
         // Without a timer they end all the same.
@@ -159,7 +159,7 @@ impl Nlm {
         self.locks.end_grace(Protocol::Nlm);
     }
 
-    /// The service, and what it wants to be told to hosts.
+    /// The service, and its messages to hosts.
     fn new(config: Config) -> (Arc<Self>, UnboundedReceiver<Message>) {
         // Bounded by the requests that wait and, for messages, by their own limit.
         let (outbox, messages) = mpsc::unbounded_channel();
@@ -206,7 +206,7 @@ impl Nlm {
         vec![Arc::new(dispatch::Nlm4(Arc::clone(self))), Arc::new(nsm::Nsm(Arc::clone(self)))]
     }
 
-    /// NSM for datagrams: by these Linux clients say that they have restarted.
+    /// NSM for datagrams: Linux clients send their restart notifications by these.
     pub fn datagrams(self: &Arc<Self>) -> Arc<dyn Answers> {
         Arc::new(nsm::Datagrams(Arc::clone(self)))
     }
@@ -216,7 +216,7 @@ impl Nlm {
     pub fn sweep(&self) {
         let now = self.clock.monotonic_ns();
         if self.grace_may_be_on.load(Ordering::Relaxed) && now >= self.grace_until_ns {
-            // Those who have not come back must not reclaim after the next restart: until that is
+            // Hosts that have not reclaimed must not reclaim after the next restart: until that is
             // on disk, grace does not end.
             if self.records.end_of_grace().is_ok() {
                 self.grace_may_be_on.store(false, Ordering::Relaxed);
@@ -265,7 +265,7 @@ impl Nlm {
         self.locks.in_grace()
     }
 
-    /// A place for an answer to a `*_MSG` of this address, if there is one.
+    /// A permit for a reply to a `*_MSG` of this address, if there is one.
     fn message_place(&self, address: IpAddr) -> Option<AddressPermit> {
         let limits = (NLM_MESSAGES_MAX, NLM_MESSAGES_PER_HOST_MAX);
         let permit = self.messages.take(network(address), limits);
@@ -328,7 +328,7 @@ impl Nlm {
         files
     }
 
-    /// Forgets the hosts that hold nothing: they need not be told when we restart.
+    /// Removes the hosts that hold nothing: they need no notification of the next restart.
     fn forget_idle(&self) {
         let hosts: Vec<_> = self.hosts.lock().iter().map(Arc::clone).collect();
         hosts.iter().for_each(|host| host.gate.lock().used = false);
@@ -346,7 +346,7 @@ impl Nlm {
             };
             self.hosts.lock().remove(host);
             if was_recorded {
-                // If it stays on record it is told of our next restart in vain.
+                // If it stays on record it gets a needless notification of the next restart.
                 let _ = self.records.forget(&host.record());
             }
         }

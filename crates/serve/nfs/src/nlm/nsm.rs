@@ -1,7 +1,8 @@
-//! NSM version 1: hosts that tell us that they have restarted, and our own state number.
+//! NSM version 1: restart notifications of hosts, and the state number of this server.
 //!
-//! Nobody is watched for others: SM_MON is refused, and so is SM_SIMU_CRASH. A notification counts
-//! for the hosts at its sender's address alone, whatever name is in it: anybody can say any name.
+//! The server monitors no hosts for others: SM_MON is refused, and so is SM_SIMU_CRASH. A
+//! notification applies to the hosts at its sender's address alone, whatever name it has: names can
+//! be forged.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,9 +30,9 @@ use engine::transport::small::{Answer, Answers, Origin};
 /// The operation that procedure 0 is counted as, behind those of NLM (`schema/nlm.toml`).
 pub const OPS_AT: u8 = 24;
 
-/// The state number of this life, on record before anybody hears it: the one before, and 2. It is
-/// kept as a record that names no host. While nothing can be recorded, as on a full disk, it comes
-/// from the clock: the next life has another one all the same, and that is what hosts look at.
+/// The state number of this run: the previous one plus 2, recorded before it is sent. It is stored
+/// as a record that names no host. While nothing can be recorded, as on a full disk, it comes from
+/// the clock: the next run has a different number all the same, and hosts compare nothing else.
 pub(super) fn next_state(records: &dyn ClientRecords, known: &[ClientId], wall_ns: u64) -> u32 {
     let before: Vec<_> = known.iter().filter(|client| client.owner.is_empty()).collect();
     let number = |client: &&ClientId| {
@@ -136,7 +137,7 @@ impl Answers for Datagrams {
 }
 
 impl Nlm {
-    /// Writes a procedure's results; gives the name of the host that says that it has restarted.
+    /// Writes a procedure's results; returns the name of the host in a restart notification.
     fn operate(
         &self,
         proc: u32,
@@ -171,10 +172,10 @@ impl Nlm {
         Ok(None)
     }
 
-    /// A host at this address has restarted: nothing that it held is held any more, and there is
-    /// nothing that it might reclaim. Where only one host is known at the address its name does not
-    /// matter: it may have another one than when it took its locks. Any user of the host can say so
-    /// from a port that is not reserved, and is not believed; nor told, as the answer says nothing.
+    /// A host at this address has restarted: its locks are released, and it has nothing to reclaim.
+    /// Where only one host is known at the address its name is not compared: it may have another
+    /// one than when it took its locks. Any user of the host can send a notification from an
+    /// unprivileged port: it is ignored, and the reply does not differ.
     pub(super) fn restarted(
         &self,
         (address, port): (IpAddr, u16),

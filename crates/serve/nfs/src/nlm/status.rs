@@ -1,4 +1,4 @@
-//! The one table from the file contract's errors to those of NLM.
+//! The only table from the file contract's errors to those of NLM.
 
 use vfs::status::Status;
 use wire::nlm4::Nlm4Stat;
@@ -6,7 +6,7 @@ use wire::nlm4::Nlm4Stat;
 /// Why an operation is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The client is told so.
+    /// The status of the reply.
     Stat(Nlm4Stat),
     /// It must be done where it may block; nothing was changed.
     WouldBlock,
@@ -33,7 +33,7 @@ pub(super) fn nlm4_stat(status: Status) -> Nlm4Stat {
         Status::Stale | Status::BadHandle => Nlm4Stat::STALE_FH,
         Status::ReadOnly => Nlm4Stat::ROFS,
         Status::TooLarge => Nlm4Stat::FBIG,
-        // It is the one answer upon which a client comes again by itself.
+        // The only status after which clients retry automatically.
         Status::Busy | Status::WouldBlock => Nlm4Stat::DENIED_GRACE_PERIOD,
         _ => Nlm4Stat::FAILED,
     }

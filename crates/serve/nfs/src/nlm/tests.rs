@@ -1,4 +1,4 @@
-//! Tests of the tables: what waits, whose it is, and how much of it there may be.
+//! Tests of the tables: the requests that wait, their owners, and the limits on their number.
 
 use base::limits::{
     NLM_BLOCKED_PER_ADDRESS_MAX, NLM_BLOCKED_PER_HOST_MAX, NLM_HOSTS_PER_ADDRESS_MAX,
@@ -72,7 +72,7 @@ fn a_grant_is_for_who_waits_and_once() {
     assert!(blocks.grant(id));
     assert!(!blocks.grant(id), "it is told once");
     assert!(blocks.is_granted(&want));
-    // Asked for anew, it waits anew.
+    // Requested again, it waits again.
     let again = blocks.enter(&want, &host, handle).unwrap();
     assert_ne!(again, id);
     assert!(blocks.granted(id).is_none() && !blocks.is_granted(&want));

@@ -1,8 +1,8 @@
-//! The port mapper, version 2, and rpcbind, versions 3 and 4 (RFC 1833): says on which ports this
-//! server's own programs are. A Linux client asks it for NLM, and for NFS and MOUNT where the mount
-//! command does not name their ports.
+//! The port mapper, version 2, and rpcbind, versions 3 and 4 (RFC 1833): the ports of this server's
+//! own programs. A Linux client queries it for NLM, and for NFS and MOUNT where the mount command
+//! does not name their ports.
 //!
-//! Nobody can register here, and CALLIT is not served. DUMP is answered over TCP only: over UDP a
+//! No program can register here, and CALLIT is not served. DUMP is served over TCP only: over UDP a
 //! forged sender would get more bytes than its forger sent.
 
 use std::io;
@@ -54,8 +54,8 @@ impl PortMap {
         Self { entries: own.chain(programs).take(PORTMAP_ENTRIES_MAX).collect(), address }
     }
 
-    /// The port of a program; of another version if there is not this one, so that the program
-    /// itself can say so.
+    /// The port of a program; of another version if there is not this one: the program itself then
+    /// replies PROG_MISMATCH.
     fn find(&self, prog: u32, vers: u32, udp: bool, only: bool) -> Option<u16> {
         let of = |e: &&Entry| e.prog == prog && e.udp == udp;
         let exact = self.entries.iter().filter(of).find(|e| e.vers == vers);
@@ -137,7 +137,7 @@ impl PortMap {
             _ => return None,
         };
         let port = self.find(asked.prog, asked.vers, udp, only)?;
-        // The client tells at which of our addresses it asks.
+        // The client sends the address of this server that it uses.
         let hint = uaddr_parts(asked.addr.0).map(|(host, _)| host);
         let hint = hint.filter(|host| host.parse::<IpAddr>().is_ok());
         Some(match hint {
@@ -184,10 +184,10 @@ impl Answers for PortMap {
     }
 }
 
-/// Serves it over TCP and UDP, as some of `tasks`. The engine has budgets of its own.
+/// Serves it over TCP and UDP, as some of `tasks`. The engine has separate budgets.
 ///
 /// # Errors
-/// One of the sockets cannot be had.
+/// One of the sockets cannot be opened.
 pub fn start(
     at: SocketAddr,
     (map, engine): (PortMap, &Arc<Engine>),

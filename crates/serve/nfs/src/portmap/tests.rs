@@ -1,4 +1,4 @@
-//! Tests of the port mapper: what it answers to whom, by each of its three versions.
+//! Tests of the port mapper: its replies to each caller, by each of its three versions.
 
 use wire::rpc::{Accepted, Auth, ReplyBody, ReplyHeader};
 use wire::xdr::{Encode, Writer, decode_all};

@@ -1,10 +1,9 @@
 //! Calls in the other direction: from this server to the peer of a connection, over a connection
-//! that the peer has made (the back channel of NFSv4.1) or one that we have
-//! ([`super::dial`]).
+//! that the peer has made (the back channel of NFSv4.1) or one from this server ([`super::dial`]).
 //!
-//! A call goes to the queue of the connection, which sends it between its replies; the reply comes
-//! among the peer's calls and is found by its xid. Nobody waits: what is to be done then is left
-//! here.
+//! A call goes to the queue of the connection, which sends it between its replies; the reply
+//! arrives among the peer's calls and is found by its xid. No thread waits: each call has a
+//! continuation that runs then.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ pub struct BackCall<'a> {
     pub version: u32,
     /// Procedure.
     pub procedure: u32,
-    /// As whom.
+    /// The credential of the call.
     pub cred: Auth<'a>,
     /// The arguments, encoded.
     pub args: &'a [u8],
@@ -73,7 +72,7 @@ struct Calls {
 impl Back {
     /// The way back over the connection with this number, which takes them from this queue.
     pub(super) fn new(connection: u64, queue: Arc<CompletionQueue<Completion>>) -> Arc<Self> {
-        // Any start will do: the peer tells our calls apart by it and by nothing else.
+        // Any start will do: the peer distinguishes the calls by it and by nothing else.
         let calls = Calls { open: true, xid: connection as u32, waiting: HashMap::new() };
         let calls = OrderedMutex::new(ranks::BACK_CALLS, calls);
         Arc::new(Self { connection, queue, calls, ended: AtomicBool::new(false) })
@@ -94,7 +93,7 @@ impl Back {
         self.connection
     }
 
-    /// Whether calls may still be answered.
+    /// Whether calls may still get replies.
     pub fn is_open(&self) -> bool {
         self.lock().open
     }
@@ -105,7 +104,7 @@ impl Back {
         self.ended.load(Relaxed)
     }
 
-    /// Calls the peer; `then` is done with the answer, or at once if there cannot be one.
+    /// Calls the peer; `then` runs with the reply, or at once if there cannot be one.
     pub fn call(&self, call: &BackCall<'_>, then: Then) {
         let mut calls = self.lock();
         let refused = match (calls.open, calls.waiting.len() < BACK_CALLS_MAX) {
@@ -124,7 +123,7 @@ impl Back {
         self.queue.push(Completion::Call { message: message(call, xid) });
     }
 
-    /// A reply has come. False if it answers nothing that was asked: the peer is confused.
+    /// A reply has arrived. False if there is no such call: the peer has violated the protocol.
     pub(super) fn answered(&self, message: &[u8]) -> bool {
         let mut r = Reader::new(message);
         let Ok(header) = ReplyHeader::decode(&mut r) else { return false };
@@ -136,15 +135,15 @@ impl Back {
         true
     }
 
-    /// The peer has refused a call without an answer (an error of its framing). False if there is
-    /// no such call.
+    /// The peer has refused a call without a reply (an error of its framing). False if there is no
+    /// such call.
     pub(super) fn refused(&self, xid: u32) -> bool {
         let Some(then) = self.lock().waiting.remove(&xid) else { return false };
         then(Err(Unanswered::Refused));
         true
     }
 
-    /// The connection has ended: nothing will be answered any more.
+    /// The connection has ended: no call gets a reply any more.
     pub(crate) fn close(&self) {
         self.ended.store(true, Relaxed);
         let waiting = {

@@ -1,5 +1,5 @@
-//! Who calls: the connection's peer, the identity that its last call claimed, and what the share in
-//! question grants to it.
+//! The caller: the connection's peer, the identity that its last call claimed, and what the share
+//! in question grants to it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Caller {
     core: u8,
     /// Its source port.
     port: u16,
-    /// At which of our addresses it called, if the kernel says.
+    /// The address of this server that it called, if the kernel reports it.
     local: Option<IpAddr>,
     /// The connection's number: no other one has it in this life of the server.
     connection: u64,
@@ -46,12 +46,12 @@ pub struct Caller {
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
     replaced: Option<Cred>,
-    /// How the call at hand says who makes it.
+    /// The authentication flavor of the call at hand.
     flavor: Flavor,
     /// What a share grants to this connection, and of that to the call at hand.
     entered: Option<Entered>,
     grant: Grant,
-    /// What its first call says that the machine is called, until it is taken.
+    /// The machine name in its first call, until it is taken.
     machine: Option<Box<[u8]>>,
     named: bool,
 }
@@ -79,12 +79,12 @@ impl Caller {
         }
     }
 
-    /// The same peer, who called at our address `local`.
+    /// The same peer, with the address `local` of this server that it called.
     pub(crate) fn called_at(self, local: Option<IpAddr>) -> Self {
         Self { local, ..self }
     }
 
-    /// The same peer, whose calls come by RDMA.
+    /// The same peer, with calls by RDMA.
     pub(super) fn by_rdma(self) -> Self {
         Self { rdma: true, ..self }
     }
@@ -132,14 +132,14 @@ impl Caller {
         Origin { address: self.address, port: self.port, transport: self.transport }
     }
 
-    /// How the call at hand says who makes it.
+    /// The authentication flavor of the call at hand.
     #[inline]
     pub(crate) fn flavor(&self) -> Flavor {
         self.flavor
     }
 
-    /// From now on its calls come over `transport`, and what was granted so far does not hold. If
-    /// its certificate names it, statistics show that name, not the one that its calls claim.
+    /// From now on its calls come over `transport`, and earlier grants are invalid. If its
+    /// certificate names it, statistics show that name, not the one that its calls claim.
     pub(crate) fn moves_to(&mut self, transport: Transport, name: Option<&[u8]>) {
         self.transport = transport;
         self.entered = None;
@@ -155,19 +155,20 @@ impl Caller {
         self.replaced.as_ref().unwrap_or(&self.claimed)
     }
 
-    /// The identity that the call at hand claims: for a program that asks each share by itself.
+    /// The identity that the call at hand claims: for a program that checks each share separately.
     #[inline]
     pub(crate) fn claimed(&self) -> &Cred {
         &self.claimed
     }
 
-    /// The user that the call at hand claims to come from: whom statistics show.
+    /// The uid that the call at hand claims: the user of the statistics.
     #[inline]
     pub(crate) fn uid(&self) -> u32 {
         self.claimed.uid
     }
 
-    /// What `share` grants to this caller, who from now on acts as it says.
+    /// What `share` grants to this caller; from now on its calls have the identity that the share
+    /// gives.
     #[inline]
     pub(crate) fn enter(&mut self, share: &Share) -> Grant {
         let entered = match self.entered {
@@ -194,7 +195,7 @@ impl Caller {
         self.replaced = None;
     }
 
-    /// Its number in the statistics, and the name of its machine once a call has told it; once.
+    /// Its number in the statistics, and the name of its machine once a call has sent it; once.
     #[inline]
     pub(crate) fn take_name(&mut self) -> Option<(u32, Box<[u8]>)> {
         self.machine.take().map(|machine| (self.client, machine))
@@ -215,7 +216,7 @@ impl Caller {
     /// Takes on the identity that a call claims.
     ///
     /// # Errors
-    /// What to answer to a flavour that we do not take (RFC 5531 §9).
+    /// The status for a flavor that is not accepted (RFC 5531 §9).
     pub(crate) fn identify(&mut self, auth: &Auth<'_>) -> Result<(), AuthStat> {
         let (uid, gid, gids) = match auth {
             Auth::None => (NOBODY, NOBODY, &[][..]),

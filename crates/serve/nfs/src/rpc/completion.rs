@@ -1,4 +1,4 @@
-//! What comes back to a connection, and who waits for it.
+//! Completions for a connection, and the repeats that wait for one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(super) enum Completion {
         /// Its message.
         message: Vec<u8>,
     },
-    /// There is no reply: the call that this one repeated came to nothing, or it was given up. The
-    /// client will repeat it.
+    /// There is no reply: the call that this one repeated failed or was abandoned. The client will
+    /// repeat it.
     Nothing {
         /// The call's number.
         xid: u32,
@@ -48,7 +48,7 @@ impl Completion {
     }
 }
 
-/// Who waits for the end of a call that it repeated.
+/// A repeat that waits for the end of its call.
 pub(super) struct Waiter {
     pub(super) queue: Arc<CompletionQueue<Completion>>,
     pub(super) span: Span,

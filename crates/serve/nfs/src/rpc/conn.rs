@@ -1,9 +1,10 @@
-//! One connection: receive, answer every complete call, send all replies at once. The only file of
+//! One connection: receive, execute every complete call, send all replies at once. The only file of
 //! this folder that does I/O.
 //!
-//! A turn is one receive, its answers and one send. Time is stamped when the data came, after each
+//! A turn is one receive, its replies and one send. Time is stamped when the data came, after each
 //! call, and when the replies left. Operations that must wait go to the pool or to the flush group
-//! and come back through the completion queue; NFSv3 asks for no order, so nobody waits for them.
+//! and come back through the completion queue; NFSv3 requires no order, so later calls do not wait
+//! for them.
 
 mod dial;
 mod input;
@@ -56,7 +57,7 @@ pub(super) enum Ended {
     /// The peer closed it.
     #[error("closed by the peer")]
     Closed,
-    /// The service is ending and everything is answered.
+    /// The service is ending and every call has its reply.
     #[error("service ends")]
     Drained,
     /// The peer sent what is no RPC.
@@ -102,7 +103,7 @@ impl From<ReceiveError> for Ended {
 /// What a turn left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Everything complete was answered.
+    /// Every complete call was executed.
     Finished,
     /// The turn is used up; there is more.
     UsedUp,
@@ -143,7 +144,7 @@ pub(super) struct Conn {
     timer: Option<Pin<Box<Sleep>>>,
     /// When an unfinished record was first waited for; 0 when there is none.
     begun_ns: u64,
-    /// When the last call of this turn was answered.
+    /// When the last call of this turn had its reply.
     now_ns: u64,
     /// The place on the pool of the call at the front of `input`.
     place: NextSlot,
@@ -160,7 +161,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let client = core.engine.hub.clients().intern(address);
-    // Who is called back must see the address that it knows.
+    // A client that receives callbacks must see the address that it knows.
     let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
     let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
     let pace = core.engine.budgets.limits().pace;
@@ -381,7 +382,7 @@ impl Conn {
         }
     }
 
-    /// Answers the calls that are complete, as far as this turn and the budgets reach.
+    /// Executes the calls that are complete, as far as this turn and the budgets reach.
     fn answer(&mut self) -> Result<Turn, Ended> {
         if self.input.is_empty() {
             return Ok(Turn::Finished);
@@ -418,7 +419,7 @@ impl Conn {
         Ok(Turn::UsedUp)
     }
 
-    /// Answers the record that `input` stands at, or hands it over. False when there is no room to
+    /// Executes the call that `input` stands at, or hands it over. False when there is no room to
     /// hand it over; it then stays where it is.
     fn answer_one(&mut self) -> Result<bool, Ended> {
         if self.begun.is_some()
@@ -435,7 +436,7 @@ impl Conn {
             let mut cx = ReplyContext { out, facts, more, call: &mut call };
             service.attempt(self.input.message(), &mut self.caller, &mut cx)
         });
-        // The one behind it begins then.
+        // The next call begins then.
         self.now_ns = stamp();
         span.clock.spent(Phase::Inline, self.now_ns);
         let result = match attempt {
@@ -505,7 +506,7 @@ impl Conn {
         }
     }
 
-    /// Leaves the record that was answered.
+    /// Leaves the record of a finished call.
     fn finish(&mut self) {
         self.core.budget.count_taken();
         self.keep();
@@ -523,7 +524,7 @@ impl Conn {
         }
     }
 
-    /// The call repeats one that is being done: it is answered with that.
+    /// The call repeats one in progress: it gets the reply of that.
     fn wait_for_first(&mut self, call: &CallState, span: Span) {
         let Some(key) = call.key else { return };
         let (queue, headroom) = (Arc::clone(&self.queue), framing::HEADROOM);
@@ -533,8 +534,8 @@ impl Conn {
         }
     }
 
-    /// Hands the record that `input` stands at to the pool. False when there is no room; it goes on
-    /// from where it is when there is, as what it has done must not be done twice.
+    /// Hands the record that `input` stands at to the pool. False when there is no slot; it
+    /// continues from where it is when there is one, as its effects must not be repeated.
     fn hand_to_pool(&mut self, begun: BegunCall) -> bool {
         let size = self.input.message().len() + begun.state.reply_max;
         self.wanted = size;
@@ -566,7 +567,7 @@ impl Conn {
         }
     }
 
-    /// Takes up what a call has done, to be written down once its reply has left.
+    /// Takes the span of a call, to be recorded once its reply has left.
     #[inline]
     fn note(&mut self, span: Span) {
         if span.facts.protocol != 0 {
@@ -626,7 +627,7 @@ impl Conn {
         .fetch_add(1, Relaxed);
     }
 
-    /// Gives everything back: waits for what is under way, whose replies nobody will read.
+    /// Releases everything: waits for calls in progress; their replies are discarded.
     async fn settle(mut self) {
         self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));

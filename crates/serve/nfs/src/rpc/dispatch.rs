@@ -27,7 +27,7 @@ use engine::transport::tls::Tls;
 
 /// What all connections of the service share.
 pub(super) struct Service {
-    /// Those asked for most first.
+    /// The most used ones first.
     pub(super) programs: Vec<Arc<dyn Program>>,
     pub(super) engine: Arc<Engine>,
     pub(super) replays: ReplayCache<Waiter>,
@@ -54,7 +54,7 @@ pub(super) struct CallState {
     pub(super) key: Option<Key>,
     /// Most bytes of its reply, once it must go to the pool.
     pub(super) reply_max: usize,
-    /// The reply says that TLS comes next.
+    /// The reply announces TLS (STARTTLS).
     pub(super) starts_tls: bool,
 }
 
@@ -107,7 +107,7 @@ impl Service {
             (DispatchResult::Done, Some(key)) => {
                 let reply = cx.out.as_slice().get(start..).unwrap_or_default();
                 if let Some(results) = results(reply) {
-                    // Nobody waits: it was not in progress.
+                    // No repeat waits: the call was not in progress.
                     drop(self.replays.of(&key).finish(key, results, stamp()));
                 }
             }
@@ -199,17 +199,17 @@ impl Service {
         self.engine.budgets.bad_records.fetch_add(1, Relaxed);
     }
 
-    /// Writes a reply without results to what makes no sense here.
+    /// Writes a reply without results to an invalid call.
     fn refuse(&self, out: &mut ReplyBuf, reply: impl FnOnce(&mut Writer<'_>)) {
         reply(&mut Writer::new(out.vec()));
         self.count_bad();
     }
 
-    /// Whether a call asks if TLS is spoken here, and may.
+    /// Whether a call is a valid probe for TLS and this service has it.
     ///
     /// # Errors
     /// AUTH_BADCRED for AUTH_TLS on anything but NULL, and within a session (RFC 9289 §4.1), and
-    /// for one with something in it.
+    /// for a probe that is not empty.
     #[cold]
     fn asks_for_tls(
         &self,
@@ -233,7 +233,7 @@ impl Service {
         rpc::auth_error(&mut Writer::new(out.vec()), xid, AuthStat::BADCRED);
     }
 
-    /// The program, or `None` and a reply that says why there is none (RFC 5531 §9).
+    /// The program, or `None` and a reply with the reason (RFC 5531 §9).
     fn program(&self, header: &CallHeader<'_>, out: &mut ReplyBuf) -> Option<&dyn Program> {
         let asked = |p: &&Arc<dyn Program>| p.number() == header.prog && p.version() == header.vers;
         if let Some(program) = self.programs.iter().find(asked) {
@@ -251,8 +251,8 @@ impl Service {
         None
     }
 
-    /// Runs the handler, or resumes it; nothing is left in `out` of a call that would block. To
-    /// garbage the reply says so, and it does not count as an operation.
+    /// Runs the handler, or resumes it; nothing is left in `out` of a call that would block.
+    /// Malformed arguments get GARBAGE_ARGS, and do not count as an operation.
     fn handle(
         &self,
         decoded: &DecodedCall<'_, '_>,
@@ -293,7 +293,7 @@ impl Service {
         }
     }
 
-    /// Writes the reply to call `xid` of this protocol, whose changes did not reach the disk.
+    /// Writes the reply to call `xid` of this protocol: its changes did not reach the disk.
     pub(super) fn failure(
         &self,
         xid: u32,
@@ -306,8 +306,8 @@ impl Service {
         }
     }
 
-    /// Answers a call whose handler panicked, and nobody else's. False, and nothing is written, if
-    /// there is no program that could: its header was what panicked.
+    /// Writes the failure of a call with a handler that panicked; other calls are not affected.
+    /// False, and nothing is written, if no program serves it: its header caused the panic.
     pub(super) fn fault(&self, message: &[u8], out: &mut ReplyBuf, facts: &mut OpRecord) -> bool {
         let Ok((header, _)) = rpc::open_call(message) else { return false };
         let asked = |p: &&Arc<dyn Program>| p.number() == header.prog && p.version() == header.vers;
@@ -321,7 +321,7 @@ impl Service {
         true
     }
 
-    /// Tells what the levels of the service are held to.
+    /// Sets the limits of the gauges of the service.
     pub(super) fn show_limits(&self, gauges: &Gauges) {
         let (limits, pool) = (self.engine.budgets.limits(), self.engine.pool.limits());
         gauges.connections.set_limit(limits.connections as u64);

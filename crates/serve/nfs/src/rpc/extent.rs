@@ -1,6 +1,6 @@
 //! Data of a READ: large data is sent from the file itself where that costs less than copying it,
-//! and what a device may write apart is noted as the reply is written; who may execute a file may
-//! read it.
+//! and data that a device may write separately is noted as the reply is written. Permission to
+//! execute a file includes reading it.
 
 use base::limits::{IO_SIZE_MAX, SEND_FILE_MIN};
 use probe::op::{OpRecord, flag};
@@ -56,8 +56,9 @@ pub(crate) fn note_kept((out, facts): (&mut ReplyBuf, &OpRecord), start: usize, 
     out.note_items(start, items);
 }
 
-/// Reads a file for a client that may want to run it: for that it must read it, and a server cannot
-/// tell the two apart (RFC 1813 §4.4). So the right to execute a regular file is one to read it.
+/// Reads a file for a client that may want to execute it: for that it must read it, and a server
+/// cannot distinguish the two (RFC 1813 §4.4). So permission to execute a regular file includes
+/// reading it.
 ///
 /// # Errors
 /// As of [`FileSystem::read`].

@@ -3,8 +3,8 @@
 //!
 //! - [`conn`]: a connection; the only file that does I/O. [`core`]: what a core's connections
 //!   share.
-//! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
-//!   [`caller`]: who calls, and what a share grants.
+//! - [`program`]: the interface of a program. [`dispatch`]: from a record to its program.
+//!   [`caller`]: the caller, and what a share grants.
 //! - [`node`]: the service in the tree of administration.
 //! - [`framing`]: messages as records of a byte stream. [`rdma`]: messages by RDMA.
 //! - [`pending`]: calls on the pool and in the flush group. [`extent`]: data of READs.
@@ -55,9 +55,9 @@ pub struct RpcConfig {
     pub socket: TcpListener,
     /// The cores that serve it.
     pub runtimes: Arc<Runtimes>,
-    /// What it serves, those asked for most first.
+    /// The programs that it serves, the most used ones first.
     pub programs: Vec<Arc<dyn Program>>,
-    /// Where operations are written down; has a core for each of `runtimes`.
+    /// Where operations are recorded; has a core for each of `runtimes`.
     pub hub: Arc<Hub>,
     /// Flushes that replies wait for.
     pub flush: Arc<FlushGroup>,
@@ -65,7 +65,7 @@ pub struct RpcConfig {
     pub pool: Arc<Pool>,
     /// Budgets, and what is counted in them: the same over several starts.
     pub budgets: Arc<Budgets>,
-    /// TLS, if it is offered to clients that ask for it.
+    /// TLS, if it is offered to clients.
     pub tls: Option<Arc<Tls>>,
     /// RDMA, if it is served.
     pub rdma: Option<RdmaConfig>,
@@ -92,7 +92,7 @@ pub enum StartError {
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// What the kernel says.
+        /// The error of the kernel.
         source: std::io::Error,
     },
     /// The socket is none, or not one that listens.
@@ -161,8 +161,8 @@ impl RpcService {
         &self.service.engine.budgets
     }
 
-    /// Stops accepting and reading, answers what was taken, and closes: at most
-    /// [`DRAIN_TIME_MAX`](::base::limits::DRAIN_TIME_MAX). Returns whether everything was answered.
+    /// Stops accepting and reading, completes the calls in progress, and closes: at most
+    /// [`DRAIN_TIME_MAX`](::base::limits::DRAIN_TIME_MAX). Returns whether all were completed.
     pub async fn drain(self) -> bool {
         let drained = self.tasks.end().await;
         // A core that ended early has shown what the others still had.

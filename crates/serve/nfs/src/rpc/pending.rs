@@ -1,4 +1,4 @@
-//! A call on its way through the pool and the flush group, back to its connection.
+//! A pending call: through the pool and the flush group, back to its connection.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) struct Origin<'a> {
     pub(super) held: usize,
 }
 
-/// A call that was begun on its connection's thread, and goes on on the pool.
+/// A call that was begun on its connection's thread, and continues on the pool.
 pub(super) struct BegunCall {
     pub(super) span: Span,
     pub(super) state: CallState,
@@ -50,8 +50,8 @@ struct Request {
     resume: Option<Box<dyn Resume>>,
 }
 
-/// A call under way outside its connection. Its connection waits for it, and so may others that
-/// repeat it: if it is dropped without a completion, they go on without a reply.
+/// A call in progress outside its connection. Its connection waits for it, and so may repeats of
+/// it: if it is dropped without a completion, they continue without a reply.
 pub(super) struct PendingCall {
     service: Arc<Service>,
     queue: Arc<CompletionQueue<Completion>>,
@@ -72,8 +72,8 @@ pub(super) struct PendingCall {
 }
 
 impl PendingCall {
-    /// A call that leaves its connection. `None` if another connection of the client was faster
-    /// by a moment: the client gets its answer there, and this one comes to nothing.
+    /// A call that leaves its connection. `None` if another connection of the client was faster by
+    /// a moment: the client gets its reply there, and this call is dropped.
     fn begin(origin: Origin<'_>, reply: Vec<u8>, items: Vec<Range<usize>>) -> Option<Self> {
         let Origin { service, queue, caller, span, more, mut call, headroom, held } = origin;
         let key = call.key.take();
@@ -143,7 +143,7 @@ impl PendingCall {
         self.call.key.is_none_or(|key| self.service.replays.of(&key).withdraw(&key))
     }
 
-    /// What was changed may be lost: the reply that said otherwise is not sent.
+    /// The changes may be lost: the reply that reports success is not sent.
     fn fail(&mut self, status: Status) {
         let mut out = self.blank();
         let to = (&mut out, &mut self.span.facts);
@@ -152,7 +152,7 @@ impl PendingCall {
         self.items.clear();
     }
 
-    /// The results go to whoever has repeated the call meanwhile, and are kept for who will.
+    /// The results are sent to the repeats that arrived meanwhile, and retained for later ones.
     fn settle_repeats(&mut self) {
         let Some(key) = self.call.key.take() else { return };
         let message = self.reply.get(self.headroom..).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Calls of programs that are not on the large connections (port mapper, NSM over UDP): the header
-//! read, and whatever is wrong with it answered.
+//! Calls of programs that are not on the large connections (port mapper, NSM over UDP): reads the
+//! header, and replies to an invalid one.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use wire::xdr::{Encode, Reader, Writer};
 
 use engine::transport::small::Answer;
 
-/// A call of `program` in one of `versions`, with its arguments; or what to answer instead.
+/// A call of `program` in one of `versions`, with its arguments; or the reply to send instead.
 pub(crate) fn open(
     message: &[u8],
     program: u32,

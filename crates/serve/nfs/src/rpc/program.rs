@@ -56,8 +56,8 @@ pub trait Program: Send + Sync {
     /// The arguments are garbage; nothing was done.
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled;
 
-    /// Whether the results of a procedure have a status that can tell a failure; where they have
-    /// none, RPC's SYSTEM_ERR does.
+    /// Whether the results of a procedure have a status that can express a failure; where they have
+    /// none, the reply is RPC's SYSTEM_ERR.
     fn has_status(&self, procedure: u32) -> bool {
         procedure != 0
     }
@@ -78,9 +78,9 @@ pub struct Procedure {
 
 /// A call in the hands of its program.
 pub struct Call<'a> {
-    /// Who calls.
+    /// The caller.
     pub caller: &'a Caller,
-    /// False on a connection's thread: answer from memory, or say that it would block.
+    /// False on a connection's thread: reply from memory, or return that it would block.
     pub may_block: bool,
     /// The arguments.
     pub args: Reader<'a>,
@@ -114,11 +114,10 @@ pub trait Resume: Send {
 
 /// What must see how the flush of a call ended.
 pub trait OnFlushed: Send {
-    /// Whose call it is: that program writes the failure if this panics.
+    /// The protocol of the call: its program writes the failure if this panics.
     fn protocol(&self) -> Protocol;
 
-    /// The flush has ended: puts what `results` must say now into it, and what is to be counted
-    /// into `more`.
+    /// The flush has ended: updates `results`, and adds the operations to be counted to `more`.
     fn flushed(
         self: Box<Self>,
         outcome: Result<(), Status>,
@@ -127,7 +126,7 @@ pub trait OnFlushed: Send {
     );
 }
 
-/// A call whose header was read.
+/// A call with its decoded header.
 pub(super) struct DecodedCall<'a, 'p> {
     pub(super) program: &'p dyn Program,
     pub(super) procedure: Procedure,

@@ -1,14 +1,14 @@
-//! The duplicate-request cache: results of calls that must not be done twice.
+//! The duplicate-request cache: results of calls that must not be executed twice.
 //!
 //! A client that loses its connection sends its unanswered calls again over a new one. For CREATE,
-//! REMOVE, RENAME and their like a second execution would answer wrongly (EEXIST, ENOENT) or undo
-//! what came between. So a call that changes something is known by (client address, identity, xid,
-//! program, procedure, checksum of its arguments), not by its connection; its repeat waits for the
-//! first or gets the first one's results, byte for byte. Only results are kept: the header before
-//! them, and what frames the message, are made for whoever asks. Hosts behind one address, and
-//! users of one host, may choose the same number at the same time.
+//! REMOVE, RENAME and their like a second execution would return a wrong result (EEXIST, ENOENT) or
+//! undo what came between. So a call that changes something is identified by (client address,
+//! identity, xid, program, procedure, checksum of its arguments), not by its connection; its repeat
+//! waits for the first or gets the first one's results, byte for byte. Only results are kept: the
+//! header before them, and what frames the message, are made for each reply. Hosts behind one
+//! address, and users of one host, may choose the same number at the same time.
 //!
-//! Pure: the time is handed in, and nothing here does I/O. [`ReplayCache`] adds the locks.
+//! Pure: the time is an argument, and nothing here does I/O. [`ReplayCache`] adds the locks.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ pub struct Key {
 
 impl Key {
     /// The key of a call of `who` at `client` with these encoded arguments. Of a credential only
-    /// the identity counts: a client may stamp it anew when it repeats a call.
+    /// the identity is compared: its stamp may change when a client repeats a call.
     pub fn new(
         (client, who): (IpAddr, &Cred),
         xid: u32,
@@ -101,7 +101,7 @@ pub struct ReplayLimits {
 }
 
 impl ReplayLimits {
-    /// Those of a service that may hold so many bytes of requests and replies.
+    /// Limits of a service that may hold this number of bytes of requests and replies.
     pub fn within(buffered: usize) -> Self {
         let bytes = (buffered / REPLAY_BUFFERED_PART).min(REPLAY_BYTES_MAX);
         Self {
@@ -118,7 +118,7 @@ enum Entry<W> {
     Done { results: Box<[u8]>, at_ns: u64, number: u64 },
 }
 
-/// One table of calls. `W` is whoever waits for the end of a call that it repeated.
+/// One table of calls. `W` is a repeat that waits for the end of its call.
 pub struct ReplayTable<W> {
     limits: ReplayLimits,
     entries: HashMap<Key, Entry<W>>,
@@ -207,7 +207,7 @@ impl<W> ReplayTable<W> {
         }
     }
 
-    /// Keeps the results of a call, begun or not; returns who waited for it.
+    /// Retains the results of a call, begun or not; returns the repeats that wait for it.
     pub fn finish(&mut self, key: Key, results: &[u8], now_ns: u64) -> Vec<W> {
         self.expire(now_ns);
         let waiters = match self.entries.remove(&key) {
@@ -239,8 +239,8 @@ impl<W> ReplayTable<W> {
         self.by_size.insert((replies.size(self.limits), client));
     }
 
-    /// Forgets a call that came to nothing (its connection's fault, or a handler that panicked);
-    /// returns who waited for it.
+    /// Removes a call without results (a fault of its connection, or a handler that panicked);
+    /// returns the repeats that wait for it.
     pub fn abandon(&mut self, key: &Key) -> Vec<W> {
         match self.entries.remove(key) {
             Some(Entry::InProgress(waiters)) => waiters,

@@ -1,4 +1,4 @@
-//! Owners in both directions: numbers, names, and who is not known.
+//! Owners in both directions: numbers, names, and unknown names.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Looking at clients: who they are, where they are, how much they hold.
+//! Looking at clients: their identities and addresses, and what they hold.
 
 use std::net::IpAddr;
 use std::sync::Arc;

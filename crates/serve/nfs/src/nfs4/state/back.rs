@@ -1,6 +1,6 @@
-//! The way back to a client: over the address that a 4.0 client named (RFC 7530 §10.2.1), or the
-//! back channel of a session (RFC 8881 §2.10.3.1) with its slots. A client whose way back does not
-//! work gets no delegations, and 4.1 is told so with every SEQUENCE.
+//! The callback path to a client: over the address that a 4.0 client named (RFC 7530 §10.2.1), or
+//! the back channel of a session (RFC 8881 §2.10.3.1) with its slots. A client without a working
+//! callback path gets no delegations, and the status flags of every SEQUENCE (4.1) report it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ impl State {
         of_client | session.flags.load(Ordering::Relaxed)
     }
 
-    /// Changes a session's back channel, and what SEQUENCE tells of it.
+    /// Changes a session's back channel, and the flags of SEQUENCE about it.
     pub fn with_channel<T>(&self, session: &Session, act: impl FnOnce(&mut Channel) -> T) -> T {
         let (done, flags) = {
             let mut channel = lock(&session.channel);
@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    /// SETCLIENTID has said where to call; it holds from the confirmation on.
+    /// SETCLIENTID gives the callback address; it is valid from the confirmation on.
     pub fn propose_callback(&self, id: u64, confirm: [u8; 8], callback: Callback) {
         if let Some(client) = self.names.lock().get(id) {
             lock(&client.way_back.path).proposed = Some((confirm, callback));

@@ -13,7 +13,7 @@ use super::deleg::Deleg;
 use super::lock;
 use crate::rpc::Back;
 
-/// As whom a client wants to be called.
+/// The credential that a client requests for callbacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallbackCred {
     /// AUTH_NONE.
@@ -68,11 +68,11 @@ impl CallbackCred {
 /// A slot of a back channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CbSlot {
-    /// The last call under this number was answered.
+    /// The last call with this number has its reply.
     Free(u32),
-    /// A call is under way since then.
+    /// A call is in flight since then.
     Busy(u32, u64),
-    /// Nobody knows whether its last call was done, so nothing can follow it.
+    /// It is unknown whether its last call was executed, so no other can follow it.
     Lost,
 }
 
@@ -85,7 +85,7 @@ pub struct CbTurn {
     pub minor: u32,
     /// Program of the callbacks.
     pub program: u32,
-    /// As whom.
+    /// The credential of the call.
     pub cred: CallbackCred,
     /// CB_SEQUENCE's slot.
     pub slot: u32,
@@ -102,16 +102,16 @@ pub enum CbEnd {
     Done,
     /// The call never left.
     Unsent,
-    /// There was no answer.
+    /// There was no reply.
     Lost,
-    /// The client says that the channel is out of step.
+    /// The client reports that the channel is out of sequence.
     Fault,
 }
 
 /// The back channel of a session.
 #[derive(Default)]
 pub struct Channel {
-    /// The client has asked for one; only then is it told that it is gone.
+    /// The client has requested one; only then is its loss reported to it.
     pub(super) asked: bool,
     minor: u32,
     program: u32,
@@ -130,7 +130,7 @@ impl Channel {
         Self { program, slots: vec![CbSlot::Free(0); slots], ..Self::default() }
     }
 
-    /// BACKCHANNEL_CTL: another program, or as somebody else.
+    /// BACKCHANNEL_CTL: another program, or another credential.
     pub fn set(&mut self, program: u32, cred: CallbackCred) {
         self.program = program;
         self.cred = Some(cred);
@@ -141,7 +141,7 @@ impl Channel {
         self.minor = minor;
     }
 
-    /// A connection that the client offers. What was wrong with those before says nothing of it.
+    /// A connection that the client offers. Faults of earlier connections do not apply to it.
     pub fn bind(&mut self, line: &Arc<Back>) {
         self.asked = true;
         self.silent = false;
@@ -157,14 +157,14 @@ impl Channel {
         self.lines.retain(|line| line.is_open() && line.connection() != connection);
     }
 
-    /// Whether there is no reason why a call should not be answered.
+    /// Whether calls are expected to succeed.
     pub fn is_up(&self) -> bool {
         let has_slot = self.slots.iter().any(|slot| *slot != CbSlot::Lost);
         let has_line = self.lines.iter().any(|line| line.is_open());
         self.cred.is_some() && has_slot && has_line && !self.fault && !self.silent
     }
 
-    /// What SEQUENCE tells of it.
+    /// The flags of SEQUENCE about it.
     pub(super) fn flags(&self) -> u32 {
         let lost = self.slots.iter().all(|slot| *slot == CbSlot::Lost);
         match self.asked {
@@ -230,7 +230,7 @@ impl Channel {
         }
     }
 
-    /// Looks for calls that have been under way for too long, and connections that are gone.
+    /// Looks for calls that have been in flight for too long, and connections that are gone.
     pub(super) fn look(&mut self, now_ns: u64, patience_ns: u64) {
         self.lines.retain(|line| line.is_open());
         let late = |slot: &CbSlot| match slot {
@@ -258,9 +258,9 @@ pub enum PathStatus {
     /// Nothing.
     #[default]
     Unknown,
-    /// CB_NULL is under way.
+    /// CB_NULL is in flight.
     Probing,
-    /// It has answered.
+    /// It has succeeded.
     Up,
     /// It has not.
     Down,
@@ -269,7 +269,7 @@ pub enum PathStatus {
 /// The way back to a 4.0 client.
 #[derive(Default)]
 pub struct Path {
-    /// What SETCLIENTID said, until what it answered is confirmed.
+    /// The callback of SETCLIENTID, until SETCLIENTID_CONFIRM.
     pub(super) proposed: Option<([u8; 8], Callback)>,
     /// What holds.
     pub callback: Option<Callback>,
@@ -315,7 +315,7 @@ impl WayBack {
         }
     }
 
-    /// Tells the client that it has lost something, until it has freed all of it.
+    /// Sets the flag of SEQUENCE for revoked state, until the client has freed all of it.
     pub(super) fn count_revoked(&self, more: bool) {
         let before = match more {
             true => self.revoked.fetch_add(1, Ordering::Relaxed),

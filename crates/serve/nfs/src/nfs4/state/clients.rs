@@ -72,7 +72,7 @@ pub(super) struct RecordState {
 pub struct LastCreate {
     /// Its number.
     pub(super) sequence: u32,
-    /// Its result, and who asked, from where.
+    /// Its result, and the principal and address of its caller.
     pub(super) done: Option<(CreateSessionResOk4, (u32, IpAddr))>,
 }
 
@@ -90,7 +90,7 @@ impl Client {
         self.renewed_ns.load(Ordering::Relaxed)
     }
 
-    /// As it is written down.
+    /// Its record.
     pub fn identity(&self) -> Identity {
         Identity { name: self.name.clone(), principal: self.principal }
     }
@@ -133,8 +133,8 @@ impl Client {
         }
     }
 
-    /// Forgets a lock owner's sequence if it never got a lock: nobody releases such an owner, and a
-    /// client gives its name, with the same numbers again, to the next process.
+    /// Removes a lock owner's sequence if it never got a lock: no client releases such an owner,
+    /// and its name is given, with the same numbers again, to the next process.
     pub fn renew_lock_owner(&self, owner: &[u8]) {
         let at = (true, owner.to_vec());
         let known = lock(&self.owners).get(&at).cloned();
@@ -194,7 +194,7 @@ pub struct Clients {
     confirms: u64,
 }
 
-/// Who asks, and when.
+/// The caller of a request, and its time.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestOrigin {
     /// The user that it authenticates as.
@@ -203,7 +203,7 @@ pub struct RequestOrigin {
     pub origin: IpAddr,
     /// The time.
     pub now_ns: u64,
-    /// A client not heard of for longer than this has no say.
+    /// A client without a request for longer than this has an expired lease.
     pub lease_ns: u64,
 }
 
@@ -211,14 +211,14 @@ pub struct RequestOrigin {
 pub struct ClientChange {
     /// The client.
     pub client: Arc<Client>,
-    /// One whose state must be released.
+    /// A client to be removed; its state must be released.
     pub ended: Option<Arc<Client>>,
     /// Whether it was confirmed before.
     pub was_confirmed: bool,
 }
 
 impl Clients {
-    /// None yet; `boot` tells this start from others.
+    /// An empty table; `boot` distinguishes this start from others.
     pub fn new(boot: u32) -> Self {
         let quota = Quota::new(NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX);
         let memory = Memory::new(NFS4_STATE_BYTES_MAX, NFS4_STATE_BYTES_PER_ADDRESS_MAX);
@@ -239,7 +239,7 @@ impl Clients {
         }
     }
 
-    /// A number is nobody's any more; whose it was.
+    /// Removes a client id; returns the name of its client.
     fn forget(&mut self, id: u64) -> Option<Name> {
         let (name, origin) = self.names.remove(&id)?;
         self.quota.remove(origin);
@@ -426,7 +426,7 @@ impl Clients {
     /// CREATE_SESSION's client, confirmed by it.
     ///
     /// # Errors
-    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLID_INUSE if another principal asks.
+    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLID_INUSE for another principal.
     pub fn confirm_by_session(
         &mut self,
         id: u64,

@@ -1,5 +1,5 @@
-//! Delegations (RFC 8881 §10.4, RFC 7530 §10.4): granted when the client can be called and nobody
-//! changes the file (for writing: no other client uses it), recalled by [`vfs::locks`] when
+//! Delegations (RFC 8881 §10.4, RFC 7530 §10.4): granted when the client can be called and no other
+//! client changes the file (for writing: no other client uses it), recalled by [`vfs::locks`] when
 //! another client wants to, revoked if they are not returned within a lease.
 //!
 //! A recall may come from any thread that changes a file, with another client's stateids locked; so
@@ -32,38 +32,38 @@ pub enum Phase {
     Held,
     /// The client must be called.
     Unsent,
-    /// The call waits for its turn, or for its answer.
+    /// The call waits for its slot, or for its reply.
     Sent,
     /// The client knows.
     Told,
-    /// It was given back, or taken away.
+    /// It was returned or revoked.
     Ended,
 }
 
 /// What the client of a delegation for writing reports of its file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum AttributesOfHolder {
-    /// It was not asked.
+    /// CB_GETATTR was not sent.
     #[default]
     Unqueried,
-    /// It was asked at this time, and has not answered.
+    /// CB_GETATTR was sent at this time, and has no reply yet.
     Pending(u64),
-    /// It has answered this, at this time.
+    /// The client has reported this, at this time.
     Reported {
         size: u64,
         change: u64,
         at_ns: u64,
-        /// A request was answered with it.
+        /// A request was served with it.
         is_used: bool,
     },
-    /// It has answered that it cannot, or could not be asked.
+    /// The client has refused, or could not be called.
     Refused,
 }
 
 /// A delegation.
 #[derive(Debug)]
 pub struct Deleg {
-    /// Whose.
+    /// The client that holds it.
     pub client: Weak<Client>,
     /// On which file.
     pub key: FileKey,
@@ -87,14 +87,14 @@ pub struct Deleg {
 impl Deleg {
     /// Keeps `watch` and `retained` as long as the delegation is held.
     pub fn keep(&self, watch: Watch, retained: Option<Retained>) {
-        // It may have been taken away in this very moment.
+        // It may have been revoked in this very moment.
         if self.phase() != Phase::Ended {
             *lock(&self.kept) = Some((watch, retained));
         }
     }
 
-    /// What its client reports of the file, and whether it must be asked (CB_GETATTR). With `uses`
-    /// an answer is not new any more.
+    /// What its client reports of the file, and whether CB_GETATTR must be sent. With `uses` the
+    /// report counts as used.
     pub fn look(&self, now_ns: u64, uses: bool) -> (Looked, bool) {
         let mut attributes = lock(&self.attributes);
         let since = |at_ns: u64| now_ns.saturating_sub(at_ns);
@@ -105,7 +105,8 @@ impl Deleg {
                 let is_late = since(*at_ns) > NFS4_ATTRIBUTES_WAIT.as_nanos() as u64;
                 return (if is_late { Looked::Unknown } else { Looked::Pending }, false);
             }
-            // The client that has asked comes again some time after the answer, and needs it then.
+            // A request that had to wait for the report is repeated some time after it, and needs
+            // it then.
             AttributesOfHolder::Reported { size, change, at_ns, is_used }
                 if !*is_used || since(*at_ns) <= fresh_ns =>
             {
@@ -123,7 +124,7 @@ impl Deleg {
         (Looked::Pending, true)
     }
 
-    /// Its client has answered with the size and the change attribute of the file, or has not.
+    /// The client has reported the size and the change attribute of the file, or has not.
     pub fn answered(&self, answer: Option<(u64, u64)>, now_ns: u64) {
         *lock(&self.attributes) = match answer {
             Some((size, change)) => {
@@ -154,10 +155,10 @@ impl Deleg {
 
 /// Calls clients to recall what they hold. Must not wait, nor lock a client's stateids.
 pub trait Caller: Send + Sync {
-    /// The delegation is in somebody's way, or still is.
+    /// The delegation conflicts with another client, or still does.
     fn recall(&self, deleg: &Arc<Deleg>);
 
-    /// What the client of a delegation for writing reports of its file: it is asked (CB_GETATTR).
+    /// What the client of a delegation for writing reports of its file (CB_GETATTR).
     fn look(&self, deleg: &Arc<Deleg>, uses: bool) -> Looked;
 
     /// Finds out whether a client of 4.0 can be called.
@@ -236,13 +237,13 @@ impl Recalls {
         self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// Delegations held, and those taken away since the start.
+    /// Delegations held, and those revoked since the start.
     pub fn counts(&self) -> (u64, u64) {
         (self.held.load(Ordering::Relaxed), self.revoked.load(Ordering::Relaxed))
     }
 }
 
-/// How the table of all protocols tells that a delegation is in the way.
+/// The notification from the table of all protocols about a conflict with a delegation.
 struct Notice {
     deleg: Arc<Deleg>,
     recalls: Arc<Recalls>,
@@ -343,7 +344,7 @@ impl State {
         }
     }
 
-    /// A delegation is in somebody's way; its client has a lease's time from now on.
+    /// A delegation conflicts with another client; its client has a lease's time from now on.
     pub fn recalled(&self, deleg: &Arc<Deleg>, now_ns: u64) {
         self.recalls.conflict(deleg.file).store(now_ns.max(1), Ordering::Relaxed);
         let mut recall = lock(&deleg.recall);
@@ -390,9 +391,8 @@ impl State {
         self.recalls.held.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Looks at the recalls under way: revokes what was not given back in time, at once from a
-    /// client that has not been heard of for a lease. Gives those whose client must be called
-    /// (again).
+    /// Checks the recalls in progress: revokes delegations that were not returned in time, at once
+    /// from a client with an expired lease. Returns those that must be recalled (again).
     pub fn look_at_recalls(&self, now_ns: u64) -> Vec<Arc<Deleg>> {
         let under_way = std::mem::take(&mut *lock(&self.recalls.under_way));
         let (mut keep, mut call) = (Vec::new(), Vec::new());

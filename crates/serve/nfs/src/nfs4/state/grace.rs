@@ -1,4 +1,4 @@
-//! The grace period (RFC 8881 §8.4.2): who may reclaim, and when it ends.
+//! The grace period (RFC 8881 §8.4.2): which clients may reclaim, and when it ends.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use thiserror::Error;
 /// A client by what it calls itself, and whether it speaks 4.1 or later.
 pub type Name = (bool, Vec<u8>);
 
-/// A client as it is written down: by its own name, and who it was to us. In another's name nobody
-/// may reclaim.
+/// The recorded identity of a client: its own name, and its principal. No client may reclaim under
+/// the name of another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// What it calls itself.
@@ -17,8 +17,8 @@ pub struct Identity {
     pub principal: u32,
 }
 
-/// A client could not be written down, or not be struck out: the machine's fault, told where it
-/// happened.
+/// A record of a client could not be written or removed: an error of the machine, reported where it
+/// occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the records of clients cannot be written")]
 pub struct NotWritten;
@@ -34,13 +34,13 @@ pub trait Records: Send + Sync {
     /// A client is gone with all it held.
     ///
     /// # Errors
-    /// [`NotWritten`]: nobody may be given what it held.
+    /// [`NotWritten`]: what it held must not be granted to others.
     fn forget(&self, client: &Identity) -> Result<(), NotWritten>;
 
-    /// The grace period is over: those who have not come back are forgotten.
+    /// The grace period is over: the records of clients that have not reclaimed are removed.
     ///
     /// # Errors
-    /// [`NotWritten`]: it must go on.
+    /// [`NotWritten`]: the grace period must continue.
     fn end_of_grace(&self) -> Result<(), NotWritten>;
 }
 
@@ -63,19 +63,19 @@ impl Records for NoRecords {
 pub struct Grace {
     until_ns: u64,
     over: bool,
-    /// Who held state before the start, and whether it has said that it is done.
+    /// The clients that held state before the start, and whether each has sent RECLAIM_COMPLETE.
     known: HashMap<Identity, bool>,
 }
 
 impl Grace {
-    /// Lasts until `until_ns` for those `known`; with nobody to wait for there is none.
+    /// Lasts until `until_ns` for the clients in `known`; without any there is none.
     pub fn new(until_ns: u64, known: Vec<Identity>) -> Self {
         let over = known.is_empty();
         Self { until_ns, over, known: known.into_iter().map(|client| (client, false)).collect() }
     }
 
     /// Whether it can be ended: its time is over, or all are done. It is on until it is ended,
-    /// because the records must say so first.
+    /// because its end must be recorded first.
     pub fn is_due(&self, now_ns: u64) -> bool {
         !self.over && (now_ns >= self.until_ns || self.known.values().all(|done| *done))
     }
@@ -85,7 +85,7 @@ impl Grace {
         self.over = true;
     }
 
-    /// Whether this client may reclaim: it held state, and has not said RECLAIM_COMPLETE.
+    /// Whether this client may reclaim: it held state, and has not sent RECLAIM_COMPLETE.
     pub fn may_reclaim(&self, client: &Identity) -> bool {
         !self.over && self.known.get(client) == Some(&false)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use base::refusals::Limit;
 
-/// What there may be, and what there is.
+/// The limits, and the bytes in use.
 #[derive(Debug)]
 pub struct Memory {
     most: usize,
@@ -46,8 +46,8 @@ impl MemoryPart {
         self.used.load(Relaxed) < most_each / part && used.load(Relaxed) < most / part
     }
 
-    /// Whether one thing more may be kept. Who asks and then charges may go beyond the limits by
-    /// as much as is asked for at the same time.
+    /// Whether one thing more may be retained. Callers that check and then charge may exceed the
+    /// limits by as much as is requested at the same time.
     pub fn has_room(&self) -> bool {
         let has_room = self.is_below(1);
         if !has_room {
@@ -56,7 +56,7 @@ impl MemoryPart {
         has_room
     }
 
-    /// Whether there is room for what nobody has asked to be kept.
+    /// Whether there is room for optional things, which no client has requested to be retained.
     pub fn has_plenty(&self) -> bool {
         self.is_below(2)
     }

@@ -1,13 +1,13 @@
-//! The state of NFSv4 clients: who they are, their sessions, what they hold, and for how long.
+//! The state of NFSv4 clients: their identities, sessions and leases, and what they hold.
 //!
-//! Pure: the time is handed in, nothing is sent, no file is touched. What clients of all protocols
-//! hold against one another is decided by [`vfs::locks::LockTable`]; this keeps the names for it.
+//! Pure: the time is an argument, nothing is sent, no file is touched. [`vfs::locks::LockTable`]
+//! decides conflicts between clients of all protocols; this has the stateids for it.
 //!
 //! SEQUENCE, READ and their like take the lock of one slot and of one client's stateids. The table
 //! of clients by name has one lock, taken only where clients and sessions come and go.
 //!
-//! A client that is not heard of for a lease keeps what it holds until somebody else needs it, or
-//! for a day at most.
+//! A client with an expired lease retains its state until another client needs it, or for a day at
+//! most (courtesy state).
 
 mod admin;
 mod back;
@@ -59,13 +59,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How the state is kept.
 pub struct Config {
-    /// Tells this start from others; never the same twice.
+    /// Distinguishes this start from others; never the same twice.
     pub boot: u32,
     /// A client must be heard of this often.
     pub lease_ns: u64,
-    /// End of the grace period, if anybody is known from before the start.
+    /// End of the grace period, if clients are known from before the start.
     pub grace_until_ns: u64,
-    /// Who held state before the start.
+    /// The clients that held state before the start.
     pub known: Vec<Identity>,
     /// Where that is written.
     pub records: Arc<dyn Records>,
@@ -87,7 +87,8 @@ pub struct State {
     names: OrderedMutex<Clients>,
     live: Shards<u64, Client>,
     sessions: Shards<[u8; 16], Session>,
-    /// Makes session ids, which nobody shall guess: who knows one can use the session.
+    /// Makes session ids: they must be unpredictable, as knowledge of one suffices to use the
+    /// session.
     random: Mutex<Box<dyn Random>>,
     /// Clients that were ended because they were not heard of, the last one last.
     expired: Mutex<VecDeque<u64>>,
@@ -98,7 +99,7 @@ pub struct State {
     grace_is_on: AtomicBool,
 }
 
-/// Who makes a client.
+/// The caller that makes a client.
 #[derive(Debug, Clone, Copy)]
 pub struct By {
     /// The user that it authenticates as.
@@ -121,14 +122,14 @@ impl From<u32> for By {
     }
 }
 
-/// What CREATE_SESSION asks for.
+/// The arguments of CREATE_SESSION.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSession {
     /// The client.
     pub clientid: u64,
     /// Its number for the request.
     pub sequence: u32,
-    /// Flags, as they will be answered.
+    /// The flags of the reply.
     pub flags: u32,
     /// The fore channel.
     pub fore: ChannelAttrs4,
@@ -143,7 +144,7 @@ pub struct NewSession {
 pub struct ClientCounts {
     /// Clients heard of within their lease.
     pub active: usize,
-    /// Clients whose lease has run out, and who keep what nobody else needs.
+    /// Clients with an expired lease and courtesy state.
     pub courtesy: usize,
     /// Sessions.
     pub sessions: usize,
@@ -203,7 +204,7 @@ impl State {
         }
     }
 
-    /// Who asks, in the terms of the table of clients.
+    /// The caller, in the terms of the table of clients.
     fn asked(&self, by: By, now_ns: u64) -> RequestOrigin {
         let By { principal, address } = by;
         RequestOrigin { principal, origin: network(address), now_ns, lease_ns: self.lease_ns }
@@ -286,10 +287,10 @@ impl State {
     }
 
     /// RENEW, and every 4.0 operation with a client id: a client that is confirmed. One of 4.1 is
-    /// known by its sessions alone, whose ids nobody can guess as he can client ids.
+    /// identified by its sessions alone: client ids can be guessed, session ids cannot.
     ///
     /// # Errors
-    /// NFS4ERR_EXPIRED of one that was ended for its silence, NFS4ERR_STALE_CLIENTID.
+    /// NFS4ERR_EXPIRED of one that was removed after its lease expired, NFS4ERR_STALE_CLIENTID.
     pub fn renew(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Nfsstat4> {
         let Some(client) = self.live.get(&id) else {
             let expired = lock(&self.expired).contains(&id);
@@ -374,7 +375,7 @@ impl State {
         for session in sessions {
             self.sessions.remove(&session);
         }
-        // After this nothing is added: who adds looks at it under the same lock.
+        // After this nothing is added: additions check it under the same lock.
         client.held.lock().end();
         self.delegations_ended(client);
     }
@@ -384,8 +385,8 @@ impl State {
         self.locks.release_client(client.key());
     }
 
-    /// How long a call to a client may be under way before the client counts as silent: a part of
-    /// the lease, so that there is time for another way.
+    /// How long a call to a client may be in flight before the client counts as unreachable: a part
+    /// of the lease, so that there is time for another path.
     pub fn patience_ns(&self) -> u64 {
         let (least, most) = (NFS4_CALLBACK_TIME_MIN, NFS4_CALLBACK_TIME_MAX);
         (self.lease_ns / 3).clamp(least.as_nanos() as u64, most.as_nanos() as u64)
@@ -491,7 +492,7 @@ impl State {
     /// DESTROY_SESSION (RFC 8881 §18.37). What the client holds stays.
     ///
     /// # Errors
-    /// NFS4ERR_BADSESSION; NFS4ERR_DELAY while more than its own compound is under way.
+    /// NFS4ERR_BADSESSION; NFS4ERR_DELAY while more than its own compound is in progress.
     pub fn destroy_session(&self, id: &[u8; 16], own: bool) -> Result<(), Nfsstat4> {
         let session = self.session(id)?;
         if session.busy() > usize::from(own) {
@@ -504,7 +505,7 @@ impl State {
 
     // --- grace --------------------------------------------------------------------------------
 
-    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE), over whatever protocol.
+    /// Whether new state must wait for clients that reclaim (NFS4ERR_GRACE), over any protocol.
     pub fn in_grace(&self) -> bool {
         self.in_own_grace() || self.locks.in_grace_of_others(Protocol::Nfs4)
     }
@@ -514,10 +515,10 @@ impl State {
         self.grace_is_on.load(Ordering::Relaxed)
     }
 
-    /// Whether a reclaim is right now.
+    /// Whether a client may reclaim now.
     ///
     /// # Errors
-    /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
+    /// NFS4ERR_NO_GRACE, also for an unknown client and after RECLAIM_COMPLETE.
     pub fn may_reclaim(&self, client: &Client) -> Result<(), Nfsstat4> {
         let done = client.reclaimed.load(Ordering::Relaxed);
         let may = self.in_own_grace() && lock(&self.grace).may_reclaim(&client.identity());

@@ -1,10 +1,10 @@
 //! Opens and byte-range locks: the stateids of a client and the table of all protocols, changed
 //! together.
 //!
-//! A client's stateids are locked while the table is asked, so that the two cannot come apart;
-//! the table never calls back into a client (it queues recalls). What stands in the way may belong
-//! to a client that went away: then that client is ended, with our own stateids let go, and the
-//! table asked again.
+//! A client's stateids are locked during a request to the table, so that the two remain consistent;
+//! the table never calls back into a client (it queues recalls). A conflicting lock may belong to a
+//! client with an expired lease: then the stateids are unlocked, that client is removed, and the
+//! request repeated.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ pub struct Locking {
 }
 
 impl State {
-    /// Ends whoever is in the way, if it went away. False if it is there, or not one of ours.
+    /// Removes the client with a conflicting lock if its lease has expired. False if the lease is
+    /// valid, or the client is not one of NFSv4.
     pub fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
         if owner.client.protocol != Protocol::Nfs4 {
             return false;
@@ -114,8 +115,8 @@ impl State {
     pub fn release_share(&self, tag: u32) -> (usize, usize) {
         let (mut opens, mut delegations) = (0, 0);
         for client in self.live.all() {
-            // One at a time: the client's calls on other shares, and whoever shares their core, do
-            // not wait until thousands are done.
+            // One at a time: the client's calls on other shares, and other clients of their core,
+            // do not wait until thousands are done.
             let through = client.held.lock().opens_through(tag);
             for (number, key, owner) in through {
                 let mut held = client.held.lock();
@@ -186,7 +187,7 @@ impl State {
         Ok(held.confirmed(number))
     }
 
-    /// Whose a stateid is, or was until its last CLOSE, of whatever version.
+    /// The owner of a stateid, or the one until its last CLOSE, of any version.
     ///
     /// # Errors
     /// NFS4ERR_BAD_STATEID.
@@ -290,7 +291,7 @@ impl State {
         }
     }
 
-    /// Tries a lock until nobody who went away is in its way.
+    /// Tries a lock until no client with an expired lease conflicts.
     fn locking(
         &self,
         client: &Client,
@@ -307,7 +308,7 @@ impl State {
         Err(Nfsstat4::DELAY.into())
     }
 
-    /// LOCKT (RFC 8881 §18.11): who would be in the way.
+    /// LOCKT (RFC 8881 §18.11): the conflicting lock, if any.
     pub fn lock_test(&self, key: FileKey, want: &Locking, now_ns: u64) -> Option<HeldRange> {
         for _ in 0..ENDED_MAX {
             let held = self.locks.test(key, &want.owner, want.range, want.kind)?;
@@ -412,7 +413,7 @@ impl State {
         if of != key {
             return Err(Nfsstat4::BAD_STATEID);
         }
-        // Who may write may read what it needs for that (RFC 8881 §9.1.2 allows it).
+        // Permission to write includes reading what that needs (RFC 8881 §9.1.2 allows it).
         let needed = if access & vfs::locks::SHARE_WRITE != 0 { access } else { 0 };
         if needed & !share.access != 0 { Err(Nfsstat4::OPENMODE) } else { Ok(()) }
     }

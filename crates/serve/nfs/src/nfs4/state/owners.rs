@@ -4,7 +4,7 @@
 use base::limits::NFS4_OWNER_REPLY_MAX;
 use wire::nfs4::Nfsstat4;
 
-/// What an owner's sequence says to a request.
+/// The decision of an owner's sequence on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SequenceDecision {
     /// It is the next one.
@@ -25,7 +25,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Looks at a request's number. An owner that is not confirmed may start anew with any.
+    /// Checks a request's number. An unconfirmed owner may start again with any.
     ///
     /// # Errors
     /// NFS4ERR_BAD_SEQID.

@@ -1,6 +1,6 @@
-//! How many records of clients each address may have, and which go when there is no room: those
-//! that were never confirmed, the oldest first. Anybody can make such a record with one call, under
-//! whatever name; without a part for each address one host could take them all. Pure.
+//! How many records of clients each address may have, and which are evicted at the limit: those
+//! that were never confirmed, the oldest first. A host can create such a record with one call,
+//! under any name; without a limit for each address one host could use them all. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -37,7 +37,7 @@ struct Part {
     unconfirmed: Unconfirmed,
 }
 
-/// What there may be, and what there is.
+/// The limits, and the records in use.
 #[derive(Debug)]
 pub struct Quota {
     most: usize,
@@ -66,8 +66,8 @@ impl Quota {
         Self { most, most_each, records: 0, unconfirmed, parts }
     }
 
-    /// Whether there is room for one more record of an origin. `still` says whether a record is
-    /// there and not confirmed.
+    /// Whether there is room for one more record of an origin. `still` returns whether a record
+    /// exists and is not confirmed.
     pub fn room(&mut self, origin: IpAddr, still: impl Fn(u64) -> bool) -> QuotaConflict {
         let instead = |id: Option<u64>| id.map_or(QuotaConflict::None, QuotaConflict::Instead);
         match self.parts.get_mut(&origin) {

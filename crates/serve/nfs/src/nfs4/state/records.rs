@@ -1,7 +1,8 @@
-//! Clients and their records on disk: written down before the first state is given, struck out
-//! before anybody else is given what they held, and the end of the grace period.
+//! Clients and their records on disk: a record is written before the client's first state is
+//! granted, and removed before what the client held is granted to others; and the end of the grace
+//! period.
 //!
-//! What is here waits for the disk, and so has no place on a connection's thread.
+//! These calls wait for the disk, and so must not run on a connection's thread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,12 +66,12 @@ impl State {
         }
     }
 
-    /// Writes a client down that has reclaimed all it wanted. Earlier it must not be: one that has
-    /// reclaimed a half when the grace period ends would be given the other half after the next
-    /// restart, though others had it meanwhile (RFC 8881 §8.4.3).
+    /// Records a client that has reclaimed all it wanted. It must not be recorded earlier: one that
+    /// has reclaimed a half when the grace period ends would be granted the other half after the
+    /// next restart, though others had it meanwhile (RFC 8881 §8.4.3).
     ///
     /// # Errors
-    /// NFS4ERR_DELAY: it has not said so.
+    /// NFS4ERR_DELAY: it could not be recorded.
     pub fn record_reclaimed(&self, client: &Client) -> Result<(), Nfsstat4> {
         if client.held.lock().is_empty() {
             return Ok(());
@@ -99,7 +100,7 @@ impl State {
         !recorded.on_disk
     }
 
-    /// Tries again to strike out those who are gone.
+    /// Tries again to remove the records of clients that are gone.
     pub(super) fn strike_unforgotten(&self) {
         let gone = std::mem::take(&mut *lock(&self.unforgotten));
         for client in gone {
@@ -107,7 +108,7 @@ impl State {
         }
     }
 
-    /// Ends the grace period if it is due and the records can be told so.
+    /// Ends the grace period if it is due and its end can be recorded.
     pub fn end_grace_if_due(&self, now_ns: u64) {
         if !self.in_own_grace() || !lock(&self.grace).is_due(now_ns) {
             return;

@@ -18,7 +18,7 @@ use super::lock;
 pub struct Session {
     /// `sessionid4`.
     pub id: [u8; 16],
-    /// Whose it is.
+    /// The client of the session.
     pub client: Arc<Client>,
     /// What the fore channel allows.
     pub fore: ChannelAttrs4,
@@ -26,7 +26,7 @@ pub struct Session {
     pub back: ChannelAttrs4,
     /// Its back channel.
     pub channel: Mutex<Channel>,
-    /// What SEQUENCE tells of that.
+    /// The flags of SEQUENCE about it.
     pub(super) flags: AtomicU32,
     slots: Box<[Mutex<Slot>]>,
     /// Bytes of the client's memory that slots and the replies in them have.
@@ -38,8 +38,8 @@ struct Slot {
     last: u32,
     busy: bool,
     keep: bool,
-    /// Who asked, and for how many operations: another request under the same number is told from
-    /// a repeated one by these.
+    /// The caller, and its number of operations: they distinguish another request with the same
+    /// number from a repeated one.
     asked: (u32, u32),
     /// Whether the last one's reply is kept.
     kept: bool,
@@ -47,7 +47,7 @@ struct Slot {
     reply: Vec<u8>,
 }
 
-/// What a slot says to a SEQUENCE.
+/// The decision of a slot on a SEQUENCE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotDecision {
     /// The slot is the compound's until [`Session::finish`].
@@ -56,7 +56,7 @@ pub enum SlotDecision {
     Again(Vec<u8>),
 }
 
-/// What we allow of what a client asks of the fore channel.
+/// The attributes of the fore channel, negotiated from the client's.
 ///
 /// # Errors
 /// NFS4ERR_TOOSMALL where nothing useful would fit.
@@ -76,7 +76,7 @@ pub fn negotiate(asked: &ChannelAttrs4) -> Result<ChannelAttrs4, Nfsstat4> {
 }
 
 impl Session {
-    /// A session with as many slots as `fore` says.
+    /// A session with the number of slots in `fore`.
     pub fn new(
         id: [u8; 16],
         client: Arc<Client>,
@@ -98,7 +98,7 @@ impl Session {
         self.slots.len() as u32
     }
 
-    /// How many slots have a compound under way.
+    /// How many slots have a compound in progress.
     pub fn busy(&self) -> usize {
         self.slots.iter().filter(|slot| lock(slot).busy).count()
     }
@@ -109,12 +109,12 @@ impl Session {
         lock(&self.slots[slot]).last = last;
     }
 
-    /// SEQUENCE (§18.46.3): looks at the number, gives the slot if it is the next, and renews the
-    /// lease. `asked` is who asks, and the number of operations.
+    /// SEQUENCE (§18.46.3): checks the number, gives the slot if it is the next, and renews the
+    /// lease. `asked` is the caller's uid, and the number of operations.
     ///
     /// # Errors
     /// NFS4ERR_BADSLOT, NFS4ERR_BAD_HIGH_SLOT, NFS4ERR_SEQ_MISORDERED, NFS4ERR_DELAY while the
-    /// first is under way, NFS4ERR_RETRY_UNCACHED_REP, NFS4ERR_SEQ_FALSE_RETRY.
+    /// first is in progress, NFS4ERR_RETRY_UNCACHED_REP, NFS4ERR_SEQ_FALSE_RETRY.
     pub fn sequence(
         &self,
         args: &SequenceArgs4,
@@ -143,7 +143,7 @@ impl Session {
         }
         match slot.kept {
             _ if slot.busy => Err(Nfsstat4::DELAY),
-            // Nothing has been asked yet under the number that a slot begins with.
+            // There was no request yet with the number that a slot begins with.
             false if slot.asked == (0, 0) => Err(Nfsstat4::SEQ_MISORDERED),
             _ if slot.asked != asked => Err(Nfsstat4::SEQ_FALSE_RETRY),
             true => Ok(SlotDecision::Again(slot.reply.clone())),
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// The compound in a slot has ended with these results; with none, they cannot be had again.
+    /// The compound in a slot has ended with these results; with none, there are none to repeat.
     pub fn finish(&self, slot: u32, results: &[u8]) {
         let Some(slot) = self.slots.get(slot as usize) else { return };
         let mut slot = lock(slot);
@@ -180,8 +180,8 @@ impl Session {
         slot.last = slot.last.wrapping_sub(1);
     }
 
-    /// Whether a reply of this length may be kept in a slot: while memory is short only if that
-    /// was asked for.
+    /// Whether a reply of this length may be kept in a slot: while memory is short only if the
+    /// client requested it.
     fn has_room(&self, slot: &Slot, length: usize) -> bool {
         let memory = &self.client.memory;
         length <= slot.reply.capacity()

@@ -26,9 +26,9 @@ pub enum What {
     Lock(u32),
     /// A delegation.
     Deleg(Arc<Deleg>),
-    /// Taken away; stays until FREE_STATEID (§18.38).
+    /// Revoked; stays until FREE_STATEID (§18.38).
     Revoked,
-    /// A delegation that was taken away; stays as well.
+    /// A revoked delegation; stays as well.
     RevokedDeleg,
 }
 
@@ -250,7 +250,7 @@ impl Held {
         }
     }
 
-    /// Whose a stateid is, or was until its last CLOSE, of whatever version.
+    /// The owner of a stateid, or the one until its last CLOSE, of any version.
     ///
     /// # Errors
     /// NFS4ERR_STALE_STATEID, NFS4ERR_BAD_STATEID.
@@ -319,7 +319,7 @@ impl Held {
         }
     }
 
-    /// An owner has opened a file (once more): `share` is what this OPEN asked for.
+    /// An owner has opened a file (once more): `share` is that of this OPEN.
     ///
     /// # Errors
     /// NFS4ERR_RESOURCE.
@@ -402,7 +402,8 @@ impl Held {
         self.bump(number)
     }
 
-    /// Ends an open and the lock stateids under it; tells whose locks on the file end with it.
+    /// Ends an open and the lock stateids under it; returns the owners that lose all locks on the
+    /// file with it.
     pub fn closed(&mut self, number: u32) -> Vec<Owner> {
         let Some(entry) = self.take_out(number) else { return Vec::new() };
         self.retained.remove(&number);
@@ -493,7 +494,7 @@ impl Held {
         states.filter_map(|number| self.states.get(number).map(|e| e.key)).collect()
     }
 
-    /// Adds a delegation, whose stateid `make` is told.
+    /// Adds a delegation; `make` gets its stateid.
     ///
     /// # Errors
     /// NFS4ERR_RESOURCE, also if there is one on the file already.
@@ -533,7 +534,7 @@ impl Held {
         }
     }
 
-    /// Keeps the stateid of a delegation that was taken away, for the client to be told.
+    /// Retains the stateid of a revoked delegation, so that the client learns of the revocation.
     pub fn remember_revoked(&mut self, deleg: &Deleg) {
         // Anyone's will do as owner: nothing is held.
         let Stateid4 { seqid, .. } = deleg.stateid;

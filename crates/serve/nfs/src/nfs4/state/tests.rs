@@ -559,7 +559,7 @@ fn what_the_clients_of_an_address_hold_is_bounded() {
     let (other, _) = state.exchange_id(b"other", [1; 8], false, asked, 0).unwrap();
     assert!(state.create_session(&new_session(other.id, 1), asked, 0).is_ok());
     assert!(open(&other, 0).is_ok(), "others have their part");
-    // A reply that nobody asked to be kept is not; what has been asked for has to wait.
+    // A reply that the client did not request to be retained is not; one that it did has to wait.
     let slot = state.session(&id).unwrap();
     for (kept, first) in [(false, 1), (true, 2)] {
         if kept {
@@ -576,7 +576,7 @@ fn what_the_clients_of_an_address_hold_is_bounded() {
     assert_eq!(memory.used(), 0, "all is given back");
 }
 
-/// Of 4.0, whose owners keep their last replies.
+/// Of 4.0: its owners retain their last replies.
 #[test]
 fn owners_of_a_client_are_bounded_by_bytes_too() {
     let state = state();

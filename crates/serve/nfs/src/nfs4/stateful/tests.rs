@@ -144,7 +144,7 @@ impl World {
         self.session_of(owner, 1 << 16)
     }
 
-    /// A session for requests of at most so many bytes.
+    /// A session for requests of at most `maxrequestsize` bytes.
     fn session_of(&self, owner: &[u8], maxrequestsize: u32) -> [u8; 16] {
         let args = ExchangeIdArgs4 {
             clientowner: ClientOwner4 { verifier: [1; 8], ownerid: Opaque4(owner) },
@@ -374,7 +374,7 @@ fn who_may_not_read_a_file_is_not_told_of_its_locks() {
     assert_eq!(world.at_root(&[file(), test]).0, Nfsstat4::DENIED);
 }
 
-/// OPEN for reading can truncate, and is no conflict with who denies writing by itself.
+/// OPEN for reading can truncate, and alone is no conflict with an open that denies writing.
 #[test]
 fn a_file_is_not_truncated_while_its_holder_denies_writing() {
     let world = World::new(Vec::new());

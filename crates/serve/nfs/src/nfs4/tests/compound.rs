@@ -132,8 +132,8 @@ fn a_failed_flush_takes_back_what_it_concerns() {
     let mut out = ReplyBuf::default();
     let Ok(Some(mut progress)) = world.nfs.begin(&message, &mut out) else { panic!() };
     assert_eq!(world.nfs.run(&mut progress, peer, true, &message, &mut out, 0), Poll::Ready(()));
-    // A file system in memory has nothing to flush: say that the WRITE had.
-    // Head with its tag of four bytes, PUTROOTFH and three LOOKUPs of eight bytes each.
+    // A file system in memory has nothing to flush: the WRITE is marked as a change here. Before it
+    // come the header with a tag of four bytes, PUTROOTFH and three LOOKUPs of eight bytes each.
     progress.first_change = Some((16 + 4 * 8, 4, progress.facts[4].op));
     let mut results = out.into_vec();
     world.nfs.flushed(&mut progress, Err(vfs::status::Status::Io), &mut results, 0);

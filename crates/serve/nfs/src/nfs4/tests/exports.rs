@@ -104,7 +104,7 @@ fn a_share_that_asks_for_tls_says_so_to_whom_comes_without() {
     set(&world, "*(rw,xprtsec=mtls)");
     world.transport = Transport::Tls;
     assert_eq!(world.run(0, &ops).status, Nfsstat4::WRONGSEC);
-    // Whom the rules do not know learns nothing.
+    // A client that matches no rule learns nothing.
     set(&world, "10.0.0.0/8(rw,xprtsec=tls)");
     assert_eq!(world.at_share(&[]).status, Nfsstat4::NOENT);
 }
@@ -126,7 +126,7 @@ fn a_share_says_with_which_flavours_it_takes_calls() {
     world.flavor = Flavor::None;
     assert_eq!(world.run(0, &ops).status, Nfsstat4::WRONGSEC);
     assert_eq!(world.at_share(&[]).status, Nfsstat4::WRONGSEC);
-    // Whoever is refused for it is told which would do.
+    // A client with a refused flavor can list the accepted ones.
     assert_eq!(flavors(&world), [Secinfo4::Flavor(AUTH_SYS)]);
     set(&world, "*(rw,sec=none)");
     assert_eq!(world.run(0, &ops).status, Nfsstat4::OK);

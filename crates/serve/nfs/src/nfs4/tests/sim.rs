@@ -1,9 +1,9 @@
 //! The state of NFSv4 under a seeded simulation: clients of 4.0 and 4.1 that keep to the protocol,
 //! against the real server, over a network that loses, repeats and reorders what it carries, while
-//! clients crash or go silent and the server restarts. After every step the server is held against
-//! the simplest account of what must be true ([`model`]).
+//! clients crash or fall silent and the server restarts. After every step the server is compared
+//! with the simplest model of its state ([`model`]).
 //!
-//! `PLIMSOLL_SIM_SEED=N` runs one seed and tells all, `PLIMSOLL_SIM_SEEDS=N` runs so many.
+//! `PLIMSOLL_SIM_SEED=N` runs one seed and prints all events, `PLIMSOLL_SIM_SEEDS=N` runs N seeds.
 
 mod dice;
 mod host;
@@ -29,7 +29,7 @@ const STEPS: usize = 300;
 /// Events that a failure shows.
 const SHOWN: usize = 40;
 
-/// What is on its way.
+/// A message in flight.
 #[derive(Clone)]
 enum Packet {
     Request(Arc<Request>),
@@ -231,7 +231,7 @@ impl Sim {
     }
 }
 
-/// Runs a seed; tells what happened before a failure.
+/// Runs a seed; prints the events before a failure.
 fn run(seed: u64) -> Verdict {
     let mut sim = Sim::new(seed);
     for step in 0..STEPS {

@@ -1,4 +1,4 @@
-//! What clients ask for though there is no such thing: attributes, rights, data behind every end.
+//! Requests for what does not exist: attributes, rights, data beyond the end.
 
 use super::*;
 

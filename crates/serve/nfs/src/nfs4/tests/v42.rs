@@ -265,7 +265,7 @@ fn access_control_entries_travel_both_ways() {
         acl::take(&list.expect("a list"), &idmap)
     };
     assert_eq!(read(bytes.clone().leak()), Ok(aces.to_vec()));
-    // What is made of a POSIX list does not say so itself.
+    // Entries that are made of a POSIX list are not marked as such.
     let (mut plain, mut again) = (aces, Vec::new());
     plain[2].flags = 0;
     acl::put(&mut Writer::new(&mut again), &plain, &idmap);

@@ -1,9 +1,9 @@
 //! A seeded simulation of NLM: processes at several hosts lock, wait, poll, cancel and unlock;
-//! calls to hosts and answers in either direction are lost or repeated; hosts restart, and so does
-//! the server. No two processes may ever believe that they hold what excludes the other, the table
-//! of locks holds what they believe and nothing else, and when all have let go nothing is left.
+//! calls to hosts and replies in either direction are lost or repeated; hosts restart, and so does
+//! the server. No two processes may ever believe that they hold conflicting locks; the lock table
+//! holds exactly what they believe; when all have unlocked, nothing is left.
 //!
-//! `PLIMSOLL_SIM_SEED=N` runs one seed, `PLIMSOLL_SIM_SEEDS=N` runs so many.
+//! `PLIMSOLL_SIM_SEED=N` runs one seed, `PLIMSOLL_SIM_SEEDS=N` runs N seeds.
 
 mod world;
 
@@ -20,7 +20,7 @@ const STEPS: usize = 400;
 struct Sim {
     world: World,
     processes: Vec<Process>,
-    /// Grants to tell, and whether the host may have heard.
+    /// Grants to report, and whether the host may have received them.
     grants: Vec<(u64, bool)>,
     random: SeededRandom,
 }
@@ -41,12 +41,12 @@ impl Sim {
         let lost = self.once_in(8);
         let process = &mut self.processes[n];
         process.lost = lost;
-        // Whoever may wait is ready to be told before it asks.
+        // A process that may wait accepts a grant before it sends its request.
         process.waiting = block.then_some(want);
         process.unsure = None;
         match stat {
             Nlm4Stat::DENIED_GRACE_PERIOD if !block => {}
-            // It asks again until it hears something.
+            // It retries until it has a reply.
             _ if lost && !block => process.unsure = Some(want),
             _ if lost => {}
             Nlm4Stat::GRANTED => process.take(want),
@@ -73,8 +73,7 @@ impl Sim {
             first = first.or(Some(stat));
         }
         if first == Some(Nlm4Stat::DENIED) {
-            // It waits for nothing: the answer that said so may have been lost, and with it that
-            // the lock was granted.
+            // It does not wait: the reply with the grant may have been lost.
             self.unlock(n, want);
         }
     }
@@ -96,7 +95,7 @@ impl Sim {
                     Nlm4Stat::DENIED
                 };
                 match fate {
-                    // The answer is lost.
+                    // The reply is lost.
                     2 => self.grants.push((id, true)),
                     _ if knew && stat != Nlm4Stat::GRANTED => {}
                     _ => self.world.nlm.answered(id, stat),
@@ -130,7 +129,7 @@ impl Sim {
     }
 
     fn time_goes_by(&mut self) {
-        // Hosts are told until they have heard, and come back in time.
+        // Hosts are notified until they reply, and reclaim in time.
         if self.processes.iter().all(|process| !process.reclaims) {
             self.world.pass_grace();
         }
@@ -186,7 +185,7 @@ impl Sim {
         }
     }
 
-    /// Whether a byte is granted and on the way to the process, or was asked for and not heard of.
+    /// Whether a byte is granted and on the way to the process, or was requested without a reply.
     fn is_coming(&self, n: usize, at: u64) -> bool {
         let covers = |(start, len, _): Request| (start..start + len).contains(&at);
         let granted = self.grants.iter().filter_map(|(id, _)| self.world.granted(*id));

@@ -1,4 +1,4 @@
-//! Calls to a peer: each reply finds its call, and the end of the connection answers all.
+//! Calls to a peer: each reply finds its call, and the end of the connection completes all.
 
 use std::sync::mpsc;
 
@@ -16,7 +16,7 @@ fn back() -> (Arc<Back>, Arc<CompletionQueue<Completion>>) {
     (Back::new(9, Arc::clone(&queue)), queue)
 }
 
-/// Calls; gives where the answer is heard.
+/// Makes a call; returns where its reply arrives.
 fn call(back: &Back) -> mpsc::Receiver<Heard> {
     let (said, heard) = mpsc::channel();
     let then = move |answer: Result<&[u8], Unanswered>| {

@@ -20,8 +20,8 @@ use engine::exec::CompletionQueue;
 use engine::transport::tally::AddressPermits;
 use engine::transport::{Runtimes, send};
 
-/// Connections that there are: each has a descriptor, and anybody can have as many client ids as he
-/// likes called back.
+/// Permits of the existing connections: each uses a descriptor, and a client can establish any
+/// number of client ids with callbacks.
 static DIALED: LazyLock<Arc<AddressPermits>> = LazyLock::new(Arc::default);
 
 /// Connects to `to` on one of the runtimes. Calls may be made at once; they fail if it cannot be
@@ -38,7 +38,7 @@ pub fn dial(runtimes: &Runtimes, to: SocketAddr) -> Arc<Back> {
     let served = Arc::clone(&back);
     let started = runtimes.spawn_on(connection as usize, move || async move {
         let _permit = permit;
-        // Whatever it was, the calls under way say that they had no answer.
+        // Whatever the reason, the calls in flight report that they had no reply.
         let _ = serve(&served, &queue, to).await;
         served.close();
     });

@@ -203,7 +203,7 @@ impl Input {
         }
     }
 
-    /// Whether the record found answers a call of ours, which is then taken care of.
+    /// Whether the record is the reply to a call of this server, which is then handled.
     pub(super) fn is_answer(&mut self, back: &Back) -> bool {
         let answers = back.answered(self.message());
         if answers {

@@ -1,5 +1,5 @@
-//! From a connection in the clear to one with TLS (RFC 9289 §4.1): the probe is answered, then
-//! comes the handshake, then everything else.
+//! From an unencrypted connection to one with TLS (RFC 9289 §4.1): first the reply to the probe,
+//! then the handshake, then everything else.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,8 +17,8 @@ use engine::transport::tls::TlsError;
 use engine::transport::tls::name::common_name;
 
 impl Conn {
-    /// The reply to a probe is written behind `mark`; it becomes a refusal if something else is
-    /// still to be answered, because that would come in the middle of the handshake.
+    /// The reply to a probe is written behind `mark`; it becomes a refusal if other replies are
+    /// pending, because they would come in the middle of the handshake.
     pub(super) fn take_probe(&mut self, mark: RecordMark, xid: u32, span: Span) {
         if self.in_flight > 0 || !self.large.is_empty() || !self.extents.is_empty() {
             self.out.truncate(mark.start() + framing::HEADROOM);
@@ -36,8 +36,8 @@ impl Conn {
     /// [`Ended::Tls`] when it comes to nothing, [`Ended::Drained`] when the service ends meanwhile.
     pub(super) async fn secure(&mut self) -> Result<(), Ended> {
         self.securing = false;
-        // A client that does not wait for the reply cannot know whether it speaks to us or to
-        // somebody in between.
+        // A client that does not wait for the reply cannot distinguish this server from an attacker
+        // on the path.
         if !self.input.is_empty() {
             return Err(TlsError::Early.into());
         }
@@ -52,7 +52,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Keeps why a session failed, for the one who looks after the server.
+    /// Keeps the reason of a failed session for the administrator.
     pub(super) fn note_failure(&self, why: &TlsError) {
         if let Some(tls) = &self.core.service.tls {
             tls.note_failure(self.caller.address, why.to_string());

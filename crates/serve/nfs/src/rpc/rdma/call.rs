@@ -1,5 +1,5 @@
-//! What a client has sent: a call, which may have to be read from its memory first, an answer to a
-//! call of ours, or nothing that can be used.
+//! A message from a client: a call, which may have to be read from its memory first, a reply to a
+//! call of this server, or nothing that can be used.
 
 use std::ops::Range;
 
@@ -18,19 +18,19 @@ pub(super) enum Incoming {
         open: Open,
         /// How it is put together.
         layout: Layout,
-        /// Credits that the client asks for.
+        /// Credits that the client requests.
         asked: u32,
         /// What of it came.
         at: Range<usize>,
     },
-    /// The answer to a call of ours.
+    /// The reply to a call of this server.
     Answer {
         /// Its message.
         at: Range<usize>,
         /// Calls that the client takes.
         granted: u32,
     },
-    /// A call of ours was refused.
+    /// A call of this server was refused.
     Refused {
         /// Its number.
         xid: u32,
@@ -39,14 +39,14 @@ pub(super) enum Incoming {
     },
     /// It is refused with this.
     Bad(Vec<u8>),
-    /// Nothing can be answered: the connection is of no use any more.
+    /// No reply is possible: the connection is unusable.
     Nothing,
 }
 
 /// The message type of a reply (RFC 5531 §9).
 const REPLY: [u8; 4] = [0, 0, 0, 1];
 
-/// Reads a message that has come; `credits` are told with a refusal.
+/// Reads a message that has arrived; `credits` are sent with a refusal.
 pub(super) fn incoming(received: &[u8], credits: u32) -> Incoming {
     let (header, message) = match Header::open(received) {
         Ok(opened) => opened,
@@ -92,11 +92,11 @@ pub(super) fn piece(piece: &wire::rpcrdma::Piece) -> Piece {
     Piece { local: piece.local.clone(), key: piece.handle, address: piece.offset }
 }
 
-/// A call that is to be answered.
+/// A call to be executed.
 pub(super) struct Arrived {
     /// What its reply needs.
     pub(super) open: Open,
-    /// Its message, or what there is of it.
+    /// Its message, or the part that has arrived.
     pub(super) region: Region,
     /// Where in the region that is.
     pub(super) at: Range<usize>,
@@ -116,7 +116,7 @@ impl Arrived {
         self.region.get(self.at.clone()).unwrap_or_default()
     }
 
-    /// Whether it has the number that its header tells.
+    /// Whether its xid is that of its header.
     pub(super) fn has_its_number(&self) -> bool {
         self.message().first_chunk() == Some(&self.open.xid.to_be_bytes())
     }

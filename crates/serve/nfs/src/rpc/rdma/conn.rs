@@ -1,6 +1,6 @@
-//! One connection: receive, answer every call, send all replies; the order of a connection over a
-//! stream, but that nothing is cut, that calls may have to be read first, and that replies find
-//! the chunks of their calls by their numbers.
+//! One connection: receive, execute every call, send all replies; the order of a connection over a
+//! stream, but that nothing is cut, that calls may have to be read first, and that replies find the
+//! chunks of their calls by their numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -44,14 +44,15 @@ use engine::exec::{CompletionQueue, Span};
 use engine::pool::place::NextSlot;
 use engine::transport::buffers::ReplyBuf;
 
-/// Sends, writes and reads that a connection has room for at once; more wait. While so many replies
-/// have not left no further call is answered: who takes none gets no more made.
+/// Sends, writes and reads that a connection has room for at once; more wait. While this number of
+/// replies has not left no further call is executed: a client that reads no replies gets no more of
+/// them.
 const SENDS: u32 = 256;
 
 /// What a turn left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReceiveStep {
-    /// Everything was answered.
+    /// Every call was executed.
     Finished,
     /// The turn is used up; there is more.
     UsedUp,
@@ -76,7 +77,7 @@ struct Conn {
     /// Whether the client lets its memory be invalidated.
     invalidates: bool,
     events: Vec<Event>,
-    /// Calls of which a part is still to be read, and those to answer; the oldest first.
+    /// Calls of which a part is still to be read, and those to execute; the oldest first.
     unread: VecDeque<Arrived>,
     waiting: VecDeque<Arrived>,
     /// Calls that are with the engine, by their numbers. A client that uses one twice gets the
@@ -104,7 +105,7 @@ struct Conn {
     /// How long the client may do nothing, and the next look whether it does.
     patience: Duration,
     look: Option<Pin<Box<Sleep>>>,
-    /// When the last call of this turn was answered.
+    /// When the last call of this turn had its reply.
     now_ns: u64,
     /// The place on the pool of the call at the front of `waiting`.
     place: NextSlot,
@@ -332,7 +333,7 @@ impl Conn {
         Ok(self.device.receive_into(region)?)
     }
 
-    /// Answers what is no call.
+    /// Replies to a message that is not a call.
     fn refuse(&mut self, answer: Vec<u8>) -> Result<(), Ended> {
         self.stats.refused.fetch_add(1, Relaxed);
         self.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
@@ -375,7 +376,7 @@ impl Conn {
                     }
                 }
                 Completion::Nothing { xid, .. } => {
-                    // No reply: the client will ask again over another connection.
+                    // No reply: the client will retry over another connection.
                     if self.close(xid).is_some() {
                         self.give_credit();
                     }
@@ -442,7 +443,7 @@ impl Conn {
         self.enqueue(Ready { message, writes: out.writes, sent, invalidate, ends });
     }
 
-    /// Reads and answers the calls that have come, as far as this turn and the budgets reach.
+    /// Reads and executes the calls that have arrived, as far as this turn and the budgets reach.
     fn answer(&mut self) -> Result<ReceiveStep, Ended> {
         loop {
             let all_read = self.read_calls()?;
@@ -450,15 +451,15 @@ impl Conn {
             match self.answer_calls()? {
                 ReceiveStep::Finished if all_read => return Ok(ReceiveStep::Finished),
                 ReceiveStep::Finished if none_waits => return Ok(ReceiveStep::Stalled),
-                // What was answered has left room for another one.
+                // Executed calls have left room for another one.
                 ReceiveStep::Finished => {}
                 turn => return Ok(turn),
             }
         }
     }
 
-    /// Begins to read calls as far as there is room; whether there was room for all. Those that are
-    /// whole do not wait for them: they hold the room.
+    /// Begins to read calls as far as there is room; whether there was room for all. Complete calls
+    /// do not wait for them: they hold the room.
     fn read_calls(&mut self) -> Result<bool, Ended> {
         self.missing.reads = None;
         while let Some(call) = self.unread.pop_front() {
@@ -474,7 +475,7 @@ impl Conn {
         Ok(true)
     }
 
-    /// Answers those that are whole.
+    /// Executes the complete calls.
     fn answer_calls(&mut self) -> Result<ReceiveStep, Ended> {
         self.missing.answers = None;
         if self.waiting.is_empty() {
@@ -509,7 +510,7 @@ impl Conn {
         missing.or_else(|| (!has_room()).then_some(Missing::Operation(bytes)))
     }
 
-    /// Bytes that it holds beside what is registered.
+    /// Bytes that it holds in addition to registered ones.
     fn unregistered(&self) -> usize {
         self.ready_bytes + self.held
     }
@@ -519,7 +520,7 @@ impl Conn {
         self.ready.len() + self.device.leaving()
     }
 
-    /// What has no room, if no further call may be answered.
+    /// What has no room, if no further call may be executed.
     fn missing_to_answer(&self) -> Option<Missing> {
         if self.unsent() >= SENDS as usize {
             return Some(Missing::Own);
@@ -527,7 +528,7 @@ impl Conn {
         self.device.missing(self.unregistered(), 0)
     }
 
-    /// Answers a call, or hands it over; it comes back when there is no room for that.
+    /// Executes a call, or hands it over; it is returned when there is no room for that.
     fn answer_one(&mut self, mut call: Arrived) -> Result<Option<Arrived>, Ended> {
         if let Some(begun) = call.begun.take() {
             return self.hand_to_pool(call, *begun);
@@ -541,7 +542,7 @@ impl Conn {
             let mut cx = ReplyContext { out, facts, more, call: &mut state };
             service.attempt(call.message(), &mut self.caller, &mut cx)
         });
-        // The one behind it begins then.
+        // The next call begins then.
         self.now_ns = stamp();
         span.clock.spent(Phase::Inline, self.now_ns);
         let result = match attempt {
@@ -615,13 +616,13 @@ impl Conn {
         self.out.split_off(0)
     }
 
-    /// A call goes to the engine: its reply will ask for it.
+    /// A call goes to the engine: its reply will need this entry.
     fn keep(&mut self, call: &mut Arrived) {
         let open = std::mem::take(&mut call.open);
         self.open.entry(open.xid).or_default().push_back(open);
     }
 
-    /// The call repeats one that is being done: it is answered with that.
+    /// The call repeats one in progress: it gets the reply of that.
     fn wait_for_first(&mut self, call: &mut Arrived, state: &CallState, span: Span) {
         let Some(key) = state.key else { return };
         let waiter = Waiter { queue: Arc::clone(&self.queue), span, headroom: 0 };
@@ -629,12 +630,13 @@ impl Conn {
             self.take_up(0);
             self.keep(call);
         } else {
-            // It ended a moment ago, or too many wait: the client asks again.
+            // It ended a moment ago, or too many wait: the client retries.
             self.give_credit();
         }
     }
 
-    /// Hands a call to the pool; it comes back when there is no room, to go on from where it is.
+    /// Hands a call to the pool; it is returned when there is no room, to continue from where it
+    /// is.
     fn hand_to_pool(
         &mut self,
         mut call: Arrived,
@@ -686,7 +688,8 @@ impl Conn {
         self.spans.extend(spans);
     }
 
-    /// Sends all replies for which there is room, and calls of ours for which there are credits.
+    /// Sends all replies for which there is room, and calls of this server for which there are
+    /// credits.
     fn send(&mut self) -> Result<(), Ended> {
         self.missing.replies = None;
         while let Some(ready) = self.ready.pop_front() {
@@ -707,7 +710,7 @@ impl Conn {
             header.encode(&mut Writer::new(&mut sent));
             sent.extend_from_slice(&message);
             if sent.len() > self.inline {
-                // No client has chunks for calls of ours (RFC 8167 §5.1).
+                // No client has chunks for calls of this server (RFC 8167 §5.1).
                 self.back_credits.give(1);
                 self.back.refused(xid);
                 continue;
@@ -739,7 +742,7 @@ impl Conn {
         self.stats.failures.fetch_add(1, Relaxed);
     }
 
-    /// Gives everything back: waits for what is under way, whose replies nobody will read.
+    /// Releases everything: waits for calls in progress; their replies are discarded.
     async fn settle(mut self) {
         // What was carried out counts, although its reply is lost.
         self.finish(usize::MAX);

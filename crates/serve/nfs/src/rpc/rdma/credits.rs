@@ -1,9 +1,9 @@
-//! How many calls may be under way, each way (RFC 8166 §3.3, RFC 8167 §4).
+//! How many calls may be in flight, in each direction (RFC 8166 §3.3, RFC 8167 §4).
 
 use base::limits::{RDMA_BACK_CREDITS, RDMA_CREDITS_MAX};
 
-/// The client's calls. What it is granted is what it asks for, never more than receives are
-/// posted for, and never none: with none granted it could not ask for more.
+/// The client's calls. It is granted what it requests, never more than there are posted receives,
+/// and never none: with none granted it could not request more.
 #[derive(Debug)]
 pub(super) struct Credits {
     /// Calls for which receives are posted.
@@ -12,19 +12,19 @@ pub(super) struct Credits {
     in_use: u32,
 }
 
-/// The client has more calls under way than it was granted.
+/// The client has more calls in flight than it was granted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Exceeded;
 
 impl Credits {
-    /// With receives for so many calls.
+    /// With this number of posted receives.
     pub(super) fn new(posted: u32) -> Self {
-        // Before the first reply a client may have one call under way, but says what it will ask
-        // for only with it; Linux sends more when it reconnects, as many as it had.
+        // Before the first reply a client may have one call in flight, but requests credits only
+        // with it; Linux sends more when it reconnects, as many as it had.
         Self { posted, granted: posted, in_use: 0 }
     }
 
-    /// A call has come that asks for so many credits.
+    /// A call has arrived that requests this number of credits.
     ///
     /// # Errors
     /// When there are more than were granted.
@@ -44,12 +44,12 @@ impl Credits {
         self.in_use = self.in_use.saturating_sub(1);
     }
 
-    /// What a reply says.
+    /// The credits in a reply.
     pub(super) fn granted(&self) -> u32 {
         self.granted
     }
 
-    /// Calls under way.
+    /// Calls in flight.
     pub(super) fn in_use(&self) -> u32 {
         self.in_use
     }
@@ -70,14 +70,14 @@ impl Default for BackCredits {
 }
 
 impl BackCredits {
-    /// Whether one more call may be sent; it is then under way.
+    /// Whether one more call may be sent; it is then in flight.
     pub(super) fn take(&mut self) -> bool {
         let may = self.in_use < self.granted;
         self.in_use += u32::from(may);
         may
     }
 
-    /// A reply has come that grants so many.
+    /// A reply has arrived that grants this number of credits.
     pub(super) fn give(&mut self, granted: u32) {
         self.in_use = self.in_use.saturating_sub(1);
         self.granted = granted.clamp(1, RDMA_BACK_CREDITS);

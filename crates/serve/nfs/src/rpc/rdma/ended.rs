@@ -8,7 +8,7 @@ use super::credits::Exceeded;
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
-    /// The service is ending and everything is answered.
+    /// The service is ending and every call has its reply.
     #[error("service ends")]
     Drained,
     /// The client has more calls in progress than it was granted.
@@ -29,7 +29,7 @@ pub(super) enum Ended {
     /// Reading a call's header panicked.
     #[error("reading a call panicked")]
     Panicked,
-    /// The device says so.
+    /// An error of the device.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
 }

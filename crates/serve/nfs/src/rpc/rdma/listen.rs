@@ -1,5 +1,5 @@
-//! Takes connections, within the budget, and deals them to the cores in turn. A device that goes
-//! takes its connections with it, and is listened for again; nobody else notices.
+//! Accepts connections, within the budget, and deals them to the cores in turn. A device that is
+//! removed ends its connections, and is listened on again; others are not affected.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ use engine::exec::accept::Joins;
 use engine::transport::tasks::Ending;
 use engine::transport::{Budgets, Runtimes, Tasks};
 
-/// Listens from now on, until `tasks` end. If it cannot, [`RdmaStats::problem`] says why, and it is
-/// tried again every now and then.
+/// Listens from now on, until `tasks` end. If that fails, [`RdmaStats::problem`] has the reason,
+/// and it is retried periodically.
 pub(in super::super) fn serve(
     config: RdmaConfig,
     (tasks, joins): (&mut Tasks, Joins<Core>),

@@ -1,15 +1,15 @@
 //! RPC over RDMA (RFC 8166): messages by SEND, large parts of them by reading and writing the
-//! client's memory. Beside the framing of streams; above it a message is whole, and nothing knows
-//! how it came.
+//! client's memory. The counterpart of the framing of streams; the layers above it see complete
+//! messages, and do not depend on the transport.
 //!
-//! - [`conn`]: a connection; what waits, and the order of things; [`ended`]: why it ends.
-//!   [`listen`]: takes connections.
-//! - [`call`]: a call that has come: read from the client where it says so.
-//! - [`reply`]: what a reply becomes, pure. [`send`]: what it takes to send it. [`room`]: what a
+//! - [`conn`]: a connection; its queues and their order; [`ended`]: why it ends. [`listen`]:
+//!   accepts connections.
+//! - [`call`]: a call that has arrived, with the chunks that it is read from.
+//! - [`reply`]: the chunks of a reply, pure. [`send`]: what it takes to send it. [`room`]: what a
 //!   connection waits for that has no room.
-//! - [`credits`]: how many calls a client may have under way, pure. [`permits`]: how many
+//! - [`credits`]: how many calls a client may have in flight, pure. [`permits`]: how many
 //!   connections.
-//! - [`stats`]: what is counted.
+//! - [`stats`]: the counters of RDMA.
 
 mod call;
 mod conn;

@@ -78,7 +78,7 @@ pub(super) struct RdmaPermit {
 }
 
 impl PermitTable {
-    /// Of these connections the one that has been idle for longest, and since when.
+    /// The connection among these that has been idle for longest, and since when.
     fn idlest(&self, is_meant: impl Fn(&Entry) -> bool) -> Option<(u64, u64)> {
         let meant = self.open.iter().filter(|(_, entry)| is_meant(entry));
         let since = meant.map(|(id, entry)| (entry.activity.idle_since_ns.load(Relaxed), *id));

@@ -29,7 +29,7 @@ pub(super) struct Outgoing {
     text: Vec<Range<usize>>,
     /// What is written of the message before.
     pub(super) writes: Vec<Piece>,
-    /// Whether the client is told that the reply does not fit.
+    /// Whether an error is sent because the reply does not fit.
     pub(super) refused: bool,
 }
 
@@ -129,9 +129,9 @@ fn in_message(piece: &Piece, text: &[Range<usize>]) -> Vec<Piece> {
 
 type Filled = (Vec<Range<usize>>, Vec<Piece>, Vec<Chunk>);
 
-/// The first chunk is for the first item, and so on; an empty chunk says that its item is to be
-/// sent. Returns the items that are written, what of them goes where, and the chunks as the reply
-/// has them.
+/// The first chunk is for the first item, and so on; an empty chunk means that its item is to be
+/// sent. Returns the items that are written, the pieces of them with their destinations, and the
+/// chunks of the reply.
 fn fill(chunks: &[Chunk], found: &[Range<usize>]) -> Option<Filled> {
     let (mut items, mut pieces, mut writes) = (Vec::new(), Vec::new(), Vec::new());
     for (n, chunk) in chunks.iter().enumerate() {

@@ -26,7 +26,7 @@ pub(super) enum Missing {
 pub(super) struct Stalls<T> {
     /// For calls of which a part is still to be read.
     pub(super) reads: T,
-    /// For those to answer.
+    /// For calls to be executed.
     pub(super) answers: T,
     /// For replies.
     pub(super) replies: T,

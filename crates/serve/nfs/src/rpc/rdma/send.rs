@@ -1,4 +1,5 @@
-//! What a connection has given to its device: receives, replies, data on its way either way.
+//! The work that a connection has posted to its device: receives, replies, data in flight in either
+//! direction.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,9 +31,9 @@ enum Job {
     },
 }
 
-/// What has come of some work.
+/// The result of posted work.
 pub(super) enum Event {
-    /// A message has come: so many bytes.
+    /// A message has arrived, with its length in bytes.
     Received(Region, usize),
     /// A call is whole.
     Whole(Arrived),
@@ -73,12 +74,12 @@ pub(super) struct Device {
     link: Box<dyn Connection>,
     jobs: HashMap<u64, Job>,
     next: u64,
-    /// Regions for messages that nobody uses.
+    /// Regions for messages that are not in use.
     spare: Vec<Region>,
     /// Bytes registered for data, and the limits that they are within.
     data_bytes: usize,
     shared: Shared,
-    /// Work under way that a reply needs.
+    /// Work in flight that a reply needs.
     leaving: usize,
     /// The same with data that is read: the client has a part in it.
     with_client: usize,
@@ -161,7 +162,7 @@ impl Device {
         self.shared.of_address.give(bytes);
     }
 
-    /// Whether the client has a part in what is under way.
+    /// Whether work in flight depends on the client.
     pub(super) fn needs_client(&self) -> bool {
         self.with_client > 0
     }
@@ -177,7 +178,7 @@ impl Device {
         self.link.accept(private_data)
     }
 
-    /// Ready when [`Device::events`] has something to tell.
+    /// Ready when [`Device::events`] has events.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), VerbsError>> {
         self.link.poll(cx, &mut self.done)
     }
@@ -351,7 +352,7 @@ impl Device {
         self.post(Job::Write, Work::Write { region, pieces })
     }
 
-    /// What has come of work that has ended.
+    /// The results of work that has ended.
     ///
     /// # Errors
     /// When some has failed.

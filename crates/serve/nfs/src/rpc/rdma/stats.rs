@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct RdmaStats {
     /// Connections now.
     pub connections: AtomicI64,
-    /// Calls under way now, over all connections: credits in use.
+    /// Calls in flight now, over all connections: credits in use.
     pub credits_in_use: AtomicI64,
     /// Bytes that came and went by SEND.
     pub inline_bytes: AtomicU64,

@@ -1,4 +1,4 @@
-//! A part for each origin; who never confirmed goes first.
+//! A share of the limit for each origin; unconfirmed clients are evicted first.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Delegations with a given clock: granted, recalled, returned, taken away, reclaimed.
+//! Delegations with a given clock: granted, recalled, returned, revoked, reclaimed.
 
 use vfs::attr::{Attr, FileType, Time};
 use vfs::handle::Handle;
@@ -10,7 +10,7 @@ use super::super::deleg::{Caller, Deleg, DelegationRequest, Phase};
 use super::*;
 use crate::rpc::Back;
 
-/// Takes note of whom it should call.
+/// Records the delegations that it should recall.
 #[derive(Default)]
 struct Called(Mutex<Vec<Arc<Deleg>>>);
 

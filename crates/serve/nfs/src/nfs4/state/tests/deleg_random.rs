@@ -1,5 +1,5 @@
-//! Seeded sequences of delegations, conflicts, returns, silence and ends: nobody writes what
-//! another may trust, every recall comes to an end, and nothing is left.
+//! Seeded sequences of delegations, conflicts, returns, expired leases and ends: no client writes
+//! what another may cache, every recall comes to an end, and nothing is left.
 
 use vfs::handle::Handle;
 use vfs::locks::{Caching, Looked, SHARE_WRITE, What};
@@ -13,7 +13,7 @@ use crate::rpc::Back;
 const SEEDS: u64 = 1_000;
 const STEPS: usize = 80;
 
-/// Notes the recall, as whoever calls does; it comes through, or not.
+/// Notes the recall, as a caller does; it succeeds or fails at random.
 struct Unreliable(Arc<Mutex<Vec<Arc<Deleg>>>>);
 
 impl Caller for Unreliable {

@@ -100,7 +100,7 @@ impl Sim {
         }
     }
 
-    /// The two tables tell the same, and no two owners hold what excludes one another.
+    /// The two tables agree, and no two owners have conflicting locks.
     fn check(&self, seed: u64) {
         let rows = self.state.locks.list(None, usize::MAX);
         let opens: usize = self.state.clients(self.now).iter().map(|c| c.opens).sum();

@@ -1,5 +1,5 @@
-//! Answers that are easily got wrong: what of a file that is there OPEN changes, whom deny modes
-//! bind, what is said of clients and files that are gone.
+//! Replies that are easily wrong: the attributes that OPEN changes of an existing file, the opens
+//! that deny modes apply to, the statuses for clients and files that are gone.
 
 use super::*;
 
@@ -156,7 +156,7 @@ fn a_list_that_cannot_be_kept_makes_no_file() {
     assert_eq!(world.at_root(&[file()]).0, Nfsstat4::NOENT);
 }
 
-/// A Linux client sets a new file's times only if `attrset` says that the verifier took their
+/// A Linux client sets a new file's times only if `attrset` shows that the verifier took their
 /// place (RFC 8881 §18.16.3).
 #[test]
 fn an_exclusive_create_names_the_attributes_that_hold_its_verifier() {
@@ -193,7 +193,7 @@ fn an_exclusive_create_names_the_attributes_that_hold_its_verifier() {
     }
 }
 
-/// What a share refuses to everybody is told as such: a user who gets ACCESS looks for rights.
+/// A refusal by the share has its own status: after ACCESS users look for missing permissions.
 #[test]
 fn a_file_of_a_read_only_share_is_not_opened_for_writing() {
     let world = World::new(Vec::new());

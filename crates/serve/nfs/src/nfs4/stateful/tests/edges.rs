@@ -212,7 +212,7 @@ impl History {
             self.hosts[n].open = stateid;
         }
         let Some(open) = self.hosts[n].open else { return Ok(()) };
-        // The lease may be over while the lock is asked for: safe is what was so before.
+        // The lease may expire during the request: this is determined before it.
         let safe: Vec<_> =
             (0..CLIENTS).filter(|other| *other != n && self.is_safe(*other)).collect();
         match self.run(n, &[locking(open, false)]) {
@@ -312,7 +312,7 @@ impl History {
     }
 }
 
-/// OPEN of the current file by the one owner of a client.
+/// OPEN of the current file by the only owner of a client.
 fn opening(claim: OpenClaim4<'static>) -> ArgOp<'static> {
     ArgOp::Open(OpenArgs4 {
         seqid: 0,

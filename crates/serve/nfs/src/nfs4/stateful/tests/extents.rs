@@ -16,7 +16,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A world whose share is a directory in memory, with a file "f"; a session; the next number.
+/// A world with a share on tmpfs, which has a file "f"; a session; the next number.
 struct Scene {
     world: World,
     session: [u8; 16],

@@ -1,5 +1,5 @@
-//! The grace period, operation by operation (RFC 7530 §9.6.2, RFC 8881 §8.4.2): what must wait for
-//! those who reclaim, what belongs to those who have, and what is nobody's state.
+//! The grace period, operation by operation (RFC 7530 §9.6.2, RFC 8881 §8.4.2): operations that
+//! must wait for reclaims, operations on reclaimed state, and operations without state.
 
 use super::*;
 
@@ -44,7 +44,7 @@ impl<'a> Caller<'a> {
         self.at_root(&[file(), op])
     }
 
-    /// It has reclaimed what it wanted; in 4.0 nobody says so.
+    /// It has reclaimed all it held; 4.0 has no operation for that.
     fn complete(&mut self) {
         if self.minor > 0 {
             let done = ArgOp::ReclaimComplete(ReclaimCompleteArgs4 { one_fs: false });
@@ -145,7 +145,8 @@ fn remove(target: &'static [u8]) -> ArgOp<'static> {
     ArgOp::Remove(RemoveArgs4 { target: name(target) })
 }
 
-/// What is refused to everybody, as it needs no state, and may be in the way of somebody's.
+/// Operations that are refused to all clients: they need no state, and may conflict with a client's
+/// state.
 fn for_nobody(minor: u32) -> Vec<Case> {
     let (none, bypass) = (Stateid4::ANONYMOUS, Stateid4::BYPASS);
     let sized = set(none, &Attrs4 { size: Some(3), ..Attrs4::default() });
@@ -194,7 +195,7 @@ fn for_nobody(minor: u32) -> Vec<Case> {
     cases
 }
 
-/// What takes nothing from anybody.
+/// Operations that conflict with no state.
 fn for_everybody() -> Vec<Case> {
     let create = |objname| {
         let objtype = Createtype4::Other(Ftype4::DIR);
@@ -222,8 +223,8 @@ fn for_everybody() -> Vec<Case> {
     ]
 }
 
-/// A world with files in it, whose clients of 4.0 and 4.1 called `before` may reclaim. Another one
-/// may, too, who does not come, so that the period lasts until its time is over.
+/// A world with files in it; its clients of 4.0 and 4.1 called `before` may reclaim. A third one
+/// may, too, but never returns, so that the period lasts until its time is over.
 fn restarted() -> (World, Arc<Stateful>) {
     let known = [(false, "before"), (true, "before"), (true, "never back")];
     let known = known.map(|(sessions, name)| Identity {
@@ -246,7 +247,7 @@ fn restarted() -> (World, Arc<Stateful>) {
     (world, keeper)
 }
 
-/// Time goes by until nobody may reclaim any more.
+/// Time passes until no client may reclaim any more.
 fn end_of_grace(world: &World, keeper: &Stateful) {
     world.clock.advance(Duration::from_secs(LEASE_S));
     keeper.sweep();
@@ -301,8 +302,8 @@ fn opens_and_locks_are_for_those_who_had_them() {
     }
 }
 
-/// Who was there before has its open and its locks again, and may use them; anything new it may
-/// not have either.
+/// A client from before the restart gets its open and its locks again, and may use them; it is not
+/// granted anything new either.
 fn reclaims(before: &mut Caller<'_>) {
     let minor = before.minor;
     let by_name = before.open(BY_NAME);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::super::super::state::{NotWritten, Records};
 use super::*;
 
-/// Notes what is asked of it, and can be broken.
+/// Notes the calls, and can be made to fail.
 #[derive(Default)]
 struct Noted {
     log: Mutex<Vec<String>>,

@@ -15,7 +15,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A world whose share is a fresh directory below `base`.
+/// A world with a share in a fresh directory below `base`.
 struct Scene {
     world: World,
     keeper: Arc<Stateful>,
@@ -163,8 +163,8 @@ fn an_open_file_that_is_removed_goes_on_being_used() {
     }
 }
 
-/// A file that becomes a logical unit is not reached by an open from before, nor by its name; and
-/// one that somebody has open does not become one.
+/// A file that becomes a logical unit is not reached by an open from before, nor by its name; and a
+/// file that a client has open does not become one.
 #[test]
 fn an_open_from_before_does_not_reach_a_logical_unit() {
     for (base, name) in [(std::env::temp_dir(), "lun-disk"), ("/dev/shm".into(), "lun-memory")] {

@@ -12,7 +12,7 @@ impl Dice {
         (z ^ (z >> 31)) % sides
     }
 
-    /// Once in so many times.
+    /// True once in `times`.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.roll(times) == 0
     }

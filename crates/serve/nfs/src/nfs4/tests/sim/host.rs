@@ -1,5 +1,5 @@
-//! A simulated client: it keeps to the protocol, repeats what is not answered, believes what it is
-//! told, and claims after a restart what it believes to have.
+//! A simulated client: it keeps to the protocol, repeats unanswered requests, believes the replies,
+//! and reclaims after a restart what it believes to hold.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::wire::{BYTES, By, Bytes, Handles, Reply, Request, Sender, Span, Told,
 /// One lane for what concerns the client itself, and one for each of its owners. From 4.1 on each
 /// has its slot. In each there is one request at a time.
 pub const LANES: usize = 3;
-/// Not answered for so long, a request is repeated.
+/// Without a reply for this long, a request is repeated.
 const REPEAT_NS: u64 = LEASE_NS / 8;
 
 type At = (usize, u32);
@@ -62,7 +62,7 @@ pub struct Host {
     beliefs: BTreeMap<At, Belief>,
     /// What is to be reclaimed still.
     todo: VecDeque<(At, Share, Bytes)>,
-    /// The number of each owner's next request (4.0), and who has confirmed.
+    /// The number of each owner's next request (4.0), and the confirmed owners.
     numbers: HashMap<(u32, bool), u32>,
     confirmed: HashSet<u32>,
     owners: u32,
@@ -139,8 +139,8 @@ impl Host {
         }
     }
 
-    /// Whether a restart now would leave it with half of what it had, in a version that cannot say
-    /// so: 4.0 has no RECLAIM_COMPLETE.
+    /// Whether a restart now would leave it with half of what it had, in a version that cannot
+    /// report it: 4.0 has no RECLAIM_COMPLETE.
     pub fn is_half_way(&self) -> bool {
         self.minor == 0 && self.phase == Phase::Reclaim && !self.todo.is_empty()
     }
@@ -170,7 +170,7 @@ impl Host {
         self.phase = Phase::New;
     }
 
-    /// A request that gives back counts as done when nobody knows.
+    /// A request that releases something counts as done when its result is unknown.
     fn give_up(&mut self, what: &What) {
         match what {
             What::Close { file, owner, .. } => self.forget(|at| at == &(*file, *owner)),
@@ -225,7 +225,7 @@ impl Host {
         post.out.push(request);
     }
 
-    /// Does something: repeats, goes on coming back, or works.
+    /// Makes a step: repeats a request, continues its recovery, or works.
     pub fn act(&mut self, dice: &mut Dice, post: &mut Post<'_>) {
         let lane = match self.phase {
             Phase::Ready => dice.roll(LANES as u64) as usize,
@@ -353,7 +353,7 @@ impl Host {
         })
     }
 
-    /// An answer has come. Those to what it does not wait for mean nothing.
+    /// A reply has arrived. One without a pending request is ignored.
     pub fn receive(&mut self, number: u64, reply: &Reply) -> Verdict {
         let waits = |lane: &Lane| lane.pending.as_ref().is_some_and(|p| p.0.number == number);
         let Some(lane) = self.lanes.iter().position(waits) else { return Ok(()) };
@@ -368,7 +368,7 @@ impl Host {
             }
         }
         match reply.status {
-            // An old stateid may say anything but that it is good, which the model sees to.
+            // An old stateid may have any error, but must not be valid, which the model checks.
             _ if lane == 0 && matches!(request.what, What::Write { .. }) => {}
             Nfsstat4::BADSESSION if self.phase == Phase::Leaving => self.phase = Phase::Left,
             Nfsstat4::STALE_CLIENTID | Nfsstat4::STALE_STATEID | Nfsstat4::BADSESSION => {
@@ -487,7 +487,7 @@ impl Host {
         self.beliefs.get_mut(&(file, owner)).ok_or_else(|| "it was not open".to_owned())
     }
 
-    /// What it was told and has not lost, it has.
+    /// What was granted to it and not lost, it holds.
     pub fn check(&self, model: &Model) -> Verdict {
         if self.phase != Phase::Ready || !model.lives(self.clientid) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! What must be true: the simplest account of who holds what, kept from the replies alone, and what
-//! each reply may be because of it.
+//! The invariants: the simplest model of the state that clients hold, derived from the replies
+//! alone, and the replies that it permits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -74,7 +74,7 @@ macro_rules! must {
     };
 }
 
-/// What an honest observer says against the server.
+/// An error describes how the server violates the model.
 pub type Verdict = Result<(), String>;
 
 fn weight(kind: Kind) -> u8 {
@@ -105,14 +105,15 @@ pub fn is_counted(status: Nfsstat4) -> bool {
 }
 
 impl Model {
-    /// The server has ended, and started anew.
+    /// The server has restarted.
     pub fn restarted(&mut self, now: u64, grace_until: u64) {
         let in_time = now < self.grace_until;
         self.before.retain(|_, before| !self.over && !before.done);
         self.before.values_mut().for_each(|before| before.sure &= in_time);
         for (_, client) in self.clients.drain() {
             let entry = self.before.entry(client.host).or_default();
-            // Who holds something is on record; from 4.1 on only who is done is for certain.
+            // Clients that hold state are on record; from 4.1 on that is certain only after
+            // RECLAIM_COMPLETE.
             let recorded = !client.holds.is_empty() && (client.complete || !client.has_sessions);
             entry.sure |= recorded;
             for (at, hold) in client.holds {
@@ -163,7 +164,7 @@ impl Model {
         Ok(())
     }
 
-    /// An owner of 4.0 that has not confirmed may begin anew, even by an old request.
+    /// An unconfirmed owner of 4.0 may start again, even by an old request.
     fn is_anew(&self, seen: &Seen<'_>) -> bool {
         let What::Open { owner, .. } = seen.request.what else { return false };
         let confirmed =
@@ -182,7 +183,7 @@ impl Model {
         let is_last = self.is_last(seen.request);
         // A session that was destroyed remembers nothing.
         let lives = known && seen.reply.status != Nfsstat4::BADSESSION;
-        // Nor does a lock owner whose stateid went with a CLOSE, which came later.
+        // Nor does a lock owner with a stateid that ended with a CLOSE, which came later.
         let by_lock = match seen.request.what {
             What::Lock { by: By::Lock(id, _), .. } | What::Unlock { id, .. } => Some(id),
             _ => None,
@@ -251,7 +252,8 @@ impl Model {
         table
     }
 
-    /// Whose holds meet this; those who may have to make way are left out on request.
+    /// The clients with holds that conflict with this, each with whether its lease has surely
+    /// expired.
     fn in_the_way(
         &self,
         file: usize,
@@ -269,7 +271,7 @@ impl Model {
         found
     }
 
-    /// The one who refuses must hold something, and be there.
+    /// The client named in a refusal must hold something, and its lease must be valid.
     fn refused(&self, found: &[(u64, bool)], named: Option<u64>) -> Verdict {
         must!(!found.is_empty(), "refused, and nobody is in the way");
         must!(found.iter().any(|(_, lapsed)| !lapsed), "refused for one who went away");
@@ -389,7 +391,7 @@ impl Model {
         let met = |hold: &Hold, _| hold.0.conflicts(share);
         let found = self.in_the_way(at.0, (clientid, at.1), seen.now, met);
         let item = (share, [0; BYTES]);
-        // Nobody is asked for anything later without the grace period being ended first.
+        // None of these statuses is possible later unless the grace period has ended first.
         let looked = [Nfsstat4::OK, Nfsstat4::NO_GRACE, Nfsstat4::SHARE_DENIED];
         self.over |= seen.now >= self.grace_until && looked.contains(&seen.reply.status);
         match seen.reply.told {

@@ -28,7 +28,7 @@ pub const LEASE_NS: u64 = 20 * NS_PER_S;
 /// What the lock table holds, by file, client and owner.
 pub type Table = BTreeMap<(usize, u64, u32), (Share, Bytes)>;
 
-/// On disk: who is on record, and whether it has come back since the start.
+/// On disk: the clients on record, each with whether it has reclaimed since the start.
 #[derive(Default)]
 struct Book(Mutex<HashMap<Identity, bool>>);
 

@@ -4,7 +4,7 @@ use ::wire::nfs4::*;
 use ::wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 use vfs::locks::{Kind, Share};
 
-/// Bytes of a file that are told apart; the last stands for all the rest, to the end.
+/// Bytes of a file that are distinguished; the last stands for all the rest, to the end.
 pub const BYTES: usize = 13;
 /// A way to lock each byte: 0 not, 1 shared, 2 exclusive.
 pub type Bytes = [u8; BYTES];
@@ -27,7 +27,7 @@ impl Span {
         bytes[self.from..self.to].fill(to);
     }
 
-    /// Whether one who wants it meets what another holds.
+    /// Whether a lock of this kind conflicts with the held ones.
     pub fn meets(self, held: &Bytes, kind: Kind) -> bool {
         held[self.from..self.to].iter().any(|h| *h == 2 || (*h == 1 && kind == Kind::Write))
     }
@@ -42,7 +42,7 @@ pub enum By {
     Lock(Stateid4, u32),
 }
 
-/// What is asked.
+/// The operation of a request.
 #[derive(Debug, Clone)]
 pub enum What {
     SetClientId,
@@ -112,7 +112,7 @@ pub struct Request {
     pub bytes: Vec<u8>,
 }
 
-/// Whom a request is from.
+/// The sender of a request.
 pub struct Sender<'a> {
     pub name: &'a [u8],
     pub verifier: [u8; 8],
@@ -293,7 +293,7 @@ fn state_op<'a>(
     })
 }
 
-/// What a reply says beside its status.
+/// The content of a reply in addition to its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     Nothing,

@@ -34,7 +34,7 @@ use engine::transport::buffers::ReplyBuf;
 const HOSTS: u8 = 3;
 pub const PROCESSES: usize = 6;
 pub const BYTES: usize = 6;
-/// What every host calls itself: it is told by its address.
+/// The `caller_name` of every host: hosts differ by their addresses.
 pub const NAME: &[u8] = b"host";
 /// How long hosts may reclaim.
 const GRACE_NS: u64 = 20 * NS_PER_S;
@@ -48,11 +48,11 @@ pub type Bytes = [Option<bool>; BYTES];
 #[derive(Default, Clone)]
 pub struct Process {
     pub held: Bytes,
-    /// It is ready to be told that it has this.
+    /// It accepts a grant of this.
     pub waiting: Option<Request>,
-    /// It has asked for this, and not heard.
+    /// It has requested this, without a reply.
     pub unsure: Option<Request>,
-    /// The answer to what it asked for last was lost.
+    /// The reply to its last request was lost.
     pub lost: bool,
     /// The server has restarted, and what it holds is to be reclaimed.
     pub reclaims: bool,
@@ -100,7 +100,7 @@ pub fn address(process: usize) -> IpAddr {
     IpAddr::from([10, 0, 0, process as u8 % HOSTS])
 }
 
-/// On disk: who is on record, and whether it has been heard of in this life.
+/// On disk: the hosts on record, each with whether it has been active in this run.
 #[derive(Default)]
 struct Book(Mutex<(BTreeMap<ClientId, bool>, BTreeSet<ClientId>)>);
 
@@ -191,7 +191,7 @@ impl World {
         Self { nlm, locks, messages, clock, shares, book, file }
     }
 
-    /// Everything but the disk is gone; gives whom it tells so.
+    /// Everything but the disk is lost; returns the addresses that it notifies of the restart.
     pub fn restart(&mut self) -> BTreeSet<IpAddr> {
         (self.nlm, self.locks, self.messages) = start(&self.shares, &self.clock, &self.book);
         let mut told = BTreeSet::new();

@@ -59,7 +59,7 @@ fn what_fits_is_sent() {
     let out = made(&message, 4, &open(&[], None));
     assert_eq!(sent(&out, &message), (Body::Message(Chunks::default()), message.clone()));
     assert!(out.writes.is_empty() && !out.refused);
-    // A reply chunk that is not needed is told to be empty.
+    // A reply chunk that is not needed is returned with length 0.
     let out = made(&message, 4, &open(&[], Some(4096)));
     let (Body::Message(chunks), text) = sent(&out, &message) else { panic!("{out:?}") };
     assert_eq!((chunks.reply.map(|c| c.capacity()), text), (Some(0), message));
