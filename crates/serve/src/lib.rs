@@ -1,6 +1,6 @@
 //! From the socket to the file contract and back: transports, and one crate for each protocol.
 //!
-//! The crates are in folders beside this one (`engine`, `files`, `ftp`, `sftp`, `web` for `http`,
+//! The crates are in folders next to this one (`engine`, `files`, `ftp`, `sftp`, `web` for `http`,
 //! `nfs`, `iscsi`, `smb`); this one names them for all others, and has the test service `echo`.
 //!
 //! - [`exec`]: the engine that executes every operation: inline, on the pool, after a flush.
@@ -13,14 +13,14 @@
 //! - [`iscsi`]: logical units for initiators of iSCSI.
 //! - [`nfs3`]: MOUNT version 3 and NFS version 3.
 //! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
-//! - [`nlm`]: locks of NFSv3 clients, and who has restarted.
-//! - [`portmap`]: on which ports they are.
-//! - [`sftp`]: SFTP, the SSH transport below it, and the answering side of dsync on a share.
+//! - [`nlm`]: locks of NFSv3 clients, and restart notifications.
+//! - [`portmap`]: the ports of these programs.
+//! - [`sftp`]: SFTP, the SSH transport below it, and the server side of dsync on a share.
 //! - [`smb`]: SMB 2.1 to 3.1.1.
 //!
 //! The crates of FTP, SFTP and HTTP have the same files: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
-//! the clock handed in, and `status.rs` holds the one table of errors. RPC programs have no
+//! the time as an argument, and `status.rs` holds the only table of errors. RPC programs have no
 //! `conn.rs` of their own (`rpc/conn.rs`), and those without state no `state.rs`.
 
 // Failures of the file contract carry attributes by value: to box them would cost an allocation for

@@ -1,5 +1,5 @@
-//! One connection: receives lines, has them answered, sends the answers and records them. The only
-//! file of this folder that does I/O.
+//! One connection: receives and executes lines, sends the responses and records them. The only file
+//! of this folder that does I/O.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -31,19 +31,19 @@ struct Conn {
     core: Rc<Core>,
     stream: TcpStream,
     from: IpAddr,
-    /// His number in the statistics.
+    /// The client's number in the statistics.
     client: u32,
-    /// Who has signed in, and the state of the users in which he was found to be one last.
+    /// The signed-in user, and the generation of the users in which it was last found valid.
     who: Option<(Arc<Person>, u64)>,
-    /// Until when he must have.
+    /// The deadline of the sign-in.
     sign_in: Deadline,
-    /// What came and is not answered.
+    /// What was received and not processed yet.
     input: Vec<u8>,
-    /// The memory of `input` and of its answers.
+    /// The memory of `input` and of its responses.
     _held: ReservedBytes,
 }
 
-/// Serves one client to his end.
+/// Serves one client until its connection ends.
 pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
     let Accepted { stream, peer, permit: _permit } = accepted;
     let Ok(stream) = TcpStream::from_std(stream) else { return };
@@ -61,7 +61,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
         _held: held,
         core,
     };
-    // Who has gone needs nothing more.
+    // A client that has disconnected needs nothing more.
     let _ = conn.run(ending).await;
 }
 
@@ -79,7 +79,7 @@ impl Conn {
         }
     }
 
-    /// How long the client may be silent, or take to receive an answer.
+    /// How long the client may be idle, or take to receive a response.
     fn patience(&self) -> Duration {
         match self.who {
             Some(_) => self.core.server.idle(),
@@ -101,7 +101,7 @@ impl Conn {
         }
     }
 
-    /// Answers lines that have come, as many as one turn may have; whether there may be more.
+    /// Executes lines that have arrived, as many as one turn may have; whether there may be more.
     async fn take(&mut self) -> Result<bool, Gone> {
         let arrived_ns = stamp();
         let mut now_ns = arrived_ns;
@@ -159,12 +159,12 @@ impl Conn {
         Ok(Outcome { person: None, op: Op::Echo, status })
     }
 
-    /// Whether who was let in still is: asked again when something about users has changed.
+    /// Whether the signed-in user is still valid: checked again when the users have changed.
     fn is_welcome(&mut self) -> bool {
         let identity = &self.core.server.identity;
         let Some((person, seen)) = &mut self.who else { return false };
         let now = identity.generation();
-        // It is asked again after a panic.
+        // It is checked again after a panic.
         let stands = *seen == now || identity.stands(person);
         if stands {
             *seen = now;
@@ -185,7 +185,7 @@ impl Conn {
         span
     }
 
-    /// Sends answers, and records their operations when they have left.
+    /// Sends responses, and records their operations when they have left.
     async fn send(&mut self, out: &[u8], spans: &mut Vec<Span>) -> Result<(), Gone> {
         if out.is_empty() {
             return Ok(());

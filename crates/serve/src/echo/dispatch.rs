@@ -9,14 +9,14 @@ use wire::echo::{Op, SignIn, Status, answer, text};
 use super::Core;
 use crate::exec::DispatchResult;
 
-/// What came of a line: who has signed in by it, and how it is recorded.
+/// The result of a line: the user that has signed in by it, and the operation to record.
 pub(super) struct Outcome {
     pub person: Option<Arc<Person>>,
     pub op: Op,
     pub status: Status,
 }
 
-/// The first line: signs somebody in who calls from this address, and puts the answer behind `out`.
+/// The first line: signs in a user from this address, and appends the response to `out`.
 pub(super) async fn sign_in(core: &Core, from: IpAddr, line: &[u8], out: &mut Vec<u8>) -> Outcome {
     let (person, status) = match SignIn::decode(text(line)) {
         Err(_) => (None, Status::Malformed),
@@ -33,7 +33,7 @@ pub(super) async fn sign_in(core: &Core, from: IpAddr, line: &[u8], out: &mut Ve
     Outcome { person, op: Op::SignIn, status }
 }
 
-/// A line of a user who has signed in: puts it behind `out`.
+/// A line of a signed-in user: appends it to `out`.
 pub(super) fn echo(line: &[u8], out: &mut Vec<u8>) -> DispatchResult {
     out.extend_from_slice(line);
     DispatchResult::Done

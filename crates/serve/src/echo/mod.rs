@@ -1,5 +1,5 @@
 //! Echo (RFC 862) with a sign-in, the test service and the example of
-//! `docs/howto/add-a-protocol.md`: `docs/protocols/echo.md` says what it does.
+//! `docs/howto/add-a-protocol.md`: `docs/protocols/echo.md` describes it.
 //!
 //! - `conn`: one connection, the only part that does I/O. `dispatch`: what a line comes to.
 //! - [`node`]: what can be set and seen.
@@ -26,7 +26,7 @@ use crate::transport::tasks::Tasks;
 pub struct Server {
     /// What executes its operations.
     pub engine: Arc<Engine>,
-    /// Who may sign in.
+    /// The users that may sign in.
     pub identity: Arc<dyn Identity>,
     /// Threads that judge passwords.
     pub sign_ins: Arc<SignIns>,

@@ -1,5 +1,6 @@
-//! Delegations and callbacks over loopback, with the real codec: a conflict calls the holder back,
-//! who does not answer loses what it held, who cannot be called is told and gets nothing.
+//! Delegations and callbacks over loopback, with the real codec: a conflict recalls from the
+//! holder; a client that does not answer loses what it held; one that cannot be called is notified
+//! and gets no delegations.
 
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]

@@ -1,5 +1,5 @@
 //! A panic in an operation of a compound fails that operation with SERVERFAULT: its slot, its
-//! owner's sequence and everybody else go on.
+//! owner's sequence and all other clients continue.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,5 +1,5 @@
-//! Conflicts call the holder of a delegation back; clients of 4.0 are called over a connection of
-//! ours.
+//! Conflicts recall delegations from their holders; clients of 4.0 are called over a connection
+//! from the server.
 
 #[path = "shares.rs"]
 mod shares;
@@ -153,7 +153,7 @@ fn who_does_not_answer_loses_it_after_a_lease() {
 fn a_cut_back_channel_is_told_and_mended() {
     let scene = Scene::new();
     let (mut holder, id) = holder(&scene);
-    // The connection ends; the session goes on over another.
+    // The connection ends; the session continues over another.
     holder.wire = Wire::connect(scene.addr);
     let down = seq4_status::CB_PATH_DOWN | seq4_status::CB_PATH_DOWN_SESSION;
     wait_for("it is noticed", || {

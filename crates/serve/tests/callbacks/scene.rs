@@ -121,7 +121,7 @@ impl Scene {
     }
 }
 
-/// Asks until there is an answer.
+/// Retries until there is a result.
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -375,7 +375,7 @@ pub struct Client {
     pub id: u64,
     pub session: [u8; 16],
     sequence: u32,
-    /// What its last SEQUENCE said.
+    /// The flags of its last SEQUENCE.
     pub flags: u32,
 }
 
@@ -471,7 +471,7 @@ impl Client {
         self.wire.start((NFS4_PROGRAM, NFS_V4, NFSPROC4_COMPOUND), &Compound(1, &ops));
     }
 
-    /// What is answered if the last one, with these operations, is sent again.
+    /// The reply if the last one, with these operations, is sent again.
     pub fn again(&mut self, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
         self.sequence -= 1;
         self.run(ops)
@@ -517,7 +517,7 @@ pub fn open(clientid: u64, seqid: u32, share_access: u32, create: bool) -> ArgOp
     })
 }
 
-/// What OPEN, as the last operation, has answered.
+/// The result of OPEN, as the last operation.
 pub fn opened(
     status: Nfsstat4,
     mut results: Vec<ResOp<'static>>,

@@ -1,5 +1,5 @@
-//! A share that is taken away while clients use it: its handles are stale, what they hold through
-//! it ends, and nothing is heard of it on another share.
+//! A share that is removed while clients use it: its handles are stale, the state held through it
+//! ends, and another share is not affected.
 
 use vfs::locks::LockCounts;
 use vfs::mem::MemFs;
@@ -64,9 +64,9 @@ fn what_was_held_through_it_ends_with_it() {
     assert_eq!(holder.test(id), Nfsstat4::BAD_STATEID);
     assert_eq!(holder.test(opened.stateid), Nfsstat4::BAD_STATEID);
     assert_eq!(holder.open(READ, false).err(), Some(Nfsstat4::NOENT));
-    // What is no handle of ours still is none.
+    // A handle of another form is still not a handle of this server.
     assert_eq!(status(&mut holder, b"\x11123"), Nfsstat4::BADHANDLE);
-    // Nobody has to be called, now or later.
+    // No client has to be called, now or later.
     scene.pass(2 * LEASE);
 }
 

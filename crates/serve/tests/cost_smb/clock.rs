@@ -1,5 +1,5 @@
-//! Processor time of the server: that of all threads of this process but the one that asks, which
-//! is the client's.
+//! Processor time of the server: that of all threads of this process but the calling one, which is
+//! the client's.
 
 use std::time::Duration;
 

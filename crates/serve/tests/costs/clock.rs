@@ -1,5 +1,5 @@
-//! Processor time of the server: that of all threads of this process but the one that asks, which
-//! is the client's.
+//! Processor time of the server: that of all threads of this process but the calling one, which is
+//! the client's.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub fn of<T>(act: impl FnOnce() -> T) -> (Duration, T) {
     (server().saturating_sub(before), value)
 }
 
-/// Waits until `ask` has an answer.
+/// Waits until `ask` has a result.
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {

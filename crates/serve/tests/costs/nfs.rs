@@ -30,7 +30,7 @@ struct Parts {
     handles: Vec<(&'static str, Vec<u8>)>,
     /// Attributes to be set and compared: access control lists of more and more entries.
     lists: Vec<Vec<u8>>,
-    /// All attributes that can be asked for.
+    /// All attributes that can be read.
     all: Bitmap4,
 }
 

@@ -31,8 +31,8 @@ fn windows_sets_times_and_attributes() {
     });
 }
 
-/// Windows asks about every directory above the one that it wants, up to the root, without a slash
-/// at the end and with an empty body.
+/// Windows queries every directory above the one that it wants, up to the root, without a slash at
+/// the end and with an empty body.
 #[test]
 fn windows_walks_down_from_the_root() {
     with_site(|site, alice, _| async move {
@@ -46,8 +46,8 @@ fn windows_walks_down_from_the_root() {
     });
 }
 
-/// macOS locks a name before it writes there, for the file and for `._` beside it; then it writes,
-/// unlocks, and looks at the properties in between.
+/// macOS locks a name before it writes there, for the file and for `._` next to it; then it writes,
+/// unlocks, and reads the properties in between.
 #[test]
 fn macos_locks_before_it_writes() {
     with_site(|site, alice, _| async move {
@@ -67,7 +67,7 @@ fn macos_locks_before_it_writes() {
 }
 
 /// Office opens with an exclusive lock, refreshes it, writes with the token in a tagged list of the
-/// whole URL, and asks who holds a lock that is in its way.
+/// whole URL, and queries the owner of a conflicting lock.
 #[test]
 fn office_keeps_a_document_for_itself() {
     with_site(|site, alice, otto| async move {
@@ -85,7 +85,7 @@ fn office_keeps_a_document_for_itself() {
     });
 }
 
-/// LibreOffice keeps its lock in a file of its own beside the document, too.
+/// LibreOffice keeps its lock in a separate file next to the document, too.
 #[test]
 fn libreoffice_has_lock_files() {
     with_site(|site, alice, _| async move {
@@ -124,7 +124,7 @@ fn destinations_behind_a_proxy() {
     });
 }
 
-/// rclone asks for a handful of properties, lists with depth 1, and moves whole directories.
+/// rclone requests a handful of properties, lists with depth 1, and moves whole directories.
 #[test]
 fn rclone_lists_and_moves() {
     with_site(|site, alice, _| async move {

@@ -23,7 +23,7 @@ fn a_lock_keeps_others_out_and_lets_its_holder_in() {
         let set = "<D:propertyupdate xmlns:D='DAV:'><D:set><D:prop><p xmlns='u:'>v</p></D:prop>\
                    </D:set></D:propertyupdate>";
         for who in [&alice, &otto] {
-            // Without the token nobody may, the holder neither.
+            // Without the token no user may, not even the holder.
             assert_eq!(site.put(who, "/share/f", &[], "x").await, 423);
             assert_eq!(site.status(who, "DELETE /share/f", &[], "").await, 423);
             assert_eq!(site.status(who, "PROPPATCH /share/f", &[], set).await, 423);
@@ -39,7 +39,7 @@ fn a_lock_keeps_others_out_and_lets_its_holder_in() {
         assert_eq!(site.put(&alice, "/share/f", &[&with], "three").await, 204);
         assert_eq!(site.status(&alice, "PROPPATCH /share/f", &[&with], set).await, 207);
         assert_eq!(site.data(&otto, "/share/f").await, "three");
-        // A copy is not locked, and may be made by anybody.
+        // A copy is not locked, and any user may make one.
         let to = ["destination: /share/copy"];
         assert_eq!(site.status(&otto, "COPY /share/f", &to, "").await, 201);
         assert_eq!(site.put(&otto, "/share/copy", &[], "x").await, 204);
@@ -95,7 +95,7 @@ fn collections_are_locked_with_what_is_in_them() {
         site.status(&alice, "MKCOL /share/d", &[], "").await;
         site.put(&alice, "/share/d/f", &[], "x").await;
         let inner = site.lock(&otto, "/share/d/f", &[], false).await;
-        // Something in it is locked: 207 says what (§9.10.9).
+        // Something in it is locked: 207 lists it (§9.10.9).
         let answer = site.lock(&alice, "/share/d", &[], false).await;
         assert_eq!((answer.status, answer.hrefs()[0].as_str()), (207, "/share/d/f"));
         let delete = site.ask(&alice, "DELETE /share/d", &[], "").await;
@@ -189,7 +189,7 @@ fn a_lock_is_one_with_those_of_other_protocols() {
         let spot = site.core.spot(&otto, &path, serve::files::Links::Keep).await.expect("there");
         let upload = site.core.upload(&otto, &spot, How::Whole(SetAttr::default())).await;
         assert!(upload.is_err());
-        // After the holder has written it, the lock is on the file that is there now.
+        // After the holder has written it, the lock is on the new file.
         let with = format!("if: (<{}>)", answer.token());
         assert_eq!(site.put(&alice, "/share/f", &[&with], "two").await, 204);
         let now = site.node(&alice, "/share/f").await.expect("there").key();

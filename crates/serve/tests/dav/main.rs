@@ -1,5 +1,5 @@
-//! WebDAV over shares in memory, method by method, without a connection: what RFC 4918 says, and
-//! what clients are known to do.
+//! WebDAV over shares in memory, method by method, without a connection: the rules of RFC 4918, and
+//! the behaviour of known clients.
 
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]

@@ -33,7 +33,7 @@ async fn fifo(site: &Site, who: &Caller, path: &str) {
     fs.mknod(cx, &spot.dir, &spot.name, special, &SetAttr::default()).expect("a FIFO");
 }
 
-/// Somebody who may change what everybody may.
+/// A caller with no more than the rights of all users.
 fn nobody(who: &Caller) -> Caller {
     let mut nobody = who.clone();
     let cred = vfs::cred::Cred { uid: 1_000, gid: 1_000, groups: Vec::new() };
@@ -116,8 +116,8 @@ fn one_file_of_two_names_is_not_moved_onto_itself() {
     });
 }
 
-/// A destination whose path leads through what is replaced: it is gone by that path afterwards, but
-/// the answer is that of what was done.
+/// A destination with a path that leads through what is replaced: it is gone by that path
+/// afterwards, but the response is that of the completed operation.
 #[test]
 fn a_folder_is_replaced_by_a_path_that_leads_through_it() {
     with_site(|site, alice, _| async move {

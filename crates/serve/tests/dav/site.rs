@@ -1,4 +1,4 @@
-//! Asking WebDAV as a connection would, and reading its answers.
+//! Requests to WebDAV without a connection, and their responses.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub struct Site {
     pub clock: Arc<ManualClock>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -115,7 +115,7 @@ impl Site {
         handle(site, who, request).await
     }
 
-    /// Asks; header fields are lines.
+    /// Sends a request; header fields are lines.
     pub async fn ask(&self, who: &Caller, line: &str, headers: &[&str], body: &str) -> Answer {
         read(self.respond(who, line, headers, body).await).await
     }
@@ -146,7 +146,8 @@ impl Site {
         self.ask(who, line, headers, body).await.status
     }
 
-    /// What PUT does with a file: judges, writes it whole, and tells.
+    /// What PUT does with a file: checks the conditions, writes the file atomically, and returns
+    /// the status.
     pub async fn put(&self, who: &Caller, path: &str, headers: &[&str], data: &str) -> u16 {
         let path = VPath::parse(path.as_bytes()).expect("path");
         let headers = fields(headers);

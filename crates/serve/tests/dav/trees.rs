@@ -1,4 +1,4 @@
-//! Trees that are deeper than any path can say, and copies that would have no end.
+//! Trees that are deeper than the longest path, and copies that would have no end.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -14,11 +14,11 @@ use crate::scene::Scratch;
 use crate::scripted::Scripted;
 use crate::site::{Site, over, with_site};
 
-/// Directories inside one another: a path of them is as long as PATH_MAX with their names alone.
+/// Nested directories: a path of them is as long as PATH_MAX with their names alone.
 const LEVELS: usize = 2_000;
 
-/// Makes `levels` directories inside one another, each by a call relative to the one around it, and
-/// a file in the last one.
+/// Makes `levels` nested directories, each by a call relative to the one around it, and a file in
+/// the last one.
 fn dig(top: &Path, levels: usize) {
     let mut at = File::open(top).expect("a folder");
     for _ in 0..levels {
@@ -29,7 +29,7 @@ fn dig(top: &Path, levels: usize) {
     std::fs::write(format!("/proc/self/fd/{}/file", at.as_raw_fd()), "at the end").expect("a file");
 }
 
-/// How many directories are inside one another, and what the file in the last one says.
+/// The number of nested directories, and the content of the file in the last one.
 fn depth(top: &Path) -> (usize, String) {
     let (mut at, mut levels) = (File::open(top).expect("a folder"), 0);
     while let Ok(inner) = File::open(format!("/proc/self/fd/{}/dd", at.as_raw_fd())) {
@@ -176,7 +176,7 @@ fn nothing_is_copied_into_itself_through_another_share() {
             }
         }
         assert!(!share.join("sub/x").exists() && !share.join("sub/in/x").exists());
-        // Beside one another is well.
+        // To a path next to it, the copy succeeds.
         let beside = ["destination: /sub/copy"];
         assert_eq!(site.status(&alice, "COPY /share/sub/in", &beside, "").await, 201);
     });

@@ -1,5 +1,5 @@
-//! Who has a file open has it until the end: it is read and written whole although its name is
-//! removed, or given to another file, by whoever may.
+//! An open file stays available until it is closed: it is read and written completely although its
+//! name is removed, or given to another file, by a user that may.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ async fn open(core: &Rc<Core>, who: &Caller, at: &str) -> Reader {
     core.reader(who, found.node().expect("a file")).await.expect("opened")
 }
 
-/// Whoever is not the one who reads.
+/// The operation of a user other than the reader.
 #[derive(Debug, Clone, Copy)]
 enum Other {
     Puts,
@@ -135,7 +135,7 @@ fn its_room_is_free_when_the_transfer_ends() {
         assert_eq!(fs.counts().retained, 1, "one file, however often it is open");
         std::fs::rename(at.join("g"), at.join("share/f")).expect("by a program on the server");
         for reader in &readers {
-            // What is swept is what nobody has open.
+            // Files that are still open are not swept.
             fs.sweep();
             assert!(rest(&core, &who, reader, 0).await == old());
         }

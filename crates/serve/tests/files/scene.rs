@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(80);
 /// minute on a machine with nothing else to do.
 const ENDS_WITHIN: Duration = Duration::from_secs(400);
 
-/// Users for tests: `alice` with the password `secret`, and whoever is added.
+/// Users for tests: `alice` with the password `secret`, and the added ones.
 pub struct Users {
     people: Mutex<HashMap<String, (String, Arc<Person>)>>,
     keys: Mutex<HashMap<String, Vec<String>>>,
@@ -59,7 +59,7 @@ impl Default for Users {
 }
 
 impl Users {
-    /// Adds somebody.
+    /// Adds a user.
     pub fn add(&self, name: &str, password: &str, cred: Cred) {
         let person = Person { name: name.to_owned(), cred, home: None, anonymous: false };
         let entry = (password.to_owned(), Arc::new(person));
@@ -67,7 +67,7 @@ impl Users {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds somebody with a home directory.
+    /// Adds a user with a home directory.
     pub fn add_at_home(&self, name: &str, password: &str, home: &str) {
         self.add(name, password, Cred::root());
         let mut people = self.people.lock().expect("whole");
@@ -77,13 +77,13 @@ impl Users {
         }
     }
 
-    /// Takes somebody away.
+    /// Removes a user.
     pub fn remove(&self, name: &str) {
         self.people.lock().expect("whole").remove(name);
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives somebody a key: a line of `authorized_keys`.
+    /// Adds a key to a user: a line of `authorized_keys`.
     pub fn add_key(&self, name: &str, line: &str) {
         self.keys.lock().expect("whole").entry(name.to_owned()).or_default().push(line.to_owned());
     }
@@ -142,7 +142,7 @@ impl Lookup for Nobody {
     }
 }
 
-/// The log of transfers: what it was told.
+/// The transfer log: its entries.
 #[derive(Default)]
 pub struct Told {
     all: Mutex<Vec<Ended>>,
@@ -161,8 +161,8 @@ impl Log for Told {
 }
 
 impl Told {
-    /// Waits until so many transfers were told that were not taken, and takes them: each as
-    /// `PROTOCOL DIRECTION OUTCOME PATH BYTES@OFFSET`.
+    /// Waits for this number of entries, and takes all: each as `PROTOCOL DIRECTION OUTCOME PATH
+    /// BYTES@OFFSET`.
     pub fn take(&self, count: usize) -> Vec<String> {
         self.taken(count).iter().map(words).collect()
     }
@@ -188,7 +188,7 @@ fn words(one: &Ended) -> String {
 pub struct Scene {
     /// The parts.
     pub files: Arc<Files>,
-    /// What the log of transfers was told.
+    /// The entries of the transfer log.
     pub told: Arc<Told>,
     /// The users in them.
     pub users: Arc<Users>,
@@ -220,7 +220,7 @@ impl Scene {
         Self::within(service, &[("share", share)], limits)
     }
 
-    /// The share `share`, in memory, for peers for whom only so many bytes may be held.
+    /// The share `share`, in memory, with a limit on the bytes that may be held for peers.
     pub fn with_bytes(service: Service, bytes: usize) -> Self {
         let share: Arc<dyn FileSystem> = MemFs::new(tag("share"), 1 << 30);
         Self::within(service, &[("share", share)], Limits { bytes, ..Limits::default() })
@@ -278,7 +278,7 @@ impl Scene {
         Self { files: Arc::new(files), told, users, runtimes }
     }
 
-    /// Somebody who has signed in from this machine.
+    /// A user that has signed in from this machine.
     pub fn caller(&self, name: &str) -> Caller {
         let person = self.users.person(name).expect("a user");
         let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000));
@@ -336,7 +336,7 @@ impl Scratch {
         HostFs::open(&self.0.join("share"), options).expect("a share")
     }
 
-    /// A file of ours; its path.
+    /// A file with this content; its path.
     pub fn file(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, bytes).expect("written");

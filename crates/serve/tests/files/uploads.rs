@@ -287,7 +287,7 @@ fn in_a_sticky_directory_a_file_of_others_is_written_in_place() {
     });
 }
 
-/// A sticky directory with a file of root's that everybody may write, and one of user 1000; their
+/// A sticky directory with a file of root's that all users may write, and one of user 1000; their
 /// inode numbers.
 fn prepare_sticky(fs: &MemFs) -> [u64; 2] {
     let (root, bob) = (Cred::root(), Cred { uid: 1000, gid: 1000, groups: Vec::new() });
@@ -300,7 +300,7 @@ fn prepare_sticky(fs: &MemFs) -> [u64; 2] {
     })
 }
 
-/// Somebody removes the file that is to be replaced while the data of the new one is on its way.
+/// The file that is to be replaced is removed while the data of the new one is being written.
 #[test]
 fn what_is_to_be_replaced_may_be_removed_meanwhile() {
     let scene = Scene::in_memory(Service::Http);

@@ -207,7 +207,7 @@ fn nothing_leads_out_of_the_callers_root() {
             }
             let own = core.spot(&bob, &path(root), Links::Keep).await;
             assert_eq!(own.err(), Some(Status::NotOwner), "it is in no directory of his");
-            // The link itself can be seen, and taken away.
+            // The link itself can be seen, and removed.
             let spot = core.spot(&bob, &path(&format!("{root}/far")), Links::Keep).await;
             assert_eq!(spot.expect("a place").name, b"far");
         }

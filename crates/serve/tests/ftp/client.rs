@@ -21,7 +21,7 @@ use wire::ftp::{Request, Verb, addr};
 
 use crate::scene::{Scene, Serving};
 
-/// Patience with a server that has to answer.
+/// Time limit for replies of the server.
 pub const PATIENCE: Duration = Duration::from_secs(80);
 
 /// A running service.
@@ -55,7 +55,7 @@ impl Running {
         Self { tasks, scene, server, explicit, implicit, config, roots }
     }
 
-    /// Ends the service, which takes as long as it lets go on what it has taken.
+    /// Ends the service, which takes as long as it lets running transfers continue.
     pub fn end(&mut self) -> std::thread::JoinHandle<()> {
         let tasks = self.tasks.0.take().expect("it runs");
         std::thread::spawn(move || {
@@ -98,7 +98,7 @@ impl Running {
     }
 }
 
-/// What the server shows, and who believes it.
+/// The server's certificate, and the roots of a client that trusts it.
 fn certificates() -> (Arc<Tls>, RootCertStore) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
@@ -122,7 +122,7 @@ fn trusting(
     Arc::new(config)
 }
 
-/// A connection, in the clear or not.
+/// A connection, unencrypted or with TLS.
 pub enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -143,12 +143,12 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more comes, if the server has not gone before.
+    /// Ends the sending direction, if the server has not gone before.
     pub fn try_finish(&self) {
         let _ = self.socket().shutdown(Shutdown::Write);
     }
 
-    /// Says that nothing more comes.
+    /// Ends the sending direction.
     pub fn finish(&mut self) {
         if let Self::Tls(tls) = self {
             tls.conn.send_close_notify();
@@ -231,7 +231,7 @@ impl Client {
             match self.stream().read(&mut room) {
                 Ok(0) => return None,
                 Ok(n) => self.came.extend_from_slice(&room[..n]),
-                // Cut off while something of ours was under way.
+                // The connection was reset while data of this client was in flight.
                 Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return None,
                 Err(e) => panic!("no reply: {e}"),
@@ -248,24 +248,24 @@ impl Client {
         self.stream().flush().expect("sent");
     }
 
-    /// Says a line; the code of what is answered.
+    /// Sends a line; the code of the reply.
     pub fn say(&mut self, line: &str) -> u16 {
         self.ask(line).code
     }
 
-    /// Says a line; what is answered.
+    /// Sends a line; the reply.
     pub fn ask(&mut self, line: &str) -> Reply {
         self.send(format!("{line}\r\n").as_bytes());
         self.reply()
     }
 
-    /// What is answered in the last line.
+    /// The text in the last line of the reply.
     pub fn text(&mut self, line: &str) -> String {
         let reply = self.ask(line);
         String::from_utf8(reply.lines.last().expect("a line").clone()).expect("text")
     }
 
-    /// Says a request with any bytes in it.
+    /// Sends a request with any bytes in it.
     pub fn request(&mut self, request: &Request<'_>) -> Reply {
         let mut out = Vec::new();
         request.encode(&mut out);

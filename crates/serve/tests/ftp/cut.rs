@@ -1,4 +1,4 @@
-//! Uploads whose client goes away before it has the reply: they leave what was there before,
+//! Uploads of clients that disconnect before they have the reply: the previous file stays,
 //! whichever connection ends first.
 
 use std::net::Shutdown;
@@ -23,7 +23,7 @@ const SMALL: usize = 1000;
 /// Takes several pieces: the file is made when the first is full.
 const LARGE: usize = 3 << 20;
 
-/// A service whose operations on the pool can be held up.
+/// A service with a gate that can delay operations on the pool.
 struct Gated {
     running: Running,
     gate: Arc<Scripted>,
@@ -148,7 +148,7 @@ fn commands_that_were_not_read_do_not_hide_the_end() {
         let mut c = gated.running.signed_in();
         let data = gated.begin(&mut c, size);
         gated.end_data(&mut c, data, size);
-        // More than are held while a transfer goes on.
+        // More commands than are held during a transfer.
         c.send(&b"NOOP\r\n".repeat(base::limits::FTP_COMMANDS_HELD + 8));
         c.stream().socket().shutdown(Shutdown::Write).expect("a connection");
         gated.gate.open_gate();

@@ -52,7 +52,7 @@ fn names_of_any_bytes() {
     assert_eq!(c.request(&text(Verb::Mkd, dir)).lines[0], b"\"/share/in \"\"quotes\"\"\" created.");
     assert_eq!(c.request(&text(Verb::Cwd, dir)).code, 250);
     assert!(c.text("PWD").starts_with("\"/share/in \"\"quotes\"\"\""));
-    // Nobody can make a file pretend to be several.
+    // No name can make one file look like several.
     assert_eq!(c.store(&text(Verb::Stor, b"a\rb"), b""), 226);
     assert_eq!(lines(&mut c, Verb::Nlst, None), [b"a?b"]);
 }
@@ -140,8 +140,8 @@ fn digests_of_files_and_parts_of_them() {
     assert_eq!(c.say("HASH ."), 550);
 }
 
-/// Hashing takes hours where a file has a large hole; nobody needs the answer any more when its
-/// client has gone, or may not be here.
+/// Hashing takes hours where a file has a large hole; the result is not needed any more when the
+/// client has disconnected, or its user is removed.
 #[test]
 fn a_digest_ends_with_its_client_and_its_user() {
     let folder = Scratch::new();

@@ -1,4 +1,5 @@
-//! FTP through the real codec: a service in this process, and a client that says what it is told.
+//! FTP through the real codec: a service in this process, and a client that sends the given
+//! commands.
 
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]

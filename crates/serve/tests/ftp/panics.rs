@@ -1,4 +1,4 @@
-//! A panic in a handler, a transfer or a flush fails one command with 451; the session goes on.
+//! A panic in a handler, a transfer or a flush fails one command with 451; the session continues.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

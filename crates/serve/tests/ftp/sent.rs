@@ -1,5 +1,5 @@
-//! Large files of a folder in the clear: the kernel sends them, and whatever happens to the file or
-//! the client meanwhile, nobody is told what is not so.
+//! Large files of a folder over unencrypted connections: the kernel sends them, and whatever
+//! happens to the file or the client meanwhile, no reply is wrong.
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Signing in, and what is said without data.
+//! Signing in, and commands without data.
 
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ fn a_home_directory_is_where_one_begins_or_all_there_is() {
     }
     assert_eq!(bob.say("CDUP"), 250);
     assert_eq!(bob.say("SIZE mine"), 213);
-    // Links that somebody has made over another protocol.
+    // Links that were made over another protocol.
     running.link("home/far", "../outside");
     running.link("home/full", "/share/outside");
     running.link("home/good", "mine");

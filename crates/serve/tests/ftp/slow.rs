@@ -1,4 +1,4 @@
-//! Data connections that trickle are given up; those that are merely slow are not.
+//! Data connections that trickle are aborted; those that are merely slow are not.
 
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering::Relaxed;

@@ -68,7 +68,7 @@ fn data_connections_may_have_to_resume_the_session() {
         other.put("other", b"x");
         c.protect = other.protect.clone();
         let mut data = c.begin(&Request::Text(Verb::Retr, b"file"));
-        // Whatever the server has said of it.
+        // Whatever the server has sent on it.
         let _ = data.read(&mut [0; 100]);
         assert_eq!(c.reply().code, 522);
         c.protect = Some(config);
@@ -76,8 +76,8 @@ fn data_connections_may_have_to_resume_the_session() {
     }
 }
 
-/// A client that closes a connection with something unread resets it: then the end of what he has
-/// sent may be lost on the way.
+/// A client that closes a connection with unread data resets it: then the end of what it has sent
+/// may be lost.
 #[test]
 fn who_uploads_finds_nothing_to_read() {
     let running = Running::with(Settings { session_reuse: true, ..Settings::default() });

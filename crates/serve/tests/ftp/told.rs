@@ -1,4 +1,4 @@
-//! What the log of transfers is told of FTP: each transfer once, however it ends.
+//! The transfer log of FTP: each transfer once, however it ends.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ fn transfers_are_told_with_what_was_moved() {
     assert_eq!(told.take(1), ["ftp download complete /share/file 1000@299000"]);
     assert_eq!(c.store(&Request::Text(Verb::Appe, b"file"), b"more"), 226);
     assert_eq!(told.take(1), ["ftp upload complete /share/file 4@300000"]);
-    // The empty one, one whose name is no text; neither what is not there nor listings.
+    // An empty file, with a name that is not UTF-8; missing files and listings are not logged.
     assert_eq!(c.store(&Request::Text(Verb::Stor, b"\xfe"), b""), 226);
     assert_eq!(c.say("RETR none"), 550);
     c.fetch(&Request::Maybe(Verb::Nlst, None));

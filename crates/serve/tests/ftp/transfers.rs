@@ -227,7 +227,7 @@ fn where_there_is_no_room_the_old_file_stays() {
         Running::over(Scene::over(Service::Ftp, &[("share", share)]), Settings::default());
     let mut c = running.signed_in();
     c.put("old", b"before");
-    // The server ends the data connection when it cannot go on.
+    // The server ends the data connection when it cannot continue.
     let store = |c: &mut Client, request: &Request<'_>, size| {
         let mut data = c.begin(request);
         let _cut = data.write_all(&bytes(size));

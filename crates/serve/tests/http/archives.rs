@@ -1,4 +1,4 @@
-//! A directory as an archive, read by somebody else.
+//! A directory as an archive, read by another program.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};

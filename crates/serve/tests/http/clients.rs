@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::scene::Scratch;
 use crate::stand::Stand;
 
-/// Whether a program is here; says so if it is not.
+/// Whether a program is installed; prints a line if it is not.
 fn has(program: &str) -> bool {
     let has = Command::new(program)
         .arg("--version")
@@ -19,7 +19,7 @@ fn has(program: &str) -> bool {
     has
 }
 
-/// Runs a program; what it says.
+/// Runs a program; returns its output.
 fn run(program: &str, args: &[&str]) -> String {
     let done = Command::new(program).args(args).output().unwrap();
     let errors = String::from_utf8_lossy(&done.stderr).into_owned();
@@ -56,7 +56,7 @@ fn curl_uploads_downloads_and_resumes() {
         let rest = run("curl", &[&told[..], &["-C", "-", "-o", &down, &url]].concat());
         assert_eq!(rest, format!("206 {said}"));
         assert_eq!(scratch.read("down"), body);
-        // An upload goes on where it ended.
+        // An upload resumes where it ended.
         let part = scratch.0.join(format!("share/a \"b\" {n}"));
         std::fs::File::options().write(true).open(part).unwrap().set_len(2_000_000).unwrap();
         run("curl", &[&told[..], &["-f", "-C", "2000000", "-T", &up, &url]].concat());

@@ -1,4 +1,4 @@
-//! HTTP/2: the same answers, many at once.
+//! HTTP/2: the same responses, many at once.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub fn request(method: &str, path: &str) -> http::Request<()> {
     http::Request::builder().method(method).uri(uri).body(()).unwrap()
 }
 
-/// Sends a body as there is room for it, and takes the answer.
+/// Sends a body as there is room for it, and receives the response.
 pub async fn ask(
     send: &SendRequest<Bytes>,
     request: http::Request<()>,
@@ -136,7 +136,7 @@ fn a_stream_that_waits_does_not_hold_others_up() {
     with(&stand, |send| async move {
         let body = vec![b'x'; 4_000_000];
         assert_eq!(ask(&send, request("PUT", "/share/large"), &body).await.0, 201);
-        // Nobody reads this one's body.
+        // The body of this response is not read.
         let mut first = send.clone().ready().await.unwrap();
         let (slow, _) = first.send_request(request("GET", "/share/large"), true).unwrap();
         let slow = slow.await.unwrap();
@@ -185,17 +185,17 @@ fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
     }
 }
 
-/// Connections that ask and do not read.
+/// Connections that send requests and do not read.
 const GREEDY: usize = 16;
 /// Requests on each of them.
 const ASKED: usize = 64;
-/// What one of them may take while its answer is being sent.
+/// What one of them may receive while its response is being sent.
 const STREAM: usize = 8 << 10;
 /// What the server may hold, on two cores.
 const BYTES: usize = 32 << 20;
 
-/// A connection that has asked for a file many times, and takes nothing of the answers: whoever
-/// holds the future does not poll it any more.
+/// A connection that has requested a file many times, and reads no response: the holder of the
+/// future does not poll it any more.
 async fn greedy(stand: &Stand) -> impl Future {
     let mut config = stand.believes();
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -290,7 +290,7 @@ fn streams_are_in_the_account_and_refused_without_room() {
         let error = refused.await.unwrap_err();
         assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM), "{error}");
         drop(streams);
-        // They are given back as the server learns that nobody waits for them.
+        // They are released as the server learns of the resets.
         let again = || async {
             let mut send = send.clone().ready().await.unwrap();
             let (answer, _) = send.send_request(request("GET", "/share/"), true).unwrap();

@@ -1,5 +1,5 @@
 //! A panic in a handler or a flush fails one request with 500, over HTTP/1.1 and HTTP/2; the
-//! connection goes on.
+//! connection continues.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

@@ -1,5 +1,5 @@
-//! Large files of a folder in the clear: the kernel sends them, and whatever happens to the file or
-//! the client meanwhile, nobody is told what is not so.
+//! Large files of a folder over unencrypted connections: the kernel sends them, and whatever
+//! happens to the file or the client meanwhile, no response is wrong.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n * 11 + n / 253) as u8).collect()
 }
 
-/// Asks for a file and takes the first byte of the answer.
+/// Requests a file and receives the first byte of the response.
 fn begun(stand: &Stand, target: &str) -> TcpStream {
     let mut stream = TcpStream::connect(stand.plain).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -69,7 +69,7 @@ fn a_file_that_becomes_shorter_ends_the_connection() {
     let mut stream = begun(&stand, "/share/f");
     scratch.set_len("share/f", 1000);
     let mut rest = Vec::new();
-    // Nothing says that this was all: the length that was told has not come.
+    // Nothing marks this as the end: fewer bytes than Content-Length have arrived.
     let ended = stream.read_to_end(&mut rest);
     assert!(rest.len() < 64 << 20, "{ended:?} after {}", rest.len());
     assert_eq!(stand.client().get("/share/f", &[]).body.len(), 1000);

@@ -1,4 +1,4 @@
-//! Who is let in, and what another site can make a browser do.
+//! Which users are accepted, and what another site can make a browser do.
 
 use std::sync::atomic::Ordering;
 
@@ -87,7 +87,7 @@ fn a_browser_signs_in_by_a_form_and_out_again() {
     assert!(page.text().contains("alice"));
     assert_eq!(client.ask("POST /.plimsoll/sign-out", &[&cookie, &origin], b"").status, 303);
     assert_eq!(client.get("/share/", &[&cookie]).status, 401);
-    // Who is gone has no session.
+    // A removed user has no session.
     let cookie = sign_in(&mut client);
     stand.scene.users.remove("alice");
     assert_eq!(client.get("/share/", &[&cookie]).status, 401);
@@ -110,7 +110,7 @@ fn another_site_changes_nothing() {
     ] {
         assert_eq!(client.put("/share/f", &[&cookie, origin], b"evil").status, 403, "{origin}");
     }
-    // A password that the browser knows is no better; a program says nothing of where it is from.
+    // A password that the browser knows is no better; a program sends no Origin.
     assert_eq!(
         client.put("/share/f", &[ALICE, "Origin: https://evil.example"], b"evil").status,
         403
@@ -129,7 +129,7 @@ fn who_need_not_sign_in_may() {
     assert_eq!(client.get("/share/", &[WRONG]).status, 401);
     assert_eq!(client.put("/share/f", &[ALICE], b"x").status, 201);
     assert_eq!(client.ask("MKCOL /share/own", &[ALICE], b"").status, 201);
-    // It belongs to alice: nobody in particular is asked to be somebody.
+    // It belongs to alice: an anonymous user is requested to sign in.
     assert_eq!(client.put("/share/own/g", &[], b"x").status, 401);
 }
 

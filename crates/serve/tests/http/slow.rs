@@ -1,4 +1,4 @@
-//! Peers that are too slow: they send a byte now and then, or take one, and are given up; those
+//! Peers that are too slow: they send or receive a byte now and then, and are disconnected; those
 //! that are merely slow are not.
 
 use std::io::{Read, Write};

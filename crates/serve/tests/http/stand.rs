@@ -1,4 +1,4 @@
-//! A server in this process, and a client that sends exactly what it is told.
+//! A server in this process, and a client that sends exactly the given bytes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -31,12 +31,12 @@ pub struct Stand {
     _tasks: Tasks,
 }
 
-/// Everybody may come in, without TLS too.
+/// Access without signing in, without TLS too.
 pub fn open() -> Settings {
     Settings { plain: Plain::Serve, sign_in: SignIn::None, ..Settings::default() }
 }
 
-/// Only who signs in, without TLS too.
+/// Access after signing in only, without TLS too.
 pub fn closed() -> Settings {
     Settings { plain: Plain::Serve, basic_over_plain: true, ..Settings::default() }
 }
@@ -47,7 +47,7 @@ impl Stand {
         Self::over(Scene::in_memory(Service::Http), settings)
     }
 
-    /// A server of a folder, open to everybody.
+    /// A server of a folder, with access without signing in.
     pub fn of(folder: &Scratch) -> Self {
         Self::over(Scene::in_folder(Service::Http, folder, PEER_PATIENCE), open())
     }
@@ -108,7 +108,7 @@ pub struct Client {
     pub host: String,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -149,7 +149,7 @@ impl Client {
         self.raw([head.as_bytes(), body].concat());
     }
 
-    /// Sends a request and takes its answer.
+    /// Sends a request and receives its response.
     pub fn ask(&mut self, line: &str, fields: &[&str], body: &[u8]) -> Reply {
         self.send(line, fields, body);
         self.reply(line.starts_with("HEAD"))
@@ -194,12 +194,12 @@ impl Client {
         self.came.drain(..count).collect()
     }
 
-    /// Receives the begin of the next answer.
+    /// Receives the head of the next response.
     pub fn begin(&mut self) {
         assert!(self.more(), "the connection has ended");
     }
 
-    /// The next answer; `bare` if it has no body.
+    /// The next response; `bare` if it has no body.
     pub fn reply(&mut self, bare: bool) -> Reply {
         let line = self.line();
         let status = line.split(' ').nth(1).and_then(|s| s.parse().ok()).expect(&line);

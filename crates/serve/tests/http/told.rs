@@ -1,4 +1,4 @@
-//! What the log of transfers is told of HTTP: the bodies of files, whichever request moves them.
+//! The transfer log of HTTP: the bodies of files, whichever request moves them.
 
 use vfs::transfers::Outcome;
 

@@ -1,5 +1,5 @@
-//! `docs/protocols/locks.md`, row by row: who holds what, and what each of the others may do then,
-//! by the same path and by another one.
+//! `docs/protocols/locks.md`, row by row: what a client holds, and what each of the others may do
+//! then, by the same path and by another one.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vfs::locks::{
 use crate::op::{By, Op, Place, What};
 use crate::world::{SIGNED_IN, World};
 
-/// What somebody holds on the file `f`, or on the directory around it.
+/// What a client holds on the file `f`, or on the directory around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holder {
     /// An open of NFSv4 with this deny mode.
@@ -37,7 +37,7 @@ struct Row {
     holder: Holder,
     /// The file is read; asked over HTTP only.
     reads: bool,
-    /// It is uploaded anew; over NFSv3 written into.
+    /// It is uploaded again; over NFSv3 written into.
     puts: &'static str,
     /// Its name is removed, changed, or given to another file.
     names: &'static str,

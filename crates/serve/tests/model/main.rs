@@ -1,7 +1,7 @@
 //! Moves, copies, renames, replacements and removals at random, over WebDAV, SFTP, FTP, NFSv3 and
 //! NFSv4, within and across shares that overlap, with symbolic and hard links. After each operation
-//! the tree on disk is what a model says: nothing that was not named changes or disappears, and
-//! what is refused changes nothing.
+//! the tree on disk is that of a model: nothing that was not named changes or disappears, and what
+//! is refused changes nothing.
 //!
 //! `PLIMSOLL_MODEL_SEQUENCES` is how many sequences of operations there are, each from a seed of
 //! its own, `PLIMSOLL_MODEL_SEED` the first of those.

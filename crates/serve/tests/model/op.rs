@@ -15,7 +15,7 @@ pub enum By {
     Nfs4,
 }
 
-/// A path as clients say it.
+/// A path as clients send it.
 #[derive(Clone)]
 pub struct Place {
     pub share: &'static str,
@@ -77,9 +77,9 @@ pub struct Op {
     pub what: What,
 }
 
-/// Names, of which all places are made: the same ones meet again and again.
+/// The names of all places: few, so that the same ones meet often.
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
-/// Where symbolic links lead, beside what is there.
+/// The targets of symbolic links, in addition to existing paths.
 const TARGETS: [&str; 8] =
     ["a", "../b", "b/c", "..", "../part", "/part/a", "/all/part/deep", "part"];
 
@@ -102,7 +102,7 @@ pub fn data(random: &mut impl Random) -> String {
     format!("{:016x}{}", random.next_u64(), ".".repeat(random.below(60) as usize))
 }
 
-/// A place: often one that is there, or next to one, or beyond a link.
+/// A place: often an existing one, or next to one, or beyond a link.
 fn place(random: &mut impl Random, tree: &Tree, share: &'static str) -> Place {
     let there = tree.paths(&root_of(share));
     let mut path = Path::new();
@@ -196,8 +196,8 @@ impl Op {
         format!("{:?} {what}", self.by)
     }
 
-    /// The tree after it was done. `now` is what is on disk then: it says whether a file that was
-    /// written anew is still the same file under its other names.
+    /// The tree after it was done. `now` is what is on disk then: it shows whether a file that was
+    /// written again is still the same file under its other names.
     pub fn apply(&self, before: &Tree, now: &Tree) -> Tree {
         let mut tree = before.clone();
         let at =
@@ -250,7 +250,7 @@ fn replaced(tree: &mut Tree, at: &Path, node: Node, now: &Tree) {
     }
 }
 
-/// Writes a file: into the one that is there, if it is still that one, or as a new one.
+/// Writes a file: into the existing one, if it is still that one, or as a new one.
 fn written(tree: &mut Tree, at: &Path, data: String, now: &Tree) {
     let same = match (tree.get(at), now.get(at)) {
         (Some(Node::File(old)), Some(Node::File(new))) => (old == new).then_some(*old),

@@ -1,4 +1,4 @@
-//! A client of SFTP that waits for each answer.
+//! A client of SFTP that waits for each response.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct Sftp {
 }
 
 impl Sftp {
-    /// One that has said hello.
+    /// A client after INIT and VERSION.
     pub fn over(scene: Scene) -> Self {
         let (to, requests) = unbounded_channel();
         let (answers, from) = unbounded_channel();
@@ -72,7 +72,7 @@ impl Sftp {
         self.packet()
     }
 
-    /// Asks; a handle, or nothing, if it is done.
+    /// Sends a request; returns a handle, or nothing, if it succeeds.
     pub fn ask(&mut self, request: &Request<'_>) -> Option<Vec<u8>> {
         let (kind, body) = self.exchange(request);
         let mut r = Reader::new(&body);
@@ -95,7 +95,7 @@ impl Sftp {
         self.ask(&Request::Close(OfHandle { handle })).is_some()
     }
 
-    /// Does it; whether that was answered with OK.
+    /// Sends a request; whether the response is OK.
     pub fn perform(&mut self, what: &What) -> bool {
         let texts = |from: &crate::op::Place, to: &crate::op::Place| (from.text(), to.text());
         let of = |path| OfPath { path: PathBytes(path) };

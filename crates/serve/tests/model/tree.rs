@@ -44,7 +44,7 @@ impl Node {
     }
 }
 
-/// What can be told of an entry by who looks at the tree.
+/// What can be seen of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Facts {
     Dir,
@@ -116,7 +116,7 @@ impl Tree {
         self.entries(dir).insert(name.clone(), node);
     }
 
-    /// Takes away what is at a path, with all that is in it.
+    /// Removes what is at a path, with all that is in it.
     pub fn take(&mut self, path: &[String]) -> Node {
         let (name, dir) = path.split_last().expect("no root");
         self.entries(dir).remove(name).unwrap_or_else(|| panic!("{path:?} is not in the model"))
@@ -145,7 +145,7 @@ impl Tree {
         }
     }
 
-    /// What can be told of it, by path.
+    /// What can be seen of it, by path.
     pub fn facts(&self) -> BTreeMap<String, Facts> {
         let (mut facts, mut firsts) = (BTreeMap::new(), HashMap::new());
         self.tell(&self.top, "", &mut facts, &mut firsts);
@@ -183,7 +183,7 @@ impl Tree {
     }
 
     /// Where a path of a client leads, link by link, as the services resolve it: the path of an
-    /// entry that is there or may be made. `None` where they refuse it.
+    /// entry that exists or may be made. `None` where they refuse it.
     pub fn resolve(&self, share: &str, path: &[String], follow_last: bool) -> Option<Path> {
         let root = root_of(share);
         let mut here = root.clone();
@@ -235,7 +235,7 @@ fn collect(node: &Node, here: &mut Path, paths: &mut Vec<(Path, bool)>) {
     }
 }
 
-/// Lines that say in what one tree is not another.
+/// Lines with the differences between two trees.
 pub fn difference(wanted: &BTreeMap<String, Facts>, got: &BTreeMap<String, Facts>) -> String {
     let mut lines = Vec::new();
     for (path, facts) in wanted {

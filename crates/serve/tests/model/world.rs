@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Has a client do it; whether that was answered as done.
+    /// Has a client do it; whether the reply reports success.
     pub fn perform(&mut self, op: &Op) -> bool {
         match op.by {
             By::Dav => self.dav(&op.what),
@@ -243,7 +243,7 @@ impl World {
         let mut ask = |line: &str, at: &Place, fields: &[&str], body: &[u8]| {
             let fields = [&[SIGNED_IN][..], fields].concat();
             let reply = self.web.ask(&format!("{line} {}", at.text()), &fields, body);
-            // A part was done: not what is to happen to whom may do everything.
+            // 207 means a part was done: that must not happen to a user with all rights.
             assert_ne!(reply.status, 207, "{what:?}: {}", reply.text());
             (200..300).contains(&reply.status)
         };

@@ -60,7 +60,7 @@ impl Client {
         Self::over(Stream::connect(addr, PATIENCE))
     }
 
-    /// The same, over a connection that is there.
+    /// The same, over an existing connection.
     pub fn over(stream: Stream) -> Self {
         Self { stream, xid: 1, uid: 0, gid: 0 }
     }
@@ -120,7 +120,7 @@ impl<S: Read + Write> Client<S> {
         self.try_receive().expect("a reply")
     }
 
-    /// Receives one reply, or says why not.
+    /// Receives one reply, or returns the error.
     pub fn try_receive(&mut self) -> std::io::Result<Reply> {
         let mut marker = [0; 4];
         self.stream.read_exact(&mut marker)?;

@@ -91,7 +91,7 @@ fn what_changes_nothing_is_not_kept() {
     assert_eq!(server.records(8).iter().filter(replayed).count(), 0);
 }
 
-/// A record whose message is sent in pieces of `size` bytes.
+/// A record with its message in fragments of `size` bytes.
 fn in_fragments(record: &[u8], size: usize) -> Vec<u8> {
     let message = &record[4..];
     let mut out = Vec::new();

@@ -1,4 +1,5 @@
-//! Export rules on the wire: who is let in, how far, as whom; and rules exchanged under a client.
+//! Export rules on the wire: accepted clients, their access and identity; and rules that change
+//! under a client.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
@@ -115,7 +116,7 @@ fn squashed_users_act_as_the_anonymous_one() {
     let all = create(&mut client, &root, "all");
     let attr = getattr(&mut client, &all).unwrap();
     assert_eq!((attr.uid, attr.gid), (4321, 4322));
-    // Statistics go on to show who asked.
+    // Statistics still show the uid of the call.
     assert!(server.records(8).iter().any(|r| r.user == 1000));
 }
 

@@ -23,7 +23,7 @@ fn one_thread() -> (Server, Arc<Scripted>) {
     (Server::start(Arc::clone(&script) as _, Options { pool, ..Options::default() }), script)
 }
 
-/// Asks for the attributes of a file.
+/// Requests the attributes of a file.
 fn query(client: &mut Client, file: &[u8]) {
     let record = client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(file) });
     client.send(&record);

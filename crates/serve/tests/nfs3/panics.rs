@@ -28,12 +28,12 @@ fn status(reply: &Reply) -> Nfsstat3 {
     Nfsstat3(results.u32("status").expect("a status"))
 }
 
-/// Waits until so many panics are shown.
+/// Waits until this number of panics is shown.
 fn shown(server: &Server, count: u64) {
     wait_for("panics are shown", || (server.hub.gauges().panics.get() == count).then_some(()));
 }
 
-/// A call that panics where it says.
+/// A call that panics at a given point.
 type Ask = fn(&mut Client, &[u8], &[u8]) -> Vec<u8>;
 
 const CALLS: [(&str, Ask); 6] = [
@@ -99,7 +99,7 @@ fn a_flush_and_its_end_that_panic_fail_their_call_and_no_other() {
     }
 }
 
-/// Who repeats a call that panics on the pool gets the same answer, and its connection goes on.
+/// A repeat of a call that panics on the pool gets the same reply, and its connection continues.
 #[test]
 fn a_repeat_of_a_call_that_panics_is_answered() {
     let (server, fs) = planted();
@@ -133,7 +133,7 @@ fn a_panic_in_mount_fails_that_mount() {
     shown(&server, 2);
 }
 
-/// A program whose calls panic when their flush has ended.
+/// A program with calls that panic when their flush has ended.
 struct Unsettled;
 
 const NUMBER: u32 = 0x2000_0001;

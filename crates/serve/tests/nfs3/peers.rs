@@ -1,4 +1,4 @@
-//! Peers whose calls make no sense, or that read no replies; others notice nothing.
+//! Peers that send invalid calls, or read no replies; others are not affected.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,4 +1,4 @@
-//! Many calls at once, records in pieces, operations that wait beside others that do not.
+//! Many calls at once, records in pieces, operations that wait next to others that do not.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::SeqCst;

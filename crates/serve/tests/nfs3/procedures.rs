@@ -111,7 +111,7 @@ fn large_reads_and_writes() {
         }
         assert!(got == data, "in pieces of {count}");
     }
-    // More than a server gives at once: what it gives is right, and says that there is more.
+    // More than a server gives at once: what it returns is right, and not marked as the end.
     let (part, eof) = read(&mut client, &file, 0, 2 << 20);
     assert!(part == data[..part.len()] && !eof && !part.is_empty());
 }
@@ -192,7 +192,7 @@ fn setattr_access_and_guard() {
     let granted = client.call(Proc::ACCESS, &access).results::<AccessRes>().into_result().unwrap();
     // SAFETY: takes nothing, touches nothing, cannot fail.
     let privileged = unsafe { libc::geteuid() } == 0;
-    // Without privilege all access uses the identity of the server, whoever asks.
+    // Without privilege all access uses the identity of the server, whatever the caller.
     let expected = if privileged { 0 } else { 0x05 };
     assert_eq!(granted.access & 0x05, expected, "others do not");
 }
@@ -245,7 +245,7 @@ fn failures_carry_what_they_can() {
     assert_eq!(reply.results::<WriteRes>().status(), Nfsstat3::INVAL);
 }
 
-/// All names of a directory, asked for in replies of at most `count` bytes.
+/// All names of a directory, requested in replies of at most `count` bytes.
 fn list(client: &mut Client, dir: &[u8], count: u32, plus: bool) -> Vec<Vec<u8>> {
     let (mut names, mut cookie, mut cookieverf) = (Vec::new(), 0, [0; 8]);
     loop {
@@ -364,7 +364,7 @@ fn mount_knows_exports_subdirectories_and_mounts() {
     assert!(!mounted(&mut client).contains(&b"/export/t/sub/deep".to_vec()));
     client.mount_call(mount3::Proc::UMNTALL, &()).results::<()>();
     assert!(mounted(&mut client).is_empty());
-    // Who mounted a share that went need not say so; one that comes back is another one.
+    // A client need not unmount a share that was removed; one that returns is another one.
     client.mount("/export/t");
     assert_eq!(mounted(&mut client), [b"/export/t"]);
     let share = server.take_share_away();

@@ -45,7 +45,7 @@ pub fn config_with(at: SocketAddr, idle_min: Duration) -> Option<RdmaConfig> {
 
 /// Bytes that the client sends and takes at once: few, so that much goes by chunks.
 const INLINE: usize = 1024;
-/// Credits that it asks for.
+/// Credits that it requests.
 const CREDITS: u32 = 128;
 /// Most calls of the server that it takes.
 const BACK_CREDITS: u32 = 2;
@@ -70,11 +70,11 @@ pub struct Counts {
     pub granted: u32,
     /// Memory that the server has invalidated.
     pub invalidated: usize,
-    /// Calls under way at most.
+    /// The highest number of calls in flight.
     pub most: usize,
 }
 
-/// A call under way, and the memory that the server may use for it.
+/// A call in flight, and the memory that the server may use for it.
 struct Open {
     called: Option<Called>,
     _reads: Vec<Exposed>,
@@ -212,7 +212,7 @@ impl RdmaClient {
         end.post(u64::MAX, Work::Send { region, length, invalidate: None })
     }
 
-    /// The answer to a call of the server.
+    /// The reply to a call of the server.
     fn answer(&mut self, message: &[u8]) -> Result<(), VerbsError> {
         let body = Body::Message(Chunks::default());
         self.send(encoded(xid(message), BACK_CREDITS, body, message))

@@ -1,4 +1,4 @@
-//! Repeated calls: replayed over a new connection, parked while the first is under way.
+//! Repeated calls: replayed over a new connection, parked while the first is in progress.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -91,7 +91,7 @@ fn a_repeat_waits_for_the_first() {
     let begun = script.begun();
     script.wait_begun(begun.max(1));
     let mut again = Client::connect(server.addr);
-    // Over RDMA a client may have one call under way before the first reply.
+    // Over RDMA a client may have one call in flight before the first reply.
     again.xid = 1000;
     again.call(Proc::NULL, &());
     again.send(&record);

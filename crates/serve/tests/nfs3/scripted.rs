@@ -1,5 +1,5 @@
-//! A file system whose operations block, wait, fail to flush or panic as a test wants, over a real
-//! one. What is called `mounted` in it is as the root of another file system.
+//! A file system over a real one: its operations block, wait, fail to flush or panic as a test
+//! requires. What is called `mounted` in it is as the root of another file system.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
@@ -23,7 +23,7 @@ const MOUNTED: &[u8] = b"mounted";
 /// The script and the file system behind it.
 pub struct Scripted {
     inner: Arc<dyn FileSystem>,
-    /// Inline attempts answer WouldBlock.
+    /// Inline attempts return WouldBlock.
     pub blocks: AtomicBool,
     /// Inline attempts wait at the gate as operations on the pool do: a core stands still.
     pub holds: AtomicBool,
@@ -92,7 +92,7 @@ impl Scripted {
         *self.closed.lock().unwrap() = true;
     }
 
-    /// They go on.
+    /// They continue.
     pub fn open_gate(&self) {
         *self.closed.lock().unwrap() = false;
         self.changed.notify_all();

@@ -137,12 +137,12 @@ impl Server {
         self.service.as_ref().expect("not drained yet")
     }
 
-    /// Ends the service; whether it answered everything.
+    /// Ends the service; whether all calls were completed.
     pub fn drain(&mut self) -> bool {
         self.service.take().expect("not drained yet").drain_blocking().unwrap()
     }
 
-    /// Operations written down so far, once there are at least `count`.
+    /// Operations recorded so far, once there are at least `count`.
     pub fn records(&self, count: usize) -> Vec<OpRecord> {
         wait_for("operations are written down", || {
             let mut records = Vec::new();
@@ -182,7 +182,7 @@ struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is a directory in memory that nobody misses.
+        // What cannot be removed is a directory in memory that is not needed any more.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -220,7 +220,7 @@ fn shares(fs: Arc<dyn FileSystem>) -> Arc<Shares> {
     Shares::new(table)
 }
 
-/// Asks until there is an answer.
+/// Retries until there is a result.
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! A client's connection as a stream of records, over TCP or, in test programs whose name ends in
+//! A client's connection as a stream of records, over TCP or, in test programs with a name in
 //! `_rdma`, over RDMA: the same tests run on both.
 
 #![allow(dead_code, reason = "each program that includes it uses a part")]
@@ -49,7 +49,7 @@ impl Stream {
         Self::Rdma(Arc::new(Mutex::new(RdmaClient::connect(from, to, patience))))
     }
 
-    /// A connection that is there.
+    /// An existing connection.
     pub fn over(stream: TcpStream, patience: Duration) -> Self {
         stream.set_read_timeout(Some(patience)).unwrap();
         stream.set_write_timeout(Some(patience)).unwrap();

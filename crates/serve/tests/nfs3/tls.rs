@@ -16,7 +16,7 @@ use self::certificates::{Authority, Shown};
 use self::peer::Secured;
 use crate::server::{Options, Server, directory, wait_for};
 
-/// A server that offers TLS, and who signs for it and for its clients.
+/// A server that offers TLS, and the CA of the server and its clients.
 struct World {
     server: Server,
     tls: Arc<Tls>,

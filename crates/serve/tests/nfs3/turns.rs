@@ -1,5 +1,5 @@
-//! READs that are answered in one go share what they have seen of their file: every reply must be
-//! true of some moment between its call and itself all the same, whoever changes the file.
+//! READs of one batch share the attributes of their file: every reply must be true of some moment
+//! between its call and itself all the same, whatever changes the file.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::procedures::{create, write};
 use crate::server::{Options, Server, directory_at};
 
-/// Bytes of the file beside its count.
+/// Bytes of the file in addition to its count.
 const BASE: u64 = 8192;
 /// Calls in one send.
 const BATCH: usize = 32;
@@ -26,7 +26,7 @@ fn set_size(file: &[u8], size: u64) -> SetattrArgs<'_> {
     SetattrArgs { object: Fh3(file), new_attributes, guard: None }
 }
 
-/// The n-th change of the file and of its size, both of which tell n: begun, and done.
+/// The n-th change of the file and of its size, both of which contain n: begun, and done.
 #[derive(Default)]
 struct Count {
     begun: AtomicU64,
@@ -35,7 +35,7 @@ struct Count {
 }
 
 impl Count {
-    /// Changes until it is enough; `change` is told n.
+    /// Changes until it is enough; `change` gets n.
     fn run(&self, mut change: impl FnMut(u64)) {
         while !self.enough.load(SeqCst) {
             let n = self.begun.fetch_add(1, SeqCst) + 1;
@@ -49,7 +49,7 @@ impl Count {
         for _ in 0..ROUNDS {
             let mut bytes = Vec::new();
             (0..BATCH).for_each(|_| bytes.extend(read_call(client, file, 0, 8)));
-            // And one that asks for more than there is.
+            // And one that requests more than there is.
             bytes.extend(read_call(client, file, BASE, 1 << 20));
             let before = self.done.load(SeqCst);
             client.send(&bytes);
@@ -75,7 +75,7 @@ impl Count {
     }
 }
 
-/// Ends the changes also when the one who watches has failed.
+/// Ends the changes also when the watcher has failed.
 struct Enough<'a>(&'a Count);
 
 impl Drop for Enough<'_> {
@@ -84,7 +84,7 @@ impl Drop for Enough<'_> {
     }
 }
 
-/// The file that is changed by `change`, which is told n, while the client reads it.
+/// Reads the file while `change` changes it; `change` gets n.
 fn watched(client: &mut Client, file: &[u8], change: impl FnMut(u64) + Send) {
     write(client, file, 0, &[0; BASE as usize]);
     let count = Count::default();

@@ -107,7 +107,7 @@ fn more_data_at_once_than_a_connection_may_hold_is_written() {
     let (server, script) = Server::scripted();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "f");
-    // The data that is there already must not wait for what there is no room for.
+    // Calls with data that has arrived must not wait for those that have no room.
     const { assert!(CALLS << 20 > 3 * RDMA_CONNECTION_BYTES_MAX as u64) };
     let data = vec![b'x'; 1 << 20];
     // All of it is there before any is read: the core stands still in the call before.

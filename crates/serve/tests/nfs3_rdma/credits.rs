@@ -88,7 +88,7 @@ fn a_client_beyond_its_grant_loses_its_connection_only() {
     });
 }
 
-/// Calls of nobody's connection.
+/// Encodes calls without a connection.
 fn calls() -> Client<Cursor<Vec<u8>>> {
     Client { stream: Cursor::new(Vec::new()), xid: 0, uid: 0, gid: 0 }
 }

@@ -53,7 +53,7 @@ fn a_repeat_over_the_other_transport_waits_for_the_first() {
         let (server, script) = Server::scripted();
         let [mut first, mut second] = both(&server, rdma_first);
         let root = first.mount("/export/t");
-        // Over RDMA a client may have one call under way before the first reply.
+        // Over RDMA a client may have one call in flight before the first reply.
         second.xid = 1000;
         second.call(Proc::NULL, &());
         script.blocks.store(true, SeqCst);

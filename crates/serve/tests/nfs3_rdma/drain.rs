@@ -1,5 +1,5 @@
-//! The end of the service: what was taken is answered; what comes after that is left to the client,
-//! which sends it again over its next connection.
+//! The end of the service: calls that were taken are completed; what comes after that is left to
+//! the client, which sends it again over its next connection.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -12,7 +12,7 @@ use crate::server::Server;
 #[test]
 fn what_comes_while_the_service_ends_is_not_answered() {
     let (mut server, script) = Server::scripted();
-    // One on each core: they end when their cores are told.
+    // One on each core: they end with their cores.
     let mut idle = [server.client().0, server.client().0];
     let (mut client, root) = server.client();
     getattr(&mut client, &root).expect("grants what is asked for");

@@ -1,5 +1,5 @@
-//! Headers that no client sends: refused, or the connection ends; what was registered is given
-//! back, and nobody else notices.
+//! Headers that no client sends: refused, or the connection ends; registered memory is released,
+//! and no other client notices.
 
 use base::random::{Random, SeededRandom};
 use verbs::mock::End;
@@ -12,7 +12,7 @@ use crate::client::{Client, PATIENCE};
 use crate::procedures::getattr;
 use crate::server::{Server, wait_for};
 
-/// What has come of a message.
+/// The result of a message.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Refused(Refusal),
@@ -159,7 +159,7 @@ fn changed_messages_are_answered_or_end_their_connection() {
             let at = random.below(message.len() as u64) as usize;
             message[at] = random.next_u64() as u8;
         }
-        // An error of the client's is not answered: ask for something that is.
+        // An error message of the client gets no reply: a call follows that does.
         let mut peer = Peer::new(&server);
         let length = message.len();
         let region = peer.end.register(message, Purpose::Local).expect("no limit");

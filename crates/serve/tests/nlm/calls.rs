@@ -1,4 +1,4 @@
-//! Locks that are waited for: the calls back, and what comes of their answers.
+//! Locks that are waited for: the callbacks, and the effect of their replies.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::client::{Client, PATIENCE};
 use crate::host::{COOKIE, Host, Services, args};
 use crate::server::{Server, World, wait_for};
 
-/// A world whose hosts answer, a server, and two of them.
+/// A world with hosts that reply, a server, and two of the hosts.
 fn stage() -> (Services, World, Server, Host, Host) {
     let services = Services::start();
     let world = World::new(services.portmap);

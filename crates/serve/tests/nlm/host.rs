@@ -1,5 +1,5 @@
 //! A host: it calls the server, and has a port mapper, a lock manager and a status monitor, which
-//! answer as the test says and tell what they hear.
+//! reply as the test requires and pass on the calls that they receive.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -41,9 +41,9 @@ pub struct Services {
     /// The port of its port mapper.
     pub portmap: u16,
     heard: Mutex<Receiver<Heard>>,
-    /// What its lock manager answers to GRANTED.
+    /// The reply of its lock manager to GRANTED.
     pub answer: Arc<Mutex<Nlm4Stat>>,
-    /// Calls that it hangs up on before it answers any.
+    /// The number of first calls that are disconnected without a reply.
     pub deaf: Arc<AtomicUsize>,
 }
 
@@ -123,7 +123,7 @@ fn monitor(statd: &UdpSocket, say: &Sender<Heard>) {
     }
 }
 
-/// What is asked on a fresh connection.
+/// The header of a call on a fresh connection.
 struct Header {
     xid: u32,
     prog: u32,
@@ -234,7 +234,7 @@ impl Host {
         reply.results::<ShareRes<'_>>().stat
     }
 
-    /// Says over this connection that a host has restarted.
+    /// Sends a restart notification over this connection.
     pub fn notify(&mut self, name: &str) {
         let args = nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state: 3 };
         let proc = nsm::Proc::NOTIFY.0;
@@ -253,7 +253,7 @@ pub fn args(alock: Nlm4Lock<'_>) -> LockArgs<'_> {
     LockArgs { cookie, block: false, exclusive: true, alock, reclaim: false, state: 1 }
 }
 
-/// Says by datagram that a host has restarted.
+/// Sends a restart notification by datagram.
 pub fn notify_by_datagram(at: SocketAddr, name: &str) {
     let mut call = Vec::new();
     let w = &mut Writer::new(&mut call);

@@ -1,4 +1,4 @@
-//! Who excludes whom: hosts, processes, readers, shares, and clients of other protocols.
+//! Conflicts between hosts, processes, readers, shares, and clients of other protocols.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -236,7 +236,7 @@ fn garbage_and_what_is_not_there() {
         assert!(format!("{body:?}").contains(expect), "{proc}: {body:?}");
     }
     host.call(Proc::NULL, &()).results::<()>();
-    // We wait for nobody's locks.
+    // The server itself waits for no locks.
     let alock = host.alock(&file, 0, 0);
     let granted = TestArgs { cookie: COOKIE, exclusive: true, alock };
     assert_eq!(host.stat(Proc::GRANTED, &granted), Nlm4Stat::DENIED);

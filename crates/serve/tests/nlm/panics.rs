@@ -43,7 +43,7 @@ fn a_panic_fails_its_call_and_no_other() {
     }
 }
 
-/// The answer to a `*_MSG` is a call of its own.
+/// The reply to a `*_MSG` is a separate call.
 #[test]
 fn a_panic_in_a_message_is_its_answer() {
     let services = Services::start();

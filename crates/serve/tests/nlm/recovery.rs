@@ -1,4 +1,4 @@
-//! Restarts of hosts and of the server: who loses what, who may have it again, who is told.
+//! Restarts of hosts and of the server: released locks, reclaims, notifications.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use wire::nsm;
 use crate::host::{COOKIE, Host, Services, args, notify_by_datagram};
 use crate::server::{GRACE, Server, World, wait_for};
 
-/// A server with a file, whose calls nobody answers.
+/// A server with a file; its calls are not answered.
 fn alone() -> (World, Server, Handle) {
     let world = World::new(1);
     let (server, file) = (Server::start(&world), world.file("f", 0o644));
@@ -122,7 +122,7 @@ fn a_restart_is_notified_from_the_address_of_the_service() {
     assert_eq!(heard.from, Some(ours));
 }
 
-/// Every call that could be given something, and what it is answered.
+/// Every call that grants something, and its status.
 fn asks(host: &mut Host, file: &Handle) -> [(&'static str, Nlm4Stat); 6] {
     let alock = host.alock(file, 50, 1);
     let test = TestArgs { cookie: COOKIE, exclusive: true, alock };

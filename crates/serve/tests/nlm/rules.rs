@@ -1,4 +1,4 @@
-//! Who may lock what: export rules, rights on the file, handles.
+//! Permission to lock: export rules, permissions on the file, handles.
 
 use vfs::fs::FileSystem;
 use vfs::handle::Handle;

@@ -107,7 +107,7 @@ pub struct Server {
     pub shares: Arc<Shares>,
     /// Whether owners of other protocols make way.
     pub gone: Arc<AtomicBool>,
-    /// Those who were asked to.
+    /// The owners that were checked.
     pub asked: Arc<Mutex<Vec<Owner>>>,
     _runtimes: Arc<Runtimes>,
 }
@@ -122,7 +122,7 @@ fn is_gone((gone, asked, locks): &Way, owner: &Owner) -> bool {
     gone
 }
 
-/// Whether clients are gone, the owners that were asked for, and the locks.
+/// Whether clients are gone, the owners that were checked, and the locks.
 type Way = (Arc<AtomicBool>, Arc<Mutex<Vec<Owner>>>, Arc<LockTable>);
 
 impl Server {
@@ -215,7 +215,7 @@ impl Server {
         shares.by_path(b"/export/t").expect("the share").rules_for(Service::Nfs).set(rules);
     }
 
-    /// Operations of NLM written down so far, once there are at least `count`.
+    /// Operations of NLM recorded so far, once there are at least `count`.
     pub fn records(&self, count: usize) -> Vec<OpRecord> {
         wait_for("operations are written down", || {
             let mut records = Vec::new();
@@ -239,7 +239,7 @@ impl Lookup for Nobody {
     }
 }
 
-/// Asks until there is an answer.
+/// Retries until there is a result.
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {

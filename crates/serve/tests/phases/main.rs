@@ -59,7 +59,7 @@ const DELAY: Duration = Duration::from_millis(5);
 /// How long something may take.
 const PATIENCE: Duration = Duration::from_secs(80);
 
-/// Stops the clock of this process; false, with a line that says so, if it is read already.
+/// Stops the clock of this process; false, with a printed line, if it is read already.
 fn stop_clock(test: &str) -> bool {
     let stopped = stop_stamps(wall_ns());
     if !stopped {

@@ -61,7 +61,7 @@ fn a_panic_fails_its_line_and_no_other() {
     other.put("four\n").expect("sent");
     assert_eq!(other.line().expect("a line"), "four");
     assert_eq!(echo.budgets().panics.load(SeqCst), 1);
-    // A question that was not answered is asked again.
+    // A request without a response is sent again.
     users.remove("alice");
     planted.panics.store(true, SeqCst);
     one.put("five\n").expect("sent");

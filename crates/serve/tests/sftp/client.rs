@@ -1,4 +1,4 @@
-//! A client for tests: it sends what it is told and matches answers to requests.
+//! A client for tests: it sends the given packets and matches responses to requests.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,10 +22,10 @@ use wire::xdr::{Encode, Reader, Writer, decode_all};
 use crate::ends::{In, Out};
 use crate::scene::Scene;
 
-/// How long an answer may take.
+/// The time limit for a response.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// An answer, owned.
+/// A response, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Got {
     /// STATUS.
@@ -89,7 +89,7 @@ pub struct Client {
     /// Bytes of requests that were not sent yet.
     batch: Vec<u8>,
     server: JoinHandle<Result<(), Ended>>,
-    /// What VERSION told.
+    /// The extensions of VERSION.
     pub extensions: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -99,7 +99,7 @@ pub fn whole() -> Settings {
 }
 
 impl Client {
-    /// A channel of `alice` that has said hello.
+    /// A channel of `alice` after INIT and VERSION.
     pub async fn hello(core: &Rc<Core>, who: serve::files::Caller, settings: Settings) -> Self {
         let (to, requests) = unbounded_channel();
         let (answers, from) = unbounded_channel();
@@ -168,7 +168,7 @@ impl Client {
         batch.chunks(piece).for_each(|piece| self.raw(piece));
     }
 
-    /// The answer to a request.
+    /// The response to a request.
     pub async fn answer(&mut self, id: u32) -> Got {
         loop {
             if let Some(got) = self.answers.remove(&id) {
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// A request and its answer.
+    /// A request and its response.
     pub async fn call(&mut self, request: Request<'_>) -> Got {
         let id = self.put(&request);
         self.flush(usize::MAX);
@@ -216,7 +216,7 @@ impl Client {
         let _ = self.server.await;
     }
 
-    /// How the server ends by itself.
+    /// Waits for the end of the server; its result.
     pub async fn ended(&mut self) -> Result<(), Ended> {
         let server = &mut self.server;
         tokio::time::timeout(PATIENCE, server).await.expect("in time").expect("no panic")

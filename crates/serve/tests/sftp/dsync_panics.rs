@@ -1,5 +1,5 @@
-//! A panic below a run of dsync fails one file: the run comes to its end, says so, and the next one
-//! does what is missing.
+//! A panic below a run of dsync fails one file: the run comes to its end, reports it, and the next
+//! one does what is missing.
 
 use std::path::Path;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Peers that do not keep to the protocol, or ask for too much.
+//! Peers that violate the protocol, or request too much.
 
 use base::limits::{SFTP_HANDLES_MAX, SFTP_PACKET_MAX};
 use serve::sftp::conn::Ended;
@@ -15,7 +15,7 @@ fn scene() -> Scene {
 #[test]
 fn requests_that_make_no_sense_are_answered() {
     with_client(&scene(), |_, mut c, _| async move {
-        // A type that nobody knows, and one that only servers send.
+        // An unknown type, and one that only servers send.
         c.raw(&[0, 0, 0, 5, 77, 0, 0, 0, 200]);
         assert_eq!(c.answer(200).await, Got::Status(StatusCode::OP_UNSUPPORTED));
         c.raw(&[0, 0, 0, 9, 101, 0, 0, 0, 201, 0, 0, 0, 0]);

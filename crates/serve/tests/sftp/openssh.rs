@@ -57,7 +57,7 @@ fn keygen(arguments: &[&str], file: &Path) {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// The service, a user with a key, and what programs of OpenSSH are told.
+/// The service, a user with a key, and the arguments of OpenSSH's programs.
 struct Lab {
     _tasks: Serving,
     scene: Scene,
@@ -128,7 +128,7 @@ fn files_go_up_and_down_under_every_cipher() {
         "aes128-ctr",
         "aes256-ctr",
     ] {
-        // New keys while the data is under way.
+        // New keys while the data is in flight.
         let options = [&format!("Ciphers={cipher}"), "RekeyLimit=1M"];
         let out =
             lab.sftp(&options, "put up /share/there\nget /share/there down\nrm /share/there\n");
@@ -196,7 +196,7 @@ fn strangers_and_old_algorithms_are_refused() {
     refused(&[], denied);
     refused(&["KexAlgorithms=diffie-hellman-group14-sha1"], "no matching key exchange");
     refused(&["MACs=hmac-sha1", "Ciphers=aes128-ctr"], "no matching MAC");
-    // Somebody who is sent away is cut off, whatever he is doing.
+    // A removed user is disconnected, whatever its connection is doing.
     lab.scene.users.remove("alice");
     refused(&[], denied);
     let until = Deadline::after(Duration::from_secs(60));

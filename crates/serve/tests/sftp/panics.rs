@@ -1,5 +1,5 @@
-//! A panic in a handler or a flush fails one request with FAILURE; the channel goes on, and an
-//! upload of which something is missing does not take its name.
+//! A panic in a handler or a flush fails one request with FAILURE; the channel continues, and an
+//! incomplete upload does not take its name.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

@@ -31,7 +31,7 @@ struct Model {
     open: Vec<(Vec<u8>, usize)>,
 }
 
-/// One request, and what the model says to it.
+/// One request, and the model's response to it.
 struct Ask {
     request: Request<'static>,
     expect: Expect,

@@ -1,4 +1,4 @@
-//! Every request once and more: what it does, and what it answers when it cannot.
+//! Every request once and more: its effect, and its status on failure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -113,7 +113,7 @@ fn flags_of_open() {
         assert_eq!(c.call(read(&handle, 0, 9)).await, DENIED);
         c.done(close(&handle)).await;
         assert_eq!(c.get_file(b"/share/f").await, b"01234567abc");
-        // With APPEND the offset means nothing.
+        // With APPEND the offset has no effect.
         let append = w.with(OpenFlags::APPEND);
         let handle = c.call(open(b"/share/f", append)).await.handle();
         let ids = [c.put(&write(&handle, 0, b"DE")), c.put(&write(&handle, 0, b"F"))];

@@ -1,4 +1,4 @@
-//! What the log of transfers is told of SFTP: what was read or written by a handle, when it ends.
+//! The transfer log of SFTP: what was read or written by a handle, when the handle ends.
 
 use vfs::share::Service;
 use vfs::transfers::Outcome;
@@ -19,7 +19,7 @@ fn handles_that_move_something_are_told() {
         let new = c.call(open(b"/share/empty", new_file())).await.handle();
         c.done(close(&new)).await;
         assert_eq!(told.take(1), ["sftp upload complete /share/empty 0@0"]);
-        // Who opens a file and does nothing with it transfers nothing.
+        // A file that is opened and neither read nor written is not a transfer.
         let both = OpenFlags::READ.with(OpenFlags::WRITE);
         let idle = c.call(open(b"/share/f", both)).await.handle();
         c.done(close(&idle)).await;

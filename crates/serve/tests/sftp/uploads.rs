@@ -154,7 +154,7 @@ fn an_upload_can_be_opened_renamed_and_removed_by_its_channel() {
         c.done(remove(b"/share/h")).await;
         c.done(close(&handle)).await;
         assert_eq!(other.list(b"/share").await, [b"g"]);
-        // A directory that is moved takes what is on its way along.
+        // A directory that is moved takes the uploads in it along.
         c.done(mkdir(b"/share/d")).await;
         let handle = c.call(open(b"/share/d/f", new_file())).await.handle();
         c.done(rename(b"/share/d", b"/share/e")).await;
@@ -164,7 +164,7 @@ fn an_upload_can_be_opened_renamed_and_removed_by_its_channel() {
     });
 }
 
-/// What sshfs does: it asks for attributes by path before it knows whether OPEN has succeeded.
+/// What sshfs does: it requests attributes by path before it knows whether OPEN has succeeded.
 #[test]
 fn requests_after_open_need_not_wait_for_it() {
     with_client(&Scene::in_memory(Service::Sftp), |_, mut c, _| async move {
@@ -242,7 +242,7 @@ fn an_upload_that_failed_is_brought_to_its_name_by_nobody() {
         c.put_file(b"/share/f", b"before").await;
         let handle = c.call(open(b"/share/f", new_file())).await.handle();
         assert_eq!(c.call(write(&handle, 0, &vec![7; 200_000])).await, FULL);
-        // These bring a file that is on its way to its name first.
+        // These complete an open upload to its name first.
         assert_eq!(c.get_file(b"/share/f").await, b"before");
         assert_eq!(c.call(stat(b"/share/f")).await.attrs().size, Some(6));
         c.done(replace(b"/share/f", b"/share/g")).await;
@@ -287,7 +287,7 @@ fn a_copy_that_failed_is_no_upload() {
     });
 }
 
-/// Rights that are taken away are gone for what is open as well.
+/// Permissions that are revoked are lost for open files as well.
 #[test]
 fn open_files_follow_the_rules_of_their_share() {
     let scene = Scene::in_memory(Service::Sftp);

@@ -1,4 +1,4 @@
-//! A panic in a handler or a flush fails one request; the session goes on.
+//! A panic in a handler or a flush fails one request; the session continues.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 

@@ -66,7 +66,7 @@ fn a_client_that_caches_the_handle_of_a_replaced_file_is_asked_to_close_it() {
     }
 }
 
-/// What a client does that is asked to close a file in a directory which is renamed.
+/// What a client does on a break for a file in a directory which is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Closes,

@@ -1,4 +1,4 @@
-//! Certificates of the tests' own, made anew each time.
+//! Certificates for the tests, created for each run.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serve::transport::tls::{ALPN, Credentials, Tls};
 
-/// Who signs.
+/// The CA.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -22,7 +22,7 @@ pub enum Shown<'a> {
     Nothing,
     /// One that is good.
     Good,
-    /// One whose time is over.
+    /// An expired one.
     Expired,
     /// One for servers only.
     ForServers,

@@ -25,7 +25,7 @@ pub fn probe(xid: u32) -> Vec<u8> {
     call(xid, 0, PROBE, Auth::None)
 }
 
-/// Whether a reply says that TLS is spoken.
+/// Whether a reply offers STARTTLS.
 pub fn says_starttls(reply: &Reply) -> bool {
     let (body, rest) = reply.open();
     assert!(rest.rest().is_empty(), "NULL has no results");
@@ -37,7 +37,7 @@ pub fn says_starttls(reply: &Reply) -> bool {
     }
 }
 
-/// A connection whose probe was answered.
+/// A connection with a successful probe.
 pub fn probed(addr: SocketAddr) -> Client {
     let mut client = Client::connect(addr);
     client.send(&probe(77));
@@ -53,7 +53,7 @@ impl Secured {
         Self::over(probed(addr), config)
     }
 
-    /// Shakes hands on a connection whose probe was answered.
+    /// Performs the handshake on a connection with a successful probe.
     pub fn over(plain: Client, config: ClientConfig) -> io::Result<Self> {
         let mut stream = plain.stream.tcp();
         let name = "localhost".try_into().expect("a name");

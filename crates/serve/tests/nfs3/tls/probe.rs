@@ -57,7 +57,7 @@ fn auth_tls_on_anything_but_a_bare_null_is_refused() {
         client.send(&bad);
         assert_eq!(refusal(&mut client), AuthStat::BADCRED, "{bad:x?}");
     }
-    // The connection goes on in the clear, and a right probe still finds an answer.
+    // The connection continues unencrypted, and a valid probe is still accepted.
     assert!(getattr(&mut client, &root).is_ok());
     client.send(&probe(9));
     assert!(says_starttls(&client.receive()));
@@ -85,7 +85,7 @@ fn a_probe_within_a_session_is_refused_and_the_session_goes_on() {
 fn a_connection_that_was_used_in_the_clear_may_go_over() {
     let world = World::new();
     let (mut client, root) = world.server.client();
-    // In one send with calls before it, whose replies come before its own.
+    // In one send after a call: the reply to that comes first.
     let null = client.nfs(Proc::NULL, &());
     let (first, last) = (client.xid, 9);
     client.send(&[null, probe(last)].concat());
@@ -140,7 +140,7 @@ fn what_is_no_handshake_after_the_reply_ends_the_connection() {
     let world = World::new();
     let plain_call = call(10, 0, Auth::None, Auth::None);
     let long_record = [&[0x16, 3, 3, 0xff, 0xff][..], &[0; 66_000]].concat();
-    // A ClientHello that is announced with 65 520 bytes, in records that are right by themselves.
+    // A ClientHello that is announced with 65 520 bytes, in records that are each valid.
     let mut endless = [&[0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xf0][..], &[0; 16_380]].concat();
     for _ in 0..6 {
         endless.extend([&[0x16, 3, 1, 0x40, 0][..], &[0; 16_384]].concat());

@@ -1,4 +1,4 @@
-//! Who is refused: by protocol, version, certificate; and by the rules of a share.
+//! Refused clients: by protocol, version, certificate; and by the rules of a share.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -110,7 +110,7 @@ fn rights_come_with_the_session_not_before() {
     let world = World::new();
     world.server.set_rules("*(rw,no_root_squash,xprtsec=tls)");
     let mut plain = probed(world.server.addr);
-    // Behind the probe there is nothing in the clear any more, refused or not.
+    // After the probe nothing unencrypted is accepted any more, refused or not.
     plain.send(&[0; 4]);
     assert!(plain.is_closed());
     let (mut client, root) = world.client();

@@ -222,8 +222,8 @@ fn random_bytes_after_the_probe_or_in_a_session_end_only_their_connection() {
     assert!(world.budgets().tls_failures.load(Relaxed) > 20);
 }
 
-/// Room for hardly more than one large record on each core: everybody waits, and everybody is done
-/// in the end.
+/// Room for hardly more than one large record on each core: all sessions wait, and all complete in
+/// the end.
 #[test]
 fn many_sessions_share_a_small_budget() {
     let authority = Authority::new("a");
