@@ -1,4 +1,4 @@
-//! File descriptors of event channels, polled on the runtime of whoever polls first.
+//! File descriptors of event channels, registered with the runtime of the task that polls first.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::task::{Context, Poll};
@@ -25,7 +25,7 @@ pub(crate) struct Readiness {
 impl Readiness {
     /// Of a descriptor, which from now on does not block.
     pub(crate) fn of(fd: RawFd) -> Result<Self, VerbsError> {
-        // SAFETY: `fcntl` on a descriptor that is open, with flags that it has told.
+        // SAFETY: `fcntl` on an open descriptor, with the flags that F_GETFL returned.
         let set = unsafe {
             let flags = libc::fcntl(fd, libc::F_GETFL);
             flags >= 0 && libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) >= 0

@@ -27,7 +27,7 @@ pub(crate) struct Channel {
     readiness: Option<Readiness>,
 }
 
-// SAFETY: the channel is used by whoever owns it, one thread at a time.
+// SAFETY: the channel is used by its owner only, one thread at a time.
 unsafe impl Send for Channel {}
 
 /// An event, as far as it is looked at, acknowledged.
@@ -325,7 +325,8 @@ pub(crate) fn migrate(id: &Id) -> Result<Channel, VerbsError> {
 const RNR_RETRIES: u8 = 6;
 const RETRIES: u8 = 6;
 
-/// What a side tells the other one: how many reads it serves, and how many it makes.
+/// The connection parameters sent to the peer: how many RDMA reads this side serves
+/// (`responder_resources`) and how many it issues.
 pub(crate) fn param(private_data: &[u8], serves: u8, makes: u8) -> ConnParam {
     ConnParam {
         private_data: private_data.as_ptr().cast(),
@@ -342,7 +343,7 @@ pub(crate) fn param(private_data: &[u8], serves: u8, makes: u8) -> ConnParam {
 
 /// Accepts a client.
 pub(crate) fn accept(id: &Id, private_data: &[u8], reads: u8) -> Result<(), VerbsError> {
-    // Nobody reads our memory.
+    // The peer does not read memory of this side.
     let mut param = param(private_data, 0, reads);
     // SAFETY: the id is open and has its queue pair; the private data outlives the call.
     if unsafe { (id.calls.rdma_accept)(id.id, &raw mut param) } != 0 {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// What went wrong. A connection or listener that has said so is of no use any more, but for
-/// [`VerbsError::NoRoom`].
+/// What failed. A connection or listener that returned an error other than [`VerbsError::NoRoom`]
+/// is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum VerbsError {
     /// The peer has closed the connection.
@@ -15,13 +15,13 @@ pub enum VerbsError {
     /// No device of this machine leads to the peer.
     #[error("no RDMA device of this machine has a route to this address")]
     NoRoute,
-    /// The peer has refused the connection: nobody listens at the port, or has no room.
+    /// The peer has refused the connection: the port has no listener, or its backlog is full.
     #[error("the server does not accept connections over RDMA on this port")]
     Refused,
     /// The peer has not answered in time.
     #[error("the server does not respond over RDMA")]
     Silent,
-    /// Work failed: the peer's memory cannot be had, or it had no receive posted.
+    /// A work request failed: the peer's memory is not accessible, or it had no receive posted.
     #[error("{0}")]
     Work(&'static str),
     /// No more memory may be registered.

@@ -3,7 +3,7 @@
 use crate::region::Region;
 use crate::{ExposedMemory, VerbsError};
 
-/// Registered memory that nobody borrows, since the peer may change it at any time.
+/// Registered memory that is never borrowed, since the peer may change it at any time.
 pub(crate) struct Exposed {
     region: Region,
 }

@@ -2,10 +2,10 @@
 //! connections are listened for and made, messages sent and received, memory of the peer is read
 //! and written, and memory is exposed to the peer.
 //!
-//! Memory that a device may touch is a [`Region`]: whoever posts work gives it away, and has it
-//! back with the completion, so that nobody looks at memory that changes. The interface is the
-//! trait [`Verbs`] and what it leads to. [`load::devices`] gives the one that speaks to devices, by
-//! libraries that are looked for when it is used; [`mock`] is one within a process, for tests.
+//! Memory that a device may access is a [`Region`]: posting work moves it to the connection, and
+//! the completion returns it, so that memory that changes is never borrowed. The interface is the
+//! trait [`Verbs`] and what it leads to. [`load::devices`] returns the implementation for devices,
+//! with libraries that are looked for when it is used; [`mock`] is one within a process, for tests.
 //!
 //! *Layout*: [`region`], [`error`], [`limit`], [`account`], [`wait`] are common; `sys`, [`load`],
 //! `channel`, `cm`, `connect`, `exposed`, `opened` and `qp` are the devices' and hold all unsafe
@@ -42,7 +42,7 @@ pub trait Verbs: Send + Sync {
     /// Listens at this address, on all devices that have it.
     ///
     /// # Errors
-    /// When the address cannot be had, or the kernel has no support.
+    /// The address is not available, or the kernel has no support.
     fn listen(&self, at: SocketAddr) -> Result<Box<dyn Listener>, VerbsError>;
 
     /// Connects to a server, which blocks until it has answered. Nothing is received yet: receives
@@ -56,8 +56,8 @@ pub trait Verbs: Send + Sync {
     /// What is registered, over all connections.
     fn account(&self) -> &Arc<Account>;
 
-    /// Looks for devices that are gone without anybody being told: what uses them ends. To be
-    /// called every few seconds while there is a listener.
+    /// Looks for devices that are gone without a removal event, and ends their connections and
+    /// listeners. To be called every few seconds while there is a listener.
     fn look(&self) {}
 }
 
@@ -96,7 +96,7 @@ pub trait Listener: Send {
 
 /// A client that asks for a connection. Dropped, it is refused.
 pub trait Request: Send {
-    /// Who asks.
+    /// The address of the client.
     fn peer(&self) -> SocketAddr;
 
     /// At which of our addresses.
@@ -216,10 +216,10 @@ pub struct Completion {
     pub outcome: Result<usize, VerbsError>,
 }
 
-/// A connection. Dropping it ends it; work under way is given up.
+/// A connection. Dropping it closes it; work in flight is abandoned.
 pub trait Connection: Send {
-    /// Accepts the client's request, and tells it this. It is established when the first message
-    /// comes.
+    /// Accepts the client's request, with this private data. The connection is established when the
+    /// first message arrives.
     ///
     /// # Errors
     /// When the client has gone.
@@ -236,7 +236,7 @@ pub trait Connection: Send {
         purpose: Purpose,
     ) -> Result<Region, (Vec<u8>, VerbsError)>;
 
-    /// Exposes fresh memory of so many bytes to the peer.
+    /// Exposes new memory of this many bytes to the peer.
     ///
     /// # Errors
     /// As [`Connection::register`].

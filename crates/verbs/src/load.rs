@@ -72,7 +72,7 @@ pub fn check() -> Result<(), VerbsError> {
     calls().map(drop)
 }
 
-/// The way to the machine's devices, whose libraries are looked for when it is used.
+/// The RDMA devices of the machine. The libraries are loaded on first use.
 pub fn devices(account: Arc<Account>) -> Arc<dyn Verbs> {
     Arc::new(Devices { account })
 }

@@ -40,7 +40,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Fabric {
-    /// One on which servers may register so many bytes.
+    /// A fabric on which servers may register at most `registered_max` bytes.
     pub fn new(registered_max: usize) -> Arc<Self> {
         Arc::new(Self { account: Account::new(registered_max), listeners: Mutex::default() })
     }
@@ -55,11 +55,11 @@ impl Fabric {
         &self.account
     }
 
-    /// Asks for a connection, and says this. It is there at once; whether the server accepts it,
-    /// [`End::established`] tells.
+    /// Requests a connection, with this private data. The end exists at once; [`End::established`]
+    /// waits for the server to accept or refuse it.
     ///
     /// # Errors
-    /// [`VerbsError::Closed`] when nobody listens there.
+    /// [`VerbsError::Closed`] when the address has no listener.
     pub fn connect(
         &self,
         from: SocketAddr,

@@ -1,11 +1,11 @@
 //! Devices that connections use, and their removal.
 //!
-//! The driver of an adapter takes a device away from those that use it, and the connection manager
-//! tells each of them. Devices in software (siw, rxe) are removed only once every process has
-//! closed them, and nobody is told: what is gone at once is their entry below
-//! `/sys/class/infiniband_verbs`, which [`look`] looks for. librdmacm keeps a device open for the
-//! life of the process, so its descriptors are exchanged for some of `/dev/null` when the last
-//! connection that used it is gone.
+//! When the driver of an adapter removes a device, the connection manager sends an event to each of
+//! its users. Devices in software (siw, rxe) are removed only once every process has closed them,
+//! and no event is sent: what is gone at once is their entry below `/sys/class/infiniband_verbs`,
+//! which [`look`] checks. librdmacm keeps a device open for the life of the process, so its
+//! descriptors are replaced by descriptors of `/dev/null` when the last connection that used it is
+//! gone.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -35,7 +35,7 @@ struct Opened {
 }
 
 // SAFETY: the library keeps the context for the life of the process, or until the device is gone
-// and nobody refers to it; it is used for its descriptors only.
+// and nothing refers to it; it is used for its descriptors only.
 unsafe impl Send for Opened {}
 // SAFETY: as above.
 unsafe impl Sync for Opened {}

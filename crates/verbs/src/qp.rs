@@ -84,7 +84,7 @@ struct Completions {
     armed: bool,
 }
 
-// SAFETY: used by whoever owns it, one thread at a time.
+// SAFETY: used by its owner only, one thread at a time.
 unsafe impl Send for Completions {}
 
 impl Completions {
@@ -117,14 +117,14 @@ impl Completions {
         usize::try_from(took).unwrap_or(0)
     }
 
-    /// Asks to be told of the next completion.
+    /// Requests a notification of the next completion.
     fn arm(&mut self) {
         // SAFETY: the queue is open.
         unsafe { ((*(*self.cq).context).req_notify_cq)(self.cq, 0) };
         self.armed = true;
     }
 
-    /// Ready when it was told.
+    /// Ready when the notification has arrived.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), VerbsError>> {
         let (calls, channel, cq) = (self.calls, self.channel, self.cq);
         let Some(readiness) = &mut self.readiness else { return Poll::Pending };
@@ -163,7 +163,7 @@ struct Pair {
     id: *mut sys::CmId,
 }
 
-// SAFETY: used by whoever owns it, one thread at a time.
+// SAFETY: used by its owner only, one thread at a time.
 unsafe impl Send for Pair {}
 
 impl Drop for Pair {
@@ -182,7 +182,7 @@ struct Migrated {
     channel: Channel,
 }
 
-/// Work under way.
+/// Work in flight.
 struct Posted {
     region: Region,
     /// Places of the send queue that it takes.
@@ -362,7 +362,7 @@ impl QpConnection {
                 ((*(*qp).context).post_send)(qp, &raw mut wr, &raw mut bad)
             };
             if refused != 0 {
-                // Earlier pieces may be under way: the region is kept, and the connection ends.
+                // Earlier pieces may be in flight: the region is retained, and the connection ends.
                 self.ended = true;
                 self.posted.insert(id, Posted { region, places });
                 return Err(VerbsError::Work("the device takes no more work"));

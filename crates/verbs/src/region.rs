@@ -1,9 +1,9 @@
 //! Registered memory.
 //!
-//! While a device may touch it, it belongs to the connection that it was posted to, so that a
-//! [`Region`] in somebody's hands is ordinary memory. It is kept as its parts and not as a `Vec`,
-//! because the compiler may take it that nobody else writes to the memory of a `Vec`, wherever it
-//! is moved.
+//! While a device may access it, it belongs to the connection that it was posted to, so that a
+//! [`Region`] in any other place is ordinary memory. It is stored as pointer, length and capacity
+//! and not as a `Vec`, because the compiler may assume that nothing else writes to the memory of a
+//! `Vec`, wherever it is moved.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -66,7 +66,7 @@ impl Region {
         self.length
     }
 
-    /// Where it begins, for whoever does not borrow it.
+    /// Where it begins, without borrowing it.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }

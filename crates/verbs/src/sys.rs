@@ -178,9 +178,9 @@ pub(crate) struct DeviceAttr {
 }
 
 impl DeviceAttr {
-    /// `max_qp_rd_atom`: reads of the peer that may be under way.
+    /// `max_qp_rd_atom`: the maximum of outstanding reads of the peer.
     pub(crate) const PEER_READS: usize = 144 / 4;
-    /// `max_qp_init_rd_atom`: reads that may be under way.
+    /// `max_qp_init_rd_atom`: the maximum of outstanding reads that this side issues.
     pub(crate) const READS: usize = 156 / 4;
 }
 
@@ -257,7 +257,8 @@ macro_rules! calls {
         }
 
         impl Calls {
-            /// Looks them up: `find` is told the library and the name, ending in a zero byte.
+            /// Looks them up: `find` is called with the library and the name, which ends in a zero
+            /// byte.
             ///
             /// # Safety
             /// What `find` gives must be the function of that name.

@@ -1,4 +1,4 @@
-//! What a user is told of each way in which a connection is not made.
+//! The message for each event with which establishing a connection fails.
 
 use super::*;
 

@@ -17,7 +17,7 @@ pub(super) struct Link {
     sides: [Side; 2],
     /// Why it has ended.
     ended: Option<&'static str>,
-    /// Ends after so many messages.
+    /// The connection ends after this number of messages.
     messages_left: Option<usize>,
     /// Whether what each side sends, reads and writes is never done, and what that is.
     stuck: [bool; 2],
@@ -30,7 +30,7 @@ struct Side {
     done: Vec<Completion>,
     memory: HashMap<u32, Memory>,
     waker: Option<Waker>,
-    /// What the peer has said when it accepted.
+    /// The private data with which the peer accepted.
     accepted: Option<Vec<u8>>,
 }
 
@@ -142,8 +142,8 @@ impl End {
         Exposed { link: Arc::clone(&self.link), side: self.side, key, address: BASE, bytes }
     }
 
-    /// What the server has said when it accepted; `None` as long as it has not. Ready in any case
-    /// if it has closed the connection.
+    /// The private data with which the server accepted; `None` as long as it has not. Ready in any
+    /// case if it has closed the connection.
     pub fn poll_established(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let mut link = lock(&self.link);
         let ended = link.ended.is_some();

@@ -31,8 +31,8 @@ fn within<T>(time: Duration, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) 
 }
 
 impl End {
-    /// Waits until the server has accepted: what it said. `None` if it has refused, or not in this
-    /// time.
+    /// Waits until the server has accepted, and returns its private data. `None` if it has refused,
+    /// or has not accepted in this time.
     pub fn established(&mut self, time: Duration) -> Option<Vec<u8>> {
         within(time, |cx| self.poll_established(cx)).flatten()
     }
