@@ -55,7 +55,7 @@ fn creator(name: &str) -> Option<u32> {
     parts.next().map(|_| process)
 }
 
-/// Where folders of tests are, and where the system tells about itself.
+/// The folders that hold folders of tests, and the kernel's `/proc` and `/sys/block`.
 struct Machine {
     places: Vec<PathBuf>,
     /// `/proc`.
@@ -91,8 +91,8 @@ impl Machine {
         (removed, problems)
     }
 
-    /// All folders of tests and who made them: those that are there, and those of which only a
-    /// mount or a loop device is left.
+    /// All folders of tests, each with the process that made it: the existing ones, and those of
+    /// which only a mount or a loop device is left.
     fn folders(&self) -> BTreeSet<(PathBuf, u32)> {
         let entries = self.places.iter().filter_map(|place| fs::read_dir(place).ok());
         let mut paths: Vec<_> = entries.flatten().flatten().map(|entry| entry.path()).collect();
@@ -171,7 +171,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Who lives.
+/// The running processes.
 #[derive(Default)]
 struct Processes {
     /// Numbers of all processes, those in PID namespaces below this one included.

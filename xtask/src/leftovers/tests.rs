@@ -1,4 +1,4 @@
-//! What a killed test left is removed; what belongs to somebody stays.
+//! Leftovers of killed tests are removed; folders in use, and of running processes, stay.
 
 use super::*;
 

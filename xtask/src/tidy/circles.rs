@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::imported::{self, ModulePath};
 use super::{Finding, Source};
 
-/// So many circles may be declared. What is more is a design that nobody can read from below.
+/// How many circles may be declared. With more, the design cannot be read from the bottom up.
 const DECLARED_MAX: usize = 2;
 
 /// Longest chain of re-exports that is followed.
@@ -101,7 +101,7 @@ pub fn circles(sources: &[Source]) -> Vec<Circle> {
         let Some((room, file)) = source.path.split_once("/src/") else { continue };
         if let Some(module) = module_of(file) {
             let files = &mut crates.entry(room).or_default().files;
-            // The `main.rs` beside a `lib.rs` is a crate of its own.
+            // A `main.rs` next to a `lib.rs` is a separate crate.
             if file != "main.rs" || !files.contains_key(&module) {
                 files.insert(module, source);
             }
@@ -219,7 +219,7 @@ impl Crate<'_> {
         })
     }
 
-    /// The module whose file defines what `path` names.
+    /// The module with the file that defines what `path` names.
     fn defining(
         &self,
         imports: &BTreeMap<&ModulePath, Imports>,

@@ -1,12 +1,12 @@
 //! Comments and names of functions follow `docs/glossary.md`: what it avoids is counted for each
-//! crate, and for some folders by themselves, in `xtask/vocabulary.txt`. A count may only fall.
+//! crate, and for some folders separately, in `xtask/vocabulary.txt`. A count may only fall.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::glossary::{Entry, Glossary, flattened, phrases_in};
 use super::{Source, scan};
 
-/// Folders that have a count of their own beside that of their crate.
+/// Folders with a separate count, in addition to that of their crate.
 const FOLDERS: [&str; 2] = ["crates/lab/src/agent", "crates/vfs/src/locks"];
 
 /// A comment or a name with a phrase that the glossary avoids.
@@ -47,7 +47,7 @@ pub fn counts(sources: &[Source], glossary: &Glossary) -> BTreeMap<String, usize
     counts
 }
 
-/// The crate that a file belongs to, or the folder that is counted by itself.
+/// The crate that a file belongs to, or the folder that is counted separately.
 fn part<'a>(path: &'a str, crates: &BTreeSet<&str>) -> &'a str {
     if let Some(folder) = FOLDERS.iter().find(|one| {
         path.strip_prefix(**one).is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
@@ -65,7 +65,7 @@ fn lines<'a>(source: &Source, entries: &'a [Entry]) -> BTreeMap<usize, &'a Entry
     let comments = scan::comments(&source.text);
     for (at, (line, text)) in comments.iter().enumerate() {
         let begin = flattened(&unquoted(text));
-        // A phrase may go on in the next line.
+        // A phrase may continue in the next line.
         let next = comments.get(at + 1).filter(|(next, _)| *next == line + 1);
         let rest = next.map_or_else(String::new, |(_, text)| flattened(&unquoted(text)));
         let both = format!("{begin} {rest}");

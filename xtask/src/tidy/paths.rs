@@ -1,5 +1,5 @@
-//! Paths in documents and comments lead to files: links of Markdown, and paths in backticks that
-//! end like a file of ours. A path may leave out what is above it, and `src`.
+//! Paths in documents and comments lead to files: links of Markdown, and paths in backticks with
+//! the ending of a file of the project. A path may leave out what is above it, and `src`.
 
 use std::collections::BTreeSet;
 

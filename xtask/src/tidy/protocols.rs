@@ -1,6 +1,7 @@
-//! Who knows a protocol: the files outside its own folders that name it, by a variant of the
-//! registry or of any other enum, by a constant in capitals, or by a registry id as a string. Each
-//! is a place that a new protocol would have to fill by hand, so they are few, and listed.
+//! Knowledge of protocols: the files outside the folders of a protocol that name it, by a variant
+//! of the registry or of any other enum, by a constant in capitals, or by a registry id as a
+//! string. Each is a place that has to be extended by hand for a new protocol, so they are few, and
+//! listed.
 //!
 //! The list is `xtask/protocol-places.txt`; `cargo xtask tidy --places` prints it as it is now.
 
@@ -109,7 +110,8 @@ pub fn places(sources: &[Source]) -> Places {
     places
 }
 
-/// Sources of the program. Benchmarks measure it beside other servers, protocol by protocol.
+/// Sources of the program, without benchmarks: these compare it with other servers, protocol by
+/// protocol.
 fn is_counted(source: &Source) -> bool {
     let program = source.path.starts_with("crates/") && source.is_rust();
     let browser = source.path.starts_with("ui/src/") && source.is_ui();
@@ -137,7 +139,7 @@ fn names(source: &Source, known: &Known) -> bool {
     source.is_rust() && constants.chain(variants).any(|word| has_word(&source.code, &word))
 }
 
-/// Whole lines of comments tell of protocols without knowing them.
+/// Whole lines of comments name protocols without depending on them.
 fn without_comments(source: &Source) -> String {
     let is_comment = |line: &&str| ["//", "#", "*", "/*"].iter().any(|c| line.starts_with(c));
     source

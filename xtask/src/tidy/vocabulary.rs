@@ -1,5 +1,5 @@
 //! The vocabulary of `docs/glossary.md`: phrases that texts for users avoid, and identifiers that
-//! mean nothing outside their file.
+//! are unclear outside their file.
 //!
 //! Phrases are refused in README, help texts, messages, how-tos, the reference and the browser.
 //! Other documents, comments (`comments.rs`) and identifiers are counted in `xtask/vocabulary.txt`;

@@ -1,4 +1,4 @@
-//! Small crates whose files import each other, and the list of what is declared.
+//! Small crates with files that import each other, and the list of declared circles.
 
 use super::*;
 
