@@ -43,7 +43,7 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
         let link = run::stdio().or_failure(TRIED)?;
         run::answer(link, reached())
             .map_err(|why| Failure::of("answer another dsync", why.error()))?;
-        // What failed with single files is told by the side that has the people.
+        // Failures of single files are reported by the side that the user has started.
         return Ok(ExitCode::SUCCESS);
     }
     let options = options(args)?;

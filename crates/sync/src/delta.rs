@@ -14,7 +14,7 @@ use crate::digest::strong;
 #[cfg(test)]
 mod tests;
 
-/// How a file of so many bytes is cut, to be sent by differences; `None` if that does not pay.
+/// How a file of `size` bytes is cut, to be sent by differences; `None` if that does not pay.
 pub fn basis(size: u64) -> Option<Basis> {
     if size < DSYNC_DELTA_MIN {
         return None;
@@ -109,7 +109,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Of the sums of blocks of so many bytes.
+    /// Of the sums of blocks of `block` bytes.
     pub fn new(block: usize, sums: Vec<Sum>) -> Self {
         // Mostly empty buckets, so that mostly one look says that there is nothing.
         let bits = (sums.len().max(1) * 8).next_power_of_two().ilog2().clamp(12, 24);
@@ -213,11 +213,11 @@ pub enum Part<'a> {
     Had(u64, u64, u32, &'a [Sum]),
 }
 
-/// Walks over `start..end` of a file; tells of all parts in their order, none above
+/// Walks over `start..end` of a file; calls `tell` for all parts in their order, none above
 /// [`DSYNC_PIECE`] bytes.
 ///
 /// # Errors
-/// What `read` or `tell` says. A file that has become shorter ends early.
+/// Those of `read` and `tell`. A file that has become shorter ends early.
 pub fn walk<E: From<io::Error>>(
     index: &Index,
     (start, end): (u64, u64),
@@ -243,7 +243,7 @@ struct Buffer<R> {
 }
 
 impl<R: FnMut(&mut [u8], u64) -> io::Result<usize>> Buffer<R> {
-    /// So many bytes from `at` on, or all that there are.
+    /// `length` bytes from `at` on, or all up to the end.
     fn get(&mut self, at: u64, length: usize) -> io::Result<&[u8]> {
         let mut first = (at - self.from) as usize;
         if self.have < first + length && self.from + (self.have as u64) < self.end {
@@ -302,11 +302,12 @@ where
             let bytes = self.buffer.get(literal, ahead + block)?;
             let Some(here) = bytes.get(held..held + block) else { break };
             let after = self.copied.map(|(_, from, length)| from + u64::from(length));
-            // What follows what was told last, or lies where this lies.
+            // The block behind the last copied one, or, without one, the block at this position.
             let like = |on: usize| (after.unwrap_or(at + on as u64) / block as u64) as usize;
             let (moved, found) = match &mut weak {
                 Some(weak) => self.index.next(weak, &bytes[held..], like),
-                // Mostly what follows a block is the next one, which one sum tells.
+                // Mostly a block is followed by the next one, which a comparison of one sum
+                // confirms.
                 None if self.index.is_at(like(0), here) => (0, Some(like(0))),
                 None => {
                     let sum = weak.insert(Weak::of(here)).value();

@@ -1,5 +1,6 @@
-//! The side that writes. This thread plans: it walks its own tree beside what the source tells, in
-//! the same order, and decides. One thread takes what comes from the link apart; some write files.
+//! The side that writes. This thread plans: it walks its own tree in parallel to the listing of the
+//! source, in the same order, and decides. One thread sorts the messages of the link; some write
+//! files.
 //!
 //! What comes for the plan is bounded by credit, what comes for the files by queues: files that
 //! wait for a disk stop the link, and the plan never does, because it may itself wait for files.
@@ -63,7 +64,7 @@ struct Shared<T: Tree> {
     out: Out,
     tracker: Tracker,
     files: Files<T>,
-    /// Of what is to be changed, what lies beside its place already.
+    /// Temporary files with blocks of the files that are to be changed.
     lays: Lays<T>,
     /// What has come over streams for data.
     intake: Intake,
@@ -80,11 +81,11 @@ struct Shared<T: Tree> {
     several: Mutex<HashSet<FileId>>,
 }
 
-/// Who is told what is done and found.
+/// Where events are reported.
 pub enum Tell {
-    /// People on this side.
+    /// On this side.
     Here(Report),
-    /// The other side, which has the people.
+    /// On the other side, which the user has started.
     There,
 }
 
@@ -93,11 +94,11 @@ impl Tell {
         let out = out.clone();
         match self {
             Self::Here(report) => report,
-            // When nobody hears it, the run is ending.
+            // An error means that the run is ending.
             Self::There => Arc::new(move |event| {
                 let _unheard = match event {
                     Event::Note(note) => out.send(&Message::Note(note)),
-                    // Of the side that has connected them; and how far it is, is told apart.
+                    // Reported by the side that connects the streams; progress is sent separately.
                     Event::Carried(_) | Event::Lost(_) | Event::Progress(_) => Ok(()),
                 };
             }),
@@ -105,7 +106,7 @@ impl Tell {
     }
 }
 
-/// Who is told how far it is.
+/// Where progress is reported.
 fn shows(tell: &Tell, out: &Out, meter: &Arc<Meter>) -> Show {
     let (out, meter) = (out.clone(), Arc::clone(meter));
     match tell {
@@ -115,7 +116,7 @@ fn shows(tell: &Tell, out: &Out, meter: &Arc<Meter>) -> Show {
                 report(Event::Progress(meter.progress(monotonic_ns(), counts)));
             })
         }
-        // When nobody hears it, the run is ending.
+        // An error means that the run is ending.
         Tell::There => Box::new(move |counts| drop(out.send(&Message::Progress(counts)))),
     }
 }
@@ -131,7 +132,7 @@ enum Item {
 /// Is the destination, until its tree is the same: what it has counted.
 ///
 /// # Errors
-/// Why the run ended before. What failed with single files is told by `report`, and counted.
+/// Why the run ended early. Failures of single files are reported by `report`, and counted.
 pub fn run<T: Tree>(
     tree: T,
     options: &Options,
@@ -203,8 +204,8 @@ pub fn run<T: Tree>(
 }
 
 impl<T: Tree> Shared<T> {
-    /// The run has ended; what it has not done is given up, behind what has come already, as far as
-    /// that is waited for.
+    /// The run has ended. After a failure, files that are not complete are abandoned, once the
+    /// received messages are processed, as far as that is waited for.
     fn ended(&self, well: bool) {
         if well {
             index::keep(&self.tree, &self.rules);
@@ -288,7 +289,7 @@ impl<T: Tree> Shared<T> {
         Ok(seen)
     }
 
-    /// Has told every so often what nobody waits for.
+    /// Starts the periodic acknowledgements and load reports.
     fn tick(
         self: &Arc<Self>,
         began_ns: u64,
@@ -302,13 +303,13 @@ impl<T: Tree> Shared<T> {
         })
     }
 
-    /// Tells what this side has used and waited for.
+    /// Sends what this side has used and waited for.
     fn tell_load(&self, began_ns: u64, streams: &Streams) {
         let mut load = of_process(began_ns);
         load.disk_ns = self.tree.waited_ns();
         streams.weigh(&mut load);
         self.meter.tell(Role::DESTINATION, load.clone());
-        // When nobody hears it, the run is ending.
+        // An error means that the run is ending.
         let _unheard = self.out.send(&Message::Load(load));
     }
 

@@ -9,8 +9,8 @@ use crate::tree::Tree;
 /// The sum of the hashes of pieces, each with where it lies: they come in any order, over several
 /// streams. Holes are neither sent nor hashed.
 ///
-/// A sum of hashes finds what happens by itself or by a fault, and not what a source does on
-/// purpose; that could send something else at once.
+/// A sum of hashes detects faults, and not what a source does on purpose; that could send something
+/// else at once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u64; 4]);
 

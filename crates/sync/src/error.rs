@@ -7,8 +7,8 @@ use wire::xdr::DecodeError;
 
 use crate::memory::MemoryFull;
 
-/// Why a run ends. What fails with a single file is no such reason: it is noted, and the run goes
-/// on.
+/// Why a run ends. What fails with a single file is no such reason: it is noted, and the run
+/// continues.
 #[derive(Debug, Error)]
 pub enum SyncError {
     /// A directory that was named on this side cannot be used.
@@ -23,7 +23,7 @@ pub enum SyncError {
     /// Another run writes to the same directory.
     #[error("{0}: {busy}", busy = Self::BUSY)]
     Busy(String),
-    /// The other side has never said anything.
+    /// The other side has closed the connection without a message.
     #[error("the other side exited without a message")]
     Silent,
     /// The other side is not there any more.
@@ -35,7 +35,7 @@ pub enum SyncError {
     /// The link failed.
     #[error("the link to the other side")]
     Link(#[source] io::Error),
-    /// The other side gave up, and said why.
+    /// The other side abandoned the run, and sent the reason.
     #[error("the other side: {0}")]
     Refused(String),
     /// The other side is no dsync.
@@ -67,12 +67,12 @@ pub enum SyncError {
 }
 
 impl SyncError {
-    /// How a directory is told to which another run writes.
+    /// The message for a directory to which another run writes.
     pub const BUSY: &'static str = "another dsync is writing there";
 
-    /// What an error of the link says of the run. That the other side is not there any more is met
-    /// by whichever call comes first: a read sees the end of what it sent, or that the connection
-    /// was reset, a write that nobody reads.
+    /// The error of the run for one of the link. That the other side is gone is met by whichever
+    /// call comes first: a read finds the end of the stream, or that the connection was reset, a
+    /// write fails with EPIPE.
     pub fn of_link(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe

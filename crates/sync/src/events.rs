@@ -1,4 +1,4 @@
-//! What a run reports while it goes on: what is done, how far it is, and its data streams.
+//! What a run reports while it is in progress: what is done, how far it is, and its data streams.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use wire::dsync::Note;
 
 use crate::load::Progress;
 
-/// What people are told of while it runs.
+/// Events for the user while a run is in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Something is done, or found.
     Note(Note),
     /// How far it is.
     Progress(Progress),
-    /// A stream has come up beside the control stream, or there will be none.
+    /// A data stream has come up, or there will be none.
     Carried(Carried),
-    /// A stream has broken; so many are left. What it had goes over these, or over the control
+    /// A stream has broken; this many are left. Its data goes over these, or over the control
     /// stream.
     Lost(usize),
 }
@@ -27,11 +27,11 @@ pub struct Carried {
     pub streams: usize,
     /// How long a connection took to come up: a round trip, in nanoseconds.
     pub rtt_ns: u64,
-    /// What decides how much is on its way: at this side, and at the other.
+    /// The congestion control algorithms: of this side, and of the other.
     pub congestion: [String; 2],
     /// Why there are none.
     pub why: String,
 }
 
-/// Takes what people are told, from any thread.
+/// Takes events, from any thread.
 pub type Report = Arc<dyn Fn(Event) + Send + Sync>;

@@ -1,9 +1,9 @@
 //! What is kept from one run to the next at the side that starts them: of each entry of the trees
 //! that are here, by what a change of it is seen, and the sum of its content if that was computed.
 //!
-//! It saves reading, and nothing else rests on it: a sum counts only for a file that has the size,
-//! the times and the number which it had when it was read, and a file of which that cannot be said
-//! is read.
+//! It saves reading, and nothing else depends on it: a sum counts only for a file that has the
+//! size, the times and the number which it had when it was read, and a file for which that is not
+//! certain is read.
 //!
 //! - [`record`]: the bytes, and their order.
 //! - [`file`]: what was kept, and what becomes the next.
@@ -53,7 +53,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens an index for a run. What is there and cannot be used is not; that is told.
+    /// Opens an index for a run. An existing one that cannot be used is ignored, which is reported.
     ///
     /// # Errors
     /// The next one could not be written where it is.
@@ -134,12 +134,12 @@ pub struct Side {
     role: Role,
 }
 
-/// Who changed an entry of the destination since the last run, as far as that is seen.
+/// Where an entry of the destination was changed since the last run, as far as that is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// Somebody at the destination.
+    /// At the destination.
     Destination,
-    /// Somebody at the destination, and the source has changed, too.
+    /// At the destination and at the source.
     Both,
 }
 
@@ -164,8 +164,8 @@ impl Side {
         }
     }
 
-    /// Whether what is at the destination, and is to be replaced by `wanted` or taken away, was
-    /// changed by somebody else. Directories are changed by all that is in them.
+    /// Whether what is at the destination, and is to be replaced by `wanted` or deleted, was
+    /// changed by another program. Directories are changed by all that is in them.
     pub fn others(&self, path: &[u8], own: &ScannedEntry, wanted: Option<&Meta>) -> Option<Others> {
         let kept = self.index.kept.as_ref()?;
         let of = |meta: &Meta| (meta.kind, meta.size, meta.mtime.clone());

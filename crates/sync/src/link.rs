@@ -1,7 +1,7 @@
 //! Frames over a pair of byte streams.
 //!
 //! What is sent goes through one thread with a bounded queue, so that small messages leave many at
-//! a time and nobody who sends waits for more than room in that queue.
+//! a time and a sender waits for no more than room in that queue.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -36,9 +36,9 @@ pub struct Link {
     pub close: Box<dyn Fn() + Send + Sync>,
     /// Whether it surely does: then threads are waited for.
     pub closes: bool,
-    /// Streams for data beside it.
+    /// Streams for data in addition to it.
     pub beside: DataStreams,
-    /// How long one of them may stand still while others go on.
+    /// How long one of them may stand still while others transfer data.
     pub patience: Duration,
     /// What the sides lend each other, if both are in this process.
     pub lends: Option<Arc<LocalFdTable>>,
@@ -80,7 +80,7 @@ impl<J> Clone for Queue<J> {
 }
 
 impl<J: Send + 'static> Queue<J> {
-    /// An empty one. Whoever pushes keeps it bounded.
+    /// An empty one. The callers of [`Queue::push`] keep it bounded.
     pub fn new(stop: &Arc<Stop>) -> Self {
         Self { state: Watched::new((VecDeque::new(), false), stop) }
     }
@@ -106,8 +106,8 @@ impl<J: Send + 'static> Queue<J> {
     }
 }
 
-/// A way to a side that has not answered yet whether it does its part. That it takes nothing any
-/// more is told only when it has: why it does not is in its answer.
+/// A writer to a side that has not replied yet whether it does its part. A write error is returned
+/// only after the reply, because the reason for it is in the reply.
 pub struct Unanswered {
     write: Box<dyn Write + Send>,
     answered: Receiver<()>,
@@ -122,7 +122,7 @@ impl Unanswered {
 
     fn told<R>(&self, done: std::io::Result<R>) -> std::io::Result<R> {
         if done.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::Interrupted) {
-            // Nothing is ever said: it ends.
+            // Nothing is ever sent on it: it ends when the sender is dropped.
             let _answered = self.answered.recv();
         }
         done
@@ -142,7 +142,7 @@ impl Write for Unanswered {
 
 enum Outgoing {
     Frame(Vec<u8>),
-    /// The last one that matters, and who waits until it was given to the link.
+    /// The last one that matters, and where to report that it was given to the link.
     Last(Vec<u8>, SyncSender<()>),
 }
 
@@ -202,8 +202,8 @@ impl Out {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Sends the message after which the other side may go, and waits until it was given to the
-    /// link. What other threads send behind it may find nobody there, which is no matter.
+    /// Sends the message after which the other side may exit, and waits until it was given to the
+    /// link. What other threads send behind it may fail, which is no matter.
     ///
     /// # Errors
     /// As [`Out::send`].
@@ -228,8 +228,8 @@ pub fn spawn(
     named.spawn(work).map_err(SyncError::Machine)
 }
 
-/// Waits a moment behind what was sent last, so that what is said of many small files leaves
-/// together: each write costs a turn of ssh's on both machines, and a packet.
+/// Waits a moment after the last write, so that messages about many small files leave together:
+/// each write costs a turn of ssh's on both machines, and a packet.
 fn gather(waits: &AtomicUsize, sent_ns: u64) {
     let gather = DSYNC_GATHER.as_nanos() as u64;
     while monotonic_ns().saturating_sub(sent_ns) < gather
@@ -267,7 +267,7 @@ fn send_all(
         bytes.clear();
         sent_ns = monotonic_ns();
         if let Some(done) = flushed {
-            // Whoever asked may have given up.
+            // The thread that waited for it may be gone.
             let _gone = done.send(());
         }
     }
@@ -284,7 +284,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// So many bytes per second; as many as there can be for 0.
+    /// A limit of `rate` bytes per second; none for 0.
     pub fn new(rate: u64) -> Arc<Self> {
         let (free_at, paused_ns) = (Mutex::new(monotonic_ns()), AtomicU64::new(0));
         Arc::new(Self { rate, free_at, paused_ns })
@@ -323,7 +323,7 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until so many bytes may go. What was not used in a pause is not made up for.
+    /// Waits until this many bytes may go. What was not used in a pause is not made up for.
     fn pass(&self, bytes: u64) {
         if self.rate == 0 {
             return;
@@ -332,7 +332,7 @@ impl RateLimiter {
         let takes = u64::try_from(takes).unwrap_or(u64::MAX);
         let now = monotonic_ns();
         let wait = {
-            // Who comes next waits behind this one, without the lock.
+            // The next caller waits behind this one, without the lock.
             let mut free_at = lock(&self.free_at);
             let wait = free_at.saturating_sub(now);
             *free_at = (*free_at).max(now).saturating_add(takes);

@@ -1,6 +1,6 @@
-//! What limits a run: each side counts what its threads wait for and what TCP says of the streams,
-//! and tells it to the other; what people are told is a function of two such counts and the time
-//! between them.
+//! What limits a run: each side counts what its threads wait for and what TCP reports of the
+//! streams, and sends it to the other; the reported limit is a function of two such counts and the
+//! time between them.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -25,7 +25,7 @@ pub enum Limiter {
     DestinationDisk,
     /// The processors of one of the machines.
     Processor,
-    /// What a receiver lets be on its way, or a sender holds of it.
+    /// The window of the receiver, or the send buffer.
     Window,
     /// The network, as far as congestion control finds room in it.
     Link,
@@ -74,7 +74,7 @@ pub struct Interval {
 
 /// A half, in thousandths: what most of the time is spent with.
 const MOST: u64 = 500;
-/// From so many thousandths on the processors have nothing left that would be worth waiting for.
+/// From this many thousandths on the processors have nothing left that would be worth waiting for.
 const FULL: u64 = 850;
 /// Of a side of which nothing else is to be seen: what is the most of the little that it does.
 const SOME: u64 = 250;
@@ -136,14 +136,14 @@ fn behind(interval: &Interval, writes: u64) -> Limiter {
     }
     let computes = share(destination.cpu_ns, destination.at_ns);
     match source.streams {
-        // Nobody knows what ssh waits for.
+        // What ssh waits for is unknown.
         0 if !interval.local => Limiter::Link,
         1.. if busy >= MOST && computes < FULL => Limiter::Window,
         _ => Limiter::Processor,
     }
 }
 
-/// Keeps what both sides tell, and says how far a run is.
+/// Stores the counts of both sides, and computes the progress of a run.
 pub struct Meter {
     local: bool,
     state: Mutex<LoadSample>,
@@ -171,7 +171,7 @@ impl Meter {
         Self { local, state: Mutex::new(told) }
     }
 
-    /// A side tells its counts.
+    /// Stores the counts of a side.
     pub fn tell(&self, role: Role, load: Load) {
         let mut told = lock(&self.state);
         match role {
@@ -180,7 +180,7 @@ impl Meter {
         }
     }
 
-    /// How far it is, by what was counted and told until now.
+    /// The progress, by the counts of both sides until now.
     pub fn progress(&self, now_ns: u64, counts: Counts) -> Progress {
         let mut told = lock(&self.state);
         let now = Sample {
@@ -249,7 +249,7 @@ fn since(now: &Load, before: &Load) -> Load {
     }
 }
 
-/// What this process has used of this machine until now; the rest is whoever asks' to fill in.
+/// What this process has used of this machine until now; the caller fills in the rest.
 pub fn of_process(began_ns: u64) -> Load {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let at_ns = monotonic_ns().saturating_sub(began_ns);

@@ -1,6 +1,6 @@
-//! Owners and groups by name: a source tells what its numbers are called, before the first entry
-//! that has them, and a destination translates them to its own. Names that it does not have keep
-//! their number, and so does root.
+//! Owners and groups by name: a source sends the names of its numbers, before the first entry that
+//! has them, and a destination translates them to its own. Names that it does not have keep their
+//! number, and so does root.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, RwLock};
@@ -19,13 +19,13 @@ mod tests;
 /// Whether a number is a group's, and the number.
 type Number = (bool, u32);
 
-/// What a source has told.
+/// The names that a source has sent.
 #[derive(Default)]
 pub struct SentOwners(Mutex<HashSet<Number>>);
 
 impl SentOwners {
-    /// Tells the names of all numbers in an entry that were not told. Whoever sends the entry sends
-    /// it afterwards.
+    /// Sends the names of all numbers in an entry that were not sent before. The caller sends the
+    /// entry afterwards.
     ///
     /// # Errors
     /// Why the run ends.
@@ -34,7 +34,7 @@ impl SentOwners {
         for xattr in meta.xattrs.0.iter().filter(|xattr| is_acl(&xattr.name.0)) {
             numbers.extend(named(&xattr.value.0).map(|(_, number)| number));
         }
-        // Until it is sent, so that no other thread takes it for told.
+        // Held until all are sent, so that no other thread takes a name for sent that is not.
         let mut told = lock(&self.0);
         for (group, number) in numbers {
             let known = number == 0 || told.len() >= DSYNC_OWNERS_MAX;
@@ -50,7 +50,7 @@ impl SentOwners {
     }
 }
 
-/// What a destination was told.
+/// The names that a destination has received.
 #[derive(Default)]
 pub struct ReceivedOwners(RwLock<HashMap<Number, u32>>);
 

@@ -1,5 +1,5 @@
-//! Pieces that go packed, by zstd at its quickest: only what shrinks, which a sample tells, and
-//! only where bytes wait for the link anyway.
+//! Pieces that are sent compressed, by zstd at its fastest level: only what shrinks, which a sample
+//! shows, and only where bytes wait for the link anyway.
 
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -50,7 +50,7 @@ fn sample(bytes: &[u8]) -> Option<&[u8]> {
 pub struct Unpacker(Mutex<Vec<Decompressor<'static>>>);
 
 impl Unpacker {
-    /// The bytes of a piece, of which there are so many if they came packed, and 0 if not.
+    /// The bytes of a piece; `unpacked` is their number if they came compressed, and 0 if not.
     ///
     /// # Errors
     /// [`SyncError::Broken`]: they are not what it says; [`SyncError::Machine`].
@@ -67,7 +67,7 @@ impl Unpacker {
             Some(idle) => idle,
             None => Decompressor::new().map_err(SyncError::Machine)?,
         };
-        // It never makes more than it is told.
+        // It never makes more than `length` bytes.
         let bytes = decompressor.decompress(came, length);
         lock(&self.0).push(decompressor);
         match bytes {

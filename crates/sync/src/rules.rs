@@ -1,12 +1,11 @@
-//! What is carried and what is not, in rsync's words: the first rule whose pattern fits a name
-//! decides; a name that none fits is carried. What is below a directory that is not carried is not
-//! looked at.
+//! What is copied and what is not, with the patterns of rsync: the first rule with a pattern that
+//! matches a name decides; a name that none matches is copied. What is below a directory that is
+//! not copied is not looked at.
 //!
-//! A pattern that begins with `/` is held against the whole way from the top, any other against its
-//! end, at the begin of a name. One that ends with `/` fits directories only. `*` stands for any
-//! bytes but `/`, `**` for any bytes, `?` for one byte but `/`, `[…]` for one of a set, and `\`
-//! takes the meaning from what follows. A pattern that ends with `/***` fits a directory and all
-//! below.
+//! A pattern that begins with `/` is matched against the whole path from the top, any other against
+//! its end, at the begin of a name. One that ends with `/` matches directories only. `*` stands for
+//! any bytes but `/`, `**` for any bytes, `?` for one byte but `/`, `[…]` for one of a set, and `\`
+//! makes what follows literal. A pattern that ends with `/***` matches a directory and all below.
 
 use wire::dsync::{Bytes, Rule};
 
@@ -113,7 +112,7 @@ type Star = (usize, usize);
 /// kind of star: a later star makes going back to an earlier one of its kind needless.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on after the last `*` and after the last `**`: in the pattern, in the text.
+    // Where to continue after the last `*` and after the last `**`: in the pattern, in the text.
     let (mut single, mut double): (Option<Star>, Option<Star>) = (None, None);
     loop {
         if pattern[p..].starts_with(b"**") {

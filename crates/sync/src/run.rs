@@ -121,7 +121,7 @@ pub fn between(
     let (mut near, mut far) = pair()?;
     let lends = Some(Arc::<LocalFdTable>::default());
     (near.lends, far.lends) = (lends.clone(), lends);
-    // Nobody is told by the source: the destination tells all.
+    // The source reports nothing: the destination reports all.
     let (silent, wanted): (Report, _) = (Arc::new(|_| {}), options.clone());
     let reads = thread::spawn(move || source::run(source, &wanted, near, &silent));
     // Comparing blocks would cost more than copying them.
@@ -191,12 +191,12 @@ pub fn start_with(
     let answer = |mut read: &mut dyn Read| {
         // Why it does not take what is sent may be in what it says.
         greet(&mut read)?;
-        // Who was not asked has nothing to answer.
+        // If the request could not be sent, there is no reply to read.
         asked?;
         answered(&mut read, most, calling, report)
     };
     let done = match role == Role::SOURCE {
-        // A source has what the other side needs before that has said anything.
+        // A source has what the other side needs before that has sent anything.
         true => source::run_ahead(tree, options, link, report, answer),
         false => {
             link.beside = answer(&mut *link.read)?;
@@ -245,7 +245,7 @@ pub fn answer(link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
 /// asked for.
 ///
 /// # Errors
-/// As [`answer`]; an error of `part` is told to the other side.
+/// As [`answer`]; an error of `part` is sent to the other side.
 pub fn answer_with<T: Tree>(
     mut link: Link,
     at: Reachable,
@@ -277,7 +277,7 @@ pub fn answer_with<T: Tree>(
     }
 }
 
-/// Streams as they are wanted, and what is said of them.
+/// Opens streams as requested, and the reply about them.
 fn offer(wanted: Option<&Wanted>, at: Reachable) -> Result<(DataStreams, Ready), SyncError> {
     let Some(wanted) = wanted else {
         return Ok((DataStreams::Nothing, Ready { offer: None, why: Bytes(Vec::new()) }));

@@ -1,5 +1,5 @@
-//! The side that reads: one thread walks the tree and tells of it, some send the files that are
-//! asked for, and this one hears what the other side says.
+//! The side that reads: one thread walks the tree and lists it, some send the requested files, and
+//! this one receives the messages of the other side.
 
 use std::collections::HashMap;
 use std::io::{BufReader, Read};
@@ -51,7 +51,7 @@ struct Shared<T> {
     lends: Option<Arc<LocalFdTable>>,
     /// What it says of pieces of them, by the numbers of their questions.
     borrowed: Arc<Watched<HashMap<u64, bool>>>,
-    /// Names of owners that were told.
+    /// Names of owners that were sent.
     owners: owners::SentOwners,
     /// What is asked for and has not ended.
     asked: Mutex<OutstandingRequests>,
@@ -139,7 +139,7 @@ pub fn run_ahead<T: Tree>(
     });
     let walks = Arc::clone(&shared);
     let mut threads = vec![spawn("scan", move || {
-        // What fails of the run is told by the stop.
+        // What fails of the run is reported by the stop.
         let _told = scan::walk(&walks);
     })?];
     let beside = answer(&mut *read).map_err(|e| stop.fail(e))?;
@@ -189,7 +189,7 @@ impl<T: Tree> Shared<T> {
         Ok(())
     }
 
-    /// Looks after the streams, and tells what this side has used and waited for, every so often.
+    /// Periodically checks the streams, and sends what this side has used and waited for.
     fn tick(
         self: &Arc<Self>,
         (began_ns, patience): (u64, Duration),
@@ -206,7 +206,7 @@ impl<T: Tree> Shared<T> {
             shared.bulk.full.store(is_full(&load, &before), Ordering::Relaxed);
             before = load.clone();
             meter.tell(Role::SOURCE, load.clone());
-            // When nobody hears it, the run is ending.
+            // An error means that the run is ending.
             let _unheard = shared.out.send(&Message::Load(load));
         })
     }
@@ -226,7 +226,7 @@ impl<T: Tree> Shared<T> {
 struct Received<'a, T> {
     shared: &'a Shared<T>,
     jobs: &'a Queue<Job>,
-    /// Jobs whose sums are on their way.
+    /// Jobs that wait for their sums.
     waits: HashMap<u64, Job>,
     report: &'a Report,
     meter: Arc<Meter>,

@@ -11,7 +11,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 type Hook = Box<dyn Fn() + Send>;
 
-/// Why a run has to end, told to all its threads.
+/// Why a run has to end, for all its threads.
 #[derive(Default)]
 pub struct Stop {
     why: Mutex<Option<Why>>,
@@ -31,12 +31,12 @@ impl Stop {
         lock(&self.why).clone()
     }
 
-    /// The reason for what ended; that the other side is gone, if nobody has another.
+    /// The reason for what ended; that the other side is gone, if there is no other.
     pub fn reason(&self) -> Why {
         self.why().unwrap_or_else(|| self.fail(SyncError::Gone))
     }
 
-    /// Has something done when the run is to end, which wakes who waits. At once, if it is already.
+    /// Runs a hook when the run is to end, to wake waiting threads. At once, if it is already.
     pub fn on_fail(&self, hook: Hook) {
         let failed = self.why().is_some();
         if failed {
@@ -68,7 +68,7 @@ impl<S: Send + 'static> Watched<S> {
         let weak = Arc::downgrade(&watched);
         watched.stop.on_fail(Box::new(move || {
             if let Some(watched) = weak.upgrade() {
-                // Whoever looks and then waits holds the lock between the two.
+                // A thread that looks and then waits holds the lock between the two.
                 drop(lock(&watched.state));
                 watched.wake_all();
             }
@@ -88,22 +88,23 @@ impl<S: Send + 'static> Watched<S> {
         self.work.notify_all();
     }
 
-    /// Wakes those who [`wait`](Self::wait): what they wait for may have come.
+    /// Wakes the threads in [`wait`](Self::wait): what they wait for may have come.
     pub fn wake(&self) {
         self.changed.notify_all();
     }
 
-    /// Wakes one of those who [`wait_for_work`](Self::wait_for_work): there is some.
+    /// Wakes one of the threads in [`wait_for_work`](Self::wait_for_work): there is some.
     pub fn wake_worker(&self) {
         self.work.notify_one();
     }
 
-    /// Looks at the state, or changes what nobody waits for: that wakes nobody.
+    /// Looks at the state, or changes what no thread waits for, without waking any.
     pub fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
         look(&mut lock(&self.state))
     }
 
-    /// Waits until `ready` gives something. Who waits for what that changes, the caller wakes.
+    /// Waits until `ready` gives something. If that changes the state, the caller wakes other
+    /// waiters.
     ///
     /// # Errors
     /// Why the run ends.

@@ -1,5 +1,5 @@
-//! Streams for data beside the one for control: TLS 1.3 over TCP, connected by the side that
-//! started the run to a port that the answering side has opened for it. What that side tells
+//! Streams for data in addition to the one for control: TLS 1.3 over TCP, connected by the side
+//! that started the run to a port that the answering side has opened for it. What that side sends
 //! through the control stream, which ssh protects, is what both trust: the fingerprint of a
 //! certificate that lives as long as the run, and a token that each stream begins with.
 //!
@@ -65,7 +65,7 @@ struct Sockets {
     closed: bool,
     list: Vec<Weak<TcpStream>>,
     listener: Option<Arc<TcpListener>>,
-    /// Tells by its end that there shall be no more streams.
+    /// Dropped when there are to be no more streams.
     end: Option<Sender<()>>,
 }
 
@@ -133,7 +133,7 @@ impl Streams {
         sockets.closed = true;
         sockets.end = None;
         if let Some(listener) = sockets.listener.take() {
-            // Whoever waits for a connection is woken by it.
+            // This wakes a thread that waits for a connection.
             let _closed = SockRef::from(&*listener).shutdown(Shutdown::Both);
         }
         sockets.list.iter().filter_map(Weak::upgrade).for_each(|socket| shut(&socket));
@@ -144,7 +144,7 @@ impl Streams {
         loop {
             // One that ends may just have started another.
             let Some(thread) = lock(&self.threads).pop() else { return };
-            // A thread that panicked has said so.
+            // A thread that panicked has printed that already.
             let _panicked = thread.join();
         }
     }
@@ -169,9 +169,9 @@ impl Streams {
         }
     }
 
-    /// Bytes that have gone all the way over those that are up (what a program has written, or TCP
-    /// holds, has gone nowhere yet), and whether a queue stands before the link: most streams'
-    /// packets take longer than they did, which only a side that sends can tell.
+    /// Bytes that were acknowledged over those that are up (what a program has written, or TCP
+    /// holds, is not counted yet), and whether a queue stands before the link: most streams'
+    /// packets take longer than they did, which only a sender can measure.
     fn seen(&self) -> (u64, bool) {
         let sockets = lock(&self.sockets);
         let all: Vec<_> = sockets.list.iter().filter_map(Weak::upgrade).collect();

@@ -1,5 +1,5 @@
 //! What a tree of files can do for a side of a run. Paths are those of `wire::dsync`: names joined
-//! by `/`, from the top; whoever calls has checked them with [`is_path`].
+//! by `/`, from the top; the caller has checked them with [`is_path`].
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,8 +27,8 @@ pub trait Tree: Send + Sync + 'static {
     /// A file that was opened.
     type File: Send + Sync;
 
-    /// The run has ended, and another may begin; that a thread of this one, which looks for a way
-    /// that nobody needs any more, still has the tree, is no matter.
+    /// The run has ended, and another may begin; a thread of this one that tries an address which
+    /// is not needed any more may still hold the tree.
     fn end(&self) {}
 
     /// How long its disk was waited for, over all threads, in nanoseconds.
@@ -62,7 +62,7 @@ pub trait Tree: Send + Sync + 'static {
     fn open(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// What an open file is now.
     fn look_open(&self, file: &Self::File) -> io::Result<ScannedEntry>;
-    /// What tells whether an open file is as it was.
+    /// What shows whether an open file is as it was.
     fn stamp(&self, file: &Self::File) -> io::Result<Stamp> {
         Ok(self.look_open(file)?.stamp())
     }
@@ -73,10 +73,10 @@ pub trait Tree: Send + Sync + 'static {
 
     /// Bytes that this process may still write in a directory.
     fn room(&self, dir: &Self::Dir) -> io::Result<u64>;
-    /// Makes an empty file for writing, whose name must be new.
+    /// Makes an empty file for writing. The name must be new.
     fn create(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// Opens what [`Tree::create`] has made in a run that broke off, for reading and writing; an
-    /// error if it is something that anybody else could have made, or could change.
+    /// error if another user could have made it, or could change it.
     fn take_up(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// Opens a file of one name for reading and writing, if it is still this one.
     fn open_in_place(&self, dir: &Self::Dir, name: &[u8], file: &FileId) -> io::Result<Self::File>;
@@ -94,7 +94,8 @@ pub trait Tree: Send + Sync + 'static {
     fn punch(&self, _file: &Self::File, _offset: u64, _length: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// An open file, for a destination in this process; nothing of a tree whose files cannot be.
+    /// An open file, for a destination in this process; nothing if files of this tree cannot be
+    /// lent.
     fn lend(&self, _file: &Self::File) -> io::Result<Option<OwnedFd>> {
         Ok(None)
     }
@@ -122,13 +123,13 @@ pub trait Tree: Send + Sync + 'static {
     /// Lets this process work in a directory, if it lies with its owner to do that. Whether that
     /// has changed its mode, which is then to be set again.
     fn enable(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<bool>;
-    /// Makes a directory that nobody else may enter yet.
+    /// Makes a directory that only its owner may enter yet.
     fn make_dir(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<()>;
     /// Makes a symbolic link, FIFO, socket or device.
     fn make_node(&self, dir: &Self::Dir, name: &[u8], meta: &Meta) -> io::Result<()>;
     /// Gives a file another name, which must be new.
     fn link(&self, file: (&Self::Dir, &[u8]), to: (&Self::Dir, &[u8])) -> io::Result<()>;
-    /// Gives an entry another name in its directory, and takes away what had it.
+    /// Renames an entry within its directory, and replaces what had the name.
     fn rename(&self, dir: &Self::Dir, from: &[u8], to: &[u8]) -> io::Result<()>;
     /// Takes an entry away; a directory must be empty.
     fn remove(&self, dir: &Self::Dir, name: &[u8], kind: Kind) -> io::Result<()>;

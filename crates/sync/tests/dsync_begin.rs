@@ -150,7 +150,7 @@ fn options() -> Options {
     Options { owners: false, ..plain() }
 }
 
-/// A port where connections come about, and nobody ever answers.
+/// A port that accepts connections, and never replies.
 fn deaf() -> (TcpListener, Offer) {
     let listener = TcpListener::bind((HOST, 0)).expect("a port");
     let port = listener.local_addr().expect("it").port().into();
@@ -290,7 +290,7 @@ fn streams_that_come_up_late_take_over_what_is_left() {
         assert!(other.is_ok(), "{other:?}");
         assert_eq!((done.failures, done.bytes_received), (0, bytes.len() as u64));
         assert_same(&from, &to, "late");
-        // Beside data there is little to say of one file.
+        // In addition to the data there are few control messages for one file.
         let sent = sent.load(Ordering::Relaxed);
         assert!(sent < DSYNC_EARLY + (64 << 10), "{sent} bytes over the control stream");
     }

@@ -1,6 +1,6 @@
-//! A destination whose file system keeps times as whole seconds (ext4 with inodes of 128 bytes, as
-//! ext3 has them) or as every second one (FAT): what was carried is not carried again, and a change
-//! is not missed.
+//! A destination with a file system that stores times as whole seconds (ext4 with inodes of 128
+//! bytes, as ext3 has them) or as every second one (FAT): what was copied is not copied again, and
+//! a change is not missed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -81,13 +81,13 @@ fn on(name: &str, mkfs: &[&str], links: bool) -> Result<(), String> {
         let (counts, said) = go(&from, &to, &Options { dry_run, ..options.clone() });
         assert_eq!((counts.changes, counts.files), (0, 0), "{name}: {said:?}");
     }
-    // Another time, further away than can be told apart.
+    // Another time, further away than the resolution.
     fs::write(from.join("d/file"), "two").expect("a file");
     set_time(&from.join("d/file"), now() - 900, 1);
     let (counts, said) = go(&from, &to, &options);
     assert_eq!(counts.files, 1, "{said:?}");
     assert_eq!(fs::read(to.join("d/file")).expect("it"), b"two");
-    // One that cannot be told apart, of a change that came behind what is here.
+    // One within the resolution, of a change that came behind what is here.
     set_time(&from.join("d/file"), soon, 200_000_000);
     go(&from, &to, &options);
     fs::write(from.join("d/file"), "new").expect("a file");

@@ -22,7 +22,7 @@ enum Way {
     Local,
     Push,
     Pull,
-    /// With streams for data beside.
+    /// With additional streams for data.
     PushStreams,
     PullStreams,
 }

@@ -52,7 +52,7 @@ fn piece(id: u64, offset: u64, bytes: &'static [u8]) -> Message<'static> {
     hole(id, 0, offset, bytes)
 }
 
-/// A file of one name and so many bytes, at once.
+/// A file of one name and `size` bytes, at once.
 fn whole(id: u64, kind: Kind, size: u64, bytes: &'static [u8]) -> Message<'static> {
     let (meta, hash) = (meta(kind, size), [7; 32]);
     Message::Whole(Whole { id, meta, hash, unpacked: 0, bytes })
@@ -99,7 +99,7 @@ impl Destination {
         }
     }
 
-    /// What it says about what it was told.
+    /// The error with which it ends the run.
     fn refuses(self) -> Why {
         self.done.join().expect("no panic").expect_err("it is refused")
     }
@@ -167,7 +167,7 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
     }
 }
 
-/// What names a refusal, and what is said of the file of this number to be refused.
+/// A part of the error text, and the messages about the file of this number that are refused.
 type Lie<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Message<'static>>);
 
 #[test]
@@ -574,7 +574,7 @@ fn a_source_gives_nothing_that_lies_outside_or_is_left_out() {
     assert!(done.join().expect("no panic").is_err());
 }
 
-/// A source can tell of more directories than anybody has room for, and of metadata with each.
+/// A source can list more directories than fit into memory, with metadata for each.
 #[test]
 fn directories_that_wait_have_a_bound() {
     let scratch = Scratch::new("waiting");
@@ -592,7 +592,7 @@ fn directories_that_wait_have_a_bound() {
             break;
         }
     }
-    // Nobody reads it, if the run has ended as it should.
+    // It is not read if the run has ended as it should.
     let _unread = write_now(&mut link.write, &Message::ScanEnd(()));
     let why = done.join().expect("no panic").expect_err("more than there is room for");
     assert!(matches!(why.error(), SyncError::Directories(_)), "{}", why.error());
@@ -648,8 +648,7 @@ fn files_of_several_names_have_a_bound() {
     assert_eq!((names, links(0), links(59)), (120, 2, 1));
 }
 
-/// One directory can have more names than anybody has room for: it is reported, and the rest is
-/// done.
+/// One directory can have more names than fit into memory: it is reported, and the rest is done.
 #[test]
 fn names_of_a_directory_have_a_bound() {
     let scratch = Scratch::new("names");

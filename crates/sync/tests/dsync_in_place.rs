@@ -19,7 +19,7 @@ fn in_place() -> Options {
     Options { in_place: true, ..plain() }
 }
 
-/// Over a link that breaks after so many bytes from the source.
+/// Over a link that breaks after `left` bytes from the source.
 fn push(from: &Path, to: &Path, left: usize) -> Result<Counts, Why> {
     let (mut near, far) = pair().expect("sockets");
     let write = std::mem::replace(&mut near.write, Box::new(io::sink()));
@@ -110,7 +110,7 @@ fn what_is_not_the_files_own_is_not_written() {
         assert!(fs::read(&out).expect("it") == vec![1; SIZE], "it is outside");
     }
     if is_root() {
-        // Whoever has it open now shall not read what it becomes for another.
+        // A process that has it open now must not read the new content of another owner.
         let (file, old) = (to.join("large"), inode(&to.join("large")));
         std::os::unix::fs::chown(&file, Some(65_534), None).expect("given away");
         fs::write(from.join("large"), vec![7; SIZE]).expect("a change");

@@ -105,7 +105,7 @@ impl Watch {
         for top in tops {
             Self::add(fd, top);
         }
-        // SAFETY: it was opened above, and nobody else has it.
+        // SAFETY: it was opened above, and nothing else owns it.
         Self(unsafe { File::from_raw_fd(fd) })
     }
 
@@ -342,7 +342,7 @@ fn what_somebody_else_has_changed_at_the_destination_is_told() {
     for way in [Way::Local, Way::Pull] {
         let pair = grown("others");
         pair.run(way, &plain());
-        // At the destination only, at both, at the source only, and one that will be taken away.
+        // At the destination only, at both, at the source only, and one that will be deleted.
         fs::write(pair.to.join("a"), b"other").expect("a file");
         fs::write(pair.to.join("b"), b"other").expect("a file");
         pair.write("b", b"mine");

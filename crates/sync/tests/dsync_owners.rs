@@ -1,4 +1,4 @@
-//! Owners and groups by name: told before they are used, translated where they are known.
+//! Owners and groups by name: sent before they are used, translated where they are known.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ use wire::dsync::{
 };
 use wire::xdr::Seq;
 
-/// Numbers that nobody has here.
+/// Numbers without a user or group here.
 const STRANGER: u32 = 3_141_592;
 const OTHER: u32 = 2_718_281;
 
@@ -35,7 +35,7 @@ fn destination_at(to: &Path, options: &Options) -> (Link, JoinHandle<Result<Coun
     (link, done)
 }
 
-/// A tree of one FIFO with these owners, of which these names are told.
+/// A tree of one FIFO with these owners, of which these names are sent.
 fn tells(to: &Path, options: &Options, names: &[Message<'_>]) -> (u32, u32) {
     let (mut link, done) = destination_at(to, options);
     let top = Some(meta(Kind::DIRECTORY, 0));

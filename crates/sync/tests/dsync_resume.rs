@@ -26,7 +26,7 @@ use wire::dsync::Wanted;
 
 /// Bytes of the one large file, a hole of an eighth in it.
 const SIZE: usize = 3 << 20;
-/// What may be sent twice: what was on its way, a block in part, and what is said beside.
+/// What may be sent twice: what was in flight, a block in part, and control messages.
 const WINDOW: u64 = 512 << 10;
 
 fn plant(scratch: &Scratch, gardener: &mut Gardener, size: usize) -> (PathBuf, PathBuf) {
@@ -78,7 +78,7 @@ fn what_was_sent_before_a_break_is_not_sent_again() {
         let (from, to) = plant(&scratch, &mut gardener, SIZE);
         let role = if seed % 2 == 0 { Role::SOURCE } else { Role::DESTINATION };
         if seed % 4 > 1 {
-            // There is an older one, whose blocks are of use, too.
+            // There is an older one with blocks that are of use, too.
             go(role, (&from, &to), usize::MAX, &Arc::default()).expect("a run");
             let file = File::options().write(true).open(from.join("large")).expect("it");
             let mut bytes = vec![0; SIZE / 2];

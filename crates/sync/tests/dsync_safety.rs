@@ -1,5 +1,5 @@
-//! What a run may not do: take away more than it was told, write elsewhere, lose holes or links,
-//! or say that all is well when it is not.
+//! What a run may not do: delete more than requested, write elsewhere, lose holes or links, or
+//! report success when there was an error.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -208,8 +208,8 @@ fn a_file_that_never_stands_still_is_told() {
     assert_same(&from, &to, "at rest");
 }
 
-/// Runs until one has told of the file: a writer whom the machine lets stand during a whole run has
-/// changed nothing in it, and such a run carries the file as it is.
+/// Runs until one has reported the file: a writer that gets no processor time during a whole run
+/// has changed nothing in it, and such a run copies the file as it is.
 fn while_written(from: &Path, to: &Path) -> (Counts, Vec<String>) {
     const RUNS: usize = 100;
     let mut last = go(from, to, &plain());

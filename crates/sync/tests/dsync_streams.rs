@@ -1,5 +1,5 @@
-//! Streams for data beside the control stream: who is let in, what may come over them, what happens
-//! when they cannot come up, break, or are more than were agreed.
+//! Streams for data in addition to the control stream: which are accepted, what may come over them,
+//! what happens when they cannot come up, break, or are more than were agreed.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ fn open(most: u32) -> (Answerer, Offer) {
     Answerer::open(&wanted, Some(Ipv4Addr::LOCALHOST.into())).expect("a port")
 }
 
-/// What was told of streams.
+/// The reports about streams.
 fn told() -> (Report, Arc<Mutex<Vec<Carried>>>) {
     let kept: Arc<Mutex<Vec<Carried>>> = Arc::default();
     let keeps = Arc::clone(&kept);
@@ -48,8 +48,8 @@ fn told() -> (Report, Arc<Mutex<Vec<Carried>>>) {
     (report, kept)
 }
 
-/// Links of a source and a destination in this process, with streams from the caller to a port that
-/// it is told of.
+/// Links of a source and a destination in this process, with streams from the caller to the offered
+/// port.
 fn links(
     role: Role,
     (answerer, offer): (Answerer, &Offer),
@@ -61,7 +61,7 @@ fn links(
     if role == Role::DESTINATION { (far, near) } else { (near, far) }
 }
 
-/// Both sides in this process, with streams from the caller to a port that it is told of.
+/// Both sides in this process, with streams from the caller to the offered port.
 fn over(
     role: Role,
     ends: (&Path, &Path),

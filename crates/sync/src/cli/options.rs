@@ -174,7 +174,7 @@ impl RuleArgs {
 }
 
 /// Bytes per second: a number, with k, M, G for powers of a thousand or Ki, Mi, Gi for those of
-/// 1024, and `B` and `/s` if somebody likes.
+/// 1024, and optionally `B` and `/s`.
 pub fn rate(text: &str) -> Option<u64> {
     let text = text.trim();
     let text = text.strip_suffix("/s").unwrap_or(text);

@@ -23,7 +23,7 @@ pub struct Reporter {
     /// Whether each thing is reported that is done.
     each: bool,
     dry_run: bool,
-    /// Whether there is somebody who watches.
+    /// Whether progress is shown: standard error is a terminal, and the output is not JSON.
     terminal: bool,
     began_ns: u64,
     /// What carries the data, as it was reported last.
@@ -114,7 +114,7 @@ impl Reporter {
             self.warn(&format!("the data uses the ssh connection, without data streams: {why}"));
         }
         if let Ok(mut last) = self.carried.lock()
-            // Several come up at once, and are told of in any order.
+            // Several come up at once, and are reported in any order.
             && last.as_ref().is_none_or(|last| last.streams <= carried.streams)
         {
             *last = Some(carried);
@@ -147,7 +147,7 @@ impl Reporter {
 
     fn warn(&self, text: &str) {
         self.clear();
-        // Without a standard error there is nobody to tell.
+        // Without a standard error the text is lost.
         let _unread = writeln!(std::io::stderr(), "plimsoll: {text}");
     }
 
@@ -155,7 +155,7 @@ impl Reporter {
         (monotonic_ns() - self.began_ns) as f64 / NS_PER_S as f64
     }
 
-    /// A line of standard output. Whoever has read enough stops no run.
+    /// A line of standard output. A reader that has closed it does not stop the run.
     fn line(&self, text: impl Display) {
         self.clear();
         let _unread = out::offer(&format!("{text}\n"));
@@ -183,7 +183,7 @@ impl Reporter {
             return;
         }
         let mut err = std::io::stderr();
-        // Without a standard error there is nobody to tell.
+        // Without a standard error the text is lost.
         let _unread = write!(err, "\r{text:<width$}\r", width = *shown).and_then(|()| err.flush());
         *shown = text.chars().count();
     }

@@ -1,4 +1,4 @@
-//! A run whose connection broke begins again, if that was asked for.
+//! Repeats a run after its connection broke, if that was requested.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// So many times in a row in which nothing is carried.
+    /// At most `most` retries in a row in which nothing is transferred.
     pub fn new(most: u32) -> Self {
         Self { most, left: most, wait: DSYNC_AGAIN_FIRST, was_there: false }
     }
@@ -31,7 +31,7 @@ impl Retry {
             }
             SyncError::Silent => self.was_there,
             SyncError::Unreached(code) => self.was_there && *code == DSYNC_SSH_FAILED,
-            // The other side of the try before has not noticed yet that nobody is there any more.
+            // The other side of the attempt before has not noticed the disconnect yet.
             SyncError::Refused(why) => self.was_there && why.ends_with(SyncError::BUSY),
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! What is told makes the new file out of the old one, whatever was done to it.
+//! The reported parts make the new file out of the old one, whatever was changed.
 
 use std::io;
 
@@ -8,7 +8,8 @@ use wire::dsync::Basis;
 
 use super::*;
 
-/// What is made of `old` by what is told of `new`, and how many bytes of it were new.
+/// Builds a copy of `new` from `old` and the reported parts: the copy, and how many of its bytes
+/// were new.
 fn rebuilt(old: &[u8], new: &[u8], block: usize, range: (u64, u64)) -> (Vec<u8>, usize) {
     let index = Index::new(block, old.chunks_exact(block).map(sum).collect());
     let (mut made, mut sent) = (new[..range.0 as usize].to_vec(), 0);

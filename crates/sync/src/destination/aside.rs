@@ -1,12 +1,12 @@
-//! A file that is written beside its place.
+//! The file that is written: a temporary file or, in place, the target.
 
 use crate::tree::Tree;
 
-/// A file beside its place, or at it.
+/// A temporary file next to its target, or, for a write in place, the target.
 pub struct Aside<T: Tree> {
     pub dir: T::Dir,
     pub name: Vec<u8>,
     pub file: T::File,
-    /// Whether it lies at its place already, and is somebody's whatever becomes of it.
+    /// Whether this is the target: then it is never removed.
     pub in_place: bool,
 }

@@ -8,13 +8,13 @@ use wire::xdr::Seq;
 use super::Shared;
 use crate::tree::{ScannedEntry, Tree};
 
-/// Bits that run a program as somebody else: meaningless, and dangerous, under another owner.
+/// Bits that run a program as another user: meaningless, and dangerous, under another owner.
 const SET_ID: u32 = 0o6000;
 /// The extended attribute that runs a program with privileges.
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// Whether a file has what lets it run as somebody else, or with privileges. On a directory the
-/// bits say what group its new entries have.
+/// Whether a file has what lets it run as another user, or with privileges. On a directory the bits
+/// define the group of its new entries.
 pub(super) fn has_set_id(meta: &Meta) -> bool {
     let capable = || meta.xattrs.0.iter().any(|x| x.name.0 == CAPABILITY);
     meta.kind == Kind::FILE && (meta.mode & SET_ID != 0 || capable())
@@ -40,7 +40,7 @@ impl<T: Tree> Shared<T> {
         meta
     }
 
-    /// Whether a time of change here is that of the source, as far as times can be told apart here.
+    /// Whether a time of change here is that of the source, within the resolution of times here.
     ///
     /// A file that was changed once more within one step of the clock here would look the same. It
     /// does not, if what is here was written behind that time: then it has the later content.

@@ -262,7 +262,7 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Says if somebody else has changed what is here and goes.
+    /// Notes if an entry that is replaced or deleted was changed here since the last run.
     pub(super) fn note_others(&self, path: &[u8], own: &ScannedEntry, wanted: Option<&Meta>) {
         let others = self.tree.index().and_then(|index| index.others(path, own, wanted));
         let text = match others {
@@ -280,8 +280,8 @@ impl<T: Tree> Shared<T> {
         index::content(&self.tree, (path, slot), own, || self.tree.open(dir, &case.name)).ok()
     }
 
-    /// Whether what is here stays; its metadata is set if that is all that differs, and nobody else
-    /// has it under another name.
+    /// Whether what is here stays; its metadata is set if that is all that differs, and the file
+    /// has no other name.
     fn keeps(&self, open: &Open<T>, case: &EntryDecision, own: &ScannedEntry) -> bool {
         if self.is_same(open.dir.as_ref(), own, &case.wanted) {
             return true;
@@ -306,7 +306,7 @@ impl<T: Tree> Shared<T> {
         }
         let renamed = self.tree.rename(dir, &aside, &case.name);
         if renamed.is_err() {
-            // The next run sweeps what cannot be taken away.
+            // The next run sweeps what cannot be removed.
             let _swept = self.tree.remove(dir, &aside, case.wanted.kind);
         }
         renamed
@@ -323,8 +323,7 @@ impl<T: Tree> Shared<T> {
         Some((basis, file))
     }
 
-    /// Tells the sums that were announced of what is here. What cannot be read has those of
-    /// nothing.
+    /// Sends the announced sums of what is here. For blocks that cannot be read, the sums are zero.
     fn tell_sums(
         &self,
         id: u64,
@@ -346,8 +345,9 @@ impl<T: Tree> Shared<T> {
         })
     }
 
-    /// The sums of what is here, if it shall be written where it lies, and may: nobody has it under
-    /// another name, and whoever could look into it may look into what it becomes.
+    /// The sums of what is here, if it is to be written in place, and may be: it has no other name,
+    /// and its owner and group stay the same: a process that has the old one open could read the
+    /// new content.
     fn in_place(&self, open: &Open<T>, case: &EntryDecision) -> Option<(Basis, Vec<Sum>)> {
         let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE && own.names == 1)?;
         let wanted = &case.wanted;

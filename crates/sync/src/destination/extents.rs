@@ -1,5 +1,5 @@
 //! Which parts of a file have come. Pieces come in any order, but cover it without gaps in the end,
-//! so what is kept here is as little as what is on its way.
+//! so the list is as short as what is in flight.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use crate::stop::Stop;
 pub enum Failed {
     /// Found here.
     Run(SyncError),
-    /// Told already.
+    /// Reported already.
     Told(Why),
 }
 

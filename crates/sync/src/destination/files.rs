@@ -31,16 +31,16 @@ pub struct Writing<T: Tree> {
     pub wanted: Meta,
     /// Where it is written, once there is something to write.
     pub aside: Option<Arc<Aside<T>>>,
-    /// What was laid there of the old file, until it begins anew.
+    /// The file with blocks of the old one, until this one is restarted.
     pub laid: Option<Arc<Laid<T>>>,
     /// Why it cannot be.
     pub failed: Option<String>,
     /// What it replaces, once something is taken of that.
     pub old: Option<Arc<T::File>>,
-    /// How often it has begun anew.
+    /// How often it was restarted.
     pub turn: u32,
     pub digest: Digest,
-    /// What has come of it since it began last.
+    /// The ranges that have come since the last restart.
     covered: Extents,
     /// Pieces that have come, of all turns.
     pieces: u64,
@@ -50,7 +50,7 @@ pub struct Writing<T: Tree> {
 
 type Shelf<T> = Arc<Mutex<Writing<T>>>;
 
-/// All files that are coming, by the number of their question, each with how often it began anew.
+/// All files that are coming, by the number of their request, each with its number of restarts.
 pub struct Files<T: Tree> {
     state: Arc<Watched<State<T>>>,
 }
@@ -72,7 +72,7 @@ impl<T: Tree> Files<T> {
         self.state.look(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
     }
 
-    /// One that has begun, and how often it began anew.
+    /// One that has begun, and its number of restarts.
     fn get_turn(&self, id: u64) -> Option<(u32, Shelf<T>)> {
         let of = |(turn, file): &(u32, Shelf<T>)| (*turn, Arc::clone(file));
         self.state.look(|state| state.open.get(&id).map(of))
@@ -99,7 +99,7 @@ impl<T: Tree> Files<T> {
         if entered { Ok(()) } else { Err(Failed::Run(SyncError::Gone)) }
     }
 
-    /// It has begun anew so often: who waits for a piece's turn may look again.
+    /// Sets the number of restarts: threads that wait for a piece of it may look again.
     pub fn turn(&self, id: u64, turn: u32) {
         self.state.change(|state| {
             if let Some((known, _)) = state.open.get_mut(&id) {
@@ -140,7 +140,7 @@ impl<T: Tree> Writing<T> {
         }
     }
 
-    /// Begins anew, with nothing of what has come; how often it has by now.
+    /// Restarts it, without anything that has come; the number of restarts.
     pub fn restart(&mut self, wanted: Meta) -> u32 {
         (self.wanted, self.digest, self.covered) = (wanted, Digest::default(), Extents::default());
         self.turn = self.turn.saturating_add(1);
@@ -170,7 +170,7 @@ impl<T: Tree> Writing<T> {
         if self.laid.is_some() { self.wanted.size } else { kept }
     }
 
-    /// What nothing has come of.
+    /// The ranges that have not come.
     pub fn gaps(&self) -> Vec<(u64, u64)> {
         self.covered.gaps(self.wanted.size)
     }
@@ -224,8 +224,8 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes a piece from the control stream: its file has begun, and may have begun anew since it
-    /// was given to a stream that broke.
+    /// Takes a piece from the control stream: its file has begun, and may have been restarted since
+    /// the piece was given to a stream that broke.
     pub(super) fn data(&self, data: &Data<'_>) -> Result<(), Failed> {
         match self.files.get_turn(data.id) {
             Some((turn, file)) if data.turn <= turn => self.piece(&file, data),
@@ -272,10 +272,10 @@ impl<T: Tree> Shared<T> {
     fn piece(&self, file: &Mutex<Writing<T>>, data: &Data<'_>) -> Result<(), Failed> {
         let bytes = &*self.unpacker.bytes(data.bytes, data.unpacked)?;
         let (came, length) = (data.bytes.len() as u64, bytes.len() as u64);
-        // Before anybody has to wait for it.
+        // Without the lock, so that no other thread waits for it.
         let hash = digest::piece(data.offset, bytes);
         let mut writing = lock(file);
-        // Known only now: it may have begun anew since it was found.
+        // Checked under the lock: it may have been restarted since it was looked up.
         if data.turn == writing.turn {
             writing.cover(data.hole, data.offset, length)?;
             writing.digest.add(hash);
@@ -301,8 +301,8 @@ impl<T: Tree> Shared<T> {
         Ok(())
     }
 
-    /// The run has ended before its work was done: what is not whole is left for the next one to
-    /// take up, or given up.
+    /// The run has ended before its work was done: incomplete files are retained to be resumed by
+    /// the next run, or removed.
     pub(super) fn abandon(&self) {
         for file in self.files.close() {
             let mut writing = lock(&file);
@@ -339,7 +339,7 @@ pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<St
     };
     let alone = move || {
         if calls {
-            // When nobody hears it, the run is ending.
+            // An error means that the run is ending.
             let _unheard = tells.send(&Message::Alone(()));
         }
     };

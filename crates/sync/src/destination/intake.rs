@@ -1,4 +1,5 @@
-//! What has come over which stream for data: told to the source, which holds it until then.
+//! How much has come over each stream for data: acknowledged to the source, which retains it until
+//! then.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,14 +28,14 @@ struct Stream {
     socket: Weak<TcpStream>,
     /// Bytes of frames that were taken.
     taken: u64,
-    /// How many of them were told.
+    /// How many of them were acknowledged.
     told: u64,
-    /// Whether its end was told.
+    /// Whether its end was reported.
     ended: bool,
 }
 
 impl Intake {
-    /// Enters one that has come up; false if the source has given it up already.
+    /// Enters one that has come up; false if the source has abandoned it already.
     ///
     /// # Errors
     /// [`SyncError::Broken`]: there is another of its number, or there are too many.
@@ -55,7 +56,7 @@ impl Intake {
 }
 
 impl Stream {
-    /// Tells how much was taken. Whoever tells has the lock, so that what is told only grows.
+    /// Sends how much was taken, under the lock, so that the acknowledged count only grows.
     fn tell(&mut self, number: u32, out: &Out) -> Result<(), Why> {
         self.told = self.taken;
         let taken = Taken { stream: number, bytes: self.taken, ended: self.ended };
@@ -64,7 +65,8 @@ impl Stream {
 }
 
 impl<T: Tree> Shared<T> {
-    /// A frame of so many bytes was taken, which is told if it is much by now.
+    /// A frame of this many bytes was taken; acknowledged once [`DSYNC_TAKEN_BYTES`] are
+    /// outstanding.
     pub(super) fn took(&self, number: u32, bytes: u64) -> Result<(), Why> {
         let mut streams = lock(&self.intake.0);
         let Some(stream) = streams.get_mut(&number) else { return Ok(()) };
@@ -73,11 +75,11 @@ impl<T: Tree> Shared<T> {
         if much { stream.tell(number, &self.out) } else { Ok(()) }
     }
 
-    /// Tells what was taken and not told yet.
+    /// Acknowledges what was taken since the last time.
     pub(super) fn tell_taken(&self) {
         for (number, stream) in lock(&self.intake.0).iter_mut() {
             if !stream.ended && stream.taken > stream.told {
-                // When nobody hears it, the run is ending.
+                // An error means that the run is ending.
                 let _unheard = stream.tell(*number, &self.out);
             }
         }
@@ -95,8 +97,8 @@ impl<T: Tree> Shared<T> {
         (self.report)(Event::Lost(left));
     }
 
-    /// The source gives a stream up. Its thread tells how much it has taken when it ends; that it
-    /// has taken nothing is told here, if it never came up.
+    /// The source abandons a stream. The thread of the stream sends how much it has taken when it
+    /// ends; for a stream that never came up, that nothing was taken is sent here.
     pub(super) fn given_up(&self, number: u32) -> Result<(), Failed> {
         let mut streams = lock(&self.intake.0);
         let room = streams.len() < DSYNC_STREAMS_EVER;

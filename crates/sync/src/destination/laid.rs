@@ -1,4 +1,4 @@
-//! Files beside their places in which blocks of the old ones are laid.
+//! Temporary files in which blocks of the old ones are laid.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::stop::lock;
 use crate::tree::Tree;
 
-/// How a block has come to lie beside.
+/// How a block was copied into the temporary file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lies {
     /// It shares its place on the disk with the old one.
@@ -22,7 +22,7 @@ pub enum Lies {
     Written,
 }
 
-/// A file beside its place in which blocks of the old one are laid.
+/// A temporary file in which blocks of the old one are laid.
 pub struct Laid<T: Tree> {
     pub aside: Arc<Aside<T>>,
     /// Held while something is written of it here.
@@ -89,7 +89,7 @@ impl<T: Tree> Laid<T> {
         wrote.is_ok()
     }
 
-    /// Nothing more is laid: nobody wants it.
+    /// Lays nothing more: the file is abandoned.
     pub fn give_up(&self) {
         self.failed.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! Blocks of what a file replaces that lie beside its place already, each where it was, before it
-//! is known whether they stay: of a large file that was changed most do.
+//! Blocks of a file that is to be replaced, copied to its temporary file, each at its offset,
+//! before it is known whether they stay: most blocks of a large file that was changed do.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -16,8 +16,8 @@ use super::plan::Open;
 use crate::tree::Tree;
 
 impl<T: Tree> Shared<T> {
-    /// A file beside its place to lay blocks of the old one in, if that has no holes, holes can be
-    /// made in it again, there is room, and nothing of it is there from another run.
+    /// A temporary file to lay blocks of the old one in, if the old one has no holes, holes can be
+    /// punched in the file, there is space, and no file of another run is to be resumed.
     pub(super) fn lay(
         &self,
         open: &Open<T>,
@@ -54,7 +54,7 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes away what was laid.
+    /// Removes what was laid.
     pub(super) fn sweep_laid(&self, laid: &Laid<T>) {
         laid.give_up();
         self.sweep_aside(&laid.aside);

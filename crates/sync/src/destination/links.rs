@@ -1,4 +1,4 @@
-//! Files of several names: the first that is told of is carried, the others are made links to it
+//! Files of several names: the first name that is listed is copied, the others are made links to it
 //! when everything else is done.
 
 use std::io;
@@ -14,8 +14,8 @@ use crate::tree::aside::aside_name;
 use crate::tree::{Tree, split};
 
 impl<T: Tree> Plan<T> {
-    /// Whether an entry is another name of a file that was told of; then it is kept for the end.
-    /// Otherwise the case learns whether what is here is another file's as well.
+    /// Whether an entry is another name of a file that was listed before; then it is retained for
+    /// the end. Otherwise notes in the case whether what is here is another file's as well.
     pub(super) fn is_other_name(
         &mut self,
         open: &Open<T>,
@@ -85,7 +85,7 @@ impl<T: Tree> Shared<T> {
         self.tree.link((&from_dir, from), (&to_dir, &aside))?;
         let renamed = self.tree.rename(&to_dir, &aside, to);
         if renamed.is_err() {
-            // The next run sweeps what cannot be taken away.
+            // The next run sweeps what cannot be removed.
             let _swept = self.tree.remove(&to_dir, &aside, Kind::FILE);
         }
         renamed

@@ -1,4 +1,4 @@
-//! A directory while something in it is under way: its own times and mode are set when nothing is.
+//! A directory with operations in progress: its own times and mode are set when all have ended.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ pub struct Node {
     /// What it should be.
     wanted: Meta,
     above: Option<Arc<Node>>,
-    /// What is under way in it: its own listing, directories, files, links.
+    /// Operations in progress in it: its own listing, directories, files, links.
     pending: AtomicUsize,
     /// Whether it has to be made what it should be.
     changed: AtomicBool,
@@ -38,7 +38,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A directory whose listing is under way.
+    /// A directory while it is listed.
     pub fn new(
         path: Vec<u8>,
         here: LocalEntry,
@@ -59,7 +59,7 @@ impl Node {
         lock(&self.asides).iter().any(|left| left == aside)
     }
 
-    /// All that was left; afterwards it is somebody else's.
+    /// All that was left; the caller owns it afterwards.
     pub fn take_left(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut lock(&self.asides))
     }
@@ -69,15 +69,15 @@ impl Node {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// One thing more is under way in it.
+    /// One more operation is in progress in it.
     pub fn hold(&self) {
         self.pending.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 impl<T: Tree> Shared<T> {
-    /// One thing less is under way in a directory. With the last it becomes what it should be, and
-    /// the one above has one less.
+    /// An operation in a directory has ended. With the last one the directory gets its metadata,
+    /// and the one above has one operation less.
     pub(super) fn release(&self, node: &Arc<Node>) {
         let mut at = Some(Arc::clone(node));
         while let Some(node) = at.take() {

@@ -1,4 +1,4 @@
-//! The plan: what the source tells, held against what is here, a directory at a time.
+//! The plan: the listing of the source, compared with what is here, a directory at a time.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::memory::{MemoryFull, Reserved};
 use crate::tree::aside::is_aside;
 use crate::tree::{ScannedEntry, Tree, is_name, join};
 
-/// A directory of the source that will be told of.
+/// A directory of the source that will be listed.
 pub(super) struct Child {
     pub name: Vec<u8>,
     pub wanted: Meta,
@@ -28,7 +28,7 @@ pub(super) struct Child {
     bytes: u64,
 }
 
-/// A directory that is being told of, or was, and has directories that were not.
+/// A directory that is being listed, or was, and has directories that were not.
 pub(super) struct Open<T: Tree> {
     pub node: Arc<Node>,
     /// Nothing where it is not there.
@@ -61,13 +61,13 @@ pub struct Plan<T: Tree> {
 }
 
 impl<T: Tree> Plan<T> {
-    /// Nothing was told.
+    /// Nothing was listed.
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         let (links, held) = (Links::new(shared.tree.memory()), shared.tree.memory().reserve());
         Self { shared, open: Vec::new(), links, begun: false, spent: 0, held, full: None }
     }
 
-    /// Takes what the source tells.
+    /// Takes a message of the source.
     pub(super) fn take(&mut self, message: Message<'_>) -> Result<(), Failed> {
         match message {
             Message::Directory(directory) => self.directory(directory),
@@ -90,7 +90,7 @@ impl<T: Tree> Plan<T> {
         Ok(())
     }
 
-    /// Waits for all that is under way, and does what comes last.
+    /// Waits for all operations in progress, and does what comes last.
     pub(super) fn finish(&mut self) -> Result<(), Failed> {
         self.shared.tracker.idle()?;
         self.make_links();
@@ -260,7 +260,7 @@ impl<T: Tree> Plan<T> {
         }
     }
 
-    /// Remembers a directory that will be told of.
+    /// Remembers a directory that will be listed.
     pub(super) fn child(
         &mut self,
         open: &mut Open<T>,
@@ -293,7 +293,7 @@ impl<T: Tree> Plan<T> {
         let (extra, _held) = (std::mem::take(&mut open.extra), open.own_held.take());
         match (failed, &open.dir) {
             (Some(text), _) => {
-                // What belongs to a file that was not told of may still be of use.
+                // What belongs to a file that was not listed may still be of use.
                 open.node.take_left();
                 self.shared.fail(&open.node.path, &format!("at the source: {text}"));
             }
@@ -323,12 +323,12 @@ impl<T: Tree> Plan<T> {
     pub(super) fn enable(&self, dir: &[u8], name: &[u8]) -> bool {
         let tree = &self.shared.tree;
         let enabled = || tree.dir(dir).and_then(|dir| tree.enable(&dir, name));
-        // What it cannot do is said by what fails then.
+        // An error is ignored: what it prevents fails later with an error of its own.
         !self.shared.options.dry_run && enabled().unwrap_or(false)
     }
 }
 
-/// What a directory that was told of takes while it is held, in bytes.
+/// What a directory that was listed takes while it is held, in bytes.
 fn size(name: &[u8], wanted: &Meta) -> u64 {
     let xattr = |x: &Xattr| x.name.0.len() as u64 + x.value.0.len() as u64 + DSYNC_NAME_OVERHEAD;
     let xattrs: u64 = wanted.xattrs.0.iter().map(xattr).sum();

@@ -28,13 +28,13 @@ pub struct Sorter<T: Tree> {
     begun: HashSet<u64>,
 }
 
-/// Who is to take a message.
+/// The thread that takes a message.
 enum Taker {
     /// The plan.
     Plan,
     /// One of the threads that write.
     Writer(u64),
-    /// Nobody any more.
+    /// None: it is taken already.
     Taken,
 }
 
@@ -78,8 +78,8 @@ impl<T: Tree> Sorter<T> {
         Ok(self.items.send(Item::Told(body)).is_ok())
     }
 
-    /// Who takes a message. All of a file goes to one thread, but for what is to be taken over from
-    /// the old one: that comes in any order, and is much work and few bytes.
+    /// The thread that takes a message. All of a file goes to one thread, but for what is to be
+    /// copied from the old one: that comes in any order, and is much work and few bytes.
     fn take(&mut self, message: Message<'_>) -> Result<Taker, Failed> {
         let shared = &self.shared;
         Ok(match message {
@@ -131,7 +131,7 @@ impl<T: Tree> Sorter<T> {
         if self.begun.contains(&id)
             && let Some(file) = shared.files.get(id)
         {
-            // It has changed while it was read, and comes anew.
+            // It has changed while it was read, and is sent again.
             let mut writing = lock(&file);
             let turn = writing.restart(wanted);
             let size = writing.wanted.size;

@@ -12,8 +12,8 @@ use crate::tree::aside::is_aside;
 use crate::tree::{ScannedEntry, Tree, join};
 
 impl<T: Tree> Shared<T> {
-    /// The names that are compared. Those of files that a broken run left beside are kept, to be
-    /// taken up, or swept when all in the directory has ended.
+    /// The names that are compared. Temporary files of a broken run are left out: they are resumed,
+    /// or swept when all in the directory has ended.
     pub(super) fn without_asides(&self, names: Vec<Vec<u8>>, node: &Node) -> Vec<Vec<u8>> {
         let (left, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| is_aside(name));
         if !self.options.dry_run && !left.is_empty() {
@@ -24,7 +24,7 @@ impl<T: Tree> Shared<T> {
     }
 
     pub(super) fn sweep(&self, dir: &T::Dir, path: &[u8], name: &[u8]) {
-        // As a file: a directory is none of ours, whatever it is called.
+        // As a file: a directory is not dsync's, whatever it is called.
         if let Err(e) = self.tree.remove(dir, name, Kind::FILE)
             && e.kind() != io::ErrorKind::NotFound
         {
@@ -32,8 +32,8 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes away an entry with all that is in it, but for what the rules leave alone. Whether it
-    /// is gone; in a dry run, whether it would be.
+    /// Deletes an entry with all that is in it, but for what the rules leave alone. Whether it is
+    /// gone; in a dry run, whether it would be.
     pub(super) fn delete(&self, dir: &T::Dir, node: &Node, name: &[u8]) -> bool {
         if !self.options.dry_run {
             node.touch();
@@ -41,7 +41,7 @@ impl<T: Tree> Shared<T> {
         self.delete_at(dir, join(&node.path, name), name.to_vec())
     }
 
-    /// How deep a tree is, whoever made it has decided: what is open is kept in a list.
+    /// The depth of a tree is not trusted: open levels are kept in a list, without recursion.
     fn delete_at(&self, dir: &T::Dir, path: Vec<u8>, name: Vec<u8>) -> bool {
         let mut levels = match self.begin(dir, path, name) {
             Begun::Ended(gone) => return gone,
@@ -76,7 +76,7 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes away an entry of a directory that is being emptied, or begins to empty it.
+    /// Deletes an entry of a directory that is being emptied, or begins to empty it.
     fn member(&self, level: &mut Level<T>, path: Vec<u8>, name: Vec<u8>) -> Begun<T> {
         let Some(inner) = self.inner(level) else { return Begun::Ended(false) };
         if !is_aside(&name) {
@@ -99,7 +99,7 @@ impl<T: Tree> Shared<T> {
         level.inner.as_ref()
     }
 
-    /// Takes away an entry, or begins to empty it.
+    /// Deletes an entry, or begins to empty it.
     fn begin(&self, dir: &T::Dir, path: Vec<u8>, name: Vec<u8>) -> Begun<T> {
         let seen = match self.look(dir, &name) {
             Ok(seen) => seen,
@@ -117,7 +117,7 @@ impl<T: Tree> Shared<T> {
             return Begun::Ended(self.take(dir, &path, &name, &seen));
         }
         if !self.options.dry_run {
-            // What it cannot do is said by what fails then.
+            // An error is ignored: what it prevents fails later with an error of its own.
             let _fails_later = self.tree.enable(dir, &name);
         }
         let listed = self.tree.dir(&path).and_then(|dir| Ok((self.tree.names(&dir)?, dir)));
@@ -134,7 +134,7 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes away an entry that is no directory, or an empty one; whether it is gone.
+    /// Deletes an entry that is not a directory, or an empty one; whether it is gone.
     fn take(&self, dir: &T::Dir, path: &[u8], name: &[u8], seen: &ScannedEntry) -> bool {
         if !self.options.dry_run
             && let Err(e) = self.tree.remove(dir, name, seen.meta.kind)
@@ -161,7 +161,7 @@ struct Level<T: Tree> {
     gone: bool,
 }
 
-/// What has become of an entry that is to be taken away.
+/// The state of an entry that is to be deleted.
 enum Begun<T: Tree> {
     /// Whether it is gone.
     Ended(bool),

@@ -1,5 +1,5 @@
 //! Sums of what is here. The source looks for the blocks of a large file at their places as their
-//! sums come; most are there, so they are laid beside the file's place while they are read for
+//! sums come; most are there, so they are copied to the temporary file while they are read for
 //! their sums, and not read again.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ struct Part {
     number: usize,
     /// Fewer than there are blocks where they could not be read.
     sums: Vec<Sum>,
-    /// How they lie beside the file's place; nothing if they do not.
+    /// How they were copied to the temporary file; nothing if they were not.
     lies: Option<Lies>,
 }
 
@@ -34,9 +34,9 @@ struct Work<'a, T: Tree> {
     block: usize,
     count: usize,
     laid: Option<&'a Laid<T>>,
-    /// The next part that nobody has.
+    /// The next part that no thread has taken.
     next: AtomicUsize,
-    /// Whether nobody wants any more.
+    /// Whether no more parts are needed.
     over: AtomicBool,
 }
 
@@ -65,8 +65,8 @@ impl<T: Tree> Shared<T> {
         (!all.is_empty()).then_some((basis, all))
     }
 
-    /// Tells the sums of a file's blocks in their order, made by several threads; all that could be
-    /// read.
+    /// Calls `tell` for the sums of a file's blocks in their order, made by several threads; all
+    /// that could be read.
     ///
     /// # Errors
     /// That of `tell`.
@@ -134,7 +134,8 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Reads a part, and lays it beside the file's place: how much could be read, and how it lies.
+    /// Reads a part, and copies it to the temporary file: how much could be read, and how it was
+    /// copied.
     fn take_part(&self, work: &Work<'_, T>, bytes: &mut [u8], at: u64) -> (usize, Option<Lies>) {
         let length = bytes.len() as u64;
         let laid = work.laid.filter(|laid| laid.takes(at + length));
@@ -147,8 +148,8 @@ impl<T: Tree> Shared<T> {
         let (read, _) = fill(&self.tree, work.file, bytes, at);
         let whole = laid.filter(|_| read == bytes.len());
         let wrote = whole.is_some_and(|laid| {
-            // A file system takes one write of a file at a time, and who waits for it computes
-            // nothing.
+            // A file system executes one write of a file at a time, and a thread that waits for it
+            // computes nothing.
             let _turn = lock(&laid.turn);
             laid.did(self.tree.write(&laid.aside.file, bytes, at))
         });

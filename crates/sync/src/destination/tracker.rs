@@ -1,4 +1,4 @@
-//! What is under way, and what is told about it.
+//! Jobs in progress, and the reports about them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Job {
     pub fate: LinkOutcome,
 }
 
-/// What is under way.
+/// Jobs in progress.
 pub struct Tracker {
     state: Arc<Watched<State>>,
     report: Report,
@@ -69,7 +69,7 @@ impl Tracker {
         Self { state: Watched::new(state, stop), report: Arc::clone(report), show }
     }
 
-    /// Waits for room for a file with so many sums, and enters it.
+    /// Waits for room for a file with this many sums, and enters it.
     pub fn enter(&self, job: Job) -> Result<u64, Why> {
         let mut job = Some(job);
         self.state.wait(|state| {
@@ -85,12 +85,12 @@ impl Tracker {
         })
     }
 
-    /// Takes a job out of the table; it stays under way.
+    /// Takes a job out of the table; it is still counted as in progress.
     pub fn take(&self, id: u64) -> Option<Job> {
         self.state.look(|state| state.jobs.get_mut(&id).and_then(Option::take))
     }
 
-    /// Whether a job is under way.
+    /// Whether a job is in progress.
     pub fn knows(&self, id: u64) -> bool {
         self.state.look(|state| state.jobs.contains_key(&id))
     }
@@ -102,13 +102,13 @@ impl Tracker {
             state.sums -= sums;
             state.jobs.len()
         });
-        // Who waits for room is woken for a good part of it, and not for each small file.
+        // Threads that wait for room are woken for a good part of it, and not for each small file.
         if sums > 0 || left.is_multiple_of(DSYNC_NEEDS_MAX / 4) {
             self.state.wake();
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no job is in progress.
     pub fn idle(&self) -> Result<(), Why> {
         self.state.wait(|state| state.jobs.is_empty().then_some(()))
     }
@@ -134,7 +134,7 @@ impl Tracker {
         self.state.look(|state| state.counts.clone())
     }
 
-    /// Tells of something, and counts it.
+    /// Reports something, and counts it.
     pub fn note(&self, about: About, path: &[u8], text: &str) {
         self.count(|counts| match about {
             About::FAILURE => counts.failures += 1,

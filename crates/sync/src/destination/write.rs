@@ -1,4 +1,4 @@
-//! Files that come: written beside, and given their name when they are whole.
+//! Files that come: written to a temporary file, and renamed when they are complete.
 
 use std::io;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl<T: Tree> Writer<T> {
         Self { shared, piece: Vec::new() }
     }
 
-    /// Takes what came of a file.
+    /// Takes a message of a file.
     pub(super) fn take(&mut self, message: Message<'_>) -> Result<(), Failed> {
         match message {
             Message::Data(data) => self.shared.data(&data),
@@ -58,7 +58,7 @@ impl<T: Tree> Writer<T> {
             return broken("a copy of a block without checksum");
         }
         if copy.turn != writing.turn {
-            // It has begun anew since.
+            // It was restarted since.
             writing.count()?;
             shared.tracker.count(|counts| counts.bytes_done += u64::from(copy.length));
             return shared.end_if_whole(copy.id, &mut writing);
@@ -86,7 +86,7 @@ impl<T: Tree> Writer<T> {
             digest.block(at, &strong(block));
         }
         let mut writing = lock(&file);
-        // It may have begun anew meanwhile.
+        // It may have been restarted meanwhile.
         if copy.turn == writing.turn {
             writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
             shared.clear(&mut writing, (copy.offset - copy.hole, copy.offset));
@@ -111,7 +111,7 @@ impl<T: Tree> Writer<T> {
         let length = kept.length as usize;
         let mut writing = lock(&file);
         if writing.turn > 0 {
-            // It has begun anew since, and then nothing of it is kept.
+            // It was restarted since, and then nothing of it is retained.
             writing.count()?;
             return shared.end_if_whole(kept.id, &mut writing);
         }
@@ -199,13 +199,13 @@ impl<T: Tree> Shared<T> {
         Ok(job)
     }
 
-    /// The name beside its place under which a file of this size can be taken up again, if that is
-    /// of use: a smaller one is sent as quickly, and between directories of one machine so is any.
+    /// The name of the temporary file with which a file of this size can be resumed, if that is of
+    /// use: a smaller one is sent as quickly, and between directories of one machine so is any.
     pub(super) fn aside_for(&self, name: &[u8], size: u64) -> Option<Vec<u8>> {
         (self.delta && size >= DSYNC_DELTA_MIN).then(|| aside_of(name))
     }
 
-    /// Makes a file beside its place, or takes up what was left of it.
+    /// Makes a temporary file, or opens the one to be resumed.
     pub(super) fn create(&self, job: &Job, wanted: &Meta) -> io::Result<Aside<T>> {
         let (dir, size) = (self.tree.dir(&job.node.path)?, wanted.size);
         if job.in_place {
@@ -222,7 +222,7 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Makes a file beside its place that can be taken up again.
+    /// Makes a temporary file that can be resumed.
     pub(super) fn new_aside(&self, dir: T::Dir, name: Vec<u8>, size: u64) -> io::Result<Aside<T>> {
         // What was left under this name could not be taken up; mostly there is nothing.
         let _none = self.tree.remove(&dir, &name, Kind::FILE);
@@ -251,16 +251,16 @@ impl<T: Tree> Shared<T> {
         Ok(Aside { dir, name, file, in_place: true })
     }
 
-    /// Takes a file beside its place away.
+    /// Removes a temporary file.
     pub(super) fn sweep_aside(&self, aside: &Aside<T>) {
         if aside.in_place {
             return;
         }
-        // The next run sweeps what cannot be taken away now.
+        // The next run sweeps what cannot be removed now.
         let _swept = self.tree.remove(&aside.dir, &aside.name, Kind::FILE);
     }
 
-    /// Takes away what was written.
+    /// Removes what was written.
     pub(super) fn give_up(&self, writing: &mut Writing<T>) {
         if let Some(laid) = writing.laid.take() {
             laid.give_up();

@@ -87,7 +87,7 @@ impl SavedIndex {
     /// # Errors
     /// Why it is not to be used.
     pub fn open(path: &Path, places: &IndexedTrees) -> Result<Option<Self>, Unfit> {
-        // A FIFO would wait for somebody who writes.
+        // Without O_NONBLOCK, open(2) of a FIFO would wait for a writer.
         let flags = libc::O_NONBLOCK;
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -140,7 +140,7 @@ impl SavedIndex {
     }
 }
 
-/// A file without a name, beside where the index is.
+/// A file without a name, in the directory of the index.
 fn nameless(beside: &Path) -> io::Result<File> {
     let path = new_name(beside);
     let file =
@@ -166,8 +166,8 @@ impl Spool {
         Ok(Self { file: nameless(beside)?, at: 0, last: Vec::new() })
     }
 
-    /// Makes room for the sum of a file: where it goes. Whoever asks out of order has none, so what
-    /// another side asks for costs no more than what is there.
+    /// Makes room for the sum of a file: its offset. A request out of order gets none, so the
+    /// requests of the other side cost no more than one sum a file.
     pub fn enter(&mut self, path: &[u8]) -> io::Result<Option<u64>> {
         let head = record::head(path);
         let full = self.at + (head.len() + record::BODY) as u64 > DSYNC_INDEX_MAX;
@@ -186,7 +186,7 @@ impl Spool {
         self.file.write_all_at(&body(state, Some(sum)), slot)
     }
 
-    /// All that is there.
+    /// All records.
     pub fn records(&self) -> Records<'_> {
         Records::of(&self.file, 0, self.at)
     }
@@ -217,7 +217,7 @@ impl Draft {
     }
 }
 
-/// Writes an index whole: beside its place, flushed, and then given its name.
+/// Writes an index atomically: to a temporary file, flushed and then renamed.
 pub fn write(path: &Path, places: &IndexedTrees, sides: [Option<Draft>; 2]) -> io::Result<()> {
     let new = new_name(path);
     let written = write_new(&new, places, sides).and_then(|()| std::fs::rename(&new, path));

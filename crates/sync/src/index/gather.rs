@@ -45,7 +45,7 @@ fn draft<T: Tree>(tree: &T, rules: &Rules, side: &Side, spool: &Spool) -> io::Re
                     if path.len() >= PATH_MAX || !rules.carries(&path, directory) {
                         continue;
                     }
-                    // Each is asked, so that both go on.
+                    // Both are searched, so that both advance.
                     let sums = [new.find(&path), old.as_mut().and_then(|old| old.find(&path))];
                     let same = sums.into_iter().flatten().filter(|record| record.state == state);
                     let sum = same.filter_map(|record| record.sum).next();

@@ -50,7 +50,7 @@ pub struct IndexedTrees {
     pub destination: Vec<u8>,
 }
 
-/// What tells that a file has been changed.
+/// What detects that a file was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     /// What it is.
@@ -141,8 +141,8 @@ fn take<const N: usize>(read: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Reads a record; nothing at the end of a side's. A record whose kind is
-/// [`Kind::UNREADABLE`] was never filled in.
+/// Reads a record; nothing at the end of a side's. A record of kind [`Kind::UNREADABLE`] was never
+/// filled in.
 ///
 /// # Errors
 /// It ends before, or cannot be one.
@@ -193,7 +193,7 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// What of an index is told while it is read.
+/// The parts of an index, in the order in which they are read.
 pub enum Part {
     /// A record, and where it begins.
     Record(Role, u64, Record),
@@ -201,8 +201,8 @@ pub enum Part {
     End(Role, u64),
 }
 
-/// Reads a whole index: the places that it is about. What `each` is told may only be believed when
-/// all was read, because the hash stands at the end.
+/// Reads a whole index: the places that it is about. What `each` gets is only valid when all was
+/// read, because the hash is at the end.
 ///
 /// # Errors
 /// It is none that was written whole.

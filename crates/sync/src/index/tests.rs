@@ -35,7 +35,7 @@ fn record(path: &[u8], number: u64) -> Record {
     Record { path: path.to_vec(), state, sum }
 }
 
-/// An index with so many entries at each side, and its records in their order.
+/// An index with `count` entries at each side, and its records in their order.
 fn written(name: &str, count: u64) -> (PathBuf, Vec<Record>) {
     let path = place(name);
     let mut random = SeededRandom::new(count);
@@ -88,7 +88,7 @@ fn what_was_written_is_found_one_by_one_and_in_a_row() {
                 assert_eq!(kept.find(role, none), None);
             }
         }
-        // Nothing is left beside it.
+        // No temporary file is left in its directory.
         let folder = path.parent().expect("its folder");
         assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 1);
         end(&path);

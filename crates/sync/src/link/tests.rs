@@ -113,8 +113,8 @@ fn what_is_not_taken_is_told_behind_the_answer() {
     assert!(matches!(stop.reason().error(), SyncError::Gone));
 }
 
-/// The two ends of a connection whose other side has ended: with all that was sent to it read, or
-/// not, which resets what it has sent itself.
+/// The two ends of a connection with a peer that has closed it: after it has read all that was sent
+/// to it, or not, which resets what it has sent itself.
 fn left(unread: bool) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().expect("a connection");
     if unread {
@@ -156,7 +156,7 @@ fn the_other_sides_end_is_one_sentence_whichever_call_meets_it() {
         let said = write_now(&mut link, &Message::Hello(HELLO)).expect_err("nobody reads");
         assert_eq!(said.to_string(), SyncError::Gone.to_string());
     }
-    // Of another side that was reset before it said anything.
+    // From a peer that was reset before it sent anything.
     let greeted = greet(&mut left(true)).expect_err("nothing was said");
     assert!(matches!(greeted, SyncError::Silent), "{greeted:?}");
 }

@@ -1,4 +1,4 @@
-//! The system calls that tell what was used and waited for.
+//! The system calls that report what was used and waited for.
 
 use std::net::TcpStream;
 
@@ -17,7 +17,7 @@ pub fn process_cpu_ns() -> u64 {
 /// What TCP says of a stream's sender, in microseconds; the first three since it was connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// It had something on its way.
+    /// It had data in flight.
     pub busy_us: u64,
     /// Of that, the other side's window was full.
     pub rwnd_us: u64,

@@ -15,8 +15,8 @@ fn second(disk: u64, room: u64, cpu: u64) -> Load {
     Load { at_ns: NS_PER_S, disk_ns, room_ns, cpu_ns, cpus: 2, ..nothing() }
 }
 
-/// With so many streams, busy for so many thousandths each, of which the other's window and this
-/// side's buffer were the limit for so many.
+/// With this many streams, busy for `busy` thousandths each, of which the other's window and this
+/// side's buffer were the limit for `rwnd` and `sndbuf`.
 fn streams(load: Load, streams: u32, (busy, rwnd, sndbuf): (u64, u64, u64)) -> Load {
     let ns = |thousandths| thousandths * NS_PER_S / 1_000 * u64::from(streams);
     Load { streams, busy_ns: ns(busy), rwnd_ns: ns(rwnd), sndbuf_ns: ns(sndbuf), ..load }
@@ -111,7 +111,7 @@ fn the_rate_is_that_of_the_last_seconds() {
     assert_eq!(last.left_ns, Some(left * NS_PER_S / 100));
 }
 
-/// Counts since the begin of a side that waits for its disk for so many thousandths.
+/// Counts since the begin of a side that waits for its disk for `disk` thousandths.
 fn second_at(tenths: u64, disk: u64) -> Load {
     let at_ns = tenths * NS_PER_S / 10;
     Load { at_ns, disk_ns: at_ns * disk / 1_000, cpus: 2, ..nothing() }
@@ -124,7 +124,7 @@ fn tcp_tells_of_a_window_that_is_full() {
     let _other = listener.accept().expect("it");
     assert_eq!(sys::tcp(&socket).rwnd_us, 0);
     socket.set_nonblocking(true).expect("set");
-    // Nobody reads: the window fills, and the time with it is counted.
+    // Without a reader the window fills, and the time with it is counted.
     let bytes = vec![0; 1 << 20];
     let until = base::clock::monotonic_ns() + 20 * NS_PER_S;
     while sys::tcp(&socket).rwnd_us == 0 {

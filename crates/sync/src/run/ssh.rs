@@ -38,7 +38,7 @@ pub struct There {
     pub share: bool,
 }
 
-/// Where a server's SSH listens, if nobody says otherwise.
+/// The default port of a server's SSH.
 const SHARE_PORT: u16 = 218;
 
 /// Takes `ssh://[user@]host[:port]/path`, `[user@]host:path` and, for a share of a server,
@@ -169,8 +169,8 @@ impl Reached {
     /// Waits for its end; what is known better than `done` about why there was none that is good.
     pub fn end<R>(self, done: Result<R, Why>) -> Result<R, Why> {
         let mut child = lock(&self.child);
-        // One that has said nothing ends by itself, and its code tells why. The end of any other is
-        // of no interest: it may take nothing any more and stay there all the same.
+        // One that has sent nothing exits without a signal, and its exit code is the reason. The
+        // exit of any other is of no interest: it may read nothing any more and still not exit.
         let tells = |why: &Why| matches!(why.error(), SyncError::Silent);
         if done.as_ref().is_err_and(|why| !tells(why)) {
             // It has nothing more to do; one that has ended already is as good.

@@ -1,12 +1,12 @@
-//! Pieces of files on their way: over whichever stream for data is free, or over the control stream
+//! Pieces of files in flight: over whichever stream for data is free, or over the control stream
 //! where there are none. While it is not known yet whether there will be streams, the first pieces
-//! go over the control stream: so many that the link is not idle meanwhile, and so few that what is
-//! for control does not wait long behind them. Each piece goes one way: what the control stream was
+//! go over the control stream: enough to keep the link busy meanwhile, and few enough that control
+//! messages do not wait long behind them. Each piece is routed once: what the control stream was
 //! given is not given to a stream, whatever becomes of those.
 //!
-//! What a stream was given is held until the other side tells that it was taken. When a stream
-//! breaks, or stands still, both sides settle how much of it was taken, and the rest goes over the
-//! others; over the control stream where none is left.
+//! What a stream was given is retained until the other side acknowledges it. When a stream breaks,
+//! or stands still, both sides settle how much of it was taken, and the rest goes over the others;
+//! over the control stream where none is left.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ enum Carrier {
 /// Which way a piece goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route {
-    /// Behind what was said before.
+    /// Behind the messages sent before.
     Control,
     /// With whichever stream is free.
     Stream,
@@ -123,7 +123,7 @@ impl State {
         self.held.shrink(bytes - beyond);
     }
 
-    /// Which way a piece of so many bytes goes; `None` if it has to wait.
+    /// The route of a piece of `bytes` bytes; `None` if it has to wait.
     fn way(&mut self, bytes: u64) -> Option<Route> {
         match self.carrier {
             Carrier::Awaited => {
@@ -253,7 +253,7 @@ impl Bulk {
         })?;
         match left {
             Some(bytes) => return self.out.send_frame(bytes),
-            // Who sends the rest waits for that.
+            // The thread that sends the rest waits for that.
             None if none_up => self.state.wake(),
             None => self.state.wake_worker(),
         }
@@ -301,7 +301,7 @@ impl Bulk {
     }
 
     /// The next frames for a stream, or for the control stream. `None` after the last, or for a
-    /// stream that is given up.
+    /// stream that was abandoned.
     fn next(&self, number: Option<u32>) -> Option<Arc<Vec<u8>>> {
         let ready = |state: &mut State| {
             if state.ended {
@@ -330,7 +330,7 @@ impl Bulk {
         next.ok().flatten()
     }
 
-    /// Gives a stream up. What it holds waits until the other side has told what it took.
+    /// Abandons a stream. What it holds waits until the other side has reported what it took.
     fn give_up(&self, number: u32) {
         let first = self.state.change(|state| {
             let line = state.lines.get_mut(&number).filter(|line| !line.broken)?;
@@ -339,12 +339,12 @@ impl Bulk {
         });
         if let Some(socket) = first {
             shut(&socket);
-            // When nobody hears it, the run is ending.
+            // An error means that the run is ending.
             let _unheard = self.out.send(&Message::Broken(Broken { stream: number }));
         }
     }
 
-    /// Gives up the streams that stand still, and has the run go on without those that have not
+    /// Abandons the streams that stand still, and lets the run continue without those that have not
     /// come up yet: a firewall may drop what is sent to them.
     pub fn look_after(&self, patience: Duration) {
         let now = monotonic_ns();
@@ -356,7 +356,7 @@ impl Bulk {
         }
     }
 
-    /// The other side tells what it took from a stream.
+    /// The other side acknowledges what it took from a stream.
     ///
     /// # Errors
     /// [`SyncError::Broken`]: it cannot have.

@@ -11,8 +11,8 @@ use crate::error::SyncError;
 #[derive(Default)]
 pub struct Coming {
     sums: HashMap<u64, Sums>,
-    /// Those for which nobody waits any more: one at most, where the other side tells all sums of
-    /// a file before it asks for the next.
+    /// Those that no thread waits for any more: one at most, if the other side sends all sums of a
+    /// file before it requests the next.
     ended: usize,
 }
 
@@ -20,23 +20,23 @@ struct Sums {
     have: Vec<Sum>,
     came: usize,
     wanted: usize,
-    /// Whether nobody waits for them any more.
+    /// Whether no thread waits for them any more.
     done: bool,
 }
 
 impl Coming {
-    /// So many will come; whether none of that number are on their way already.
+    /// `wanted` sums will come; whether none of that number are coming already.
     pub fn expect(&mut self, id: u64, wanted: usize) -> bool {
         let sums = Sums { have: Vec::new(), came: 0, wanted, done: false };
         self.sums.insert(id, sums).is_none()
     }
 
-    /// How many are still to come for nobody.
+    /// How many files have sums to come that no thread waits for.
     pub fn ended(&self) -> usize {
         self.ended
     }
 
-    /// The next ones; nothing if nobody expects any of that number.
+    /// The next ones; nothing if none of that number are expected.
     pub fn add(&mut self, id: u64, sums: Vec<Sum>) -> Option<Result<(), SyncError>> {
         let these = self.sums.get_mut(&id)?;
         these.came += sums.len();
@@ -65,7 +65,7 @@ impl Coming {
         (these.came == these.wanted).then(|| std::mem::take(&mut these.have))
     }
 
-    /// Nobody waits for them any more. Those that still come are for nobody.
+    /// No thread waits for them any more. Those that still come are dropped.
     pub fn end(&mut self, id: u64) {
         let Some(these) = self.sums.get_mut(&id) else { return };
         these.done = true;

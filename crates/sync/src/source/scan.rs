@@ -18,7 +18,7 @@ use crate::tree::{ScannedEntry, Tree, join};
 /// What an entry takes of a message, its strings apart.
 const ENTRY_BYTES: usize = 100;
 
-/// Tells of the whole tree.
+/// Lists the whole tree.
 pub(super) fn walk<T: Tree>(shared: &Shared<T>) -> Result<(), Why> {
     let top = shared.tree.dir(b"").and_then(|dir| shared.tree.look(&dir, b""));
     let meta = match top {
@@ -84,7 +84,7 @@ struct Scan<'a, T> {
 }
 
 impl<T: Tree> Scan<'_, T> {
-    /// Tells of a directory; the names of those in it.
+    /// Sends a directory; the names of those in it.
     fn directory(&mut self, path: &[u8], name: &[u8], meta: Option<Meta>) -> Result<Waiting, Why> {
         self.send(&Message::Directory(Directory { name: Bytes(name.to_vec()), meta }))?;
         let tree = &self.shared.tree;
@@ -115,7 +115,7 @@ impl<T: Tree> Scan<'_, T> {
         let meta = match self.shared.tree.look(dir, &name) {
             _ if path.len() >= PATH_MAX => unreadable("its path is longer than PATH_MAX"),
             Ok(seen) => sent(self.shared, seen)?,
-            // Taken away since the directory was read.
+            // Removed since the directory was read.
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(e) => unreadable(&e.to_string()),
         };
@@ -161,7 +161,7 @@ impl<T: Tree> Scan<'_, T> {
     }
 }
 
-/// An entry that is there, of which nothing more is known.
+/// An entry that exists, of which nothing more is known.
 fn unreadable(why: &str) -> Meta {
     Meta {
         kind: Kind::UNREADABLE,

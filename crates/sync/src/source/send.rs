@@ -41,7 +41,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// What is left to be said of a file.
+/// What is left to be sent of a file.
 enum Sent {
     /// All of it.
     Whole(Small),
@@ -63,7 +63,7 @@ struct Ended {
     meta: Option<Meta>,
 }
 
-/// Does what is asked; tells how it went.
+/// Serves a request, and sends its result.
 pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> {
     let (id, mut pieces) = (job.need.id, 0);
     let (sent, why) = match send(shared, job, &mut pieces) {
@@ -140,7 +140,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
         if let Some(basis) = comes.filter(|_| turn == 0) {
             index = Some(sending.differences(basis, size)?);
         } else {
-            // What is beside its place there is lost when the file begins anew.
+            // The temporary file there is discarded when the file is restarted.
             let after = match kept.filter(|_| turn == 0) {
                 Some(kept) => sending.kept(kept, size, index.as_ref())?,
                 None => 0,
@@ -230,8 +230,8 @@ struct Sending<'a, T: Tree> {
 }
 
 impl<T: Tree> Sending<'_, T> {
-    /// Sends what the other side has not kept of the blocks at the begin of a file; where that
-    /// ends. Of a block that it has only the data is told, so that a hole in it becomes one there.
+    /// Sends the blocks at the begin of a file that the other side has not kept; where that ends.
+    /// Of a block that it has only the data is reported, so that a hole in it becomes one there.
     fn kept(
         &mut self,
         (block, sums): (usize, &[Sum]),
@@ -287,7 +287,7 @@ impl<T: Tree> Sending<'_, T> {
         Ok(parts)
     }
 
-    /// Tells of what the other side has at its place.
+    /// Reports data that the other side has at its place.
     fn keep(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Failed> {
         let (id, hole, length) = (self.id, offset - self.end, bytes.len() as u32);
         self.digest.block(offset, &strong(bytes));

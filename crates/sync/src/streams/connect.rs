@@ -25,7 +25,7 @@ pub enum Wish {
     /// As many as bring something.
     #[default]
     Auto,
-    /// So many; none for 0.
+    /// This number; none for 0.
     Fixed(usize),
 }
 
@@ -36,7 +36,7 @@ pub struct Calling {
     pub wish: Wish,
     /// The ports that the other side may use, the lowest and the highest; any for 0.
     pub ports: (u16, u16),
-    /// Names or addresses by which the other side may be reached, beside what it says itself.
+    /// Names or addresses by which the other side may be reached, in addition to the one it offers.
     pub hosts: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl Caller {
         let (end, ended) = channel();
         streams.wakes(None, Some(end));
         let (all, stop) = (Arc::clone(streams), Arc::clone(stop));
-        // Nobody waits for it: it may be looking for a way that nobody needs any more.
+        // Not joined: it may be trying an address that is not needed any more.
         spawn("streams", move || {
             if let Err(e) = Arc::new(self).call(&all, &hooks, &ended) {
                 stop.fail(e);
@@ -159,8 +159,9 @@ impl Caller {
         }
     }
 
-    /// The first stream, over whichever way answers first; why there is none. Those with which the
-    /// run begins beside it are asked for as soon as a way is known, and counted in `asked`.
+    /// The first stream, over whichever address answers first; why there is none. The other streams
+    /// with which the run begins are connected as soon as an address answers, and counted in
+    /// `asked`.
     fn first(
         self: &Arc<Self>,
         streams: &Arc<Streams>,
@@ -200,7 +201,7 @@ impl Caller {
         let (found, ways) = channel();
         for host in &self.hosts {
             let (host, port, found) = (host.clone(), self.port, found.clone());
-            // It ends by itself, and nobody waits for it.
+            // Not joined: it ends at its timeout.
             spawn("connect", move || {
                 let tried = connect(&host, port, until).map_err(|e| format!("{host}: {e}"));
                 // Another way may have been found already.
@@ -219,7 +220,7 @@ impl Caller {
     ) -> Result<(), SyncError> {
         let (caller, way) = (Arc::clone(self), Arc::clone(way));
         let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
-        // Nobody waits for it: the run may have ended before the other side has answered.
+        // Not joined: the run may have ended before the other side has answered.
         spawn("connect", move || {
             let connected = TcpStream::connect_timeout(&way.address, DSYNC_CONNECT_TIMEOUT);
             let Ok(socket) = connected.map(Arc::new) else { return };

@@ -1,9 +1,9 @@
 //! How many streams there should be: as many as bring something. It starts with one, or with a few
-//! over a distance, where all connections begin slowly. Once the rate does not rise by itself any
-//! more, it has twice as many, as long as the time before that has brought a fraction that is more
-//! than noise, and no queue stands before the link. So there are as many as fill the link, whatever
-//! its delay, its loss and the windows of the machines at its ends; where the link is full, or the
-//! disk or the processor is the limit, there are few.
+//! over a distance, where all connections begin slowly. Once the rate no longer rises with the same
+//! number of streams, it has twice as many, as long as the time before that has brought a fraction
+//! that is more than noise, and no queue stands before the link. So there are as many as fill the
+//! link, whatever its delay, its loss and the windows of the machines at its ends; where the link
+//! is full, or the disk or the processor is the limit, there are few.
 
 use base::clock::NS_PER_S;
 use base::limits::{
@@ -41,7 +41,7 @@ fn grown(rate: u64, than: u64) -> bool {
 }
 
 impl Growth {
-    /// As many streams as a run begins with, at most so many, at a round trip of `rtt_ns`.
+    /// As many streams as a run begins with, at most `most`, at a round trip of `rtt_ns`.
     pub fn new(most: usize, rtt_ns: u64) -> Self {
         let far = usize::try_from(rtt_ns / DSYNC_STREAM_EACH_NS).unwrap_or(DSYNC_STREAMS_FAR);
         let first = if rtt_ns >= DSYNC_FAR_NS { far.min(DSYNC_STREAMS_FAR) } else { 1 };

@@ -19,8 +19,8 @@ use crate::stop::Stop;
 pub struct Reachable {
     /// The address by which the other side has reached this machine, if that is known.
     pub address: Option<IpAddr>,
-    /// Ports, the first and the last, whatever the other side wishes: for who answers with more
-    /// rights than those who ask have. Without them it is as they wish.
+    /// Ports, the first and the last, that take precedence over the requested ones: for a side with
+    /// more privileges than the one that connects. Without them the requested ports are used.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -40,8 +40,8 @@ impl Answerer {
         Self::open_at(wanted, Reachable { address: reached, ports: None })
     }
 
-    /// Opens a port as it is wanted, or as is said here, at the address by which this machine was
-    /// reached, or at all.
+    /// Opens a port as requested, or of `at`, at the address by which this machine was reached, or
+    /// at all.
     ///
     /// # Errors
     /// [`SyncError::Broken`] for what cannot be meant, [`SyncError::Machine`] if there is none.

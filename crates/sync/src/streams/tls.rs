@@ -20,7 +20,7 @@ use socket2::SockRef;
 
 use crate::error::SyncError;
 
-/// The name in the certificate; nobody looks at it.
+/// The name in the certificate; it is not checked.
 const NAME: &str = "dsync";
 /// What the kernel is asked for: it does not take each lost packet for a full link.
 const CONGESTION: &[u8] = b"bbr";
@@ -89,7 +89,7 @@ impl Wire {
     fn new(socket: &Arc<TcpStream>) -> io::Result<(Self, String)> {
         let reference = SockRef::from(&**socket);
         // Full records leave at once, and what is not sent waits where any stream can take it. The
-        // buffers stay as they are: setting their size would end their growth by themselves.
+        // buffers stay as they are: setting their size would end their automatic growth.
         socket.set_nodelay(true)?;
         let until_ns = Some(monotonic_ns() + DSYNC_TOKEN_TIMEOUT.as_nanos() as u64);
         // Both only help.
@@ -167,7 +167,7 @@ impl Shown {
         Ok(Self { config: Arc::new(config), fingerprint, token })
     }
 
-    /// Takes a stream from who knows the token.
+    /// Takes a stream from a client that knows the token.
     ///
     /// # Errors
     /// It is not shown in time, or another one is; no TLS.

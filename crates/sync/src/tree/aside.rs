@@ -13,7 +13,7 @@ pub fn aside_name() -> Vec<u8> {
     numbered(SystemRandom.next_u64())
 }
 
-/// The one of a file that goes on when a run breaks off: the same in each.
+/// The name for a file that can be resumed after a run breaks off: the same in each run.
 pub fn aside_of(name: &[u8]) -> Vec<u8> {
     let hash = blake3::hash(name);
     numbered(hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes)))

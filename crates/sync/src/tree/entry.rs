@@ -9,7 +9,7 @@ pub struct ScannedEntry {
     pub meta: Meta,
     /// How many names it has.
     pub names: u64,
-    /// When anything of it was changed, in nanoseconds: tells that it was changed meanwhile.
+    /// When anything of it was changed, in nanoseconds: shows that it was changed meanwhile.
     pub ctime_ns: i128,
 }
 
@@ -21,8 +21,8 @@ impl ScannedEntry {
     }
 }
 
-/// What tells of a change. The time of change of an inode tells of everything, but may be as coarse
-/// as a tick.
+/// What shows a change. The time of change of an inode covers everything, but may be as coarse as a
+/// tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// As in [`ScannedEntry`].

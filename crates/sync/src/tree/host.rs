@@ -27,7 +27,7 @@ use crate::stop::lock;
 mod names;
 mod sys;
 
-/// Mode of what is not whole yet: nobody else may look into it.
+/// Mode of a file that is not complete yet: no other user may read it.
 const PRIVATE: u32 = 0o600;
 /// Mode of a directory that is not whole yet.
 const PRIVATE_DIR: u32 = 0o700;
@@ -290,7 +290,8 @@ impl HostTree {
 
     fn give_xattrs(&self, fd: BorrowedFd<'_>, now: &Meta, wanted: &Meta) -> io::Result<()> {
         if !self.root {
-            // Who may not write a file may not set its attributes either, not even as its owner.
+            // A process without write permission may not set attributes either, not even as the
+            // owner.
             sys::chmod(fd, now.mode | PRIVATE)?;
         }
         for old in &now.xattrs.0 {

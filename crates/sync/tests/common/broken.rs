@@ -1,4 +1,4 @@
-//! Links that break off after so many bytes.
+//! Links that break off after a number of bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 pub const HOST: &str = "127.0.0.1";
 
-/// Breaks off after so many bytes, and counts what was sent.
+/// Breaks off after `left` bytes, and counts what was sent.
 pub struct Breaks {
     pub write: Box<dyn Write + Send>,
     pub left: usize,
@@ -30,7 +30,7 @@ impl Write for Breaks {
     }
 }
 
-/// Passes connections on to a port, breaks them all after so many bytes, and counts these.
+/// Passes connections on to a port, breaks them all after `bytes` bytes, and counts these.
 pub fn breaks(to: u32, bytes: i64, sent: &Arc<AtomicU64>) -> u32 {
     let listener = TcpListener::bind((HOST, 0)).expect("a port");
     let port = listener.local_addr().expect("it").port();
@@ -76,14 +76,14 @@ pub enum End {
     Shut,
     /// Both sides see that it was reset.
     Reset,
-    /// Nothing goes over it any more, and nobody is told.
+    /// Nothing goes over it any more, and neither side is notified.
     Stall,
-    /// A bit is turned over, and everything goes on.
+    /// A bit is flipped, and the connection continues.
     Garble,
 }
 
-/// Passes connections on to a port; the first of them end as `ends` says, each after so many bytes.
-/// Tells by the second how many did.
+/// Passes connections on to a port; the first of them end as in `ends`, each after the bytes given
+/// there. Counts the ended ones in the second result.
 pub fn ends(to: u32, mut ends: Vec<(i64, End)>) -> (u32, Arc<AtomicU64>) {
     let listener = TcpListener::bind((HOST, 0)).expect("a port");
     let port = listener.local_addr().expect("it").port();

@@ -21,7 +21,7 @@ use sync::{Counts, Note, Options, Role};
 use wire::dsync::{Bytes, Kind, Meta, Time};
 use wire::xdr::Seq;
 
-/// What is told of an entry by a side that is played.
+/// The metadata of an entry that a simulated side sends.
 pub fn meta(kind: Kind, size: u64) -> Meta {
     Meta {
         kind,
@@ -109,7 +109,7 @@ pub fn pushed(from: &Path, to: &Path, options: &Options) -> Counts {
     done.expect("a run")
 }
 
-/// The notes as lines, in an order of their own: several threads tell them.
+/// The notes as lines, sorted: several threads report them.
 pub fn lines(notes: &Mutex<Vec<Note>>) -> Vec<String> {
     let notes = notes.lock().expect("notes");
     let line = |n: &Note| {
@@ -165,7 +165,7 @@ pub fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     all
 }
 
-/// What there is to see of an entry from outside.
+/// The properties of an entry that are visible from outside.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Facts {
     mode: u32,

@@ -1,5 +1,5 @@
-//! A stream for data, and what it carries that was not told to have been taken: that goes another
-//! way if the stream breaks.
+//! A stream for data, and the frames on it that are not acknowledged: they take another route if
+//! the stream breaks.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ mod tests;
 pub struct Line {
     /// What it lies on.
     pub socket: Arc<TcpStream>,
-    /// Whether it was given up.
+    /// Whether it was abandoned.
     pub broken: bool,
     /// Frames that were given to it and not taken, with where each lot of them ends in all that was
     /// given to it.
@@ -47,7 +47,7 @@ impl Line {
         frames
     }
 
-    /// So many bytes were taken since its begin; how many of what was held are not any more.
+    /// `bytes` bytes were taken since its begin; the number of retained bytes that this releases.
     ///
     /// # Errors
     /// [`SyncError::Broken`]: more than was given, or less than before.
@@ -70,7 +70,7 @@ impl Line {
         self.lots.iter().map(|(_, lot)| lot.len() as u64).sum()
     }
 
-    /// The frames that were not taken, each by itself.
+    /// The frames that were not taken, one by one.
     ///
     /// # Errors
     /// [`SyncError::Broken`]: what was taken ends within a frame.

@@ -118,7 +118,7 @@ impl Setup {
         (shown.take(&Arc::new(far)).expect("a stream"), served)
     }
 
-    /// The pieces that the control stream was given, once these are so many.
+    /// The pieces that the control stream was given, once there are `wanted` of them.
     fn control(&self, wanted: usize) -> Vec<u64> {
         loop {
             let ids = self.written();
@@ -220,7 +220,7 @@ fn a_limited_rate_has_less_go_early() {
     let sends = setup.send();
     setup.spent();
     assert_eq!(setup.control(1), [0]);
-    // Who waits is woken by the end of the run.
+    // A waiting thread is woken by the end of the run.
     setup.stop.fail(SyncError::Gone);
     assert!(sends.join().expect("no panic").is_err(), "what waits is not sent");
 }

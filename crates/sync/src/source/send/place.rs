@@ -15,7 +15,7 @@ use crate::error::Why;
 use crate::stop::Watched;
 use crate::tree::Tree;
 
-/// A part of the file of which nothing was told yet.
+/// A part of the file about which nothing was sent yet.
 struct Left {
     start: u64,
     end: u64,
@@ -43,7 +43,7 @@ struct BlockSearch<'a> {
     left: Vec<Left>,
     /// Bytes that may still be sent before all sums have come, and in how many parts.
     early: (u64, usize),
-    /// Blocks at their places that were not told yet: where they begin, and their sums.
+    /// Blocks at their places that were not reported yet: where they begin, and their sums.
     run: (u64, Vec<Sum>),
 }
 
@@ -69,7 +69,7 @@ impl BlockSearch<'_> {
         Ok(sum.filter(|_| same).cloned())
     }
 
-    /// How many blocks to go on after one that was not there: a file in which something was put in
+    /// How many blocks to advance after one that was not there: a file in which data was inserted
     /// has none any more, and is read and hashed for nothing.
     fn missed(&mut self) -> u64 {
         self.misses += 1;
@@ -81,8 +81,8 @@ impl BlockSearch<'_> {
 }
 
 impl<T: Tree> Sending<'_, T> {
-    /// Sends a file by what is different from what the other side has, whose sums are on their way;
-    /// those, when all have come.
+    /// Sends a file by what is different from what the other side has, while the sums of that are
+    /// coming; those, when all have come.
     pub(super) fn differences(&mut self, basis: &Basis, size: u64) -> Result<Index, Failed> {
         let (shared, id) = (self.shared, self.id);
         let mut places = BlockSearch {
@@ -127,7 +127,7 @@ impl<T: Tree> Sending<'_, T> {
     ) -> Result<(), Failed> {
         let block = places.block;
         let last = end.min(block.saturating_mul(places.count));
-        // Where that begins of which nothing was told or noted.
+        // Where the range begins about which nothing was sent or noted.
         let (mut open, mut at) = (start, start.next_multiple_of(block));
         let fits = |at: u64| last.checked_sub(at).is_some_and(|left| left >= block);
         while fits(at) && places.left.len() < DSYNC_LEFT_MAX && self.holds(places, at, last)? {
@@ -164,7 +164,7 @@ impl<T: Tree> Sending<'_, T> {
         Ok(at + places.block <= places.from + places.have as u64)
     }
 
-    /// Tells of the blocks that are at their places.
+    /// Reports the blocks that are at their places.
     fn told(&mut self, places: &mut BlockSearch<'_>) -> Result<(), Failed> {
         let (at, sums) = (places.run.0, std::mem::take(&mut places.run.1));
         let length = sums.len() as u64 * places.block;
@@ -199,7 +199,7 @@ impl<T: Tree> Sending<'_, T> {
         }
     }
 
-    /// Notes a part of which nothing was told.
+    /// Notes a part about which nothing was sent.
     fn leave(&mut self, places: &mut BlockSearch<'_>, (start, end): (u64, u64)) {
         if start < end {
             places.left.push(Left { start, end, before: self.end });

@@ -8,7 +8,7 @@ use super::*;
 
 const LINK: u64 = 125_000_000;
 const PACKET: f64 = 1_448.0;
-/// What Linux lets a window grow to by itself.
+/// Where the automatic growth of a window ends in Linux.
 const WINDOW_MAX: f64 = 3e6;
 /// Of a stream that begins.
 const WINDOW_FIRST: f64 = 10.0 * PACKET;
@@ -65,8 +65,8 @@ impl Simulated {
         rate
     }
 
-    /// Runs for so many seconds: streams at the end, the mean rate of the last second, and when
-    /// 90 % of the link was reached first.
+    /// Runs for `seconds`: streams at the end, the mean rate of the last second, and when 90 % of
+    /// the link was reached first.
     fn run(&mut self, seconds: u64) -> (usize, f64, Option<f64>) {
         let mut growth = Growth::new(DSYNC_STREAMS_MAX, self.rtt_ns);
         let (mut now, mut last, mut filled, mut queued) = (0, 0.0, None, false);

@@ -1,4 +1,4 @@
-//! Which ports are opened, and who chooses them.
+//! Which ports are opened, and which side chooses them.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn who_has_more_rights_than_those_who_ask_chooses_the_ports() {
     assert_eq!(port(wished, None).unwrap(), u32::from(wished));
     assert_eq!(port(wished, Some((chosen, chosen))).unwrap(), u32::from(chosen));
     assert_ne!(port(wished, Some((0, 0))).unwrap(), u32::from(wished));
-    // Below 1024, where only who answers may listen.
+    // Below 1024, where only a privileged side may listen.
     assert!(port(81, Some((0, 0))).unwrap() >= 1024);
     assert!(port(70, Some((2, 1))).is_err(), "a range of nothing");
 }

@@ -32,7 +32,7 @@ fn check_size(result: isize) -> io::Result<usize> {
 
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     let fd = check(fd)?;
-    // SAFETY: the kernel has just given this descriptor to us and to nobody else.
+    // SAFETY: the kernel has just returned this descriptor; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -125,7 +125,7 @@ pub fn names(dir: OwnedFd, each: &mut dyn FnMut(&[u8], u64) -> io::Result<()>) -
     }
     let stream = Stream(stream);
     loop {
-        // SAFETY: errno is this thread's own; it alone tells an error from the end.
+        // SAFETY: errno is this thread's own; it alone distinguishes an error from the end.
         unsafe { *libc::__errno_location() = 0 };
         // SAFETY: the stream is open and used by this thread only.
         let entry = unsafe { libc::readdir64(stream.0) };
@@ -228,7 +228,7 @@ pub fn room(fd: BorrowedFd<'_>) -> io::Result<u64> {
         check(libc::fstatvfs(fd.as_raw_fd(), said.as_mut_ptr()))?;
         said.assume_init()
     };
-    // One that tells no size has no limit of its own.
+    // A file system that reports no size has no limit of its own.
     Ok(if said.f_blocks == 0 { u64::MAX } else { said.f_bavail.saturating_mul(said.f_frsize) })
 }
 
@@ -363,7 +363,7 @@ pub fn sync_all(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::syncfs(fd.as_raw_fd()) }).map(drop)
 }
 
-/// The user whose rights count.
+/// The user that permissions are checked for.
 pub fn effective_user() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() }
