@@ -1,12 +1,12 @@
 //! `plimsoll bridge`: joins two networks by a link with a delay, a rate, a queue, loss and the
 //! rest, and says whether it was itself in time.
 //!
-//! A TUN device is in each network. A thread for each direction reads packets there, asks [`link`]
-//! what becomes of each, and writes what is due to the other side. What the link decides is pure:
-//! it gets the time and its chance handed in.
+//! A TUN device is in each network. A thread for each direction reads packets there, passes each to
+//! [`link`], and writes those that are due to the other side. The link is pure: it gets the time
+//! and its randomness as arguments.
 //!
 //! - [`shape`]: what a link does, and how people say it.
-//! - [`link`]: what becomes of a packet, and when; [`flight`]: what is under way.
+//! - [`link`]: what becomes of a packet, and when; [`flight`]: packets in flight.
 //! - [`gso`]: packets of many segments, which the line does not know.
 //! - [`device`]: TUN devices in network namespaces; [`sys`]: system calls.
 //! - [`direction`]: the thread; [`tally`]: what it counts, and what spoils a run.

@@ -237,7 +237,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 
 /// Why there is nothing to compare.
 enum NotCompared {
-    /// Which the user has been told.
+    /// Reported to the user already.
     Told(ExitCode),
     /// A target is none.
     Usage(ClientError),
@@ -471,7 +471,7 @@ fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
     })
 }
 
-/// What ends standard input ends this program, and so its agents: nobody waits for them any more.
+/// The end of standard input ends this program, and so its agents: their controller is gone.
 fn end_with_stdin() {
     std::thread::spawn(|| {
         let _end = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

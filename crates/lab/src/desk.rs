@@ -30,11 +30,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use store::Store;
 
-/// Why a run that was under way at a restart has no result.
+/// Why a run that was in progress at a restart has no result.
 const RESTARTED: &str = "the server restarted";
 /// Runs that went which a listener may not know of yet.
 const GONE_KEPT: usize = 256;
-/// How soon a process that was told to end is looked at again.
+/// How soon a process that was requested to end is looked at again.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Why something cannot be done.
@@ -64,7 +64,7 @@ pub struct RunRequest {
     pub kind: Kind,
     /// The job, parameters applied; the rows of a summary or comparison.
     pub jobs: Vec<Job>,
-    /// Who wants it.
+    /// The user that wants it.
     pub by: String,
     /// From where.
     pub from: String,
@@ -172,7 +172,7 @@ pub struct Worker {
 }
 
 impl RunQueue {
-    /// Takes what is kept in `dir`. Runs that were under way are aborted.
+    /// Takes what is stored in `dir`. Runs that were in progress are aborted.
     ///
     /// # Errors
     /// The directory cannot be made or read.
@@ -229,7 +229,7 @@ impl RunQueue {
         Ok(run)
     }
 
-    /// Ends a run that waits or is under way.
+    /// Ends a run that waits or is in progress.
     ///
     /// # Errors
     /// There is none, or it has ended.
@@ -359,7 +359,7 @@ impl RunQueue {
 
     /// Makes a run, from its process to its verdict.
     fn make(&self, number: u64) {
-        // Written down before anything is made on the target.
+        // Stored before anything is made on the target.
         let Some(run) = self.change(number, |_| {}) else { return };
         let (child, news) = match Child::start(&self.program, &self.socket, &self.store, &run) {
             Ok(started) => started,
@@ -415,7 +415,7 @@ impl RunQueue {
         let done = run.all_targets().into_iter().try_for_each(clean);
         self.change(number, |run| match &done {
             Ok(()) => run.cleaned = true,
-            // Once more with the next start of the server; whose target is gone has nothing left.
+            // Repeated with the next start of the server; a target that is gone has nothing left.
             Err(why) => {
                 let text = format!("the folder {} may not have been removed: {why}", run.scratch);
                 run.degraded.push(text);
@@ -520,7 +520,7 @@ impl Worker {
         drop(inner);
         self.desk.wake.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been told already.
+            // A panic there has been reported already.
             let _ = thread.join();
         }
     }

@@ -7,7 +7,7 @@ use base::base64;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
-/// Largest latency told apart, in nanoseconds: one hour.
+/// Largest latency that is distinguished, in nanoseconds: one hour.
 pub const MAX_NS: u64 = 3_600_000_000_000;
 
 /// A histogram of nanoseconds.

@@ -44,7 +44,7 @@ pub const SUMMARY: &[&str] = &[
 pub enum LossPolicy {
     /// The run fails.
     Abort,
-    /// The run goes on with the others and is marked degraded.
+    /// The run continues with the others and is marked degraded.
     #[default]
     Continue,
     /// The step is run again with the others; the run is marked degraded.
@@ -225,7 +225,7 @@ pub enum JobError {
     /// A `--set` that does not fit.
     #[error("--set {0}: {1}")]
     Set(String, String),
-    /// Values that make no sense together.
+    /// Values that are invalid together.
     #[error("the job {0} cannot be run: {1}")]
     Sense(String, &'static str),
 }

@@ -23,7 +23,7 @@
 //! - [`programs`]: programs in the language of Filebench; [`iozone`]: IOzone's throughput mode.
 //! - [`suite`]: the suites of the sources: sequential reads, and the table of Filebench.
 //! - [`transfer`]: the comparison of protocols by whole files.
-//! - [`sweep`]: one connection or several over distances and windows, beside a model.
+//! - [`sweep`]: one connection or several over distances and windows, compared with a model.
 //! - [`net`]: network profiles.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
 //! - [`cli`]: `plimsoll lab …`.

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 const BUSY: f64 = 0.90;
 /// A control group over its quota for this share of the time is what limits.
 const THROTTLED: f64 = 0.05;
-/// A side that uses this share of all cores counts when it is asked who used them.
+/// A side counts as a user of the cores from this share of all cores on.
 const LARGE: f64 = 0.15;
 /// One side that uses this share of all cores used them alone.
 const ALONE: f64 = 0.75;
-/// Who neither runs nor stands in line for a core for this share of the time does not lack one,
+/// A side that neither runs nor waits for a core for this share of the time does not lack one,
 /// however busy others keep the machine.
 const UNWANTED: f64 = 0.50;
 /// A link counts as full from this share of its rate on; headers take the rest.
@@ -26,8 +26,8 @@ const LINK_FULL: f64 = 0.85;
 const DISK_BUSY: f64 = 0.85;
 /// Bytes that wait to be sent on a connection, on average, when the network is what holds them.
 const QUEUED: f64 = 32_768.0;
-/// Time that it takes to carry what waits, s, when the network is what holds it: longer than a path
-/// within a machine, or through a switch that nobody fills, has data under way.
+/// Time that it takes to carry what waits, s, when the network is what holds it: more than is in
+/// flight on a path within a machine, or through a switch that is not full.
 const QUEUE_LASTS: f64 = 0.0005;
 /// A machine busier than this is part of the path itself: data then waits for the CPU that copies
 /// and acknowledges it, and a queue says nothing about the link.
@@ -61,7 +61,7 @@ const LOST: f64 = 0.10;
 const WAITING: f64 = 0.50;
 /// Command that observes a server which is not seen, on its host.
 pub const OBSERVE: &str = "plimsoll lab agent --observe --listen ADDRESS:2150";
-/// A clock further off than this, ns, cannot be laid beside the server's seconds.
+/// A clock further off than this, ns, cannot be compared with the server's seconds.
 pub const CLOCK_SKEW_MAX_NS: u64 = 100_000_000;
 
 /// What limits.
@@ -86,7 +86,7 @@ pub enum Limiter {
     Generator,
     /// Throughput was still rising when the schedule ended.
     NotReached,
-    /// The evidence does not tell.
+    /// The evidence is not sufficient.
     Unknown,
 }
 
@@ -194,7 +194,7 @@ pub struct Evidence {
     pub link: Option<(String, f64, Option<f64>)>,
     /// Bytes waiting to be sent per connection: at the server, at the clients; mean.
     pub queued_to_send: Option<(f64, f64)>,
-    /// Connections whose queues these are; 0 where an older result does not say.
+    /// Number of the connections with these queues; 0 where an older result does not have it.
     pub connections: f64,
     /// Bytes waiting to be read per connection: at the server, at the clients; mean.
     pub queued_to_read: Option<(f64, f64)>,
@@ -221,7 +221,8 @@ pub struct Evidence {
     pub curve: Vec<Point>,
     /// Clients that were lost, with what happened.
     pub lost: Vec<String>,
-    /// Clients whose clock is further off than [`CLOCK_SKEW_MAX_NS`] or drifted: what was found.
+    /// Clients with a clock that is further off than [`CLOCK_SKEW_MAX_NS`] or drifted: what was
+    /// found.
     pub skewed: Vec<String>,
     /// Clients that made no progress for a while and came back.
     pub paused: Vec<String>,
@@ -387,8 +388,8 @@ fn network(e: &Evidence) -> RuleFinding {
     }
     if let (Some(send), Some(read)) = (e.queued_to_send, e.queued_to_read) {
         let idle = e.host_busy.is_none_or(|b| b < QUEUE_TELLS) || cpu_is_not_it(e);
-        // Data that waits to leave while the other side has nothing to read is in the network.
-        // What is merely on its way is carried within the time that the way takes.
+        // Data that waits to leave while the other side has nothing to read is in the network. What
+        // is merely in flight is carried within the time that the path takes.
         let waits = |bytes: f64| {
             let lasts = bytes * e.connections / e.point.bytes_s.max(1.0);
             bytes >= QUEUED && (e.connections == 0.0 || lasts >= QUEUE_LASTS)
@@ -460,11 +461,11 @@ fn hot_core(e: &Evidence) -> RuleFinding {
         ];
         return spread.then(|| (Limiter::HotCore, beyond(*share, BUSY, 1.0, 0.75), why));
     }
-    // On one machine the hot core may be somebody else's.
+    // On one machine another process may use the hot core.
     let theirs = e.same_host && cpu_is_not_it(e);
     let seen = spread && e.server_cores.is_some() && !theirs;
     let hottest = e.hottest_core.filter(|h| *h >= CORE_HOT && seen)?;
-    // Without a thread to blame it may be interrupts; with the agents elsewhere it is his.
+    // Without a thread to blame it may be interrupts; with the agents elsewhere it is the server's.
     let confidence = if e.same_host { 0.5 } else { 0.8 };
     let why = format!(
         "one core was {} busy while all together were {}",

@@ -11,11 +11,11 @@ use base::limits::{
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
-/// The permission that the lab takes. Whoever may change it may have the server put load on any
-/// server that it can reach.
+/// The permission that the lab takes. With permission to change it a user can have the server put
+/// load on any server that it can reach.
 const SCOPE: &str = "lab";
 
-/// Clients of a run if nobody says how many: as the demo has.
+/// The default number of clients of a run: as the demo has.
 pub const CLIENTS: u32 = 8;
 
 /// `/lab`.

@@ -10,7 +10,7 @@ use base::random::{Random, SeededRandom};
 
 /// Unit of placement: no two blocks of this size have the same content.
 pub const BLOCK: usize = 4096;
-/// Words of the random table: 64 KiB stay in the second-level cache beside the socket buffers.
+/// Words of the random table: 64 KiB stay in the second-level cache next to the socket buffers.
 const TABLE_WORDS: usize = 8192;
 const BLOCK_WORDS: usize = BLOCK / 8;
 

@@ -35,7 +35,7 @@ pub struct MachineCounters {
     pub cores: Vec<(u64, u64)>,
     /// Per network device: name, bytes received, bytes sent.
     pub nics: Vec<(String, u64, u64)>,
-    /// Per disk: name, ms with I/O under way, completed flushes and writes, ms spent in them.
+    /// Per disk: name, ms with I/O in flight, completed flushes and writes, ms spent in them.
     pub disks: Vec<(String, u64, u64, u64)>,
     /// TCP segments sent, and of these sent again.
     pub tcp: (u64, u64),
@@ -279,7 +279,7 @@ pub fn socket_queues(pid: u32, port: u16) -> Option<(f64, f64, u32)> {
     seen.then(|| (tx as f64 / f64::from(n.max(1)), rx as f64 / f64::from(n.max(1)), n))
 }
 
-/// `(tx, rx)` of each established connection whose local port is `port`.
+/// `(tx, rx)` of each established connection with the local port `port`.
 pub fn parse_queues(text: &str, port: u16) -> Vec<(u64, u64)> {
     let row = |line: &str| {
         let mut words = line.split_whitespace().skip(1);

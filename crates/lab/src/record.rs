@@ -295,7 +295,7 @@ pub enum SteadyVerdict {
     Drifting,
     /// No trend, but too wide a spread.
     Oscillating,
-    /// Too few windows to tell.
+    /// Too few windows to decide.
     #[default]
     NotReached,
 }
@@ -544,7 +544,7 @@ pub fn write_result(result: &impl Serialize, what: &str, dir: &Path) -> Result<(
     write_file(dir, "result.json", &text)
 }
 
-/// Writes a file beside its final place and moves it there.
+/// Writes a temporary file next to the target and renames it.
 ///
 /// # Errors
 /// When the directory cannot be made or written.

@@ -1,7 +1,7 @@
 //! The report of a run: text for a terminal, one self-contained page for a browser.
 //!
-//! The page carries the record as JSON and draws it with a small script; it asks nobody for
-//! anything and prints as it looks.
+//! The page carries the record as JSON and draws it with a small script; it makes no requests and
+//! prints as it looks.
 
 mod compare;
 pub mod figures;
@@ -38,7 +38,7 @@ const SCRIPT: &str = include_str!("report/charts.js");
 struct Page {
     /// What is in its main element.
     main: &'static str,
-    /// The script of its charts, beside what all pages have.
+    /// The script of its charts, in addition to what all pages have.
     panels: &'static str,
     /// The function that draws it from the record.
     draw: &'static str,

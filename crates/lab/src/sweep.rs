@@ -1,14 +1,14 @@
 //! The sweep over distance and window: what one connection, or several, carry over an emulated
-//! link, point by point, beside what a model says they must.
+//! link, point by point, compared with the throughput that a model predicts.
 //!
 //! Every point has a link of its own ([`crate::bridge`], as a child of this program) between two
-//! network namespaces that are made for it. A link that was late condemns what was measured over
-//! it: the point is measured anew, and if that does not help it is marked as spoiled.
+//! network namespaces that are made for it. A link that was late invalidates what was measured over
+//! it: the point is measured again, and if that does not help it is marked as spoiled.
 //!
 //! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures of
 //!   the source, 5 to 7, among them. [`carrier`]: what carries. [`link`]: the namespaces and the
 //!   bridge.
-//! - [`transport`]: what one who carries does. [`carriers`]: all of them: [`stop_and_wait`] and
+//! - [`transport`]: the interface of a carrier. [`carriers`]: all of them: [`stop_and_wait`] and
 //!   [`stream`], [`sockets`] being their connections; [`nfs`], [`files`] and [`dsync`], over a
 //!   [`server`] of this program's own. [`turns`]: blocks of several, one after the other.
 //! - [`diagnosis`]: TCP's accounting of a server's connections. [`limiter`]: from TCP's own

@@ -97,7 +97,7 @@ impl Workload {
         }
     }
 
-    /// Tells what became of an operation given out by [`Workload::next`].
+    /// Records the outcome of an operation given out by [`Workload::next`].
     #[inline]
     pub fn done(&mut self, slot: u32, op: Op, outcome: Result<u32, Fault>) {
         match op {
@@ -128,7 +128,7 @@ impl Workload {
     /// What must still be done before the data is stable: a COMMIT per file with unstable writes,
     /// or `None`. Asked when nothing is in flight any more.
     pub fn last(&mut self) -> Option<Op> {
-        // A file that is under way is a slot's own, and goes on with the next step.
+        // A file in progress belongs to a slot, and continues with the next step.
         if self.apart.is_some() {
             return None;
         }

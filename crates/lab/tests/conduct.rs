@@ -1,5 +1,5 @@
 //! Whole runs with agents as processes: what is counted adds up, and clients that are killed or
-//! paused are noticed, treated by the declared policy and told in the result.
+//! paused are noticed, treated by the declared policy and reported in the result.
 //!
 //! The program starts itself again as agent, so it has a main of its own.
 
@@ -156,7 +156,7 @@ fn run_with(signal: i32, policy: LossPolicy) -> RunResult {
         if line.to_string().contains("3 × 1") && !sent {
             sent = true;
             let last = *children().last().unwrap();
-            // SAFETY: a child of ours that is not reaped yet.
+            // SAFETY: a child of this process that is not reaped yet.
             unsafe { libc::kill(last, signal) };
         }
     });

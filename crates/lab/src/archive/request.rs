@@ -127,7 +127,8 @@ pub struct Request {
     /// The server's local socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_socket: Option<PathBuf>,
-    /// The API of a server on another machine. A repeat is given it anew, with its token.
+    /// The API of a server on another machine. A repeat needs it as an option again, with its
+    /// token.
     #[serde(skip)]
     pub server: Option<ServerApi>,
     /// How often a disturbed run is repeated.

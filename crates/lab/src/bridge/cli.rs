@@ -1,7 +1,7 @@
 //! `plimsoll bridge …`: run, set, show, stop, key.
 //!
 //! Exit codes of `run`: 0 good, 1 failed, 2 wrong usage, 3 the bridge was late, so that what was
-//! measured over it means nothing.
+//! measured over it is invalid.
 
 use std::error::Error;
 use std::fs;
@@ -27,9 +27,9 @@ use crate::agent::with_sources;
 use crate::cli::exit::EXIT_DEGRADED;
 use crate::cli::{print_line, print_text};
 
-/// Largest packet unless that is said: Ethernet's.
+/// The default of the largest packet: Ethernet's.
 const MTU: u32 = 1500;
-/// Largest packet between two hosts unless that is said: some room for tunnels on the way.
+/// The default of the largest packet between two hosts: leaves room for tunnels on the path.
 const MTU_PAIR: u32 = 1400;
 
 /// Options of `bridge`.
@@ -207,7 +207,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
 
-/// Runs the command; sockets of bridges are below `run_dir` unless that is said.
+/// Runs the command; sockets of bridges are below `run_dir` by default.
 pub fn run(args: BridgeArgs, run_dir: &Path) -> ExitCode {
     let outcome = match args.command {
         BridgeCommand::Run(args) => start(*args, run_dir),
@@ -401,7 +401,7 @@ fn start(args: RunArgs, run_dir: &Path) -> Outcome {
     Ok(ExitCode::from(EXIT_DEGRADED))
 }
 
-/// Tells on standard output; who does not read it any more still wants the bridge.
+/// Reports on standard output. A closed output does not stop the bridge.
 fn report_state(status: &Status, json: bool) {
     let text = match status.event {
         _ if json => serde_json::to_string(status).unwrap_or_default() + "\n",

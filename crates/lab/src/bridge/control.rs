@@ -36,7 +36,7 @@ pub enum Answer {
 /// Why a bridge cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody answers.
+    /// No link listens there.
     #[error("no running link at {path}")]
     Nobody {
         /// Its socket.
@@ -45,7 +45,7 @@ pub enum AskError {
         #[source]
         source: io::Error,
     },
-    /// It said something else.
+    /// The reply is not understood.
     #[error("the link at {0} uses another protocol version")]
     Language(String),
     /// It does not do that.
@@ -85,7 +85,7 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
-    /// Can be read when somebody asks.
+    /// Readable when a request has arrived.
     pub listener: UnixListener,
 }
 
@@ -119,7 +119,8 @@ impl Control {
         Ok(Self { path: path.to_owned(), listener })
     }
 
-    /// Answers who has connected, if somebody has; one that says nothing is not waited for long.
+    /// Serves one waiting connection, if there is one; a client that sends nothing has a short
+    /// timeout.
     pub fn serve(&self, answer: impl FnOnce(Request) -> Answer) {
         let Ok((mut stream, _)) = self.listener.accept() else { return };
         // Between its creation and its mode the socket may have had the umask's.
@@ -137,7 +138,7 @@ impl Control {
             Err(_) => Answer::Refused("unknown request".to_owned()),
         };
         let text = serde_json::to_string(&said).unwrap_or_default() + "\n";
-        // Who does not wait for the answer does not need it.
+        // A client that is gone does not need the reply.
         let _gone = stream.write_all(text.as_bytes());
     }
 }

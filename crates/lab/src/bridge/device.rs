@@ -131,8 +131,8 @@ impl NetworkNamespace {
         }
     }
 
-    /// Runs `work` in this namespace, on a thread of its own. Sockets that it makes belong there,
-    /// whoever uses them; so do programs that it starts.
+    /// Runs `work` in this namespace, on a separate thread. Sockets that it makes belong there,
+    /// wherever they are used; so do programs that it starts.
     ///
     /// # Errors
     /// No such namespace, no right to it, or what `work` says.
@@ -197,7 +197,7 @@ impl OwnNamespace {
 
 impl Drop for OwnNamespace {
     fn drop(&mut self) {
-        // Who is in it keeps it; only its name goes.
+        // Its users keep it; only its name goes.
         let _gone = sys::drop_namespace(&self.path);
     }
 }
@@ -225,14 +225,14 @@ impl Device {
             let file = sys::open_tun(&name).map_err(refused(what("make")))?;
             let at = (end.address, end.prefix);
             sys::set_up(&name, mtu, BRIDGE_DEVICE_QUEUE, at).map_err(refused(what("set up")))?;
-            // What was opened in a namespace goes on telling of that one.
+            // A file opened in a namespace continues to show that one.
             let counters = File::open("/proc/thread-self/net/dev");
             let counters = Mutex::new(counters.map_err(refused(what("watch")))?);
             Ok(Self { file, name: name.clone(), counters })
         })
     }
 
-    /// Packets that the kernel has dropped since nobody read them in time.
+    /// Packets that the kernel has dropped because the queue was full.
     pub fn overrun(&self) -> u64 {
         let mut file = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();

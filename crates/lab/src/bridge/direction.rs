@@ -42,7 +42,7 @@ pub enum Exit {
     Peer(Arc<Peer>),
 }
 
-/// What is under way.
+/// A piece in flight.
 struct Piece {
     first_due_ns: u64,
     due_ns: u64,
@@ -111,7 +111,7 @@ impl Direction {
         }
     }
 
-    /// Goes on until it is told to stop.
+    /// Runs until it is stopped.
     ///
     /// # Errors
     /// The device is gone.
@@ -146,7 +146,7 @@ impl Direction {
         }
     }
 
-    /// A queue grows shorter although nothing comes that would tell.
+    /// A queue grows shorter although no packet comes that would update the count.
     fn ebb(&self, now_ns: u64) {
         if self.tally.queue_bytes.load(Ordering::Relaxed) > 0 {
             self.tally.queue_bytes.store(self.link.waiting(now_ns), Ordering::Relaxed);
@@ -225,7 +225,7 @@ impl Direction {
         self.tally.queue_bytes_max.fetch_max(waiting, Ordering::Relaxed);
     }
 
-    /// A segment that is held back, made twice or damaged: by itself.
+    /// A segment that is delayed, duplicated or damaged: it is sent separately.
     fn depart_marked(&mut self, packet: &Rc<Packet>, at: usize, arrival: &Arrival) {
         let count = |counter: &AtomicU64, on: bool| add(counter, u64::from(on));
         count(&self.tally.held, arrival.held);

@@ -1,4 +1,4 @@
-//! What is under way on a link: the earliest first, those of the same time in the order in which
+//! Packets in flight on a link: the earliest first, those of the same time in the order in which
 //! they came.
 
 use std::cmp::{Ordering, Reverse};
@@ -81,7 +81,7 @@ impl<T> Flight<T> {
         Some(item.what)
     }
 
-    /// Bytes under way.
+    /// Bytes in flight.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -12,7 +12,7 @@ mod tests;
 
 /// What the names of all of them begin with.
 const BEGIN: &str = "plimsoll-";
-/// A file within, locked for as long as somebody has the folder: the kernel unlocks it however that
+/// A file within, locked for as long as the folder is in use: the kernel unlocks it however that
 /// ends.
 const HELD: &str = "held";
 
@@ -36,7 +36,7 @@ impl Folder {
     fn within(dir: &Path, name: &str) -> io::Result<Self> {
         let begin = format!("{BEGIN}{name}-");
         put_away(dir, &begin);
-        // Nobody else can have made it before.
+        // The name is random, so the folder cannot have been made before.
         let path = dir.join(format!("{begin}{:016x}", SystemRandom.next_u64()));
         DirBuilder::new().mode(0o700).create(&path)?;
         // What is not locked yet is not taken for left behind: see `put_away`.
@@ -67,8 +67,8 @@ impl Drop for Folder {
     }
 }
 
-/// Removes folders of this user whose program is no more. One without anything in it may just have
-/// been made, and stays; so does one that is locked.
+/// Removes folders of this user that no running program uses. One without anything in it may just
+/// have been made, and stays; so does one that is locked.
 fn put_away(dir: &Path, begin: &str) {
     // SAFETY: takes nothing, and always succeeds.
     let user = unsafe { libc::geteuid() };
@@ -82,7 +82,7 @@ fn put_away(dir: &Path, begin: &str) {
     }
 }
 
-/// Whether nobody has this file locked any more, which whoever made it does at once.
+/// Whether this file is not locked any more; the program that makes it locks it at once.
 fn is_left(held: &Path) -> bool {
     // One that was made a moment ago may not be locked yet.
     let old = |file: &File| -> io::Result<bool> {

@@ -215,8 +215,7 @@ fn pseudo_sum(ip: &[u8], protocol: u8, length: u16) -> Option<u16> {
     Some(fold(sum(addresses) + u64::from(protocol) + u64::from(length)))
 }
 
-/// Completes the checksum of a piece of one segment, so that whoever gets it can tell whether it
-/// was damaged.
+/// Completes the checksum of a piece of one segment, so that its receiver can detect damage.
 pub fn complete(piece: &mut [u8]) {
     let Some(()) = try_complete(piece) else { return };
     if let Some(flags) = piece.first_mut() {

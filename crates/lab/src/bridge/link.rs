@@ -1,8 +1,8 @@
-//! One direction of an emulated link, without a clock or a device: it says of each packet when it
-//! arrives, or why it does not.
+//! One direction of an emulated link, without a clock or a device: it computes for each packet when
+//! it arrives, or why it does not.
 //!
 //! A packet waits for the line (a bounded queue, the last one is dropped), takes the line for as
-//! long as its bits need, may be lost there, and is then under way for the delay. All chance is
+//! long as its bits need, may be lost there, and is then in flight for the delay. All randomness is
 //! taken from one source, in the same order for the same packets: the same seed gives the same run.
 
 use base::clock::NS_PER_S;
@@ -51,13 +51,13 @@ pub struct Link<R> {
 }
 
 impl<R: Random> Link<R> {
-    /// A link of this shape whose round trip is `rtt_ns`; all chance is taken from `random`.
+    /// A link of this shape with a round trip of `rtt_ns`; all randomness is taken from `random`.
     pub fn new(shape: Shape, rtt_ns: u64, random: R) -> Self {
         Self { shape, rtt_ns, random, free_ns: 0, left: 0, last_due_ns: 0, bad: false }
     }
 
-    /// Goes on with another shape: for packets that come from now on. What waits for the line
-    /// takes the new rate's time there, but arrives when it was said to.
+    /// Changes the shape, for packets that come from now on. What waits for the line takes the new
+    /// rate's time there, but arrives when it was scheduled to.
     pub fn change(&mut self, shape: Shape, rtt_ns: u64, now_ns: u64) {
         let waiting = self.waiting(now_ns);
         (self.shape, self.rtt_ns, self.left) = (shape, rtt_ns, 0);
@@ -120,7 +120,7 @@ impl<R: Random> Link<R> {
         self.left = left as u64;
     }
 
-    /// The time that this packet is under way.
+    /// The time that this packet is in flight.
     fn way_ns(&mut self) -> u64 {
         let (delay, jitter) = (self.shape.delay_ns, self.shape.jitter_ns);
         if jitter == 0 {

@@ -1,8 +1,8 @@
 //! The other host of a pair: frames over UDP, under keys that both have agreed on.
 //!
-//! Each host emulates the direction that leaves it. One calls, the other answers; whoever has not
-//! heard the other for a while begins anew. An answer is believed once a frame under its keys has
-//! come, so that an old call that somebody sends again disturbs nothing.
+//! Each host emulates the direction that leaves it. One calls, the other answers; the caller calls
+//! again when it has received nothing for a while. An answer takes effect once a frame under its
+//! keys has come, so that a replayed call disturbs nothing.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -45,7 +45,7 @@ struct Sending {
 }
 
 impl Peer {
-    /// Over this socket, to nobody yet.
+    /// Over this socket, without a peer yet.
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -89,7 +89,7 @@ impl Peer {
     }
 }
 
-/// An answer that nobody has used yet.
+/// An answer that is not confirmed by a frame under its keys yet.
 struct Pending {
     call: [u8; KEY],
     answer: [u8; GREETING],
@@ -103,7 +103,7 @@ pub struct Receiver {
     tally: Arc<Tally>,
     common: Arc<Common>,
     secret: [u8; KEY],
-    /// Whom to call; who answers waits to be called.
+    /// The address to call; the answering side has none, and waits.
     call_at: Option<SocketAddr>,
     call: Option<Greeted>,
     pending: Option<Pending>,
@@ -114,7 +114,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Of frames that go to `device`; calls if there is somebody to call.
+    /// Of frames that go to `device`; calls if there is an address to call.
     pub fn new(
         (peer, device): (Arc<Peer>, Arc<Device>),
         tally: Arc<Tally>,
@@ -138,7 +138,7 @@ impl Receiver {
         }
     }
 
-    /// Goes on until it is told to stop.
+    /// Runs until it is stopped.
     ///
     /// # Errors
     /// The socket is gone.
@@ -157,7 +157,7 @@ impl Receiver {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     sys::wait([self.peer.socket.as_raw_fd()], nanos(BRIDGE_CALL_EVERY) / 4)?;
                 }
-                // That nobody listens there yet is told as an error of this side.
+                // That no process listens there yet is reported as an error of this side.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(e) => return Err(e),
             }

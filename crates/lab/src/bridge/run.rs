@@ -1,5 +1,5 @@
-//! A bridge from its start to its verdict: makes the ends, starts a thread for each direction, and
-//! then answers who asks, tells how it stands each second, and ends.
+//! A bridge from its start to its verdict: makes the ends, starts a thread for each direction, then
+//! serves requests, reports its state each second, and ends.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -33,7 +33,7 @@ pub enum Other {
     Host {
         /// Where frames come in.
         listen: SocketAddr,
-        /// Whom to call; none waits to be called.
+        /// The address to call; without one this side waits to be called.
         call: Option<SocketAddr>,
         /// What only both know.
         secret: [u8; KEY],
@@ -59,7 +59,7 @@ pub struct Options {
     pub make_namespaces: bool,
     /// Where all chance comes from.
     pub seed: u64,
-    /// When to end by itself.
+    /// How long it runs; without it until it is stopped.
     pub lasts: Option<Duration>,
     /// Where it can be asked.
     pub socket: PathBuf,
@@ -104,8 +104,8 @@ struct Bridge {
     _namespaces: Vec<OwnNamespace>,
 }
 
-/// Runs a bridge until its time is over, a signal ends it or somebody who asks; how it stood in the
-/// end. `tell` is called when it is ready and each second.
+/// Runs a bridge until its time is over, or a signal or a request ends it; its final state. `tell`
+/// is called when it is ready and each second.
 ///
 /// # Errors
 /// What the machine does not let us.
@@ -181,7 +181,7 @@ impl Bridge {
         }
     }
 
-    /// What seals one direction, if that is wanted; nobody else ever has the key.
+    /// The keys for one direction, if encryption is on; they never leave this process.
     fn cover(&self) -> Result<Option<Box<(Sealer, Opener)>>, RunError> {
         if !self.options.encrypt {
             return Ok(None);
@@ -216,7 +216,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Answers and tells until it is time to end.
+    /// Serves requests and reports until it is time to end.
     fn attend(
         &mut self,
         control: &Control,
@@ -254,7 +254,7 @@ impl Bridge {
         }
     }
 
-    /// When it ends by itself.
+    /// When its time is over.
     fn ends_ns(&self) -> u64 {
         match (self.options.lasts, self.ready_ns) {
             (Some(lasts), Some(ready_ns)) => ready_ns.saturating_add(nanos(lasts)),

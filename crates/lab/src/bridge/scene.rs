@@ -1,11 +1,11 @@
-//! Two networks that know nothing of the rest, joined by an emulated link, for as long as somebody
-//! measures over it: a bridge as a process of its own, between two network namespaces that it makes
-//! and removes, or that are there.
+//! Two networks that are isolated from the rest, joined by an emulated link, for as long as a
+//! measurement runs over it: a bridge as a separate process, between two network namespaces that it
+//! makes and removes, or existing ones.
 //!
-//! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`NetworkNamespace::within`]
+//! [`Scene::start`] makes it, [`Scene::between`] joins existing ones. [`NetworkNamespace::within`]
 //! then opens sockets, or starts programs, at one of its ends, [`FIRST`] and [`SECOND`] being their
-//! addresses. [`Scene::end`] says whether the link was in time; if not, figures measured over it
-//! mean nothing.
+//! addresses. [`Scene::end`] returns whether the link was in time; if not, figures measured over it
+//! are invalid.
 
 use super::control::{AskError, Request, ask};
 use super::device::{DeviceError, NetworkNamespace};
@@ -20,7 +20,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-/// Address of the first end: nobody else is in these networks.
+/// Address of the first end: these networks have no other hosts.
 pub const FIRST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 /// Address of the second end.
 pub const SECOND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
@@ -51,7 +51,7 @@ fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SceneError {
 pub struct Ended {
     /// All that it says, as `plimsoll bridge run --json` does.
     pub status: Value,
-    /// Why figures that were measured over it mean nothing; empty when they do mean something.
+    /// Why figures that were measured over it are invalid; empty when they are valid.
     pub why: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct Scene {
     child: Child,
-    /// Reads what the bridge tells, and keeps the last of it.
+    /// Reads the reports of the bridge, and returns the last one.
     told: Option<JoinHandle<String>>,
     folder: Folder,
     /// The namespace of the first end.
@@ -175,7 +175,7 @@ impl Drop for Scene {
 fn keep_last(out: ChildStdout, first: SyncSender<String>) -> String {
     let mut last = String::new();
     for line in BufReader::new(out).lines().map_while(Result::ok) {
-        // Nobody hears the others.
+        // The receiver takes only the first.
         let _heard = first.try_send(line.clone());
         last = line;
     }

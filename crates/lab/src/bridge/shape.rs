@@ -31,7 +31,7 @@ pub struct Shape {
     pub spread: Spread,
     /// Bits per second of IP packets with [`Shape::overhead`]; none is no limit.
     pub rate: Option<u64>,
-    /// Bytes that each packet takes on the line beside itself: 38 is Ethernet.
+    /// Bytes that each packet takes on the line in addition to its own: 38 is Ethernet.
     pub overhead: u32,
     /// Bytes that may wait for the line; none is chosen by rate and round trip.
     pub queue: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Shape {
     pub corrupt: f64,
 }
 
-/// Why a link cannot be like that; a sentence for who asked.
+/// Why a link cannot be like that; a sentence for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ShapeError(String);
@@ -58,11 +58,11 @@ fn wrong<T>(text: impl Into<String>) -> Result<T, ShapeError> {
     Err(ShapeError(text.into()))
 }
 
-/// How long a packet that is held back waits unless that is said.
+/// The default delay of a packet that is held back.
 const REORDER_BY_NS: u64 = 1_000_000;
 
 impl Shape {
-    /// Bytes that may wait for the line: as told, or what a round trip of `rtt_ns` holds, so that
+    /// Bytes that may wait for the line: as set, or what a round trip of `rtt_ns` holds, so that
     /// one TCP stream can fill the link.
     pub fn queue_bytes(&self, rtt_ns: u64) -> u64 {
         let Some(rate) = self.rate else { return u64::MAX };
@@ -103,7 +103,7 @@ impl Shape {
 
     /// What must fit together.
     fn check(&self) -> Result<(), ShapeError> {
-        // Of the packets after one that arrives, so many begin a burst; more than all cannot.
+        // Of the packets after one that arrives, this share begins a burst; it cannot exceed 1.
         let good = 1.0 - self.loss;
         if self.burst > 1.0 && self.loss > 0.0 && self.loss / self.burst > good {
             return wrong("this loss rate needs longer bursts: increase burst");
@@ -161,7 +161,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// There and back, in nanoseconds.
+    /// The round-trip time, in nanoseconds.
     pub fn rtt_ns(&self) -> u64 {
         self.forth.delay_ns + self.back.delay_ns
     }

@@ -1,11 +1,11 @@
-//! How a bridge stands, as it is told.
+//! The state of a bridge, as it is reported.
 
 use serde::Serialize;
 
 use super::shape::Shapes;
 use super::tally::Snapshot;
 
-/// What is told.
+/// The reason for a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
@@ -17,11 +17,11 @@ pub enum Event {
     Second,
     /// It has ended.
     End,
-    /// Somebody has asked.
+    /// A request has arrived.
     Asked,
 }
 
-/// An end, as it is told.
+/// An end, as it is reported.
 #[derive(Debug, Clone, Serialize)]
 pub struct EndStatus {
     /// Where: `ns:NAME`, `pid:PID`, `here` or a host's address.
@@ -35,7 +35,7 @@ pub struct EndStatus {
 /// How a bridge stands.
 #[derive(Debug, Clone, Serialize)]
 pub struct Status {
-    /// Why this is told.
+    /// Why this is reported.
     pub event: Event,
     /// Its name.
     pub name: String,
@@ -59,7 +59,7 @@ pub struct Status {
     pub forth: Snapshot,
     /// From the second end to the first.
     pub back: Snapshot,
-    /// `good`, or `spoiled`: then figures measured over it mean nothing.
+    /// `good`, or `spoiled`: then figures measured over it are invalid.
     pub verdict: &'static str,
     /// What spoiled it.
     pub why: Vec<String>,

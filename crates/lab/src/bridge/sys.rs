@@ -24,8 +24,8 @@ enum Field {
     Address(Ipv4Addr),
 }
 
-/// A request about the device `name`; a name too long is cut, which nobody asks for: names are
-/// checked when they are read.
+/// A request about the device `name`. A name that is too long is cut, which does not happen: names
+/// are checked when they are read.
 fn request(name: &str, field: Field) -> libc::ifreq {
     // SAFETY: plain old data for which all zeros are valid.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -54,7 +54,7 @@ fn request(name: &str, field: Field) -> libc::ifreq {
 /// and may be larger than the line's, with checksums that are not complete.
 ///
 /// # Errors
-/// No `/dev/net/tun`, no right to it (CAP_NET_ADMIN), or a device of that name that is there.
+/// No `/dev/net/tun`, no right to it (CAP_NET_ADMIN), or a device of that name exists.
 pub fn open_tun(name: &str) -> io::Result<File> {
     let file = File::options().read(true).write(true).open("/dev/net/tun")?;
     let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
@@ -81,7 +81,7 @@ fn set_nonblocking(fd: RawFd) -> io::Result<()> {
 }
 
 fn socket(family: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: plain numbers; the descriptor is nobody else's.
+    // SAFETY: plain numbers; nothing else owns the descriptor.
     let fd = done(unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -199,7 +199,7 @@ pub fn go_first(priority: c_int) -> io::Result<()> {
     done(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) }).map(drop)
 }
 
-/// Waits until one of `fds` can be read, for so many nanoseconds at most; which can.
+/// Waits until one of `fds` can be read, for `ns` nanoseconds at most; which can.
 ///
 /// # Errors
 /// What poll(2) says, interruption apart.
@@ -236,7 +236,7 @@ pub fn end_signals() -> io::Result<OwnedFd> {
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     };
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     done(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -250,7 +250,7 @@ pub fn end(pid: u32) -> io::Result<()> {
     done(unsafe { libc::kill(pid, libc::SIGTERM) }).map(drop)
 }
 
-/// The user as whom this program acts.
+/// The effective user of this program.
 pub fn user() -> u32 {
     // SAFETY: no arguments, cannot fail.
     unsafe { libc::geteuid() }

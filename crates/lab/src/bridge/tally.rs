@@ -1,7 +1,7 @@
-//! What a direction has done so far: written by its thread, read by whoever asks.
+//! The counters of a direction so far: written by its thread, read by any thread.
 //!
-//! Packets are those on the line. Nothing vanishes: what came in, and what was made twice, has
-//! arrived, was dropped for a reason that is counted, or is under way.
+//! Packets are those on the line. None vanishes: what came in, and what was duplicated, has
+//! arrived, was dropped for a reason that is counted, or is in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -38,7 +38,7 @@ pub struct Tally {
     pub damaged: AtomicU64,
     /// Packets held back.
     pub held: AtomicU64,
-    /// Packets under way now.
+    /// Packets in flight now.
     pub under_way: AtomicU64,
     /// Bytes that wait for the line now, and the most there were.
     pub queue_bytes: AtomicU64,
@@ -171,7 +171,7 @@ pub struct Snapshot {
     pub damaged: u64,
     /// Packets held back.
     pub held: u64,
-    /// Packets under way.
+    /// Packets in flight.
     pub under_way: u64,
     /// Bytes that wait for the line.
     pub queue_bytes: u64,

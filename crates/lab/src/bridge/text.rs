@@ -138,7 +138,7 @@ pub fn verdict(status: &Status) -> String {
     format!("  INVALID, discard measurements made over the link:\n{}", why.concat())
 }
 
-/// The status as it is answered to who asks: with a text for people beside the figures.
+/// The status as the reply to a request: with a text for users in addition to the figures.
 pub fn answered(status: &Status) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(status)?;
     value["text"] = self::status(status).into();

@@ -1,8 +1,8 @@
 //! A share of the server that runs here, in place of the targets of a comparison: how the command
 //! line names it.
 //!
-//! The lab knows of a server nothing but what it serves. Who knows the servers of this machine
-//! makes targets of a share ([`Find`]): `plimsoll` itself.
+//! The lab knows of a server nothing but what it serves. A program that knows the servers of this
+//! machine makes targets of a share ([`Find`]): `plimsoll` itself.
 
 use crate::client::service::at::ServiceAt;
 use crate::transfer::Plan;
@@ -11,10 +11,10 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Who signs in unless it is said: the administrator of a first start.
+/// The default user: the administrator of a first start.
 pub const USER: &str = "admin";
 
-/// A share of a server of ours.
+/// A share of a Plimsoll server.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Compare protocols on a share of the server on this machine")]
 pub struct ShareArgs {
@@ -46,7 +46,7 @@ pub struct Found {
     pub pids: Vec<u32>,
 }
 
-/// Finds the targets of a share for a comparison. What is wrong it tells the user itself.
+/// Finds the targets of a share for a comparison. It prints its errors itself.
 pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<Found, ExitCode>;
 
 /// For programs that know no servers.

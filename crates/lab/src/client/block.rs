@@ -31,7 +31,7 @@ pub struct BlockClient {
 }
 
 impl BlockClient {
-    /// Opens the device, which nobody else may be using.
+    /// Opens the device, which must not be in use.
     ///
     /// # Errors
     /// It cannot be opened, or is neither a device nor a file.

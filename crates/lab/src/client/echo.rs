@@ -20,7 +20,7 @@ const LINE: &[u8] = b"0123456789\r\n";
 /// Where the service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EchoAt {
-    /// Who signs in.
+    /// The user.
     pub user: String,
     /// With what.
     pub secret: Secret,
@@ -87,7 +87,7 @@ impl EchoClient {
     /// A client of `at`; each slot signs in when it is first used.
     ///
     /// # Errors
-    /// Nobody can sign in.
+    /// Signing in fails.
     pub fn open(at: &EchoAt, bind: Option<IpAddr>) -> Result<Self, ClientError> {
         Session::open(at, bind)?;
         let place = at.clone();
@@ -117,7 +117,7 @@ impl Client for EchoClient {
     operations_through!(threads);
 }
 
-/// Somebody who is signed in.
+/// A signed-in connection.
 struct Session {
     stream: BufReader<TcpStream>,
     line: Vec<u8>,

@@ -56,7 +56,7 @@ impl Layout {
     }
 }
 
-/// Whether a disk with blocks of so many bytes has such operations.
+/// Whether a disk with blocks of `block` bytes has such operations.
 ///
 /// # Errors
 /// [`ClientError::Target`] if it has not.

@@ -46,8 +46,8 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use verbs::{Verbs, VerbsError};
 
-/// What a client has of [`Client`] whose operations go through one of its fields, which has
-/// `submit`, `push` and `wait`.
+/// The methods of [`Client`] for a client with operations that go through one of its fields, which
+/// has `submit`, `push` and `wait`.
 macro_rules! operations_through {
     ($field:ident) => {
         #[inline]
@@ -261,7 +261,7 @@ pub struct Transport {
     pub unsent_bytes: u32,
 }
 
-/// Why a client cannot go on.
+/// Why a client cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The target is not one we know.
@@ -272,7 +272,7 @@ pub enum ClientError {
     Io {
         /// What was tried.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The port that was asked for the handle of a share has no MOUNT.
@@ -344,7 +344,7 @@ impl ClientError {
 
 /// A connection to a target with operations in flight. Not shared between threads.
 pub trait Client: Send {
-    /// Is told what will be done, before [`Client::prepare`].
+    /// Announces what will be done, before [`Client::prepare`].
     ///
     /// # Errors
     /// [`ClientError::Target`]: the protocol has no operation for it.

@@ -1,8 +1,8 @@
-//! A folder of a run's own on a target: made new, so that nothing of anybody else's is ever in it,
-//! and removed with all that clients of the lab have made there, and with nothing else.
+//! A separate folder of a run on a target: made new, so that it never has files of other users, and
+//! removed with all that clients of the lab have made there, and with nothing else.
 //!
-//! What removes it need not be what made it: a run that was cut off leaves files whose names only
-//! the server can list.
+//! What removes it need not be what made it: a run that was interrupted leaves files with names
+//! that only the server can list.
 
 pub(super) use super::folder::Folder;
 use super::nfs3::Nfs3Client;
@@ -111,8 +111,8 @@ pub fn ensure(target: &Target, name: &str) -> Result<(), ClientError> {
 }
 
 /// Removes the folder `name` from `target`, with what clients of the lab have made in it. What is
-/// not there is no error. Tried again for `within`: a client that was cut off may have an operation
-/// under way.
+/// not there is no error. Repeated for `within`: a client that was interrupted may have an
+/// operation in flight.
 ///
 /// # Errors
 /// Something else is in it, or the target refuses.

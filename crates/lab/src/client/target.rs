@@ -159,7 +159,7 @@ impl Target {
         Ok(())
     }
 
-    /// The group of statistics in which a server of ours counts what this target (a URL) is asked.
+    /// The group of statistics in which Plimsoll counts the operations of this target (a URL).
     pub fn protocol_of(url: &str) -> &'static str {
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         let scheme = if scheme == RDMA { "nfs3" } else { scheme };

@@ -16,7 +16,7 @@ pub trait Worker: Send {
 /// Makes the worker of a slot, on that slot's thread.
 pub type Maker = Box<dyn Fn() -> Result<Box<dyn Worker>, ClientError> + Send + Sync>;
 
-/// What a slot's thread tells.
+/// The result of a slot's thread.
 type SlotResult = Result<Completion, ClientError>;
 
 /// The slots: threads that are started as they are needed and end with this.
@@ -48,7 +48,7 @@ impl Threads {
     pub fn push(&mut self) -> Result<(), ClientError> {
         for (slot, op) in std::mem::take(&mut self.pending) {
             if self.slot(slot).send(op).is_err() {
-                // What ended it is on its way to the one who waits.
+                // The error that ended it comes through the queue of results.
                 return self.wait(Duration::from_secs(1), &mut Vec::new()).and(Err(Self::gone()));
             }
         }

@@ -1,4 +1,4 @@
-//! The agents of a run: started or reached, greeted, timed, told, listened to.
+//! The agents of a run: started or reached, greeted, timed; messages to and from them.
 
 use super::exchange::{Event, Exchange};
 use super::network::Subnet;
@@ -27,7 +27,7 @@ const PAUSE_NS: u64 = 2_500_000_000;
 /// Address of an agent that a run has started itself.
 const HERE: &str = "this machine";
 
-/// Why the agents cannot be had or kept.
+/// Why the agents are not available, or are lost.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
     /// The program cannot be started.
@@ -48,7 +48,7 @@ pub enum AgentsError {
     /// The conversation failed.
     #[error("agent at {0}: {1}")]
     Proto(String, ProtoError),
-    /// It said that it cannot.
+    /// It has reported an error.
     #[error("client {0}: {1}")]
     Failed(u32, String),
     /// No message came in time after the connection was made.
@@ -145,7 +145,7 @@ impl Agents {
     /// Starts or reaches them, greets them, compares the clocks.
     ///
     /// # Errors
-    /// The first agent that cannot be had ends the attempt.
+    /// The first agent that is not available ends the attempt.
     pub fn gather(source: &Source, bind: bool) -> Result<Self, AgentsError> {
         let exchange = Exchange::new().map_err(AgentsError::Exchange)?;
         let mut agents = Self { all: Vec::new(), paused: Vec::new(), exchange };
@@ -191,7 +191,7 @@ impl Agents {
         self.all.iter().filter(|a| a.lost.is_none())
     }
 
-    /// The next event, or `None` after `timeout`. Notes who was heard.
+    /// The next event, or `None` after `timeout`. Notes pauses and the loss of its agent.
     pub fn next(&mut self, timeout: Duration) -> Option<Event> {
         let event = self.exchange.next(timeout)?;
         if let Some(agent) = self.all.get_mut(event.agent as usize) {
@@ -222,7 +222,7 @@ impl Agents {
                 let for_ = base::units::time_ns(silent as f64);
                 agent.lost = Some(format!("paused or disconnected: silent for {for_}"));
                 agent.lost_ns = clock::mono_ns();
-                // When it wakes up it must not go on with load that nobody counts.
+                // When it wakes up it must not continue with load that is not counted.
                 self.exchange.shutdown(agent.number);
                 found.push(agent.number);
             }
@@ -285,7 +285,7 @@ impl Agents {
         Err(AgentsError::Silent(number, LAB_AGENT_REPLY_MAX))
     }
 
-    /// Tells one agent something.
+    /// Sends a message to one agent.
     ///
     /// # Errors
     /// When the connection is gone.

@@ -170,7 +170,7 @@ fn process(first: &ProcessCpu, last: &ProcessCpu, seconds: f64, e: &mut Evidence
 }
 
 /// Cores that the server's threads used or stood in line for: all, the busiest. `None` where the
-/// kernel does not tell of the line.
+/// kernel does not report the waiting time.
 fn wanted(first: &ProcessCpu, last: &ProcessCpu, seconds: f64) -> Option<(f64, f64)> {
     let used: HashMap<u32, f64> = first.threads.iter().map(|t| (t.0, t.2)).collect();
     let waited: HashMap<u32, f64> = first.waits.iter().copied().collect();
@@ -220,7 +220,7 @@ fn machine(first: &ServerSample, last: &ServerSample, seconds: f64, e: &mut Evid
     e.retransmitted = b.tcp.1.saturating_sub(a.tcp.1) as f64 / sent as f64;
 }
 
-/// Bytes per second that a real adapter can; virtual ones name a rate that means nothing.
+/// Bytes per second that a real adapter can; the rate of a virtual one has no meaning.
 fn link_rate(name: &str) -> Option<f64> {
     let dir = std::path::Path::new("/sys/class/net").join(name);
     if !dir.join("device").exists() {

@@ -59,13 +59,13 @@ pub use told::{StepTold, Told};
 pub struct RunOptions {
     /// What load is put on.
     pub target: Target,
-    /// Who makes it.
+    /// The agents that make it.
     pub source: Source,
     /// Bind local clients to addresses of their own (127.0.0.11 and up).
     pub bind: bool,
     /// Networks, and the server's address in each; none: all clients use that of the target.
     pub subnets: Vec<Subnet>,
-    /// The server's local socket, if it is a server of ours.
+    /// The server's local socket, if it is a Plimsoll server.
     pub server_socket: Option<PathBuf>,
     /// The server's process, if it is known; else it is looked for at the target's port.
     pub server_pid: Option<u32>,
@@ -107,7 +107,7 @@ pub enum RunError {
     Agents(#[from] AgentsError),
 }
 
-/// Where progress is told.
+/// Where progress is reported.
 pub type Progress<'a> = &'a mut dyn FnMut(&Told);
 
 /// Reports a line.
@@ -175,7 +175,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
     conclude(job, &mut agents, &mut result);
     let lost = subnets::lost(&result, &options.subnets);
     result.degraded.extend(lost);
-    // First the agents, who may still write.
+    // First the agents, which may still write.
     drop(agents);
     if let Some(name) = &options.scratch {
         leave(&options.target, name, &mut result);
@@ -345,8 +345,8 @@ fn drift_of(result: &RunResult) -> Option<Drift> {
     shape::soak::drift(&rates, step.window_s, soak.drift_percent)
 }
 
-/// Has all clients disconnect, and counts their last calls: who waited has renewed its session
-/// since its last step. If one is lost meanwhile, the counts of the last step stand.
+/// Has all clients disconnect, and counts their last calls: a client that waited has renewed its
+/// session since its last step. If one is lost meanwhile, the counts of the last step stand.
 fn disconnect(agents: &mut Agents, result: &mut RunResult) {
     let calls = each(agents, &ToAgent::Disconnect, LAB_SILENCE_MAX, |m| match m {
         FromAgent::Disconnected { calls } => Some(*calls),
@@ -494,7 +494,7 @@ fn prepare(job: &Job, agents: &mut Agents, target: &Target) -> Result<Prepared, 
     })
 }
 
-/// Tells all live agents something and waits for each one's answer.
+/// Sends a message to all live agents and waits for each one's reply.
 fn each<T>(
     agents: &mut Agents,
     message: &ToAgent,

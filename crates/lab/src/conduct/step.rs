@@ -88,7 +88,7 @@ pub enum StepError {
     /// The folder of the run cannot be made.
     #[error(transparent)]
     Scratch(#[from] crate::client::ClientError),
-    /// Nobody is left.
+    /// All clients are lost.
     #[error("no client is left")]
     Nobody,
     /// An agent of an earlier version keeps its slots full instead.
@@ -222,7 +222,8 @@ fn begin<'a>(wanted: &'a StepSetup<'a>, agents: &mut Agents) -> Result<Running<'
             }),
             ops_max: wanted.job.read_once(),
         };
-        // One that is gone cannot be told; its reader says so, and the policy decides.
+        // An agent that is gone cannot be notified; its reader reports that, and the policy
+        // decides.
         let _ = agents.tell(*number, &ToAgent::Start(start));
     }
     Ok(Running {

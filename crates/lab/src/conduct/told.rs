@@ -1,4 +1,4 @@
-//! What a run tells while it goes on: for people as lines, for programs as JSON.
+//! What a run reports while it is in progress: for people as lines, for programs as JSON.
 
 use crate::record::{RunResult, SteadyVerdict, Step};
 use serde::{Deserialize, Serialize};

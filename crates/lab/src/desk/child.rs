@@ -73,13 +73,13 @@ impl Child {
         Ok((Self { process, input, overdue: None }, Feed(receiver)))
     }
 
-    /// Tells it to end.
+    /// Requests it to end.
     pub(super) fn stop(&mut self) {
         drop(self.input.take());
         self.overdue = Some(Deadline::after(LAB_STOP_MAX));
     }
 
-    /// Kills it if it was told to end and does not.
+    /// Kills it if it was requested to end and does not.
     pub(super) fn kill_overdue(&mut self) {
         if self.overdue.as_ref().is_some_and(|deadline| deadline.passed()) {
             // It may have ended just now.
@@ -201,7 +201,7 @@ fn line(said: &mut impl BufRead) -> Option<News> {
     })
 }
 
-/// Adds what was said, and drops what does not fit.
+/// Adds output, and drops what does not fit.
 pub(super) fn keep_words(words: &mut String, said: &str) {
     let room = LAB_WORDS_MAX.saturating_sub(words.len());
     words.extend(said.chars().take(room / 4));
@@ -228,7 +228,7 @@ pub(super) fn clean(
     let said = process.stderr.take().map(|said| said.take(LAB_WORDS_MAX as u64));
     let code = wait(&mut process, within);
     if let Some(mut said) = said {
-        // What it said is for people; without it the code must do.
+        // Its message is for users; without it the code must do.
         let _ = said.read_to_string(&mut words);
     }
     match (code, words.trim()) {

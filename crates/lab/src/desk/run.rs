@@ -147,7 +147,7 @@ pub struct Run {
     pub lines: Vec<String>,
     /// Title of its job.
     pub title: String,
-    /// Who wanted it.
+    /// The user that wanted it.
     pub by: String,
     /// From where.
     pub from: String,
@@ -258,7 +258,7 @@ impl Run {
             },
             share: wanted.share.clone(),
             folder: wanted.folder.clone(),
-            // With the time, so that it is nobody else's, whatever became of an earlier state.
+            // With the time, so that it is unique, whatever became of an earlier state.
             scratch: format!("plimsoll-lab-{id}-{:x}", now()),
             // Nothing is made on a target before it begins.
             cleaned: true,
@@ -321,7 +321,7 @@ impl Run {
         self.message = "starting clients".to_owned();
     }
 
-    /// Takes what its process tells.
+    /// Takes a report of its process.
     pub(super) fn hear(&mut self, told: &Told) {
         match told {
             Told::Line { text } => {
@@ -385,7 +385,7 @@ impl Run {
         message.clone_into(&mut self.message);
     }
 
-    /// Its process has ended by itself, with this exit code; `words` is what it said.
+    /// Its process has ended, with this exit code; `words` is its output.
     pub(super) fn conclude(&mut self, found: Option<RunOutcome>, code: Option<i32>, words: &str) {
         let Some(found) = found else {
             let last = words.lines().rev().find(|line| !line.trim().is_empty());

@@ -26,8 +26,8 @@ pub(super) struct Store {
     dir: PathBuf,
 }
 
-/// Makes a folder that is not there yet. Its owner and mode are on disk before anybody relies on
-/// it: who is not root could not use it otherwise when the power was cut in between.
+/// Makes a folder that is not there yet. Its owner and mode are on disk before it is used: without
+/// root's privileges it could not be used otherwise after a power failure in between.
 fn make(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Ok(()) => File::open(dir)?.sync_all(),
@@ -49,7 +49,7 @@ impl Store {
         self.dir.join(id)
     }
 
-    /// All that are kept. What cannot be read is told, and left alone.
+    /// All that are stored. What cannot be read is reported, and left alone.
     pub(super) fn load(&self) -> io::Result<Vec<Run>> {
         let mut runs = Vec::new();
         for entry in fs::read_dir(&self.dir)? {

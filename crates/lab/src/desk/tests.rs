@@ -1,5 +1,5 @@
-//! The desk without processes: what is kept, what a restart makes of it, what may be done when.
-//! Whole runs are in `tests/lab_runs.rs`.
+//! The desk without processes: what is stored, what a restart makes of it, which actions are
+//! allowed in which state. Whole runs are in `tests/lab_runs.rs`.
 
 use super::*;
 use crate::job::BUILT_IN;

@@ -257,8 +257,8 @@ impl OneChild<'_> {
         Ok(())
     }
 
-    /// Writes the records that the stonewall has left out, in no time that counts: later tests read
-    /// whole files, without holes.
+    /// Writes the records that the stonewall has left out, outside the measured time: later tests
+    /// read files without holes.
     fn complete(&self, worker: &mut dyn Worker, done: u64) -> Result<(), CallError> {
         let len = self.settings.record;
         worker.call(&call(Op::Open, self.number, FD))?;

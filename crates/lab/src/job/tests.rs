@@ -1,4 +1,4 @@
-//! Every job that comes with the program is well formed; settings and mistakes are understood.
+//! Every job that comes with the program is valid; settings and mistakes are understood.
 
 use super::*;
 

@@ -121,7 +121,7 @@ fn rate_limited_link_without_a_known_rate() {
         ..quiet()
     };
     assert_eq!(named(&e), Limiter::Network);
-    // So much in so little time is merely on its way.
+    // This much in such a short time is merely in flight.
     let point = Point { bytes_s: 6e9, ..e.point };
     let fast =
         Evidence { connections: 2.0, queued_to_send: Some((135e3, 0.0)), point, ..e.clone() };
@@ -233,7 +233,7 @@ fn a_machine_full_of_other_things_hides_neither_network_nor_latency() {
         ..full_of_other_things()
     };
     assert_eq!(named(&slow), Limiter::Latency);
-    // Who stands in line for a core lacks one.
+    // A server that waits for a core lacks one.
     let starved = Evidence { server_wanted: Some((0.9, 0.8)), ..link };
     assert_eq!(named(&starved), Limiter::Unknown);
     // And where the line cannot be seen, nothing is claimed.

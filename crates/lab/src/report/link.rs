@@ -19,8 +19,8 @@ pub fn statistic(result: &RunResult) -> String {
     format!("{protocol}.{what}[client]")
 }
 
-/// The worksheet that shows a step beside its latencies and the machine's CPU: a full URL when the
-/// server has said where its interface is, else only the path.
+/// The worksheet that shows a step with its latencies and the machine's CPU: a full URL when the
+/// address of the server's interface is known, else only the path.
 pub fn worksheet(result: &RunResult, step: Option<&Step>) -> String {
     let (from, to) = interval(result, step);
     let latency = format!("{}.ops[latency]", Target::protocol_of(&result.target));

@@ -1,10 +1,10 @@
-//! Who carries, and what is known of each without measuring.
+//! The carriers, and what is known of each without measuring.
 
 use crate::client::service::at::Scheme;
 use base::limits::{IO_SIZE_MAX, LAB_SFTP_FLIGHT};
 use serde::{Deserialize, Serialize};
 
-/// Who carries.
+/// What carries data over the link of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carrier {
@@ -95,9 +95,9 @@ impl Carrier {
         }
     }
 
-    /// The largest block or window that the protocol itself lets be under way, bytes; `None` when
-    /// it sets none. Of SFTP half of what its client asks for ahead, so that TCP's window is
-    /// what a point is about.
+    /// The largest block or window that the protocol itself allows in flight, bytes; `None` when it
+    /// sets none. Of SFTP half of what its client requests ahead, so that TCP's window is what a
+    /// point is about.
     pub fn window_max(self) -> Option<u64> {
         match self {
             Self::NfsRead | Self::NfsWrite => Some(IO_SIZE_MAX.into()),

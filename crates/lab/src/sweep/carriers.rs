@@ -1,4 +1,4 @@
-//! Who carries over the link of a point: TCP as it is ([`super::stop_and_wait`],
+//! The carriers over the link of a point: TCP as it is ([`super::stop_and_wait`],
 //! [`super::stream`]), or a protocol ([`super::nfs`], [`super::files`], [`super::dsync`]).
 
 use super::carrier::Kind;
@@ -6,7 +6,7 @@ use super::plan::Carrier;
 use super::transport::Transport;
 use super::{dsync, files, nfs, stop_and_wait, stream};
 
-/// Who is meant.
+/// The implementation of a carrier.
 pub fn of(carrier: Carrier) -> &'static dyn Transport {
     match carrier.kind() {
         Kind::StopAndWait => &stop_and_wait::StopAndWait,

@@ -102,8 +102,8 @@ impl SweepArgs {
     }
 }
 
-/// Runs the command. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a point is spoiled, was given
-/// up, or is off the model.
+/// Runs the command. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a point is spoiled, was
+/// abandoned, or is off the model.
 ///
 /// # Errors
 /// What keeps it from measuring anything.

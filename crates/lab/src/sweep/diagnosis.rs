@@ -1,5 +1,5 @@
-//! TCP's accounting of connections whose sockets are another program's: by the kernel's own
-//! diagnosis, sock_diag(7), asked in the network namespace where they are.
+//! TCP's accounting of connections with sockets of another program: by the kernel's own diagnosis,
+//! sock_diag(7), queried in the network namespace where they are.
 
 use super::transport::SweepError;
 use crate::bridge::device::{DeviceError, NetworkNamespace};
@@ -41,7 +41,7 @@ impl Diagnosis {
         Some(seen)
     }
 
-    /// The end here of the connection whose other end has the port `peer`; `None` if it is not
+    /// The end here of the connection with the port `peer` at its other end; `None` if it is not
     /// seen.
     pub fn of(&self, peer: u16) -> Option<TcpInfo> {
         self.all()?.into_iter().find(|((_, port), _)| *port == peer).map(|(_, info)| info)

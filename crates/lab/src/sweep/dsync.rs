@@ -1,5 +1,5 @@
 //! A run of `plimsoll dsync`, which brings one large file to a share of the server beyond the link:
-//! through OpenSSH's client (`ssh`), its data on as many streams beside that as the point has
+//! through OpenSSH's client (`ssh`), its data on as many additional streams as the point has
 //! instances. Counted is what the destination has received, from one report of progress to another.
 
 use super::diagnosis::{Diagnosis, TcpInfoByPorts};

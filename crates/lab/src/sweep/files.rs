@@ -1,5 +1,5 @@
-//! Whole files over FTP, FTPS, HTTPS and SFTP, from the server to clients of the lab whose windows
-//! are set. A file is so large that a point ends before it does.
+//! Whole files over FTP, FTPS, HTTPS and SFTP, from the server to clients of the lab with a fixed
+//! window. A file is so large that a point ends before it does.
 
 use super::diagnosis::Diagnosis;
 use super::plan::{At, Plan};
@@ -16,7 +16,7 @@ use base::tcp_info::TcpInfo;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-/// In place of a port: there was more than one connection, whose accounting cannot be compared.
+/// In place of a port: there was more than one connection; their accounting cannot be compared.
 const SEVERAL: u16 = 1;
 
 /// See the module.
@@ -28,7 +28,7 @@ struct Common<'a> {
     at: &'a ServiceAt,
     path: String,
     window: u64,
-    /// Everybody is signed in, or is not let in.
+    /// All clients are signed in, or were refused.
     signed_in: Barrier,
     stop: AtomicBool,
     /// The ports of the connections by which the files come; 0 before one is known, or [`SEVERAL`].
@@ -87,7 +87,7 @@ impl Common<'_> {
         })
     }
 
-    /// One client: the file again and again, until it is stopped.
+    /// One client: reads the file repeatedly, until it is stopped.
     fn fetch(&self, port: &AtomicU16) -> Result<(), ClientError> {
         let opened = service::open(self.at, None);
         self.signed_in.wait();

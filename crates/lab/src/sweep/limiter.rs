@@ -130,7 +130,7 @@ pub fn judge(carrier: Carrier, tcp: Option<&Tcp>, bytes_s: f64, link: f64) -> Li
     if tcp.share(tcp.sndbuf_limited_us) >= MOST {
         return Limiter::SendBuffer;
     }
-    // Bytes that were under way on average, against what was allowed.
+    // Bytes that were in flight on average, against what was allowed.
     let under_way = bytes_s * f64::from(tcp.min_rtt_us) / 1e6;
     match carrier.waits() {
         true => Limiter::Acknowledgements,

@@ -1,4 +1,4 @@
-//! The link of a point. It is begun anew for each sample, so that its verdict is about that one
+//! The link of a point. It is made new for each sample, so that its verdict is about that one
 //! alone.
 
 use super::plan::{At, Plan};

@@ -1,5 +1,5 @@
 //! Sequential reads and writes over NFSv3, as IOzone makes them: each connection has one request of
-//! a block under way and waits for its reply. Writes are UNSTABLE (RFC 1813 §3.3.7), and are not
+//! a block in flight and waits for its reply. Writes are UNSTABLE (RFC 1813 §3.3.7), and are not
 //! committed.
 
 use super::diagnosis::Diagnosis;

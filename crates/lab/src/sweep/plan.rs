@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Payload of a full packet, bytes.
 const PAYLOAD: f64 = 1448.0;
-/// What each packet has beside it: headers of IP and TCP, and timestamps.
+/// What each packet has in addition: headers of IP and TCP, and timestamps.
 const HEADERS: f64 = 52.0;
 /// The source's buffers, bytes.
 const SOURCE_BUFFERS: [u64; 5] = [64 << 10, 1 << 20, 16 << 20, 64 << 20, 512 << 20];
@@ -24,7 +24,7 @@ const SOURCE_RTTS_MS: [f64; 4] = [0.0, 2.0, 20.0, 200.0];
 pub struct Plan {
     /// Its title.
     pub title: String,
-    /// Who carries.
+    /// What carries the data.
     pub carrier: Carrier,
     /// Round trips, milliseconds.
     pub rtt_ms: Vec<f64>,
@@ -42,7 +42,7 @@ pub struct Plan {
     pub repeats: u32,
     /// Seed of the order, and of what chance the link has.
     pub seed: u64,
-    /// Bytes of this sweep for one byte of the source whose figure is redrawn; 1 without one.
+    /// Bytes of this sweep for one byte of the figure of the source that is redrawn; 1 without one.
     pub scale: f64,
     /// Which figure of the source it is.
     pub figure: Option<u8>,
@@ -137,7 +137,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What the link of a distance does, as far as it can be said without a queue.
+    /// What the link of a distance does, without its queue.
     fn shapes(&self, rtt_ms: f64) -> Result<Shapes, PlanError> {
         let changes = [format!("rtt={rtt_ms}ms"), format!("rate={}bit", self.rate)];
         let mut shapes = Shapes::default();
@@ -184,7 +184,7 @@ impl Plan {
         }
     }
 
-    /// What the model says of a point whose round trip, with nothing else under way, is `rtt_s`.
+    /// What the model predicts for a point; `rtt_s` is the round trip of the idle link, seconds.
     pub fn predicted(&self, at: &At, rtt_s: f64) -> f64 {
         let (window, link) = (at.window as f64, self.carries(at));
         let one = match self.carrier.waits() {
@@ -194,7 +194,7 @@ impl Plan {
         model::instances(at.instances, one, link)
     }
 
-    /// What a window is in the bytes of the source whose figure is redrawn; itself without one.
+    /// A window in the bytes of the figure of the source that is redrawn; itself without one.
     pub fn source_window(&self, bytes: u64) -> f64 {
         let window = bytes as f64 / self.scale;
         // Here they are whole bytes; the source's are powers of two.
@@ -203,7 +203,7 @@ impl Plan {
         if near { power } else { window.round() }
     }
 
-    /// Bytes that a connection may have under way so that TCP is not what limits stop and wait: the
+    /// Bytes that a connection may have in flight so that TCP is not what limits stop and wait: the
     /// block, or twice what the link holds. For a stream its window.
     pub fn flight(&self, at: &At) -> u64 {
         let held = self.link() * at.rtt_ms / 1e3;
@@ -214,10 +214,10 @@ impl Plan {
         .max(SWEEP_FLIGHT_MIN)
     }
 
-    /// Bytes that may wait for the line: all that can be under way, since the source's link lost
+    /// Bytes that may wait for the line: all that can be in flight, since the source's link lost
     /// nothing, and neither shall this one.
     pub fn queue(&self, at: &At) -> u64 {
-        // What a packet has beside its payload; sockets keep twice what they are asked to.
+        // For the headers of packets; sockets hold twice what they are set to.
         4 * self.flight(at) * u64::from(at.instances) + SWEEP_FLIGHT_MIN
     }
 

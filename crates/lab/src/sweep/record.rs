@@ -48,7 +48,7 @@ pub struct Point {
     pub samples: Vec<Sample>,
     /// Of what was measured over links that were not, why they were not. Never a figure.
     pub spoiled: Vec<String>,
-    /// Why it was given up.
+    /// Why it was abandoned.
     pub failed: Option<String>,
     /// What comes of the samples; `None` without one.
     pub figures: Option<Figures>,
@@ -61,7 +61,7 @@ pub struct Sample {
     pub round: u32,
     /// Bytes per second, all connections together.
     pub bytes_s: f64,
-    /// A round trip with nothing else under way, seconds.
+    /// A round trip with nothing else in flight, seconds.
     pub rtt_s: f64,
     /// TCP's accounting; `None` if unseen.
     pub tcp: Option<Tcp>,
@@ -72,7 +72,7 @@ pub struct Sample {
 pub struct Figures {
     /// Bytes per second.
     pub bytes_s: Middle,
-    /// A round trip with nothing else under way, seconds; the model is asked with it.
+    /// A round trip with nothing else in flight, seconds; an input of the model.
     pub rtt_s: f64,
     /// What the model says, bytes per second.
     pub predicted: f64,

@@ -11,7 +11,7 @@ use crate::proc;
 use crate::transfer::run::order;
 use base::limits::SWEEP_ATTEMPTS;
 
-/// What is told while it runs: the sweep so far, the point that is done, and how many are.
+/// Progress reports: the sweep so far, the point that is done, and how many are.
 pub type Progress<'a> = &'a mut dyn FnMut(&Sweep, usize, u32);
 
 /// Measures all points. Needs root. What fails at a point is in the result.
@@ -45,7 +45,7 @@ pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Sweep {
     sweep
 }
 
-/// One more sample of a point: measured anew, some times, when the link was late.
+/// One more sample of a point: measured again, some times, when the link was late.
 fn sample(plan: &Plan, point: &mut Point, round: u32) {
     for _ in 0..SWEEP_ATTEMPTS {
         match measure(plan, &point.at) {
@@ -62,7 +62,7 @@ fn sample(plan: &Plan, point: &mut Point, round: u32) {
     }
 }
 
-/// What was carried over a link of its own, and why that means nothing, if it does not.
+/// What was carried over a link of its own, and why that is invalid, if it is.
 fn measure(plan: &Plan, at: &At) -> Result<(Carried, Vec<String>), SweepError> {
     let link = link::start(plan, at)?;
     let carried = carriers::of(plan.carrier).carry(plan, at, &link)?;

@@ -1,5 +1,5 @@
 //! The server of a point: this program again, `plimsoll serve`, beyond the link, with files of its
-//! own. It is begun anew for each sample, as the link is, and goes with it.
+//! own. It is started for each sample, as the link is, and ends with it.
 
 use super::plan::{At, Plan};
 use super::transport::{SweepError, tried};
@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 
 /// The share, and the folder that it is.
 const SHARE: &str = "sweep";
-/// Who signs in.
+/// The user of the server.
 const USER: &str = "sweep";
 /// Its only client is the laboratory: that network has no other host.
 const SSH: &str = "ssh -F none -q -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
@@ -49,7 +49,7 @@ impl Server {
     /// Sets TCP as the point wants it at both ends of the link, and starts a server at the second.
     ///
     /// # Errors
-    /// The kernel refuses a setting, or what the server said in place of being ready.
+    /// The kernel refuses a setting, or the server's error if it is not ready.
     pub fn start(plan: &Plan, at: &At, link: &Scene) -> Result<Self, SweepError> {
         for place in [&link.first, &link.second] {
             set(place, plan, at)?;
@@ -89,7 +89,7 @@ impl Server {
         self.child.id()
     }
 
-    /// What it has said of what is wrong, and who spoke to it.
+    /// Its error messages, and its log of connections.
     pub fn why(&self) -> String {
         let text = fs::read_to_string(log(self.folder.path())).unwrap_or_default();
         match text.trim() {
@@ -117,7 +117,7 @@ impl Server {
         make().map_err(tried("make files for the server"))
     }
 
-    /// A run of dsync that brings a new file of so many bytes to the share, on so many streams.
+    /// A run of dsync that brings a new file of `bytes` bytes to the share, on `streams` streams.
     ///
     /// # Errors
     /// It does not serve that, or there is no room for the file.
@@ -220,7 +220,7 @@ fn secret(folder: &Path) -> PathBuf {
     folder.join("password")
 }
 
-/// Writes a file whose content cannot be made smaller.
+/// Writes a file with incompressible content.
 fn fill(mut file: &File, bytes: u64, content: &Content) -> io::Result<()> {
     let (mut at, mut piece) = (0, vec![0; LAB_STREAM_BUFFER]);
     while at < bytes {
@@ -239,14 +239,14 @@ fn command(folder: &Folder, password: &str) -> io::Result<Command> {
     for dir in [&share, &state] {
         fs::create_dir(dir)?;
     }
-    // Whoever the server acts as: nobody else gets into the folder above.
+    // For any user that the server impersonates: no other user gets into the folder above.
     fs::set_permissions(&share, Permissions::from_mode(0o777))?;
     fs::write(&secret, password)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve").arg(share).arg("--state").arg(&state);
     command.args(["--address", &SECOND.to_string(), "--announce", "json", "--no-portmap"]);
     command.arg("--user").arg(format!("{USER}:@{}", secret.display()));
-    // It is not to be found by anybody.
+    // It is not to be found by other commands.
     command.env("XDG_RUNTIME_DIR", &state);
     let log = File::create(log(folder))?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
@@ -277,7 +277,7 @@ fn set(place: &NetworkNamespace, plan: &Plan, at: &At) -> Result<(), SweepError>
     Ok(place.within(work)?)
 }
 
-/// Settings of TCP for a point. Room for what is under way; where blocks are waited for, from the
+/// Settings of TCP for a point. Room for what is in flight; where blocks are waited for, from the
 /// first on, since nothing of TCP shall limit those.
 fn settings(plan: &Plan, at: &At) -> Vec<(&'static str, String)> {
     // Packets take more room than their payload, small ones several times as much.

@@ -35,8 +35,8 @@ fn number(value: u64) -> [u8; 4] {
     libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX).to_ne_bytes()
 }
 
-/// Lets the peer have at most `bytes` unacknowledged. The kernel (6.18 was looked at) sets it
-/// itself when it learns how much room packets take, so that it is set anew with each read.
+/// Lets the peer have at most `bytes` unacknowledged. The kernel (6.18 was looked at) changes it
+/// when it learns how much room packets take, so that it is set again with each read.
 ///
 /// # Errors
 /// What the kernel refuses.
@@ -44,8 +44,8 @@ pub fn clamp(receiver: &TcpStream, bytes: u64) -> io::Result<()> {
     set(receiver, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &number(bytes))
 }
 
-/// Lets the peer of a connection that is there already have at most `bytes` unacknowledged; with
-/// [`clamp`] after each read it stays so.
+/// Lets the peer of an existing connection have at most `bytes` unacknowledged; with [`clamp`]
+/// after each read it stays so.
 ///
 /// # Errors
 /// What the kernel refuses.
@@ -54,28 +54,28 @@ pub fn narrow(receiver: &TcpStream, bytes: u64) -> io::Result<()> {
     clamp(receiver, bytes)
 }
 
-/// Room of a socket for so many bytes under way. Packets take more of it than their payload, small
+/// Room of a socket for `flight` bytes in flight. Packets take more of it than their payload, small
 /// ones several times as much.
 fn room(flight: u64) -> [u8; 4] {
     number(flight.saturating_mul(4))
 }
 
-/// A socket for connections with up to `flight` bytes under way. Beyond what everybody may have
-/// (net.core.rmem_max) only root may go, who this is.
+/// A socket for connections with up to `flight` bytes in flight. Only root may exceed the limit of
+/// net.core.rmem_max; a sweep runs as root.
 fn socket(flight: u64, congestion: &str) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room(flight))?;
     set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &number(flight))?;
     set(&socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, congestion.as_bytes())?;
     socket.set_tcp_nodelay(true)?;
-    // What is still under way in the end is of no use to anybody.
+    // What is still in flight in the end is discarded.
     socket.set_linger(Some(Duration::ZERO))?;
     socket.set_read_timeout(Some(LAB_SILENCE_MAX))?;
     socket.set_write_timeout(Some(LAB_SILENCE_MAX))?;
     Ok(socket)
 }
 
-/// So many connections with what the point wants of them.
+/// Connections, `n` of them, with what the point wants of them.
 ///
 /// # Errors
 /// What the kernel refuses; an unknown congestion control among that.
@@ -107,7 +107,7 @@ pub fn open(plan: &Plan, at: &At, link: &Scene, n: u32) -> Result<Vec<Pair>, Swe
     Ok(pairs)
 }
 
-/// A connection on which one byte goes there and back while nothing else is under way.
+/// A connection that measures the round trip of one byte while nothing else is in flight.
 #[derive(Debug)]
 pub struct Probe {
     pair: Pair,

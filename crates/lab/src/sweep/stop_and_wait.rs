@@ -73,7 +73,7 @@ fn answer(mut socket: TcpStream, block: u64) {
         got += bytes as u64;
         while got >= block {
             got -= block;
-            // Who sends notices a connection that is gone.
+            // The sender notices a connection that is gone.
             let _gone = socket.write_all(&[1]);
         }
     }

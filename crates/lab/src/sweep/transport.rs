@@ -1,4 +1,4 @@
-//! What one who carries over the link of a point does, and why a point has no figure.
+//! What a carrier does over the link of a point, and why a point has no figure.
 
 use super::limiter::Tcp;
 use super::plan::{At, Plan};
@@ -12,7 +12,7 @@ use std::io;
 pub struct Carried {
     /// Bytes per second, all connections together.
     pub bytes_s: f64,
-    /// A round trip with nothing else under way, seconds.
+    /// A round trip with nothing else in flight, seconds.
     pub rtt_s: f64,
     /// TCP's accounting of the same time, all connections together; `None` where it is not seen.
     pub tcp: Option<Tcp>,
@@ -52,7 +52,7 @@ pub fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SweepError {
     move |source| SweepError::Io { what, source }
 }
 
-/// One who carries.
+/// A carrier of data.
 pub trait Transport {
     /// Carries from one end of the link to the other, for as long as the plan says.
     ///

@@ -1,7 +1,8 @@
-//! Several at once who each send a block, and nothing more until all of it is acknowledged.
+//! Several senders at once that each send a block, and nothing more until all of it is
+//! acknowledged.
 //!
 //! They begin one after the other, a block's time apart. Those that begin together stay together,
-//! all wait at the same time, and nobody uses the link meanwhile.
+//! all wait at the same time, and the link is idle meanwhile.
 
 use super::limiter::Tcp;
 use super::plan::{At, Plan};
@@ -47,7 +48,8 @@ struct Common {
     instances: u32,
     /// All are warm.
     warm: Barrier,
-    /// Those whose time is not over: the others go on meanwhile, so that nobody has it easier.
+    /// Those with time left: the others continue meanwhile, so that the load stays the same for
+    /// all.
     left: AtomicU32,
     failed: AtomicBool,
 }

@@ -1,7 +1,7 @@
 //! What a comparison says, in sentences: which protocol is the fastest, how much slower each
 //! protected one is than its plain one, what a gigabyte costs.
 //!
-//! Two protocols are told apart only where the interval says so.
+//! Two protocols are distinguished only where the intervals allow it.
 
 use super::record::{Comparison, Figures, Line, Way};
 use super::stats::Middle;
@@ -66,8 +66,8 @@ fn fastest(rows: &[Row<'_>], way: Way) -> Option<String> {
     ))
 }
 
-/// A protected protocol beside the plain one of its family; one that has none beside the fastest of
-/// the plain ones.
+/// A protected protocol compared with the plain one of its family; one that has none compared with
+/// the fastest of the plain ones.
 fn against_plain(
     (line, figures): Row<'_>,
     rows: &[Row<'_>],

@@ -63,7 +63,7 @@ impl Plan {
     pub fn load(name: &str, settings: &[String]) -> Result<Option<Self>, JobError> {
         let text = match BUILT_IN.iter().find(|j| j.0 == name) {
             Some((_, text)) => (*text).to_owned(),
-            // Whoever loads it as another kind of job says what is wrong with it.
+            // Loading it as another kind of job reports what is wrong with it.
             None => std::fs::read_to_string(name).unwrap_or_default(),
         };
         let kind = text.parse::<toml::Table>().ok().and_then(|t| t.get("workload").cloned());

@@ -69,7 +69,7 @@ pub struct Line {
     pub target: String,
     /// Name of the protocol for people.
     pub protocol: String,
-    /// Whether nobody on the way can read along.
+    /// Whether the transfer is protected from eavesdropping.
     pub secure: bool,
     /// Number of the line of the plain protocol of the same family, if that is compared as well.
     pub plain: Option<usize>,
@@ -83,7 +83,7 @@ pub struct Line {
     pub samples: Vec<Sample>,
     /// What comes of them: uploads, downloads.
     pub ways: Vec<Figures>,
-    /// Why it was given up.
+    /// Why it was abandoned.
     pub failed: Option<String>,
 }
 

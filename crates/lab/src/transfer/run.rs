@@ -1,6 +1,6 @@
 //! The rounds of a comparison.
 //!
-//! Connections are made before the clock starts: what signing in takes is told by itself. The
+//! Connections are made before the clock starts: the time of signing in is reported separately. The
 //! content lies ready in memory where it fits, so that the client's CPU is the protocol's.
 
 use super::plan::Plan;
@@ -38,7 +38,7 @@ pub struct Wanted<'a> {
     pub earlier: Option<Comparison>,
 }
 
-/// What is told while it runs: the comparison so far, after each round.
+/// Progress reports: the comparison so far, after each round.
 pub type Progress<'a> = &'a mut dyn FnMut(&Comparison, u32);
 
 /// The content of the files, and how to check it.
@@ -308,7 +308,7 @@ fn clean(at: &ServiceAt, set: &FileSet) -> Result<(), ClientError> {
     Ok(session.remove(&dir, true)?)
 }
 
-/// What one thread has to tell.
+/// The result of one thread.
 struct Done {
     end_ns: u64,
     cpu_ns: u64,
@@ -324,7 +324,7 @@ fn transfer(
     server: &mut Option<Family>,
 ) -> Result<(Sample, Option<String>), ClientError> {
     let (streams, root) = (plan.streams, Root::default());
-    // Everybody is signed in; go.
+    // All threads are signed in; go.
     let (ready, go) = (Barrier::new(streams as usize + 1), Barrier::new(streams as usize + 1));
     let failed = AtomicBool::new(false);
     let told: Mutex<Vec<Result<Done, ClientError>>> = Mutex::default();

@@ -1,5 +1,5 @@
 //! Medians and their intervals, from order statistics: no assumption on how the values are
-//! distributed, which for throughput nobody knows.
+//! distributed, which for throughput is unknown.
 
 use serde::{Deserialize, Serialize};
 

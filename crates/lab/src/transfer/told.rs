@@ -69,7 +69,7 @@ impl Comparison {
 }
 
 impl Line {
-    /// Target, cipher, whom one has spoken to.
+    /// Target, cipher, how the server was verified.
     fn about(&self) -> String {
         let without = if self.secure { "no encryption" } else { "no protection" };
         let cipher = self.cipher.as_deref().unwrap_or(without);

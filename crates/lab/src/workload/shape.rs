@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Every file from start to end, again and again; the slots share one position.
+    /// Every file from start to end, repeatedly; the slots share one position.
     SeqRead,
     /// Blocks at random.
     RandRead,

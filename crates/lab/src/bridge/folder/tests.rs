@@ -1,4 +1,4 @@
-//! Folders that somebody has, and those that nobody has any more.
+//! Folders that are in use, and leftovers of programs that are gone.
 
 use super::*;
 use std::time::{Duration, SystemTime};

@@ -185,7 +185,7 @@ fn a_change_holds_for_what_comes_then() {
     // At 1 ms one waits, which takes 0.1 ms at the new rate.
     line.change(shapes.forth.clone(), 0, MS);
     assert_eq!(line.waiting(MS), 1_000);
-    // But nothing overtakes what was said to arrive at 102 ms.
+    // But nothing overtakes what was scheduled to arrive at 102 ms.
     assert_eq!(due(line.offer(MS, 1000)), 102 * MS);
     assert_eq!(due(line.offer(2 * MS, 1000)), 102 * MS + MS / 10);
     shapes.change(&["rate=none", "delay=0"]).expect("a link");

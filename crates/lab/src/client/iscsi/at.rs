@@ -1,5 +1,5 @@
-//! Where a logical unit is, and how it is to be spoken to: the URLs that begin with `iscsi:`, as
-//! libiscsi has them.
+//! Where a logical unit is, and how it is accessed: the URLs that begin with `iscsi:`, as libiscsi
+//! has them.
 //!
 //! `iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN[?digests=header,data][&password-file=FILE]
 //! [&password-env=NAME][&target-user=USER][&target-password-file=FILE]`. With a secret for the
@@ -23,7 +23,7 @@ pub struct IscsiAt {
     pub target: String,
     /// Number of the unit; it has an address.
     pub lun: u16,
-    /// Who signs in; nobody does without a name.
+    /// The user for CHAP; `None` for no authentication.
     pub user: Option<String>,
     /// With what.
     pub secret: Secret,

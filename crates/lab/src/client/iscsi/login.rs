@@ -83,7 +83,7 @@ pub fn run(
     }
 }
 
-/// What both sides know, if anybody signs in.
+/// What both sides know, with CHAP.
 fn proof(at: &IscsiAt) -> Result<Option<Proof>, ClientError> {
     let Some(user) = &at.user else { return Ok(None) };
     let credentials = |name: &str, secret: String| Credentials {

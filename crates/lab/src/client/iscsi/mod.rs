@@ -48,7 +48,7 @@ impl IscsiClient {
         stream.set(parameters.digests, parameters.max_recv_data as usize);
         let lun = at.address().0;
         let mut session = Session::new(stream, lun, checker, sn, window, parameters);
-        // A new session is told what has happened before: power on, for one.
+        // A new session has pending unit attentions: power on, for one.
         let ready = (0..ATTENTIONS_MAX).try_fold(false, |ready, _| match ready {
             true => Ok(true),
             false => session.exchange(&Cdb::TestUnitReady, &[], 0).map(|answer| answer.is_ok()),
@@ -85,7 +85,7 @@ impl Client for IscsiClient {
             let mut list = Vec::new();
             unmap::put(&[Extent { lba: at / block, count }], &mut list);
             let cdb = Cdb::Unmap { group: 0, list_length: list.len() as u16 };
-            // A target that keeps the space keeps the content, which harms nobody.
+            // A target that does not unmap keeps the content, which does no harm.
             let _kept = self.session.exchange(&cdb, &list, 0)?;
             at += u64::from(count) * block;
         }
@@ -95,7 +95,7 @@ impl Client for IscsiClient {
     operations_through!(session);
 
     fn renew(&mut self) -> Result<(), ClientError> {
-        // The target asks by itself whether we are there; its question has to be answered.
+        // The target sends a NOP-In to an idle initiator, which has to be answered.
         self.session.wait(Duration::from_millis(1), &mut Vec::new())
     }
 
@@ -118,7 +118,7 @@ impl Client for IscsiClient {
 
 impl Drop for IscsiClient {
     fn drop(&mut self) {
-        // Whoever is dropped because the connection is gone has nobody to say goodbye to.
+        // A log-out on a connection that is gone fails, which is no matter.
         let _gone = self.session.log_out(LAB_SILENCE_MAX);
     }
 }

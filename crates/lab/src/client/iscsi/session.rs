@@ -23,11 +23,11 @@ const GATHERED: usize = 256 << 10;
 /// Receives that one wait may take before the driver looks at its clock again.
 const RECEIVES_PER_WAIT: u32 = 16;
 
-/// How a command ended: what it has read, or its status as a server of ours counts it (the sense
-/// key in the upper byte).
+/// How a command ended: what it has read, or its status as Plimsoll counts it (the sense key in the
+/// upper byte).
 pub type Answer = Result<Vec<u8>, u32>;
 
-/// A command under way in a slot.
+/// A command in flight in a slot.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     op: Op,
@@ -176,7 +176,7 @@ impl Session {
         true
     }
 
-    /// Bytes that go with a command that writes so many.
+    /// Bytes of immediate data that go with a command that writes `length` bytes.
     fn unsolicited(&self, length: u32) -> u32 {
         if !self.parameters.immediate_data {
             return 0;
@@ -364,7 +364,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs one command when nothing else is under way.
+    /// Runs one command when nothing else is in flight.
     ///
     /// # Errors
     /// As [`Session::push`], and when no answer comes.

@@ -56,7 +56,7 @@ impl Nfs3Client<RdmaConnection<V3>> {
         options: &Options,
         verbs: &dyn Verbs,
     ) -> Result<Self, ClientError> {
-        // What is missing here is said first.
+        // What is missing on this machine is reported first.
         let channel =
             RdmaConnection::open(verbs, (&at.host, at.port), checker, V3::new(), options)?;
         Ok(Self { channel, root: setup::mount(at, options.bind)?, by_name: BTreeMap::new() })

@@ -15,7 +15,7 @@ use wire::nfs3::*;
 use wire::rpc::{Framed, Framer, open_call, success};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-/// What the server is told to do wrong, and how it cuts its replies.
+/// The faults that the server is to inject, and how it cuts its replies.
 #[derive(Default)]
 struct Mood {
     corrupt: AtomicBool,

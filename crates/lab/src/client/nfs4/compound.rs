@@ -5,7 +5,7 @@ use crate::client::pipe::inbox::{answer, protocol};
 use wire::nfs4::{ArgOp, CompoundArgs, CompoundRes, Nfsstat4, Res4, ResOp, Tag4};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-/// The minor version that is spoken.
+/// The minor version in use.
 pub const MINOR: u32 = 1;
 
 /// Appends a compound's arguments.

@@ -393,7 +393,7 @@ fn expect(r: &mut Reader<'_>, number: Opnum4) -> Result<(), DecodeError> {
     }
 }
 
-/// The number of the next result and its status, which the compound's has told to be NFS4_OK.
+/// The number of the next result and its status, which is NFS4_OK if the compound's is.
 #[inline]
 fn success(r: &mut Reader<'_>, number: Opnum4) -> Result<(), DecodeError> {
     expect(r, number)?;

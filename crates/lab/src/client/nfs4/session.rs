@@ -115,8 +115,8 @@ impl Nfs4Client {
         retry(|| self.send(ops, LAB_SILENCE_MAX))
     }
 
-    /// A compound in the session when nothing else is under way, repeated while the server asks
-    /// for it. Its other failures are in the reply.
+    /// A compound in the session when nothing else is in flight, repeated while the server requests
+    /// that. Its other failures are in the reply.
     pub(super) fn patient(&mut self, ops: &[ArgOp<'_>]) -> Result<Reply, ClientError> {
         retry(|| self.within(ops, LAB_SILENCE_MAX))
     }

@@ -14,7 +14,7 @@ use wire::nfs4::*;
 use wire::rpc::{Framed, Framer, open_call, success};
 use wire::xdr::{Decode, Encode, Writer};
 
-/// What the server is told to do wrong, how it cuts its replies, and what it has seen.
+/// The faults that the server is to inject, how it cuts its replies, and what it has seen.
 #[derive(Default)]
 struct World {
     corrupt: bool,

@@ -1,4 +1,4 @@
-//! Calls under way, and the transaction numbers by which their replies find them.
+//! Outstanding calls, and the transaction numbers that match their replies.
 
 use crate::client::Op;
 
@@ -6,14 +6,14 @@ use crate::client::Op;
 /// a serial number, which must not come around while a server may still replay.
 const SLOT_BITS_MIN: u32 = 10;
 
-/// A call under way.
+/// An outstanding call.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     xid: u32,
     op: Op,
 }
 
-/// Calls under way, by slot.
+/// Outstanding calls, by slot.
 pub struct CallTable {
     pending: Vec<Option<Pending>>,
     serial: u32,
@@ -49,7 +49,7 @@ impl CallTable {
         self.serial << self.slot_bits
     }
 
-    /// The call that `xid` answers, if it is under way.
+    /// The call that the reply with `xid` belongs to, if it is outstanding.
     #[inline]
     pub fn answered(&self, xid: u32) -> Option<(u32, Op)> {
         let slot = xid & ((1 << self.slot_bits) - 1);
@@ -65,7 +65,7 @@ impl CallTable {
         }
     }
 
-    /// Whether a call is under way.
+    /// Whether a call is outstanding.
     pub fn any(&self) -> bool {
         self.pending.iter().any(Option::is_some)
     }

@@ -143,8 +143,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Tries to begin a stream at the start of `rest`: `None` when this is no large READ,
-    /// 0 when more bytes are needed to tell, else the bytes that precede the data.
+    /// Tries to begin a stream at the start of `rest`: `None` when this is no large READ, 0 when
+    /// more bytes are needed to decide, else the bytes that precede the data.
     fn begin_stream<D: Dialect>(
         &mut self,
         rest: &[u8],

@@ -33,7 +33,7 @@ impl Judge {
         Self { checker, verifiers: Vec::new(), client: 0 }
     }
 
-    /// A READ that is there as a whole.
+    /// A READ that has come as a whole.
     #[inline]
     pub fn read(&self, file: u32, offset: u64, len: u32, data: &[u8]) -> Outcome {
         if data.len() < len as usize {

@@ -37,7 +37,7 @@ pub type Outcome = Result<u32, Fault>;
 
 /// One version of NFS, as far as calls and results are concerned.
 pub trait Dialect: Send {
-    /// Whether one more call may be under way. When not, operations wait until one has ended.
+    /// Whether one more call may be in flight. When not, operations wait until one has ended.
     #[inline]
     fn has_room(&self) -> bool {
         true
@@ -83,11 +83,11 @@ pub trait CallChannel<D>: Slots + Send {
     /// The same, to change.
     fn dialect_mut(&mut self) -> &mut D;
 
-    /// Whose files these are: the number of the client, from which content is made.
+    /// The number of the client, from which the content of files is made.
     fn set_client(&mut self, client: u32);
 
-    /// One call when nothing else is under way, written by `write`, which is told its transaction
-    /// number; returns the whole reply.
+    /// One call when nothing else is in flight, written by `write` with its transaction number;
+    /// returns the whole reply.
     ///
     /// # Errors
     /// The connection is gone, the peer breaks the protocol, or no reply comes within `timeout`.
@@ -164,7 +164,7 @@ impl<D: Dialect> Pipe<D> {
         Self { link, outbox, inbox, dialect, ready: Vec::new() }
     }
 
-    /// Whose files these are: the number of the client, from which content is made.
+    /// The number of the client, from which the content of files is made.
     pub fn set_client(&mut self, client: u32) {
         self.outbox.client = client;
         self.inbox.judge.client = client;
@@ -221,8 +221,8 @@ impl<D: Dialect> Pipe<D> {
         Ok(())
     }
 
-    /// One call when nothing else is under way, written by `write`, which is told its transaction
-    /// number; returns the whole reply.
+    /// One call when nothing else is in flight, written by `write` with its transaction number;
+    /// returns the whole reply.
     ///
     /// # Errors
     /// As [`Pipe::push`], and when no reply comes within `timeout`.

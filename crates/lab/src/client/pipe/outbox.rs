@@ -65,7 +65,7 @@ impl Outbox {
         }
     }
 
-    /// The call that `xid` answers, if it is under way.
+    /// The call that the reply with `xid` belongs to, if it is outstanding.
     #[inline]
     pub fn answered(&self, xid: u32) -> Option<(u32, Op)> {
         self.calls.answered(xid)

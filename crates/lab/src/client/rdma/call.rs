@@ -9,7 +9,7 @@ use verbs::{Access, VerbsError, Work};
 use wire::rpcrdma::{Body, Chunk, Chunks, Header, ReadSegment};
 use wire::xdr::{Encode, Writer, padding};
 
-/// All that a message with data has beside it is below this: headers of RPC over RDMA and of RPC
+/// A message with data has less than this in addition to it: headers of RPC over RDMA and of RPC
 /// with the longest credential, a handle, attributes.
 const HEAD: usize = 640;
 /// Room for a reply of the preparation: a list of names is what is longest.

@@ -1,8 +1,8 @@
-//! How many calls may be under way (RFC 8166 §3.3).
+//! How many calls may be in flight (RFC 8166 §3.3).
 
 use base::limits::RDMA_CREDITS_MAX;
 
-/// Calls that the server lets be under way.
+/// The credits that the server has granted, and those in use.
 #[derive(Debug)]
 pub(super) struct Credits {
     /// Threads of the load: more is never needed.
@@ -12,7 +12,7 @@ pub(super) struct Credits {
 }
 
 impl Credits {
-    /// For so many slots.
+    /// For `slots` slots.
     pub(super) fn new(slots: u32) -> Self {
         // RFC 8166 §3.3.1: one, until the first reply grants more.
         Self { slots, granted: 1, in_use: 0 }
@@ -28,7 +28,7 @@ impl Credits {
         self.in_use < self.granted
     }
 
-    /// Whether no call is under way.
+    /// Whether no call is in flight.
     pub(super) fn are_all_left(&self) -> bool {
         self.in_use == 0
     }
@@ -38,7 +38,7 @@ impl Credits {
         self.in_use += 1;
     }
 
-    /// A reply has come that grants so many. False if it grants none, which it may not.
+    /// A reply has come that grants `granted` credits. False if it grants none, which it may not.
     #[must_use]
     pub(super) fn give(&mut self, granted: u32) -> bool {
         self.in_use = self.in_use.saturating_sub(1);

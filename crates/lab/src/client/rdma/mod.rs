@@ -2,10 +2,10 @@
 //!
 //! Calls and replies without much data are sent; data of a READ is written by the server into
 //! memory of this process (a write chunk), data of a WRITE is read by it from there (a read chunk),
-//! and a long reply of the preparation comes by a reply chunk. Never are more calls under way than
+//! and a long reply of the preparation comes by a reply chunk. Never are more calls in flight than
 //! the server has granted.
 //!
-//! - [`memory`]: what the server may read or write; [`credits`]: calls that may be under way;
+//! - [`memory`]: what the server may read or write; [`credits`]: calls that may be in flight;
 //!   [`call`]: operations → messages; [`reply`]: messages → completions.
 //!
 //! Memory stays registered for the life of the connection, so that none is registered while load is
@@ -81,7 +81,7 @@ pub struct RdmaConnection<D> {
     lent: Vec<Option<LentMemory>>,
     /// A call outside the slots.
     single: Option<SingleCall>,
-    /// Regions for messages that nobody uses.
+    /// Free regions for messages.
     spare: Vec<Region>,
     next: u64,
     ended: Vec<verbs::Completion>,

@@ -89,7 +89,7 @@ impl<D: Dialect> RdmaConnection<D> {
         self.dialect.decode(&mut r, slot, op, &mut self.judge).map_err(protocol)
     }
 
-    /// The reply to a READ whose data is not in it.
+    /// The reply to a READ with its data in a write chunk.
     fn read_placed(
         &mut self,
         placed: &PlacedRead<'_>,

@@ -1,5 +1,5 @@
-//! The client against a peer that does what a test tells it, on devices within the process: credits
-//! are kept to, and replies that are wrong are noticed.
+//! The client against a peer that a test controls, on devices within the process: credits are kept
+//! to, and replies that are wrong are noticed.
 
 use super::*;
 use crate::client::nfs3::dialect::V3;
@@ -24,7 +24,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Accepts the client that asks, with room for so many calls.
+    /// Accepts the client that connects, with `receives` posted receives.
     fn accept(mut listener: Box<dyn Listener>, receives: u32) -> Self {
         let (waiter, deadline) = (Waiter::new().unwrap(), Deadline::after(TIME));
         let request = loop {
@@ -87,7 +87,7 @@ impl Peer {
     }
 }
 
-/// A client with so many slots, of a peer that does this.
+/// A client with `slots` slots, of a peer that runs `script`.
 fn connected(
     slots: u32,
     receives: u32,
@@ -107,7 +107,7 @@ fn connected(
     (client.unwrap(), peer)
 }
 
-/// Waits for so many completions.
+/// Waits for `count` completions.
 fn wait(client: &mut RdmaConnection<V3>, count: usize) -> Result<Vec<Completion>, ClientError> {
     let (mut done, deadline) = (Vec::new(), Deadline::after(TIME));
     while done.len() < count {
@@ -171,7 +171,7 @@ fn read_head(xid: u32, length: u32) -> Vec<u8> {
     head
 }
 
-/// What becomes of a READ whose data is this, of which the server says that it wrote so much.
+/// The outcome of a READ with this data, of which the server reports `written` bytes as written.
 fn read(
     data: Vec<u8>,
     written: u32,
@@ -247,7 +247,7 @@ fn a_peer_that_breaks_the_protocol_is_told_of() {
     assert_eq!(outcome.as_mut().ok().copied(), Some(Ok(LENGTH)));
 }
 
-/// A call outside the slots whose reply, of so many bytes, comes by its reply chunk.
+/// A call outside the slots with a reply of `length` bytes, which comes by its reply chunk.
 fn long_reply(length: usize, told: u32) -> Result<Vec<u8>, ClientError> {
     let (mut client, peer) = connected(1, 1, move |peer| {
         let Header { xid, body, .. } = peer.call();

@@ -1,5 +1,5 @@
-//! Where a service is that transfers files, and how it is to be spoken to: the URLs of [`Target`]
-//! from `ftp:` to `webdavs:`.
+//! Where a service is that transfers files, and how it is accessed: the URLs of [`Target`] from
+//! `ftp:` to `webdavs:`.
 //!
 //! A password need not be in the URL, where a list of processes shows it: `?password-file=` and
 //! `?password-env=` say where it is, and [`PASSWORD_ENV`] is looked at without being named.
@@ -63,7 +63,7 @@ impl Secret {
     }
 }
 
-/// How sure one wants to be whom one speaks to, and what is agreed on.
+/// How the server is verified, and what is to be negotiated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Terms {
     /// Fingerprint of the certificate (SHA-256 in hexadecimal) or of the host key (`SHA256:…`).
@@ -85,7 +85,7 @@ pub struct Terms {
 pub struct ServiceAt {
     /// Which.
     pub scheme: Scheme,
-    /// Who signs in.
+    /// The user.
     pub user: Option<String>,
     /// With what.
     pub secret: Secret,

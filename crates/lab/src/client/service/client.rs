@@ -38,7 +38,7 @@ impl ServiceClient {
     /// A client of `at`; each slot signs in when it is first used.
     ///
     /// # Errors
-    /// Nobody can sign in.
+    /// Signing in fails.
     pub fn open(
         at: &ServiceAt,
         checker: Checker,

@@ -169,7 +169,7 @@ impl FtpSession {
     }
 }
 
-/// Codes below 400 say that it goes on (RFC 959 §4.2.1).
+/// Codes below 400 are preliminary, completion or intermediate (RFC 959 §4.2.1).
 fn good(what: &str, reply: Reply) -> Result<Reply, Failure> {
     if reply.code < 400 {
         return Ok(reply);
@@ -205,7 +205,7 @@ impl Session for FtpSession {
 
     fn make_folder(&mut self, path: &str, new: bool) -> Result<(), Failure> {
         match self.ask("make a folder", &Request::Text(Verb::Mkd, path.as_bytes())) {
-            // What is there already is refused as everything is; changing to it tells.
+            // An existing folder is refused like any error; changing to it shows whether it exists.
             Err(refused @ Failure::Answer { .. }) if !new => match self.is_folder(path)? {
                 true => Ok(()),
                 false => Err(refused),
@@ -270,7 +270,7 @@ impl Session for FtpSession {
 
     fn close_read(&mut self) -> Result<(), Failure> {
         let mut more = [0; 1];
-        // At the end already? Then the server has not to be told that nobody reads on.
+        // At the end already? Then the server has not to be notified that reading ends here.
         if !self.ended && self.read(&mut more)? == 0 {
             self.ended = true;
         }
@@ -288,7 +288,7 @@ impl Session for FtpSession {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let Err(error) = self.data()?.write_all(bytes) else { return Ok(()) };
         self.data = None;
-        // Who ends an upload says why.
+        // A server that ends an upload sends the reason.
         self.whole_reply("write a file")?;
         Err(Failure::io("write a file")(error))
     }
@@ -297,8 +297,8 @@ impl Session for FtpSession {
         let data = self.data()?;
         let done = data.flush().and_then(|()| data.finish());
         if done.is_ok() && matches!(data, Stream::Tls(_)) {
-            // What the server sends at the beginning lets the next connection take the session up:
-            // it must be read. What goes wrong here is told by the reply.
+            // What the server sends at the beginning lets the next connection resume the session:
+            // it must be read. An error here is reported by the reply.
             let _ = data.take(LAB_STREAM_BUFFER as u64).read_to_end(&mut Vec::new());
         }
         self.data = None;
@@ -317,7 +317,7 @@ impl Session for FtpSession {
 
 impl Drop for FtpSession {
     fn drop(&mut self) {
-        // Who has gone already needs no goodbye.
+        // If the server has gone already, it needs no QUIT.
         let _ = self.send(&Request::Bare(Verb::Quit));
     }
 }

@@ -18,7 +18,7 @@ use std::net::{IpAddr, TcpStream};
 
 const PROPFIND: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
     <propfind xmlns=\"DAV:\"><prop><getcontentlength/><resourcetype/></prop></propfind>";
-/// Bytes of an answer that nobody reads are received, up to this: more is a new connection.
+/// Bytes of an unwanted response body are received up to this limit: more is a new connection.
 const REST_MAX: u64 = 64 << 10;
 
 /// How much of the body of the answer is to come.
@@ -26,14 +26,14 @@ const REST_MAX: u64 = 64 << 10;
 enum Body {
     None,
     Bytes(u64),
-    /// Within a chunk: so many bytes of it, and the line end behind them.
+    /// Within a chunk: the bytes of it that are left, and the line end behind them.
     Chunk(u64),
     /// The line with the size of the next chunk.
     ChunkLine,
     ToEnd,
 }
 
-/// A connection to a server, made anew when it has ended.
+/// A connection to a server, reconnected when it has ended.
 pub struct HttpSession {
     at: ServiceAt,
     bind: Option<IpAddr>,
@@ -129,8 +129,8 @@ impl HttpSession {
         sent.map_err(Failure::io("send a request"))
     }
 
-    /// Asks; the answer's body is still to be read. A connection that the server has ended in the
-    /// meantime is made anew, once.
+    /// Sends a request; the response's body is still to be read. A connection that the server has
+    /// ended in the meantime is reconnected, once.
     fn ask(
         &mut self,
         method: &str,
@@ -296,7 +296,7 @@ impl HttpSession {
         Ok(())
     }
 
-    /// Asks for something whose answer's words do not matter.
+    /// Sends a request and discards the body of the response.
     fn plainly(&mut self, method: &str, path: &str) -> Result<Head, Failure> {
         let head = self.ask(method, path, "Content-Length: 0\r\n", b"")?;
         self.drain()?;
@@ -450,7 +450,7 @@ impl Session for HttpSession {
             left.ok_or_else(|| ClientError::Protocol("more than was announced".into()))?;
         let sent = self.stream()?.write_all(bytes);
         if let Err(error) = sent {
-            // Who refuses an upload says why before it closes.
+            // A server that refuses an upload sends the reason before it closes.
             let told = self.receive(false).map(|head| refused("write a file", &head));
             self.stream = None;
             return Err(told.unwrap_or_else(|_| Failure::io("write a file")(error)));

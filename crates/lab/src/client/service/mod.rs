@@ -24,7 +24,7 @@ use std::net::{IpAddr, TcpStream};
 /// Why something was not done.
 #[derive(Debug)]
 pub enum Failure {
-    /// The server said no; the connection is as good as before.
+    /// The server refused; the connection is still usable.
     Answer {
         /// What was tried.
         what: String,
@@ -78,7 +78,7 @@ impl Failure {
     }
 }
 
-/// Somebody who is signed in to a service. Paths begin at the root of the service.
+/// A signed-in connection to a service. Paths begin at the root of the service.
 ///
 /// At most one file is open, for reading or for writing, and nothing else is asked meanwhile.
 pub trait Session: Send {
@@ -92,7 +92,7 @@ pub trait Session: Send {
     /// # Errors
     /// [`Failure`]
     fn size(&mut self, path: &str) -> Result<Option<u64>, Failure>;
-    /// Makes a folder; one that is there is as good, unless it must be `new`.
+    /// Makes a folder; an existing one is as good, unless it must be `new`.
     ///
     /// # Errors
     /// [`Failure`]
@@ -122,7 +122,7 @@ pub trait Session: Send {
     /// # Errors
     /// [`Failure`]
     fn close_read(&mut self) -> Result<(), Failure>;
-    /// Begins to write a file of `size` bytes anew.
+    /// Begins to write a file of `size` bytes, which replaces an existing one.
     ///
     /// # Errors
     /// [`Failure`]

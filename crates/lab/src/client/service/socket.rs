@@ -58,7 +58,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Connects to `host:port`, from `bind` if given. Who is silent for long is given up.
+    /// Connects to `host:port`, from `bind` if given. Its timeout is [`LAB_SILENCE_MAX`].
     ///
     /// # Errors
     /// [`ClientError::Io`] names the address that failed last.
@@ -101,7 +101,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more will be sent; what is on its way still arrives.
+    /// Ends the sending side; what is in flight still arrives.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -125,7 +125,8 @@ impl Read for Stream {
         match self {
             Self::Plain(socket) => socket.read(into),
             Self::Tls(stream) => match stream.read(into) {
-                // Servers of FTP end data without saying so under TLS; sizes tell what is missing.
+                // Servers of FTP end data without close_notify under TLS; sizes show what is
+                // missing.
                 Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(0),
                 read => read,
             },

@@ -205,7 +205,7 @@ fn whole_life(at: &ServiceAt, store: &Store) {
     }
     let path = "/share/a b/f300000%";
     assert!(got(&mut *session, path, (7, None)) == content(300_000)[7..], "{at}");
-    // Given up before the end; what follows must not be mixed up with it.
+    // Abandoned before the end; what follows must not be mixed up with it.
     session.open_read("/share/a b/f2500001%", 0, None).unwrap();
     read_full(&mut *session, &mut [0; 10]).unwrap();
     session.close_read().unwrap();
@@ -240,7 +240,7 @@ fn what_was_agreed_on_is_what_was_asked_for() {
     for url in [wrong, unknown, not_a_cipher] {
         assert!(open(&service(&url), None).is_err(), "{url}");
     }
-    // The key of the SSH server is told to who does not know it, and then known.
+    // The error for an unknown SSH host key has the key, and with it the server is accepted.
     let sftp = targets(&store)[2].port;
     let bare = format!("sftp://ann:a%40b@127.0.0.1:{sftp}/share");
     let told = open(&service(&bare), None).err().unwrap().to_string();
@@ -279,7 +279,7 @@ fn a_wrong_password_is_refused_in_words() {
     }
 }
 
-/// Servers of FTP may insist on it, against somebody else's data connection.
+/// Servers of FTP may insist on it, against data connections of others.
 #[test]
 fn data_connections_take_up_the_session_of_the_control_connection() {
     let store = Store::new();

@@ -1,4 +1,4 @@
-//! Where an SMB share is, and how it is to be spoken to: the URLs that begin with `smb:`.
+//! Where an SMB share is, and how it is accessed: the URLs that begin with `smb:`.
 //!
 //! `smb://USER[:PASSWORD]@HOST[:PORT]/SHARE[/FOLDER][?dialect=3.1.1][&signing=aes-gmac]
 //! [&cipher=aes128-gcm][&password-file=FILE][&password-env=NAME]`. Messages are signed unless
@@ -46,7 +46,7 @@ pub enum Sign {
 /// Where a share is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmbAt {
-    /// Who signs in.
+    /// The user.
     pub user: String,
     /// With what.
     pub secret: Secret,

@@ -141,7 +141,7 @@ impl SmbClient {
         }
     }
 
-    /// Removes what there is of this name.
+    /// Removes an existing entry of this name.
     fn gone(&mut self, path: &str, folder: bool) -> Result<(), ClientError> {
         let options = if folder { OWN_DIRECTORY } else { OpenRequest::GONE.options };
         match self.touch(path, OpenRequest { options, ..OpenRequest::GONE })? {

@@ -3,7 +3,7 @@
 //!
 //! Operations are requests of one credit for each 64 KiB; what is about a name is a compound of
 //! CREATE and CLOSE, as clients do it. All of them count as the server counts them: each request
-//! by itself.
+//! separately.
 //!
 //! - [`at`]: URLs; `setup`: how the session begins; `files`: files, cleaning; `program`: files of
 //!   programs; `session`: requests;

@@ -12,7 +12,7 @@ const NUMBERS: usize = 8192;
 /// MessageId of what was not asked for: an oplock or lease is to be given back.
 const NOT_ASKED_FOR: u64 = u64::MAX;
 
-/// Who waits for a response.
+/// What a response belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// An operation in a slot.
@@ -60,7 +60,7 @@ pub fn status_name(status: NtStatus) -> String {
     status.name().map_or_else(|| format!("{:#010x}", status.0), str::to_owned)
 }
 
-/// An operation under way in a slot.
+/// An operation in flight in a slot.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     op: Op,
@@ -105,14 +105,14 @@ impl Outstanding {
         }
     }
 
-    /// Whether a request of the number `id` may be sent that takes so many credits.
+    /// Whether a request of the number `id` may be sent that takes `charge` credits.
     #[inline]
     pub fn has_room(&self, id: u64, charge: u16) -> bool {
         let is_free = self.numbers.get(id as usize % NUMBERS).is_some_and(Option::is_none);
         is_free && self.credits >= u32::from(charge)
     }
 
-    /// An operation begins that so many responses end.
+    /// An operation begins that ends after `responses` responses.
     #[inline]
     pub fn begin(&mut self, slot: u32, op: Op, responses: u8) {
         let at = slot as usize;
@@ -136,7 +136,7 @@ impl Outstanding {
     /// Takes in a frame.
     ///
     /// # Errors
-    /// The server breaks the protocol, or somebody has changed what it sent.
+    /// The server breaks the protocol, or its message was changed in transit.
     pub fn take(&mut self, frame: &mut [u8], by: &Protection) -> Result<(), ClientError> {
         let broken = |e: wire::smb::codec::SmbError| ClientError::Protocol(e.to_string());
         let (mut rest, was_sealed) = by.open(frame)?;

@@ -1,4 +1,4 @@
-//! What protects messages on their way: signatures and encryption, once somebody has signed in.
+//! What protects messages in transit: signatures and encryption, once a user has signed in.
 
 use crate::client::ClientError;
 use wire::smb::codec::{Reader, patch};
@@ -84,7 +84,7 @@ impl Protection {
     /// That a message was signed by the server, if it must be.
     ///
     /// # Errors
-    /// [`ClientError::Protocol`]: it was not, or somebody has changed it.
+    /// [`ClientError::Protocol`]: it was not, or it was changed in transit.
     pub fn check(
         &self,
         header: &Header,
@@ -97,7 +97,7 @@ impl Protection {
         if header.has(flags::SIGNED) {
             return keys.signer.verify(message).map_err(failed);
         }
-        // That something takes longer may be told without a signature (MS-SMB2 §3.2.5.1.3).
+        // An interim response (STATUS_PENDING) may come without a signature (MS-SMB2 §3.2.5.1.3).
         match header.status == NtStatus::PENDING.0 {
             true => Ok(()),
             false => Err(broken("a response without a signature")),

@@ -27,12 +27,12 @@ const RECEIVES_PER_WAIT: u32 = 16;
 const CREDITS: u16 = 512;
 /// Bytes that one credit pays for (MS-SMB2 §3.1.5.2).
 const CREDIT_BYTES: u32 = 64 << 10;
-/// Everybody may do everything with a file meanwhile.
+/// Other clients may do everything with a file meanwhile.
 pub const SHARED: u32 = share_access::READ | share_access::WRITE | share_access::DELETE;
 /// ImpersonationLevel: the server acts as the user.
 const IMPERSONATION: u32 = 2;
 
-/// Credits that a READ or WRITE of so many bytes takes.
+/// Credits that a READ or WRITE of `bytes` bytes takes.
 #[inline]
 pub const fn charge(bytes: u32) -> u16 {
     match bytes {
@@ -275,7 +275,7 @@ impl Session {
         self.protection.end(self.stream.out(), frame)
     }
 
-    /// Appends a request to the frame, `body` being told where the message begins.
+    /// Appends a request to the frame; `body` gets the offset at which the message begins.
     fn message(
         &mut self,
         owner: Owner,
@@ -343,7 +343,7 @@ impl Session {
         Ok(())
     }
 
-    /// One request when nothing else is under way; its response.
+    /// One request when nothing else is in flight; its response.
     ///
     /// # Errors
     /// As [`Session::push`], and when no response comes.

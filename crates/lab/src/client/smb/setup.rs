@@ -1,4 +1,4 @@
-//! How a session begins (MS-SMB2 §3.2.4.2): a dialect, who signs in, the share.
+//! How a session begins (MS-SMB2 §3.2.4.2): a dialect, the user, the share.
 
 use super::at::{Sign, SmbAt};
 use super::outstanding::{Outstanding, refused};
@@ -179,7 +179,7 @@ fn sign_in(
         .map_err(|error| ClientError::Protocol(error.to_string()))?;
     let answer = SetUp::decode(&message).map_err(broken)?;
     let encrypts = at.cipher.is_some() || answer.flags & session_flags::ENCRYPT != 0;
-    // Who has changed the negotiation does not know the key that this is signed by.
+    // An attacker that has changed the negotiation does not know the key that this is signed by.
     let is_signed = reply.header.has(flags::SIGNED);
     if is_signed && keys.signer.verify(&mut message).is_err() || !is_signed && at.sign != Sign::Off
     {
@@ -237,7 +237,7 @@ fn prove(at: &SmbAt, negotiate: &[u8], encoded: &[u8]) -> Result<(Vec<u8>, [u8; 
 fn tree(session: &mut Session, at: &SmbAt) -> Result<(), ClientError> {
     let path = utf16::encode(&format!("\\\\{}\\{}", at.host, at.share));
     let request = TreeConnect { flags: 0, path: &path };
-    // It is signed in any case, which shows that nobody has changed the negotiation
+    // It is signed in any case, which shows that the negotiation was not changed in transit
     // (MS-SMB2 §3.3.5.7).
     let signs = std::mem::replace(&mut session.protection.signs, true);
     let reply = session.exchange(Command::TREE_CONNECT, |out, _| request.put(out));

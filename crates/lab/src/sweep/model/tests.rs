@@ -4,7 +4,7 @@ use super::*;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Within so many percent.
+/// Within `percent` percent.
 fn near(value: f64, expected: f64, percent: f64) {
     let off = deviation_percent(value, expected);
     assert!(off.abs() <= percent, "{value} is {off:.1} % off {expected}");
@@ -13,7 +13,7 @@ fn near(value: f64, expected: f64, percent: f64) {
 #[test]
 fn the_three_numbers_of_the_source_come_out() {
     // 512 MB at 200 ms with one, two and four instances; its megabytes are of 10^6 bytes, and
-    // whether its buffer's are is not said: both fit.
+    // whether its buffer's are is not stated: both fit.
     for block in [512e6, 512.0 * MIB] {
         let one = stop_and_wait(block, 0.2, SOURCE_RATE);
         near(one, 689e6, 1.5);

@@ -1,4 +1,4 @@
-//! What TCP is told, and how the server is started.
+//! The settings of TCP, and how the server is started.
 
 use super::*;
 use crate::sweep::plan::Carrier;

@@ -1,4 +1,4 @@
-//! Everybody's blocks are counted over his own time, and one failure ends all.
+//! The blocks of each sender are counted over its own time, and one failure ends all.
 
 use super::*;
 use crate::sweep::plan::Carrier;

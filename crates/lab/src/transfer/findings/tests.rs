@@ -1,11 +1,11 @@
-//! Sentences from samples that are made up: told apart where intervals allow it, and not where not.
+//! Sentences from made-up samples: distinguished where intervals allow it, and not where not.
 
 use super::list;
 use crate::record::ServerInfo;
 use crate::transfer::plan::{BUILT_IN, Plan};
 use crate::transfer::record::{Comparison, Line, Sample, VERSION, Way};
 
-/// A line with transfers of a gigabyte in so many seconds each, uploads and downloads alike.
+/// A line with transfers of a gigabyte in `seconds` each, uploads and downloads alike.
 fn line(protocol: &str, cipher: Option<&str>, plain: Option<usize>, seconds: &[f64]) -> Line {
     let one = |(round, seconds): (usize, &f64), way| Sample {
         round: round as u32,

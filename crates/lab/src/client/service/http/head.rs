@@ -3,7 +3,7 @@
 /// How the body ends (RFC 9112 §6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// After so many bytes.
+    /// After this number of bytes.
     Bytes(u64),
     /// It says so itself.
     Chunked,
@@ -16,7 +16,7 @@ pub enum Length {
 pub struct Head {
     /// Status code.
     pub status: u16,
-    /// The words beside it.
+    /// The reason phrase (RFC 9112 §4).
     pub reason: String,
     /// How the body ends.
     pub length: Length,

@@ -17,10 +17,10 @@ use wire::sftp::{Attrs, HandleBytes, OpenFlags, PacketType, PathBytes, Reply, Re
 use wire::sftp::{SFTP_VERSION, Str, begin_packet, end_packet};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-/// Extension of OpenSSH that tells how large reads and writes may be (PROTOCOL, section 4.8).
+/// Extension of OpenSSH that returns how large reads and writes may be (PROTOCOL, section 4.8).
 const LIMITS: &[u8] = b"limits@openssh.com";
 
-/// Bytes of an answer that nobody wants any more, taken at a time.
+/// Bytes of an unwanted reply, discarded at a time.
 const DISCARDED: usize = 4096;
 
 /// A connection that is signed in.
@@ -50,7 +50,7 @@ struct File {
     /// What came out of turn and is not taken, from this byte on.
     ready: Vec<u8>,
     ready_at: usize,
-    /// Bytes of the answer whose turn it is that are still to come on the channel, or there.
+    /// Bytes of the reply that is next in order which are still to come on the channel, or there.
     coming: usize,
     done: bool,
 }
@@ -335,7 +335,7 @@ impl SftpSession {
         Ok(())
     }
 
-    /// Takes what has come of the answer whose turn it is; waits for some of it.
+    /// Takes the received part of the reply that is next in order; waits for some of it.
     fn take_coming(&mut self, file: &mut File, into: &mut [u8]) -> Result<usize, Failure> {
         while self.channel.data().is_empty() {
             self.channel.more()?;
@@ -419,7 +419,7 @@ impl Session for SftpSession {
     fn make_folder(&mut self, path: &str, new: bool) -> Result<(), Failure> {
         let args = SetByPath { path: path_of(path), attrs: Attrs::default() };
         match self.done("make a folder", &Request::Mkdir(args)) {
-            // Version 3 has no word for what is there already; looking tells.
+            // Version 3 has no status for what exists already; a look at the path shows it.
             Err(Failure::Answer { what, code, text }) => match new || self.size(path)?.is_none() {
                 true => Err(Failure::Answer { what, code, text }),
                 false => Ok(()),
@@ -468,7 +468,7 @@ impl Session for SftpSession {
         };
         let end = len.map_or(u64::MAX, |len| offset.saturating_add(len));
         let end = match len {
-            // Nobody asks beyond the end of a file that is read whole.
+            // A file that is read whole is not requested beyond its end.
             None => match self.ask(&Request::Fstat(OfHandle { handle: HandleBytes(&handle) }))? {
                 OwnedReply::Size(Some(size)) => size,
                 _ => end,

@@ -134,7 +134,7 @@ impl Channel {
         }
     }
 
-    /// Whether the server lets in; else the methods that are left.
+    /// Whether the server accepts the user; else the methods that are left.
     fn judged(&mut self) -> Result<Result<(), String>, ClientError> {
         self.expect(|m| match m {
             Message::UserauthSuccess => Some(Ok(())),
