@@ -118,7 +118,7 @@ fn totals(data: &Value) -> Vec<Option<u64>> {
     total.iter().map(|value| value.as_f64().map(|n| n.round() as u64)).collect()
 }
 
-/// Each client of the run by its address, with the calls that it says it made.
+/// Each client of the run by its address, with the calls that it reports.
 fn calls(result: &Value) -> BTreeMap<String, u64> {
     let clients = result["clients"].as_array().expect("clients");
     let one = |client: &Value| {
@@ -303,7 +303,8 @@ fn creations_of_eight_clients() {
     let mut scene = Scene::new("create", &["schedule=[[8,1],[8,2]]"]);
     each_client_counts_as_it_says(&scene);
     every_breakdown_sums_to_the_same(&scene, &["nfs3.ops"]);
-    // More files than a second keeps apart: the store may only sum up what the recorder tells.
+    // The run has more files than one second retains separately. The store and the recorder must
+    // agree on all other breakdowns.
     for by in BREAKDOWNS.into_iter().filter(|by| *by != "file") {
         let stat = format!("nfs3.ops[{by}]");
         let store = scene.rows(&stat, "&source=store");

@@ -18,9 +18,9 @@ use e2e::{has, skip};
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
-/// How long an order may take: pebble answers in milliseconds, but says to ask again in a second.
+/// How long an order may take: pebble replies in milliseconds, but requests a retry in a second.
 const ORDER: Duration = e2e::patience(20);
-/// How often the state is asked for; there is no event for it.
+/// How often the state is read; there is no event for it.
 const AGAIN: Duration = Duration::from_millis(50);
 /// The node of certificates.
 const AT: &str = "/configuration/certificates";
@@ -79,7 +79,7 @@ impl Scene {
         found["value"].clone()
     }
 
-    /// Waits for a state; the reason on the way there is told if it does not come.
+    /// Waits for a state. On a timeout the panic message has the reason that the certificate shows.
     fn until(&self, name: &str, what: &str, mut is: impl FnMut() -> bool) {
         let end = Instant::now() + ORDER;
         while !is() {
@@ -151,9 +151,9 @@ fn pebble() -> Option<PathBuf> {
 struct Pebble {
     child: Child,
     directory: String,
-    /// Who has signed its own certificate.
+    /// The CA of pebble's own certificate, PEM.
     authorities: String,
-    /// Who signs what it gives.
+    /// The root CA of the certificates that pebble issues, PEM.
     root: String,
 }
 
@@ -341,14 +341,14 @@ fn nfs_shows_the_certificate_that_it_names() {
     let shown = || scene.property_at(NFS, "certificate_shown");
     assert_eq!(shown(), "self-signed");
 
-    // Made and named in one commit; the administration goes on with its own.
+    // Created and selected in one commit; the administration retains its own certificate.
     let by_name = |name: &str| set(NFS, "certificate", name);
     scene.change(json!([create("office", &office.sign()), by_name("office")]));
     assert!(scene.nfs_shows(&office.pem()) && !scene.nfs_shows(&own));
     assert_eq!(shown(), "office");
     Https::connect(scene.admin(), "localhost", &own).expect("the administration's own");
 
-    // Another one is for who comes then; who is there goes on.
+    // A new certificate is for new connections; existing connections continue.
     let tunnel = Tunnel::start(scene.server.nfs(), client(&office.pem(), None));
     let mut v3 = nfs3::Client::connect(tunnel.addr, 0, 0).expect("through the tunnel");
     let root = v3.mnt(&scene.server.export()).expect("mounted");

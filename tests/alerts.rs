@@ -1,6 +1,6 @@
 //! An alert from end to end: a client drives load, the alert fires, and a web server, a mail server
-//! and a syslog receiver of the test are told; it clears, and fires again. What fires is a problem
-//! of the status page for as long.
+//! and a syslog receiver of the test are notified; it clears, and fires again. While it fires, it
+//! is a problem on the status page.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -72,7 +72,7 @@ fn web(stream: TcpStream) -> std::io::Result<String> {
     String::from_utf8(body).map_err(std::io::Error::other)
 }
 
-/// Takes a mail; all that was said.
+/// Receives one mail over SMTP; the lines that the client sent before QUIT.
 pub fn mail(stream: TcpStream) -> std::io::Result<String> {
     let mut stream = BufReader::new(stream);
     let mut said = String::new();

@@ -1,6 +1,6 @@
 //! The link emulator against independent tools: delay and loss by ping, rate by iperf3, what two
-//! hosts send each other by a capture. A run that the bridge itself has spoiled, which it says, is
-//! not judged but begun anew; that it says so is tested by starving it.
+//! hosts send each other by a capture. A run that the bridge reports as spoiled is not judged but
+//! repeated; one test starves the bridge and checks that it reports so.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -191,7 +191,7 @@ impl Capture {
             let code = unsafe { libc::setns(own.as_raw_fd(), libc::CLONE_NEWNET) };
             assert_eq!(code, 0, "{}", io::Error::last_os_error());
             let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            // SAFETY: plain numbers; the descriptor is nobody else's.
+            // SAFETY: plain numbers; nothing else owns the descriptor.
             let fd = unsafe { libc::socket(libc::AF_PACKET, kind, protocol) };
             assert!(fd >= 0, "{}", io::Error::last_os_error());
             // SAFETY: as above.
@@ -283,7 +283,7 @@ fn a_run_that_is_starved_is_condemned() {
     let bridge = Bridge::start(&networks, &["--rtt", "100ms"]);
     std::thread::scope(|scope| {
         let pings = scope.spawn(|| ping(&networks, 200, "0.005"));
-        // Packets are under way when it is stopped.
+        // Packets are in flight when it is stopped.
         wait_for("packets", Duration::from_secs(10), || {
             let status = bridge.ask("show", &[]);
             (number(&status, "/forth/packets_out") >= 20.0).then_some(())
@@ -360,7 +360,7 @@ fn whoever_has_a_user_namespace_has_a_bridge_in_it() {
         test ! -e /run/netns/a";
     let mut command = Command::new("unshare");
     command.args(["-Urnm", "sh", "-c", script]).arg(server::binary()).arg(dir.path());
-    // What root of such a namespace may do does not depend on who made it, but for the device's
+    // The rights of root in such a namespace do not depend on its creator, except for the device
     // file.
     let mut probe = Command::new("unshare");
     probe.args(["-Urnm", "sh", "-c", "mount -t tmpfs tmpfs /run && : <>/dev/net/tun"]);

@@ -49,8 +49,8 @@ fn drive(what: &[&str], target: &str, state: &Path, out: &Path) -> Command {
     command
 }
 
-/// Load that goes on until the value is dropped: some hundred reads and writes a second, which
-/// leave the processors to the browser.
+/// Load that lasts until the value is dropped: some hundred reads and writes a second, which leave
+/// the processors to the browser.
 struct Load {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -108,7 +108,7 @@ fn client_with_a_lock(server: &Server) -> Client {
     client
 }
 
-/// A suite of `ui/tests/browser`; everything that it said is in the message when it fails.
+/// Runs a suite of `ui/tests/browser`. If it fails, the panic message has all its output.
 fn suite(name: &str, environment: &[(&str, &str)]) {
     let mut command = Command::new("node");
     command.arg(format!("tests/browser/{name}.mjs")).current_dir(ui());

@@ -1,6 +1,6 @@
-//! `plimsoll cli` on a real server: how every context reads, transcripts of what can be done,
-//! and that nothing in the tree is out of its reach. `UPDATE_GOLDEN=1` writes the transcripts in
-//! `tests/golden/cli` anew; look at the difference before you commit it.
+//! `plimsoll cli` on a real server: the output of every context, transcripts of commands, and that
+//! the command line reaches all nodes of the tree. `UPDATE_GOLDEN=1` rewrites the transcripts in
+//! `tests/golden/cli`; look at the difference before you commit it.
 
 #[path = "command_line/contexts.rs"]
 mod contexts;
@@ -56,7 +56,7 @@ impl Scene {
         command
     }
 
-    /// Runs a script; what it says, what is wrong, and its exit code.
+    /// Runs a script; its output, its errors, and its exit code.
     fn run(&self, arguments: &[&str], script: &str) -> (String, String, i32) {
         let path = self.scratch.path().join("script");
         fs::write(&path, script).expect("the script");
@@ -94,7 +94,7 @@ impl Scene {
     }
 }
 
-/// Properties whose values are another in each run.
+/// Properties with a different value in each run.
 const VOLATILE: [&str; 33] = [
     "machine_problems",
     "fingerprint",
@@ -153,7 +153,7 @@ fn settled(line: &str, offset: u16) -> String {
         }
     }
     let line = nobody(&times(&line));
-    // Records of who did what: the name is that of who runs the test, and as wide as it is.
+    // Records of the audit log: the user column has the account that runs the test, and its width.
     let record = line.contains("0000-00-00") && !line.contains(" = ");
     if record || line.contains("WHEN (UTC)") {
         let words: Vec<&str> = line.split("  ").filter(|word| !word.trim().is_empty()).collect();
@@ -165,7 +165,7 @@ fn settled(line: &str, offset: u16) -> String {
     line
 }
 
-/// Who has done it is who runs the test.
+/// Replaces the account that disabled a service: it is the one that runs the test.
 fn nobody(line: &str) -> String {
     const BY: &str = "disabled by ";
     let at = line.find(BY).map(|at| at + BY.len());

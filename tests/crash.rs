@@ -22,7 +22,7 @@ const ROUNDS: u64 = 15;
 const ROUNDS_V4: u64 = 10;
 /// Rounds within which the loss of a flush must be noticed.
 const ROUNDS_TO_NOTICE: u64 = 40;
-/// The ordinary user whom a privileged server serves.
+/// The uid of the clients of a privileged server.
 const USER: u32 = 1000;
 
 /// The server on a forgetful mount: share and state both lie there.
@@ -73,7 +73,7 @@ impl Victim for Plimsoll {
     }
 
     fn crash(&mut self) {
-        // Killed and reaped, so that none of its calls is still under way.
+        // Killed and reaped, so that none of its calls is still in progress.
         drop(self.server.take());
         self.mounted.crash();
     }

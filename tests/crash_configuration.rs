@@ -1,7 +1,7 @@
-//! The power goes at seeded moments while the configuration of a real server changes, whose state
-//! lies on a file system that forgets what was not flushed. What is left is one of the committed
-//! configurations, never older than what was acknowledged, with its secrets and its audit log, and
-//! a server starts from it. Leaving out any one flush must be noticed.
+//! Power cuts at seeded moments while the configuration of a real server changes. The state of the
+//! server lies on a file system that forgets what was not flushed. What is left is one of the
+//! committed configurations, never older than what was acknowledged, with its secrets and its audit
+//! log, and a server starts from it. Leaving out any one flush must be noticed.
 
 #[path = "crash_configuration/left.rs"]
 mod left;
@@ -20,11 +20,11 @@ use run::Wanted;
 
 /// Moments at which the power goes.
 const CUTS: usize = 200;
-/// One in so many calls of the file system is such a moment.
+/// On average, one of this number of file system calls is such a moment.
 const CALLS_PER_CUT: u64 = 25;
-/// Most changes that it may take to have so many.
+/// Most changes until [`CUTS`] moments are reached.
 const CHANGES_MAX: usize = 400;
-/// From what so many cuts left a server is started, too.
+/// Number of cuts after which a server is started from what is left.
 const STARTS: usize = 10;
 /// Changes within which the loss of a flush must be noticed.
 const CHANGES_TO_NOTICE: usize = 16;

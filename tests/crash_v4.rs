@@ -1,6 +1,6 @@
-//! What only NFSv4.2 does to files is on disk when it is acknowledged: the power goes right after
-//! the answer, on a disk that loses what was not flushed. Leaving out any one of these flushes
-//! must be noticed. Who had files open and locked gets them back, and nobody else comes before.
+//! What only NFSv4.2 does to files is on disk when it is acknowledged: the power is cut right after
+//! the reply, on a disk that loses what was not flushed. Leaving out any one of these flushes must
+//! be noticed. Clients reclaim their open and locked files, and no other client gets them first.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ use wire::nfs4::{
 };
 use wire::nlm4::{self, HostName, LockArgs, Netobj, Nlm4Lock, Nlm4Share, Nlm4Stat, ShareArgs};
 
-/// The kind of file system that can do all of it: it shares blocks, keeps lists, and its journal
-/// is written when somebody asks for it, or half a minute later.
+/// The kind of file system that supports all of it: it shares blocks, stores access control lists,
+/// and its journal is written on request, or half a minute later.
 const KIND: &str = "xfs";
 /// Times that each is tried: once to see it kept.
 const TRIES: u64 = 3;
@@ -30,7 +30,7 @@ const TRIES: u64 = 3;
 const TRIES_UNTIL_LOST: u64 = 20;
 /// Bytes of the files.
 const SIZE: u64 = 64 << 10;
-/// Whom the client acts for.
+/// The uid and gid of the client.
 const USER: (u32, u32) = (1000, 1000);
 
 /// What is done last before the power goes.

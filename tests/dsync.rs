@@ -183,7 +183,7 @@ fn data_goes_beside_ssh_unless_it_cannot_or_shall_not() {
     let over = through(&shell);
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("it").port().to_string();
-    // What is asked for; streams that there may be; what is said of none.
+    // The options; how many streams may be used; the reported reason if none is.
     let cases: [(&[&str], std::ops::RangeInclusive<u64>, Option<&str>); 4] = [
         (&[], 1..=64, None),
         (&["--streams", "2"], 1..=2, None),

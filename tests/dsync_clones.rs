@@ -28,7 +28,7 @@ fn go(from: &str, to: &str, options: &[&str]) -> Value {
     serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
 }
 
-/// A run whose other side is started as ssh would; what it counted.
+/// A run with its other side started as ssh would start it; its counters.
 fn go_as_between_machines(scratch: &Path, from: &str, to: &str, more: &[&str]) -> Value {
     let rsh = scratch.join("rsh");
     fs::write(&rsh, "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n").expect("a script");
@@ -140,7 +140,7 @@ fn a_file_with_holes_takes_the_place_of_a_dense_one_where_only_it_has_room() {
     fs::write(to.join("a"), &bytes).expect("a file");
     let old = File::options().write(true).open(to.join("a")).expect("it");
     old.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("its time");
-    // As much of it stays as fits beside it.
+    // The part that stays and the new part fit on the disk next to the old file.
     let file = File::create(from.join("a")).expect("a file");
     file.write_all_at(&bytes[..1 << 20], 0).expect("its begin");
     file.write_all_at(&[7; 1 << 20], 2 << 20).expect("its middle");

@@ -14,7 +14,7 @@ use e2e::ssh_for_users;
 use e2e::tree::{assert_same, code, plant, said};
 use serde_json::{Value, json};
 
-/// A password that nobody uses: anna has a key.
+/// A password that is never used: anna has a key.
 const PASSWORD: &str = "never-typed-in-here";
 /// Bytes of a file that takes a while where the rate is limited.
 const LARGE: usize = 6 << 20;
@@ -28,7 +28,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None` if something is missing here, which is said.
+    /// `None` if something is missing here; the reason is printed.
     fn new(name: &'static str) -> Option<Self> {
         if !ssh_for_users(name) {
             return None;
@@ -129,7 +129,7 @@ fn a_user_is_held_to_what_the_share_and_the_service_grant() {
     plant(&from, 8);
     let there = place.there("box/copy");
     place.done(&from, &there, &[]);
-    // A file of somebody else's, and a way out.
+    // A file of another user, and a symbolic link out of the share.
     let (secret, to) = (place.inside("copy/secret"), place.scene.scratch.path().join("to"));
     fs::write(&secret, b"not for anna").expect("a file");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("a mode");

@@ -28,8 +28,8 @@ fn there(path: &Path) -> PathBuf {
     PathBuf::from(format!("{SERVER}:{}", path.display()))
 }
 
-/// A run from this machine, as root or as nobody, that reaches the other through `ssh`, where
-/// `program` is plimsoll.
+/// A run from this machine, as root or as the user `nobody`, that reaches the other one through
+/// `ssh`, where `program` is plimsoll.
 fn reaching(
     sshd: &Sshd,
     user: &str,
@@ -61,8 +61,8 @@ fn events(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// A tree with a hole and attributes in it beside what [`plant`] makes, and for root with what
-/// belongs to somebody else.
+/// A tree with a hole and attributes in addition to what [`plant`] makes, and for root with files
+/// of another user.
 fn plant_all(top: &Path, user: &str) {
     plant(top, 40);
     let holes = File::create(top.join("holes")).expect("a file");
@@ -148,7 +148,7 @@ fn what_ssh_refuses_is_told_in_one_sentence() {
     let (from, to) = (scratch.folder("from", None), scratch.path().join("to"));
     fs::write(from.join("file"), b"x").expect("a file");
     let right = sshd.ssh("root", "key", "known");
-    // ssh's options, the program there, what ssh or the shell says, the exit code that is told.
+    // ssh's options, the program there, the output of ssh or the shell, the reported exit code.
     let cases = [
         (sshd.ssh("root", "wrong-key", "known"), binary(), "Permission denied (publickey)", 255),
         (sshd.ssh("root", "key", "known-other"), binary(), "Host key verification failed", 255),
@@ -170,7 +170,7 @@ fn what_ssh_refuses_is_told_in_one_sentence() {
 }
 
 /// Starts a run into or from the other machine, and kills all sessions there when a third of the
-/// file has come; what it said on standard error, how it ended, and what it told after that.
+/// file has come; its standard error, its exit code, and its events after that.
 fn broken_off(sshd: &Sshd, command: &mut Command) -> (String, Option<i32>, Vec<Value>) {
     let mut child = command
         .args(["--bandwidth", "4MB/s"])
@@ -258,7 +258,7 @@ fn a_run_whose_sshd_was_killed_begins_again_by_itself() {
     let last = rest.last().expect("a last event");
     let sent = last["bytes_received"].as_u64().unwrap_or(u64::MAX);
     assert!(last["event"] == "done" && sent < bytes.len() as u64 - (2 << 20), "{last}");
-    // Who never let anybody in is not asked again.
+    // A run that never signed in is not retried.
     let ssh = sshd.ssh("root", "wrong-key", "known");
     let mut command = dsync(&sshd, "root", &ssh, (&from, &there(&to)));
     let done = run(command.args(["--retry", "6"]), DEADLINE);

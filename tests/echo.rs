@@ -25,7 +25,7 @@ const PORT: u16 = 7;
 const ANSWER: Duration = e2e::patience(30);
 /// Longest wait for what happens soon, on a machine of its own.
 const SOON: Duration = Duration::from_secs(20);
-/// Files outside its folders that know it: what a new protocol has to touch, beside its own.
+/// Files outside its folders that name it: a new protocol changes these in addition to its own.
 const PLACES: [&str; 6] = [
     "crates/base/src/protocol.rs",
     "crates/lab/src/client/mod.rs",
@@ -41,7 +41,7 @@ fn program() -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
-/// What is said where it was not.
+/// The reason of the SKIP where it was not built.
 const NOT_BUILT: &str = "its program is not built: cargo build --workspace --features \
                          test-program/test-services --bin plimsoll-test-services";
 
@@ -96,7 +96,7 @@ impl Running {
         Client::connect(&self.server).expect("it listens")
     }
 
-    /// What `plimsoll cli` says to a script.
+    /// The output of `plimsoll cli` for a script.
     fn cli(&self, script: &str) -> String {
         let path = self.scene.scratch.path().join("script");
         fs::write(&path, script).expect("the script");
@@ -118,7 +118,7 @@ impl Client {
 
     /// Sends bytes; the line that comes back, empty at the end of the connection.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
-        // Who is cut off meanwhile hears so by the end of the connection.
+        // A client that is disconnected meanwhile sees the end of the connection below.
         let _sent = self.0.get_mut().write_all(bytes);
         self.line()
     }
@@ -190,7 +190,7 @@ fn it_signs_in_and_sends_back() {
     }
     let mut long = running.client().sign_in();
     assert_eq!(long.say(&[b'a'; 8192]), b"", "no line has so many bytes");
-    // Who is told nothing for long enough is not served any more.
+    // An idle client is disconnected.
     running.set("idle", json!(1));
     assert_eq!(running.client().sign_in().line(), b"", "closed after a second");
 }
@@ -212,7 +212,7 @@ fn it_starts_and_drains() {
     assert_eq!(code, 200, "{answer}");
     assert_eq!(client.line(), b"", "the connection was ended");
     let log = running.get("log").to_string();
-    // That its connections were closed because they did not end by themselves is a warning.
+    // Connections closed by force, because they did not end in time, would be logged as a warning.
     assert!(log.contains(" info: ") && log.contains("restarts Echo"), "{log}");
     assert!(!log.contains(" warning: "), "{log}");
     assert_eq!(running.client().sign_in().say(b"two\n"), b"two\n");
@@ -247,7 +247,7 @@ fn its_operations_are_in_analytics() {
     assert_eq!(rows_of("echo.ops[client]"), [("127.0.0.1".to_owned(), 12)].into());
     let by_status = [("OK".to_owned(), 11), ("REFUSED".to_owned(), 1)];
     assert_eq!(rows_of("echo.ops[status]"), by_status.into());
-    // Who was not let in is no user.
+    // A client that failed to sign in has no user.
     let by_user = [("4321".to_owned(), 11), ("none".to_owned(), 1)];
     assert_eq!(rows_of("echo.ops[user]"), by_user.into());
     assert_eq!(running.api.count("echo.bytes", (from, to)), 110);

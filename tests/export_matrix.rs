@@ -1,6 +1,6 @@
-//! Every kind of export rule against clients of NFSv3, 4.0 and 4.1 at several addresses: whom it
-//! admits and whom it refuses, how far, as whom, and with which status. One server; its rules are
-//! exchanged from case to case.
+//! Every kind of export rule against clients of NFSv3, 4.0 and 4.1 at several addresses: which
+//! clients it admits and refuses, with which access, as which user, and with which status. One
+//! server; its rules are exchanged from case to case.
 //!
 //! The test's thread has a network of its own, where it can have every address, and its own `/etc`
 //! with the names of hosts and groups that the rules use.
@@ -48,7 +48,7 @@ fn etc(scratch: &Scratch) -> std::path::PathBuf {
     etc
 }
 
-/// Files that the clients try to read: everybody's, and root's own.
+/// Files that the clients try to read: one readable by all users, one by root only.
 fn files(dir: &Path) {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).expect("open to all");
     for (name, mode) in [("open", 0o644), ("private", 0o600)] {

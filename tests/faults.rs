@@ -1,7 +1,7 @@
-//! What goes wrong below the server is told to the client that must know, every time, over NFSv3
-//! and v4: a full file system, one over its quota, one that has become read-only, and one that
-//! cannot write or flush. What had been acknowledged stays, and who has data that may be lost
-//! learns it from the write verifier.
+//! Faults below the server are reported to the client that they concern, every time, over NFSv3 and
+//! v4: a full file system, one over its quota, one that has become read-only, and one that cannot
+//! write or flush. What had been acknowledged stays, and a client with data that may be lost learns
+//! it from the write verifier.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use e2e::skip;
 use sim::forget::{self, ForgetFs};
 use wire::nfs3::{Nfsstat3, StableHow};
 
-/// Whom the clients act for.
+/// The uid of the clients.
 const USER: u32 = 1000;
 const BOTH: [Over; 2] = [Over::V3, Over::V4];
 const STABILITIES: [StableHow; 3] =
@@ -276,7 +276,8 @@ fn who_has_unflushed_data_learns_of_a_flush_that_failed_for_another() {
     {
         let name = format!("{one:?}-{other:?}");
         let file = maker.create(&root, &name, 0o644).expect("CREATE").handle;
-        // Of one user, so that the server cannot tell whom of them it has told.
+        // Of one user, so that the server cannot know which of the two clients has received the
+        // error.
         let (mut first, _) = scene.client(one, &format!("{name}-first"));
         let (mut second, _) = scene.client(other, &format!("{name}-second"));
         let write = |client: &mut dyn Remote, at| {

@@ -1,6 +1,6 @@
-//! FTP and HTTP as services of the program: users act by their numbers, share modes and passwords
-//! change while clients are connected, a service is disabled, restarted and kept from its port
-//! while the others go on.
+//! FTP and HTTP as services of the program: users access files with their uids, share modes and
+//! passwords change while clients are connected, a service is disabled, restarted and kept from its
+//! port while the others continue.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -32,7 +32,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A server with a user anna, who is number 4321.
+    /// A server with a user anna, uid 4321.
     fn new(name: &str) -> Self {
         let place = Place::new(name);
         let (server, api) = place.start_for_anna(PASSWORD, &[]);
@@ -62,7 +62,7 @@ impl Scene {
         self.api.post(&format!("/api/v1/nodes{at}/actions/restart"), &json!({ "parameters": {} }))
     }
 
-    /// A connection on which anna gives a password, and what she is told.
+    /// A connection on which anna sends a password, and the reply code.
     fn tried(&self, password: &str) -> (Ftp, u16) {
         let mut ftp = Ftp::connect(HERE, self.server.at(21)).expect("FTP");
         let code = ftp.sign_in("anna", password).expect("FTP");
@@ -105,7 +105,7 @@ fn users_act_by_their_numbers_and_as_far_as_the_share_lets_them() {
     let http = scene.server.at(80);
     assert_eq!(get(http, "/box/one", "anna", PASSWORD), (200, b"0123456789".to_vec()));
 
-    // Each service by itself, and from the next command on.
+    // Each service separately, and from the next command on.
     scene.set("/shares/default/box", "ftp", json!("ro"));
     assert_ne!(store(&mut ftp, "/box/two", b"x"), 226);
     assert!(!scene.dir.join("box/two").exists());

@@ -13,7 +13,7 @@ use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::{has, skip};
 
-/// Who signs in, as the harness makes him.
+/// The user that signs in, as the harness creates it.
 const USER: &str = "admin:only-for-this-test";
 /// A file of several pieces, and no multiple of one.
 const SIZE: usize = (3 << 20) + 12_345;

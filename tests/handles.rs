@@ -13,7 +13,7 @@ use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 
 const MEMORY: &str = "/dev/shm";
 
-/// A share and who serves it. The server is started anew again and again.
+/// A share and its server, which is restarted repeatedly.
 struct Scene {
     scratch: Scratch,
     dir: PathBuf,
@@ -49,7 +49,7 @@ impl Scene {
         self.dir.join(path)
     }
 
-    /// A folder beside the share, on the same file system.
+    /// A folder next to the share, on the same file system.
     fn outside(&self) -> PathBuf {
         self.scratch.folder("outside", None)
     }
@@ -66,7 +66,7 @@ fn forget_caches(at: &Path) {
     }
 }
 
-/// A new file whose content is its name.
+/// A new file with its name as content.
 fn file(client: &mut Client, dir: &[u8], name: &str) -> Handle {
     let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
     let made = client.create(dir, name, CreateHow::Guarded(mode)).expect(name);
@@ -236,7 +236,7 @@ fn renamed_behind_our_back(place: &Path, unprivileged: bool) {
     let mut client = Client::connect(server.nfs(), 0, 0).expect("a connection");
     if !unprivileged {
         // A kernel handle is not searched for in the whole tree (docs/formats/handles.md): it is
-        // good again as soon as anybody has met the file where it is now.
+        // valid again as soon as a client has looked the file up where it is now.
         client.lookup(&two, "moved").expect("its new name");
     }
     check(&mut client, &kept, &gone, "after what happened behind our back");

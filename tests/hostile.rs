@@ -1,5 +1,5 @@
 //! What hostile or very many peers can do to the services that transfer files: thousands that do
-//! nothing stop nobody, guessing passwords is slow, and no path leads out of a share.
+//! nothing stop no other client, guessing passwords is slow, and no path leads out of a share.
 
 #[path = "hostile/crowds.rs"]
 mod crowds;

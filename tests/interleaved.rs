@@ -1,8 +1,8 @@
 //! Uploads, replacements, removals, reads, listings and kills, step by step in an order that a seed
 //! decides, by two servers and an sshd subsystem on one directory. Whatever was acknowledged is
-//! there, whole, and nothing else: no part of a file under a final name, nothing temporary that
-//! somebody sees, nothing lost because somebody lists or is killed; who has a file open, on the
-//! server or over HTTP or SFTP, reads it to its end.
+//! there, whole, and nothing else: no part of a file under a final name, no temporary file in a
+//! listing, nothing lost to a listing or a kill; a client that has a file open, on the server or
+//! over HTTP or SFTP, reads it to its end.
 //!
 //! `PLIMSOLL_INTERLEAVED_ROUNDS` is how many rounds there are, each from a seed of its own;
 //! `PLIMSOLL_INTERLEAVED_SEED` is the first of those.
@@ -31,13 +31,13 @@ use readers::Reader;
 const ROUNDS: u64 = 30;
 /// Steps of one.
 const STEPS: usize = 60;
-/// Uploads under way at once.
+/// Uploads in progress at once.
 const UPLOADS_MAX: usize = 5;
 /// Readers at once.
 const READERS_MAX: usize = 3;
 /// Bytes of the largest file: several pieces of an upload.
 const SIZE_MAX: u64 = 300_000;
-/// Names that are replaced again and again.
+/// Names that are replaced repeatedly.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const PASSWORD: &str = "only-for-this-test";
 /// Begins names of what is being uploaded.
@@ -58,7 +58,7 @@ fn plain_http() -> [Value; 2] {
     ]
 }
 
-/// The directory, who serves it, and what must be in it.
+/// The directory, its servers, and what must be in it.
 struct World {
     scene: Scene,
     dir: PathBuf,
@@ -66,8 +66,8 @@ struct World {
     files: BTreeMap<String, Vec<u8>>,
     uploads: Vec<Upload>,
     readers: Vec<Reader>,
-    /// Temporary files of subsystems that were killed: nobody can know them to be left before they
-    /// are old.
+    /// Temporary files of subsystems that were killed: only their age shows that they are left
+    /// over.
     orphans: Vec<String>,
 }
 
@@ -134,8 +134,8 @@ impl World {
         }
     }
 
-    /// That nothing temporary is there but for those uploads that go on, and what nobody can know
-    /// to be left.
+    /// That there are no temporary files except those of uploads in progress, and those of which
+    /// only the age will show that they are left over.
     fn has_no_temporary_files(&self, what: &str) {
         let count = self.uploads.len();
         let mut seen = Vec::new();
@@ -204,12 +204,12 @@ impl World {
         let Some(at) = self.any(random) else { return String::new() };
         let upload = self.uploads.swap_remove(at);
         let said = format!("lose {upload}");
-        // If its process was killed, only the age of what it has left can tell.
+        // If its process was killed, only the age of its temporary file shows that it is left over.
         self.orphans.extend(upload.lose());
         said
     }
 
-    /// Nobody sees what is temporary, and looking removes nothing of somebody's.
+    /// No listing shows a temporary file, and none removes that of an upload in progress.
     fn list(&mut self, random: &mut SeededRandom) -> String {
         let (by, mut seen) = self.clients().list(random);
         seen.sort();
@@ -249,7 +249,7 @@ impl World {
     fn kill(&mut self, which: usize) {
         let mut server = self.servers[which].take().expect("a server");
         server.kill();
-        // What was under way there has come to nothing.
+        // What was in progress there has failed.
         self.uploads.retain(|upload| upload.server() != Some(which));
         self.readers.retain(|reader| reader.server() != Some(which));
         let (state, dir, offset) = (self.state(which), self.scene.dir.clone(), server.offset);

@@ -46,7 +46,7 @@ fn prepare(share: &Path, server: &Server, version: &str) {
     succeed(Command::new("tar").arg("czf").arg(archive).arg("-C").arg(project).arg("."));
 }
 
-/// Runs the guest to its end; returns what its console said.
+/// Runs the guest to its end; returns its console output.
 fn boot(namespace: &Namespace, share: &Path, scratch: &Path) -> String {
     let mut guest = uml::guest(OsStr::new(uml::DEBIAN), 0, TAP, share, scratch);
     guest.args([MEMORY, "con0=null,fd:1"]);
@@ -55,7 +55,7 @@ fn boot(namespace: &Namespace, share: &Path, scratch: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// What `find` and `sha256sum` say of the tree, in the guest's own words.
+/// The output of `find` or `sha256sum` for the tree, by the script of the guest.
 fn tree(dir: &Path, script: &str) -> String {
     let output = succeed(Command::new("sh").current_dir(dir).args(["-c", script]));
     String::from_utf8_lossy(&output).replace('\0', "\n")

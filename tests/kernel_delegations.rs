@@ -1,6 +1,7 @@
-//! Real Linux clients of NFSv4 with delegations: one that holds a file need not ask the server to
-//! open it again; when the other writes to it, it is called back and both go on; one that has lost
-//! its power does not stop the other for longer than a lease; one that cannot be called gets none.
+//! Real Linux clients of NFSv4 with delegations: one that holds a file opens it again without a
+//! request to the server; when the other writes to it, the delegation is recalled and both
+//! continue; one that has lost its power does not stop the other for longer than a lease; one that
+//! cannot be called gets none.
 
 use std::time::{Duration, Instant};
 
@@ -108,8 +109,8 @@ fn is_called_back(pair: &mut Pair, mount: &str) {
     assert_eq!(pair.two.run(&format!("cat {path}")), "first\nsecond\nthird\n", "{mount}");
 }
 
-/// A file that a client holds open goes on to be read when it is called back, and the next who
-/// opens it sees what is new.
+/// A file that a client has open can still be read after its delegation was recalled, and the next
+/// open sees what is new.
 fn goes_on_with_what_is_open(pair: &mut Pair, mount: &str) {
     let file = format!("kept-{mount}");
     let path = format!("/mnt/{mount}/{file}");

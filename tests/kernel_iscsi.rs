@@ -27,7 +27,7 @@ mod reservations;
 const PORT: u16 = 3260;
 /// What relays listen at.
 const RELAYS: [u16; 2] = [4260, 4261];
-/// Seconds for which connections are cut, if the environment does not say.
+/// Seconds for which connections are cut, unless the environment sets them.
 const CUTTING: u64 = 30;
 /// How often a connection is cut.
 const EVERY: Duration = Duration::from_secs(3);
@@ -164,7 +164,7 @@ fn a_linux_initiator_finds_the_target_and_both_prove_who_they_are() {
     let other = set("password_in", "another-secret-of-it");
     let (status, said) = stage.ends(0, &format!("{other}{login}"));
     assert_ne!(status, 0, "the target was believed: {said}");
-    // Who does not know the secret stays outside, and is counted.
+    // An initiator without the secret is refused, and counted.
     let api = Api::new(&stage.scratch.path().join("state"));
     let wrong = set("password_in", &own) + &set("password", "a-secret-of-nobody");
     let (status, said) = stage.ends(0, &format!("{wrong}{login}"));
@@ -185,7 +185,7 @@ fn cutting() -> Duration {
     Duration::from_secs(seconds.unwrap_or(CUTTING))
 }
 
-/// Writes and reads until it is told to end; everything that was written must be there.
+/// Stops the program that writes and reads; everything that it wrote must be there.
 fn end_blocks(stage: &mut Stage, task: &Task) -> String {
     stage.guests[0].run("touch /tmp/stop");
     let (status, log) = stage.guests[0].end(task);
@@ -274,7 +274,7 @@ fn a_bit_flipped_on_the_way_is_found_by_the_digest() {
     api.wait_for_second(to);
     let aborted = api.count("iscsi.ops[status=ABORTED COMMAND]", (from, to));
     assert_eq!(aborted, 1, "for the data whose digest does not fit");
-    // The flip is real: without digests nobody finds it.
+    // The flip is real: without digests it is not detected.
     assert!(!survives_flip(&mut stage, &relay, "None"), "nothing was flipped");
     assert!(stage.server.stop().success());
 }
@@ -312,7 +312,7 @@ fn one_of_two_paths_may_go() {
     for (relay, path) in relays.iter().zip(["8:0", "8:16"]).cycle().take(2 * rounds) {
         stage.guests[0].event("writer at");
         relay.set_cut(true);
-        // dm has found out, and the writer goes on by the other path.
+        // dm has marked the path as failed, and the writer continues over the other one.
         stage.run(
             0,
             &format!("until dmsetup status paths | grep -q '{path} F'; do sleep 0.1; done"),

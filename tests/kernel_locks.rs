@@ -1,7 +1,7 @@
-//! Real Linux clients of NFSv3 that lock over the network (NLM, with rpcbind and rpc.statd beside
+//! Real Linux clients of NFSv3 that lock over the network (NLM, with rpcbind and rpc.statd next to
 //! it): they exclude each other and clients of NFSv4, a lock that was waited for is granted by a
-//! call back, a client that restarts loses what it held, and a server that restarts lets its
-//! clients have theirs again.
+//! callback, a client that restarts loses what it held, and a server that restarts lets its clients
+//! reclaim their locks.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use e2e::{has, skip, took_at_most};
 
 /// The lease, and with it the grace period.
 const LEASE: &str = "10";
-/// A Linux client that waits asks again by itself after 30 s: what comes earlier was called.
+/// A Linux client that waits retries after 30 s: an earlier grant came by a callback.
 const CALLED: Duration = Duration::from_secs(20);
 
 /// What a guest needs to lock over NFSv3. The folder of rpc.statd outlives the guest.
@@ -38,7 +38,7 @@ fn start(namespace: &Namespace, scratch: &Scratch) -> Server {
     let mut options = Options::new(&dir, &state);
     options.address = HOST;
     options.namespace = Some(namespace);
-    // The ports that clients ask for by themselves.
+    // The ports that clients use by default.
     options.offset = Some(0);
     options.args = ["--nfs-lease", LEASE].map(Into::into).to_vec();
     Server::start(&options)
@@ -96,7 +96,7 @@ fn release(guest: &mut Guest, task: &Task) {
     assert_eq!(status, 0, "{log}");
 }
 
-/// Whether a lock is to be had, without waiting.
+/// Whether a lock is granted without waiting.
 fn can(guest: &mut Guest, kind: &str, mode: &str, range: &str) -> bool {
     let task = guest.begin(&format!("locks other {kind} {mode} try {range}"));
     let (status, log) = guest.end(&task);

@@ -82,17 +82,17 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Runs a script with the words of `uml/rdma.sh`, and gives what it said.
+    /// Runs a script with the commands of `uml/rdma.sh`; its output.
     fn run(&mut self, script: &str) -> String {
         self.guest.run(&with_words(script))
     }
 
-    /// Begins one, which goes on beside others.
+    /// Starts a script, which runs in parallel with others.
     fn begin(&mut self, script: &str) -> uml::Task {
         self.guest.begin(&with_words(script))
     }
 
-    /// A number that a script says.
+    /// A number that a script prints.
     fn number(&mut self, script: &str) -> u64 {
         let said = self.run(script);
         said.trim().parse().unwrap_or_else(|_| panic!("{script}: {said}"))

@@ -1,6 +1,5 @@
-//! A real Linux client whose NFS service is disabled under it and enabled again, and then
-//! restarted: what it does waits meanwhile and goes on, nothing of what it wrote is lost, and it
-//! has its locks.
+//! A real Linux client with its NFS service disabled and enabled again, and then restarted: its
+//! operations wait meanwhile and continue, nothing of what it wrote is lost, and it has its locks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -72,7 +71,7 @@ impl Scene {
         locks["rows"].as_array().map_or(0, Vec::len)
     }
 
-    /// Waits until every mount has got on from here.
+    /// Waits until every mount has made progress from here.
     fn goes_on(&mut self) {
         for (_, name) in MOUNTS {
             let at = format!("{name} at");
@@ -119,7 +118,7 @@ fn disabled_and_enabled(scene: &mut Scene) {
     assert_eq!(scene.locks(), 2, "they were reclaimed");
 }
 
-/// What the server has of a writer's file is what the writer says.
+/// What the server has of a writer's file is what the writer reports.
 fn nothing_is_lost(scene: &mut Scene, name: &str, writer: &Task) {
     let (status, log) = scene.guest.end(writer);
     assert_eq!(status, 0, "{name}: {log}\n{}", scene.guest.said());

@@ -1,9 +1,9 @@
 //! Linux' own SMB client (cifs of Debian's kernel, in User Mode Linux) in each dialect and
-//! protection: it builds a C project and does what users do, random operations are as a model has
-//! them, and it goes on when the server was killed.
+//! protection: it builds a C project and does what users do, random operations have the results of
+//! a model, and it continues after the server was killed.
 //!
-//! `PLIMSOLL_CIFS_S` makes the random operations last so many seconds, and everything be done in
-//! every dialect.
+//! `PLIMSOLL_CIFS_S` sets the seconds of the random operations, and has everything done in every
+//! dialect.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,7 @@ const MOUNTS: [(&str, &str); 5] = [
 const BUILT: [&str; 2] = ["v21", "v311seal"];
 /// Seconds of random operations in the gate, over 3.1.1.
 const RANDOM: u64 = 20;
-/// In which a client goes on after the server was killed.
+/// Time within which a client continues after the server was killed.
 const GOES_ON: Duration = Duration::from_secs(60);
 /// Bytes of a block of `uml/writer.c`.
 const BLOCK: usize = 4096;
@@ -84,8 +84,8 @@ impl Scene {
         self.guest.run(&script)
     }
 
-    /// Mounts the share at `/mnt/NAME`. Locks of byte ranges stay with the client, whose programs
-    /// expect them to be advisory.
+    /// Mounts the share at `/mnt/NAME`. Byte-range locks stay with the client (`nobrl`): its
+    /// programs expect them to be advisory.
     fn mount(&mut self, name: &str, options: &str) {
         self.script(&format!(
             "mount_share {name} {options},nobrl || {{ dmesg | tail -20; false; }}"
@@ -210,7 +210,7 @@ fn random_operations_over_smb_are_as_a_model_has_them() {
     scene.stop();
 }
 
-/// What the server has of a writer's file is what the writer says.
+/// What the server has of a writer's file is what the writer reports.
 fn nothing_is_lost(scene: &mut Scene, name: &str, writer: &uml::Task) {
     let (status, log) = scene.guest.end(writer);
     assert_eq!(status, 0, "{name}: {log}\n{}", scene.guest.said());
@@ -237,7 +237,7 @@ fn a_linux_client_goes_on_when_the_smb_server_was_killed() {
     scene.guest.install("writer");
     let mounts = [MOUNTS[0], MOUNTS[2], MOUNTS[4]];
     let writers = mounts.map(|(name, options)| {
-        // A server is one for all mounts of it unless the client is told otherwise.
+        // Without `nosharesock` all mounts of a server share a connection.
         scene.mount(name, &format!("{options},hard,nosharesock"));
         scene.guest.begin(&format!("writer {name} /mnt/{name}/{name} /tmp/stop"))
     });
@@ -248,7 +248,7 @@ fn a_linux_client_goes_on_when_the_smb_server_was_killed() {
         scene.kill_and_start();
         let began = Instant::now();
         for (name, _) in mounts {
-            // What it said before is no progress.
+            // Progress from before the restart does not count.
             scene.guest.forget(&format!("{name} at"));
             scene.guest.event(&format!("{name} at"));
         }

@@ -1,7 +1,7 @@
-//! Real Linux clients of NFSv4 beside each other: what one has locked the other does not get, a
-//! lock that is given back goes to who waits for it, delegations are given back when the other
-//! wants to write, or taken from who does not answer, locks outlive a server that is killed, and a
-//! client that is gone loses what it held when its lease is over, and not before.
+//! Real Linux clients of NFSv4 next to each other: what one has locked the other does not get, a
+//! lock that is released goes to the client that waits for it, delegations are returned when the
+//! other wants to write, or revoked from a client that does not reply, locks outlive a server that
+//! is killed, and a client that is gone loses what it held when its lease is over, and not before.
 
 use std::time::{Duration, Instant};
 
@@ -56,8 +56,9 @@ impl Pair {
     fn restart(&mut self) {
         self.server.kill();
         self.server = start(&self.namespace, &self.scratch, Some(self.server.offset));
-        // It would by itself, when it renews its lease: as late as a lease after its last request,
-        // which may be too late to reclaim. An open makes it look at once, and ends with the grace.
+        // The guest would notice when it renews its lease: up to a lease after its last request,
+        // which may be too late to reclaim. An open makes it look at once, and ends with the grace
+        // period.
         let opens = MOUNTS.map(|(_, name)| self.one.begin(&format!(": >/mnt/{name}/looked")));
         for open in &opens {
             assert_eq!(self.one.end(open).0, 0);
@@ -88,7 +89,7 @@ fn release(guest: &mut Guest, task: &Task) {
     assert_eq!(status, 0, "{log}");
 }
 
-/// Whether a lock is to be had, without waiting.
+/// Whether a lock is granted without waiting.
 fn can(guest: &mut Guest, kind: &str, mode: &str, range: &str) -> bool {
     let task = guest.begin(&format!("locks other {kind} {mode} try {range}"));
     let (status, log) = guest.end(&task);
@@ -151,7 +152,7 @@ fn exclude_each_other(pair: &mut Pair, (one, two): (&str, &str)) {
 fn goes_to_who_waits(pair: &mut Pair, mount: &str, kind: &str) {
     let range = format!("/mnt/{mount}/waited 0 0");
     let held = hold(&mut pair.one, kind, "write", &range);
-    // The kernel's own count of the answers to LOCK says when it was refused.
+    // The kernel's own count of the replies to LOCK shows when it was refused.
     let count = "answers() { awk '/^\t *LOCK:/ { n += $3 } END { print n + 0 }' \
                  /proc/self/mountstats; }\n";
     let before = pair.two.run(&format!("{count} answers"));
@@ -198,7 +199,7 @@ fn recall(pair: &mut Pair) {
     }
 }
 
-/// Who does not answer loses its delegation, and sees so when it is back.
+/// A client that does not reply loses its delegation, and notices that when it is back.
 fn revoke(pair: &mut Pair) {
     let files = MOUNTS.map(|(_, mount)| (mount, format!("/mnt/{mount}/frozen.{mount}")));
     for (mount, file) in &files {
@@ -214,9 +215,9 @@ fn revoke(pair: &mut Pair) {
         assert!(after < 2 * LEASE + SLACK, "{mount}: {after:?}");
     }
     pair.one.suspend(false);
-    // Over 4.0, and over 4.1 where it asks for attributes before it has looked after its session,
-    // Linux takes the new ones while it still believes in its delegation, and keeps what it has
-    // cached (6.1; `stat` tells the new time then). The next change it does see.
+    // Over 4.0, and over 4.1 where it gets attributes before it has checked its session, Linux
+    // takes the new ones while it still assumes its delegation, and retains what it has cached
+    // (6.1; `stat` shows the new time then). It does notice the next change.
     for (_, file) in &files {
         pair.two.run(&format!("echo three >{file}"));
         pair.one.run(&format!("until [ \"$(cat {file})\" = three ]; do sleep 0.1; done"));

@@ -1,6 +1,6 @@
 //! What version 4.2 adds, as the tools of a real Linux client use it: sparse files, clones and
 //! copies that the server makes, extended attributes, access control lists. The host looks at the
-//! share's own files beside it, and the client's own counts say which operations it sent.
+//! files of the share directly, and the client's own counts show which operations it sent.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

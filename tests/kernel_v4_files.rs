@@ -1,7 +1,7 @@
 //! What a program on a real Linux client of NFSv4 sees of files that it opens: a file that it
-//! makes exclusively has the times of now; a file that it has open goes on being usable when
-//! somebody else removes or replaces it, and its room is free when it is closed; a program runs
-//! that its user may only execute.
+//! creates exclusively has the current time; a file that it has open stays usable when it is
+//! removed or replaced elsewhere, and its space is free when it is closed; a program runs that its
+//! user may only execute.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -50,8 +50,8 @@ impl Stage {
     }
 }
 
-/// The server keeps the verifier of an exclusive create in the new file's times; the client must
-/// set them afterwards, and for that the server must tell where the verifier is.
+/// The server stores the verifier of an exclusive create in the new file's times; the client must
+/// set them afterwards, and for that the server must report where the verifier is.
 fn exclusive_creates_have_current_times(stage: &mut Stage) {
     for (version, mount) in MOUNTS {
         // `noclobber` makes a shell open with O_CREAT | O_EXCL.
@@ -67,7 +67,7 @@ fn exclusive_creates_have_current_times(stage: &mut Stage) {
     }
 }
 
-/// To run a program, a client's kernel reads it, also for a user who may not.
+/// To run a program, a client's kernel reads it, even for a user without read permission.
 fn programs_run_that_may_only_be_executed(stage: &mut Stage) {
     let user = "setpriv --reuid=1000 --regid=1000 --clear-groups";
     for (version, mount) in MOUNTS {

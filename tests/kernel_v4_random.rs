@@ -70,7 +70,7 @@ fn nothing_is_lost_when_the_server_is_killed() {
     });
     for round in 0..setting("PLIMSOLL_FSX_ROUNDS", ROUNDS) {
         for (name, _) in VERSIONS {
-            // What it said before the restart is no progress.
+            // Progress from before the restart does not count.
             guest.forget(name);
             let now = progress(&mut guest, name, 0);
             progress(&mut guest, name, now + BETWEEN);

@@ -1,7 +1,7 @@
 //! A Linux client of NFSv4 has a file open, or open and locked, while another NFS client, a client
 //! of another protocol or a program on the server removes or replaces it, on ext4 and on tmpfs: its
-//! program goes on until it closes the file; then the room is free and no state is left. New files,
-//! which get the inode numbers of old ones, open as if those had never been.
+//! program continues until it closes the file; then the space is free and no state is left. New
+//! files, which get the inode numbers of old ones, open as if those had never been.
 
 use std::collections::HashSet;
 use std::fs;
@@ -28,12 +28,12 @@ const MOUNTS: [(&str, &str); 4] = [
     ("vers=4.2", "v42"),
 ];
 const PASSWORD: &str = "only-for-this-test";
-/// Files that are made anew.
+/// Files that are created after the old ones.
 const NEW_FILES: usize = 1000;
 /// How long a client may keep what its program has closed.
 const PATIENCE: Duration = e2e::patience(60);
 
-/// Who takes the name of the open file away, or gives it to another one.
+/// What removes the name of the open file, or gives it to another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     LocalRemove,
@@ -133,7 +133,7 @@ impl Stage {
         Ok(Self { guest, server, api, dir, namespace, _mounted: mounted, scratch })
     }
 
-    /// Runs a program beside the server.
+    /// Runs a program in the network namespace of the server.
     fn beside(&self, command: &mut Command) {
         self.namespace.enter(command);
         let done = run(command.current_dir(self.scratch.path()), DEADLINE);
@@ -251,7 +251,7 @@ fn removed_and_replaced(kind: &str) {
     assert!(stage.server.stop().success(), "SIGTERM ends it cleanly");
 }
 
-/// What is missing here, which is said.
+/// The reason of a SKIP: what is missing here.
 fn missing() -> Option<String> {
     let tools = ["curl", "lftp", "ssh", "mkfs.ext4"];
     let missing = tools.into_iter().find(|tool| !has(tool));

@@ -26,7 +26,7 @@ impl Scene {
         let scratch = Scratch::new(name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         fs::create_dir(dir.join("place")).expect("a folder");
-        // Named as the lab's own are, and nobody's to remove.
+        // Named as the lab's own folders are, but not to be removed.
         fs::create_dir(dir.join("plimsoll-lab.0")).expect("a folder");
         fs::write(dir.join("plimsoll-lab.0/f0.1"), b"x").expect("a file");
         Self { dir, state, _scratch: scratch }
@@ -66,7 +66,7 @@ fn short(more: &Value) -> Value {
     parameters
 }
 
-/// One that goes on until it is ended.
+/// A run that lasts until it is ended.
 fn long() -> Value {
     let steps: Vec<String> = (1..=60).map(|n| format!("2x{n}")).collect();
     short(&json!({ "schedule": steps, "step": 600 }))

@@ -25,7 +25,7 @@ const CHANGES: [(&str, &str); 9] = [
     ("a second name", "ln f g"),
     ("being replaced", "echo other >g; mv g f"),
 ];
-/// The last one, after which nobody can ask for it by name.
+/// The last one, after which the file cannot be opened by its name.
 const REMOVED: (&str, &str) = ("being removed", "rm f");
 
 struct Scene {
@@ -82,7 +82,7 @@ fn every_change_by_a_program_here_calls_it_back() {
         assert_eq!(scene.client.recalled(), Ok(delegation), "{what}");
         assert_eq!(scene.client.give_back(&file.handle, delegation), Ok(()), "{what}");
         if fs::metadata(place.join("f")).is_ok_and(|now| now.ino() == inode) {
-            // It was called back just now: whoever opens it again is not told to trust it.
+            // The delegation was recalled just now: the next open gets none.
             assert_eq!(scene.open(&folder).1, None, "{what}");
         }
     }

@@ -1,6 +1,6 @@
 //! What goes wrong below one unit concerns that unit alone: a file system that answers nothing, one
 //! that has become read-only under the open file, one that is full. Other units, file protocols and
-//! administration go on, nothing that was acknowledged is lost, and initiators learn what it is.
+//! administration continue, nothing that was acknowledged is lost, and initiators learn the reason.
 
 use std::fs;
 use std::net::TcpStream;
@@ -26,9 +26,9 @@ use wire::scsi::{Asc, Cdb, SenseKey};
 
 /// Port of iSCSI.
 const PORT: u16 = 3260;
-/// The unit whose storage fails, by its number.
+/// The number of the unit with failing storage.
 const BAD: u16 = 1;
-/// Whom the client of NFS acts for.
+/// The uid of the client of NFS.
 const USER: u32 = 1000;
 /// The node of the service.
 const ISCSI: &str = "/configuration/services/iscsi";
@@ -39,7 +39,7 @@ const BYTES: usize = COUNT as usize * BLOCK;
 const ABORTED: Duration = ISCSI_ABORT_TIME_MAX.saturating_add(patience(2));
 const DRAINED: Duration = DRAIN_TIME_MAX.saturating_add(patience(2));
 
-/// A server with a unit that is well, `disk`, and one whose storage fails.
+/// A server with an intact unit, `disk`, and one with failing storage.
 struct Stage {
     /// What that lies on. It goes before the server, which cannot be killed as long as it waits
     /// for a file system that does not answer.
@@ -91,7 +91,7 @@ impl Stage {
         initiator
     }
 
-    /// Commands of a unit that is well, and calls of NFS, to their end.
+    /// Commands of the intact unit, and calls of NFS, to their end.
     fn others_go_on(&self, other: &mut Initiator) {
         let mut client = Over::V3.connect(self.server.nfs(), USER, "others").expect("a client");
         let root = client.root(&self.server.export()).expect("the share");
@@ -162,7 +162,7 @@ fn storage_that_answers_nothing_holds_up_nobody_else() {
     });
     assert_eq!(reset, TmfOutcome::REJECTED);
     stage.others_go_on(&mut other);
-    // As Linux goes on: the session ends and comes back, and so do its commands.
+    // As Linux does next: the session ends and comes back, and so do its commands.
     drop(bad);
     let mut bad = within(patience(10), "a new login", || {
         let at = stage.server.at(PORT);
@@ -215,7 +215,7 @@ fn a_file_system_that_becomes_read_only_is_told() {
         let answer = bad.run(&Cdb::Write(io(0, COUNT, fua)), &[b'c'; BYTES], 0).expect("answered");
         assert_eq!(refused(&answer), protected, "FUA {fua}");
     }
-    // What was in the cache cannot get to the disk any more, and that is said.
+    // What was in the cache cannot get to the disk any more, and the flush fails.
     let flushed = bad.run(&synchronize(), &[], 0).expect("answered");
     assert_eq!(refused(&flushed).0, SenseKey::MEDIUM_ERROR);
     assert_eq!(bad.good(&Cdb::Read(io(0, 1, false)), &[], 512), [b'a'; BLOCK]);

@@ -24,7 +24,7 @@ use wire::nlm4::{HostName, LockArgs, NLM_PROGRAM, NLM_V4, Netobj, Nlm4Lock, Nlm4
 
 /// The procedure LOCK of NLM.
 const NLM_LOCK: u32 = 2;
-/// A command of ours that asks a server on this machine.
+/// Time limit of a `plimsoll` command for a server on this machine.
 const COMMAND: Duration = e2e::patience(20);
 /// To the end of the file, however it grows.
 const TO_END: u64 = u64::MAX;
@@ -342,7 +342,7 @@ fn delegations_recalls_and_who_has_gone_silent_are_counted() {
     let recalls = || scene.api.count("nfs4.recalls", (first, api::now()));
     assert_eq!(recalls(), 2);
 
-    // Anna is not heard of any more: she keeps what she has until somebody wants it.
+    // Anna is silent: her state is retained until another client needs it.
     drop(anna);
     api::wait_for("one who is silent", Duration::from_secs(30 + LEASE), || {
         bert.lookup(&root, "a").expect("he is there");

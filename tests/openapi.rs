@@ -53,7 +53,7 @@ fn send(socket: &Path, method: &str, path: &str, body: Option<(&str, String)>) -
     };
     let head = format!("{method} /api/v1{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
     stream.write_all(format!("{head}{about}\r\n{body}").as_bytes()).expect("the request");
-    // A stream goes on; its head is all that is wanted.
+    // A stream does not end; only its head is needed.
     let mut answer = Vec::new();
     let mut byte = [0];
     while !answer.ends_with(b"\r\n\r\n") {

@@ -22,7 +22,7 @@ use machine::Machine;
 const JOURNAL: Duration = e2e::patience(30);
 /// A caller.
 const ANNA: u32 = 1234;
-/// Somebody else.
+/// Another caller.
 const BERT: u32 = 77;
 
 fn missing() -> Option<&'static str> {
@@ -110,7 +110,7 @@ fn runs_as_its_own_user(on: &Installed) {
     }
 }
 
-/// Each caller's own ids decide, and what one makes is his.
+/// Each caller's own ids apply, and the caller owns what it creates.
 fn acts_as_its_callers(on: &Installed) {
     on.machine.run(&["chmod", "1777", "/srv"]);
     let note = on.machine.path("/srv/note");

@@ -51,7 +51,7 @@ impl Scene {
 
 fn plain(_: &mut Command) {}
 
-/// Makes an agent's clocks wrong by as many milliseconds as `file` says.
+/// Makes an agent's clocks wrong by the milliseconds in `file`.
 fn skewed_by(file: &Path) -> impl Fn(&mut Command) {
     move |command| {
         command.env("PLIMSOLL_TEST_CLOCK_SKEW_FILE", file);
@@ -180,7 +180,7 @@ fn a_killed_client_when_the_job_says_rebase() {
     let ended = killed("rebase", BETWEEN_STEPS);
     assert_eq!(ended.code, 3, "{}", ended.said);
     told_of(&ended, &ended.degraded());
-    // The broken step is kept, and run again with those who are left.
+    // The broken step is retained, and run again with the clients that are left.
     assert_eq!(staircase(&ended), [(3, 1), (2, 2), (2, 2), (2, 4)], "{}", ended.said);
 }
 

@@ -18,7 +18,7 @@ use sim::forget::{self, ForgetFs};
 /// Steps of about a second and a half at most: this is about the verdict, not about the figure.
 const SHORT: [&str; 4] = ["warmup_ms=200", "window_ms=200", "step_max_ms=1600", "file_size=2m"];
 
-/// One at a time: each of them is about who gets the CPU.
+/// One at a time: each of them is about the distribution of CPU time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,7 @@
 //! Every property and every action of every node is within reach of the command line, the API and
-//! the browser. What there is comes from `GET /tree`; a value for each property is derived from its
-//! declaration, set one way, read another way, and taken back; items are made, renamed and
-//! destroyed each way; actions are done, or asked for up to their question.
+//! the browser. The nodes come from `GET /tree`; a value for each property is derived from its
+//! declaration, set one way, read another way, and restored; items are created, renamed and
+//! destroyed each way; actions are done, or started up to their confirmation.
 
 #[path = "reach/plan.rs"]
 mod plan;

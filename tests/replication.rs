@@ -1,5 +1,5 @@
-//! Replication between two real servers, through OpenSSH's client: what an action carries, what its
-//! schedule starts, what is told of a run that fails, and that no run outlives its server.
+//! Replication between two real servers, through OpenSSH's client: what an action copies, what its
+//! schedule starts, what is reported of a run that fails, and that no run outlives its server.
 
 use std::fs;
 use std::ops::Deref;
@@ -53,7 +53,7 @@ impl Actions {
         assert_eq!(code, 200, "{done}");
     }
 
-    /// What an action says of itself.
+    /// A property of an action.
     fn told(&self, name: &str, property: &str) -> Value {
         let (code, node) = self.0.get(&format!("/api/v1/nodes{ACTIONS}/{name}"));
         assert_eq!(code, 200, "{node}");
@@ -68,7 +68,7 @@ impl Actions {
         done["result"]["rows"].as_array().expect("rows").clone()
     }
 
-    /// Waits until there are so many results; the newest.
+    /// Waits until there are `count` results; the newest.
     fn result(&self, name: &str, count: usize) -> Value {
         let there = || self.results(name).get(..count).map(|rows| rows[0].clone());
         wait_for("the result of a run", DEADLINE, there)
@@ -107,7 +107,7 @@ impl Deref for Two {
 }
 
 impl Two {
-    /// `None` if something is missing here, which is said.
+    /// `None` if something is missing here; the reason is printed.
     fn new(name: &'static str) -> Option<Self> {
         if !ssh_for_users(name) {
             return None;
@@ -130,7 +130,7 @@ impl Two {
         folder
     }
 
-    /// What came of the other share.
+    /// A path in the share of the other server.
     fn copied(&self, path: &str) -> PathBuf {
         self.there.dir.join("box").join(path)
     }
@@ -176,7 +176,7 @@ fn processes() -> Vec<(u32, u32, String)> {
     fs::read_dir("/proc").expect("/proc").flatten().filter_map(one).collect()
 }
 
-/// Waits until a process is gone, or is only a name that nobody has asked for.
+/// Waits until a process is gone, or is a zombie.
 fn gone(pid: u32) {
     let gone = || {
         let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -314,7 +314,7 @@ fn no_run_outlives_who_wants_it() {
     let again = Duration::from_secs(60);
     let done = wait_for("the directory of the run that was killed", again, || {
         let done = two.go("slow");
-        // The other server may not have noticed yet that nobody writes there any more.
+        // The other server may not have noticed yet that the writer is gone.
         let busy = done["reason"].as_str().is_some_and(|why| why.contains("another dsync"));
         (!busy).then_some(done)
     });
@@ -391,7 +391,7 @@ fn the_state_directory_stays_where_it_is() {
         all
     };
     assert_eq!(names(), ["kept", "state.txt"]);
-    // What the source does not have is taken away at the destination: but not the state.
+    // What the source does not have is deleted at the destination, except the state directory.
     fs::remove_file(copy.join("all/kept")).expect("taking it away");
     actions.create("in", json!({"source": "copy/all", "destination": "data", "delete": true}));
     let done = actions.go("in");

@@ -29,7 +29,7 @@ use wire::nfs3::{
 const NOTICE: Duration = Duration::from_secs(20);
 /// How long a connection that sent nonsense may stay open.
 const CLOSED: Duration = Duration::from_secs(40);
-/// What a server without load may take beside its flight recorder.
+/// What a server without load may take in addition to its flight recorder.
 const RESTING: u64 = 64 << 20;
 /// Memory beyond that and what the budgets allow: the allocator's leftovers, tables that fill.
 const MARGIN: u64 = 64 << 20;
@@ -140,7 +140,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Records that are no RPC call, or whose call makes no sense: framed well.
+/// Records that are not an RPC call, or have an invalid one, in valid framing.
 fn malformed() -> Vec<(&'static str, Vec<u8>)> {
     const NFS: u32 = 100_003;
     let framed = |body: &[u32]| {
@@ -265,7 +265,7 @@ fn half_open_connections() {
     println!("{used} of {limit} bytes are taken");
     assert!(used > 0 && used <= limit + limit / 4, "{used} of {limit} bytes");
     watch.wait_for_more();
-    // Patience with them ends by itself, and shows.
+    // They are disconnected after a timeout, and counted.
     for stream in &mut held {
         stream.set_read_timeout(Some(Duration::from_secs(45))).expect("a deadline");
         assert!(drained(stream), "still open");
@@ -298,7 +298,7 @@ fn unfinished_records_fill_the_budget() {
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS / SENDERS {
             let mut stream = connect(at);
-            // When the budget is used up, nobody reads.
+            // When the budget is used up, the server does not read.
             stream.set_write_timeout(Some(Duration::from_millis(100))).expect("a deadline");
             let _left = stream.write_all(bytes);
             held.push(stream);

@@ -69,7 +69,7 @@ fn both_versions_work_over_a_session_with_the_appliances_own_certificate() {
     v4.close(&file).expect("closed");
     assert!(fs::read(scene.dir.join("four")).expect("on disk") == data);
 
-    // In the clear the share says no, in the words of each version.
+    // Unencrypted calls are refused by the share, with the status of each version.
     let mut plain = nfs3::Client::connect(server.nfs(), 0, 0).expect("a connection");
     assert_eq!(plain.getattr(&made).unwrap_err(), Failure::Status(Nfsstat3::ACCES));
     let refused = plain.mnt(&server.export()).expect_err("not in the clear");
@@ -124,7 +124,7 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     let (code, said) = api.post("/api/v1/changes", &json!({ "changes": [change] }));
     assert!(code == 409 && said.to_string().contains("command line"), "{code} {said}");
 
-    // A mistake changes nothing, and is told.
+    // A mistake changes nothing, and is reported.
     write_beside(&scene, "server-key.pem", "no key");
     process::signal(server.pid(), libc::SIGHUP);
     until("the mistake is told", || server.said().contains("private key cannot be read"));

@@ -1,6 +1,6 @@
-//! Every secret that the tree declares is set, set again and given wrongly on the real server; none
-//! of them is then to be seen in any answer, export, log, list of processes, or file but the one
-//! for secrets. What there is comes from `GET /tree`.
+//! Every secret that the tree declares is set, set again and set wrongly on the real server; none
+//! of them is then to be seen in any response, export, log, list of processes, or file but the one
+//! for secrets. The declarations come from `GET /tree`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -23,10 +23,10 @@ const PATIENCE: Duration = e2e::patience(20);
 /// The file that has them.
 const KEPT: &str = "secrets.json";
 
-/// A property that nobody may see.
+/// A property that no user may read.
 #[derive(Debug, Clone)]
 struct Secret {
-    /// Its node, or the one below whose items it is.
+    /// Its node, or the parent node of the items that have it.
     path: String,
     of_items: bool,
     name: String,
@@ -82,7 +82,7 @@ impl Secret {
         Given { value: mark.clone(), mark, with: Map::new() }
     }
 
-    /// An item to set it on, made with what it cannot be without; or the node itself.
+    /// An item to set it on, created with its required properties; or the node itself.
     fn node(&self, api: &Api) -> String {
         if !self.of_items {
             return self.path.clone();
@@ -169,7 +169,7 @@ fn files_with(state: &Path, mark: &str) -> Vec<String> {
     found.iter().map(|at| at.file_name().unwrap_or_default().display().to_string()).collect()
 }
 
-/// What the stream of changes tells, from now until the server ends.
+/// The content of the stream of changes, from now until the server ends.
 fn follow(state: &Path) -> mpsc::Receiver<String> {
     let mut stream = UnixStream::connect(state.join("plimsoll.sock")).expect("the local socket");
     let ask = b"GET /api/v1/changes/stream HTTP/1.1\r\nHost: plimsoll\r\n\r\n";
@@ -193,7 +193,7 @@ fn no_secret_of_the_tree_is_seen_again() {
     let mut secrets = Vec::new();
     find("", &api.get("/api/v1/tree").1, false, &mut secrets);
     assert!(secrets.len() >= 5, "{secrets:?}");
-    // Everything is told that can be.
+    // Everything is logged that can be.
     let level =
         |path: &str, property: &str| json!({ "set": path, "property": property, "value": "debug" });
     change(
@@ -245,7 +245,7 @@ fn a_secret_in_a_line_of_the_command_line_leaves_the_list_of_processes() {
     let scratch = Scratch::new("secrets-line");
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let _server = Server::start(&Options::new(&dir, &state));
-    // The second line waits for somebody who writes.
+    // The second line waits for a writer of the pipe.
     let pipe = scratch.path().join("pipe");
     process::succeed(Command::new("mkfifo").arg(&pipe));
     let mut command = Command::new(binary());

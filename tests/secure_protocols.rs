@@ -1,6 +1,6 @@
-//! The comparison of protocols on a share of the real server, by its one command: what stands in
-//! its way is said, with the way there; then every protocol has its figures, the server has counted
-//! the same bytes, and the report says in sentences what came of it.
+//! The comparison of protocols on a share of the real server, by its one command: an obstacle is
+//! reported with its remedy; then every protocol has its results, the server has counted the same
+//! bytes, and the report states the results in sentences.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A server with default settings, whose user anna may write into the share `box`.
+    /// A server with default settings, with a user anna that may write into the share `box`.
     fn new(name: &str) -> Self {
         let (place, begun) = (Place::new(name), now() - 1);
         let (server, api) = place.start_for_anna(PASSWORD, &[]);
@@ -68,7 +68,7 @@ impl Scene {
         process::run(command.env("PLIMSOLL_LAB_PASSWORD", password), RUN)
     }
 
-    /// What it says when it does not even begin.
+    /// The output when it does not even begin.
     fn refused(&self, share: &str, password: &str, more: &[&str]) -> String {
         let output = self.run(share, password, more);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -208,7 +208,7 @@ fn what_keeps_it_from_comparing_is_said_before_it_begins() {
     assert!(why.contains("no share has that name"), "{said}");
     assert!(there.contains("data") && there.contains("box"), "{said}");
 
-    // Nobody is there to be asked for a password.
+    // There is no terminal to ask for a password.
     let secure = ["--protocols", "ftps,sftp,https"];
     let output = process::run(&mut scene.command("box", &secure), RUN);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -229,7 +229,7 @@ fn what_keeps_it_from_comparing_is_said_before_it_begins() {
     assert!(said.contains("configuration services ftp set enabled=on"), "{said}");
     assert!(said.contains("or compare the others: --protocols sftp,https\n"), "{said}");
 
-    // As it says; a round is no interval, and that is said too.
+    // As the hint proposes; one round gives no interval, and that is reported too.
     let file = scene.place.scratch.path().join("password");
     fs::write(&file, format!("{PASSWORD}\n")).expect("a file");
     let file = file.to_string_lossy();

@@ -32,7 +32,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Served by whoever runs the test.
+    /// Served by the user that runs the test.
     fn new(name: &str) -> Self {
         Self::by(&std::env::temp_dir(), name, false)
     }

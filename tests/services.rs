@@ -1,5 +1,5 @@
-//! NFS is disabled, enabled, restarted and kept from its port while the server runs: the API goes
-//! on, clients come back to what they had, and it is always told what is the matter.
+//! NFS is disabled, enabled, restarted and kept from its port while the server runs: the API
+//! continues, clients come back to what they had, and the reason of each state is reported.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -36,7 +36,7 @@ impl Scene {
         let scratch = Scratch::with_space(name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         let mut options = Options::new(&dir, &state);
-        // Longer than coming back takes, shorter than anybody waits here.
+        // Longer than coming back takes, shorter than any wait here.
         options.args.extend(["--nfs-lease".into(), "15".into()]);
         let server = Server::start(&options);
         let api = Api::new(&state);
@@ -87,7 +87,7 @@ fn a_client_goes_on_when_nfs_was_disabled_for_a_while() {
     client.write(&file, 0, b"0123456789", StableHow::FILE_SYNC).expect("written");
     wait_for("the connection", PATIENCE, || (scene.get("clients") == 1).then_some(()));
 
-    // A dry run tells whom it would cut off, and does nothing.
+    // A dry run lists the clients that it would disconnect, and does nothing.
     let off = json!({"set": NFS, "property": "enabled", "value": false});
     let dry = json!({"dry_run": true, "changes": [off]});
     let (_, told) = scene.api.post("/api/v1/changes", &dry);
@@ -103,7 +103,7 @@ fn a_client_goes_on_when_nfs_was_disabled_for_a_while() {
     let reason = scene.get("reason").to_string();
     assert!(reason.contains("disabled by ") && reason.contains(" UTC"), "{reason}");
     assert_eq!((scene.get("connections"), scene.get("clients")), (json!(0), json!(0)));
-    // The administration goes on, also with shares.
+    // The administration continues, also with shares.
     let status = scene.api.status();
     assert_eq!(status["healthy"], true, "what somebody wants is no problem: {status}");
     assert_eq!(status["services"][0]["state"], "disabled", "{status}");
@@ -132,7 +132,7 @@ fn what_an_nfs4_client_held_can_be_reclaimed_after_a_restart_of_the_service() {
     assert_eq!(code, 200, "{answer}");
     assert!(scene.is("online"));
     assert_eq!(opens(), "[]", "nobody holds anything who has not come back");
-    // Who is on record may reclaim, so nobody gets anything new yet.
+    // Clients on record may reclaim, so no client gets anything new yet.
     let connect = |name, verifier| {
         let client = nfs4::Client::connect(scene.server.nfs(), (0, 0), name, verifier);
         client.expect("a session")
@@ -145,7 +145,7 @@ fn what_an_nfs4_client_held_can_be_reclaimed_after_a_restart_of_the_service() {
     client.reclaim_complete().expect("that was all");
     assert_eq!(client.read(&file, 0, 10).expect("its file"), b"0123456789");
     assert_ne!(opens(), "[]");
-    // All who may have reclaimed have, or their time is up.
+    // All clients that may reclaim have done so, or the grace period is over.
     wait_for("the end of grace", PATIENCE, || other.open(&root, "f", "o", false).ok());
 }
 
@@ -196,7 +196,7 @@ fn settings_take_effect_as_their_notes_say() {
     assert_eq!(scene.set("domain", json!("example.org")), "[]", "at once");
     let note = scene.set("delegations", json!(false));
     assert!(note.contains("takes effect when the service restarts"), "{note}");
-    // How much it tells changes at once, too.
+    // The log level changes at once, too.
     let connected = || scene.get("log").to_string().contains("connected from port");
     scene.listens();
     assert!(!connected());
@@ -234,7 +234,7 @@ fn the_port_mapper_comes_and_goes_while_nfs_serves() {
     assert!(taken.0.is_ok() && taken.1.is_ok(), "its port is free: {taken:?}");
     client.getattr(&root).expect("NFS goes on, on the connection that is there");
 
-    // It is told that it cannot be had, and everything else goes on.
+    // The missing port mapper is reported, and everything else continues.
     let why = format!("no port mapper at {at}");
     let notes = scene.set("portmap", json!(true));
     assert!(notes.contains(&why), "{notes}");
@@ -249,7 +249,7 @@ fn the_port_mapper_comes_and_goes_while_nfs_serves() {
     assert_eq!(scene.server.said().matches(&why).count(), 1);
 }
 
-/// Where clients look for it by themselves its absence is in the mount commands.
+/// At the standard port the absence of a port mapper shows in the mount commands.
 #[test]
 fn mount_commands_have_locks_as_long_as_there_is_a_port_mapper() {
     if !is_root() {
@@ -324,7 +324,7 @@ fn a_client_that_takes_no_answers_is_cut_off_in_the_end() {
 
     let begin = Instant::now();
     let notes = std::thread::scope(|scope| {
-        // One that never stops to ask keeps nobody waiting.
+        // A client that never stops sending calls keeps no other client waiting.
         scope.spawn(|| while client.getattr(&root).is_ok() {});
         let disabling = scope.spawn(|| scene.set("enabled", json!(false)));
         wait_for("its way down", PATIENCE, || scene.is("offline").then_some(()));

@@ -14,7 +14,7 @@ use e2e::scratch::Scratch;
 use e2e::server::binary;
 use e2e::{has, is_root, skip};
 
-/// Bytes of the file that goes there and back: no multiple of anything.
+/// Bytes of the file that makes a round trip: no multiple of anything.
 const SIZE: usize = (20 << 20) + 12_345;
 /// Entries of the directory that is listed.
 const ENTRIES: usize = 50_000;
@@ -69,7 +69,7 @@ fn openssh_client_there_and_back() {
     let mtime = |path: PathBuf| fs::metadata(path).expect("a file").mtime();
     assert_eq!(mtime(local), mtime(kept));
     assert!(!root.join("gone").exists());
-    // Where there is a part of it, both directions go on from there.
+    // Where there is a part of it, both directions resume from there.
     fs::write(root.join("part"), &data[..1_000_000]).expect("a part");
     fs::write(scratch.path().join("local.part"), &data).expect("a local file");
     fs::write(scratch.path().join("mine"), &data[..2_000_000]).expect("a part");
@@ -77,7 +77,7 @@ fn openssh_client_there_and_back() {
     assert!(done.status.success(), "{}", text(&done));
     assert!(fs::read(root.join("part")).expect("a file") == data);
     assert!(fs::read(scratch.path().join("mine")).expect("a file") == data);
-    // Nothing is left of what was on its way.
+    // No temporary file of a transfer is left.
     let left = fs::read_dir(&root).expect("the directory").flatten();
     let left: Vec<_> = left.filter(|e| e.file_name().as_bytes().starts_with(b".")).collect();
     assert!(left.is_empty(), "{left:?}");
@@ -135,7 +135,7 @@ fn changes_are_refused_where_they_are_to_be() {
     assert!(!done.status.success(), "no way leads out: {}", text(&done));
 }
 
-/// A directory mounted by sshfs, whose server is ours.
+/// A directory mounted by sshfs, served by the SFTP subsystem of Plimsoll.
 struct Mounted {
     at: PathBuf,
     server: Child,

@@ -41,7 +41,7 @@ fn change(api: &Api, changes: &Value) {
     assert_eq!(code, 200, "{changes}: {answer}");
 }
 
-/// Tries changes; the status, and what is said.
+/// Tries changes; the status, and the error message.
 fn refused(api: &Api, changes: &Value) -> (u16, String) {
     let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": changes }));
     let said = answer["error"]["failed"].as_str().unwrap_or_default().to_owned();
@@ -220,7 +220,7 @@ fn what_a_share_had_ends_with_it_and_comes_again_with_the_server() {
     assert_eq!(gone, Some(nfs4::Failure::Status(Nfsstat4::STALE)));
     assert!(!opens(&api).contains("/export/b/f"), "{}", opens(&api));
     assert!(dir.join("f").exists(), "files stay");
-    // The client goes on elsewhere.
+    // The client continues elsewhere.
     v4.walk("/export/data").expect("the other share");
 }
 

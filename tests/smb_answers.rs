@@ -24,7 +24,7 @@ fn lock(file: FileId, flags: u32) -> Lock {
     }
 }
 
-/// Somebody else, who has `f` open.
+/// Another client, which has `f` open.
 struct Holder {
     smb: Smb,
     file: FileId,

@@ -18,7 +18,7 @@ const PASSWORD: &str = "correct horse battery";
 /// The standard port of SMB.
 const SMB: u16 = 445;
 
-/// A share `box`, a user anna whose password was set while SMB was enabled, and the service.
+/// A share `box`, a user anna with a password set while SMB was enabled, and the service.
 struct Smb {
     scene: Scene,
     server: Server,

@@ -1,5 +1,5 @@
 //! The laboratory's client of SMB against the real server: every dialect, signature and cipher, a
-//! folder of a run's own, and what is said when the server refuses.
+//! folder for each run, and the message when the server refuses.
 
 use std::process::Output;
 
@@ -120,7 +120,7 @@ fn what_the_server_refuses_is_said_in_a_sentence() {
     }
 }
 
-/// That runs end with these sentences, which tell no password.
+/// That runs end with these sentences, which contain no password.
 fn refused(smb: &SmbShare, cases: &[(String, &str)]) {
     for (url, sentence) in cases {
         let (output, _) = run(smb, "iops-4k", url, &["schedule=[[1,1]]"]);

@@ -1,5 +1,5 @@
-//! What protects users of SMB: from who is between them and the server, from older ways to sign in,
-//! from shares that leak in the clear; and what ends when a user, a session or a share does.
+//! What protects users of SMB: from a man in the middle, from older ways to sign in, from shares
+//! that are served unencrypted; and what ends when a user, a session or a share does.
 
 #[path = "smb_safety/encryption.rs"]
 mod encryption;

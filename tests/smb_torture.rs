@@ -79,7 +79,7 @@ fn outcomes(suite: &str, output: &str) -> Outcomes {
     outcomes
 }
 
-/// The share of a suite: `rename` and others cannot be names of shares by themselves.
+/// The share of a suite: `rename` and others without a prefix are not valid as names of shares.
 fn share_of(suite: &str) -> String {
     format!("suite-{suite}")
 }
@@ -137,7 +137,7 @@ fn share(api: &Api, place: &Path, names: &[String]) {
             {"directory": place.join(name), "make_directory": true, "root_mode": "777"}})
     };
     let mut shares: Vec<_> = names.iter().map(share).collect();
-    // Cases of `ioctl` want one that nobody may use.
+    // Cases of `ioctl` need one that no user may access.
     let closed = place.join("noperm");
     fs::create_dir(&closed).expect("a folder");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("a mode");

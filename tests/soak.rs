@@ -2,7 +2,7 @@
 //! not: memory stays flat, and nothing is left when all are gone, not even a record for which the
 //! next start would wait. `PLIMSOLL_SOAK_OPS=50000000` is the whole of what the project promises
 //! (bench/README.md has its figures), `make test-long soak` runs a tenth of it; the gate runs a
-//! five-hundredth, which does not look at memory. `PLIMSOLL_SOAK_HOUR=1` goes on until a minute
+//! five-hundredth, which does not look at memory. `PLIMSOLL_SOAK_HOUR=1` continues until a minute
 //! after a full hour, when the statistics of the hour are packed.
 
 #[path = "soak/lives.rs"]
@@ -39,14 +39,14 @@ const LEVEL: u64 = 400;
 const WARM_MAX: Duration = Duration::from_secs(20 * 60);
 /// How long after a full hour the statistics of that hour are packed for certain, in s.
 const PACKED_S: i64 = 60;
-/// What is kept up to a limit whoever comes: the warm-up lasts until it is full, and for the five
-/// minutes of history that are kept in memory: they grew by 0.15 MiB a second here, so that a slow
-/// machine, which needs longer for its operations, had more of them.
+/// What is retained up to a limit, whichever clients come: the warm-up lasts until it is full, and
+/// for the five minutes of history that are retained in memory: they grew by 0.15 MiB a second
+/// here, so that a slow machine, which needs longer for its operations, had more of them.
 const FULL: [&str; 2] = ["server.known_files", "server.drc_entries"];
 /// How long the clients that went away may take to be gone, and what was kept for them.
 const GONE: Duration = Duration::from_secs(60);
-/// Budgets of what is under way or kept for somebody, and of what is kept of files: those of the
-/// clients are gone.
+/// Budgets of what is in progress or retained for a client, and of what is retained of files: the
+/// files of the clients are gone.
 const IDLE: [&str; 9] = [
     "server.connections",
     "server.requests_in_flight",
@@ -71,7 +71,7 @@ const HELD: [&str; 9] = [
     "nlm.shares",
 ];
 /// Descriptors beyond those at the start: of the share's root, which is listed, of the database of
-/// clients that came, and of who asks for the figure.
+/// clients that came, and of the connection that queries the number.
 const KEPT: usize = 3;
 /// Longest run of any length.
 const LONGEST: Duration = Duration::from_secs(3 * 3600);
@@ -80,7 +80,7 @@ struct Run {
     wanted: u64,
     /// Whether it is a run of as many operations as are asked for, and memory is looked at.
     measured: bool,
-    /// Whether it goes on until a full hour has passed.
+    /// Whether it continues until a full hour has passed.
     hour: bool,
     /// Operations over 3, 4.0, 4.1, since the warm-up.
     done: [AtomicU64; 3],
@@ -172,7 +172,7 @@ impl Run {
         looks
     }
 
-    /// Lets clients live, and tells of them; memory as [`Run::watch`] saw it.
+    /// Runs the clients, and prints their counts; memory as [`Run::watch`] saw it.
     fn run(&self, api: &Api, server: &Server) -> Vec<u64> {
         let began = Instant::now();
         let memory = std::thread::scope(|scope| {
@@ -215,7 +215,7 @@ fn wait_for_statistics(state: &Path, pid: u32) {
     });
 }
 
-/// Nobody is there, nothing is held, nothing is under way.
+/// No client is there, nothing is held, nothing is in progress.
 fn wait_for_nobody(api: &Api) {
     for what in ["clients", "opens", "locks"] {
         let path = format!("/api/v1/services/nfs/{what}");
@@ -234,7 +234,7 @@ fn wait_for_nobody(api: &Api) {
     }
 }
 
-/// At the next start nobody is on record, so that nothing has to wait for anybody.
+/// At the next start no client is on record, so that no client waits for a grace period.
 fn nobody_is_on_record(server: &Server) {
     let mut client = Client::connect(server.nfs(), (0, 0), "next", 1).expect("a session");
     client.reclaim_complete().expect("RECLAIM_COMPLETE");

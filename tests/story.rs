@@ -1,5 +1,5 @@
-//! The story that README tells, three times against the real program: on the command line and over
-//! the API by the very lines of the documents, and in a browser. What they leave must be the same.
+//! The story of README, three times against the real program: on the command line and over the API
+//! by the very lines of the documents, and in a browser. What they leave must be the same.
 
 #[path = "story/lines.rs"]
 mod lines;
@@ -119,7 +119,7 @@ fn use_it(server: &Server) {
     client(server, OUTSIDE).mnt("/export/photos").expect_err("another network is refused");
 }
 
-/// The second instance serves the share to the network, and to nobody else.
+/// The second instance serves the share to the network, and to no other client.
 fn is_served(server: &Server) {
     let mut inside = client(server, INSIDE);
     let root = inside.mnt("/export/photos").expect("the second instance serves it");
@@ -128,7 +128,7 @@ fn is_served(server: &Server) {
     client(server, OUTSIDE).mnt("/export/photos").expect_err("to the network only");
 }
 
-/// A configuration without its heading, which tells who made it when.
+/// A configuration without its heading, which has its author and its time.
 fn settings_of(text: &str) -> String {
     let at = text.find("format = 1").unwrap_or_else(|| panic!("a configuration: {text}"));
     text[at..].trim_end().to_owned()

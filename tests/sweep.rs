@@ -1,6 +1,6 @@
 //! Sweeps over distance and window by the one command, of TCP and of protocols over it: every point
-//! has its figure beside the model's, or is told as spoiled; nothing carries more than the model
-//! allows; no namespace, server or file is left behind.
+//! has its result next to the model's, or is reported as spoiled; nothing carries more than the
+//! model allows; no namespace, server or file is left behind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -80,7 +80,7 @@ fn check(result: &Value, code: i32) {
     assert_eq!(degraded.len(), wrong, "{degraded:?}");
 }
 
-/// Namespaces of sweeps that have ended. Those of one that runs beside this test are not.
+/// Namespaces of sweeps that have ended, without those of a sweep that runs at the same time.
 fn left_behind() -> Vec<String> {
     let netns = Path::new("/run/netns");
     let names = std::fs::read_dir(netns).into_iter().flatten().flatten();

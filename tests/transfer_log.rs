@@ -1,5 +1,5 @@
-//! The log of transfers of the real server: curl and OpenSSH's sftp take and put files, one of them
-//! is cut off, and the API, the command line and `plimsoll inspect` tell the same of it.
+//! The transfer log of the real server: curl and OpenSSH's sftp take and put files, one of them is
+//! disconnected, and the API, the command line and `plimsoll inspect` show the same records.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,7 +14,7 @@ use e2e::server::{Options, Server, binary};
 use e2e::{has, skip};
 use serde_json::{Value, json};
 
-/// Who signs in, as the harness makes him.
+/// The user that signs in, as the harness creates it.
 const USER: &str = "admin:only-for-this-test";
 /// A file of several pieces, and no multiple of one.
 const SIZE: usize = (3 << 20) + 12_345;
@@ -89,7 +89,7 @@ impl Scene {
             );
             let public = fs::read_to_string(key.with_extension("pub")).expect("a key");
             let keys = json!([public.trim()]);
-            // Who is given when the program starts has no keys.
+            // A user given when the program starts has no keys.
             let anna = json!({"create": "/configuration/users", "name": "anna",
                 "properties": {"ssh_keys": keys}});
             let (code, done) = self.api.post("/api/v1/changes", &json!({ "changes": [anna] }));
@@ -114,7 +114,7 @@ impl Scene {
     }
 }
 
-/// What a program says that must succeed.
+/// The output of a program that must succeed.
 fn text(command: &mut Command) -> String {
     String::from_utf8(succeed(command)).expect("UTF-8")
 }

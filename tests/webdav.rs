@@ -31,7 +31,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A server whose share `box` is open to anna over plain HTTP too.
+    /// A server with a share `box` that is open to anna over plain HTTP too.
     fn new(name: &str) -> Self {
         let place = Place::new(name);
         let plain = json!({"set": HTTP, "property": "plain", "value": "serve"});

@@ -14,8 +14,8 @@ use super::{by_key, calls, phases_add_up, run_at};
 
 /// All breakdowns of iSCSI.
 const BREAKDOWNS: [&str; 6] = ["op", "client", "latency", "size", "offset", "status"];
-/// Commands of a client that are none of its workload: two to be told of power on and then nothing,
-/// and one for the size.
+/// Commands of a client outside its workload: two TEST UNIT READY, of which the first returns the
+/// unit attention for power on, and one READ CAPACITY.
 const BEGINNING: u64 = 3;
 /// Commands that fill a file of 1 MiB: a look at its two ends, four writes, one flush.
 const FILLING: u64 = 2 + 4 + 1;

@@ -10,10 +10,10 @@ use e2e::server::{Options, Server};
 
 use super::{by_key, calls, run_at};
 
-/// Operations of a client's preparation, of a file of 1 MiB that is not there yet, besides READs:
-/// EXCHANGE_ID and CREATE_SESSION; SEQUENCE, RECLAIM_COMPLETE; the way to the share (5); its
-/// directory looked up (3) and made (4); OPEN (4); two probes of which the READ is not counted
-/// here (4); four WRITEs (12); SETATTR (3); COMMIT (3).
+/// Operations of a client's preparation with a new file of 1 MiB, without READs: EXCHANGE_ID and
+/// CREATE_SESSION; SEQUENCE, RECLAIM_COMPLETE; the walk to the share (5); the lookup (3) and the
+/// creation (4) of its directory; OPEN (4); two probes without their READs (4); four WRITEs (12);
+/// SETATTR (3); COMMIT (3).
 const PREPARING: u64 = 2 + 2 + 5 + 3 + 4 + 4 + 4 + 12 + 3 + 3;
 /// READs of the two probes.
 const PROBES: u64 = 2;

@@ -21,7 +21,7 @@ use super::{BREAKDOWNS, by_key, calls, parts_by_second, phases_add_up, run_at, t
 
 /// Clients of a run.
 const CLIENTS: u64 = 8;
-/// Requests that are of nobody yet: NEGOTIATE and the first SESSION_SETUP.
+/// Requests without a user: NEGOTIATE and the first SESSION_SETUP.
 const NOBODY: u64 = 2;
 /// Requests on no share: these, the second SESSION_SETUP and TREE_CONNECT.
 const NO_SHARE: u64 = NOBODY + 2;
@@ -37,7 +37,7 @@ const ANNA: &str = "4321";
 /// A run that is over.
 struct Run {
     smb: SmbShare,
-    /// Requests of each client, as it says.
+    /// Requests of each client, as it reports them.
     made: BTreeMap<String, u64>,
     interval: (i64, i64),
     source: &'static str,
@@ -243,7 +243,7 @@ fn empty(out: &mut Vec<u8>) {
     session::Empty { reserved: 0 }.put_body(out);
 }
 
-/// Sends it; its status is as it is said.
+/// Sends the request and checks the status of its response.
 fn ask(smb: &mut Smb, (_, command, body, status): &Told) {
     let answer = smb.call(*command, 0, &|out| out.extend_from_slice(body)).expect("an answer");
     assert_eq!(answer.status(), *status, "{command:?}");

@@ -49,13 +49,13 @@ impl Left {
     }
 }
 
-/// The number of the revision in force.
+/// The number of the current revision.
 fn highest(state: &Path) -> Result<usize, String> {
     let folder = state.join("configuration");
     if !folder.exists() {
         return Ok(0);
     }
-    // As the server sees it, who is not root.
+    // As the server sees it, which does not run as root.
     let list = run(Command::new("ls").arg(&folder).uid(NOBODY).gid(NOBODY), DEADLINE);
     if !list.status.success() {
         return Err(String::from_utf8_lossy(&list.stderr).into_owned());

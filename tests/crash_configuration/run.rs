@@ -25,7 +25,7 @@ pub struct Wanted<'a> {
     pub choose: Choose,
     /// Whether moments before the server is ready count, too.
     pub from_start: bool,
-    /// Whether so many changes are enough.
+    /// Whether this number of changes is enough.
     pub enough: Box<dyn FnMut(usize) -> bool>,
     /// A flush to leave out.
     pub skip_flush: Option<&'a str>,
@@ -35,7 +35,7 @@ pub struct Wanted<'a> {
 pub struct Acknowledged {
     /// Calls of the file system until then.
     pub call: u64,
-    /// What the answer said has changed.
+    /// The changes that the response lists.
     pub changes: Vec<Value>,
     /// The whole configuration.
     pub nodes: Value,
@@ -126,15 +126,15 @@ impl Changes {
     }
 }
 
-/// The options of a server whose state is below a forgetful mount.
+/// The options of a server with its state below a forgetful mount.
 pub fn options<'a>(dir: &'a Path, state: &'a Path) -> Options<'a> {
     let mut options = Options::new(dir, state);
-    // Who is not root needs the owner and mode of what he made.
+    // A server that does not run as root depends on the owner and mode of the files it created.
     options.unprivileged = true;
     options
 }
 
-/// Changes the configuration of a server again and again.
+/// Changes the configuration of a server repeatedly.
 ///
 /// # Panics
 /// When a change is refused.

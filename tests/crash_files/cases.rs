@@ -14,12 +14,12 @@ use e2e::tcp::HERE;
 use sim::forget::{ForgetFs, Left};
 use wire::sftp::{OpenFlags, StatusCode};
 
-/// Who signs in, as the harness makes him.
+/// The user that signs in, as the harness creates it.
 pub const USER: (&str, &str) = ("admin", "only-for-this-test");
 /// How SFTP opens what comes as a whole.
 pub const REPLACE: OpenFlags = OpenFlags::WRITE.with(OpenFlags::CREAT).with(OpenFlags::TRUNC);
 
-/// What there is before.
+/// The content of a file before a case.
 pub const OLD: &[u8] = b"what was here before";
 /// What comes: small enough for what is stored in one go.
 pub const NEW: &[u8] = b"what has come instead of it";
@@ -428,7 +428,7 @@ static DAV: [Case; 8] = [
         before: &[("f", Big), ("g", Old)],
         act: |s, at| s.to(&format!("COPY {at}/f"), &format!("{at}/g"), 204),
         after: &[("f", Big), ("g", Big)],
-        // What the file system copies is flushed by itself, and with the rest at the end.
+        // A copy that the file system makes is flushed separately, and with the rest at the end.
         needs: &["copy,commit", "rename-from"],
     },
     Case {

@@ -1,5 +1,5 @@
-//! What dsync has brought to a share is there after a power cut, once it has said that all is done;
-//! each flush on the way to that is needed.
+//! What dsync has copied to a share survives a power cut once dsync has reported success; each
+//! flush before that is needed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! The locks of WebDAV: given, refreshed and ended on disk before that is told; each flush of their
-//! file left out is noticed; a file that has grown is written anew and loses nothing.
+//! The locks of WebDAV: granted, refreshed and removed on disk before the response; each flush of
+//! their file left out is noticed; a file that has grown is rewritten and loses nothing.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use sim::forget::{self, ForgetFs};
 use super::cases::USER;
 use super::world::{World, on_disk};
 
-/// Locks that are taken and ended until their file is written anew, at most.
+/// Most locks that are granted and removed until their file is rewritten.
 const CYCLES: usize = 600;
 
 fn body(owner: &str) -> String {
@@ -42,7 +42,7 @@ impl World {
         assert_eq!(self.ask(&format!("UNLOCK /share/{name}"), &[&token], "").0, 204);
     }
 
-    /// What `plimsoll inspect` tells of the file that a power cut would leave.
+    /// The output of `plimsoll inspect` for the file that a power cut would leave.
     fn inspected(&self, image: &ForgetFs) -> String {
         let Some(left) = image.look("state/dav-locks") else { return String::new() };
         let path = self.scratch.folder("left", None).join("dav-locks");
@@ -73,7 +73,7 @@ fn undone(world: &mut World) -> Option<&'static str> {
         return Some("the end of a lock");
     }
     let token = world.lock("f", "anna");
-    // Killed, not cut: all is there still, and at the next start the file is written anew.
+    // Killed without a power cut: the file is still complete, and the next start rewrites it.
     drop(world.server.take());
     on_disk(world.state());
     world.start();
@@ -86,7 +86,7 @@ fn undone(world: &mut World) -> Option<&'static str> {
     kept_by_the_next(world, &token)
 }
 
-/// Lets the file grow until it is written anew.
+/// Lets the file grow until it is rewritten.
 fn grown(world: &World) -> Option<&'static str> {
     let (owner, file) = ("x".repeat(4_000), world.state().join("dav-locks"));
     let length = || fs::metadata(&file).expect("the file").len();

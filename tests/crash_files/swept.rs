@@ -18,7 +18,7 @@ use super::cases::{Case, OLD, REPLACE, Speakers, Thing, USER};
 use super::world::World;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Uploads that are under way at once.
+/// Uploads in progress at once.
 const UPLOADS: usize = BEFORE.before.len();
 /// How much comes of each file: more than the server gathers before it writes.
 const HALF: usize = 1_500_000;
@@ -122,8 +122,8 @@ fn uploads_that_a_power_cut_cuts_off_leave_the_old_file_and_are_swept() {
     world.start();
     let dir = world.share().join(BEFORE.name);
     let halves = begin(world.speakers(), &dir);
-    // Of some uploads the names were never flushed: here all of them were, as a file system may
-    // do by itself at any time.
+    // Of some uploads the names were never flushed: here all of them were, as a file system may do
+    // at any time.
     fs::File::open(&dir).and_then(|dir| dir.sync_all()).expect("on disk");
     let left = uploads(&dir).len();
     world.power_cut();

@@ -12,7 +12,7 @@ use sim::forget::{ForgetFs, Mounted};
 
 use super::cases::{Case, Speakers, Thing};
 
-/// A share on such a file system; the state is beside it, or on it too.
+/// A share on such a file system; the state is next to it, or on it too.
 pub struct World {
     /// Above `mounted`, so that it is still there when that is unmounted.
     pub server: Option<Server>,
@@ -56,7 +56,7 @@ impl World {
         &self.state
     }
 
-    /// Makes what there is before a case, on disk.
+    /// Creates the files that exist before a case, on disk.
     pub fn prepare(&self, case: &Case) {
         let dir = self.share().join(case.name);
         make_folder(&dir, None);

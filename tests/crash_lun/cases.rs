@@ -25,7 +25,7 @@ pub struct Case {
     pub after: After,
 }
 
-/// What there is after a case.
+/// The expected result of a case.
 pub enum After {
     /// This byte all over its blocks.
     Filled(u8),

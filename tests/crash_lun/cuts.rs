@@ -30,10 +30,10 @@ const COUNT_MAX: u64 = 24;
 const DEPTH: usize = 4;
 /// Most commands between two cuts.
 const COMMANDS: u64 = 80;
-/// Type of the reservation: who is registered may write.
+/// Type of the reservation: Write Exclusive - Registrants Only.
 const REGISTRANTS: u8 = 5;
 
-/// A command under way.
+/// A command in flight.
 struct Flying {
     cdb: Cdb,
     out: Vec<u8>,
@@ -90,7 +90,7 @@ impl Run {
 
     fn number(&mut self) -> u64 {
         self.next += 1;
-        // What is no number of an earlier run either.
+        // A number that no earlier run has used either.
         self.next << 20 | 0x5a5a
     }
 
@@ -129,7 +129,7 @@ impl Run {
         sides
     }
 
-    /// Blocks that nothing is under way for.
+    /// Blocks without a command in flight.
     fn place(&mut self) -> Option<(u64, usize)> {
         let count = 1 + self.random.below(COUNT_MAX) as usize;
         let lba = self.random.below(BLOCKS - count as u64);
@@ -186,7 +186,7 @@ impl Run {
         Some(Flying { cdb, out, what })
     }
 
-    /// Takes the end of a command; one that was only told something is sent again.
+    /// Takes the result of a command; one that returned a unit attention is sent again.
     fn end(&mut self, side: &mut Side) -> io::Result<()> {
         let (tag, answer) = side.initiator.ended()?;
         let flying = side.flying.remove(&tag).expect("a command under way");
@@ -204,7 +204,7 @@ impl Run {
         Ok(())
     }
 
-    /// Works until so many commands were sent, and then cuts the power with some under way.
+    /// Sends a random number of commands, and then cuts the power with some in flight.
     fn work(&mut self) -> io::Result<()> {
         let mut sides = self.sides();
         // With the cache off in every fourth round: what was in it is on disk then.

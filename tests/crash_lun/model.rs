@@ -27,7 +27,7 @@ pub struct Sent {
 /// All blocks.
 pub struct Model {
     blocks: Vec<Block>,
-    /// Blocks that a command is under way for.
+    /// Blocks with a command in flight.
     busy: HashSet<u64>,
 }
 
@@ -37,18 +37,18 @@ pub fn bytes(word: u64) -> [u8; BLOCK] {
 }
 
 impl Model {
-    /// So many blocks of zeros.
+    /// `count` blocks of zeros.
     pub fn new(count: usize) -> Self {
         let block = Block { words: vec![0], acknowledged: 0, durable: 0 };
         Self { blocks: vec![block; count], busy: HashSet::new() }
     }
 
-    /// Whether nothing is under way for these blocks.
+    /// Whether no command for these blocks is in flight.
     pub fn is_free(&self, lba: u64, count: usize) -> bool {
         (lba..lba + count as u64).all(|lba| !self.busy.contains(&lba))
     }
 
-    /// What a block holds for whoever reads it: it must be free.
+    /// What a read of a block returns: the block must be free.
     pub fn word(&self, lba: u64) -> u64 {
         self.blocks[lba as usize].words.last().copied().unwrap_or_default()
     }

@@ -23,7 +23,7 @@ const TIME: u64 = 1_000_000_000;
 pub struct Case {
     /// Its name, and its folder's.
     pub name: &'static str,
-    /// What there is before: files, and folders (without content).
+    /// What exists before: files, and folders (without content).
     pub before: &'static [(&'static str, Option<&'static [u8]>)],
     /// Does it.
     pub act: fn(&mut Smb, &str),
@@ -40,7 +40,7 @@ pub enum Thing {
     Folder,
     /// A file with this content.
     File(&'static [u8]),
-    /// An empty file of who has made it.
+    /// An empty file that belongs to the user that created it.
     Made,
     /// [`OLD`], last written at [`TIME`].
     OldSinceTime,

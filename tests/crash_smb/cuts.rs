@@ -81,7 +81,7 @@ impl Run {
         self.next << 20 | 0x5a5a
     }
 
-    /// Asks for something to be done with a file that nothing is under way for.
+    /// Sends a request for a file that has none in flight.
     fn ask(&mut self, work: &mut Work, at: usize) -> io::Result<()> {
         let Some(file) = work.open[at] else { return self.open(work, at) };
         match self.random.below(10) {
@@ -166,7 +166,7 @@ impl Run {
         Ok(())
     }
 
-    /// Works until so many requests were sent, and then cuts the power with some under way.
+    /// Sends a random number of requests, and then cuts the power with some in flight.
     fn work(&mut self) -> io::Result<()> {
         let smb = self.world.connect()?;
         let mut work = Work { smb, flying: HashMap::new(), open: vec![None; FILES] };

@@ -1,5 +1,6 @@
-//! What a file may be after a power cut, from what was asked and what of it was acknowledged. A
-//! block of a file is one word all over; a file has one request under way at most.
+//! The states that a file may have after a power cut, derived from the requests and their
+//! acknowledgements. A block of a file is one word all over; a file has one request in flight at
+//! most.
 
 use e2e::smb::scene::UID;
 use sim::forget::ForgetFs;
@@ -35,7 +36,7 @@ impl Default for Block {
 pub struct File {
     /// Its name; `None` if there is none.
     pub name: Option<String>,
-    /// The name that a request under way would give it, or none.
+    /// The name that a request in flight would give it, or none.
     pub next: Option<Option<String>>,
     /// Names that it must not have any more.
     gone: Vec<String>,
@@ -82,7 +83,7 @@ impl File {
             return Some(format!("{name} is there again"));
         }
         let next = self.next.take();
-        // Whose CREATE was not acknowledged may be a name on disk without what it was made with.
+        // A CREATE that was not acknowledged may leave a name on disk that is still root's.
         let may_be_roots = self.name.is_none() && next.is_some();
         let there = |name: &Option<String>| name.as_ref().is_some_and(|name| look(name).is_some());
         let name = match &next {
@@ -106,7 +107,7 @@ impl File {
         self.name = name;
         let left = self.name.as_deref().and_then(look);
         match left.as_ref().map(|left| left.uid) {
-            // Nobody uses it any more.
+            // The file is not used any more.
             Some(0) if may_be_roots => self.name = None,
             Some(uid) if uid != UID => return Some(format!("{:?} belongs to {uid}", self.name)),
             _ => {}

@@ -1,4 +1,4 @@
-//! The server with SMB and a share on a file system that forgets; its state is beside it.
+//! The server with SMB and a share on a file system that forgets; its state is next to it.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -56,7 +56,7 @@ impl World {
         self.mounted.path().join("share")
     }
 
-    /// Makes what there is before a case, on disk.
+    /// Creates the files and folders that exist before a case, on disk.
     pub fn prepare(&self, case: &Case) {
         let dir = self.share().join(case.name);
         make_folder(&dir, None);

@@ -4,14 +4,14 @@ use super::probe::From::{self, At, LowPort, Mtls, Tls};
 use super::probe::Meets::{self, Changes, Flavorless, Nothing, Reads, TooWeak};
 use super::probe::Who::{self, Anonymous, User};
 
-/// The clients' addresses. Where nothing else is said the call comes from an ordinary port.
+/// The clients' addresses. Unless stated otherwise, a call comes from an unprivileged port.
 pub const ADDRESSES: &str = "for a in 10.1.0.7/32 10.1.0.8/32 10.1.9.9/32 10.2.0.1/32; do
     ip addr add $a dev lo; done
 for a in fd00:a::7/128 fd00:a::8/128 fd00:b::1/128; do ip addr add $a dev lo nodad; done";
 
 type Client = (From, Who, Meets);
 
-/// A person, root, and nobody.
+/// An ordinary user, root, and the anonymous user.
 const ANN: Who = User(1000);
 const ROOT: Who = User(0);
 const AS_ANN: Meets = Changes(1000, 1000);
@@ -80,7 +80,7 @@ pub const ALL: &[(&str, &[Client])] = &[
     ),
     // How far.
     ("*(ro)", &[(At("10.1.0.7"), ANN, Reads), (At("fd00:b::1"), ROOT, Reads)]),
-    // As whom.
+    // As which user.
     ("*(rw,root_squash)", &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_ANN)]),
     ("*(rw,no_root_squash)", &[(At("10.1.0.7"), ROOT, AS_ROOT), (At("10.1.0.7"), ANN, AS_ANN)]),
     ("*(rw,all_squash)", &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_NOBODY)]),

@@ -45,7 +45,7 @@ pub enum From {
     Mtls,
 }
 
-/// How it says who it is.
+/// The credential of its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// AUTH_SYS: this user, in the group of the same number.
@@ -59,11 +59,11 @@ pub enum Who {
 pub enum Meets {
     /// The share is not there for it.
     Nothing,
-    /// It is refused, and told that a stronger transport would do.
+    /// It is refused; over a stronger transport it would be admitted.
     TooWeak,
-    /// It is refused, and told that another flavour would do.
+    /// It is refused; with another flavour it would be admitted.
     Flavorless,
-    /// It reads what everybody may, and changes nothing.
+    /// It reads what all users may read, and changes nothing.
     Reads,
     /// It changes, as this user and group.
     Changes(u32, u32),
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Handles of the share, got when everybody could have them.
+/// Handles of the share, looked up while all clients had access.
 pub struct Files {
     root: Handle,
     open: Handle,
@@ -215,7 +215,8 @@ impl Client {
     }
 }
 
-/// The statuses of mounting, looking, reading everybody's file, reading root's, making a directory.
+/// The statuses of mounting, looking, reading the file of all users, reading root's, making a
+/// directory.
 fn expected(version: Version, meets: Meets) -> [&'static str; 5] {
     let three = matches!(version, Version::Three);
     let denied = if three { "NFS3ERR_ACCES" } else { "NFS4ERR_ACCESS" };
@@ -224,7 +225,7 @@ fn expected(version: Version, meets: Meets) -> [&'static str; 5] {
         (Meets::Nothing | Meets::TooWeak, true) => {
             ["MNT3ERR_ACCES", denied, denied, denied, denied]
         }
-        // MOUNT tells which flavours would do, whatever the flavour of the question.
+        // MOUNT returns the accepted flavours, whatever the flavour of the call.
         (Meets::Flavorless, true) => [DONE, denied, denied, denied, denied],
         (Meets::Nothing, false) => ["NFS4ERR_NOENT", denied, denied, denied, denied],
         (Meets::TooWeak | Meets::Flavorless, false) => ["NFS4ERR_WRONGSEC"; 5],

@@ -34,7 +34,7 @@ fn ncftp() {
         Task::Download(from, to) => {
             ncftp("ncftpget", &mut |c| c.args(["-Z", "-C", "127.0.0.1"]).arg(path(from)).arg(to))
         }
-        // It says where it goes on (REST), and sends all of a file that is large then.
+        // It sends the offset (REST) and then the whole file, so that the result is too large.
         Task::ResumeUpload(..) => None,
         Task::ResumeDownload(from, to, _) => {
             ncftp("ncftpget", &mut |c| c.args(["-z", "-C", "127.0.0.1"]).arg(path(from)).arg(to))

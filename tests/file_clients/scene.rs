@@ -19,9 +19,9 @@ use serde_json::json;
 
 use super::tasks::{ENTRIES, SPARSE};
 
-/// Who signs in.
+/// The user that signs in.
 pub const USER: &str = "anna";
-/// With what.
+/// Its password.
 pub const PASSWORD: &str = "correct-horse";
 /// A file of several pieces, and no multiple of one.
 const SIZE: usize = (1 << 20) + 12_345;
@@ -35,11 +35,11 @@ pub struct Scene {
     pub data: Vec<u8>,
 }
 
-/// While anybody uses it.
+/// The scene, while a test uses it.
 static SHARED: Mutex<Weak<Scene>> = Mutex::new(Weak::new());
 
 impl Scene {
-    /// The one of whoever runs beside, or a new one.
+    /// The scene of tests that run at the same time, or a new one.
     pub fn shared() -> Arc<Self> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {

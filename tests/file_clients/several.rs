@@ -11,7 +11,7 @@ use e2e::process::succeed;
 use super::scene::{PASSWORD, Place, USER, escaped, quoted, quoted_path};
 use super::tasks::{Task, all};
 
-/// What a program is given besides what it always has.
+/// Adds the arguments of one call to those that a program always has.
 pub type Args<'a> = &'a mut dyn for<'c> FnMut(&'c mut Command) -> &'c mut Command;
 
 /// Where the share is for a scheme.
@@ -202,7 +202,7 @@ pub fn rclone(place: &Place, config: &str) {
         Task::Rename(from, to) => rclone(&["moveto".as_ref(), &remote(from), &remote(to)]),
         Task::Delete(path) => rclone(&["deletefile".as_ref(), &remote(path)]),
         Task::List(path) => rclone(&["lsf".as_ref(), &remote(path)]),
-        // It has no way to go on; but `cat` begins anywhere.
+        // It cannot resume; but `cat` begins at any offset.
         Task::ResumeDownload(from, to, at) if from == b"sparse" => {
             let rest = rclone(&[
                 "cat".as_ref(),

@@ -20,7 +20,7 @@ fn smbclient() {
     let port = place.scene.port(port);
     let there = |name: &[u8]| {
         let path = name.iter().map(|byte| if *byte == b'/' { b'\\' } else { *byte });
-        // A `\` is one by itself within these quotes.
+        // Within these quotes a `\` is a literal character.
         [&b"\""[..], &path.collect::<Vec<_>>(), b"\""].concat()
     };
     let here = |path: &Path| quoted_path(path);

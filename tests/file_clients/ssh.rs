@@ -20,7 +20,7 @@ use super::http::mounted;
 use super::scene::{PASSWORD, Place, USER, line, quoted, quoted_path};
 use super::tasks::{Task, all};
 
-/// What programs of OpenSSH are told: anna's key, and nothing of this machine.
+/// Options of the programs of OpenSSH: anna's key, and nothing of this machine.
 const OPTIONS: [&str; 5] = [
     "BatchMode=yes",
     "StrictHostKeyChecking=no",
@@ -48,7 +48,7 @@ fn openssh(place: &Place, program: &str) -> Command {
     command
 }
 
-/// The commands of a client whose lines are those of `sftp`.
+/// The commands of a client that takes the lines of `sftp`.
 fn lines(task: Task<'_>) -> Option<Vec<u8>> {
     let there = |name: &[u8]| quoted(&path(name));
     Some(match task {

@@ -1,4 +1,4 @@
-//! The tasks, what is checked of each, and the table that tells which program can do what.
+//! The tasks, the checks of each, and the table of the tasks that each program can do.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -21,15 +21,14 @@ const ODD: [&[u8]; 3] = [b"with space", b"it's \"quoted\"", b"caf\xe9"];
 /// The table's columns, as in `docs/protocols/clients.md`.
 const COLUMNS: usize = 11;
 
-/// What a program is told to do. Paths of the server are in the share `/data`, without a slash
-/// before them.
+/// A task of a program. Paths of the server are in the share `/data`, without a slash before them.
 #[derive(Clone, Copy)]
 pub enum Task<'a> {
     Upload(&'a Path, &'a [u8]),
     Download(&'a [u8], &'a Path),
-    /// So many bytes are there already.
+    /// This number of bytes is on the server already.
     ResumeUpload(&'a Path, &'a [u8], u64),
-    /// So many bytes are here already.
+    /// This number of bytes is in the local file already.
     ResumeDownload(&'a [u8], &'a Path, u64),
     Rename(&'a [u8], &'a [u8]),
     Delete(&'a [u8]),
@@ -37,7 +36,7 @@ pub enum Task<'a> {
     List(&'a [u8]),
 }
 
-/// Does a task and says what it printed; `None` when it has no command for it.
+/// Does a task and returns what it printed; `None` when it has no command for it.
 pub trait Client {
     fn does(&self, task: Task<'_>) -> Option<Vec<u8>>;
 }
@@ -54,10 +53,10 @@ struct Tried<'a, C> {
     folder: Vec<u8>,
 }
 
-/// Puts a client through everything; its line of the table must say what it could do.
+/// Puts a client through everything; its line of the table must have the same results.
 ///
 /// # Panics
-/// When a task was done wrongly, or the table says something else.
+/// When a task was done wrongly, or the table has another result.
 pub fn all(place: &Place, client: &impl Client) {
     let folder = place.there.file_name().expect("a name").as_bytes().to_vec();
     let tried = Tried { place, client, folder };
@@ -100,7 +99,8 @@ impl<C: Client> Tried<'_, C> {
         &self.place.scene.data
     }
 
-    /// What a resumed transfer makes of a first half that is another: so nobody can begin anew.
+    /// The result of a resumed transfer after a first half that differs: a program that transfers
+    /// the whole file again is noticed.
     fn resumed(&self) -> Vec<u8> {
         let mut data = self.data().to_vec();
         data[..HALF].fill(b'x');
@@ -256,7 +256,7 @@ impl<C: Client> Tried<'_, C> {
     }
 }
 
-/// Nothing that is on its way may be left.
+/// No temporary file of an upload may be left.
 fn nothing_half(dir: &Path) {
     for entry in fs::read_dir(dir).expect("a directory") {
         let name = entry.expect("an entry").file_name();

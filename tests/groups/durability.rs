@@ -1,4 +1,4 @@
-//! What was acknowledged survives a crash, and what fails reaches whoever must know.
+//! What was acknowledged survives a crash, and a failure is reported to the clients it concerns.
 
 #[path = "../crash.rs"]
 mod crash;

@@ -27,8 +27,8 @@ const DEADLINE: Duration = e2e::patience(60);
 /// Bytes of the long path.
 const LONG: usize = 64 << 10;
 
-/// Makes so many directories inside one another and a file in the last one. No path is as long as
-/// the way to it.
+/// Makes `levels` nested directories and a file in the innermost one. Each step uses a short path,
+/// since the full one may exceed PATH_MAX.
 fn dig(top: &Path, levels: usize) {
     fs::create_dir(top).expect("a directory");
     let mut at = File::open(top).expect("opened");

@@ -1,5 +1,5 @@
-//! Strangers who take connections of the administration, records of NFSv4 clients and key exchanges
-//! of SSH without end: whoever comes from another address is served.
+//! Clients that open connections to the administration, create records of NFSv4 clients and cause
+//! key exchanges of SSH without end: clients from other addresses are served.
 
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -15,13 +15,13 @@ use e2e::{nfs3, took_at_most};
 
 /// How long each flood lasts in the gate; `make test-long` sets a minute.
 const SECONDS: u64 = 4;
-/// Longest wait of somebody else.
+/// Longest wait of another client.
 const WAIT: Duration = Duration::from_secs(2);
 /// Idle connections at once.
 const IDLE: usize = 300;
 /// Requests of EXCHANGE_ID that are sent together.
 const BATCH: u64 = 200;
-/// How many addresses the strangers come from, when they are many.
+/// How many addresses a flood comes from, if it is from many.
 const ADDRESSES: u64 = 64;
 
 /// The ways to flood a server.
@@ -84,7 +84,7 @@ impl Strangers<'_> {
             let Ok(mut client) = client else { continue };
             let first = self.number.fetch_add(BATCH, Relaxed);
             let names = (first..first + BATCH).map(|n| format!("flood {n}")).collect::<Vec<_>>();
-            // Refused or cut off: the next connection goes on.
+            // Refused or disconnected: the next connection continues.
             let _ = exchange_ids(&mut client, &names);
         }
     }
@@ -97,7 +97,7 @@ impl Strangers<'_> {
     }
 }
 
-/// What others do meanwhile, each with what came of it.
+/// What other clients do meanwhile, each with its result.
 fn others(scene: &Scene, round: u64) -> [(&'static str, Result<(), String>, Duration); 4] {
     let timed = |what: &'static str, run: &dyn Fn() -> Result<(), String>| {
         let began = Instant::now();
@@ -126,7 +126,7 @@ fn over_https(scene: &Scene) -> Result<(), String> {
     let mut curl = Command::new("curl");
     curl.args(["-sk", "--interface", "127.0.0.7", "-o", "/dev/null", "-w", "%{http_code}", &url]);
     let out = run(&mut curl, Duration::from_secs(60));
-    // Nobody has signed in: that is an answer of the administration.
+    // No user has signed in: 401 is a response of the administration.
     match String::from_utf8_lossy(&out.stdout).as_ref() {
         "401" => Ok(()),
         other => Err(format!("{other:?}, {}", String::from_utf8_lossy(&out.stderr))),
@@ -180,7 +180,7 @@ fn all_floods_from_many_addresses_keep_nobody_out() {
     nobody_is_kept_out(&ALL, true);
 }
 
-/// Each flood by itself; a part of `make test-long`.
+/// Each flood separately; a part of `make test-long`.
 #[test]
 fn each_flood_keeps_nobody_out() {
     for flood in ALL {

@@ -9,7 +9,7 @@ use e2e::transfer::{PASSWORD, Scene};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long HTTP says that a client has to wait, in seconds; `None` if the password was looked at.
+/// The wait that HTTP demands of a client, in seconds; `None` if the password was checked.
 fn told_to_wait(scene: &Scene, n: u8) -> Option<u64> {
     let mut http = scene.http(address(n), "wrong").expect("HTTP");
     let (status, head, _) = http.ask(("GET", b"/box/"), b"", b"").expect("HTTP");

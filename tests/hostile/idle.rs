@@ -116,7 +116,7 @@ fn descriptors(scene: &Scene) -> usize {
     fs::read_dir(format!("/proc/{}/fd", scene.server.pid())).expect("its descriptors").count()
 }
 
-/// Makes so many of something; says what memory each of them takes.
+/// Makes `count` of something and prints the memory of each; at most `limit` KiB.
 fn hold<T>(
     scene: &Scene,
     what: &str,
@@ -136,7 +136,7 @@ fn hold<T>(
     held
 }
 
-/// What others want, at once, whoever else is there.
+/// Other clients are served at once, however many are connected.
 fn others_go_on(scene: &Scene) {
     let from = address(9);
     let mut ftp = scene.ftp(from).expect("FTP");
@@ -164,7 +164,7 @@ fn thousands_of_idle_sessions_stop_nobody() {
     ]));
     others_go_on(&scene);
     let before = (descriptors(&scene), scene.api.budget("server.connections").0);
-    // From several addresses: one alone does not get so many places.
+    // From several addresses: one alone does not get this number of connections.
     let from = |n: usize| address(2 + (n % 3) as u8);
     let [ftp, http, http2, sftp] = KIB_MAX;
     let mut ftps: Vec<Ftp> = hold(&scene, "FTP sessions", FTPS, ftp, |n| {

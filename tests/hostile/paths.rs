@@ -1,5 +1,5 @@
 //! Ways out of a share that there must not be: dots in every spelling, links, and links that come
-//! and go while requests are under way. By FTP, SFTP, HTTP and WebDAV.
+//! and go during requests. By FTP, SFTP, HTTP and WebDAV.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ const INSIDE: &[u8] = b"what is inside";
 /// Requests of each protocol while links come and go.
 const RACES: usize = 150;
 
-/// Beside the share is `out` with a file in it, and in the share are links that lead there.
+/// Next to the share is `out` with a file in it, and in the share are links that lead there.
 fn furnished(name: &str) -> Scene {
     let scene = Scene::new(name);
     let (share, out) = (scene.dir.join("box"), scene.dir.join("out"));
@@ -31,7 +31,7 @@ fn furnished(name: &str) -> Scene {
     fs::write(out.join("secret"), SECRET).expect("a file");
     fs::write(share.join("in/file"), INSIDE).expect("a file");
     relink(&scene);
-    // Everybody may do everything: what keeps them in is not the mode.
+    // All users may do everything: it is not the mode that confines them to the share.
     for path in [&out, &out.join("secret"), &share, &share.join("d"), &share.join("in")] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("a mode");
     }
@@ -173,7 +173,7 @@ fn by_http(http: &mut Http, scene: &Scene, target: &[u8]) -> Vec<u8> {
                 return;
             }
         }
-        // What makes no sense ends the connection.
+        // An invalid request ends the connection.
         *http = scene.http(HERE, PASSWORD).expect("HTTP");
     };
     for method in ["GET", "HEAD", "PROPFIND"] {
@@ -266,7 +266,7 @@ fn no_path_leads_out_of_a_share() {
     assert!(read(&mut sftp, b"/box/in/file").expect("SFTP").ends_with(INSIDE));
 }
 
-/// Exchanges two names of a folder, again and again.
+/// Exchanges two names of a folder, repeatedly.
 fn swap(folder: &Path, [a, b]: [&str; 2], end: &AtomicBool, count: &AtomicU64) {
     let name = |name: &str| {
         let path = folder.join(name);

@@ -1,5 +1,5 @@
-//! Hostile clients of SMB: each is refused or sent away, stays within its limits, and costs nobody
-//! else anything.
+//! Hostile clients of SMB: each is refused or disconnected, stays within its limits, and does not
+//! affect other clients.
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -26,12 +26,12 @@ use wire::smb::ntlm;
 use wire::smb::status::NtStatus;
 use wire::smb::{dir, session, spnego, utf16};
 
-/// Whoever else is there is served within this much.
+/// Other clients are served within this time.
 const OTHERS: Duration = Duration::from_secs(5);
 /// What may be resident beyond what was, in MiB, when a hostile client has done its worst.
 const GROWN_MIB: u64 = 160;
 
-/// Somebody else, who makes, writes, reads and removes a file from another address.
+/// Another client makes, writes, reads and removes a file, from its own address.
 fn others_are_served(scene: &Scene, what: &str) {
     let began = Instant::now();
     let from = address(99);
@@ -129,7 +129,7 @@ fn a_sign_in_has_an_end() {
         legs += 1;
         assert!(legs <= SMB_SETUP_ROUNDS_MAX, "no end");
     }
-    // Many that begin and do not go on: only a few are kept, the last of them among these.
+    // Many sign-ins that begin and do not continue: only a few are retained, among them the last.
     let before = resident_mib(&scene);
     let (mut oldest, mut last) = (0, 0);
     for number in 0..20_000 {
@@ -157,7 +157,7 @@ fn a_sign_in_has_an_end() {
         let answer = smb.leg(&long, 0, None).expect("an answer");
         assert_eq!(answer.status(), NtStatus::INVALID_PARAMETER, "{size} bytes");
     }
-    // Nothing else is looked at before somebody has signed in.
+    // Nothing else is processed before a user has signed in.
     smb.session = 0;
     let refused = smb.create(&Ask::open("x")).expect("an answer");
     assert_eq!(refused, Err(NtStatus::USER_SESSION_DELETED));
@@ -283,13 +283,13 @@ fn halves_of_frames_stay_within_the_account() {
         half.extend(vec![0xfe; SMB_IO_MAX - 1_000]);
         let stream = connect_from(from, scene.at()).expect("a connection");
         stream.set_nonblocking(true).expect("a socket");
-        // Before somebody has signed in, not even a small part of that is taken.
+        // Before a user has signed in, not even a small part of that is accepted.
         let mut stranger = stream;
         let _ = stranger.write(&half);
         smb.write_some(&half);
         held.push((smb, stranger));
     }
-    // What there is room for is taken within seconds.
+    // What the budget has room for is accepted within seconds.
     let most = most_held(&scene);
     println!("halves of frames: {most} bytes in the account");
     others_are_served(&scene, "beside halves of frames");
@@ -357,10 +357,10 @@ fn compounds_of_things_that_are_not_there_are_refused() {
     others_are_served(&scene, "beside compounds");
 }
 
-/// Fields of a request: where each is, its size, and what it says.
+/// Fields of a request: where each is, its size, and its meaning.
 type Fields = &'static [(usize, usize, Field)];
 
-/// What a field says.
+/// The meaning of a field.
 #[derive(Clone, Copy)]
 enum Field {
     /// Where something is in the request, or how long it is.
@@ -496,7 +496,7 @@ fn locks_without_end_are_too_many() {
         assert!(done < 20_000, "no end");
     }
     println!("{} locks of one open", 64 * done);
-    // Of no bytes, which are in nobody's way and cost memory all the same.
+    // Locks of no bytes conflict with no other lock, but take memory all the same.
     let nothing = Element { length: 0, ..element(5) };
     for _ in 0..5_000 {
         lock(&mut smb, vec![nothing; 64]);

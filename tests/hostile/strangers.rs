@@ -1,4 +1,4 @@
-//! Strangers who cause key exchanges of SSH and go.
+//! Clients that cause key exchanges of SSH and disconnect.
 
 use std::io::Read;
 use std::time::Duration;
@@ -28,6 +28,6 @@ fn who_comes_and_goes_without_signing_in_is_turned_away_for_a_while() {
     assert!(let_in > 10, "{let_in}: a few are nobody's business");
     assert!(scene.sftp(address(5), PASSWORD).is_err(), "nothing is computed for it");
     assert!(scene.sftp(address(6), PASSWORD).is_ok(), "others are not held responsible");
-    // A second and it gets one more, and who signs in owes nothing more.
+    // After a second it may try once more, and a successful sign-in clears its record.
     wait_for("its turn", PATIENCE, || scene.sftp(address(5), PASSWORD).ok());
 }

@@ -1,4 +1,4 @@
-//! The clients of an interleaved run: uploads that go on step by step over each way to the
+//! The clients of an interleaved run: uploads that continue step by step over each way to the
 //! directory, and what they list and remove.
 
 use std::fmt;
@@ -25,7 +25,7 @@ use wire::xdr::{Encode, Reader, Writer};
 /// Largest WRITE.
 const WRITE_MAX: usize = 32_768;
 
-/// Who reaches the directory.
+/// The ways to the directory: its servers, its path, and the password.
 pub struct Clients<'a> {
     pub servers: [&'a Server; 2],
     pub dir: &'a Path,
@@ -339,7 +339,7 @@ impl Subsystem {
 }
 
 impl Drop for Subsystem {
-    /// The connection is lost: it ends by itself.
+    /// The connection is lost: the process ends without a signal.
     fn drop(&mut self) {
         drop(self.to.take());
         let _ended = self.child.wait();

@@ -1,4 +1,4 @@
-//! The readers of an interleaved run: who has opened a file goes on reading it, whatever happens to
+//! The readers of an interleaved run: a file that is open is read to its end, whatever happens to
 //! its name.
 
 use std::fmt;

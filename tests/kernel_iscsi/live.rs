@@ -1,6 +1,6 @@
 //! Units that change while a Linux initiator uses them: one that grows under a mounted file system,
-//! and one of which a snapshot is taken under load, whose file system replays its journal. The
-//! initiator signs in by the lines that the server shows.
+//! and one of which a snapshot is taken under load; the file system in the snapshot replays its
+//! journal. The initiator signs in by the lines that the server shows.
 
 use e2e::api::Api;
 use e2e::disk::Disk;

@@ -5,8 +5,8 @@ use e2e::{skip, uml};
 
 use super::{PORT, Stage, portal, serve, unavailable};
 
-/// The types (SPC-5 §6.16.3.4): number, whether others may read without a key; whether who has a
-/// key may write, too.
+/// The types (SPC-5 §6.16.3.4): number, whether initiators without a key may read; whether those
+/// with a key may write, too.
 const TYPES: [(u8, bool, bool); 6] = [
     (1, true, false),
     (3, false, false),
@@ -18,8 +18,8 @@ const TYPES: [(u8, bool, bool); 6] = [
 /// Keys of the two guests.
 const KEYS: [&str; 2] = ["0xaaaa", "0xbbbb"];
 
-/// `sg_persist` with these arguments. It gives up when it is told what others have done, which a
-/// kernel takes note of and goes on: it is told so before.
+/// `sg_persist` with these arguments. It fails on a unit attention, after which a kernel would
+/// retry: pending ones are cleared first.
 fn sg_persist(stage: &mut Stage, guest: usize, arguments: &str) -> String {
     let told = "until sg_turs /dev/sda >/dev/null 2>&1; do :; done";
     stage.run(guest, &format!("{told}\nsg_persist -n {arguments} /dev/sda"))
@@ -50,7 +50,7 @@ fn reserved(stage: &mut Stage) -> String {
     sg_persist(stage, 0, "--in --read-reservation")
 }
 
-/// One type: who has no key, and who has one, may do what the type says.
+/// One type: its rights for an initiator without a key, and for one with a key.
 fn excludes(stage: &mut Stage, (kind, readable, shared): (u8, bool, bool)) {
     let [ours, theirs] = KEYS;
     persist(stage, 0, &format!("--register --param-sark={ours}"));

@@ -1,6 +1,6 @@
 //! What is written is what is read, and goes by chunks: large files, files of sizes at which
-//! something changes, long names, many names, long lists of access; and what a user does who builds
-//! a program.
+//! something changes, long names, many names, long access control lists; and the operations of a
+//! program build.
 
 use std::process::Command;
 
@@ -12,13 +12,14 @@ use super::*;
 const BIG: u64 = 256 << 20;
 /// Names of the large directory.
 const NAMES: u32 = 20_000;
-/// Entries of the long list of access, beside those of owner, group, others and mask.
+/// Entries of the long access control list, in addition to those of owner, group, others and mask.
 const ENTRIES: u32 = 200;
 /// Versions, and how many connections each mount has.
 const MOUNTS: [(&str, u32); 8] =
     [("3", 1), ("4.0", 1), ("4.1", 1), ("4.2", 1), ("3", 4), ("4.0", 4), ("4.1", 4), ("4.2", 4)];
 
-/// What is there before anybody mounts: the large directory, and a file with a long list of access.
+/// What exists before the first mount: the large directory, and a file with a long access control
+/// list.
 fn plant(stage: &mut Stage) {
     let big = stage.guest.share().join("big");
     let mut command = Command::new("dd");

@@ -1,5 +1,5 @@
 //! What goes away comes back: the server is killed while clients write, the device is removed and
-//! added again; and what is missing is said in one sentence, while TCP is served.
+//! added again; what is missing is reported in one sentence, while TCP is served.
 
 use std::process::Command;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Jobs whose data goes with messages, is read by the server, and is written by it.
+/// Jobs with data that goes with messages, that the server reads, and that it writes.
 const JOBS: [&str; 4] = ["iops-1b", "iops-4k", "dram-read-stream", "write-stream"];
 /// How long the statistics may take to have a second.
 const COUNTED: Duration = e2e::patience(30);

@@ -13,7 +13,7 @@ fn start(name: &str) -> Result<Stage, String> {
     Ok(stage)
 }
 
-/// Whether a lock is to be had, without waiting.
+/// Whether a lock is granted without waiting.
 fn can(stage: &mut Stage, kind: &str, mode: &str, range: &str) -> bool {
     let task = stage.begin(&format!("locks other {kind} {mode} try {range}"));
     let (status, log) = stage.guest.end(&task);

@@ -1,4 +1,4 @@
-//! A clean machine: a new Debian with systemd as its first process, in namespaces of its own, whose
+//! A clean machine: a new Debian with systemd as its first process, in its own namespaces; its
 //! changes are gone with it.
 
 use std::fs;
@@ -66,7 +66,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// systemd tells whoever started it, as any service does.
+    /// systemd notifies the process that started it, as any service does.
     fn wait_until_up(&self, listener: &UnixDatagram) {
         listener.set_read_timeout(Some(DEADLINE)).expect("a socket");
         let mut message = [0; 4096];
@@ -165,7 +165,7 @@ fn remove_cgroup(path: &Path) {
     let _left = fs::remove_dir(path);
 }
 
-/// A Debian with nothing but what it cannot do without, and systemd: kept in the target folder.
+/// A minimal Debian with systemd, retained in the target folder.
 fn clean_root() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let target = own.ancestors().nth(3).ok_or("no target folder")?;

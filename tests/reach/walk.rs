@@ -11,7 +11,7 @@ use super::ways::{self, Field, Values, Way, properties};
 
 /// The name of the items that are walked into.
 const OWN: &str = "reach";
-/// The most that an action that was begun may take: names that nobody has are looked up for some
+/// Longest time of an action that was started: names that do not exist are looked up for some
 /// seconds.
 const REST: Duration = Duration::from_secs(60);
 

@@ -14,7 +14,7 @@ use wire::nfs3::{CreateHow, StableHow};
 
 use super::mode;
 
-/// Its file: so many blocks of so many bytes.
+/// Its file: the number of blocks, and the bytes of a block.
 const BLOCKS: u64 = 64;
 const BLOCK: usize = 4096;
 /// Operations after which a median and a 99th percentile mean something.
@@ -39,7 +39,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts it and lets it measure how fast it is while nobody disturbs.
+    /// Starts it and lets it measure its latency while nothing disturbs it.
     pub fn start(server: &Server) -> Self {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (address, export) = (server.nfs(), server.export());

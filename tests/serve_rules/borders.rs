@@ -14,7 +14,7 @@ use super::{Scene, mode, status};
 
 const SECRET: &str = "not for clients";
 
-/// The share's content, and beside it a file and a directory that nobody may reach.
+/// The share's content, and next to it a file and a directory that no client may reach.
 fn furnish(scene: &Scene) {
     let outside = scene.scratch.folder("outside", None);
     fs::write(outside.join("secret"), SECRET).expect("the secret");

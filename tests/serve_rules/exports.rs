@@ -1,5 +1,5 @@
-//! Export rules of the real server: from a file, read again while a client works; mistakes are told
-//! and change nothing.
+//! Export rules of the real server: from a file, read again while a client works; mistakes are
+//! reported and change nothing.
 
 use std::fs;
 use std::process::Command;

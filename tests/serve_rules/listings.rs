@@ -12,7 +12,7 @@ use wire::nfs3::{CreateHow, Nfsstat3, StableHow};
 
 use super::{Scene, mode, status};
 
-/// Of so many pages one is followed by changes; 100 000 entries are some 300 pages.
+/// One of this number of pages is followed by changes; 100 000 entries are some 300 pages.
 const CHANGE_EVERY: usize = 3;
 
 /// A directory that changes while it is listed.

@@ -1,5 +1,5 @@
-//! Whose rights count: with privilege the caller's uid, gid and groups; without, the serving
-//! user's.
+//! Which rights apply: with privilege those of the caller's uid, gid and groups; without, those of
+//! the serving user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -39,8 +39,8 @@ fn give(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
 }
 
-/// Of a file: its mode, who may read, who may write. The owner may whatever the mode says, since
-/// NFSv3 has no OPEN at which rights were checked (RFC 1813 §4.4).
+/// Of a file: its mode, which users may read, which may write. The owner may do both whatever the
+/// mode is, since NFSv3 has no OPEN at which rights were checked (RFC 1813 §4.4).
 const FILES: [(u32, &[&str], &[&str]); 6] = [
     (0o600, &["owner"], &["owner"]),
     (0o640, &["owner", "group", "supplementary"], &["owner"]),
@@ -73,7 +73,7 @@ fn mode_owner_and_groups_decide_about_files() {
             assert_eq!(read, expected(may(readers)), "{name} reads {mode:o}");
             let written = status(client.write(&file, 0, b"c", StableHow::UNSTABLE));
             assert_eq!(written, expected(may(writers)), "{name} writes {mode:o}");
-            // ACCESS tells what the mode says, to the owner as well.
+            // ACCESS follows the mode for the owner as well, while READ and WRITE do not.
             if name != "owner" {
                 let granted = client.access(&file, 1 | 4).expect("ACCESS");
                 let wanted = u32::from(may(readers)) | u32::from(may(writers)) << 2;

@@ -1,4 +1,4 @@
-//! A share that requires encryption answers no request in the clear.
+//! A share that requires encryption answers no unencrypted request.
 
 use e2e::smb::scene::{PASSWORD, SHARE, Scene, USER};
 use e2e::smb::{Ask, Offer, Protection, Smb};
@@ -44,7 +44,7 @@ fn a_share_that_requires_encryption_answers_nothing_in_the_clear() {
         assert_eq!(smb.flush(file).expect("an answer"), NtStatus::ACCESS_DENIED);
         assert_eq!(smb.close(file).expect("an answer"), NtStatus::ACCESS_DENIED);
     }
-    // Who cannot encrypt is not connected at all.
+    // A client that cannot encrypt is not connected at all.
     let no_cipher = Offer { ciphers: Vec::new(), ..Offer::only(Dialect::SMB311) };
     for offer in [Offer::only(Dialect::SMB210), no_cipher] {
         let tree = signed_in(&scene, &offer).connect_tree(SHARE).expect("an answer");

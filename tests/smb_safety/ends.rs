@@ -1,5 +1,5 @@
-//! What is under way ends with the user, his password, his session or the share, within seconds,
-//! and what it held is given back: by the same rule as of the other services.
+//! Operations in progress end with the user, its password, its session or the share, within
+//! seconds, and what they held is released: by the same rule as in the other services.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ use wire::smb::status::NtStatus;
 
 const USERS: &str = "/configuration/users";
 
-/// Anna, who keeps others from a file, has a lock, and means to delete another.
+/// A session of anna with a file opened exclusively and locked, and another to delete on close.
 struct HeldOpen {
     smb: Smb,
     file: FileId,
@@ -38,7 +38,7 @@ fn held(scene: &Scene) -> HeldOpen {
     HeldOpen { smb, file }
 }
 
-/// What anna had is given back, and her next request is told so.
+/// What the session held is released, and its next request fails with one of these statuses.
 fn is_over(scene: &Scene, held: &mut HeldOpen, told: &[NtStatus]) {
     wait_for("the end of what is open", patience(10), || {
         (scene.property("files_open") == json!(0)).then_some(())
@@ -144,7 +144,7 @@ fn it_ends_when_a_client_is_silent_and_has_nothing_open() {
     let mut anna = held(&scene);
     let mut silent = scene.anna().expect("let in");
     silent.ends().expect("the end of the connection");
-    // Who has something open stays.
+    // A client that has something open stays.
     scene.wait_for_state(2, 1);
     assert_eq!(anna.smb.echo().expect("an answer"), NtStatus::SUCCESS);
     assert_eq!(anna.smb.close(anna.file).expect("an answer"), NtStatus::SUCCESS);
@@ -152,7 +152,7 @@ fn it_ends_when_a_client_is_silent_and_has_nothing_open() {
 
 #[test]
 fn what_is_open_ends_even_if_the_client_does_not_wait_for_it() {
-    // So many that they are not removed before the client has gone.
+    // Enough that not all are removed before the client has gone.
     const OPENS: usize = 400;
     let ends = [("TREE_DISCONNECT", Command::TREE_DISCONNECT), ("LOGOFF", Command::LOGOFF)];
     let scene = Scene::new("smb-farewells", &[]);

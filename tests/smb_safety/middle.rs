@@ -1,5 +1,5 @@
-//! Somebody between client and server who reads and changes what passes: whatever is changed ends
-//! the session, and is not done.
+//! A man in the middle that reads and changes what passes: any change ends the session, and is not
+//! executed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use wire::smb::status::NtStatus;
 /// What is done to requests of a command on their way.
 type Change = fn(Vec<u8>) -> Vec<Vec<u8>>;
 
-/// A relay that changes what passes to the server, from when it is told to on.
+/// A relay that changes what passes to the server, from when `is_on` is set.
 fn relay(
     to: SocketAddr,
     is_on: &Arc<AtomicBool>,
@@ -84,7 +84,7 @@ fn an_older_dialect_cannot_be_forced_on_both() {
         let mut smb = anna(between.at, &Offer::default()).expect("let in");
         assert_eq!(smb.negotiated.dialect, dialect);
         is_found_out(&scene, &mut smb);
-        // The same comparison, when nobody is between, is answered.
+        // The same comparison without a relay in between is answered.
         let mut smb = anna(scene.at(), &Offer::only(dialect)).expect("let in");
         assert_eq!(smb.validate().expect("an answer").status(), NtStatus::SUCCESS);
     }
@@ -98,7 +98,7 @@ fn older_than(frame: &[u8], dialect: Dialect) -> Vec<Vec<u8>> {
     })
 }
 
-/// What both have said is compared under a signature: it differs.
+/// The negotiation as both sides saw it is compared under a signature: it differs.
 fn is_found_out(scene: &Scene, smb: &mut Smb) {
     let told = smb.validate();
     assert!(

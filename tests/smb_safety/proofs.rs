@@ -58,10 +58,10 @@ fn each_of_them_counts_as_a_wrong_password() {
             assert!(guesses < 1_000, "{proof:?} is not counted");
             (status == NtStatus::ACCOUNT_LOCKED_OUT).then_some(())
         });
-        // Who has the password waits there too, and nowhere else.
+        // The right password has to wait there, too, and nowhere else.
         assert_eq!(try_in(&scene, from, Dialect::SMB311, Proof::V2), NtStatus::ACCOUNT_LOCKED_OUT);
     }
-    // Of the name, too; but not of who was here before.
+    // The name has to wait, too; but not for a client that has signed in before.
     let ends = Duration::from_secs(60);
     wait_for("the end of the wait", ends, || {
         (try_in(&scene, 250, Dialect::SMB311, Proof::V2) == NtStatus::SUCCESS).then_some(())

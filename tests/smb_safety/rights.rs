@@ -22,7 +22,7 @@ fn who_may_not_delete_keeps_nobody_out_by_delete_on_close() {
     assert_eq!(other.close(opened).expect("an answer"), NtStatus::SUCCESS);
     let refused = other.create(&most.with(options::DELETE_ON_CLOSE)).expect("an answer");
     if let Ok(file) = refused {
-        // Whoever comes now is told that it is about to be deleted.
+        // An open now would be refused with STATUS_DELETE_PENDING.
         let _ = other.close(file);
     }
     let again = other.create(&reads).expect("an answer");

@@ -61,7 +61,7 @@ fn stateid(reply: &e2e::nfs4::Reply) -> Outcome<Stateid4> {
 }
 
 impl Life {
-    /// Nobody yet; makes the worker's folder.
+    /// No client yet; makes the worker's folder.
     pub fn new(
         server: SocketAddr,
         export: String,
@@ -233,7 +233,7 @@ impl Life {
     }
 }
 
-/// From 4.1 on the session says whose an owner is.
+/// From 4.1 on the session identifies the client of an owner.
 fn pipe_id(minor: u32, pipe: &Pipe) -> u64 {
     if minor == 0 { pipe.id } else { 0 }
 }

@@ -20,7 +20,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Of the server whose state directory this is.
+    /// Of the server with this state directory.
     pub fn new(state: &Path) -> Self {
         Self { socket: state.join("plimsoll.sock") }
     }

@@ -19,7 +19,7 @@ pub const FIRST: &str = "10.9.0.1";
 pub const SECOND: &str = "10.9.0.2";
 /// How long it may take to start, on a busy machine.
 const START: Duration = crate::patience(30);
-/// How often a measurement is begun anew that the bridge itself has condemned.
+/// How often a measurement is repeated that the bridge itself has reported as spoiled.
 const ATTEMPTS: usize = 5;
 
 /// Two networks that know nothing of each other.
@@ -50,7 +50,7 @@ impl Networks {
         Ok(Self { first: end()?, second: end()? })
     }
 
-    /// Tells a bridge to join them.
+    /// Adds the options with which a bridge joins them.
     fn join(&self, command: &mut Command, options: &[&str]) {
         let (first, second) = (self.first.pid(), self.second.pid());
         command.arg("--between").arg(format!("pid:{first}@{FIRST}/24"));
@@ -74,7 +74,7 @@ pub struct Ended {
     pub code: i32,
     /// Its last status.
     pub status: Value,
-    /// What it said on standard error.
+    /// Its standard error.
     pub said: String,
 }
 
@@ -103,7 +103,7 @@ impl Bridge {
         bridge
     }
 
-    /// Starts one that `prepare` tells what to join, and does not wait.
+    /// Starts one with the options that `prepare` adds, and does not wait.
     ///
     /// # Panics
     /// When there is no such program.
@@ -177,8 +177,7 @@ impl Drop for Bridge {
     }
 }
 
-/// Measures over a bridge until one measurement was not spoiled by the bridge itself, which says
-/// so.
+/// Measures over a bridge until it reports one measurement as not spoiled.
 ///
 /// # Panics
 /// When all are spoiled, or one fails otherwise.
@@ -190,7 +189,7 @@ pub fn measured<T>(
     measured_if(networks, options, measure, |_| true)
 }
 
-/// The same, and what it said of itself must be good enough for what is measured.
+/// The same, and its own report must be good enough for what is measured.
 ///
 /// # Panics
 /// When none is, or one fails otherwise.

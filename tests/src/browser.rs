@@ -13,7 +13,7 @@ use crate::netns::Namespace;
 use crate::server::Server;
 use crate::{NOBODY, has, process};
 
-/// How long the browser may take over one thing; it gives up earlier by itself.
+/// How long the browser may take over one thing; its own timeouts are shorter.
 const ANSWER: Duration = crate::patience(90);
 /// What the harness gives every server.
 pub const PASSWORD: &str = "only-for-this-test";
@@ -113,7 +113,7 @@ impl Browser {
     /// Has something done; its answer, or why it could not be done.
     ///
     /// # Errors
-    /// What the page said, or what was not on it.
+    /// The error on the page, or what was missing there.
     ///
     /// # Panics
     /// When the browser itself is gone.

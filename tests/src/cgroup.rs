@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Length of a scheduling period, µs. Much shorter than a window of a job, or each window would
 /// see another part of it.
 const PERIOD_US: u32 = 10_000;
-/// How long the members of a group may take to be gone once they were told.
+/// How long the members of a group may take to be gone after they were signalled to end.
 const EMPTY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where version 2 is mounted.
@@ -24,8 +24,8 @@ fn has_controller(name: &str) -> bool {
     fs::read_to_string(list).unwrap_or_default().split_whitespace().any(|c| c == name)
 }
 
-/// A control group with a limit. Dropping it removes it; whoever was in it must be told to end
-/// before.
+/// A control group with a limit. Dropping it removes it; its members must have been signalled to
+/// end before.
 pub struct Group {
     dir: PathBuf,
 }
@@ -34,7 +34,7 @@ impl Group {
     /// Makes a group that may use `cores` cores.
     ///
     /// # Errors
-    /// Why it cannot be had here, for a SKIP line.
+    /// Why it is not available here, for a SKIP line.
     pub fn with_cores(cores: f64) -> Result<Self, String> {
         let quota_us = (cores * f64::from(PERIOD_US)) as u32;
         let v1 = PathBuf::from("/sys/fs/cgroup/cpu");
@@ -52,10 +52,10 @@ impl Group {
         }
     }
 
-    /// Makes a group whose processes may use `bytes` of memory.
+    /// Makes a group with a limit of `bytes` of memory.
     ///
     /// # Errors
-    /// Why it cannot be had here, for a SKIP line.
+    /// Why it is not available here, for a SKIP line.
     pub fn with_memory(bytes: u64) -> Result<Self, String> {
         let v1 = PathBuf::from("/sys/fs/cgroup/memory");
         if v1.join("memory.use_hierarchy").exists() {

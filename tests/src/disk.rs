@@ -74,7 +74,7 @@ impl Disk {
     }
 
     /// Power lost and back: what was not flushed is gone, and the file system comes back by its
-    /// journal. Whoever used it must be gone before.
+    /// journal. Processes that used it must be gone before.
     ///
     /// # Panics
     /// When it does not come back.
@@ -109,9 +109,9 @@ impl Disk {
         tool(&mut command).map(|_| ())
     }
 
-    /// Ends all writing of a file system that has crashed. A mount namespace that somebody made
-    /// meanwhile has it still mounted: XFS would try its writes again when they succeed again, onto
-    /// what the file system has come back from. btrfs gives up by itself at the first.
+    /// Ends all writing of a file system that has crashed. A mount namespace that was made
+    /// meanwhile has it still mounted: XFS would retry its writes when they succeed again, onto
+    /// what the file system has come back from. btrfs stops writing at the first failure.
     fn shut_down(&mut self) {
         let Some(top) = self.dying.take().filter(|_| self.kind == "xfs") else { return };
         let flags = XFS_NO_LOG_FLUSH;
@@ -140,7 +140,7 @@ impl Drop for Disk {
 /// Runs a tool of the system; what it printed.
 ///
 /// # Errors
-/// It is not here, or fails: with what it said.
+/// It is not here, or fails: with its standard error.
 pub fn tool(command: &mut Command) -> Result<String, String> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let program = command.get_program().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! The least of an FTP client: a line and its answer, and data connections. It sends what it is
-//! told.
+//! A minimal FTP client: a line and its reply, and data connections. It sends the caller's lines
+//! unchanged.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -124,7 +124,7 @@ impl Ftp {
     }
 }
 
-/// A reply that was not to come.
+/// An unexpected reply.
 fn said((code, text): (u16, String)) -> io::Error {
     io::Error::other(format!("{code} {text}"))
 }

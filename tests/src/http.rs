@@ -1,5 +1,5 @@
-//! The least of an HTTP/1.1 client: requests on one connection, or one on a connection of its own.
-//! It sends what it is told.
+//! A minimal HTTP/1.1 client: requests on one connection, or one on a connection of its own. It
+//! sends the caller's requests unchanged.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -19,15 +19,15 @@ impl Http {
     /// A connection from an address of this machine, for requests with a name and a password.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn connect(from: IpAddr, to: SocketAddr, who: (&str, &str)) -> io::Result<Self> {
         let basic = base64::encode(format!("{}:{}", who.0, who.1).as_bytes());
         let own = format!("host: {to}\r\nauthorization: Basic {basic}\r\n");
         Ok(Self { stream: BufReader::new(connect_from(from, to)?), own })
     }
 
-    /// A request with a target as it is, and with more fields, each of which ends its line: status,
-    /// head and body. The connection goes on.
+    /// Sends a request with a target as it is, and with more fields, each of which ends its line;
+    /// the status, head and body of the response. The connection stays open.
     ///
     /// # Errors
     /// The connection has ended.
@@ -88,7 +88,7 @@ impl Http {
         self.stream.get_ref()
     }
 
-    /// Exactly so many bytes of the body of an answer.
+    /// Exactly `count` bytes of the body of a response.
     ///
     /// # Errors
     /// The connection has ended.
@@ -98,7 +98,7 @@ impl Http {
         Ok(data)
     }
 
-    /// Begins a request: a head that promises so many bytes, and the first of them.
+    /// Begins a request: a head that announces `length` bytes, and the first of them.
     ///
     /// # Errors
     /// The connection has ended.

@@ -170,7 +170,7 @@ impl Initiator {
     /// The connection breaks, or the number has no address.
     pub fn select(&mut self, lun: u16) -> io::Result<()> {
         self.lun = Lun::of(lun).ok_or_else(|| io::Error::other("no address"))?.0;
-        // The first command of a nexus is told that it is new.
+        // The first command of a new nexus returns a unit attention.
         for _ in 0..2 {
             self.run(&Cdb::TestUnitReady, &[], 0)?;
         }

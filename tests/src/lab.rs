@@ -17,7 +17,7 @@ use crate::server::{self, Options, Server};
 
 /// How long a short job may take on a busy machine.
 const JOB: Duration = crate::patience(90);
-/// How long an agent may take to say where it listens.
+/// How long an agent may take to report where it listens.
 const START: Duration = crate::patience(30);
 
 /// `plimsoll lab`.
@@ -86,7 +86,7 @@ impl Agent {
     /// Starts one; `prepare` may change how.
     ///
     /// # Panics
-    /// When it does not say where it listens.
+    /// When it does not report where it listens.
     pub fn start(prepare: impl FnOnce(&mut Command)) -> Self {
         Self::at("127.0.0.1:0", prepare)
     }
@@ -165,7 +165,7 @@ impl Agent {
         process::signal(self.child.id(), signal);
     }
 
-    /// Whether it ends by itself in time.
+    /// Whether it ends before the deadline.
     pub fn ends_within(&mut self, deadline: Duration) -> bool {
         process::wait(&mut self.child, deadline).is_some()
     }
@@ -222,7 +222,7 @@ impl Run {
         Self { child, lines, said: Vec::new(), out }
     }
 
-    /// Waits until it has told of `steps` finished steps.
+    /// Waits until it has reported `steps` finished steps.
     ///
     /// # Panics
     /// When it ends before, or does not get that far.
@@ -287,7 +287,7 @@ impl Ended {
         texts(&self.result["degraded"])
     }
 
-    /// The exit code must say what the record says: 1 failed, 3 degraded, 0 neither.
+    /// The exit code must agree with the record: 1 failed, 3 degraded, 0 neither.
     ///
     /// # Panics
     /// When it does not.

@@ -90,7 +90,7 @@ macro_rules! skip {
     }};
 }
 
-/// The ordinary user that stands for "not root": nobody.
+/// The ordinary user that stands for "not root": `nobody`.
 pub const NOBODY: u32 = 65_534;
 
 /// Whether this process is root.

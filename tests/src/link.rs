@@ -1,5 +1,5 @@
-//! Two network namespaces with one cable between them, whose rate a test may limit: the server's
-//! end is 10.0.3.1, the clients' 10.0.3.2.
+//! Two network namespaces with one cable between them and a rate that a test may limit: the
+//! server's end is 10.0.3.1, the clients' 10.0.3.2.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ impl Link {
         let end = || Namespace::with(LOOPBACK).map_err(|e| format!("no namespace: {e}"));
         let link = Self { server: end()?, clients: end()? };
         let (server, clients) = (link.server.pid().to_string(), link.clients.pid().to_string());
-        // Named only within the namespaces, so that nothing of ours shows up outside.
+        // Named only within the namespaces, so that none of the devices shows up outside.
         tool(
             Command::new("ip")
                 .args(["link", "add", "wire0", "netns", &server, "type", "veth"])

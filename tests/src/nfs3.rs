@@ -78,7 +78,7 @@ impl Client {
         Self::over(TcpStream::connect(server)?, uid, gid)
     }
 
-    /// As [`Client::connect`], over a connection that is there.
+    /// As [`Client::connect`], over an existing connection.
     ///
     /// # Errors
     /// It is broken.

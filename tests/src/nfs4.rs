@@ -1,6 +1,6 @@
 //! A small NFSv4 client on the shared codec: one connection, one session with one slot, whole
-//! answers; of 4.2 unless told otherwise, without a session for 4.0. It does what it is told and
-//! keeps nothing to itself: handles and stateids are the caller's.
+//! replies; of 4.2 by default, without a session for 4.0. It sends what the caller requests and
+//! retains no state of files: handles and stateids are the caller's.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -127,8 +127,8 @@ impl Client {
         Self::over(rpc, 2, name, verifier)
     }
 
-    /// As [`Client::connect`], over a connection that is there and in this minor version. One of
-    /// 4.0 does not make itself known: what needs no state goes without.
+    /// As [`Client::connect`], over an existing connection and in this minor version. One of 4.0
+    /// does not send SETCLIENTID: operations without state need no client id.
     ///
     /// # Errors
     /// What the server refuses.
@@ -188,7 +188,7 @@ impl Client {
             fore_chan_attrs: channel,
             back_chan_attrs: channel,
             cb_program: 0x4000_0000,
-            // Calls to us need not say who makes them.
+            // Callbacks need no credential.
             sec_parms: Seq(if flags == 0 { Vec::new() } else { vec![CallbackSec4::None(())] }),
         })])?;
         match reply.last()? {

@@ -51,8 +51,8 @@ impl Drop for Memory {
     }
 }
 
-/// A folder that may hold so many bytes: a subvolume of btrfs, whose quotas work without tools of
-/// the kernel's other quotas.
+/// A folder with a limit on its bytes: a subvolume of btrfs, since its quotas work without the
+/// tools of the kernel's other quotas.
 pub struct Limited {
     path: PathBuf,
     _disk: Disk,

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Standard ports of the services, of the test service too, which all move by the offset.
 const PORTS: [u16; 12] = [7, 21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
-/// Offsets that tests use: below the range that the kernel hands out by itself (32768 and up), and
+/// Offsets that tests use: below the range from which the kernel assigns ports (32768 and up), and
 /// above the ports of the default offset of 10000, which tests of `crates/appliance` use.
 const OFFSETS: Range<u16> = 13_300..29_000;
 /// How often another offset is tried.
@@ -21,7 +21,7 @@ const TRIES: u16 = 400;
 /// of [`PORTS`], of 1,024 that a process may have.
 const KEPT: usize = 40;
 
-/// The offsets whose ports this process has reserved, until it ends; the one had longest ago first.
+/// The offsets with ports that this process has reserved, until it ends; the oldest one first.
 static RESERVED: Mutex<VecDeque<(u16, Vec<UnixListener>)>> = Mutex::new(VecDeque::new());
 
 /// An offset at which all services find their ports free at `address`. No other test process gets

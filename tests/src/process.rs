@@ -85,7 +85,7 @@ pub fn wait(child: &mut Child, deadline: Duration) -> Option<ExitStatus> {
     child.try_wait().ok().flatten()
 }
 
-/// Makes `command` start with so many descriptors at most.
+/// Makes `command` start with `most` descriptors at most.
 pub fn limit_descriptors(command: &mut Command, most: u64) {
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: a valid structure that lives as long as the closure.

@@ -40,13 +40,13 @@ impl Scene {
         Server::start(&Options { args, ..Options::new(&self.dir, &self.state) })
     }
 
-    /// Starts a server with a user anna, who is number 4321, and a share `box` that is open to her;
-    /// `more` is changed with them.
+    /// Starts a server with a user anna, uid 4321, and a share `box` that is open to her; `more` is
+    /// changed with them.
     ///
     /// # Panics
     /// When it does not get ready, or refuses a change.
     pub fn start_for_anna(&self, password: &str, more: &[Value]) -> (Server, Api) {
-        // Whoever is let in by the mode of the share gets that far.
+        // All users that the mode of the share admits get that far.
         fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o777)).expect("a mode");
         let server = self.start(&[]);
         let anna = json!({"create": "/configuration/users", "name": "anna",

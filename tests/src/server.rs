@@ -82,10 +82,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the binary and waits until it says that it is ready.
+    /// Starts the binary and waits until it reports that it is ready.
     ///
     /// # Panics
-    /// When it does not get ready; with what it said.
+    /// When it does not get ready; with its output.
     pub fn start(options: &Options<'_>) -> Self {
         Self::try_start(options).unwrap_or_else(|why| panic!("{why}"))
     }
@@ -93,7 +93,7 @@ impl Server {
     /// As [`Server::start`], for tests in which not starting is an outcome.
     ///
     /// # Errors
-    /// What it said instead of being ready.
+    /// Its output, if it does not get ready.
     pub fn try_start(options: &Options<'_>) -> Result<Self, String> {
         let offset = options.offset.unwrap_or_else(|| match options.namespace {
             // There any will do.

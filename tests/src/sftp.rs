@@ -1,5 +1,5 @@
 //! A small SFTP client over SSH on the shared codec: one connection with one channel, one request
-//! at a time. It sends what it is told.
+//! at a time. It sends the caller's requests unchanged.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -23,7 +23,7 @@ use crate::tcp::connect_from;
 
 mod dsync;
 
-/// What the server may send without being told that there is room for more.
+/// What the server may send without a window adjustment.
 const WINDOW: u32 = 1 << 30;
 
 /// What a request came to.
@@ -127,7 +127,7 @@ impl Sftp {
         if kind == PacketType::VERSION { Ok(ssh) } else { Err(io::Error::other("no VERSION")) }
     }
 
-    /// Signs in, opens so many channels without a subsystem, and sends what the server takes on
+    /// Signs in, opens `count` channels without a subsystem, and sends what the server takes on
     /// each of them.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! A client of SMB: blocking, one connection. It sends what it is told, whether a client may or
-//! not; and a relay between a client and a server that alters what passes.
+//! A client of SMB: blocking, one connection. It sends the caller's requests, whether a client may
+//! or not; and a relay between a client and a server that alters what passes.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -118,7 +118,7 @@ pub struct Smb {
     pub protection: Protection,
     /// Whether the server's signature under a sign-in is not looked at.
     pub trusts: bool,
-    /// What the server said.
+    /// The server's response to NEGOTIATE.
     pub negotiated: negotiate::Response,
     offer: negotiate::Request,
     preauth: Preauth,
@@ -203,7 +203,7 @@ impl Smb {
         self.stream.write_all(&framed(&whole))
     }
 
-    /// A compound, protected, as it goes on the wire but for its length.
+    /// A compound, protected, as it is sent but for its length.
     ///
     /// # Panics
     /// When it is to be protected and there are no keys.
@@ -263,7 +263,7 @@ impl Smb {
         let _ = self.stream.set_nonblocking(false);
     }
 
-    /// The responses of the next frame, whose signatures must be right.
+    /// The responses of the next frame; their signatures must be right.
     ///
     /// # Errors
     /// The connection has ended, or what came is no answer.
@@ -504,7 +504,7 @@ pub const EVERYTHING: u32 = access::READ | access::WRITE | access::DELETE;
 pub const SHARED: u32 = share_access::READ | share_access::WRITE | share_access::DELETE;
 
 impl<'a> Ask<'a> {
-    /// For everything, beside others who do; it must be there.
+    /// For all access, shared with others; it must be there.
     pub const fn open(path: &'a str) -> Self {
         let disposition = Disposition::Open;
         Self { path, access: EVERYTHING, share: SHARED, disposition, options: 0 }
@@ -599,5 +599,5 @@ fn frame(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Where the signature of a message is, for who alters it.
+/// Where the signature of a message is, for tests that alter it.
 pub const SIGNATURE_AT: usize = SIGNATURE.start;

@@ -1,5 +1,5 @@
-//! A server with SMB enabled, a user anna whose password was set then, and a share `box` of hers,
-//! in memory: what the laboratory puts load on.
+//! A server with SMB enabled, a user anna with a password set then, and a share `box` of hers, in
+//! memory: what the laboratory puts load on.
 
 use std::path::PathBuf;
 

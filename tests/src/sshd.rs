@@ -30,8 +30,8 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts it; root and nobody may log in with the same key. Needs root, `ip`, OpenSSH's client
-    /// and server.
+    /// Starts it; root and `nobody` may log in with the same key. Needs root, `ip`, OpenSSH's
+    /// client and server.
     ///
     /// # Errors
     /// What is missing, for a SKIP line.
@@ -107,7 +107,7 @@ impl Sshd {
         fs::read_to_string(self.scratch.path().join(name)).expect("a key")
     }
 
-    /// The processes of those who have logged in.
+    /// The processes of the sessions.
     pub fn sessions(&self) -> Vec<u32> {
         children(self.child.id())
     }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = crate::patience(20);
 /// Bytes of the reply to a probe: marker, xid, REPLY, accepted, verifier, SUCCESS.
 const PROBED: usize = 4 + 12 + 16 + 4;
 
-/// Who signs certificates, for as long as the test runs.
+/// A CA that signs certificates, for as long as the test runs.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -70,7 +70,7 @@ impl Authority {
 }
 
 impl Pair {
-    /// Writes both below `dir`; says where.
+    /// Writes both below `dir`; returns their paths.
     ///
     /// # Panics
     /// When they cannot be written.
@@ -232,7 +232,7 @@ impl Tunnel {
         let addr = listener.local_addr().expect("its address");
         std::thread::spawn(move || {
             for plain in listener.incoming().map_while(Result::ok) {
-                // A client whose session fails finds its connection closed.
+                // If its session fails, a client finds its connection closed.
                 if let Ok(stream) = secure(server, &config) {
                     carry(plain, stream);
                 }

@@ -1,5 +1,5 @@
-//! Linux clients as User Mode Linux guests that a test gives orders: scripts run in them beside
-//! each other, tell events on the guest's console, and end with a status.
+//! Linux clients as User Mode Linux guests that a test controls: scripts run in them in parallel,
+//! report events on the guest's console, and end with a status.
 //!
 //! Guest side: `uml/init.sh` (its process 1) and `uml/agent.sh` (what takes the orders).
 
@@ -104,7 +104,7 @@ fn sources() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("uml")
 }
 
-/// A script under way in a guest.
+/// A script that runs in a guest.
 #[derive(Debug)]
 #[must_use]
 pub struct Task(String);
@@ -115,7 +115,7 @@ pub struct Guest {
     lines: Receiver<String>,
     /// Everything on its console so far.
     console: Vec<String>,
-    /// Events that nobody has waited for yet, in order.
+    /// Events that were not waited for yet, in order.
     events: Vec<String>,
     share: PathBuf,
     scripts: u32,
@@ -183,7 +183,7 @@ impl Guest {
         guest
     }
 
-    /// Lets scripts and events take up to this long: for a guest that does much by itself.
+    /// Lets scripts and events take up to this long: for a guest with slow scripts.
     pub fn answers_within(&mut self, deadline: Duration) {
         self.answer = deadline;
     }
@@ -276,7 +276,7 @@ impl Guest {
         }
     }
 
-    /// Forgets the events that nobody waited for, and whether one of these words was among them.
+    /// Removes the pending events with these words; whether there was one.
     pub fn forget(&mut self, words: &str) -> bool {
         while let Ok(line) = self.lines.try_recv() {
             self.heard(line);
@@ -306,7 +306,7 @@ impl Guest {
         text
     }
 
-    /// Stops it where it is, as when its machine is suspended, or lets it go on.
+    /// Stops it where it is, as when its machine is suspended, or lets it continue.
     pub fn suspend(&self, stop: bool) {
         // Its kernel alone: that is what runs its processes, and what would see them stopped.
         process::signal(self.child.id(), if stop { libc::SIGSTOP } else { libc::SIGCONT });

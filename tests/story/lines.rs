@@ -1,4 +1,4 @@
-//! The ways whose every line a document has: README's, and that of `docs/howto/first-steps.md`.
+//! The ways with every line in a document: README's, and that of `docs/howto/first-steps.md`.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{Scene, Steps};
 pub const SECRET: &str = "correct horse battery";
 /// A line that takes longer hangs.
 const LINE: Duration = e2e::patience(60);
-/// With what a command of the documents begins; other lines go on with the one before.
+/// The beginnings of commands in the documents; other lines continue the one before.
 const BEGINS: [&str; 5] = ["plimsoll ", "api", "echo ", "mkdir ", "curl "];
 /// Makes a load of the documents a short one.
 const SHORT: &str = "--clients 2 --quiet --retries 0 --set warmup_ms=200 --set window_ms=200 \
@@ -69,7 +69,7 @@ impl Story {
     }
 }
 
-/// Runs lines as a person's shell would, with the places of this run; what they say.
+/// Runs lines as a person's shell would, with the places of this run; their output.
 fn shell(scene: &Scene, way: &str, server: &Server, lines: &str) -> String {
     let folder = scene.path(way);
     let binary = binary().parent().expect("its folder").display().to_string();

@@ -1,5 +1,5 @@
-//! Whom the pages lead, who is found, and who is told why he may not: in a browser, on the command
-//! line and over the API alike.
+//! The guide, the search and the reasons of missing rights: in a browser, on the command line and
+//! over the API alike.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, lines::SECRET};
 
-/// The command line on a server, as who has a token, or as who is on the machine.
+/// The command line on a server, with a token or as a local user.
 fn cli(scene: &Scene, server: &Server, token: Option<&str>, line: &str) -> (i32, String) {
     let mut command = Command::new(binary());
     command.args(["cli", "-c", line]).current_dir(scene.path("people"));
@@ -31,7 +31,7 @@ fn cli(scene: &Scene, server: &Server, token: Option<&str>, line: &str) -> (i32,
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
 }
 
-/// A server with a share, an administrator who is the only one, and an operator with a token.
+/// A server with a share, a single administrator, and an operator with a token.
 fn set_up(scene: &Scene) -> (Server, Api, String) {
     let server = scene.serve("people", "first");
     let api = Api::new(&scene.path("people").join("first"));
@@ -129,7 +129,7 @@ fn the_first_sign_in_leads_through_and_the_search_finds_each() {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(first["links"].as_array().is_some_and(|links| links.len() >= 3), "{first}");
-    // Closed for good, in whatever window, but only for who has closed it.
+    // Closed for good, in whatever window, but only for the user that has closed it.
     let (_, node) = api.get("/api/v1/nodes/configuration/preferences");
     assert!(node.to_string().contains("[\"admin\"]"), "{node}");
     assert!(guide(&mut browser, "bea", SECRET).is_object(), "her first sign-in is another one");

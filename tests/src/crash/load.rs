@@ -129,7 +129,7 @@ impl Worker {
             match done {
                 Ok(()) => moment.acknowledged(),
                 Err(Failure::Broken(_)) => {
-                    // If the server went down by itself, nobody else would say so.
+                    // If the server has crashed on its own, nothing else would report it.
                     moment.now();
                     return Ok(self);
                 }
@@ -190,7 +190,7 @@ impl Worker {
         format!("n{}", self.next_name)
     }
 
-    /// A directory that is there.
+    /// An existing directory.
     fn some_dir(&mut self) -> usize {
         let there: Vec<usize> = (0..self.dirs.len()).filter(|d| !self.dirs[*d].gone).collect();
         let n = self.below(there.len());

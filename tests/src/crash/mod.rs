@@ -41,7 +41,7 @@ pub trait Victim {
     fn crash(&mut self);
     /// Path to mount.
     fn export(&self) -> String;
-    /// Who the clients are.
+    /// The uid of the clients.
     fn user(&self) -> u32;
 }
 
@@ -89,7 +89,7 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// Counts acknowledged operations and says when the moment has come.
+/// Counts acknowledged operations and signals when the moment has come.
 pub struct Moment {
     acknowledged: AtomicU64,
     at: u64,
@@ -126,7 +126,7 @@ pub struct Trial<'a, V: Victim> {
 }
 
 impl<'a, V: Victim> Trial<'a, V> {
-    /// A trial whose rounds all follow from `seed`.
+    /// A trial with rounds that all follow from `seed`.
     pub fn new(victim: &'a mut V, over: Over, seed: u64, focus: &'a [Op]) -> Self {
         Self { victim, over, seed, focus, survivors: Vec::new(), acknowledged: 0 }
     }
@@ -186,7 +186,7 @@ impl<'a, V: Victim> Trial<'a, V> {
         let (export, user) = (self.victim.export(), self.victim.user());
         let mut threads = Vec::new();
         // All connect before any begins: over version 4 all of them were on record, and until the
-        // last has come back nobody may open anything.
+        // last has come back no client may open anything.
         for (n, client) in self.connect(address, user)?.into_iter().enumerate() {
             let name = format!("round{number}-worker{n}");
             let (focus, seed) = (self.focus.to_vec(), random.next_u64());

@@ -52,7 +52,7 @@ pub struct File {
     pub size_max: u64,
     /// Size as the last acknowledged operation left it.
     pub size: u64,
-    /// Permission bits; `None` while a change is under way.
+    /// Permission bits; `None` while a change is in flight.
     pub mode: Option<u32>,
     /// Its ctime must not be older.
     pub ctime: Nfstime3,
@@ -78,7 +78,7 @@ impl File {
         }
     }
 
-    /// A write of units is under way.
+    /// A write of units is in flight.
     pub fn writing(&mut self, first: usize, versions: &[u64]) {
         for (unit, version) in self.units[first..].iter_mut().zip(versions) {
             unit.maybe.push(*version);
@@ -108,7 +108,7 @@ impl File {
         self.size_min = self.size;
     }
 
-    /// A truncation to `units` is under way.
+    /// A truncation to `units` is in flight.
     pub fn truncating(&mut self, units: usize) {
         let size = (units * UNIT) as u64;
         self.size_min = self.size_min.min(size);
@@ -178,7 +178,7 @@ pub struct Dir {
     pub mode: u32,
     /// Its names.
     pub names: BTreeMap<String, Node>,
-    /// Names of which nothing can be said: an operation on them was under way.
+    /// Names in an unknown state: an operation on them was in flight.
     pub doubtful: BTreeSet<String>,
     /// Whether it was removed, or may have been.
     pub gone: bool,

@@ -10,7 +10,7 @@ use crate::nfs3::{Client, Failure, Handle};
 /// Outcome of a call; the statuses of version 4 bear the same numbers, as far as they are known.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// Which version is spoken.
+/// The version of NFS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// NFSv3.

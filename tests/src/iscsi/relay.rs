@@ -92,8 +92,8 @@ impl Relay {
         self.0.accepted.load(SeqCst)
     }
 
-    /// Flips a bit once so many more bytes have come from clients, in the midst of bytes that are
-    /// all the same: that is data, and no header.
+    /// Flips a bit after this number of further bytes from clients, in the midst of bytes that are
+    /// all the same: that is data, and not a header.
     pub fn flip_after(&self, bytes: u32) {
         self.0.until_flip.store(bytes.into(), SeqCst);
     }

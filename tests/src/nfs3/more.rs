@@ -17,7 +17,7 @@ pub struct Listed {
     pub name: Vec<u8>,
     /// Inode number.
     pub fileid: u64,
-    /// Where a listing goes on after it.
+    /// Where a listing continues after it.
     pub cookie: u64,
     /// Handle, if it came with it.
     pub handle: Option<Handle>,
@@ -44,7 +44,7 @@ impl Client {
         self
     }
 
-    /// Its calls do not say who makes them from now on (AUTH_NONE).
+    /// Its calls have no credential from now on (AUTH_NONE).
     #[must_use]
     pub fn anonymous(self) -> Self {
         Self { anonymous: true, ..self }

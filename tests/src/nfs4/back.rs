@@ -1,5 +1,5 @@
-//! The other direction: a [`Client`] whose connection is its back channel as well, so that it is
-//! given delegations and told when they must go back.
+//! The other direction: a [`Client`] that uses its connection as its back channel as well, so that
+//! it is granted delegations and receives their recalls.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -88,8 +88,8 @@ impl Client {
         Ok((Opened { handle: super::handle(&reply)?, stateid }, delegation))
     }
 
-    /// Waits until the server calls, which must be to have a delegation back; says that it was
-    /// heard, and which it is.
+    /// Waits until the server recalls a delegation, and replies to the call; the delegation's
+    /// stateid.
     ///
     /// # Errors
     /// It does not call in time, or calls for something else.
@@ -100,8 +100,8 @@ impl Client {
         }
     }
 
-    /// Waits so long for a call of the server over this connection, and answers it: with this size
-    /// and change attribute if they are asked for.
+    /// Waits up to `within` for a call of the server over this connection, and replies to it: with
+    /// this size and change attribute if they are requested.
     ///
     /// # Errors
     /// The connection has ended, or the call is not one of those that clients know.

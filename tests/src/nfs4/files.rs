@@ -205,7 +205,7 @@ impl Client {
         self.at(file, &[ArgOp::Setattr(args)]).map(|_| ())
     }
 
-    /// Whom the access control list names, entry by entry.
+    /// The `who` of the access control list, entry by entry.
     ///
     /// # Errors
     /// As every call.

@@ -18,7 +18,7 @@ use super::{COMPOUND, Failure, Message, OPS_MAX, Outcome, PROGRAM, RECORD_MAX, R
 use crate::nfs3;
 use crate::tcp::connect_from;
 
-/// Calls that are under way at once, at most.
+/// Most calls in flight at once.
 pub const DEPTH: usize = 32;
 
 /// Sends records at once and gives their answers, in the order of the calls.

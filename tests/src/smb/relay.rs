@@ -1,5 +1,4 @@
-//! Between clients and a server: passes frames on as somebody likes who can read and change them
-//! (the man in the middle).
+//! A man in the middle between clients and a server: a relay that can read and change frames.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -19,7 +18,7 @@ pub enum Direction {
     Response,
 }
 
-/// What goes on instead of a frame: nothing, it, or whatever else.
+/// What is forwarded instead of a frame: nothing, the frame itself, or anything else.
 pub type Alter = dyn FnMut(Direction, Vec<u8>) -> Vec<Vec<u8>> + Send;
 
 /// A relay for one connection.
@@ -34,14 +33,15 @@ impl Relay {
     /// Passes the next connection on to `to`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn new(to: SocketAddr, alter: Box<Alter>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let at = listener.local_addr()?;
         let streams = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&streams);
         let task = std::thread::spawn(move || {
-            // Whoever waits for an answer hears of what fails here by the end of the connection.
+            // A client that waits for a response notices a failure here by the end of the
+            // connection.
             let _ = carry(&listener, to, alter, &kept);
         });
         Ok(Self { at, streams, task: Some(task) })

@@ -1,4 +1,4 @@
-//! A server with SMB enabled, a user whose password was set since, and a share.
+//! A server with SMB enabled, a user with a password set since, and a share.
 
 use std::fs;
 use std::io;
@@ -117,7 +117,7 @@ impl Scene {
         found.unwrap_or_else(|| panic!("{name}: {node}"))["value"].clone()
     }
 
-    /// Waits until so many files are open, and so many sessions there.
+    /// Waits until there are `files` open files and `sessions` sessions.
     pub fn wait_for_state(&self, files: u64, sessions: usize) {
         wait_for(&format!("{files} open files, {sessions} sessions"), patience(10), || {
             let open = self.property("files_open") == json!(files);

@@ -16,7 +16,7 @@ use super::{Answer, Protection, Smb};
 
 /// Where NTLM's AUTHENTICATE has its checksum.
 const MIC_AT: usize = 72;
-/// Flags of a client of today, whose key is the one that its response proves.
+/// Flags of a current client: without KEY_EXCHANGE, so the key is the one its response proves.
 const FLAGS: u32 = negotiate::UNICODE
     | negotiate::REQUEST_TARGET
     | negotiate::SIGN
@@ -194,7 +194,7 @@ impl Smb {
         };
         let keys = Keys::new(&signed.key, dialect, (signing, cipher), preauth);
         let keys = keys.map_err(io::Error::other)?;
-        // The server signs its last word: whoever is between cannot.
+        // The server signs its last response: a man in the middle cannot.
         let is_signed = signed.answer.header.has(wire::smb::header::flags::SIGNED);
         if !self.trusts && !is_signed {
             return Err(io::Error::other("the last word is not signed"));
@@ -225,7 +225,7 @@ fn answer_to(
         Proof::V2OfNothing => ntlm::ntowf_v2(&ntlm::nt_hash(""), user, ""),
         _ => ntlm::ntowf_v2(&ntlm::nt_hash(password), user, ""),
     };
-    // That there is a checksum is said in what the response is made of.
+    // That there is a checksum is a flag among the AV pairs of the response.
     let mut facts = challenge.info.clone();
     facts.truncate(facts.len().saturating_sub(4));
     facts.extend(
