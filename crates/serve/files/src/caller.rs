@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, once he has signed in.
+//! The user at the other end of a connection, after sign-in.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use super::path::VPath;
 /// The number of the next caller.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Somebody who has signed in, over one connection.
+/// A user that has signed in over one connection.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who.
+    /// The user.
     pub person: Arc<Person>,
-    /// From where; the address is unmapped from v6.
+    /// The address of the client, unmapped from v6.
     pub peer: SocketAddr,
-    /// How it is protected on the way.
+    /// How the connection is protected.
     pub transport: Transport,
-    /// The same, as the log of transfers tells it; `None` if it is not known.
+    /// The same, as the transfer log records it; `None` if it is not known.
     pub security: Option<Security>,
-    /// The service that he uses.
+    /// The service that the user has signed in to.
     pub service: Service,
-    /// His number in the statistics.
+    /// The caller's number in the statistics.
     pub client: u32,
-    /// His number in the table of locks: no other caller has it in this life of the server.
+    /// The caller's number in the table of locks: unique until the server ends.
     pub number: u64,
-    /// The state of the users ([`vfs::identity::Identity::generation`]) in which he was found to be
-    /// one last, over all copies of this.
+    /// The generation of the users ([`vfs::identity::Identity::generation`]) at which the caller
+    /// was last found to be one, shared by all copies of this.
     pub(super) stood: Arc<AtomicU64>,
-    /// What he sees as `/`: no path and no link of his leads out of it.
+    /// The directory that is the caller's `/`: neither a path nor a symbolic link leads out of it.
     pub root: VPath,
-    /// Holders of locks in whose name he acts, because he has shown their tokens (WebDAV): what
-    /// these have open for writing is not in his way.
+    /// Lock owners as which the caller acts, because it has submitted their tokens (WebDAV): their
+    /// opens for writing do not conflict with its own.
     pub lent: Vec<Owner>,
     /// With what a name that is not there is looked for in another case; `None`: not at all.
     pub folds: Option<Folding>,
@@ -63,16 +63,16 @@ pub struct Folding {
 pub struct Reached {
     /// The share.
     pub share: Arc<Share>,
-    /// Who he is at its files.
+    /// The credentials of the caller for its files.
     pub cred: Arc<Cred>,
-    /// Whether he may change anything, as far as the share is concerned.
+    /// Whether the share permits the caller to change anything.
     pub writable: bool,
     /// Number of the rules that grant this: as long as they stand, so does what they grant.
     pub(super) rules: u64,
 }
 
 impl Caller {
-    /// Somebody who calls from `peer`, `client` in the statistics.
+    /// A caller that connects from `peer`, `client` in the statistics.
     pub fn new(
         person: Arc<Person>,
         (peer, client): (SocketAddr, u32),
@@ -104,12 +104,12 @@ impl Caller {
         engine::pool::client(self.peer.ip())
     }
 
-    /// With this directory as what he sees as `/`.
+    /// With this directory as the caller's `/`.
     pub fn rooted(self, root: VPath) -> Self {
         Self { root, ..self }
     }
 
-    /// Whose names lead to what differs from them only in case, too.
+    /// With names that are also found in another case.
     pub fn folding(self, index: Arc<FoldIndex>) -> Self {
         let work = Arc::new(Work::new(0));
         Self { folds: Some(Folding { index, work }), ..self }
@@ -124,12 +124,12 @@ impl Caller {
         who
     }
 
-    /// With what protects what he sends and receives.
+    /// With the protection of the connection.
     pub fn secured(self, security: Option<Security>) -> Self {
         Self { security, ..self }
     }
 
-    /// What a share grants to him.
+    /// What a share grants to the caller.
     ///
     /// # Errors
     /// [`Status::Access`] if it is nothing.

@@ -11,7 +11,7 @@ use super::caller::{Caller, Reached};
 use super::core::Core;
 use super::node::{Node, Spot};
 
-/// The outcome of a change whose value nobody needs.
+/// The outcome of a change without its value.
 pub(super) fn plain<T>(change: Change<T>) -> Change<()> {
     change.map(|Changed { wcc, flush, .. }| Changed { value: (), wcc, flush })
 }
@@ -32,7 +32,7 @@ impl Core {
         self.files.still_reach(who, reached, true)?;
         let (fs, lent) = (Arc::clone(&reached.share.fs), who.lent.clone());
         let op = move |cx: Context<'_>| {
-            // Locks whose tokens the caller has submitted are not in his way.
+            // Locks of which the caller has submitted the tokens do not conflict with its change.
             let _acting = ByOwners::acting(&lent);
             op(&*fs, cx)
         };
@@ -111,7 +111,7 @@ impl Core {
         self.alter(who, &spot.reached, op).await
     }
 
-    /// Where a symbolic link leads, as it says.
+    /// The target of a symbolic link, as stored.
     ///
     /// # Errors
     /// As of READLINK.

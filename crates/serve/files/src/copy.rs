@@ -1,4 +1,4 @@
-//! The data of a file that is there, for an upload.
+//! The data of an existing file, for an upload.
 
 use std::sync::Arc;
 

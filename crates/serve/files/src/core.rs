@@ -82,7 +82,7 @@ where
 /// What an operation has come to, and what its time went to.
 type Outcome<T> = (Result<T>, PhaseClock);
 
-/// An operation on files, for whoever waits for it: the connection's task, or nobody any more.
+/// An operation on files; the task that waits for it may end first.
 struct FileOperation<F, T> {
     /// What to do, until it runs.
     step: Option<F>,
@@ -127,7 +127,7 @@ where
 
     fn complete(self) {
         if let Some(outcome) = self.outcome {
-            // Who asked may have gone.
+            // The waiting task may have ended.
             let _ = self.to.send((outcome, self.clock));
         }
     }
@@ -237,7 +237,7 @@ impl Core {
         self.executed(who, cred, move |cx: Context<'_>| (op(cx), Flush::NONE), false).await
     }
 
-    /// Runs something on the pool, and waits until what it says is on disk.
+    /// Runs an operation on the pool, and waits until its changes are on disk.
     async fn executed<T: Send + 'static>(
         &self,
         who: &Caller,
@@ -255,7 +255,7 @@ impl Core {
         outcome
     }
 
-    /// Runs something on the pool that nobody waits for; not at all if there is no place now.
+    /// Runs an operation on the pool without waiting for it; drops it if no permit is free.
     pub(super) fn behind(
         &self,
         who: &Caller,

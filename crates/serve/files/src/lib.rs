@@ -1,6 +1,6 @@
-//! What the services that transfer files share: who has signed in, the way from a path to a file of
-//! a share, reading, writing and changing it, and what is measured of that. It is no protocol:
-//! FTP, SFTP and HTTP build on it as the RPC programs build on [`nfs::rpc`].
+//! What the services that transfer files share: users that have signed in, the resolution of a path
+//! to a file of a share, reading, writing and changing it, and the statistics of that. It is not a
+//! protocol: FTP, SFTP and HTTP build on it as the RPC programs build on [`nfs::rpc`].
 //!
 //! A connection lives on one core, as an asynchronous task over [`Core`]. Operations on files are
 //! tried at once, and run on the pool if they would wait; what was changed is on disk before they
@@ -8,18 +8,18 @@
 //!
 //! - [`core`]: what the connections of one core share; operations on files as the engine
 //!   ([`engine::exec`]) runs them.
-//! - [`caller`]: who is at the other end; [`sign_in`]: how he becomes somebody.
-//! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
+//! - [`caller`]: the user at the other end; [`sign_in`]: authentication.
+//! - [`path`]: paths from the list of shares on. `walk`: their resolution to a file.
 //! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory;
 //!   [`held`]: what clients hold between requests, each its part.
 //! - [`reader`] and [`upload`]: the data of files, [`copy`]: from one into another; [`change`]:
 //!   everything else about them.
-//! - [`set_aside`]: names of what is replaced, for a while.
-//! - [`settings`]: what can be set of all of them.
+//! - [`set_aside`]: temporary names of files that are replaced.
+//! - [`settings`]: the common settings.
 //! - [`opened`]: the entry of a transfer in the one table of opens and locks; [`grace`]: waiting
 //!   until clients of NFS have reclaimed theirs.
-//! - [`transfer`]: what the log of transfers is told of one.
-//! - [`measure`]: what the record of an operation says of a caller and a file.
+//! - [`transfer`]: the entry of a transfer in the transfer log.
+//! - [`measure`]: the caller and the file in the record of an operation.
 
 // Failures of the file contract carry attributes by value: to box them would cost an allocation for
 // each failed operation.
@@ -73,10 +73,10 @@ pub struct Files {
     pub locks: Arc<LockTable>,
     /// What executes its operations.
     pub engine: Arc<Engine>,
-    /// Who may sign in.
+    /// The users that may sign in.
     pub identity: Arc<dyn Identity>,
     /// Threads that judge passwords.
     pub sign_ins: Arc<SignIns>,
-    /// Where transfers that have ended are told.
+    /// The log of transfers that have ended.
     pub transfers: Arc<dyn Log>,
 }

@@ -28,7 +28,7 @@ pub struct Listed {
     pub entry: Option<(Handle, Attr)>,
     /// Attributes of what another file system has there: it is shown and cannot be entered.
     pub mounted: Option<Attr>,
-    /// Where the listing goes on behind it.
+    /// The cookie at which the listing continues after it.
     cookie: u64,
 }
 
@@ -54,7 +54,7 @@ impl Listed {
     }
 }
 
-/// Which names of a directory are listed; asked on a thread of the pool.
+/// Which names of a directory are listed; called on a thread of the pool.
 pub type Filter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// What of a directory is listed.
@@ -66,7 +66,7 @@ pub struct ListOptions {
     pub names_only: bool,
 }
 
-/// A listing under way.
+/// A listing in progress.
 pub struct Listing {
     dir: Node,
     wanted: ListOptions,
@@ -155,7 +155,7 @@ fn batch(
         (at.1, at.2) = (names.cookie, names.verifier);
     };
     batch.looked += looked;
-    // Some back ends give attributes only to those who ask for a name.
+    // Some back ends return attributes only for a lookup of the name.
     let dir = at.0;
     for one in batch.listed.iter_mut().filter(|one| one.attr().is_none()) {
         one.entry = fs.lookup(cx, dir, &one.name).ok().map(|(e, _)| (e.handle, e.attr));

@@ -111,7 +111,7 @@ impl Files {
         who.reach(table.by_name(name).ok_or(Status::NotFound)?)
     }
 
-    /// Whether a caller still is a user, with the rights that were looked at when he signed in.
+    /// Whether a caller still is a user with the rights that were checked at sign-in.
     pub fn is_welcome(&self, who: &Caller) -> bool {
         let now = self.identity.generation();
         if who.stood.load(Relaxed) == now {
@@ -124,9 +124,9 @@ impl Files {
         stands
     }
 
-    /// That a caller still may use a share that was reached before, to change something if that is
-    /// wanted. An open file, or an upload under way, holds for as long as the rights do, and as the
-    /// user.
+    /// Checks that a caller still may use a share that was reached before, to change something with
+    /// `to_change`. An open file, or an upload in progress, is usable only as long as the rights
+    /// and the user exist.
     ///
     /// # Errors
     /// [`Status::Stale`] if the share is not served any more, [`Status::Access`] if nothing is
@@ -217,8 +217,8 @@ impl Core {
         Ok(found)
     }
 
-    /// Finds the place that the last name of a path has in its directory. With [`Links::Follow`] a
-    /// link that is there is followed to where it leads, for those who write through it.
+    /// Finds the place that the last name of a path has in its directory. With [`Links::Follow`] an
+    /// existing link is followed to its target, for operations that write through it.
     ///
     /// # Errors
     /// As for [`Core::find`]; [`Status::NotOwner`] for a share itself, the caller's root and the

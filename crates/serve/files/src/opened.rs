@@ -24,7 +24,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 pub struct Opened {
     locks: Arc<LockTable>,
     key: FileKey,
-    /// `None` if somebody's open is used that lasts longer: [`Caller::lent`].
+    /// `None` if an existing open is used that lasts longer: [`Caller::lent`].
     owner: Option<Owner>,
     /// `None` if the file is usable only as long as it has a name.
     retained: Option<Retained>,
@@ -39,7 +39,7 @@ struct OpenRequest {
     is_new: bool,
 }
 
-/// Why a file is not opened, as the caller is told.
+/// The status of a file that is not opened.
 fn status(refused: &Refused) -> Status {
     match refused {
         Refused::Shared(_) | Refused::Grace => Status::InUse,
@@ -123,7 +123,7 @@ impl Drop for Opened {
 }
 
 impl Caller {
-    /// By what the table of locks knows him.
+    /// The caller's key in the table of locks.
     pub fn client_key(&self) -> ClientKey {
         ClientKey { protocol: self.service.protocol(), id: self.number }
     }
@@ -135,8 +135,8 @@ impl Caller {
 }
 
 impl Core {
-    /// Opens a file for reading or, with `write`, for writing, denying nothing to others. What
-    /// others have denied holds; who has a delegation on it is asked to give it back.
+    /// Opens a file for reading or, with `write`, for writing, denying nothing to others. Share
+    /// modes of other opens apply; conflicting delegations are recalled.
     ///
     /// # Errors
     /// [`Status::InUse`] if another client's open or lock is in the way, or clients may reclaim one

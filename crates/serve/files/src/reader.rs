@@ -1,4 +1,4 @@
-//! The data of a file on its way to a client.
+//! Downloads: the data of a file that is sent to a client.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ impl Core {
         Ok(Reader { node, _opened: opened })
     }
 
-    /// As [`Core::reader`] of what was found at `path`. If that has been replaced since, the file
-    /// that is there now.
+    /// As [`Core::reader`] of what was found at `path`. If that has been replaced since, the
+    /// current file is read.
     ///
     /// # Errors
     /// The same; as for [`Core::find`].
@@ -105,7 +105,7 @@ impl Reader {
     }
 
     /// Up to `count` bytes at `offset`, brought into memory if they are not, for the kernel to send
-    /// in the clear ([`engine::transport::link::Link::send_file`]). `None` if [`Reader::read`] has
+    /// unencrypted ([`engine::transport::link::Link::send_file`]). `None` if [`Reader::read`] has
     /// to do it.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! Names under which something is for a while that replaces another thing, or is replaced by it.
+//! Temporary names of files that are replaced or that replace others.
 //!
-//! No listing shows one as long as the change is under way. What a change that was broken off has
-//! left is shown like everything else, and never removed by us: it may be all there is.
+//! Listings hide such a name while the change is in progress. A file that an interrupted change has
+//! left is listed like any other, and Plimsoll never removes it: it may be the only copy.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use base::text::hex;
 /// Begins such names.
 const PREFIX: &[u8] = b".plimsoll-replaced-";
 
-/// Those of changes under way.
+/// Names of changes in progress.
 static LIVE: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
 
 fn live() -> MutexGuard<'static, BTreeSet<Vec<u8>>> {
@@ -44,7 +44,7 @@ impl Drop for SetAside {
     }
 }
 
-/// Whether it is the name of what a change under way has set aside.
+/// Whether the name is that of a file which a change in progress has renamed.
 pub fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(PREFIX) && live().contains(name)
 }

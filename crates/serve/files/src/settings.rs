@@ -5,21 +5,21 @@ use ::base::node::{Default as Unset, Kind, Property, Shape};
 /// What others see of an upload until it has come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Uploads {
-    /// Nothing; then all of it, under its name. Only of uploads that begin with nothing: what goes
-    /// on with a file that is there is written there.
+    /// The file appears under its name when it is complete. Only for uploads from the beginning:
+    /// one that continues an existing file writes into it.
     #[default]
     Whole,
-    /// A file under its name, as far as it has come.
+    /// The file is written under its name and grows as data arrives.
     InPlace,
 }
 
 /// What a user sees as `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoginRoot {
-    /// The shares that he may use. He begins in his home directory if he has one.
+    /// The shares that the user may use. The session starts in the home directory if there is one.
     #[default]
     Shares,
-    /// His home directory and what is below it. Without one he is not let in.
+    /// The home directory and what is below it. A user without one is refused.
     Home,
 }
 

@@ -1,8 +1,8 @@
-//! A transfer of a file, from when it is asked for until it has ended: what the log of transfers is
-//! told of it. Whatever ends it, it is told once, when this is dropped.
+//! A transfer of a file from its request to its end: its entry in the transfer log. It is logged
+//! once, when this is dropped, whatever ends it.
 //!
-//! The connection of a protocol says what flows and how it ended, as it does for the statistics
-//! ([`super::measure`]); nothing here waits, and with the log off nothing is kept.
+//! The connection of a protocol reports what was moved and how it ended, as it does for the
+//! statistics ([`super::measure`]); nothing here waits, and with the log off nothing is recorded.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -17,10 +17,10 @@ use super::caller::Caller;
 use super::core::Core;
 use super::path::VPath;
 
-/// Why a transfer was cut of which nobody said why.
+/// The reason of an interrupted transfer without a more specific one.
 const GONE: &str = "the connection ended";
 
-/// A transfer under way; nothing, if it is not to be written down.
+/// A transfer in progress; empty if it is not logged.
 #[derive(Default)]
 pub struct Transfer(Option<Box<Going>>);
 
@@ -33,13 +33,13 @@ struct Going {
     security: Cell<Option<Security>>,
     outcome: Cell<Option<Outcome>>,
     why: RefCell<Cow<'static, str>>,
-    /// Nothing is told unless something is moved.
+    /// Not logged unless something is moved.
     silent: Cell<bool>,
     told: Ended,
 }
 
 impl Core {
-    /// A caller asks for a transfer of the file at `path`.
+    /// Begins a transfer of the file at `path` for a caller.
     pub fn transfer(
         &self,
         who: &Caller,
@@ -95,7 +95,7 @@ impl Transfer {
         }
     }
 
-    /// Whether anything was said to be moved, be it that there is nothing.
+    /// Whether a range was reported as moved, even an empty one.
     pub fn has_moved(&self) -> bool {
         self.0.as_ref().is_some_and(|going| going.first.get().is_some())
     }
@@ -107,7 +107,7 @@ impl Transfer {
         }
     }
 
-    /// How it ended, and why; what was said first holds.
+    /// How it ended, and why; the first report counts.
     pub fn ends(&self, outcome: Outcome, why: impl Into<Cow<'static, str>>) {
         if let Some(going) = &self.0
             && going.outcome.get().is_none()
@@ -117,12 +117,12 @@ impl Transfer {
         }
     }
 
-    /// All that was asked for was moved.
+    /// The requested data was moved completely.
     pub fn completes(&self) {
         self.ends(Outcome::Complete, "");
     }
 
-    /// Nothing is told of it, unless something is moved from now on.
+    /// Not logged, unless something is moved from now on.
     pub fn keep_silent(&self) {
         if let Some(going) = &self.0 {
             going.silent.set(true);

@@ -1,14 +1,14 @@
-//! The data of a file on its way from a client.
+//! Uploads: the data of a file that a client sends.
 //!
-//! An upload is whole or not there: what comes is written to a file of another name in the same
-//! directory, brought to disk at the end, and renamed. Who goes on with a file that is there, or
-//! has not the right to make files beside it, writes into it directly.
+//! An upload is atomic: the data is written to a temporary file in the same directory, flushed to
+//! disk at the end, and renamed. An upload that continues an existing file, or without the right to
+//! create files in the directory, writes into the file directly.
 //!
-//! What a server that was killed has left is told by its name, which says whose it is, and removed
-//! by the next listing of the directory. Of files of other servers it is not known whether somebody
-//! still writes to them: they are left for days. The file that is replaced leaves to the new one
-//! what is not its data: owner, mode, access control list and extended attributes, as far as the
-//! caller may give them.
+//! Temporary files left by a killed server are recognised by their name, which contains the number
+//! of their server, and removed by the next listing of the directory. Those of other servers may
+//! still be in use: they are removed after days. The file that is replaced passes its metadata to
+//! the new one: owner, mode, access control list and extended attributes, as far as the caller has
+//! the right to set them.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -38,20 +38,20 @@ const PREFIX: &[u8] = b".plimsoll-upload-";
 /// Numbers of uploads, each given once in this process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Those under way.
+/// Numbers of the uploads in progress.
 static LIVE: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 fn live() -> MutexGuard<'static, BTreeSet<u64>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What tells the uploads of this server, over all its lives, from those of others.
+/// Identifies the uploads of this server, across restarts.
 static OWNER: OnceLock<String> = OnceLock::new();
 
-/// Names uploads as those of a server with this number, which at most one process has at a time.
-/// To be called before the first of them; without it the process has a number of its own.
+/// Names uploads as those of a server with this number, which at most one process has at a time. To
+/// be called before the first of them; without it the process has a random number.
 pub fn set_owner(number: u64) {
-    // Whoever is late has named some already.
+    // Set already if uploads were named before this call.
     let _ = OWNER.set(format!("{number:016x}"));
 }
 
@@ -59,7 +59,7 @@ fn owner() -> &'static str {
     OWNER.get_or_init(random_name)
 }
 
-/// What tells the uploads of this life of the server from those of others.
+/// Identifies the uploads of this run of the server.
 fn life() -> &'static str {
     static LIFE: OnceLock<String> = OnceLock::new();
     LIFE.get_or_init(random_name)
@@ -69,8 +69,8 @@ fn random_name() -> String {
     format!("{:016x}", SystemRandom.next_u64())
 }
 
-/// A name that no file has and no listing shows, as long as somebody uploads under it. What is left
-/// under it then is removed by a later listing.
+/// A unique name that no listing shows during the upload. A file left under it afterwards is
+/// removed by a later listing.
 #[derive(Debug)]
 pub struct Temporary {
     number: u64,
@@ -102,9 +102,9 @@ pub fn is_one(name: &[u8]) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Whether it is one that nobody uploads any more: an earlier life of this server has left it, or
-/// somebody whose connection broke while it was being made, or another server so long ago that it
-/// cannot be under way. `changed` is when the file was changed last, if that is known.
+/// Whether it is the name of an abandoned upload: one of an earlier run of this server, one of a
+/// connection that broke while the file was created, or one of another server that is too old to be
+/// in progress. `changed` is the modification time of the file, if known.
 pub(super) fn is_left(name: &[u8], changed: Option<Time>, now: Time) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
     let after = |rest: &[u8], part: &str| {
@@ -121,8 +121,8 @@ pub(super) fn is_left(name: &[u8], changed: Option<Time>, now: Time) -> bool {
     !number.is_some_and(|number| live().contains(&number))
 }
 
-/// Removes what was left in a directory. That somebody may not, or
-/// that it is gone, is no matter: it is tried again with the next listing.
+/// Removes abandoned uploads from a directory. Errors (no permission, already removed) are ignored:
+/// the next listing tries again.
 pub(super) async fn clear(core: &Core, who: &Caller, dir: &Node, names: Vec<Vec<u8>>) {
     let (fs, dir, cred) = (Arc::clone(&dir.reached.share.fs), dir.handle, &dir.reached.cred);
     let clear = move |cx: Context<'_>| {
@@ -138,7 +138,7 @@ pub(super) async fn clear(core: &Core, who: &Caller, dir: &Node, names: Vec<Vec<
 pub enum How {
     /// Whole or not at all, with these attributes if the file is new.
     Whole(SetAttr),
-    /// Into the file that is there, or a new one with these attributes; cut to its size if they
+    /// Into the existing file, or a new one with these attributes; truncated to their size if they
     /// have one.
     InPlace(SetAttr),
     /// Into a new file with these attributes: [`Status::Exists`] if there is one.
@@ -154,7 +154,7 @@ fn always() -> Condition {
     Arc::new(|| true)
 }
 
-/// What became of an upload whose data is on disk.
+/// The result of an upload that is on disk.
 pub enum Finished {
     /// It has its final name.
     Named(Box<Node>),
@@ -179,8 +179,8 @@ impl Finished {
 struct Aside {
     spot: Spot,
     temporary: Temporary,
-    /// Whether the file is to be removed. The operation that makes it may be under way on the pool
-    /// when nobody waits for it any more: it removes what it has made then.
+    /// Whether the file is to be removed. Its creation may still run on the pool when the upload is
+    /// dropped: the operation then removes what it has created.
     abandoned: Arc<AtomicBool>,
 }
 
@@ -219,8 +219,8 @@ struct Making {
 }
 
 impl Making {
-    /// Removes the file if nobody wants it any more. Called after it was made: whoever abandons it
-    /// sets the mark first and removes it then, so that one of the two finds it.
+    /// Removes the file if the upload was abandoned. Called after the file was created: abandoning
+    /// sets the mark first and removes the file then, so that one of the two finds it.
     fn if_abandoned(&self, fs: &dyn FileSystem, cx: Context<'_>) {
         if self.abandoned.load(Ordering::SeqCst) {
             let _ = fs.remove(cx, &self.spot.dir, &self.name);
@@ -235,7 +235,7 @@ pub struct Upload {
     who: Caller,
     node: Node,
     removal: Removal,
-    /// Why a write failed: what is missing then cannot be told from a hole.
+    /// Why a write failed: afterwards missing data cannot be distinguished from a hole.
     failed: Option<Status>,
     _opened: Vec<Opened>,
 }
@@ -257,8 +257,8 @@ fn make_aside(
     Ok(Changed { flush: Flush::NONE, ..made })
 }
 
-/// Gives a new file what the one that it replaces has beside its data. What the caller may not
-/// give, or the file system has no place for, stays behind.
+/// Copies the metadata of the replaced file to the new one. What the caller has no right to set, or
+/// the file system cannot store, is omitted.
 fn inherit(fs: &dyn FileSystem, cx: Context<'_>, old: &Entry, new: &Handle) -> Flush {
     let mut flush = Flush::NONE;
     let mut done = |change: Change<()>| {
@@ -302,7 +302,7 @@ fn take_final(fs: &dyn FileSystem, cx: Context<'_>, spot: &Spot, name: &[u8]) ->
     super::change::plain(fs.rename(cx, (&spot.dir, name), (&spot.dir, &spot.name)))
 }
 
-/// Attributes for a file that is written anew where it is.
+/// Attributes for a file that is truncated and rewritten in place.
 fn cut(set: SetAttr) -> SetAttr {
     SetAttr { size: Some(0), ..set }
 }
@@ -347,7 +347,7 @@ impl Core {
         };
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
         opened.push(match removal.aside {
-            // Nobody else knows its name.
+            // No other client knows its name.
             Some(_) => self.open_made(who, node.key()).await?,
             None if spot.entry.is_none() => self.open_made_retained(who, &node).await?,
             None => self.open_retained(who, &node, true).await?,
@@ -393,14 +393,14 @@ impl Core {
         }
         match self.access(who, &spot.node()?, access::MODIFY).await {
             Ok(granted) if granted & access::MODIFY == 0 => Err(Status::Access),
-            // Somebody has removed or replaced it while the data was on its way.
+            // It was removed or replaced during the upload.
             Err(Status::Stale | Status::NotFound) => Ok(false),
             granted => granted.map(|_| true),
         }
     }
 
-    /// That nobody else's open or lock keeps the name of what is at a place: told before data comes
-    /// that could not take it.
+    /// Checks that no open or lock of another client prevents replacing the file at a place: an
+    /// error here comes before any data is received.
     fn may_take_name(&self, who: &Caller, spot: &Spot) -> Result<()> {
         let Some(there) = spot.entry else { return Ok(()) };
         let _acting = ByOwners::acting(&who.lent);
@@ -409,7 +409,8 @@ impl Core {
     }
 
     /// Whether a file that is made in the directory of a place may take the name of what is there.
-    /// In a sticky directory that is for the owners; others who may write the file do so in place.
+    /// In a sticky directory only owners may replace it; other users with write access write in
+    /// place.
     ///
     /// # Errors
     /// As of GETATTR.
@@ -431,7 +432,7 @@ impl Core {
             let Some(old) = old.filter(|old| old.attr.kind == FileType::Regular) else {
                 return Ok(Changed { value: (), wcc: Wcc::default(), flush: Flush::NONE });
             };
-            // Before the owner: who gives a file away does not set its mode any more.
+            // Before the owner: after a change of owner the caller has no right to set the mode.
             let mode = SetAttr { mode: Some(old.attr.mode & 0o777), ..SetAttr::default() };
             let mode = fs.setattr(cx, &file, &mode, None).map_or(Flush::NONE, |set| set.flush);
             let mut changed = given(fs, cx, &old, &file);
@@ -471,8 +472,8 @@ impl Core {
         self.alter(who, &spot.reached, make).await
     }
 
-    /// A small file whose data is all there: as [`Core::upload`], in two steps, or in one where
-    /// there is nothing to flush.
+    /// Stores a small file of which all data is present: as [`Core::upload`], in two steps, or in
+    /// one where there is nothing to flush.
     ///
     /// # Errors
     /// As for [`Core::upload`] and [`Upload::finish`].
@@ -667,7 +668,7 @@ impl Upload {
         self.failed.get_or_insert(why);
     }
 
-    /// Gives the file its final name before it is whole: somebody wants to use it.
+    /// Gives the file its final name before it is complete, because a client is to use it.
     ///
     /// # Errors
     /// As of RENAME.
@@ -745,7 +746,7 @@ impl Upload {
         self.name_if(condition).await
     }
 
-    /// Gives a file whose data is on disk its final name, if the condition holds then.
+    /// Gives a file that is on disk its final name, if the condition holds then.
     ///
     /// # Errors
     /// As of RENAME.

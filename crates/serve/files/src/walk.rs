@@ -1,12 +1,14 @@
-//! The way from the root of a share to a file: one directory after the other, by handle, with
-//! symbolic links followed by us and never out of the share. One that begins with a slash is a path
-//! as our clients see it, `/SHARE/path`, of this share: so a link works for him who has made it.
+//! The resolution of a path from the root of a share to a file: one directory after the other, by
+//! handle. Symbolic links are followed here and never out of the share. An absolute link is a path
+//! as clients see it, `/SHARE/path`, of this share: so a link works for the client that has made
+//! it.
 //!
-//! A caller whose root is a directory of the share, by the setting `login_root`, is kept in that as
-//! others are in the share: a link of his that leads above it, be it to come back, leads nowhere.
+//! A caller with a directory of the share as its root, by the setting `login_root`, is confined to
+//! that as others are to the share: a link of the caller that leads above it fails, even if it
+//! leads back.
 //!
-//! Every step is an operation of the caller on a directory that was reached before, so whatever
-//! somebody exchanges meanwhile, what is found was within the share.
+//! Every step is an operation of the caller on a directory that was reached before, so whatever is
+//! renamed or replaced meanwhile, the file that is found was within the share.
 
 use base::limits::{
     SMB_WORK_STEP, TRANSFER_LINKS_MAX, TRANSFER_LISTED_STEPS_MAX, TRANSFER_PARTS_MAX,
@@ -76,7 +78,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// A walk along `parts` of a share, of which the first `root` are the way to the caller's root.
-    /// That was given to him, so links on it may lead wherever they want in the share.
+    /// The configuration sets that part, so links on it may lead anywhere in the share.
     fn new(share: &'a Share, cx: Context<'a>, within: &'a Within) -> Result<Self> {
         let Within { parts, root, folds } = within;
         let (above, below) = parts.split_at_checked(*root).ok_or(Status::Invalid)?;
@@ -176,8 +178,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Goes on until only one part is left, which leads somewhere by its own name; gives it.
-    /// `None`: the way ends at the directory where it is.
+    /// Walks until only the last name is left, with links in its place followed as `links` demands,
+    /// and returns it. `None`: the path ends at the current directory.
     fn last(&mut self, links: Links) -> Result<Option<At>> {
         loop {
             let Some(mut name) = self.rest.pop() else { return Ok(None) };
@@ -259,7 +261,7 @@ pub fn find(
 ///
 /// # Errors
 /// [`Status::NotOwner`] for the root of the share, which is in no directory of it, and for the
-/// caller's root, which is in none of his.
+/// caller's root, which is in no directory that the caller can reach.
 pub fn place(share: &Share, cx: Context<'_>, within: &Within, links: Links) -> Result<At> {
     let mut walk = Walk::new(share, cx, within)?;
     walk.last(links)?.ok_or(Status::NotOwner)

@@ -1,4 +1,4 @@
-//! Which temporary files nobody writes to any more.
+//! Recognition of abandoned temporary files.
 
 use super::*;
 
