@@ -43,7 +43,7 @@ pub(super) fn help(of: Option<&[u8]>) -> Outcome {
         };
         return Ok(Answer::lines(214, "Commands:", offered.chunks(8).map(row).collect()));
     };
-    // `HELP SITE CHMOD` is told with SITE.
+    // `HELP SITE CHMOD` is answered as `HELP SITE`.
     let first = of.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default();
     match Verb::parse(first) {
         Ok(verb) => Ok(Answer::of(214, verb.help())),

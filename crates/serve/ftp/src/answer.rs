@@ -9,7 +9,7 @@ use wire::ftp::reply::{self, Multi};
 pub(super) struct Answer {
     pub(super) code: u16,
     pub(super) text: Cow<'static, [u8]>,
-    /// The lines, and what is said in the last.
+    /// The lines, and the text of the last one.
     pub(super) more: Option<(Vec<Vec<u8>>, &'static str)>,
 }
 
@@ -29,7 +29,7 @@ impl Answer {
         Self { more: Some((lines, "End.")), ..Self::of(code, text) }
     }
 
-    /// Puts it behind `out` as it goes on the wire.
+    /// Appends it to `out` in its wire format.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match &self.more {
             None => reply::single(out, self.code, &self.text),

@@ -15,7 +15,7 @@ use super::session::Session;
 use super::settings::{LoginRoot, TlsUse};
 use files::{Caller, Links, VPath};
 
-/// Names of those who sign in without being anybody (RFC 1635).
+/// Names for anonymous sign-in (RFC 1635).
 const ANONYMOUS: [&[u8]; 2] = [b"anonymous", b"ftp"];
 
 fn wants_anonymous(s: &Session, name: &[u8]) -> bool {
@@ -87,7 +87,7 @@ async fn judge(
     files.sign_ins.password(&files.identity, s.peer.ip(), name, password).await
 }
 
-/// Lets somebody in whose password was right.
+/// Signs in a user after the password was verified.
 async fn enter(s: &mut Session, person: std::sync::Arc<Person>) -> Outcome {
     s.users = s.core.files.identity.generation();
     let transport = if s.state.secure { Transport::Tls } else { Transport::Plain };
@@ -117,7 +117,7 @@ async fn enter(s: &mut Session, person: std::sync::Arc<Person>) -> Outcome {
     Ok(answer)
 }
 
-/// REIN: begins anew, with the same protection of commands.
+/// REIN: resets the session, with the same protection of commands.
 pub(super) fn begin_anew(s: &mut Session) -> Outcome {
     s.state.begin_anew();
     s.who = None;
@@ -125,7 +125,7 @@ pub(super) fn begin_anew(s: &mut Session) -> Outcome {
     Ok(Answer::of(220, "Sign in with USER."))
 }
 
-/// AUTH (RFC 4217 §4). `SSL` is taken for the same: what is spoken is settled by the handshake.
+/// AUTH (RFC 4217 §4). `SSL` is taken for the same: the handshake negotiates the version.
 pub(super) fn auth(s: &mut Session, mechanism: &[u8]) -> Next {
     let mechanism = mechanism.trim_ascii().to_ascii_uppercase();
     let known: [&[u8]; 4] = [b"TLS", b"TLS-C", b"TLS-P", b"SSL"];
@@ -136,7 +136,7 @@ pub(super) fn auth(s: &mut Session, mechanism: &[u8]) -> Next {
         Some(_) if !known.contains(&mechanism.as_slice()) => Answer::of(504, "AUTH TLS, please."),
         Some(tls) => {
             s.tls = Some(tls.for_one_client());
-            // Who was signed in said so in the clear (RFC 4217 §4).
+            // The user had signed in unencrypted (RFC 4217 §4).
             s.state.sign_out();
             s.who = None;
             s.state.protect = mechanism == b"TLS-P";
@@ -181,8 +181,8 @@ pub(super) fn prot(s: &mut Session, level: u8) -> Outcome {
     }
 }
 
-/// CCC: commands that are protected stay so (RFC 4217 §6 lets the server refuse): what follows in
-/// the clear could be anybody's.
+/// CCC: refused, commands stay encrypted (RFC 4217 §6 lets the server refuse): an attacker could
+/// inject commands into an unencrypted connection.
 pub(super) fn ccc(s: &Session) -> Outcome {
     match s.state.secure {
         true => Err(Answer::of(534, "Commands stay encrypted.")),

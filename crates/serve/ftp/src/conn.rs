@@ -1,5 +1,6 @@
-//! One client: commands in, replies out, and beside a transfer both at once (RFC 959 §4.1.3: ABOR
-//! and STAT come while data flows). The only file of this folder that reads the control connection.
+//! One client: commands are received and replies sent, during a transfer both at once (RFC 959
+//! §4.1.3: ABOR and STAT come while data flows). The only file of this folder that reads the
+//! control connection.
 
 pub(super) mod data;
 
@@ -79,7 +80,7 @@ impl Control {
         }
     }
 
-    /// Receives something. Nothing is lost if it is given up.
+    /// Receives something. Cancel safe.
     async fn receive(&mut self) -> Result<(), Gone> {
         let core = (&self.core.buffers, &*self.core.budget);
         self.link.rest(core);
@@ -112,17 +113,17 @@ impl Control {
     }
 }
 
-/// A client, as long as he is there.
+/// The control connection of a client.
 struct Conn {
     control: Control,
     session: Session,
     permit: AccountPermit,
-    /// Until when he must have signed in.
+    /// Deadline of the sign-in.
     sign_in: Deadline,
     ending: Ending,
 }
 
-/// Serves one client to his end.
+/// Serves one client until its connection ends.
 pub(super) async fn serve(
     core: Rc<Core>,
     accepted: Accepted,
@@ -168,7 +169,7 @@ pub(super) async fn serve(
     };
     let sign_in = Deadline::after(FTP_SIGN_IN_TIME_MAX);
     let mut conn = Conn { control, session, permit, sign_in, ending };
-    // Who has gone needs nothing more.
+    // The connection has ended: nothing is left to do.
     let _ = conn.run(entry).await;
     conn.control.link.close((&core.buffers, &*core.budget));
 }
@@ -179,7 +180,7 @@ impl Conn {
             let tls = self.session.server.tls.as_ref().ok_or(Gone)?;
             self.session.tls = Some(tls.for_one_client());
             self.secure().await?;
-            // Who calls at this port expects it (draft-murray-auth-ftp-ssl-07 §2).
+            // Clients of the implicit TLS port expect it (draft-murray-auth-ftp-ssl-07 §2).
             (self.session.state.sized, self.session.state.protect) = (true, true);
         }
         let greeting = Answer::with(220, self.session.settings.greeting.clone());
@@ -200,7 +201,7 @@ impl Conn {
         Ok(())
     }
 
-    /// The next command; who gives none for too long is told to go, and so are all in the end.
+    /// The next command. A timeout, or the end of the service, closes the connection with a reply.
     async fn next(&mut self) -> Result<(Line, u64), Gone> {
         let patience = match self.session.state.signed_in {
             true => self.session.settings.idle,
@@ -232,7 +233,7 @@ impl Conn {
         }
         let s = &mut self.session;
         s.span = s.core.begin_at(s.client, dispatch::op(parsed.verb), arrived_ns);
-        // What hears of the client's end is a descriptor as a connection is.
+        // The detection of the client's end uses a descriptor, as a connection does.
         let long = matches!(parsed.verb, Some(Verb::Hash | Verb::Size | Verb::Stat));
         let place = if long { data::place(&s.core, s.peer.ip()).ok() } else { None };
         s.ear = place.as_ref().and_then(|_| self.control.link.ear().ok());
@@ -264,7 +265,7 @@ impl Conn {
     /// The same of a transfer, which ends when its data has arrived: the reply does not wait for
     /// that.
     async fn finish_with(&mut self, answer: &Answer, data: Option<Sent>) -> Result<(), Gone> {
-        // One that has begun is told by its flow.
+        // A transfer that has begun is logged by its flow.
         flow::end(&std::mem::take(&mut self.session.transfer), answer, false);
         let sent = self.control.answer(answer).await;
         let ended = [(self.session.span, answer.code)];
@@ -278,7 +279,7 @@ impl Conn {
         sent
     }
 
-    /// AUTH: nothing that came in the clear before may count as said under TLS.
+    /// AUTH: nothing that came unencrypted before may count as received under TLS.
     async fn begin_tls(&mut self, answer: &Answer) -> Result<bool, Gone> {
         if self.control.lines.holds() || !self.control.held.is_empty() {
             let early = Answer::of(421, "Unexpected data between AUTH and TLS.");
@@ -307,7 +308,7 @@ impl Conn {
         Err(Gone)
     }
 
-    /// Lets data flow, and listens for what is said meanwhile.
+    /// Transfers the data, and handles the commands that come meanwhile.
     async fn transfer(&mut self, job: Job) -> Result<(), Gone> {
         let s = &mut self.session;
         let uploads = matches!(job.work, Work::Receive(_));
@@ -323,13 +324,14 @@ impl Conn {
             return self.finish(&Answer::of(425, "PASV, EPSV, PORT or EPRT first.")).await;
         }
         let (core, span, mut counted) = (Rc::clone(&s.core), s.span, s.span);
-        // What hears of the client's end is a descriptor as a connection is.
+        // The detection of the client's end uses a descriptor, as a connection does.
         let _place = match data::place(&core, s.peer.ip()) {
             Ok(place) => place,
             Err(answer) => return self.finish(&answer).await,
         };
         let Ok(who) = s.who().cloned() else { return Err(Gone) };
-        // Without it an upload whose client has gone could not be told from one that is complete.
+        // Without it an upload of a client that is gone could not be distinguished from a complete
+        // one.
         let Ok(ear) = self.control.link.ear() else {
             return self.finish(&Answer::of(425, "Too many open files; try again later.")).await;
         };
@@ -397,7 +399,7 @@ impl Conn {
     }
 }
 
-/// What is said while data flows.
+/// A command received during a transfer.
 enum Said {
     /// ABOR.
     Abort,
@@ -420,8 +422,8 @@ impl Control {
         self.held.iter().any(is_quit)
     }
 
-    /// What is said now. The end of the connection is the end of the transfer (RFC 959 §4.1.1,
-    /// QUIT): a client that has gone cannot know what became of it.
+    /// The next command during a transfer. The end of the connection is the end of the transfer
+    /// (RFC 959 §4.1.1, QUIT): a client that is gone does not receive its result.
     async fn meanwhile(&mut self) -> Result<Said, Gone> {
         let line = self.fresh_line().await?;
         let verb = line.as_ref().ok().map(|line| request::parse(line).request);
@@ -436,8 +438,8 @@ impl Control {
     }
 }
 
-/// Waits until a transfer must end although both sides would go on: its user is none any more, or
-/// the service has been ending for as long as it lets go on what it has taken.
+/// Waits until a transfer must end although both sides would continue: its user is no longer valid,
+/// or the service has been ending for longer than it grants to running transfers.
 async fn must_end(core: &Core, who: &Caller, mut ending: Ending) -> Answer {
     let mut look = common_interval(FTP_USER_LOOK);
     loop {
@@ -448,7 +450,7 @@ async fn must_end(core: &Core, who: &Caller, mut ending: Ending) -> Answer {
             },
         }
     }
-    // There is still time to say so.
+    // Leaves time to send the reply.
     tokio::time::sleep(DRAIN_TIME_MAX / 2).await;
     ENDING
 }

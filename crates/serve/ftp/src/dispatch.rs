@@ -39,7 +39,7 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
             done.unwrap_or_else(|status| Err(status.into()))
         }
         (Err(error), None) => Err(error.into()),
-        // Whoever has not signed in learns no more than that.
+        // Checked first: before sign-in a malformed command is refused like a valid one.
         (Err(error), Some(verb)) => {
             s.state.gate(verb, verb != Verb::Site, &s.settings).and(Err(error.into()))
         }

@@ -44,7 +44,7 @@ const OPEN: u8 = 0;
 /// The file is taking its name: it is too late to give the transfer up.
 const NAMING: u8 = 1;
 
-/// The transfer was given up: the file must not take its name.
+/// The transfer was abandoned: the file must not take its name.
 const GIVEN_UP: u8 = 2;
 
 impl Presence {
@@ -72,10 +72,11 @@ impl Flow {
         self.client.may_leave.store(true, Relaxed);
     }
 
-    /// The condition under which an upload takes its name: its client is there, and it was not
-    /// given up. The data connection ends in the same way whether all was sent or the client was
-    /// killed; the control connection ends before its reply only then. A killed client's kernel
-    /// may end the data connection first: what counts is the moment before the name is taken.
+    /// The condition under which an upload takes its name: its client is connected, and the upload
+    /// was not abandoned. The data connection ends in the same way whether all was sent or the
+    /// client was killed; only in the second case the control connection ends before its reply. The
+    /// kernel of a killed client may end the data connection first: what counts is the moment
+    /// before the name is taken.
     pub(super) fn condition(&self) -> Condition {
         let client = Arc::clone(&self.client);
         Arc::new(move || client.may_name())
@@ -115,12 +116,12 @@ impl Flow {
         self.transfer.secured(link.security());
     }
 
-    /// This is said of how it ended.
+    /// Ends the transfer with this reply.
     pub(super) fn ends(self, answer: &Answer) {
         end(&self.transfer, answer, true);
     }
 
-    /// Bytes that are no file's.
+    /// Counts bytes that are not file data.
     pub(super) fn told(&self, count: usize) {
         self.bytes.set(self.bytes.get() + count as u64);
     }
@@ -133,12 +134,12 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        // An operation of a transfer that was cut off may still be under way on the pool.
+        // An operation of an interrupted transfer may still be in progress on the pool.
         self.give_up();
     }
 }
 
-/// A reply says how a transfer ended that had begun, or that it does not begin.
+/// A reply states how a transfer ended that had begun, or that it does not begin.
 pub(super) fn end(transfer: &Transfer, answer: &Answer, begun: bool) {
     let outcome = match answer.code {
         200..300 => return transfer.completes(),

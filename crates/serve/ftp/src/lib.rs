@@ -45,9 +45,9 @@ use files::{Files, core};
 /// At which port a client has called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// Where a connection begins in the clear.
+    /// A connection starts unencrypted.
     Explicit,
-    /// Where TLS comes first.
+    /// A connection starts with TLS.
     Implicit,
 }
 

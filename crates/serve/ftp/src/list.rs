@@ -1,4 +1,4 @@
-//! What is in a directory: for people (LIST), by name (NLST), as facts (MLSD, MLST).
+//! Directory listings: for users (LIST), by name (NLST), as facts (MLSD, MLST).
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ enum Source {
     Shares,
     /// A directory; with a pattern only what fits it, with what comes before its name.
     Dir(Node, Option<(Vec<u8>, Vec<u8>)>),
-    /// One file, under the name that it was asked by.
+    /// One file, under the name in the command.
     One(Node, Vec<u8>),
 }
 

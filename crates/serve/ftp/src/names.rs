@@ -106,7 +106,7 @@ impl Sum for digest::Context {
     }
 }
 
-/// The length of a text as it is sent, and what it takes to go on.
+/// The length of a text in its transmitted form, and the state to continue.
 #[derive(Default)]
 struct Length(u64, Ends);
 
@@ -116,8 +116,8 @@ impl Sum for Length {
     }
 }
 
-/// Adds a part of a file up, piece by piece, on the pool. It ends with the connection, its user
-/// and the service, as a transfer does: nobody would be there for the answer.
+/// Computes a sum over a part of a file, piece by piece, on the pool. It ends with the connection,
+/// its user and the service, as a transfer does: the reply could not be delivered.
 async fn sum<S: Sum>(
     s: &Session,
     node: Node,

@@ -1,4 +1,4 @@
-//! A control connection's session: what it remembers, who is there, and what handlers ask of it.
+//! The session of a control connection: its state, its user, and what handlers use of it.
 
 use files::SpanFacts as _;
 use std::net::SocketAddr;
@@ -26,46 +26,46 @@ use files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer, VPath};
 /// of a processor. In a larger directory such a name is what it is written as.
 const LISTED_NAMES_MAX: usize = 8 * TRANSFER_LIST_SCANNED_MAX;
 
-/// Who was disabled, or has another password or other rights now, has to sign in again.
+/// A user that was disabled, or has another password or other rights now, has to sign in again.
 pub(super) const NO_USER: Answer = Answer::of(421, "The account is no longer valid.");
 /// The control connection ends with this.
 pub(super) const ENDING: Answer = Answer::of(421, "The service is stopping.");
 
-/// Everything about a client but his sockets.
+/// Everything about a client but its sockets.
 pub(super) struct Session {
     pub(super) core: Rc<Core>,
     pub(super) server: Arc<Server>,
-    /// As they were when he came.
+    /// As of the start of the session.
     pub(super) settings: Arc<Settings>,
     pub(super) state: State,
-    /// Who has signed in.
+    /// The user that has signed in.
     pub(super) who: Option<Caller>,
-    /// As of which state of the users that was looked at.
+    /// The generation of the users at which that was checked.
     pub(super) users: u64,
     /// How the next data connection comes about.
     pub(super) plan: Plan,
     pub(super) peer: SocketAddr,
-    /// The address that he has called.
+    /// The local address of the control connection.
     pub(super) local: SocketAddr,
-    /// His number in the statistics.
+    /// The client's number in the statistics.
     pub(super) client: u32,
-    /// With what his connections are protected.
+    /// The TLS configuration of its connections.
     pub(super) tls: Option<Arc<ServerConfig>>,
-    /// Hears of the end of the control connection while a command is answered.
+    /// Detects the end of the control connection while a command is executed.
     pub(super) ear: Option<Ear>,
     /// Turns true when the service ends.
     pub(super) ending: Ending,
     /// The command that is being answered.
     pub(super) span: Span,
-    /// The transfer that it asks for.
+    /// The transfer of the command.
     pub(super) transfer: Transfer,
 }
 
 impl Session {
-    /// Who has signed in.
+    /// The user that has signed in.
     ///
     /// # Errors
-    /// 530: nobody has.
+    /// 530: no user has.
     pub(super) fn who(&self) -> std::result::Result<&Caller, Answer> {
         self.who.as_ref().ok_or(Answer::of(530, "Log in with USER and PASS first."))
     }
@@ -201,7 +201,7 @@ impl Session {
         SetAttr { mode: Some(mode), umask: Some(umask), ..SetAttr::default() }
     }
 
-    /// Whether who has signed in may still be.
+    /// Whether the signed-in user is still valid.
     pub(super) fn is_welcome(&mut self) -> bool {
         let Some(who) = &self.who else { return true };
         let identity = &self.core.files.identity;
@@ -213,14 +213,15 @@ impl Session {
         if who.person.anonymous {
             return self.settings.anonymous;
         }
-        // Another password, or other rights, and he comes in anew.
+        // After a change of the password or the rights the user has to sign in again.
         identity.stands(&who.person)
     }
 
-    /// That a command which takes long may go on.
+    /// Checks that a long command may continue.
     ///
     /// # Errors
-    /// 426 if the client has gone, 421 if its user may not be here any more, or the service ends.
+    /// 426 if the client has closed the connection, 421 if its user is no longer valid, or the
+    /// service ends.
     pub(super) fn may_go_on(&self) -> std::result::Result<(), Answer> {
         if self.ear.as_ref().is_some_and(Ear::hears_end) {
             return Err(Answer::of(426, "The client closed the connection."));
@@ -234,7 +235,7 @@ impl Session {
         }
     }
 
-    /// Where the signed-in user may look at a directory: that it is one, and he may go there.
+    /// Whether the signed-in user may enter a directory: it is one, and the user may search it.
     pub(super) async fn may_enter(&self, who: &Caller, found: &Found) -> Result<()> {
         use vfs::fs::access::LOOKUP;
         match found {

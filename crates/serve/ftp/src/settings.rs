@@ -8,12 +8,12 @@ use base::limits::{FTP_ATTEMPTS_MAX, FTP_CONNECTIONS_MAX, FTP_IDLE, FTP_PER_ADDR
 
 pub use files::settings::{LoginRoot, Uploads};
 
-/// Whether commands are protected by TLS (RFC 4217), where a client begins in the clear.
+/// Whether commands are protected by TLS (RFC 4217), where a connection starts unencrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsUse {
     /// AUTH is not offered.
     Off,
-    /// Who asks for it gets it.
+    /// Used if the client requests it.
     #[default]
     Offered,
     /// Required before sign-in.
@@ -27,8 +27,8 @@ pub struct Settings {
     pub tls: TlsUse,
     /// Whether data must be protected as well (PROT P).
     pub protect_data: bool,
-    /// Whether a data connection must resume the TLS session of its control connection: then it is
-    /// by the same client, whoever else has found out the port.
+    /// Whether a data connection must resume the TLS session of its control connection: this proves
+    /// that it is by the same client, even if another host has found out the port.
     pub session_reuse: bool,
     /// Whether there is a port on which TLS comes first.
     pub implicit: bool,
@@ -52,7 +52,7 @@ pub struct Settings {
     pub login_root: LoginRoot,
     /// Whether `anonymous` and `ftp` are let in with any password.
     pub anonymous: bool,
-    /// What is said to those who come.
+    /// The text of the greeting (reply 220).
     pub greeting: String,
 }
 

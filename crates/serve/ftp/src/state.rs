@@ -34,7 +34,7 @@ impl Algorithm {
 /// Everything that commands set and later ones depend on.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Who wants to sign in and has not given his password.
+    /// The name given by USER, until PASS.
     pub(super) user: Option<Vec<u8>>,
     pub(super) signed_in: bool,
     pub(super) wrong: u32,
@@ -57,11 +57,11 @@ pub(super) struct State {
     pub(super) range: Option<(u64, u64)>,
     /// What the user sees as `/`.
     pub(super) root: VPath,
-    /// Where he is, below that.
+    /// The working directory, below the root.
     pub(super) here: VPath,
 }
 
-/// Commands that somebody may give who has not signed in.
+/// Commands that are permitted before sign-in.
 const fn is_open(verb: Verb) -> bool {
     use Verb as V;
     matches!(
@@ -107,7 +107,7 @@ impl State {
         Ok(())
     }
 
-    /// What a command that has come takes away: RNTO comes right after RNFR or not at all.
+    /// Clears the state that a command ends: RNTO is valid only right after RNFR.
     pub(super) fn enter(&mut self, verb: Verb) {
         if !matches!(verb, Verb::Rnfr | Verb::Rnto) {
             self.renaming = None;
@@ -119,7 +119,7 @@ impl State {
         std::mem::take(&mut self.rest)
     }
 
-    /// A path as the user writes it, below his root.
+    /// A path as the user writes it, below the user's root.
     ///
     /// # Errors
     /// It is none.
@@ -146,13 +146,13 @@ impl State {
         self.wrong >= max
     }
 
-    /// Somebody has signed in, who sees `root` and begins at `here`.
+    /// A user has signed in with `root` as its root and `here` as its working directory.
     pub(super) fn sign_in(&mut self, root: VPath, here: VPath) {
         (self.signed_in, self.user, self.wrong) = (true, None, 0);
         (self.root, self.here) = (root, here);
     }
 
-    /// Forgets who was there, as USER does; the way in which the connection is protected stays.
+    /// Signs the user out, as USER does; the protection of the connection stays.
     pub(super) fn sign_out(&mut self) {
         *self = Self {
             secure: self.secure,
@@ -167,7 +167,7 @@ impl State {
         };
     }
 
-    /// Forgets everything but how commands are protected and how many passwords were wrong (REIN).
+    /// Resets everything but the protection of commands and the count of wrong passwords (REIN).
     pub(super) fn begin_anew(&mut self) {
         *self = Self { secure: self.secure, wrong: self.wrong, ..Self::default() };
     }

@@ -51,10 +51,10 @@ impl From<Malformed> for Answer {
     }
 }
 
-/// What is said of data that came through.
+/// The reply after a complete transfer.
 pub(super) const DONE: Answer = Answer::of(226, "Transfer complete.");
 
-/// What is said of a data connection that takes no more.
+/// The reply after a failed data connection.
 pub(super) fn lost(core: &Core, error: &SendError) -> Answer {
     if matches!(error, SendError::TooSlow) {
         core.engine.budgets.give_up();

@@ -44,7 +44,7 @@ pub(super) enum Work {
 
 /// What waits for its data connection.
 pub(super) struct Job {
-    /// What is said before.
+    /// The preliminary reply.
     pub(super) opening: Answer,
     pub(super) work: Work,
     pub(super) ascii: bool,
@@ -130,7 +130,7 @@ pub(super) async fn appe(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     Ok(Job { opening: opening(s, path, None), work, ascii: is_ascii(s) })
 }
 
-/// STOU: under a name that no file has, told as RFC 1123 §4.1.2.9 wants it.
+/// STOU: under a unique name, reported in the format of RFC 1123 §4.1.2.9.
 pub(super) async fn stou(s: &mut Session, path: Option<&[u8]>) -> Result<Job, Answer> {
     if s.state.take_rest() != 0 {
         return Err(Answer::of(450, "Can't STOU while REST request is pending."));
@@ -148,7 +148,7 @@ pub(super) async fn stou(s: &mut Session, path: Option<&[u8]>) -> Result<Job, An
     Ok(Job { opening, work, ascii: is_ascii(s) })
 }
 
-/// What can be known before data comes is said before.
+/// Reports errors that are known before data comes.
 async fn whole(s: &Session, spot: Spot) -> Result<Incoming, Answer> {
     s.core.may_upload(s.who()?, &spot).await?;
     Ok(Incoming { set: s.fresh(0o666), spot, place: None })
@@ -192,7 +192,7 @@ impl Drop for TransferMemory<'_> {
     }
 }
 
-/// Sends a file from `offset` on. In the clear the kernel sends it from where it is in memory.
+/// Sends a file from `offset` on. Unencrypted the kernel sends it from the page cache.
 pub(super) async fn send(
     (core, who): (&Core, &Caller),
     link: &mut Link,
@@ -399,7 +399,8 @@ impl Incoming {
             (piece, filled) = (next, both.1);
         }
         core.engine.large.give(spare.unwrap_or_default());
-        // What came before a break as well: who writes in place goes on from there.
+        // Data received before a break is written as well: a client that resumes in place continues
+        // after it.
         let since_ns = stamp();
         let data = convert(&mut ends, piece.into_data(), filled.is_ok());
         let count = data.len();

@@ -1,7 +1,8 @@
-//! Data connections: how one is to come about, and how it does.
+//! Data connections: how the next one is established, and its establishment.
 //!
-//! Only the client's own address is let in or called (RFC 2577 §3): nobody has data sent to a third
-//! party, and nobody else gets at the data of a client by guessing his port.
+//! Connections are accepted from and made to the client's own address only (RFC 2577 §3): a client
+//! cannot have data sent to a third party, and another host cannot take over its data by guessing
+//! the port.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
@@ -27,7 +28,7 @@ pub(crate) const PORT_MIN: u16 = 1024;
 /// How the next data connection comes about.
 #[derive(Debug, Default)]
 pub(crate) enum Plan {
-    /// Nothing was said.
+    /// No PORT, EPRT, PASV or EPSV was received.
     #[default]
     None,
     /// The client calls here. The socket has a place among connections, which goes over to the one
@@ -58,9 +59,9 @@ fn wait_on(local: IpAddr, port: u16) -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// The ports from which the kernel gives one to who asks for none. It gives the first that nobody
-/// has, and looks for it past all connections that have ended a minute ago or less, which behind
-/// ten thousand small files took it 2 ms; one taken by chance takes 10 µs, and is harder to guess.
+/// The range from which the kernel assigns a port to a socket bound to port 0. The kernel takes the
+/// first free one and searches past all connections that have ended a minute ago or less: 2 ms
+/// behind ten thousand small files. A random port takes 10 µs, and is harder to guess.
 fn kernel_ports() -> Option<&'static RangeInclusive<u16>> {
     static PORTS: OnceLock<Option<RangeInclusive<u16>>> = OnceLock::new();
     let read = || {
@@ -71,7 +72,7 @@ fn kernel_ports() -> Option<&'static RangeInclusive<u16>> {
     PORTS.get_or_init(read).as_ref()
 }
 
-/// At a port by chance, or the next of the range that nobody has.
+/// Listens at a random port of the range, or the next one that is free.
 fn wait_within(local: IpAddr, range: &RangeInclusive<u16>) -> io::Result<(TcpListener, u16)> {
     let (first, last) = (*range.start(), *range.end());
     let count = u64::from(last.saturating_sub(first)) + 1;
@@ -95,9 +96,9 @@ pub(crate) fn v4(local: IpAddr, port: u16) -> Option<SocketAddrV4> {
     }
 }
 
-/// TLS for a connection over which the client only sends. He reads nothing of it, so there must be
-/// nothing to be read: what lies there unread when he closes it resets the connection, and takes
-/// along what is still on its way. The sessions of the control connection are there to be resumed.
+/// TLS for a connection over which only the client sends. The client never reads from it, so the
+/// server must send no session tickets: unread data at close resets the connection, and with it the
+/// data in flight. Clients resume the sessions of the control connection.
 pub(crate) fn silent(tls: Arc<ServerConfig>) -> Arc<ServerConfig> {
     let mut silent = Arc::unwrap_or_clone(tls);
     silent.send_tls13_tickets = 0;
@@ -114,7 +115,7 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Whether nothing was said of how it comes about.
+    /// Whether no command has stated how it is established.
     pub(crate) fn is_unplanned(&self) -> bool {
         matches!(self.plan, Plan::None)
     }
@@ -122,7 +123,7 @@ impl Maker {
     /// Makes it, with its place among connections.
     ///
     /// # Errors
-    /// With what is said to the client then.
+    /// With the reply for the client.
     pub(crate) async fn open(self, core: &Core) -> Result<(Link, ConnectionPermit), Answer> {
         let Self { plan, client, local, tls } = self;
         let connect = async {
@@ -149,7 +150,7 @@ impl Maker {
     }
 }
 
-/// Puts TLS on it, if that was asked for.
+/// Starts TLS on it, if required.
 async fn secure(
     core: &Core,
     mut link: Link,
@@ -174,7 +175,7 @@ async fn secure(
     }
 }
 
-/// Said where there is no place for another connection.
+/// Text of the reply when the connection limit is reached.
 const CROWDED: &str = "too many connections";
 
 /// A place for another connection of a client.
@@ -199,7 +200,7 @@ async fn accept(listener: &TcpListener, client: IpAddr) -> io::Result<TcpStream>
 
 async fn call(local: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // The client may let in only what comes from the address that he has called.
+    // The client may accept connections only from the address that it has connected to.
     if local.is_ipv4() == to.is_ipv4() {
         socket.bind(SocketAddr::new(local, 0))?;
     }
