@@ -27,7 +27,7 @@ fn seconds(time: Time) -> u32 {
     u32::try_from(time.sec).unwrap_or(if time.sec < 0 { 0 } else { u32::MAX })
 }
 
-/// Attributes as they are told.
+/// Attributes in the format of the protocol.
 pub(super) fn told(attr: &Attr) -> Attrs {
     Attrs {
         size: Some(attr.size),
@@ -51,7 +51,7 @@ pub(super) fn asked(attrs: &Attrs) -> SetAttr {
     }
 }
 
-/// What a path leads to; a file on its way there counts.
+/// What a path leads to, including uploads in progress at that path.
 pub(super) async fn found(s: &Session, path: &VPath, links: Links) -> Result<Found> {
     match s.uploading(path).filter(|_| !path.is_of_dir()) {
         Some(file) => {
@@ -125,8 +125,8 @@ pub(super) async fn set_handle(s: &Session, open: &Open, attrs: &Attrs) -> Resul
     set_node(s, &node, attrs).await
 }
 
-/// Gives files that are on their way to a path, or below it, their names now: somebody wants to
-/// use them by those.
+/// Gives uploads in progress to a path, or below it, their final names now: a request uses them by
+/// those.
 pub(super) async fn publish(s: &Session, path: &VPath) -> Result<()> {
     for file in s.uploading_below(path) {
         publish_file(&file).await?;
@@ -134,7 +134,7 @@ pub(super) async fn publish(s: &Session, path: &VPath) -> Result<()> {
     Ok(())
 }
 
-/// Gives a file that is on its way its name now.
+/// Gives an upload in progress its final name now.
 pub(super) async fn publish_file(file: &OpenFile) -> Result<()> {
     let upload = file.upload.borrow_mut().take();
     let Some(mut upload) = upload else { return Ok(()) };

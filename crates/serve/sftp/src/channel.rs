@@ -2,15 +2,15 @@
 //! connection is one, standard input and output (an OpenSSH Subsystem) another, and tests hand in a
 //! third. Both halves stay on the thread of their connection.
 
-// The halves never leave their thread, so nobody asks whether the futures could.
+// The halves never leave their thread, so their futures need not be `Send`.
 #![allow(async_fn_in_trait)]
 
 use std::rc::Rc;
 
 use engine::transport::acks::Acks;
 
-/// The channel is no more: the peer has closed it, or its connection has ended. What is under way
-/// for it is to be given up.
+/// The channel has ended: the peer has closed it, or its connection has ended. What is in progress
+/// for it is to be abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the channel has ended")]
 pub struct Gone;
@@ -36,15 +36,15 @@ pub trait Input {
     }
 }
 
-/// What goes to the peer.
+/// Output to the peer.
 pub trait Output {
     /// Appends all `parts`, one after another, and waits while the peer or the network takes no
     /// more. They leave together with whatever else is sent before the task waits next: many small
-    /// answers make one system call. The future must be seen to its end: given up, a part may have
-    /// left.
+    /// replies make one system call. The future must be polled to its end: if it is dropped, a part
+    /// may have been sent.
     ///
     /// # Errors
-    /// [`Gone`]: nobody is there any more to take it.
+    /// [`Gone`]: the channel has ended.
     async fn send(&mut self, parts: &[&[u8]]) -> Result<(), Gone>;
 
     /// Calls `done` once everything that was sent before was handed to the socket, or never will
@@ -56,6 +56,6 @@ pub trait Output {
         done(None);
     }
 
-    /// Bytes that [`Output::send`] takes now without waiting. 0 when somebody must wait.
+    /// Bytes that [`Output::send`] takes now without waiting. 0 if it would wait.
     fn room(&self) -> usize;
 }

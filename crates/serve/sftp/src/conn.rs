@@ -1,8 +1,8 @@
-//! Takes requests from a channel and sends the answers: the only part that does I/O.
+//! Takes requests from a channel and sends the replies: the only part that does I/O.
 //!
-//! What can be answered without waiting is answered in place; everything else is a task of its own
-//! on the same thread. The channel is not read while it has too much under way, nor while the peer
-//! does not take its answers.
+//! What can be answered without waiting is answered in place; everything else is a separate task on
+//! the same thread. The channel is not read while it has too many requests in progress, nor while
+//! the peer does not take its replies.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -78,7 +78,7 @@ struct Exchange {
     session: Rc<Session>,
     order: Order<Job>,
     tasks: JoinSet<(Ticket, Answer)>,
-    /// WRITEs that could begin, but the next packet may go on where they end.
+    /// WRITEs that could begin, but the next packet may continue them.
     gathering: Option<(Ticket, Job)>,
     answers: Vec<Answer>,
     /// Bytes of the answers.
@@ -88,7 +88,7 @@ struct Exchange {
 /// Serves a channel to its end. To be called within a `LocalSet`.
 ///
 /// # Errors
-/// By [`Ended`]. Uploads that were not closed are given up.
+/// By [`Ended`]. Uploads that were not closed are abandoned.
 pub async fn serve<I: Input, O: Output>(
     session: Rc<Session>,
     mut input: I,
@@ -190,7 +190,7 @@ impl Exchange {
         }
     }
 
-    /// Adds a WRITE to those before it, if they have not begun and it goes on where they end.
+    /// Adds a WRITE to those before it, if they have not begun and it continues them.
     fn gather(&mut self, packet: Packet<'_>, arrived_ns: u64) -> bool {
         let last = match &mut self.gathering {
             Some((_, job)) => Some(job),

@@ -136,7 +136,7 @@ fn answer(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf> {
     Ok(reply)
 }
 
-/// Adds a name; one that was gone when its attributes were asked for is left out.
+/// Adds a name; one that was removed before its attributes were read is omitted.
 fn add(
     names: &mut NamesEncoder<'_, '_>,
     listed: &Listed,

@@ -1,4 +1,4 @@
-//! What a request is: whom it waits for, which function does it, and what is measured of it.
+//! What a request is: which ones it waits for, which function does it, and what is measured of it.
 
 use files::SpanFacts as _;
 use std::future::Future;
@@ -99,7 +99,7 @@ fn op_of(request: &Request<'_>) -> u8 {
 }
 
 impl Gathered {
-    /// Whether a WRITE goes on where this one ends, and is not too much.
+    /// Whether a WRITE continues where this one ends, and fits.
     fn takes(&self, file: &Rc<OpenFile>, offset: u64, len: usize) -> bool {
         let end = self.offset.saturating_add(self.data.len() as u64);
         Rc::ptr_eq(&self.file, file)
@@ -208,8 +208,8 @@ impl Session {
         })
     }
 
-    /// Adds a packet to WRITEs that have not begun. False if it is no WRITE that goes on where they
-    /// end.
+    /// Adds a packet to WRITEs that have not begun. False if it is not a WRITE that continues where
+    /// they end.
     pub(super) fn gather(&self, last: &mut Job, packet: Packet<'_>, arrived_ns: u64) -> bool {
         let Job::Write(last) = last else { return false };
         let mut r = Reader::new(packet.body);
@@ -305,7 +305,7 @@ impl Session {
         match request {
             Request::Open(args) => {
                 let path = self.path(args.filename)?;
-                // Opening may bring a file on its way to its name.
+                // OPEN may give an upload in progress its final name.
                 let footprint = Footprint::path(&path, true);
                 Ok((footprint, Asked::Open(path, args.pflags, args.attrs)))
             }
@@ -466,7 +466,7 @@ enum Asked {
 }
 
 impl Asked {
-    /// The open file whose data it changes: what is in that is not known after a panic.
+    /// The open file with data that it changes: its content is unknown after a panic.
     fn changes(&self) -> Option<Rc<OpenFile>> {
         match self {
             Self::Copy(_, (file, _), _) | Self::Fsync(file) => Some(Rc::clone(file)),

@@ -1,4 +1,4 @@
-//! statvfs, fstatvfs, limits, users-groups-by-id: extensions that ask about the server.
+//! statvfs, fstatvfs, limits, users-groups-by-id: extensions that query the server.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::state::{Open, Session};
 use super::status::{Refusal, Result};
 use files::{Found, Links, Node};
 
-/// The unit in which space is told, in bytes.
+/// The block size of STATVFS replies, in bytes.
 const BLOCK: u64 = 4096;
 
 fn encoded(value: &impl Encode) -> Vec<u8> {

@@ -42,7 +42,7 @@ pub(super) async fn read(
     }
 }
 
-/// There is less than was asked for.
+/// There is less than requested.
 fn patch_head(reply: &mut ReplyBuf, id: u32, got: usize) {
     let mut head = Vec::with_capacity(wire::sftp::reply::DATA_HEAD);
     data_head(&mut Writer::new(&mut head), id, got);

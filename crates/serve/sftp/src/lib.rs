@@ -1,16 +1,16 @@
 //! SFTP: the server over a byte channel, and the SSH transport that brings such channels.
 //!
-//! Many requests of a channel are under way at once, and are answered in the order in which they
-//! are done. Those that concern the same file, or of which one changes a name that the other has
-//! in its path, are done in the order in which they came.
+//! Many requests of a channel are in progress at once, and are answered in the order in which they
+//! are done. Those that concern the same file, or of which one changes a name that the other has in
+//! its path, are done in the order in which they came.
 //!
 //! - [`channel`]: what carries it; [`stdio`]: standard input and output, for one.
-//! - [`conn`]: takes requests from a channel and sends the answers.
-//! - `dispatch`: what a request is, whom it waits for, and what is measured of it.
-//! - [`state`]: what a channel has: open handles. `order`: who waits for whom.
+//! - [`conn`]: takes requests from a channel and sends the replies.
+//! - `dispatch`: what a request is, which ones it waits for, and what is measured of it.
+//! - [`state`]: what a channel has: open handles. `order`: which requests wait for which.
 //! - `open`, `io`, `attr`, `dir`, `names`, `extended`: the requests, by family.
 //! - [`ssh`]: connections that bring channels. [`server`]: the service that serves them,
-//!   and [`node`]: what can be set and seen of it.
+//!   and [`node`]: its settings and state.
 //! - [`dsync`]: the other subsystem, the answering side of dsync.
 //! - `status`: the one table of errors. `longname`: a line of a listing.
 

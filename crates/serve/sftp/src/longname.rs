@@ -8,8 +8,8 @@ use vfs::identity::Owners;
 
 use files::list;
 
-/// Names within one answer: whoever owns many files of a directory is asked for once, and told the
-/// same in all of its lines.
+/// Names within one reply: each user and group is looked up once, and has the same name in all of
+/// its lines.
 pub(super) struct OwnerNames<'a> {
     owners: &'a dyn Owners,
     users: HashMap<u32, String>,

@@ -10,7 +10,7 @@ use super::state::Session;
 use super::status::{Refusal, Result};
 use files::{Links, Node, Spot, VPath};
 
-/// Permission bits of a new directory whose client says nothing of them.
+/// Permission bits of a new directory if the client does not state them.
 const DIR_MODE: u32 = 0o777;
 
 /// What is at a name itself, for requests that change it.
@@ -32,7 +32,7 @@ pub(super) async fn remove(s: &Session, path: Path, seen: &mut Option<Node>) -> 
 
 /// RMDIR.
 pub(super) async fn rmdir(s: &Session, path: Path, seen: &mut Option<Node>) -> Result<()> {
-    // What is on its way into it keeps it from being empty.
+    // Uploads in progress into the directory keep it from being empty.
     attr::publish(s, &path).await?;
     let spot = spot(s, &path, seen).await?;
     match spot.entry.ok_or(Status::NotFound)?.attr.kind {
@@ -81,7 +81,7 @@ pub(super) async fn rename(
         if new.entry.is_some() {
             return Err(Status::Exists.into());
         }
-        // A link takes no name that somebody has made meanwhile; not everything can have one.
+        // A link never replaces a name that was created meanwhile; not all file types can have one.
         if there.attr.kind == FileType::Regular {
             match s.core.link(&s.who, &old.node()?, &new).await {
                 Ok(()) => {
@@ -130,12 +130,13 @@ pub(super) async fn readlink(s: &Session, path: Path, seen: &mut Option<Node>) -
     }
 }
 
-/// REALPATH: by the words of the path alone; whether there is anything is not asked.
+/// REALPATH: lexical; the existence of the path is not checked.
 pub(super) fn realpath(s: &Session, path: &[u8]) -> Result<Vec<u8>> {
     Ok(s.seen(path)?.to_bytes())
 }
 
-/// expand-path@openssh.com: REALPATH, with `~` for the caller's home. Of others' nothing is told.
+/// expand-path@openssh.com: REALPATH, with `~` for the caller's home. Homes of other users are not
+/// revealed.
 pub(super) fn expand(s: &Session, path: &[u8]) -> Result<Vec<u8>> {
     let Some(rest) = path.strip_prefix(b"~") else { return realpath(s, path) };
     let end = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());

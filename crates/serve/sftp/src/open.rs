@@ -21,7 +21,7 @@ use files::{Links, Node, Spot, Transfer, VPath};
 /// was lost.
 const PARTIAL: [&[u8]; 4] = [b".filepart", b".partial", b".part", b".tmp"];
 
-/// Permission bits of a new file whose client says nothing of them.
+/// Permission bits of a new file if the client does not state them.
 const FILE_MODE: u32 = 0o666;
 
 /// Attributes of a file that is made.
@@ -82,7 +82,7 @@ pub(super) async fn open(
     (flags, attrs): (OpenFlags, Attrs),
     seen: &mut Option<Node>,
 ) -> Result<u32> {
-    // Who opens a file that is on its way by the same channel means that file.
+    // An OPEN of a path that the same channel is uploading refers to that upload.
     attr::publish(s, &path).await?;
     let append = flags.has(OpenFlags::APPEND);
     let writes = flags.has(OpenFlags::WRITE) || append;
@@ -106,7 +106,7 @@ pub(super) async fn open(
             up.ends(Outcome::Refused, why.message.clone());
         })?;
         let upload = up.begins(s.core.upload(&s.who, &spot, how).await)?;
-        // Who only opens what is there has not sent anything yet.
+        // An OPEN of an existing file without TRUNC has not sent data yet.
         if spot.entry.is_some() && !flags.has(OpenFlags::TRUNC) {
             up.keep_silent();
         }

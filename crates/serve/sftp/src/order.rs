@@ -1,8 +1,8 @@
-//! Who waits for whom: requests of a channel run at once unless they concern the same thing and one
+//! Ordering of requests: those of a channel run at once unless they concern the same object and one
 //! of them changes it; then the later one waits for the earlier. Pure.
 //!
-//! Concerning the same is by path and by open file. Two paths that lead to one file by links are
-//! two: who uses both at once without waiting for the first answer gets either order.
+//! Objects are compared by path and by open file. Two paths that lead to one file by links are
+//! different: requests to both without waiting for the first reply run in either order.
 
 use std::rc::Rc;
 
@@ -39,7 +39,7 @@ pub(super) struct PathUse {
 pub(super) struct Footprint {
     pub files: [Option<FileUse>; 2],
     pub paths: [Option<PathUse>; 2],
-    /// Whether open files may be at other paths after it: until it is done, nobody can say what
+    /// Whether open files may be at other paths after it: until it is done, it is unknown what
     /// later requests concern.
     pub moves: bool,
 }
@@ -59,8 +59,8 @@ impl PathUse {
             && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path))
     }
 
-    /// What is changed at a path may be the file or what it lies in; who looks at a path wants to
-    /// see what was written to its file.
+    /// A change at a path may concern the file or a directory above it; a request that looks at a
+    /// path sees what was written to its file before.
     fn meets_file(&self, file: &FileUse) -> bool {
         match self.change {
             true => file.path.starts_with(&self.path),

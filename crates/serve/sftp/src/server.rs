@@ -20,9 +20,9 @@ use engine::transport::tasks::{Ending, Tasks};
 use files::core::Core;
 use files::{Caller, Files, VPath, core};
 
-/// What clients are told that we are: no version, which would only help who looks for an old one.
+/// The software name for clients: without the version, which would only help attackers.
 const SOFTWARE: &str = "Plimsoll";
-/// Exit status of a channel that ended well, and of one that did not.
+/// Exit status of a channel that ended without and with an error.
 const STATUS: [u32; 2] = [0, 1];
 
 /// Why dsync is not answered.
@@ -115,7 +115,7 @@ impl Server {
         self.host_keys.iter().map(|key| key.fingerprint()).collect()
     }
 
-    /// Connections on which nobody has signed in yet.
+    /// Connections before sign-in.
     pub fn unsigned(&self) -> usize {
         self.unsigned.count()
     }
@@ -173,14 +173,14 @@ async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, end
     ssh::serve(ssh, Rc::clone(&core.budget), accepted, ending, start).await;
 }
 
-/// Who calls, and how the service is set for him.
+/// A connected client, and the settings for it.
 #[derive(Clone)]
 struct Calling {
     server: Arc<Server>,
     settings: ServiceSettings,
-    /// From where, and his number in the statistics.
+    /// The address of the client, and its number in the statistics.
     peer: (SocketAddr, u32),
-    /// The address of ours by which he came.
+    /// The server address to which the client has connected.
     reached: Option<IpAddr>,
 }
 

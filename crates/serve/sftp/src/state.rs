@@ -35,16 +35,16 @@ pub(super) struct OpenFile {
     pub writes: bool,
     /// Whether each write goes to the end.
     pub append: bool,
-    /// What the log is told of what is read.
+    /// The transfer log entry of reading.
     pub down: Transfer,
-    /// What it is told of what is written.
+    /// The transfer log entry of writing.
     pub up: Transfer,
-    /// Whether somebody has read to its end.
+    /// Whether it was read to its end.
     pub read_up: Cell<bool>,
     /// Whether it is being closed: no later request may use it.
     pub closing: Cell<bool>,
-    /// Why something could not be written or brought to disk. Clients need not look at each answer
-    /// to a WRITE, and some do not: CLOSE says it again.
+    /// Why something could not be written or flushed. Clients need not check each reply to a WRITE,
+    /// and some do not: CLOSE reports it again.
     pub failed: Cell<Option<Status>>,
 }
 
@@ -111,7 +111,7 @@ impl OpenFile {
 pub(super) struct OpenDir {
     /// Its path.
     pub path: Rc<VPath>,
-    /// What tells it from other handles.
+    /// Distinguishes it from other handles.
     pub key: FileKey,
     /// Where names come from; `None` for the list of shares.
     pub listing: RefCell<Option<Listing>>,
@@ -185,13 +185,13 @@ impl Handles {
     }
 }
 
-/// One channel: who is at its end, and what he has open.
+/// One channel: its user and its open handles.
 pub struct Session {
     /// The core that it lives on.
     pub(super) core: Rc<Core>,
-    /// Who it is.
+    /// The user.
     pub(super) who: Caller,
-    /// How he is served.
+    /// The settings of the channel.
     pub(super) settings: Arc<Settings>,
     /// Where relative paths begin, as the client sees it.
     home: VPath,
@@ -214,7 +214,7 @@ pub(super) fn number(handle: HandleBytes<'_>) -> Result<u32> {
 }
 
 impl Session {
-    /// A channel of somebody who has signed in.
+    /// A channel of a user that has signed in.
     pub fn new(core: Rc<Core>, who: Caller, settings: Arc<Settings>) -> Rc<Self> {
         let home = who.person.home.as_deref().and_then(|home| VPath::parse(home).ok());
         let home = home.and_then(|home| below(&home, &settings.root)).unwrap_or_default();
@@ -231,7 +231,7 @@ impl Session {
         held == 0 || (held < SFTP_FLIGHT_BYTES && self.core.budget.has_bytes(SFTP_PACKET_MAX))
     }
 
-    /// A request holds so many bytes.
+    /// A request holds this many bytes.
     pub(super) fn hold(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);
         self.core.budget.take_bytes(bytes);
@@ -245,12 +245,12 @@ impl Session {
 
     // --- paths --------------------------------------------------------------------------------
 
-    /// Where the client is at home, as he sees it.
+    /// The home directory, as the client sees it.
     pub(super) fn home(&self) -> &VPath {
         &self.home
     }
 
-    /// A path of the client's in its full form, as he sees it.
+    /// An absolute path as the client sees it.
     ///
     /// # Errors
     /// SSH_FX_BAD_MESSAGE.
@@ -337,7 +337,7 @@ impl Session {
         FileKey { fsid: u64::MAX, fileid, generation: 0 }
     }
 
-    /// A file that is on its way to this path: nobody else sees it there.
+    /// An upload in progress to this path: no other client sees it there.
     pub(super) fn uploading(&self, path: &VPath) -> Option<Rc<OpenFile>> {
         let handles = self.handles.borrow();
         handles.files().find(|file| file.is_aside() && **file.path.borrow() == *path).cloned()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use vfs::status::Status;
 use wire::sftp::StatusCode;
 
-/// Why a request is not done, as the client is told.
+/// Why a request failed, as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// The number.
@@ -63,7 +63,7 @@ fn code(status: Status) -> StatusCode {
     }
 }
 
-/// The words as people and programs know them from OpenSSH: with a capital.
+/// The texts as users and programs know them from OpenSSH: capitalised.
 fn sentence(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()

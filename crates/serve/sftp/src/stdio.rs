@@ -14,11 +14,11 @@ use super::channel::{Gone, Input, Output};
 pub struct Stream(AsyncFd<File>);
 
 impl Stream {
-    /// A pipe or socket, which becomes non-blocking for all who have it. To be called within a
-    /// runtime.
+    /// A pipe or socket, which becomes non-blocking for all holders of the open file description.
+    /// To be called within a runtime.
     ///
     /// # Errors
-    /// It is neither: a regular file has nothing to wait for.
+    /// It is neither: a regular file cannot be polled.
     pub fn reading(fd: OwnedFd) -> io::Result<Self> {
         Self::new(fd, Interest::READABLE)
     }
@@ -53,7 +53,7 @@ fn read_more(file: &File, into: &mut Vec<u8>) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `room.len()` bytes to `room`, which is ours alone.
     let got = unsafe { libc::read(file.as_raw_fd(), room.as_mut_ptr().cast(), room.len()) };
     let count = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: so many bytes after the last one are within the capacity, and were written.
+    // SAFETY: `count` bytes after the last one are within the capacity, and were written.
     unsafe { into.set_len(into.len() + count) };
     Ok(count)
 }

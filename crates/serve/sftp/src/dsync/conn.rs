@@ -1,4 +1,4 @@
-//! Between a channel and the threads of a run: bytes both ways, and what is to be written down.
+//! Between a channel and the threads of a run: bytes in both directions, and records of operations.
 
 use std::os::unix::net::UnixStream as Blocking;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub async fn serve(
     let engine = Arc::clone(&core.engine);
     let run = move || {
         let answered = tree::contained(&engine, || answer(far, asked, at, permit));
-        // Whoever waited may have gone.
+        // The waiting task may have ended.
         let _ = done.send(answered.unwrap_or(false));
     };
     if std::thread::Builder::new().name("dsync".to_owned()).spawn(run).is_err() {
@@ -92,13 +92,13 @@ async fn carry(
             Some(record) = said.recv() => core.record(&record),
         }
     }
-    // Nothing can be said any more once the run has let go of its tree.
+    // Once the run has dropped its tree, no more records can come.
     while let Ok(record) = said.try_recv() {
         core.record(&record);
     }
 }
 
-/// The end of what comes is told to the run by the end of its socket.
+/// Copies input to the run, and shuts the socket down at the end of the input.
 async fn inward(input: &mut impl Input, mut write: OwnedWriteHalf, gone: &AtomicBool) {
     let mut bytes = Vec::new();
     loop {

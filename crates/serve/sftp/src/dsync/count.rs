@@ -1,5 +1,5 @@
-//! What is written down of an operation: the threads of a run hand it to the core of their
-//! connection, which has the only pen.
+//! Records of operations: the threads of a run send them to the core of their connection, the only
+//! writer.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -57,7 +57,7 @@ pub enum Op {
 pub struct Range {
     /// Where it begins.
     pub offset: u64,
-    /// How many bytes were asked for.
+    /// How many bytes were requested.
     pub asked: usize,
     /// How many there were.
     pub moved: usize,
@@ -72,7 +72,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of a caller who came in on a core.
+    /// For the operations of a caller that is connected to a core.
     pub fn new(who: &Caller, core: u8, to: mpsc::Sender<OpRecord>) -> Self {
         let all = OpRecord {
             client: who.client,
@@ -96,8 +96,8 @@ impl Tally {
         self.all.share = share;
     }
 
-    /// An operation that began at `since_ns` ([`stamp`]) has ended. Waits while the core has no
-    /// time for it; nobody counts for a connection that is gone.
+    /// An operation that began at `since_ns` ([`stamp`]) has ended. Waits while the queue of the
+    /// core is full; after the connection has ended the record is dropped.
     pub fn note<T>(
         &self,
         op: Op,

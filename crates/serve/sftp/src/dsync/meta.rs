@@ -1,4 +1,4 @@
-//! What is told of a file of a share, and given to it.
+//! Attributes of a file of a share, read and set.
 
 use std::io;
 
@@ -206,7 +206,7 @@ pub(super) fn steps(now: &Meta, wanted: &Meta, keep: Keep, root: bool) -> Result
     let symlink = wanted.kind == Kind::SYMLINK;
     if !symlink && keep.xattrs && now.xattrs != wanted.xattrs {
         if !root {
-            // Who may not write a file may not set its attributes either, not even as its owner.
+            // Extended attributes need write permission, even for the owner of the file.
             steps.push(Step::Mode(now.mode | 0o600));
         }
         for old in &now.xattrs.0 {

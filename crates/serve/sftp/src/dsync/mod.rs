@@ -1,15 +1,15 @@
 //! dsync on shares: the answering side of a run, within the server. A client reaches it as the
-//! subsystem `dsync` of the SSH service, so who he is, and how the control stream is protected, is
-//! settled before; content may go over streams of its own beside it, as between any two sides.
+//! subsystem `dsync` of the SSH service, which authenticates the user and protects the control
+//! stream; content may use additional data streams, as between any two sides.
 //!
 //! The engine of [`sync`] has threads of its own, which wait; a run has a handful of them, and
 //! there are at most [`base::limits::DSYNC_SHARE_RUNS`] of them, with a part for one address. What
 //! it does to files it does through the one file system of the share, with the caller's rights, and
 //! each operation is counted as one.
 //!
-//! - `conn`: what goes between a channel and the threads of a run.
-//! - [`tree`]: a directory of a share as a tree. `meta`: what is told of a file, and given to it.
-//! - [`count`]: what is written down of an operation. `permits`: how many runs there are.
+//! - `conn`: the bytes between a channel and the threads of a run.
+//! - [`tree`]: a directory of a share as a tree. `meta`: attributes of files, read and set.
+//! - [`count`]: records of operations. `permits`: the limit on runs.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,17 +61,17 @@ impl Drop for ExclusiveDirectory {
     }
 }
 
-/// A run that somebody asks for.
+/// A requested run.
 pub struct Request {
-    /// Who, with what he sees as `/`.
+    /// The caller, with the root that it sees as `/`.
     pub who: Caller,
-    /// The address by which he has reached this machine, if that is known, and the ports where
-    /// streams for data may come: the server has rights that who asks has not, and chooses.
+    /// The server address to which the client has connected, if known, and the ports for data
+    /// streams: the server chooses them because it has privileges that the client lacks.
     pub at: Reachable,
-    /// Permission bits that a directory made for him does not get.
+    /// Permission bits that a directory created for the caller does not get.
     pub umask: u32,
-    /// What users and groups are called.
+    /// Names of users and groups.
     pub owners: Arc<dyn Owners>,
-    /// Why there are no runs for him, if there are none.
+    /// Why runs are refused to the caller; `None` if they are not.
     pub refused: Option<&'static str>,
 }

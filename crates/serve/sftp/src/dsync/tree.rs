@@ -31,11 +31,11 @@ use files::opened::Opened;
 use files::walk::{self, Within};
 use files::{Caller, Files, Links, VPath, grace, recall, upload};
 
-/// Mode of what is not whole yet: nobody else may look into it.
+/// Mode of an incomplete file: no other user may read it.
 const PRIVATE: u32 = 0o600;
-/// Mode of a directory that is not whole yet.
+/// Mode of an incomplete directory.
 const PRIVATE_DIR: u32 = 0o700;
-/// Permission bits of a new directory, before those that the settings take away.
+/// Permission bits of a new directory, before the umask of the settings.
 const NEW_DIR: u32 = 0o777;
 
 /// Runs something of a run.
@@ -66,7 +66,7 @@ pub struct ShareTree {
     /// Nothing where it is not there.
     top: Option<Handle>,
     is_new: bool,
-    /// Whether each change is flushed by itself.
+    /// Whether each change is flushed separately.
     each: bool,
     owners: Arc<dyn Owners>,
     held: Mutex<Option<ExclusiveDirectory>>,
@@ -87,8 +87,8 @@ impl Asked {
     /// The tree for a part of a run.
     ///
     /// # Errors
-    /// There are no runs for the caller; the place is none, or not for him; another run writes to
-    /// it.
+    /// Runs are refused to the caller; the directory is missing or not permitted; another run
+    /// writes to it.
     pub(super) fn tree(
         self,
         role: Role,
@@ -170,7 +170,7 @@ impl ShareTree {
         Context { cred: &self.reached.cred, may_block: true }
     }
 
-    /// Something on the file system; if it panics it has failed, and the run goes on.
+    /// Runs an operation on the file system; if it panics it has failed, and the run continues.
     fn contained<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         contained(&self.files.engine, run).and_then(|done| done)
     }
@@ -189,9 +189,8 @@ impl ShareTree {
         done
     }
 
-    /// Something that changes what is there. If the holder of a delegation must give it back
-    /// first, it is repeated until he has. It is on disk with [`Tree::flush`], or at once where the
-    /// file system can only do that.
+    /// Runs a change. While the recall of a delegation is pending it is repeated. The change is on
+    /// disk after [`Tree::flush`], or at once where the file system can only do that.
     fn changed<T>(
         &self,
         op: Op,
@@ -300,7 +299,7 @@ impl ShareTree {
             let from = cookie;
             let mut each = |entry: DirEntry<'_>| {
                 cookie = entry.cookie;
-                // What somebody uploads just now is no file yet.
+                // Skip uploads in progress.
                 if !matches!(entry.name, b"." | b"..") && !upload::is_one(entry.name) {
                     full = names.push(entry.name);
                 }
@@ -354,7 +353,7 @@ impl ShareTree {
         ShareFile { handle, id: self.id(&handle), _opened: opened }
     }
 
-    /// Puts a file in the place of another, if nobody who has that open is against it.
+    /// Renames a file over another, if no open of that one denies it.
     fn replace(&self, dir: &Handle, from: &[u8], to: &[u8]) -> Result<()> {
         let _opened = match self.entry(dir, to) {
             Ok((file, attr)) if attr.kind == FileType::Regular => {

@@ -1,4 +1,4 @@
-//! Tests of who waits for whom.
+//! Tests of the order of requests.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn what_meets_what() {
         (part(1, "/s/f", 0, 10, true), look("/s/f"), true),
         (part(1, "/s/f", 0, 10, false), look("/s/f"), false),
         (part(1, "/s/f", 0, 10, true), look("/s"), false),
-        // Changing a path waits for everybody at it, above it and below it.
+        // A change of a path waits for all requests at it, above it and below it.
         (part(1, "/s/d/f", 0, 10, false), change("/s/d"), true),
         (part(1, "/s/d/f", 0, 10, false), change("/s/d/g"), false),
         (look("/s/d/f"), change("/s/d"), true),

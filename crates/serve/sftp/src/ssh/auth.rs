@@ -16,15 +16,15 @@ use super::{Methods, Ssh};
 /// The service that one signs in for.
 const CONNECTION: &str = "ssh-connection";
 
-/// What came of a message.
+/// The result of a message.
 pub(super) enum Outcome {
     /// It was answered.
     Answered,
     /// A password is to be judged: [`Auth::judged`].
     Judge(String, String),
-    /// Somebody has signed in.
+    /// A user has signed in.
     Signed(Arc<Person>),
-    /// It is enough: the reason and the words.
+    /// The connection is to be ended: the reason code and the description.
     Enough(u32, &'static str),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Auth {
     offered: bool,
     tries: u32,
     questions: u32,
-    /// Whom the question for a password was put to.
+    /// The user name of the pending password prompt.
     asked: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Auth {
         Self { from, offered: false, tries: 0, questions: 0, asked: None }
     }
 
-    /// Answers a message before anybody has signed in.
+    /// Answers a message before sign-in.
     pub(super) fn receive(
         &mut self,
         ssh: &Ssh,
@@ -89,14 +89,14 @@ impl Auth {
         now_s: u64,
         request: &AuthRequest<'_>,
     ) -> Result<Outcome, Error> {
-        // A question is given up by whatever else is tried (RFC 4256, section 3.1).
+        // Any other method abandons a prompt (RFC 4256, section 3.1).
         self.asked = None;
         let Methods { password, key } = ssh.methods;
         if request.service != CONNECTION || request.user.len() > SSH_NAME_MAX {
             return self.refuse(ssh, transport);
         }
         match request.method {
-            // How a client asks what there is.
+            // Clients query the available methods with it.
             Method::None if self.tries + self.questions < SSH_KEY_QUESTIONS_MAX => {
                 self.questions += 1;
                 failure(ssh, transport)

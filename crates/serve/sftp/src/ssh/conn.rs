@@ -1,7 +1,6 @@
-//! One connection: bytes from and to the socket, times, and who is woken when.
+//! One connection: bytes from and to the socket, timeouts, and wakeups.
 //!
-//! All that one receive brought is taken, the channels have their turn, and what they answered
-//! leaves in one send.
+//! A receive is processed completely, then the channels run, and their replies leave in one send.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -42,7 +41,7 @@ use engine::transport::send::{adapt_unsent, in_kernel};
 use engine::transport::tasks::{Ending, common_interval};
 
 thread_local! {
-    /// Receive buffers of this core that nobody uses now.
+    /// Unused receive buffers of this core.
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -52,7 +51,7 @@ enum End {
     Socket,
     /// The peer did what it may not.
     Protocol(Error),
-    /// We end it: the reason and the words.
+    /// We end it: the reason code and the description.
     Ours(u32, &'static str),
     /// We end it because the peer is too slow.
     Late,
@@ -88,7 +87,7 @@ pub async fn serve<S, F>(
     let now = SystemClock.monotonic_ns();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let Some(unsigned) = ssh.unsigned.enter(from, now, budget.revoke_signal()) else {
-        // As OpenSSH says it: lines may come before the version (RFC 4253, section 4.2).
+        // The text of OpenSSH: lines may come before the version (RFC 4253, section 4.2).
         let _ = stream.try_write(b"Not allowed at this time\r\n");
         return ssh.budgets.refuse();
     };
@@ -177,7 +176,7 @@ where
     F: Future<Output = u32> + 'static,
 {
     async fn run(&mut self, mut ending: Ending) -> End {
-        // Often enough for all times here, and for users who may not sign in any more.
+        // Often enough for all timeouts here, and for users that are no longer valid.
         let mut tick = common_interval(SSH_KEEPALIVE / 12);
         loop {
             let interest = match self.flush() {
@@ -243,7 +242,7 @@ where
         sending.set(session.transport.backlog());
         Ok(match session.transport.backlog() {
             0 => Interest::READABLE,
-            // A peer that takes no answers may ask nothing more.
+            // No more requests are read from a peer that does not take replies.
             SSH_BACKLOG_MAX.. => Interest::WRITABLE,
             _ => Interest::READABLE | Interest::WRITABLE,
         })
@@ -336,7 +335,7 @@ where
         }
     }
 
-    /// What came of an attempt to sign in; what the client sent meanwhile waits.
+    /// The result of an attempt to sign in; later messages of the client wait.
     async fn sign_in(&mut self, mut outcome: Outcome) -> Result<(), End> {
         if let Outcome::Judge(user, password) = outcome {
             let (sign_ins, identity) = (&self.ssh.sign_ins, &self.ssh.identity);
@@ -441,7 +440,7 @@ where
         sending.left().is_some() && taking.left().is_some()
     }
 
-    /// Writes down what a connection has cost on which nobody has signed in.
+    /// Charges the client for a connection that ends without sign-in.
     fn charge(&self, end: &End) {
         if matches!(end, End::Late) {
             self.ssh.budgets.give_up();
@@ -456,7 +455,7 @@ where
         }
     }
 
-    /// A client that has no algorithm in common is told of: it does not learn itself what is amiss.
+    /// Reports a client that has no algorithm in common: its own error does not show the reason.
     fn note_mismatch(&self, error: &wire::ssh::transport::Error) {
         let wire::ssh::transport::Error::Negotiation(why) = error else { return };
         let session = self.session.borrow();
@@ -464,7 +463,8 @@ where
         self.ssh.mismatches.note(client, why, SystemClock.monotonic_ns());
     }
 
-    /// Ends the connection: the SFTP servers give up what is under way, and the peer is told why.
+    /// Ends the connection: the SFTP servers abandon what is in progress, and the peer receives the
+    /// reason.
     async fn close(mut self, end: End) {
         self.session.borrow_mut().end();
         self.charge(&end);
@@ -507,7 +507,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }
 
-/// Keeps a receive buffer for whoever needs one next.
+/// Returns a receive buffer to the pool of its core.
 fn give_back(mut buffer: Vec<u8>) {
     BUFFERS.with_borrow_mut(|buffers| {
         if buffer.capacity() >= SSH_RECEIVE_BUFFER && buffers.len() < SSH_BUFFERS_KEPT {

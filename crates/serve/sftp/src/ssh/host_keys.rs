@@ -13,7 +13,7 @@ use wire::ssh::host_key::{HostKey, KeyError};
 const ED25519: &str = "ssh_host_ed25519_key";
 const RSA: &str = "ssh_host_rsa_key";
 
-/// A key of the server cannot be had.
+/// A host key that cannot be loaded or created.
 #[derive(Debug, thiserror::Error)]
 #[error("the SSH host key {}", path.display())]
 pub struct HostKeyError {
@@ -34,7 +34,7 @@ enum Cause {
 /// clients remember them. An RSA key takes a second to make, and only serves old clients.
 ///
 /// # Errors
-/// When one cannot be read, made or used. A key that is there is never replaced.
+/// A key cannot be read, created or used. An existing key is never replaced.
 pub fn read_or_make(directory: &Path) -> Result<Vec<HostKey>, HostKeyError> {
     let make_ed25519 = || HostKey::new_ed25519(&mut SystemRandom);
     Ok(vec![
@@ -60,7 +60,7 @@ fn one(
     }
 }
 
-/// Whole or not at all, and for nobody else to read.
+/// Writes the file atomically, and readable for its owner only.
 fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file =

@@ -51,7 +51,7 @@ impl Offer<'_> {
         self.lines.iter().take(SSH_KEYS_MAX).filter_map(|line| AuthorizedKey::parse(line))
     }
 
-    /// Whether what the line asks for holds.
+    /// Whether the conditions of the line hold.
     fn holds(&self, line: &AuthorizedKey) -> bool {
         let from = |list: &String| address_matches(self.from, list);
         // A date that cannot be read is taken as passed.
@@ -76,8 +76,9 @@ impl Offer<'_> {
             && certificate.check().is_ok()
     }
 
-    /// A certificate is good for the names in it. In a user's own line of an authority an empty
-    /// list is good for everybody, as in OpenSSH; for all users' authorities it is good for nobody.
+    /// A certificate is valid for the principals in it. An empty list is valid for every user in a
+    /// `cert-authority` line of the user's own file, as in OpenSSH; with the CAs of all users it is
+    /// valid for no user.
     fn has_principal(
         &self,
         certificate: &Certificate<'_>,
@@ -97,7 +98,8 @@ impl Offer<'_> {
             "source-address" => Reader::new(value)
                 .text("source-address")
                 .is_ok_and(|list| address_matches(self.from, list)),
-            // Whoever may run one command only may not have files; what we do not know may say no.
+            // `force-command` excludes SFTP, and an unknown critical option refuses the
+            // certificate.
             _ => false,
         }
     }

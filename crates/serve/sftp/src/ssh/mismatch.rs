@@ -1,5 +1,5 @@
 //! Clients that could not connect because they have no algorithm in common with the service: they
-//! see only that the key exchange has failed, so who looks after the server is told.
+//! see only that the key exchange has failed, so the mismatch is reported to the administrator.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ struct RecentMismatch {
     logged_ns: Option<u64>,
 }
 
-/// Text of a stranger, as far as it can be shown.
+/// Text of an unauthenticated peer, as far as it is printable.
 fn shown(bytes: &[u8]) -> String {
     let one = |byte: &u8| match byte {
         b'!'..=b'~' => char::from(*byte),
@@ -70,7 +70,7 @@ impl Mismatches {
         }
     }
 
-    /// What there is to be told, the newest last.
+    /// The reports, the newest last.
     pub fn all(&self) -> Vec<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.sentences.iter().cloned().collect()

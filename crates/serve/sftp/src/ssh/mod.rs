@@ -1,10 +1,10 @@
-//! SSH connections below the SFTP server: the transport of [`wire::ssh`] on a socket, signing in,
-//! and channels with the subsystems `sftp` and `dsync`. Nothing else is to be had: no shell, no
+//! SSH connections below the SFTP server: the transport of [`wire::ssh`] on a socket, sign-in, and
+//! channels with the subsystems `sftp` and `dsync`. Nothing else is available: no shell, no
 //! commands, no forwarding.
 //!
 //! - `conn`: drives one connection. [`Ssh`]: what all of them share.
-//! - `auth`: who signs in; `keys`: by which keys and certificates.
-//! - [`unsigned`]: connections on which nobody has signed in yet.
+//! - `auth`: user authentication; `keys`: verification of keys and certificates.
+//! - [`unsigned`]: connections before sign-in.
 //! - [`mismatch`]: clients without an algorithm in common.
 //! - `session`: the connection protocol; `pipe`: a channel as the SFTP server sees it.
 //! - [`host_keys`]: the server's own keys, in a directory.
@@ -32,10 +32,10 @@ pub use unsigned::Unsigned;
 use engine::transport::Budgets;
 use files::SignIns;
 
-/// By what somebody may sign in.
+/// The methods of sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Methods {
-    /// By password, asked for directly or as a question.
+    /// By password, with the method `password` or `keyboard-interactive`.
     pub password: bool,
     /// By public key or certificate.
     pub key: bool,
@@ -47,15 +47,15 @@ pub struct Ssh {
     pub setup: Arc<ServerSetup>,
     /// What is shown before signing in.
     pub banner: Option<String>,
-    /// By what somebody may sign in.
+    /// The methods of sign-in.
     pub methods: Methods,
-    /// Who may sign in.
+    /// The users that may sign in.
     pub identity: Arc<dyn Identity>,
     /// Threads that judge passwords.
     pub sign_ins: Arc<SignIns>,
     /// Where failures are counted.
     pub budgets: Arc<Budgets>,
-    /// Connections on which nobody has signed in yet.
+    /// Connections before sign-in.
     pub unsigned: Unsigned,
     /// Clients without an algorithm in common.
     pub mismatches: Mismatches,
@@ -80,13 +80,13 @@ impl Subsystem {
     }
 }
 
-/// A channel on which a server is to begin, and whose it is.
+/// A channel on which a server is to begin, with its user.
 pub struct Started {
     /// Which server.
     pub subsystem: Subsystem,
-    /// Who has signed in.
+    /// The user that has signed in.
     pub person: Arc<Person>,
-    /// The name of his software, as in `SSH-2.0-NAME`.
+    /// The name of the client software, as in `SSH-2.0-NAME`.
     pub software: Vec<u8>,
     /// What protects the connection.
     pub security: Option<Security>,

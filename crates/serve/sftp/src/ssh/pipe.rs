@@ -14,7 +14,7 @@ pub struct SshInput {
     signals: Rc<Signals>,
 }
 
-/// What goes out on a channel.
+/// The output of a channel.
 pub struct SshOutput {
     session: Shared,
     id: u32,

@@ -1,5 +1,5 @@
 //! The connection protocol (RFC 4254) of one connection: channels, their windows and requests. It
-//! does no I/O: what is to be sent collects in the transport, and whoever must know is woken.
+//! does no I/O: output collects in the transport, and the tasks concerned are woken.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ struct Channel {
     closed: (bool, bool),
     /// A server was begun on it.
     started: bool,
-    /// Somebody waits for room.
+    /// A writer waits for room.
     waiting: bool,
     signals: Rc<Signals>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Session {
     unsent: VecDeque<(u64, Done)>,
     /// What the peer has of what was sent; `None` before there is a socket.
     pub(super) acks: Option<Rc<Acks>>,
-    /// Tells the connection that there is something to be sent.
+    /// Notifies the connection of output to send.
     pub(super) wake: Rc<Notify>,
     /// The connection is over.
     ended: bool,
@@ -127,12 +127,12 @@ impl Session {
         Ok(())
     }
 
-    /// Any other message of somebody who has signed in. Returns a channel to begin on.
+    /// Any other message after sign-in. Returns a channel to begin on.
     pub(super) fn receive(&mut self, message: Message<'_>) -> Result<Option<Begin>, Error> {
         match message {
             Message::ChannelData { recipient, data } => self.receive_data(recipient, data)?,
             Message::ChannelExtendedData { recipient, data, .. } => {
-                // A client has nothing to say on standard error; it is passed over.
+                // A client has no use for standard error; the data is ignored.
                 let channel = self.open_channel(recipient)?;
                 channel.flow.received(data.len()).map_err(|_| Error::Protocol("too much data"))?;
                 self.grant(recipient, data.len())?;
@@ -161,8 +161,7 @@ impl Session {
             Message::GlobalRequest { want_reply: false, .. } => {}
             Message::RequestSuccess(_) | Message::RequestFailure => self.answered = true,
             Message::ChannelSuccess { .. } | Message::ChannelFailure { .. } => {}
-            // A request that came late, after somebody had signed in, is passed over (RFC 4252,
-            // 5.1).
+            // A late request, after sign-in, is ignored (RFC 4252, 5.1).
             Message::UserauthRequest(_) => {}
             _ => self.transport.unimplemented()?,
         }
@@ -299,7 +298,7 @@ impl Session {
         }
     }
 
-    /// The connection is over: whoever waits is told.
+    /// The connection is over: wakes all waiting tasks.
     pub(super) fn end(&mut self) {
         self.ended = true;
         for channel in self.channels.iter_mut().flatten() {
@@ -336,8 +335,7 @@ impl Session {
         self.channel(id).map_or_else(stamp, |channel| channel.arrivals.at(behind))
     }
 
-    /// Something was sent: whoever waits for room may look again, once there is some worth waking
-    /// for.
+    /// Data was sent: wakes the writers that wait for room, once there is enough of it.
     pub(super) fn drained(&mut self) {
         if self.batch_room() >= SSH_SEND_BATCH / 2 {
             let with_window = self.channels.iter_mut().flatten().filter(|c| c.flow.window() > 0);
@@ -367,7 +365,8 @@ impl Session {
         channel.map_or(0, |channel| channel.flow.window().min(self.batch_room()))
     }
 
-    /// Sends the front of `data`; returns how much that was, or None if nobody is there any more.
+    /// Sends the front of `data`; returns how much that was, or None if the channel or its
+    /// connection has ended.
     pub(super) fn push(&mut self, id: u32, data: &[u8]) -> Option<usize> {
         let room = self.room(id);
         let ended = self.ended || self.failed.is_some();

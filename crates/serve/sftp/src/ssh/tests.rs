@@ -1,5 +1,5 @@
-//! Connections of our own client, over loopback: signing in, channels, limits, and everything that
-//! is not to be had.
+//! Connections of our own client, over loopback: sign-in, channels, limits, and everything that the
+//! server refuses.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -261,7 +261,7 @@ fn several_channels_at_once_up_to_a_limit() {
             Message::decode(&message),
             Ok(Message::ChannelOpenFailure { reason: 4, .. })
         ));
-        // Whoever is there last is served as well as the first.
+        // The last channel is served as well as the first.
         for remote in [SSH_CHANNELS_MAX as u32 - 1, 0] {
             client.send(&Message::ChannelData { recipient: remote, data: b"x" }).await;
             let message = client.message().await;
@@ -320,7 +320,7 @@ fn nothing_but_sftp_is_to_be_had() {
             client.send(&Message::GlobalRequest { name, want_reply: true, data: b"" }).await;
             assert_eq!(client.message().await, Message::RequestFailure.bytes());
         }
-        // What nobody knows is answered below, and changes nothing.
+        // An unknown message is answered by the transport, and has no other effect.
         client.send(&Message::Unknown(200)).await;
         let (name, want_reply) = ("still there", true);
         client.send(&Message::GlobalRequest { name, want_reply, data: b"" }).await;
@@ -401,7 +401,7 @@ fn keys_sign_in() {
         assert_eq!(offer(&mut client, "alice", &user_key(1), true).await, (true, false));
         assert_eq!(offer(&mut client, "alice", &user_key(1), false).await, (true, true));
         assert_eq!(judged(), [false, true]);
-        // Whoever must wait is not looked at.
+        // The attempts of a client that must wait are not verified.
         server.alice.wait.store(true, Relaxed);
         let mut client = server.client().await;
         client.service().await;

@@ -1,11 +1,11 @@
-//! Connections on which nobody has signed in yet. Their key exchange is dear, and strangers cause
-//! it: there are only so many at once, in all and by client, and a client whose connections end
-//! without anyone having signed in is not let in again for a while.
+//! Connections before sign-in. Their key exchange is expensive, and unauthenticated clients cause
+//! it: their number is limited, in all and for each client, and a client with connections that end
+//! without sign-in is refused for a time.
 //!
 //! The penalties are those of OpenSSH 9.8 (`PerSourcePenalties`, sshd_config(5)): each such end
-//! puts something on a client's account, time takes it off, and above a threshold the client is
-//! turned away before anything is computed for it. Wrong passwords wait elsewhere as well, for all
-//! services together. A pure state machine: monotonic nanoseconds are handed in.
+//! adds a penalty to its client, which decays with time, and above a threshold the client is
+//! refused before anything is computed for it. Wrong passwords are delayed elsewhere as well, for
+//! all services together. A pure state machine: monotonic nanoseconds are handed in.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -83,7 +83,7 @@ impl Strangers {
         if self.owed.len() >= SSH_PENALTIES_KEPT && !self.owed.contains_key(&from) {
             self.owed.retain(|_, until| *until > now_ns);
         }
-        // Who floods from so many places is not stopped by remembering one more.
+        // A flood from this many addresses is not stopped by one more entry.
         if self.owed.len() < SSH_PENALTIES_KEPT || self.owed.contains_key(&from) {
             self.owed.insert(from, now_ns.saturating_add(owed.as_nanos() as u64));
         }
@@ -91,7 +91,7 @@ impl Strangers {
 }
 
 impl UnsignedPlace {
-    /// The connection has ended and nobody has signed in: its client has this much to wait more.
+    /// The connection has ended without sign-in: adds this penalty to its client.
     pub fn charge(&self, penalty: Duration, now_ns: u64) {
         self.all.lock().charge(self.from, penalty, now_ns);
     }

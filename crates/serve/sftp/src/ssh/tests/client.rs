@@ -16,7 +16,7 @@ pub(super) struct Client {
     pub(super) transport: Transport,
     stream: TcpStream,
     input: Vec<u8>,
-    /// New keys after so many messages.
+    /// Number of messages between two key exchanges.
     pub(super) renew_every: Option<usize>,
     seen: usize,
     flow: Flow,

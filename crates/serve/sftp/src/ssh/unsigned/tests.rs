@@ -1,4 +1,4 @@
-//! Who is turned away, and for how long.
+//! Penalties of clients, and their duration.
 
 use base::limits::{SSH_PENALTY_LATE, SSH_PENALTY_NOBODY};
 
