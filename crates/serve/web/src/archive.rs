@@ -1,5 +1,5 @@
 //! A directory and all that is in it as one ZIP, made while it is sent: nothing is compressed, so
-//! it leaves as fast as the files can be read, and ZIP is what people can open anywhere.
+//! it leaves as fast as the files can be read, and ZIP can be opened everywhere.
 //!
 //! Format: PKWARE's APPNOTE 6.3.10, with ZIP64 where sizes need it. What cannot be read is named in
 //! a file of its own at the end.
@@ -35,7 +35,7 @@ const RECORD_MAX: usize = 128;
 /// Names at the end what is missing.
 const MISSING: &str = "NOT-IN-THIS-ARCHIVE.txt";
 
-/// What the table at the end says of a file.
+/// The entry of a file in the central directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Member {
     name: Vec<u8>,
@@ -317,7 +317,7 @@ impl Zip {
                 }
                 Err(why) => self.miss(&member.name, &why.to_string()),
             },
-            // Where links lead is not said to be in the directory.
+            // The target of a symbolic link may be outside the directory.
             _ => self.miss(&member.name, "not a regular file"),
         }
         Ok(())

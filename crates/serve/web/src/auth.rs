@@ -29,10 +29,10 @@ const COOKIE_SECURE: &str = "__Host-plimsoll-files";
 /// The cookie without TLS.
 const COOKIE_PLAIN: &str = "plimsoll-files";
 
-/// Who asks.
+/// Authenticates the caller of a request.
 ///
 /// # Errors
-/// The answer that says why he is not let in.
+/// The response to a refused request.
 pub async fn caller(peer: &Peer, request: &Request<'_>) -> Result<Caller, Response> {
     let person = person(peer, request).await?;
     let transport = if peer.secure { Transport::Tls } else { Transport::Plain };
@@ -127,7 +127,7 @@ fn by_session(peer: &Peer, secret: &str) -> Option<Arc<Person>> {
     if known.generation == generation {
         return Some(known.person);
     }
-    // Another password, or other rights, and he comes in anew.
+    // After a change of the password or the rights the user has to sign in again.
     let person = identity.stands(&known.person).then_some(known.person);
     sessions.renew(secret.as_bytes(), person.clone(), generation);
     person
@@ -184,7 +184,7 @@ pub fn form(peer: &Peer, request: &Request<'_>) -> Response {
     page::sign_in(&peer.settings.name, home(&to), "")
 }
 
-/// Judges what the form has sent, and lets in.
+/// Verifies the credentials from the form, and creates a session.
 pub async fn sign_in(peer: &Peer, mut request: Request<'_>) -> Response {
     if let Err(refused) = from_here(&request, true) {
         return refused;
@@ -237,7 +237,7 @@ fn set_cookie(peer: &Peer, secret: &str) -> String {
     format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// Where to go after signing in: a path of ours, never another site.
+/// The page after sign-in: a local path, never another site.
 fn home(to: &str) -> &str {
     let own = to.starts_with('/') && !to.starts_with("//") && !to.contains(['\\', '\r', '\n']);
     if own { to } else { "/" }

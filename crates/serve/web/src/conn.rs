@@ -105,7 +105,7 @@ struct Conn {
 struct Form {
     /// Whether the client knows chunks.
     modern: bool,
-    /// Whether the connection goes on.
+    /// Whether the connection continues.
     keep: bool,
     /// Whether the body is left out: HEAD.
     bare: bool,
@@ -167,7 +167,7 @@ impl Conn {
         }
     }
 
-    /// Answers a request. False when the connection does not go on.
+    /// Answers a request. False when the connection does not continue.
     async fn exchange(&mut self, head: Head) -> Result<bool, Ended> {
         let arrived_ns = self.wire.arrived();
         let Head { method, target, host, headers, framing, modern, keep_alive, expects } = head;
@@ -225,7 +225,7 @@ impl Conn {
                 }
             }
         };
-        // Whoever is still sending then has had time to read.
+        // A client that is still sending then has had time to read.
         let _ = tokio::time::timeout(HTTP_LINGER_MAX, read).await;
     }
 
@@ -318,7 +318,7 @@ impl Conn {
         Ok(())
     }
 
-    /// A part of a body whose length was not known.
+    /// A part of a body of unknown length.
     async fn part(&mut self, part: Vec<u8>, chunked: bool) -> Result<(), Ended> {
         if part.is_empty() {
             return Ok(());
@@ -404,8 +404,8 @@ impl Conn {
     }
 }
 
-/// Whether a request ends when its client closes the connection: requests that may work through a
-/// whole tree, with nothing left for the client to learn. An upload is completed all the same: its
+/// Whether a request ends when its client closes the connection: requests that may process an
+/// entire tree, with nothing left for the client to learn. An upload is completed all the same: its
 /// client may have sent everything and closed its sending side.
 fn ends_with_client(method: Method) -> bool {
     use Method::{Copy, Delete, Get, Head, Move, Propfind};

@@ -9,7 +9,7 @@ thread_local! {
     static NOW: RefCell<(i64, String)> = const { RefCell::new((0, String::new())) };
 }
 
-/// Hands on what time it is, written anew each second.
+/// Passes on the current time, formatted once a second.
 pub fn with_now<T>(with: impl FnOnce(&str) -> T) -> T {
     let now = (base::clock::stamp() / base::clock::NS_PER_S) as i64;
     NOW.with_borrow_mut(|(sec, text)| {

@@ -2,13 +2,13 @@
 //!
 //! - [`handle`] answers the methods that HTTP does not have, and those that change names;
 //!   [`precondition::begin_write`] is for PUT, so that locks bind it too.
-//! - [`find`], [`patch`]: PROPFIND and PROPPATCH; [`props`]: the properties that files have by
-//!   themselves; [`dead`]: those that clients give them.
+//! - [`find`], [`patch`]: PROPFIND and PROPPATCH; [`props`]: live properties; [`dead`]: dead
+//!   properties, which clients set.
 //! - [`lock`]: LOCK and UNLOCK; [`state`]: the table of locks, pure; [`record`]: a lock as it is
-//!   kept on disk; [`locks`]: the table with its file and with the opens of all protocols.
+//!   stored on disk; [`locks`]: the table with its file and with the opens of all protocols.
 //! - [`tree`]: MKCOL, DELETE; [`copy`]: COPY and MOVE; `replace`: what they replace;
-//!   [`precondition`]: `If`, and who may pass locks.
-//! - [`multi`]: answers that speak of several resources.
+//!   [`precondition`]: `If`, and the check of lock tokens.
+//! - [`multi`]: multistatus responses.
 
 pub mod copy;
 pub mod dead;
@@ -67,26 +67,26 @@ pub struct Site<'a> {
     pub core: &'a Rc<Core>,
     /// Permission bits that new files and directories do not get.
     pub umask: u32,
-    /// Is told of the file that the request is about, for the statistics.
+    /// Receives the file of the request, for the statistics.
     pub seen: &'a dyn Fn(&Node),
 }
 
-/// A request under way: what every method needs.
+/// A request in progress: what every method needs.
 pub struct Job<'a, 'r> {
     site: Site<'a>,
     /// WebDAV's part of the service.
     pub dav: &'a Arc<Dav>,
     /// The core that it is on.
     pub core: &'a Rc<Core>,
-    /// By whom, with the locks lent to him whose tokens he has submitted.
+    /// The caller, with the locks of which it has submitted the tokens.
     pub who: Caller,
-    /// What is asked for; its body may have been taken.
+    /// The request; its body may have been taken.
     pub request: Request<'r>,
-    /// Of what.
+    /// The path of its target.
     pub path: VPath,
 }
 
-/// Answers a request of somebody who may ask.
+/// Answers an authorised request.
 pub(super) async fn exchange(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     let seen = |node: &Node| cx.of(node);
     let (dav, core, umask) = (&cx.http.dav, &cx.core, cx.settings.umask);
@@ -114,8 +114,8 @@ pub async fn handle(site: Site<'_>, who: &Caller, request: Request<'_>) -> Respo
     outcome.unwrap_or_else(|refused| refused)
 }
 
-/// Adds what tells clients that WebDAV is spoken (RFC 4918 §10.1): for OPTIONS. Windows' client
-/// wants `MS-Author-Via` as well.
+/// Adds the headers by which clients detect WebDAV (RFC 4918 §10.1): for OPTIONS. The client of
+/// Windows needs `MS-Author-Via` as well.
 #[must_use]
 pub fn offer(response: Response) -> Response {
     let methods = "OPTIONS, GET, HEAD, PUT, POST, PATCH, DELETE, PROPFIND, PROPPATCH, MKCOL, COPY, \
@@ -135,7 +135,7 @@ pub(super) async fn sweep(http: &Arc<Http>, mut ending: Ending) {
         }
         // If the pool has no place now, the next tick will do.
         let dav = Arc::clone(&http.dav);
-        // What could not be written is tried again the next time; nobody is held up by it.
+        // A failed write is retried the next time; no request waits for it.
         http.files.engine.run_behind(0, move || drop(dav.locks.sweep()));
     }
 }
@@ -184,8 +184,7 @@ impl<'a, 'r> Job<'a, 'r> {
         Ok(spot)
     }
 
-    /// That what was found goes by the name that was asked for: with a slash at its end that is the
-    /// name of a collection only.
+    /// Checks that a path with a slash at its end leads to a collection.
     fn is_named(&self, node: &Node) -> vfs::fs::Result<()> {
         if self.request.target.slash && !node.is_dir() { Err(Status::NotFound) } else { Ok(()) }
     }
@@ -201,7 +200,7 @@ impl<'a, 'r> Job<'a, 'r> {
     }
 }
 
-/// Refuses with a status and words for people.
+/// Refuses with a status and a text.
 fn refuse<T>(code: u16, words: &str) -> Result<T, Response> {
     Err(status::plain(code, words))
 }

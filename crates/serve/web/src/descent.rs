@@ -1,5 +1,5 @@
 //! A walk over a directory tree, depth first. What is open is kept in a list and not on the stack:
-//! how deep a tree is, whoever made it has decided.
+//! clients decide how deep a tree is.
 
 use std::collections::VecDeque;
 

@@ -24,11 +24,11 @@ const ALLOW: &str = "GET, HEAD, OPTIONS, PUT, POST, PATCH, DELETE, MKCOL, MOVE";
 const UNKNOWN_HOST: &str = "Unknown host name: use the address of the server, or add the name to \
                             names in /configuration/certificates.";
 
-/// An answer, and by whom it was asked for if he was let in.
+/// A response, and the exchange of an authorised request.
 pub struct Answer {
     /// The answer.
     pub response: Response,
-    /// Who may ask.
+    /// The authorised request.
     pub exchange: Option<Rc<Exchange>>,
     /// What is known of the request; [`Exchange::span`] if there is one.
     pub span: Span,
@@ -113,7 +113,7 @@ fn rebound(peer: &Peer, caller: &Caller, request: &Request<'_>) -> Option<Respon
         .then(|| status::plain(421, UNKNOWN_HOST))
 }
 
-/// Whether only clients of WebDAV ask for this; the other methods are for the page, too.
+/// Whether only WebDAV clients send this method; the other methods are for the page, too.
 fn is_webdav(method: Method) -> bool {
     use Method::{Copy, Lock, Propfind, Proppatch, Unlock};
     matches!(method, Propfind | Proppatch | Copy | Lock | Unlock)
@@ -127,13 +127,13 @@ fn protocol(peer: &Peer) -> Scheme {
     }
 }
 
-/// Whether somebody who is nobody in particular could be somebody.
+/// Whether an anonymous client could sign in.
 fn may_sign_in(peer: &Peer, exchange: &Exchange) -> bool {
     let may_tell = peer.secure || peer.settings.basic_over_plain;
     peer.settings.sign_in == SignIn::Optional && exchange.caller.person.anonymous && may_tell
 }
 
-/// What is answered whoever asks.
+/// Responses that do not depend on the caller.
 fn before(peer: &Peer, request: &Request<'_>) -> Option<Response> {
     if !peer.secure && peer.settings.plain == Plain::Redirect && peer.settings.secure_port != 0 {
         return Some(to_secure(peer, request));
@@ -177,7 +177,7 @@ async fn page_itself(peer: &Peer, request: Request<'_>) -> Response {
     }
 }
 
-/// Answers a request of somebody who may ask.
+/// Answers an authorised request.
 pub async fn handle(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     let uploads = [OWN, upload::OWN].concat();
     if request.target.path.starts_with(&uploads) {
@@ -201,7 +201,7 @@ pub async fn handle(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     }
 }
 
-/// What every answer says to browsers.
+/// Header fields for browsers in every response.
 fn safe(response: Response) -> Response {
     let response = if response.header("content-security-policy").is_none() && response.status != 304
     {

@@ -1,4 +1,4 @@
-//! A request of somebody who may ask, and who is at the other end of a connection.
+//! An authorised request, and the peer of a connection.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use files::caller::Reached;
 use files::transfer::{Direction, Outcome, Scheme, Security};
 use files::{Caller, Core, Node, Span, Transfer, VPath};
 
-/// Who is at the other end of a connection, before he has signed in.
+/// The peer of a connection, before sign-in.
 #[derive(Clone)]
 pub struct Peer {
     /// The core that the connection is on.
@@ -28,17 +28,17 @@ pub struct Peer {
     pub settings: Arc<super::Settings>,
     /// From where.
     pub address: SocketAddr,
-    /// His number in the statistics.
+    /// The client's number in the statistics.
     pub client: u32,
-    /// Whether TLS protects it.
+    /// Whether TLS protects the connection.
     pub secure: bool,
-    /// With what.
+    /// How it is protected.
     pub security: Option<Security>,
-    /// Whether something of WebDAV was asked on the connection.
+    /// Whether the connection has carried a WebDAV request.
     pub webdav: Rc<Cell<bool>>,
 }
 
-/// A request of somebody who may ask: what its handlers work with.
+/// An authorised request: what its handlers work with.
 pub struct Exchange {
     /// The core that it is on.
     pub core: Rc<Core>,
@@ -46,9 +46,9 @@ pub struct Exchange {
     pub http: Arc<Http>,
     /// What was set when it came.
     pub settings: Arc<super::Settings>,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
-    /// As what the log knows the protocol.
+    /// The name of the protocol in the transfer log.
     pub(super) protocol: Scheme,
     pub(super) span: Cell<Span>,
     pub(super) transfer: RefCell<Transfer>,
@@ -69,35 +69,35 @@ impl Exchange {
         self.span.set(span);
     }
 
-    /// It asks for so many bytes from `offset` on; `inward` if the client sends them.
+    /// The request concerns this many bytes from `offset` on; `inward` if the client sends them.
     pub fn range(&self, offset: u64, size: u64, inward: bool) {
         let mut span = self.span.get();
         span.range(offset, size, inward);
         self.span.set(span);
     }
 
-    /// So many bytes at `offset` have been sent, or been written after they were received.
+    /// This many bytes at `offset` have been sent, or been written after they were received.
     pub fn flowed(&self, piece: (u64, usize), inward: bool, since_ns: u64) {
         self.core.flowed(&self.span.get(), piece, inward, since_ns);
         self.moved(piece);
     }
 
-    /// A transfer of the file at this path is asked for.
+    /// Begins a transfer of the file at this path.
     pub fn transfers(&self, direction: Direction, path: &VPath) {
         *self.transfer.borrow_mut() = self.begin_transfer(direction, path);
     }
 
-    /// As [`Exchange::transfers`], of one that goes on after this exchange.
+    /// As [`Exchange::transfers`], of one that continues after this exchange.
     pub fn begin_transfer(&self, direction: Direction, path: &VPath) -> Transfer {
         self.core.transfer(&self.caller, (self.protocol, direction), path)
     }
 
-    /// So many bytes of the transfer, at this offset, have been sent or written.
+    /// This many bytes of the transfer, at this offset, have been sent or written.
     pub fn moved(&self, (offset, count): (u64, usize)) {
         self.transfer.borrow().moved(offset, count);
     }
 
-    /// What was to be written did not come to its end.
+    /// The body was not received completely.
     pub fn cut(&self, why: &BodyError) {
         let outcome = match why {
             BodyError::Gone | BodyError::TooSlow => Outcome::Cut,
@@ -126,12 +126,12 @@ impl Exchange {
         self.span.set(Span { clock, ..self.span.get() });
     }
 
-    /// What is known of it now, to be written down when the answer has left.
+    /// The current span, to be recorded when the response has left.
     pub fn span(&self) -> Span {
         self.span.get()
     }
 
-    /// Counts so many bytes as held for this request, until what it gives is dropped.
+    /// Counts this many bytes as held for this request, until the returned value is dropped.
     ///
     /// # Errors
     /// [`Status::Busy`] if there is no room for them.
@@ -139,7 +139,8 @@ impl Exchange {
         self.core.budget.try_hold(bytes).ok_or(Status::Busy)
     }
 
-    /// The answer for an error of the file contract. Who has not signed in and may is asked to.
+    /// The response for an error of the file contract. A client that has not signed in, and could,
+    /// is challenged.
     pub fn refuse(&self, status: Status) -> Response {
         let transfer = self.transfer.borrow();
         let outcome = if transfer.has_moved() { Outcome::Failed } else { Outcome::Refused };

@@ -27,7 +27,7 @@ pub async fn get(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     };
     cx.of(&node);
     if !node.is_dir() {
-        // `/file/` is no name of a file.
+        // `/file/` is not the name of a file.
         if request.target.slash {
             return status::plain(404, "");
         }
@@ -54,7 +54,7 @@ async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, N
     }
     let reader = match cx.core.reader_at(&cx.caller, path, node).await {
         Ok(reader) => reader,
-        // A device or a socket has no data of ours.
+        // A device or a socket has no data to send.
         Err(vfs::status::Status::Invalid) => return status::plain(403, "Not a file."),
         Err(error) => return cx.refuse(error),
     };
@@ -74,7 +74,8 @@ async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, N
         Verdict::Go => {}
     }
     let kind = kind::of(path.name().unwrap_or_default());
-    // A range means something for GET only (RFC 9110 §14.2); HEAD is told what GET would be.
+    // A range is defined for GET only (RFC 9110 §14.2); HEAD returns the header
+    // section of the same GET.
     let response = match select::wanted(&request.headers, size, &now) {
         Wanted::Nothing => {
             return status::plain(416, "").with("content-range", format!("bytes */{size}"));

@@ -61,7 +61,7 @@ impl AsyncRead for Duplex {
         let received = link.poll_receive(cx, buf);
         if received.is_pending() {
             link.rest(shared);
-            // It may have given up its turn with more to receive.
+            // The link may have yielded with more to receive.
             if link.poll_ready(cx).is_ready() {
                 cx.waker().wake_by_ref();
             }
@@ -140,7 +140,7 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                 conn.graceful_shutdown();
             }
             () = idle, if streams.is_empty() => {
-                // Who does not even take leave is cut off the second time.
+                // A client that does not react to GOAWAY is disconnected at the second timeout.
                 if std::mem::replace(&mut told, true) {
                     return Ok(());
                 }
@@ -150,9 +150,9 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
     }
 }
 
-/// Whether a request may begin. The account has the memory of each stream's task and, as long as
-/// requests with bodies are under way, what the connection's window lets the peer send; false if
-/// there is no room: the peer may try again (RFC 9113 §8.7).
+/// Whether a request may begin. The budget covers the memory of each stream's task and, while
+/// requests with bodies are in progress, the flow control window of the connection; false if there
+/// is no room: the peer may retry (RFC 9113 §8.7).
 fn admit(
     peer: &Peer,
     request: &http::Request<RecvStream>,
@@ -182,12 +182,12 @@ fn broken(error: h2::Error) -> Ended {
     Ended::Broken(error.to_string())
 }
 
-/// The body of a request on its way in.
+/// The body of a request that is being received.
 struct Http2Body<'r> {
     stream: RecvStream,
     /// What has come and is not taken.
     here: Bytes,
-    /// Where to say that the client shall send its body, if it waits for that.
+    /// Where to send 100 (Continue), if the client waits for it.
     respond: Option<&'r RefCell<SendResponse<Bytes>>>,
     pace: SlowPeerBudget,
 }
@@ -196,7 +196,7 @@ impl Take for Http2Body<'_> {
     async fn take(&mut self, into: &mut Vec<u8>, upto: usize) -> Result<usize, BodyError> {
         if let Some(respond) = self.respond.take() {
             let word = http::Response::builder().status(100).body(());
-            // Whether it heard or not, it sends in the end.
+            // The client sends the body in the end even without it.
             let _ = word.map(|word| respond.borrow_mut().send_informational(word));
         }
         while self.here.is_empty() {
@@ -282,14 +282,13 @@ async fn stream(
     // A socket that takes nothing for so long ends the connection.
     let _left = tokio::time::timeout(SEND_TIME_MAX, outgoing.left()).await;
     drop(answered);
-    // Whoever is still sending gets time to read why nobody listens: some clients forget the answer
-    // when the stream is reset (RFC 9113 §8.1). There is no room for more of the body.
+    // A client that is still sending gets time to read the response: some clients discard it when
+    // the stream is reset (RFC 9113 §8.1). There is no room for more of the body.
     let unwanted = async { while let Some(Ok(_)) = rest.data().await {} };
     let _ = tokio::time::timeout(HTTP_LINGER_MAX, unwanted).await;
 }
 
-/// A request that is answered: it is written down when its response has left, or the connection has
-/// ended.
+/// An answered request: it is recorded when its response has left, or the connection has ended.
 struct Answered {
     core: Rc<Core>,
     span: Span,
@@ -303,7 +302,7 @@ impl Drop for Answered {
     }
 }
 
-/// What HTTP/1.1 has as text; the status if it makes no sense.
+/// The head of HTTP/1.1 in text form; the status if it is invalid.
 fn head(parts: &http::request::Parts) -> Result<(Target, String, Headers), u16> {
     let mut headers = Headers::default();
     for (name, value) in &parts.headers {
@@ -375,11 +374,11 @@ async fn send(
     out.stream.send_data(Bytes::new(), true).map_err(broken)
 }
 
-/// The body of an answer on its way out.
+/// The body of a response that is being sent.
 struct Out<'a> {
     stream: SendStream<Bytes>,
     pace: SlowPeerBudget,
-    /// What it has to send, within what the connection has over all its streams.
+    /// What it has to send, within the limit of the connection over all its streams.
     outgoing: &'a OutgoingPart,
 }
 
@@ -405,7 +404,7 @@ impl Out<'_> {
         std::future::poll_fn(reset).await
     }
 
-    /// Waits until so many bytes may be held.
+    /// Waits until this many bytes may be held.
     async fn hold(&mut self, bytes: usize) -> Result<ByteReservation, Ended> {
         let left = self.pace.left().ok_or(Ended::TooSlow)?;
         let since = monotonic_ns();

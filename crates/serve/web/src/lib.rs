@@ -2,13 +2,13 @@
 //! WebDAV clients.
 //!
 //! - [`conn`]: connections of HTTP/1.1 over TCP and TLS; [`h2`]: those of HTTP/2.
-//! - [`exchange`]: a request of somebody who may ask.
-//! - [`dispatch`]: who asks, and which function answers; what is measured.
-//! - [`request`], [`response`]: what was asked and what is answered, whichever version carries it.
-//! - [`wire::http`]: what is text in HTTP; [`date`], [`select`], [`kind`]: what we make of it.
-//! - [`auth`]: signing in. [`state`]: who has, and which uploads are under way, pure.
+//! - [`exchange`]: an authorised request.
+//! - [`dispatch`]: authentication, the choice of the function that answers, measurement.
+//! - [`request`], [`response`]: requests and responses of both versions.
+//! - [`wire::http`]: the text formats of HTTP; [`date`], [`select`], [`kind`]: their use here.
+//! - [`auth`]: sign-in. [`state`]: sessions and uploads in progress, pure.
 //! - [`get`], [`put`], [`upload`]: files. [`listing`], [`archive`], [`page`]: directories.
-//! - [`dav`]: WebDAV, and every change of names, whoever asks for it; [`descent`]: walks over
+//! - [`dav`]: WebDAV, and every change of names, for all methods; [`descent`]: walks over
 //!   directory trees.
 //! - [`status`]: errors of the file contract as statuses of HTTP.
 //!
@@ -63,43 +63,43 @@ use files::{Files, core};
 pub enum Plain {
     /// The same as the one with TLS.
     Serve,
-    /// Sends everybody to the one with TLS.
+    /// Redirects all requests to the port with TLS.
     Redirect,
 }
 
-/// Who must sign in.
+/// Whether users must sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignIn {
-    /// Everybody.
+    /// Sign-in is required.
     Required,
-    /// Who does not is nobody in particular.
+    /// Without sign-in a client is anonymous.
     Optional,
-    /// Nobody can.
+    /// There is no sign-in; all clients are anonymous.
     None,
 }
 
 /// What can be set while it runs; it holds for requests that begin from then on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What people are told that they have come to.
+    /// The name of the server on its pages.
     pub name: String,
     /// What the plain port does.
     pub plain: Plain,
-    /// The port with TLS, for those who are sent there; 0 if there is none.
+    /// The port with TLS, for redirects; 0 if there is none.
     pub secure_port: u16,
-    /// Who must sign in.
+    /// Whether users must sign in.
     pub sign_in: SignIn,
     /// Whether to accept passwords without TLS. They are then sent in clear text.
     pub basic_over_plain: bool,
     /// Whether directories are listed.
     pub listing: bool,
-    /// Whether WebDAV is spoken.
+    /// Whether WebDAV is offered.
     pub webdav: bool,
     /// Whether browsers may upload in parts.
     pub uploads: bool,
-    /// How long a connection may ask for nothing.
+    /// How long a connection may be idle.
     pub idle: Duration,
-    /// How long a browser stays signed in when it asks for nothing.
+    /// How long a browser stays signed in without requests.
     pub session_idle: Duration,
     /// Permission bits that new files and directories do not get.
     pub umask: u32,
@@ -123,21 +123,21 @@ impl Default for Settings {
     }
 }
 
-/// Tells whether the host of a request is this one.
+/// Decides whether the host of a request is this one.
 type OwnHost = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The service: the same over all its starts.
 pub struct Http {
     /// What it serves.
     pub files: Arc<Files>,
-    /// Who we are; without it there is no TLS.
+    /// The certificate of the server; without it there is no TLS.
     pub tls: Option<Arc<Tls>>,
     settings: Mutex<Arc<Settings>>,
     /// Whether the host of a request is this one.
     own_host: OnceLock<OwnHost>,
-    /// Who has signed in.
+    /// Users that have signed in.
     pub sessions: state::Sessions,
-    /// Which uploads in parts are under way.
+    /// Uploads in parts that are in progress.
     pub uploads: state::Uploads,
     /// The locks of WebDAV, and what else it keeps.
     pub dav: Arc<dav::Dav>,
@@ -170,7 +170,7 @@ impl Http {
         debug_assert!(first, "one judges");
     }
 
-    /// Whether the host of a request is this one, as far as anybody knows.
+    /// Whether the host of a request is this one, as far as known.
     pub(crate) fn is_own_host(&self, host: &str) -> bool {
         self.own_host.get().is_none_or(|is_own| is_own(host))
     }
@@ -186,7 +186,7 @@ impl Http {
     }
 }
 
-/// What is spoken at a port.
+/// The protocols of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Port {
     /// HTTP/1.1.

@@ -104,7 +104,7 @@ impl Row {
     }
 }
 
-/// Orders names as people do: `file 9` before `File 10`.
+/// Orders names naturally: `file 9` before `File 10`.
 pub fn by_name(a: &[u8], b: &[u8]) -> Ordering {
     let (mut x, mut y) = (a, b);
     loop {
@@ -171,7 +171,7 @@ pub fn shares(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     Made::new(cx, (what, rows, None), None).answer(json)
 }
 
-/// Leaves the rows of the page that is asked for.
+/// Reduces the rows to those of the requested page.
 fn cut(rows: &mut Vec<Row>, asked: &PageRequest) -> Pages {
     let (pages, first) = Pages::sorted(asked, rows.len());
     rows.drain(..first);

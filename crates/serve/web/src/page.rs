@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 /// The mark on a ship's side.
 const ICON: &str = include_str!("page/icon.svg");
 
-/// What the page around a listing says.
+/// The page around a listing.
 pub struct Frame<'a> {
     /// The name of the appliance.
     pub appliance: &'a str,
@@ -22,9 +22,9 @@ pub struct Frame<'a> {
     pub nonce: &'a str,
     /// What is listed.
     pub path: &'a VPath,
-    /// Who looks; empty if he has not signed in.
+    /// The name of the user; empty without sign-in.
     pub who: &'a str,
-    /// Whether he may add something here.
+    /// Whether the user may add something here.
     pub writable: bool,
     /// Whether uploads in parts are taken.
     pub uploads: bool,
@@ -47,7 +47,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A size for people: three digits and a unit.
+/// A human-readable size: three digits and a unit.
 pub fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
@@ -60,7 +60,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} PiB")
 }
 
-/// What a page of ours may do.
+/// The Content-Security-Policy of the pages.
 pub fn policy(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
@@ -136,7 +136,7 @@ pub fn foot(out: &mut String, links: &str, empty: Option<&str>) {
     out.push_str("</main><div id=\"drop\" hidden>Drop to upload here</div></body></html>\n");
 }
 
-/// The form for signing in, from where one goes on to `to`.
+/// The form for signing in, with `to` as the next page.
 pub fn sign_in(appliance: &str, to: &str, error: &str) -> Response {
     let nonce = state::token(12);
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! PUT: whole files, which are there when all of them is, or a part of one that is there.
+//! PUT: complete files, which appear when all data has come, or a part of an existing file.
 
 use std::rc::Rc;
 
@@ -66,7 +66,7 @@ pub(super) async fn begin_write(
     precondition::begin_write(&cx.http.dav, &cx.core, &cx.caller, asked, spot).await
 }
 
-/// The locks of what was there are on the file that is there now.
+/// Moves the locks of the replaced file to the new one.
 pub(super) async fn replaced(
     cx: &Exchange,
     (path, spot): (&[u8], &Spot),
@@ -191,7 +191,7 @@ pub(super) async fn stream(
         let ended = match filled {
             Ok(ended) => ended,
             Err(error) => {
-                // What did come is kept by those who go on later.
+                // The data received so far is written: the client may continue there later.
                 if count > 0 && upload.write(at, full).await.is_ok() {
                     cx.flowed((at, count), true, since);
                 }
@@ -226,8 +226,8 @@ fn content_range(text: &str) -> Option<(u64, u64, Option<u64>)> {
     good.then(|| (first, last + 1, whole))
 }
 
-/// Writes a part of a file where it stands. Who goes on with an upload that broke off finds out by
-/// HEAD how much is there.
+/// Writes a part of a file in place. A client that continues an interrupted upload queries the
+/// current length with HEAD.
 async fn part(
     cx: &Rc<Exchange>,
     spot: &Spot,
@@ -255,7 +255,7 @@ async fn part(
         Ok(_) => return status::plain(400, "The length of the body does not match Content-Range."),
         Err(stopped) => return stopped.answer(cx),
     }
-    // The last part says how long the whole is.
+    // The last part states the complete length.
     let cut = whole.filter(|whole| *whole == end && *whole < size);
     let done = upload.finish(SetAttr { size: cut, ..SetAttr::default() }).await;
     done.map_or_else(|e| cx.refuse(e), |node| stored(&node, spot.entry.is_some()))

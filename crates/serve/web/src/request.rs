@@ -1,4 +1,4 @@
-//! What was asked: method, target, header fields and body, the same for HTTP/1.1 and HTTP/2.
+//! A request: method, target, header fields and body, the same for HTTP/1.1 and HTTP/2.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// Why a body did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// Its framing makes no sense: the peer's fault.
+    /// The framing is invalid: the peer's fault.
     #[error("the body is malformed")]
     Malformed,
     /// Idle timeout: no command received.
@@ -74,12 +74,12 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// A body from `source`, whose length may be known.
+    /// A body from `source`; its length may be known.
     pub fn new(source: &'a mut dyn Incoming, length: Option<u64>) -> Self {
         Self { source, length }
     }
 
-    /// How long it will be, if that was said. `Some(0)` when there is none.
+    /// Its length, if stated. `Some(0)` without a body.
     pub fn length(&self) -> Option<u64> {
         self.length
     }

@@ -9,7 +9,7 @@ use wire::http::select::{self, Tag};
 use super::date;
 use super::request::{Headers, Method};
 
-/// What tells one state of a file from another.
+/// Distinguishes the states of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validators {
     /// The entity tag, with its quotes; strong: another one after each change.
@@ -33,10 +33,10 @@ pub fn put_etag(attr: &Attr, quote: &str, out: &mut String) {
     let _ = write!(out, "{quote}{fileid:x}-{size:x}-{change:x}{quote}");
 }
 
-/// What conditions come to.
+/// The result of the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Do what is asked.
+    /// Perform the method.
     Go,
     /// 304: the client has it.
     NotModified,
@@ -84,7 +84,7 @@ fn tags<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = Tag<'a>
     headers.all(name).flat_map(select::tags)
 }
 
-/// What `Range` and `If-Range` ask for.
+/// The result of `Range` and `If-Range`.
 pub fn wanted(headers: &Headers, size: u64, now: &Validators) -> Wanted {
     let mut ranges = headers.all("range");
     let (Some(range), None) = (ranges.next(), ranges.next()) else { return Wanted::Whole };

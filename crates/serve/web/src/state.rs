@@ -1,6 +1,6 @@
-//! Who has signed in, and which uploads in parts are under way: pure, with the clock handed in.
+//! Sessions and uploads in parts that are in progress: pure, with the clock handed in.
 //!
-//! Neither survives a restart: people sign in again, and what was uploaded in part is removed.
+//! Neither survives a restart: users sign in again, and what was uploaded in part is removed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,24 +22,23 @@ use files::transfer::Outcome;
 use files::upload::Temporary;
 use files::{Spot, Transfer};
 
-/// By what something secret is known here: a keyed digest, so that nothing in our memory lets
-/// anybody in.
+/// The key of a secret: a keyed digest, so that a leak of memory reveals no credentials.
 type Digest = [u8; 32];
 
-/// Somebody who has signed in.
+/// A user that has signed in.
 #[derive(Debug, Clone)]
 pub struct SignedInUser {
-    /// Who.
+    /// The user.
     pub person: Arc<Person>,
-    /// The state of the list of users when he was last looked at.
+    /// The generation of the list of users when the user was last checked.
     pub generation: u64,
     began_ns: u64,
     used_ns: u64,
-    /// Whether it is a password that comes with each request.
+    /// Whether the secret is a password that comes with each request.
     basic: bool,
 }
 
-/// Who has signed in, by session or by a password that was right.
+/// Users that have signed in, by session or by a password that was verified.
 pub struct Sessions {
     key: [u8; 32],
     known: Mutex<HashMap<Digest, SignedInUser>>,
@@ -81,7 +80,7 @@ impl Sessions {
         *blake3::keyed_hash(&self.key, secret).as_bytes()
     }
 
-    /// Who this secret belongs to, unless it is too old. Counts as being used.
+    /// The user of this secret, unless it is expired. Counts as use.
     pub fn find(&self, secret: &[u8], idle: Duration, now_ns: u64) -> Option<SignedInUser> {
         let digest = self.digest(secret);
         let mut known = lock(&self.known);
@@ -113,7 +112,8 @@ impl Sessions {
         known.insert(digest, new);
     }
 
-    /// Looks at somebody again after the list of users has changed: `person` is who he is now.
+    /// Updates a session after the list of users has changed: `person` is the current user, if
+    /// still valid.
     pub fn renew(&self, secret: &[u8], person: Option<Arc<Person>>, generation: u64) {
         let digest = self.digest(secret);
         let mut known = lock(&self.known);
@@ -141,27 +141,27 @@ pub struct Pending {
     pub user: String,
     /// The address of the client, or its network.
     pub from: IpAddr,
-    /// Where it will be.
+    /// The place of the complete file.
     pub spot: Spot,
-    /// The same as the client says it: from the list of shares on.
+    /// Its path as the client sees it: from the list of shares on.
     pub path: Vec<u8>,
-    /// Under which name it is until then, in the same directory.
+    /// Its temporary name until then, in the same directory.
     pub part: Arc<Temporary>,
-    /// How long it will be.
+    /// Its final length.
     pub length: u64,
     /// How much of it is here.
     pub offset: u64,
     /// The time of last change that it will have, in seconds since the epoch.
     pub modified: Option<i64>,
-    /// What the log is told when it has ended.
+    /// The transfer log entry.
     pub transfer: Arc<Mutex<Transfer>>,
     used_ns: u64,
-    /// Whether a part of it is on its way.
+    /// Whether a part of it is being received.
     busy: bool,
 }
 
 impl Pending {
-    /// It ends so, with so much of it written.
+    /// Ends it with this outcome and this many bytes written.
     pub fn ends(&self, outcome: Outcome, why: &'static str, written: u64) {
         let transfer = lock(&self.transfer);
         transfer.moved(0, usize::try_from(written).unwrap_or(usize::MAX));
@@ -169,12 +169,12 @@ impl Pending {
     }
 }
 
-/// Why an upload cannot be gone on with.
+/// Why an upload cannot be continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadError {
-    /// There is none of this name, or it is somebody else's.
+    /// There is none of this name, or it belongs to another user.
     Unknown,
-    /// A part of it is on its way already.
+    /// A part of it is being received already.
     Busy,
     /// There are too many.
     Full,
@@ -194,14 +194,14 @@ fn permits<'a>(all: impl Iterator<Item = (&'a str, IpAddr)>, by: &Person, from: 
     count < HTTP_UPLOADS_MAX && of_address < HTTP_UPLOADS_PER_ADDRESS && own < HTTP_UPLOADS_PER_USER
 }
 
-/// Uploads in parts that are under way.
+/// Uploads in parts that are in progress.
 #[derive(Default)]
 pub struct Uploads {
     all: Mutex<HashMap<String, Pending>>,
 }
 
 impl Uploads {
-    /// Begins one; gives the name by which it is asked for.
+    /// Begins one; returns its id.
     ///
     /// # Errors
     /// [`UploadError::Full`].
@@ -240,7 +240,7 @@ impl Uploads {
         lock(&self.all).get(id).filter(|one| one.user == user).cloned()
     }
 
-    /// Takes an upload to go on with it; to be given back.
+    /// Takes an upload to continue it; to be given back.
     ///
     /// # Errors
     /// By [`UploadError`].
@@ -273,7 +273,7 @@ impl Uploads {
         lock(&self.all).extract_if(|_, one| over(one)).map(|(_, one)| one).collect()
     }
 
-    /// How many are under way.
+    /// The number of uploads in progress.
     pub fn count(&self) -> usize {
         lock(&self.all).len()
     }

@@ -5,7 +5,7 @@ use vfs::status::Status;
 use super::request::BodyError;
 use super::response::Response;
 
-/// The status that says so.
+/// The status of the response.
 pub fn of(status: Status) -> u16 {
     match status {
         Status::Access | Status::NotOwner | Status::ReadOnly | Status::CrossDevice => 403,

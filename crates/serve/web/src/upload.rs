@@ -1,9 +1,9 @@
-//! Uploads in parts, which survive a connection that breaks: for the page, and whoever wants them
+//! Uploads in parts, which survive a broken connection: for the page and for other clients
 //! (docs/protocols/http.md has the exchange).
 //!
 //! POST to the file's address with `Upload-Length` begins one and names it in `Location`; PATCH
-//! there with `Upload-Offset` sends a part, HEAD says how much is here, DELETE gives up. With the
-//! last byte the file appears under its name, whole.
+//! there with `Upload-Offset` sends a part, HEAD returns the current length, DELETE abandons it.
+//! With the last byte the complete file appears under its name.
 
 use std::rc::Rc;
 
@@ -74,7 +74,7 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     }
 }
 
-/// What goes on with an upload: `/.plimsoll/upload/ID`.
+/// Requests that continue an upload: `/.plimsoll/upload/ID`.
 pub async fn goes_on(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     let id = request.target.path.rsplit(|b| *b == b'/').next().unwrap_or_default();
     let id = String::from_utf8_lossy(id).into_owned();
@@ -187,14 +187,14 @@ async fn append(
     here(Response::new(201).with("etag", Validators::of(&node.attr).etag), taken.offset)
 }
 
-/// The whole file takes its name from the one that has it now, and what that leaves to it. Where
-/// the client may only write that one, its data goes there.
+/// The complete file replaces the one that has its name, and inherits its metadata. Where the
+/// client may only write that one, the data is written into it.
 async fn take_name(cx: &Rc<Exchange>, one: &Pending, node: Node) -> Result<Node, Response> {
     let refuse = |error| cx.refuse(error);
     if !cx.core.may_replace(&cx.caller, &one.spot).await.map_err(refuse)? {
         return write_in_place(cx, one, &node).await;
     }
-    // Who has locked what is there meanwhile keeps it.
+    // A file that was locked meanwhile is not replaced.
     let there = one.spot.entry.map(|entry| vfs::locks::FileKey::from(&entry.attr));
     let _opened = match there {
         Some(key) => {
@@ -208,7 +208,7 @@ async fn take_name(cx: &Rc<Exchange>, one: &Pending, node: Node) -> Result<Node,
     Ok(now(cx, node).await)
 }
 
-/// The part stays: who shows the token of a lock that is in the way may go on.
+/// The part stays: a client that submits the token of the conflicting lock may continue.
 fn not_opened(cx: &Exchange, error: Status) -> Response {
     match error {
         Status::Busy | Status::InUse => status::plain(423, "It is locked, or open elsewhere."),
@@ -245,7 +245,7 @@ async fn discard(cx: &Exchange, part: &Spot) {
     let _ = cx.core.remove(&cx.caller, part).await;
 }
 
-/// Removes what was given up.
+/// Removes abandoned uploads.
 async fn clear(cx: &Exchange) {
     for one in cx.http.uploads.expire(monotonic_ns()) {
         one.ends(Outcome::Cut, "idle timeout", one.offset);

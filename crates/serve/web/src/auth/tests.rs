@@ -1,4 +1,4 @@
-//! What a credential says, and where one goes after signing in.
+//! Parsing of credentials, and the page after sign-in.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! The body of a request on its way in, as long or in such chunks as its head has said.
+//! The body of a request that is being received, with the length or the chunks that its head
+//! states.
 
 use base::clock::monotonic_ns;
 
@@ -13,7 +14,7 @@ use engine::transport::pace::SlowPeerBudget;
 enum Rest {
     Bytes(u64),
     Chunks(Chunks),
-    /// It cannot be told any more.
+    /// Reading has failed: the end of the body is unknown.
     Lost,
 }
 
@@ -21,7 +22,7 @@ enum Rest {
 pub struct Http1Body<'a> {
     wire: &'a mut Wire,
     rest: Rest,
-    /// Whether the client waits for a word.
+    /// Whether the client waits for 100 (Continue).
     expects: bool,
     pace: SlowPeerBudget,
 }
@@ -36,7 +37,7 @@ impl<'a> Http1Body<'a> {
         Self { wire, rest, expects, pace }
     }
 
-    /// A body of which so much is still to come, and nobody waits for a word.
+    /// A body with `left` bytes to come, of a client that does not wait for 100 (Continue).
     pub fn resume(wire: &'a mut Wire, left: u64) -> Self {
         let pace = wire.pace();
         Self { wire, rest: Rest::Bytes(left), expects: false, pace }

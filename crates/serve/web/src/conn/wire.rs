@@ -153,7 +153,7 @@ async fn receive(
 ) -> Result<usize, Ended> {
     loop {
         poll_fn(|cx| link.poll_ready(cx)).await?;
-        // What a record needs to become whole is always let in: without it nobody gets on.
+        // What completes a TLS record is always received: without it the connection would stall.
         link.make_room(core, true);
         let old = into.len();
         let spare = into.spare_capacity_mut();

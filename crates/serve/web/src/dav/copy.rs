@@ -71,9 +71,9 @@ async fn is_within(
     Ok(above.iter().any(|dir| dir.is_same_inode(&key)))
 }
 
-/// What COPY and MOVE have in common: where to, and whether that may be (§9.8.3, §9.9.3). What is
-/// the same, or within another, is told by file system and inode number: symbolic links and shares
-/// that overlap give one directory many paths.
+/// What COPY and MOVE have in common: the destination, and whether it is permitted (§9.8.3,
+/// §9.9.3). Whether two directories are the same, or one contains the other, is determined by file
+/// system and inode number: symbolic links and overlapping shares give one directory many paths.
 async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<CopyTarget, Response> {
     const ITSELF: &str = "it cannot be copied or moved onto or into itself";
     let to = job.destination()?;
@@ -238,7 +238,7 @@ async fn finish(job: &Job<'_, '_>, way: &CopyTarget, existed: bool, failures: Fa
             let node = Node { reached: way.spot.reached.clone(), handle, attr };
             replaced(job.dav, job.core, &job.who, (&way.to, before), &node).await?;
         }
-        // Somebody has removed it since.
+        // It was removed meanwhile.
         Err(Status::NotFound) => {}
         Err(status) => return Err(status.into()),
     }

@@ -1,6 +1,6 @@
-//! Properties that clients give to files, and that mean nothing to us (RFC 4918 §4): in one
-//! extended attribute of the file (`docs/formats/dav-properties.md`), so that they go where it goes
-//! and change all at once.
+//! Dead properties, which clients set and the server only stores (RFC 4918 §4): in one extended
+//! attribute of the file (`docs/formats/dav-properties.md`), so that they move with it and change
+//! all at once.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const VERSION: u8 = 1;
 pub struct Dead(pub BTreeMap<Name, String>);
 
 impl Dead {
-    /// Reads the attribute's value; what is no value of ours has no properties.
+    /// Reads the attribute's value; `None` if it is not in this format.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(&[VERSION])?;
         let mut all = BTreeMap::new();

@@ -66,7 +66,7 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
         stage: Stage::Begin(found),
         made: multi::BEGIN.to_owned(),
     };
-    // What fails before anything was sent is told by its own status.
+    // A failure before anything was sent determines the status of the response.
     while answer.made.len() < HTTP_PIECE {
         if !answer.step().await? {
             let all = std::mem::take(&mut answer.made);
@@ -95,7 +95,7 @@ enum Stage {
     /// Shares, those that come last first.
     Shares(Vec<VPath>),
     /// Members of a directory: those with dead properties still to be read, and those that are
-    /// ready to be told.
+    /// ready to be sent.
     Members {
         listing: Listing,
         looked: Vec<Member>,
@@ -167,7 +167,7 @@ impl Answer {
             Stage::Shares(mut paths) => {
                 let Some(path) = paths.pop() else { return Ok(self.end()) };
                 self.stage = Stage::Shares(paths);
-                // One whose directory cannot be looked at is not there for this caller.
+                // A share with a root that the caller cannot access is omitted.
                 if let Ok(Found::Node(node)) = self.core.find(&self.who, &path, Links::Follow).await
                 {
                     let of = Lineage { file: Some(node.key()), above: Vec::new() };

@@ -19,7 +19,7 @@ use crate::response::Response;
 use files::upload::How;
 use files::{Found, Links, Node, recall};
 
-/// Answers LOCK: a new lock, or with no body more time for one that is there.
+/// Answers LOCK: a new lock, or with no body a refresh of an existing one.
 pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
     let seconds = job.request.headers.text("timeout").and_then(timeout);
     let body = job.body().await?;
@@ -34,7 +34,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
     };
     let path = job.path.to_bytes();
     let of = lineage_of(job.core, &job.who, &job.path).await?;
-    // Told before a file is made for it.
+    // Checked before a file is created for it.
     let mut there = job.dav.locks.covering(&path, &of).into_iter();
     if let Some(other) = there.find(|other| info.exclusive || other.exclusive) {
         return Err(in_the_way(&path, &other));
@@ -58,7 +58,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
         match job.core.pooled(&job.who, &node.reached.cred, take).await? {
             Ok(lock) => return Ok(given(job, &lock, if made { 201 } else { 200 }, true)),
             Err(LockError::Held(other)) => return Err(in_the_way(&path, &other)),
-            // Somebody's delegation is on its way back.
+            // The recall of a delegation is pending.
             Err(LockError::Later) if !job.core.files.locks.in_grace() && !until.passed() => {
                 recall::released(&job.core.files.locks, Some(node.key()), until).await;
             }

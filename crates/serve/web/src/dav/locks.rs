@@ -2,8 +2,8 @@
 //! one table of opens of all protocols, so that a file that is locked here is not opened for
 //! writing over NFS or SMB, and the other way round.
 //!
-//! A lock is on disk before it is given, and gone from there before its end is told. Changes wait
-//! for the disk: they belong on a pool thread. Looking does not.
+//! A lock is on disk before it is granted, and removed from there before its end is reported.
+//! Changes wait for the disk: they belong on a pool thread. Looking does not.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,26 +21,26 @@ use vfs::locks::{SHARE_DELETE, SHARE_READ, SHARE_WRITE};
 use super::record;
 use super::state::{Lineage, Lock, Refused, Table, Touched};
 
-/// What is asked for.
+/// The lock that a client requests.
 #[derive(Debug, Clone)]
 pub struct LockRequest {
     /// Where.
     pub root: Vec<u8>,
-    /// The file that is there.
+    /// The file at the lock's root.
     pub file: FileKey,
     /// The directories above it, nearest first.
     pub above: Vec<u64>,
-    /// By whom.
+    /// The user.
     pub user: String,
-    /// From where, as an address.
+    /// The address of the client.
     pub client: String,
     /// Exclusive or shared.
     pub exclusive: bool,
     /// With all that is below.
     pub deep: bool,
-    /// What is told of the owner, as XML.
+    /// What the client states about the owner, as XML.
     pub owner: String,
-    /// For how many seconds, if that was said.
+    /// The requested timeout in seconds, if any.
     pub seconds: Option<u64>,
 }
 
@@ -53,14 +53,14 @@ pub enum LockError {
     /// Another lock is in the way.
     #[error("conflicts with another lock")]
     Held(Arc<Lock>),
-    /// Somebody has the file open for writing, over whatever protocol.
+    /// A client has the file open for writing, over any protocol.
     #[error("the file is open for writing")]
     Open,
     /// Clients of some protocol may still reclaim what they had, or must give something back first:
     /// it is worth trying again.
     #[error("not now")]
     Later,
-    /// A limit of ours is reached.
+    /// A limit is reached.
     #[error("too many locks")]
     Full,
     /// There is no such lock, or it is another user's.
@@ -74,7 +74,7 @@ pub enum LockError {
 /// All locks, their file, and their entries among the opens.
 pub struct Locks {
     table: Mutex<LockFile>,
-    /// Held by whoever changes the table, until that is on disk.
+    /// Held during a change of the table, until that is on disk.
     writing: Mutex<()>,
     journal: Option<Journal>,
     opens: Arc<LockTable>,
@@ -105,7 +105,7 @@ fn client(user: &str) -> ClientKey {
 impl Lock {
     /// By what the table of opens knows its holder.
     pub fn holder(&self) -> Option<Owner> {
-        // Enough to tell locks apart, however long the name of the user is.
+        // Enough to distinguish locks, however long the name of the user is.
         let token: Vec<u8> = self.token.bytes().rev().take(36).collect();
         let id: Vec<u8> = token.into_iter().rev().chain(*b" ").chain(self.user.bytes()).collect();
         let most = id.len().min(base::limits::LOCK_OWNER_MAX);
@@ -124,7 +124,7 @@ impl Lock {
     }
 }
 
-/// A token that nobody can guess (RFC 4918 §6.5, appendix C; UUID version 4).
+/// A token that cannot be guessed (RFC 4918 §6.5, appendix C; UUID version 4).
 fn token(random: &mut dyn Random) -> String {
     let mut bytes = [0; 16];
     random.fill(&mut bytes);
@@ -165,8 +165,8 @@ impl Locks {
         let mut shelf = held(&locks.table);
         for (token, value) in records {
             match record::decode(&token, &value).filter(|lock| lock.expires_s > now_s) {
-                // What was given together before does not conflict now; if a limit became smaller,
-                // the lock is lost, which its holder is told when he uses it.
+                // Locks that were granted together do not conflict now; if a limit became smaller,
+                // the lock is lost, which its holder learns when it uses the token.
                 Some(lock) => {
                     if let Ok(lock) = shelf.table.add(lock) {
                         let _ = locks.enter(&lock, LockTable::reopen);
@@ -360,8 +360,8 @@ impl Locks {
         };
         for before in elsewhere {
             let lock = Lock { file, ..(*before).clone() };
-            // Who has opened the new file already was not in the way of the lock's holder, who made
-            // it: the lock binds those who come.
+            // Existing opens of the new file did not conflict with the holder of the lock, which
+            // has created it: the lock binds later ones.
             let _ = self.enter(&lock, LockTable::reopen);
             self.leave(&before);
             if self.shelf().table.replace(lock.clone()).is_none() {

@@ -1,5 +1,5 @@
 //! PROPPATCH (RFC 4918 §9.2): all changes or none. Times are set on the file itself: those of
-//! Windows (`Win32LastModifiedTime`), and `getlastmodified` for clients that say it so.
+//! Windows (`Win32LastModifiedTime`), and `getlastmodified` for clients that use it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -64,7 +64,8 @@ impl Plan {
         if after != before {
             match after.write(fs, cx, file) {
                 Ok(changed) => flush = changed.flush,
-                // Windows gives every file its properties: where they cannot be kept, it may go on.
+                // Windows sets its properties on every file: where they cannot be stored, it may
+                // continue.
                 Err(failed) if failed.status == Status::NotSupported && self.only_win32() => {}
                 Err(failed) => return Err(failed),
             }
@@ -78,7 +79,7 @@ impl Plan {
                 Ok(Changed { value: (), wcc: changed.wcc, flush })
             }
             Err(failed) => {
-                // All or nothing (§9.2). If it cannot be undone there is nothing better to say.
+                // All or nothing (§9.2). A failure to undo it is not reported separately.
                 if after != before {
                     let _ = before.write(fs, cx, file);
                 }
@@ -123,7 +124,7 @@ pub(super) async fn proppatch(job: &mut Job<'_, '_>) -> Outcome {
     Ok(answer(&multi::href(&path, node.is_dir()), &patches, &plan.refused))
 }
 
-/// The answer: all is well, or what was refused, and what was not made because of that.
+/// The response: success, or the refused properties and those not set because of them (424).
 fn answer(href: &str, patches: &[Patch], refused: &[(Name, u16)]) -> Response {
     let mut codes: Vec<(&Name, u16)> = Vec::new();
     for patch in patches {

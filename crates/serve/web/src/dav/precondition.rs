@@ -1,5 +1,5 @@
-//! What must hold before anything is changed: `If` (RFC 4918 §10.4), and that whoever changes what
-//! is locked has submitted the lock's token and is the one who took it (§6.4, §7.5).
+//! The preconditions of a change: `If` (RFC 4918 §10.4), and the lock token: the user that has
+//! created a lock must submit its token to change the locked resource (§6.4, §7.5).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl ConditionalRequest<'_> {
         same_authority(authority, self.host) || proxies.any(|host| same_authority(authority, host))
     }
 
-    /// The path that a URL of ours leads to; `None` if it is not ours.
+    /// The path of a URL of this server; `None` for other servers.
     fn local(&self, url: &str) -> Option<VPath> {
         let target = target(url)?;
         if target.authority.is_some_and(|authority| !self.is_us(authority)) {
@@ -81,7 +81,7 @@ pub(super) async fn lineage_of(
 ) -> vfs::fs::Result<Lineage> {
     match core.spot_for_dir(who, path, Links::Follow).await {
         Ok(spot) => lineage_at(core, who, &spot).await,
-        // A share itself, or a caller's root: in no directory of his.
+        // A share itself, or a caller's root: it has no parent directory that the caller can reach.
         Err(Status::NotOwner) => match core.find(who, path, Links::Follow).await {
             Ok(Found::Node(node)) => {
                 let mut above = above(core, who, (&node.reached, node.handle)).await?;
@@ -135,7 +135,7 @@ pub(super) fn that_goes(attr: &Attr) -> Option<FileKey> {
     is_last.then(|| FileKey::from(attr))
 }
 
-/// A resource that `If` speaks of.
+/// A resource in `If`.
 struct Spoken {
     etag: Option<String>,
     locks: Vec<Arc<Lock>>,
@@ -187,8 +187,8 @@ async fn holds(
 }
 
 impl Dav {
-    /// The locks of a caller whose tokens he submits with a request, as the table of opens knows
-    /// their holder ([`Caller::lent`]).
+    /// The locks of the caller of which the request submits the tokens, as owners in the table of
+    /// opens ([`Caller::lent`]).
     pub fn lent(&self, who: &Caller, headers: &Headers) -> Vec<Owner> {
         if self.locks.is_empty() {
             return Vec::new();
@@ -201,11 +201,11 @@ impl Dav {
     }
 }
 
-/// Judges the preconditions of a change.
+/// Checks the preconditions of a change.
 ///
 /// # Errors
-/// 400 for an `If` that makes no sense, 412 for one that does not hold; 423 for what is locked, or
-/// 207 if only things below what is changed are.
+/// 400 for an invalid `If`, 412 for one that does not hold; 423 for a locked resource, or 207 if
+/// only members below it are locked.
 pub async fn permit(
     dav: &Dav,
     core: &Core,
@@ -267,7 +267,7 @@ impl Job<'_, '_> {
     /// Where COPY and MOVE lead (§10.3).
     ///
     /// # Errors
-    /// 400 if there is no such header or it makes no sense, 502 if it leads to another server.
+    /// 400 if there is no such header or it is invalid, 502 if it leads to another server.
     pub fn destination(&self) -> Result<VPath, Response> {
         let asked = self.asked();
         let header = asked.headers.text("destination").and_then(target);

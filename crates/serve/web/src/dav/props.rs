@@ -1,5 +1,5 @@
-//! The properties that resources have by themselves (RFC 4918 §15; quota: RFC 4331; those of
-//! Windows that are times of the file), and the answer about one resource.
+//! Live properties (RFC 4918 §15; quota: RFC 4331; those of Windows that are times of the file),
+//! and the response about one resource.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::{date, kind, select};
 
 macro_rules! live {
     ($($which:ident = $ns:expr, $local:literal, $all:literal;)*) => {
-        /// A property that a resource has by itself.
+        /// A live property.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs)]
         pub enum Live { $($which,)* }
 
         impl Live {
-            /// All of them, and whether `allprop` tells them (§9.1: those of RFC 4918).
+            /// All of them, and whether `allprop` includes them (§9.1: those of RFC 4918).
             const ALL: &[(Self, &'static str, &'static str, bool)] =
                 &[$((Self::$which, $ns, $local, $all),)*];
         }
@@ -64,7 +64,7 @@ impl Live {
     }
 }
 
-/// What is told of one resource.
+/// What a response states about one resource.
 pub struct Resource<'a> {
     /// Its path from the list of shares on.
     pub path: &'a [u8],
@@ -76,20 +76,20 @@ pub struct Resource<'a> {
     pub attr: Option<&'a Attr>,
     /// Its dead properties.
     pub dead: &'a Dead,
-    /// Space of its share, if somebody asks.
+    /// Space of its share, if requested.
     pub space: Option<Space>,
     /// All locks.
     pub locks: &'a Locks,
 }
 
-/// What a request asks for, with the names looked up once and not for each resource.
+/// The requested properties, with the names looked up once and not for each resource.
 pub struct PropertyRequest {
     find: Find,
     live: Vec<Option<Live>>,
 }
 
 impl PropertyRequest {
-    /// What a body asks for.
+    /// The properties that a body requests.
     pub fn of(find: Find) -> Self {
         let names = match &find {
             Find::All(names) | Find::These(names) => names.as_slice(),
@@ -115,7 +115,7 @@ pub fn needs_dead(find: &Find) -> bool {
     }
 }
 
-/// Whether space is asked for.
+/// Whether space is requested.
 pub fn needs_space(find: &Find) -> bool {
     let asked = match find {
         Find::All(names) | Find::These(names) => names.as_slice(),
@@ -217,7 +217,7 @@ impl Resource<'_> {
         self.dead.0.iter().filter(|(name, _)| Live::of(name).is_none())
     }
 
-    /// The name for people that a client has given it, as XML.
+    /// The display name that a client has set, as XML.
     fn own_name(&self) -> Option<&str> {
         if self.dead.0.is_empty() {
             return None;
@@ -225,7 +225,7 @@ impl Resource<'_> {
         self.dead.0.get(&Name::new(DAV, "displayname")).map(String::as_str)
     }
 
-    /// Adds `response` (§14.24) with what was asked.
+    /// Adds `response` (§14.24) with the requested properties.
     pub fn respond(&self, out: &mut String, wanted: &PropertyRequest) {
         // Nothing in a URL has to be escaped in XML once it is percent-encoded.
         Writer::new(out).raw("<D:response><D:href>").raw(self.href).raw("</D:href>");
@@ -313,7 +313,8 @@ const SUPPORTED_LOCK: &str = "<D:supportedlock>\
     <D:lockentry><D:lockscope><D:shared/></D:lockscope>\
     <D:locktype><D:write/></D:locktype></D:lockentry></D:supportedlock>";
 
-/// Adds `lockdiscovery` (§15.8). Tokens are no secret: they are of use only to who took them.
+/// Adds `lockdiscovery` (§15.8). Tokens are not secret: only the user that created the lock can use
+/// its token.
 pub fn write_discovery(w: &mut Writer<'_>, locks: &Locks, held: &[Arc<Lock>]) {
     w.raw("<D:lockdiscovery>");
     for lock in held {

@@ -45,7 +45,7 @@ pub fn encode(lock: &Lock) -> Vec<u8> {
     out
 }
 
-/// A length and so many bytes.
+/// A length and that many bytes.
 fn text(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let (length, after) = rest.split_first_chunk()?;
     let (text, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
@@ -59,7 +59,7 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// A count and so many numbers.
+/// A count and that many numbers.
 fn listed(rest: &mut &[u8]) -> Option<Vec<u64>> {
     let (count, after) = rest.split_first_chunk()?;
     *rest = after;
@@ -79,12 +79,12 @@ pub fn decode(token: &[u8], value: &[u8]) -> Option<Lock> {
     }
     let (root, user, owner) = (text(&mut rest)?, text(&mut rest)?, text(&mut rest)?);
     let (mut client, mut since_s, mut generation, mut above) = (Vec::new(), 0, 0, Vec::new());
-    // Records of before say neither where from nor since when.
+    // Old records lack the client and the time.
     if !rest.is_empty() {
         client = text(&mut rest)?;
         since_s = number(&mut rest)?;
     }
-    // Later ones did not say which of the files with this inode number it is.
+    // Newer ones lacked the generation of the inode number.
     if !rest.is_empty() {
         generation = number(&mut rest)?;
     }

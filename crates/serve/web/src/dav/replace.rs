@@ -40,7 +40,7 @@ fn rename_both(
     }
 }
 
-/// Both renames as one operation: whoever asked may go away between two of them.
+/// Both renames as one operation: the request may be dropped between two of them.
 async fn exchange(
     job: &Job<'_, '_>,
     reached: &Reached,

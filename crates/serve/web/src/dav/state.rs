@@ -26,14 +26,14 @@ pub struct Lock {
     pub token: String,
     /// What was locked: the lock's root.
     pub root: Vec<u8>,
-    /// The file that is there.
+    /// The file at the lock's root.
     pub file: FileKey,
     /// Inode numbers of the directories above it when it was locked, nearest first, on the same
     /// file system: at most [`DAV_LOCK_ABOVE_MAX`].
     pub above: Vec<u64>,
-    /// By whom: nobody else may use the token (§6.4).
+    /// The user that has created it: the token is not valid for others (§6.4).
     pub user: String,
-    /// From where, as an address; empty if that is not known.
+    /// The address of the client; empty if that is not known.
     pub client: String,
     /// Since when, in seconds since the epoch; 0 if that is not known.
     pub since_s: u64,
@@ -41,7 +41,7 @@ pub struct Lock {
     pub exclusive: bool,
     /// Whether it covers all that is below its root.
     pub deep: bool,
-    /// What the client tells of its owner, as XML that can stand anywhere.
+    /// What the client states about its owner, as XML that is valid in any context.
     pub owner: String,
     /// For how long it was taken, in seconds.
     pub timeout_s: u64,
@@ -54,7 +54,7 @@ pub struct Lock {
 pub enum Refused {
     /// This one is in the way.
     Held(Arc<Lock>),
-    /// A limit of ours is reached.
+    /// A limit is reached.
     Full,
 }
 
@@ -203,7 +203,7 @@ impl Table {
         distinct(by_path.chain(own).chain(above))
     }
 
-    /// The locks whose roots lie below a resource.
+    /// The locks with roots below a resource.
     pub fn below(&self, path: &[u8], of: &Lineage) -> Vec<&Arc<Lock>> {
         let mut from = path.to_vec();
         from.push(b'/');
@@ -289,7 +289,7 @@ impl Table {
         Some(self.put(lock))
     }
 
-    /// Takes away what ends at `now_s` or has ended.
+    /// Removes the locks that expire at `now_s` or earlier.
     pub fn expire(&mut self, now_s: u64) -> Vec<Arc<Lock>> {
         if self.is_empty() || now_s < self.next_s {
             return Vec::new();
@@ -301,8 +301,8 @@ impl Table {
         gone
     }
 
-    /// The locks whose token a change needs and that are not `held`: of those that cover the same
-    /// thing one must be (§7). Empty: the change may be made.
+    /// The locks of which a change needs the tokens and that are not `held`: of those that cover
+    /// the same resource one must be (§7). Empty: the change is permitted.
     pub fn missing(&self, touched: Touched<'_>, held: impl Fn(&Lock) -> bool) -> Vec<Arc<Lock>> {
         if self.is_empty() {
             return Vec::new();

@@ -262,7 +262,7 @@ impl Clearing<'_> {
         let failed = self.core.alter(self.who, &dir.reached, remove).await?;
         let mut stay = Vec::new();
         for (name, status) in failed {
-            // Somebody must give back a delegation: waited for one by one.
+            // A delegation must be recalled: wait for one after the other.
             let mut outcome = Err(status);
             if status == Status::Busy {
                 let (reached, dir) = (dir.reached.clone(), dir.handle);

@@ -20,7 +20,7 @@ pub(super) enum Pages {
     Unsorted { first: bool, next: Option<u64> },
 }
 
-/// What the address asks for.
+/// The query of the URL.
 pub(super) struct PageRequest {
     /// The page of sorted entries.
     page: usize,
@@ -48,7 +48,7 @@ impl Pages {
         (Self::Sorted { page, pages, entries }, (page - 1) * HTTP_LISTING_PAGE)
     }
 
-    /// Whether the entries are in the order that is asked for.
+    /// Whether the entries are sorted as requested.
     pub(super) fn are_sorted(self) -> bool {
         !matches!(self, Self::Unsorted { .. })
     }

@@ -1,4 +1,4 @@
-//! What a Content-Range says.
+//! Parsing of Content-Range.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is written down is what was set.
+//! The stored value contains what was set.
 
 use wire::dav::xml::Element;
 

@@ -28,15 +28,15 @@ fn a_record_says_what_the_lock_was() {
         for cut in (0..value.len()).filter(|cut| ![before, unnumbered, alone].contains(cut)) {
             assert_eq!(decode(lock.token.as_bytes(), &value[..cut]), None);
         }
-        // As it was before records told where from and since when.
+        // The format before client and time were added.
         let file = FileKey { generation: 0, ..lock.file };
         let above = Vec::new();
         let older = Lock { client: String::new(), since_s: 0, file, above, ..lock.clone() };
         assert_eq!(decode(lock.token.as_bytes(), &value[..before]), Some(older));
-        // As it was before they told the generation.
+        // The format before the generation was added.
         let older = Lock { file, above: Vec::new(), ..lock.clone() };
         assert_eq!(decode(lock.token.as_bytes(), &value[..unnumbered]), Some(older));
-        // As it was before they told the directories above.
+        // The format before the directories above were added.
         let older = Lock { above: Vec::new(), ..lock.clone() };
         assert_eq!(decode(lock.token.as_bytes(), &value[..alone]), Some(older));
         let mut longer = value.clone();

@@ -158,7 +158,7 @@ fn nobody_takes_all_locks() {
     assert_eq!(table.add(lock("x", "/s/a", false, false)), Err(Refused::Full));
 }
 
-/// What is at a path whose directories are these.
+/// The identities of a path and of these directories above it.
 fn lineage(path: &str, above: &[&str]) -> Lineage {
     Lineage { file: Some(file(path)), above: above.iter().copied().map(file).collect() }
 }
